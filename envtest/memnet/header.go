@@ -1,0 +1,77 @@
+package memnet
+
+import (
+	"net/http"
+	"strings"
+)
+
+// wireHeader copies a header the way it would arrive at the other end of an
+// HTTP/2 stream: canonical names, without the fields that belong to one
+// connection and without values that cannot be sent.
+func wireHeader(h http.Header) http.Header {
+	n := 0
+	for _, vv := range h {
+		n += len(vv)
+	}
+	values := make([]string, 0, n)     // one allocation behind all fields
+	out := make(http.Header, len(h)+2) // room for Date and Content-Length
+	for name, vv := range h {
+		name = http.CanonicalHeaderKey(name)
+		if perConnection(name) || strings.HasPrefix(name, http.TrailerPrefix) {
+			continue
+		}
+		first := len(values)
+		for _, v := range vv {
+			if validValue(v) {
+				values = append(values, v)
+			}
+		}
+		if len(values) == first {
+			continue
+		}
+		mine := values[first:len(values):len(values)]
+		if had := out[name]; had != nil { // the same name in two spellings
+			mine = append(had, mine...)
+		}
+		out[name] = mine
+	}
+	return out
+}
+
+// perConnection reports whether a field says something about a connection
+// rather than about the message on it.
+func perConnection(name string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
+}
+
+// validValue reports whether a field value could be sent: no control
+// characters but the tab.
+func validValue(v string) bool {
+	for i := range len(v) {
+		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// trailerNames returns the canonical names that the values of a Trailer field
+// declare, without those a trailer must not carry.
+func trailerNames(values []string) []string {
+	var names []string
+	for _, v := range values {
+		for name := range strings.SplitSeq(v, ",") {
+			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
+			switch name {
+			case "", "Transfer-Encoding", "Content-Length", "Trailer":
+				continue
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,209 @@
+package memnet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// DefaultBufferBytes is how much of a response body a Transport holds for a
+// client that does not read before the handler's writes block.
+const DefaultBufferBytes = 64 << 10
+
+// Transport is an [http.RoundTripper] that calls Handler inside the process.
+// The handler sees what the handler of an HTTP/2 server over TLS would see,
+// and the client sees the response as it would come off the wire: RoundTrip
+// returns when the handler flushes, fills a 4 KiB chunk or returns, whichever
+// comes first, and the body streams from there on.
+//
+// Cancelling the request's context, or closing the response body early,
+// cancels the handler's context and makes its writes fail. Only cancellation
+// crosses over: values and deadlines of the client's context do not reach the
+// handler, as they would not cross a network. A handler that panics breaks the
+// response off; the client gets [io.ErrUnexpectedEOF].
+//
+// Unlike [http.Transport] it never asks for gzip by itself. Its fields must
+// not change after the first request.
+type Transport struct {
+	// Handler serves every request that is not an upgrade.
+	Handler http.Handler
+	// Upgrade serves requests with "Connection: Upgrade", which need a real
+	// connection; see UpgradeTransport. If nil such requests fail.
+	Upgrade http.RoundTripper
+	// PeerCertificates is the client's verified chain, leaf first, as the
+	// handler finds it in Request.TLS. Usually empty.
+	PeerCertificates []*x509.Certificate
+	// RemoteAddr is the client's host:port as the handler sees it. Empty
+	// means that of Addr.
+	RemoteAddr string
+	// BufferBytes bounds the unread part of one response body, in bytes. Zero
+	// means DefaultBufferBytes.
+	BufferBytes int
+	// OnPanic, if set, is told of every panic of a handler except
+	// http.ErrAbortHandler, before the client sees the broken response.
+	OnPanic func(value any, stack []byte)
+
+	tlsOnce sync.Once
+	tls     *tls.ConnectionState
+
+	mu      sync.Mutex
+	first   *exchange // the running exchanges, a doubly linked list
+	closed  bool
+	drained chan struct{} // closed when first becomes nil; made by Wait
+}
+
+// RoundTrip calls the handler on a goroutine of its own and returns when the
+// response has begun.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if wantsUpgrade(req.Header) {
+		if t.Upgrade == nil {
+			return nil, refuse(req, errors.New("the request asks to upgrade the connection, and this transport has none: set Transport.Upgrade"))
+		}
+		return t.Upgrade.RoundTrip(req)
+	}
+	switch {
+	case req.URL == nil:
+		return nil, refuse(req, errors.New("nil Request.URL"))
+	case req.Method == http.MethodConnect:
+		return nil, refuse(req, errors.New("method CONNECT needs a connection"))
+	case t.Handler == nil:
+		return nil, refuse(req, errors.New("Transport.Handler is not set"))
+	}
+	if err := req.Context().Err(); err != nil {
+		closeBody(req)
+		return nil, err
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	x := newExchange(t, req, cancel)
+	sreq, err := t.serverRequest(ctx, req, x.body)
+	if err == nil {
+		err = t.add(x)
+	}
+	if err != nil {
+		cancel()
+		closeBody(req)
+		return nil, err
+	}
+	x.watch()
+	go x.serve(t.Handler, sreq)
+	return x.response(req)
+}
+
+// refuse closes the request's body, as a RoundTripper must, and says which
+// request could not be sent.
+func refuse(req *http.Request, err error) error {
+	closeBody(req)
+	return fmt.Errorf("memnet: %s %s: %w", req.Method, req.URL, err)
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
+
+// Close refuses later requests, and breaks off those in flight the way a lost
+// connection does: handlers find their context cancelled and clients get
+// io.ErrUnexpectedEOF. It does not wait; Wait does.
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	var running []*exchange
+	for x := t.first; x != nil; x = x.next {
+		running = append(running, x)
+	}
+	t.mu.Unlock()
+	for _, x := range running {
+		x.breakOff(errTransportClosed)
+	}
+	return nil
+}
+
+// Wait returns when no handler is running, or when ctx ends. It may be called
+// at any time; called after Close it joins every handler there will ever be.
+func (t *Transport) Wait(ctx context.Context) error {
+	t.mu.Lock()
+	if t.first == nil {
+		t.mu.Unlock()
+		return nil
+	}
+	if t.drained == nil {
+		t.drained = make(chan struct{})
+	}
+	drained := t.drained
+	t.mu.Unlock()
+	select {
+	case <-drained:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("memnet: waiting for handlers to return: %w", context.Cause(ctx))
+	}
+}
+
+// add counts an exchange as running.
+func (t *Transport) add(x *exchange) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fmt.Errorf("memnet: transport closed: %w", net.ErrClosed)
+	}
+	x.next = t.first
+	if x.next != nil {
+		x.next.prev = x
+	}
+	t.first = x
+	return nil
+}
+
+// remove is the last thing a handler's goroutine does.
+func (t *Transport) remove(x *exchange) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x.prev != nil {
+		x.prev.next = x.next
+	} else {
+		t.first = x.next
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	}
+	if t.first == nil && t.drained != nil {
+		close(t.drained)
+		t.drained = nil
+	}
+}
+
+func (t *Transport) remoteAddr() string {
+	if t.RemoteAddr != "" {
+		return t.RemoteAddr
+	}
+	return Addr{}.String()
+}
+
+func (t *Transport) bufferBytes() int {
+	if t.BufferBytes > 0 {
+		return t.BufferBytes
+	}
+	return DefaultBufferBytes
+}
+
+// tlsState is what makes the connection count as secure. Handlers only read
+// it, so all requests share one, as those of one connection do.
+func (t *Transport) tlsState() *tls.ConnectionState {
+	t.tlsOnce.Do(func() {
+		t.tls = &tls.ConnectionState{
+			Version:            tls.VersionTLS13,
+			HandshakeComplete:  true,
+			CipherSuite:        tls.TLS_AES_128_GCM_SHA256,
+			NegotiatedProtocol: "h2",
+			PeerCertificates:   t.PeerCertificates,
+		}
+	})
+	return t.tls
+}

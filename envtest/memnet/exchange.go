@@ -53,8 +53,11 @@ type exchange struct {
 	declared    int64       // Content-Length set by the handler, or -1
 	began       bool        // status and snapshot are final
 	returned    bool        // the handler has
-	trailers    []string    // names declared so far
+	typed       bool        // the handler chose a Content-Type, or none
+	dated       bool        // likewise Date
+	announced   []string    // names of trailers in the header
 	trailer     http.Header // set when the handler returns
+	empty       bool        // the header was the whole response
 
 	ring  ring
 	ready int
@@ -123,7 +126,9 @@ func (x *exchange) finish() {
 		if !x.wroteHeader {
 			x.writeHeader(http.StatusOK)
 		}
-		x.collectTrailers()
+		if x.began {
+			x.collectTrailers()
+		}
 		x.publish()
 		x.clientErr = io.EOF
 		if x.declared > x.wrote && !x.head && bodyAllowed(x.status) {
@@ -210,13 +215,13 @@ func (x *exchange) response(req *http.Request) (*http.Response, error) {
 		ContentLength: x.declared,
 		Request:       req,
 	}
-	if len(x.trailers) > 0 {
-		resp.Trailer = make(http.Header, len(x.trailers))
-		for _, name := range x.trailers {
+	if len(x.announced) > 0 {
+		resp.Trailer = make(http.Header, len(x.announced))
+		for _, name := range x.announced {
 			resp.Trailer[name] = nil
 		}
 	}
-	empty := x.returned && x.ring.n == 0 && len(x.trailer) == 0 && x.clientErr == io.EOF
+	empty := x.empty && x.clientErr == io.EOF
 	if empty && x.declared < 0 && !x.head {
 		resp.ContentLength = 0
 	}

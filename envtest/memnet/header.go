@@ -6,8 +6,8 @@ import (
 )
 
 // wireHeader copies a header the way it would arrive at the other end of an
-// HTTP/2 stream: canonical names, without the fields that belong to one
-// connection and without values that cannot be sent.
+// HTTP/2 stream: canonical names, without the fields that HTTP/2 has no room
+// for and without values that cannot be sent.
 func wireHeader(h http.Header) http.Header {
 	n := 0
 	for _, vv := range h {
@@ -17,7 +17,7 @@ func wireHeader(h http.Header) http.Header {
 	out := make(http.Header, len(h)+2) // room for Date and Content-Length
 	for name, vv := range h {
 		name = http.CanonicalHeaderKey(name)
-		if perConnection(name) || strings.HasPrefix(name, http.TrailerPrefix) {
+		if name == "Connection" || name == "Transfer-Encoding" || strings.HasPrefix(name, http.TrailerPrefix) {
 			continue
 		}
 		first := len(values)
@@ -36,16 +36,6 @@ func wireHeader(h http.Header) http.Header {
 		out[name] = mine
 	}
 	return out
-}
-
-// perConnection reports whether a field says something about a connection
-// rather than about the message on it.
-func perConnection(name string) bool {
-	switch name {
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
-		return true
-	}
-	return false
 }
 
 // validValue reports whether a field value could be sent: no control

@@ -12,6 +12,10 @@ import (
 	"time"
 )
 
+// notSent are the request fields that an HTTP/2 client keeps to itself, or
+// states from what it knows better.
+var notSent = [...]string{"Content-Length", "Host", "Keep-Alive", "Proxy-Connection", "Upgrade"}
+
 // serverRequest returns the request as the handler of an HTTP/2 server over
 // TLS would receive it. It shares nothing that a handler may change with the
 // client's request.
@@ -22,7 +26,9 @@ func (t *Transport) serverRequest(ctx context.Context, req *http.Request, body *
 		return nil, fmt.Errorf("memnet: request target %q: %w", uri, err)
 	}
 	header := wireHeader(req.Header)
-	delete(header, "Host") // a server moves it to Request.Host
+	for _, name := range notSent {
+		delete(header, name)
+	}
 	if header.Get("Expect") == "100-continue" {
 		delete(header, "Expect") // nothing to wait for: reading pulls the body
 	}
@@ -31,7 +37,6 @@ func (t *Transport) serverRequest(ctx context.Context, req *http.Request, body *
 	} else if len(agent) == 0 || agent[0] == "" {
 		delete(header, "User-Agent")
 	}
-	delete(header, "Content-Length")
 	out := &http.Request{
 		Method:        req.Method,
 		URL:           u,

@@ -138,6 +138,8 @@ func (x *exchange) writeHeader(status int) {
 	x.wroteHeader = true
 	x.status = status
 	x.snapshot = wireHeader(x.header)
+	_, x.typed = x.header["Content-Type"] // even to no value, which says: do not guess
+	_, x.dated = x.header["Date"]
 	if v := x.snapshot.Get("Content-Length"); v != "" {
 		n, err := strconv.ParseUint(v, 10, 63)
 		if err != nil {
@@ -205,12 +207,15 @@ func (x *exchange) begin() {
 	x.began = true
 	h := x.snapshot
 	if v, ok := h["Trailer"]; ok {
-		x.declareTrailers(v)
+		x.announced = trailerNames(v)
 		delete(h, "Trailer")
 	}
+	if x.returned {
+		x.collectTrailers()
+		x.empty = x.ring.n == 0 && len(x.announced) == 0 && len(x.trailer) == 0
+	}
 	if bodyAllowed(x.status) {
-		_, haveType := h["Content-Type"]
-		if !haveType && x.ring.n > 0 && h.Get("Content-Encoding") == "" {
+		if !x.typed && x.ring.n > 0 && h.Get("Content-Encoding") == "" {
 			h["Content-Type"] = []string{http.DetectContentType(x.ring.front(sniffBytes))}
 		}
 		// A HEAD without a byte may or may not have been answered as such.
@@ -219,34 +224,24 @@ func (x *exchange) begin() {
 			h["Content-Length"] = []string{strconv.Itoa(x.ring.n)}
 		}
 	}
-	if _, ok := h["Date"]; !ok {
+	if !x.dated {
 		h["Date"] = []string{time.Now().UTC().Format(http.TimeFormat)}
 	}
 }
 
-func (x *exchange) declareTrailers(values []string) {
-	for _, name := range trailerNames(values) {
-		if !slices.Contains(x.trailers, name) {
-			x.trailers = append(x.trailers, name)
-		}
-	}
-}
-
-// collectTrailers takes the declared trailers, and those marked by
+// collectTrailers takes the announced trailers, and those marked by
 // http.TrailerPrefix, from the handler's header. Called with mu held.
 func (x *exchange) collectTrailers() {
-	if !x.began {
-		x.declareTrailers(x.snapshot["Trailer"])
+	for _, name := range x.announced {
+		if values, ok := x.header[name]; ok {
+			x.setTrailer(name, values)
+		}
 	}
 	for name, values := range x.header {
 		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
-			x.declareTrailers([]string{name})
-			x.setTrailer(http.CanonicalHeaderKey(name), values)
-		}
-	}
-	for _, name := range x.trailers {
-		if values, ok := x.header[name]; ok {
-			x.setTrailer(name, values)
+			for _, name := range trailerNames([]string{name}) {
+				x.setTrailer(name, values)
+			}
 		}
 	}
 }

@@ -1,0 +1,242 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Event is something that happened. The set is closed: Stage, Signal, Hook,
+// Check, Request and Note, as values.
+type Event interface {
+	isEvent()
+	// String is the event as one line of text for people.
+	String() string
+}
+
+// Phase says where in its life a stage, a hook or a request is.
+type Phase string
+
+// The phases. Which of them an event can have is said at its type.
+const (
+	Start         Phase = "start"
+	End           Phase = "end"
+	StoppedBefore Phase = "stopped before"
+	Held          Phase = "held"
+	Released      Phase = "released"
+)
+
+// HookKind tells the two kinds of lifecycle hooks apart.
+type HookKind string
+
+// The kinds of hooks.
+const (
+	PostStart   HookKind = "post-start"
+	PreShutdown HookKind = "pre-shutdown"
+)
+
+// Stage is a step in the assembly of the server chain. Its phases are Start,
+// End (failed if Err is set) and StoppedBefore.
+type Stage struct {
+	Name  string // such as "generic" or "aggregator"
+	Phase Phase
+	Err   error
+}
+
+// Signal is a lifecycle signal that fired.
+type Signal struct {
+	Name string // upstream's, such as "HasBeenReady"
+}
+
+// Hook is a lifecycle hook. Its phases are Held, Released, Start and End
+// (failed if Err is set).
+type Hook struct {
+	Kind  HookKind
+	Name  string // upstream's, such as "rbac/bootstrap-roles"
+	Phase Phase
+	Err   error
+}
+
+// Check is a health check whose verdict changed.
+type Check struct {
+	Endpoint string // "healthz", "livez" or "readyz"
+	Name     string // upstream's, such as "poststarthook/crd-informer-synced"
+	OK       bool
+	Reason   string // why not, if not OK
+}
+
+// Request is a request to the API server. Its phases are Start, recorded for
+// long-running requests only, and End.
+type Request struct {
+	Method    string // such as "GET"
+	URI       string // path and query
+	Verb      string // upstream's, such as "list" or "watch"
+	User      string
+	UserAgent string
+	Phase     Phase
+	Code      int           // HTTP status; 0 at Start, or if none was sent
+	Server    string        // which server of the chain answered
+	Duration  time.Duration // at End
+	Err       error         // how the request broke, if it did
+}
+
+// Note is a line of a script or of a test, put among the events.
+type Note struct {
+	Text string
+}
+
+func (Stage) isEvent()   {}
+func (Signal) isEvent()  {}
+func (Hook) isEvent()    {}
+func (Check) isEvent()   {}
+func (Request) isEvent() {}
+func (Note) isEvent()    {}
+
+func (e Stage) String() string   { return e.line().String() }
+func (e Signal) String() string  { return e.line().String() }
+func (e Hook) String() string    { return e.line().String() }
+func (e Check) String() string   { return e.line().String() }
+func (e Request) String() string { return e.line().String() }
+func (e Note) String() string    { return e.line().String() }
+
+// tone is how a line is coloured.
+type tone int
+
+const (
+	plain tone = iota
+	good
+	bad
+	waiting
+	strong
+)
+
+// line is an event in the columns of the timeline.
+type line struct {
+	kind, subject, state, detail string
+	tone                         tone
+}
+
+func (l line) String() string {
+	words := []string{l.kind}
+	for _, w := range []string{l.subject, l.state, l.detail} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// lineOf returns the columns of any event.
+func lineOf(e Event) line {
+	switch e := e.(type) {
+	case Stage:
+		return e.line()
+	case Signal:
+		return e.line()
+	case Hook:
+		return e.line()
+	case Check:
+		return e.line()
+	case Request:
+		return e.line()
+	case Note:
+		return e.line()
+	default: // only nil, or another module's embedding
+		return line{kind: fmt.Sprintf("%T", e), tone: bad}
+	}
+}
+
+func (e Stage) line() line {
+	l := line{kind: "stage", subject: oneLine(e.Name), state: string(e.Phase)}
+	return l.ended(e.Phase, e.Err)
+}
+
+func (e Signal) line() line {
+	return line{kind: "signal", subject: oneLine(e.Name), tone: strong}
+}
+
+func (e Hook) line() line {
+	l := line{kind: "hook", subject: oneLine(e.Name), state: string(e.Phase), detail: string(e.Kind)}
+	return l.ended(e.Phase, e.Err)
+}
+
+// ended gives a line the look of its phase, or of its error.
+func (l line) ended(p Phase, err error) line {
+	switch {
+	case err != nil:
+		l.state, l.tone = "failed", bad
+		l.detail = strings.TrimSpace(l.detail + "  " + oneLine(err.Error()))
+	case p == End:
+		l.tone = good
+	case p == Held || p == StoppedBefore:
+		l.tone = waiting
+	}
+	return l
+}
+
+func (e Check) line() line {
+	l := line{kind: oneLine(e.Endpoint), subject: oneLine(e.Name), state: "ok", tone: good}
+	if !e.OK {
+		l.state, l.tone, l.detail = "failing", bad, oneLine(e.Reason)
+	}
+	return l
+}
+
+func (e Request) line() line {
+	l := line{kind: "request", subject: oneLine(e.Method + " " + e.URI), state: string(e.Phase)}
+	switch {
+	case e.Code >= 500 || e.Code == 429 || e.Err != nil:
+		l.tone = bad
+	case e.Code >= 400:
+		l.tone = waiting
+	case e.Code >= 200:
+		l.tone = good
+	}
+	if e.Code != 0 {
+		l.state = fmt.Sprint(e.Code)
+	} else if e.Err != nil {
+		l.state = "broken"
+	}
+	words := []string{e.Server, e.User}
+	if e.Phase == End {
+		words = append(words, took(e.Duration))
+	}
+	if e.Err != nil {
+		words = append(words, e.Err.Error())
+	}
+	for _, w := range words {
+		if w != "" {
+			l.detail += "  " + oneLine(w)
+		}
+	}
+	l.detail = strings.TrimSpace(l.detail)
+	return l
+}
+
+func (e Note) line() line { return line{kind: "note", subject: oneLine(e.Text), tone: strong} }
+
+// oneLine keeps text that came from outside from breaking the layout or
+// steering the terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r < ' ' || r >= 0x7f && r < 0xa0:
+			return '?'
+		}
+		return r
+	}, strings.TrimSpace(s))
+}
+
+// took is a duration for people; "" for none, which virtual time often gives.
+func took(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return ""
+	case d < 10*time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	default:
+		return d.Round(time.Millisecond).String()
+	}
+}

@@ -1,0 +1,160 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// maxJSONLineBytes bounds a line that ReadJSON takes.
+const maxJSONLineBytes = 1 << 20
+
+// jsonRecord is a line of the JSON form: the record and its event in one flat
+// object. Which of the event's fields are there depends on its type.
+type jsonRecord struct {
+	Seq          int64     `json:"seq"`
+	Time         time.Time `json:"time"`
+	ElapsedNanos int64     `json:"elapsedNanos"`
+	ControlPlane string    `json:"controlPlane,omitempty"`
+	Type         string    `json:"type"`
+
+	Name          string   `json:"name,omitempty"`
+	Phase         Phase    `json:"phase,omitempty"`
+	Kind          HookKind `json:"kind,omitempty"`
+	Endpoint      string   `json:"endpoint,omitempty"`
+	OK            bool     `json:"ok,omitempty"`
+	Reason        string   `json:"reason,omitempty"`
+	Method        string   `json:"method,omitempty"`
+	URI           string   `json:"uri,omitempty"`
+	Verb          string   `json:"verb,omitempty"`
+	User          string   `json:"user,omitempty"`
+	UserAgent     string   `json:"userAgent,omitempty"`
+	Code          int      `json:"code,omitempty"`
+	Server        string   `json:"server,omitempty"`
+	DurationNanos int64    `json:"durationNanos,omitempty"`
+	Text          string   `json:"text,omitempty"`
+	Error         *string  `json:"error,omitempty"`
+}
+
+// WriteJSON writes records as JSON, an object a line. Its field "type" is the
+// event's type in lower case, such as "hook".
+func WriteJSON(w io.Writer, recs []Record) error {
+	out := bufio.NewWriter(w)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for _, rec := range recs {
+		j, err := toJSON(rec)
+		if err != nil {
+			return err
+		}
+		if err := enc.Encode(j); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// ReadJSON reads what WriteJSON wrote. Errors come back as their text; times
+// lose their monotonic reading.
+func ReadJSON(r io.Reader) ([]Record, error) {
+	var recs []Record
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxJSONLineBytes)
+	n := 0
+	for lines.Scan() {
+		n++
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		dec := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		dec.DisallowUnknownFields()
+		var j jsonRecord
+		if err := dec.Decode(&j); err != nil {
+			return nil, fmt.Errorf("trace: line %d is no record: %w", n, err)
+		}
+		rec, err := j.record()
+		if err != nil {
+			return nil, fmt.Errorf("trace: line %d: %w", n, err)
+		}
+		recs = append(recs, rec)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("trace: after line %d: %w", n, err)
+	}
+	return recs, nil
+}
+
+func toJSON(rec Record) (jsonRecord, error) {
+	j := jsonRecord{Seq: rec.Seq, Time: rec.Time, ElapsedNanos: int64(rec.Elapsed), ControlPlane: rec.ControlPlane}
+	switch e := rec.Event.(type) {
+	case Stage:
+		j.Type, j.Name, j.Phase, j.Error = "stage", e.Name, e.Phase, errorText(e.Err)
+	case Signal:
+		j.Type, j.Name = "signal", e.Name
+	case Hook:
+		j.Type, j.Kind, j.Name, j.Phase, j.Error = "hook", e.Kind, e.Name, e.Phase, errorText(e.Err)
+	case Check:
+		j.Type, j.Endpoint, j.Name, j.OK, j.Reason = "check", e.Endpoint, e.Name, e.OK, e.Reason
+	case Request:
+		j.Type, j.Method, j.URI, j.Verb, j.User, j.UserAgent = "request", e.Method, e.URI, e.Verb, e.User, e.UserAgent
+		j.Phase, j.Code, j.Server, j.DurationNanos, j.Error = e.Phase, e.Code, e.Server, int64(e.Duration), errorText(e.Err)
+	case Note:
+		j.Type, j.Text = "note", e.Text
+	default:
+		return j, fmt.Errorf("trace: record %d has no event that can be written: %T", rec.Seq, rec.Event)
+	}
+	return j, nil
+}
+
+func (j jsonRecord) record() (Record, error) {
+	rec := Record{Seq: j.Seq, Time: j.Time, Elapsed: time.Duration(j.ElapsedNanos), ControlPlane: j.ControlPlane}
+	phases, kinds := []Phase{""}, []HookKind{""}
+	switch j.Type {
+	case "stage":
+		phases = []Phase{Start, End, StoppedBefore}
+		rec.Event = Stage{Name: j.Name, Phase: j.Phase, Err: j.err()}
+	case "signal":
+		rec.Event = Signal{Name: j.Name}
+	case "hook":
+		phases, kinds = []Phase{Held, Released, Start, End}, []HookKind{PostStart, PreShutdown}
+		rec.Event = Hook{Kind: j.Kind, Name: j.Name, Phase: j.Phase, Err: j.err()}
+	case "check":
+		rec.Event = Check{Endpoint: j.Endpoint, Name: j.Name, OK: j.OK, Reason: j.Reason}
+	case "request":
+		phases = []Phase{Start, End}
+		rec.Event = Request{Method: j.Method, URI: j.URI, Verb: j.Verb, User: j.User, UserAgent: j.UserAgent,
+			Phase: j.Phase, Code: j.Code, Server: j.Server, Duration: time.Duration(j.DurationNanos), Err: j.err()}
+	case "note":
+		rec.Event = Note{Text: j.Text}
+	default:
+		return rec, fmt.Errorf("unknown type %q: it was written by another version, or is not a trace", j.Type)
+	}
+	if !slices.Contains(phases, j.Phase) {
+		return rec, fmt.Errorf("a %s cannot have the phase %q; want one of %q", j.Type, j.Phase, phases)
+	}
+	if !slices.Contains(kinds, j.Kind) {
+		return rec, fmt.Errorf("a %s cannot be of kind %q; want one of %q", j.Type, j.Kind, kinds)
+	}
+	return rec, nil
+}
+
+// errorText keeps "no error" apart from an error without text.
+func errorText(err error) *string {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	return &text
+}
+
+func (j jsonRecord) err() error {
+	if j.Error == nil {
+		return nil
+	}
+	return errors.New(*j.Error)
+}

@@ -1,0 +1,176 @@
+package trace
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// TextOptions says how a timeline looks. The zero value is for people in a
+// hurry, without colour.
+type TextOptions struct {
+	// Color adds ANSI colours.
+	Color bool
+	// Verbose shows every request. Without it those the server makes to
+	// itself are left out, unless they failed.
+	Verbose bool
+}
+
+// loopbackUser is who the API server is when it calls itself.
+const loopbackUser = "system:apiserver"
+
+// The widest a column gets; what is longer pushes the rest of its own row.
+const (
+	maxSubjectColumns = 56
+	maxNameColumns    = 20
+)
+
+// kindColumns fits the longest kind of event.
+const kindColumns = len("request")
+
+// WriteText writes records as a timeline, a line each: time since the start,
+// kind, subject, state and details, in columns. Records of several control
+// planes get a column that tells them apart.
+func WriteText(w io.Writer, recs []Record, opts TextOptions) error {
+	var rows []row
+	hidden := 0
+	began := map[span]time.Duration{}
+	for _, rec := range recs {
+		if !opts.Verbose && unremarkable(rec.Event) {
+			hidden++
+			continue
+		}
+		l := lineOf(rec.Event)
+		if d := measure(began, rec); d != "" {
+			l.detail = strings.TrimSpace(l.detail + "  " + d)
+		}
+		rows = append(rows, row{line: l, elapsed: elapsed(rec.Elapsed), plane: oneLine(rec.ControlPlane)})
+	}
+	var out bytes.Buffer
+	columns := layout(rows)
+	for _, r := range rows {
+		r.write(&out, columns, opts.Color)
+	}
+	if hidden > 0 {
+		fmt.Fprintf(&out, "%*s  (not shown: %d routine requests of the server to itself)\n", columns.elapsed, "", hidden)
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// unremarkable reports whether an event is a routine request of the server to
+// itself, of which every boot has hundreds.
+func unremarkable(e Event) bool {
+	r, ok := e.(Request)
+	return ok && r.User == loopbackUser && r.Err == nil && r.Code < 500 && r.Code != 429
+}
+
+// span names what a start and its end have in common.
+type span struct{ plane, kind, name string }
+
+// measure remembers starts and returns how long an end took.
+func measure(began map[span]time.Duration, rec Record) string {
+	var key span
+	var phase Phase
+	switch e := rec.Event.(type) {
+	case Stage:
+		key, phase = span{rec.ControlPlane, "stage", e.Name}, e.Phase
+	case Hook:
+		key, phase = span{rec.ControlPlane, string(e.Kind), e.Name}, e.Phase
+	default:
+		return ""
+	}
+	switch start, ok := began[key]; {
+	case phase == Start:
+		began[key] = rec.Elapsed
+	case phase == End && ok:
+		delete(began, key)
+		return took(rec.Elapsed - start)
+	}
+	return ""
+}
+
+type row struct {
+	line
+	elapsed, plane string
+}
+
+// widths are those of the columns, in characters. A plane of 0 means that the
+// column is left out.
+type widths struct{ elapsed, plane, subject, state int }
+
+func layout(rows []row) widths {
+	var w widths
+	planes := map[string]bool{}
+	for _, r := range rows {
+		planes[r.plane] = true
+		w.elapsed = max(w.elapsed, len(r.elapsed))
+		w.plane = max(w.plane, min(utf8.RuneCountInString(r.plane), maxNameColumns))
+		if r.state == "" {
+			continue // nothing follows the subject, so it may be as long as it is
+		}
+		w.subject = max(w.subject, min(utf8.RuneCountInString(r.subject), maxSubjectColumns))
+		w.state = max(w.state, len(r.state))
+	}
+	if len(planes) < 2 {
+		w.plane = 0
+	}
+	return w
+}
+
+// write appends the row, with colours around the padded cells so that they do
+// not count as width.
+func (r row) write(out *bytes.Buffer, w widths, color bool) {
+	paint := func(code, s string) string {
+		if !color || code == "" || s == "" {
+			return s
+		}
+		return "\x1b[" + code + "m" + s + "\x1b[0m"
+	}
+	cells := []string{paint("2", fmt.Sprintf("%*s", w.elapsed, r.elapsed))}
+	if w.plane > 0 {
+		cells = append(cells, paint("36", fmt.Sprintf("%-*s", w.plane, r.plane)))
+	}
+	cells = append(cells, paint("2", fmt.Sprintf("%-*s", kindColumns, r.kind)))
+	if r.state == "" {
+		cells = append(cells, paint(r.tone.code(), r.subject))
+	} else {
+		cells = append(cells, fmt.Sprintf("%-*s", w.subject, r.subject))
+		if r.detail == "" {
+			cells = append(cells, paint(r.tone.code(), r.state))
+		} else {
+			cells = append(cells, paint(r.tone.code(), fmt.Sprintf("%-*s", w.state, r.state)), r.detail)
+		}
+	}
+	out.WriteString(strings.Join(cells, "  "))
+	out.WriteByte('\n')
+}
+
+// code is the ANSI code of a tone.
+func (t tone) code() string {
+	switch t {
+	case good:
+		return "32"
+	case bad:
+		return "31"
+	case waiting:
+		return "33"
+	case strong:
+		return "1"
+	}
+	return ""
+}
+
+// elapsed is a time since the start, such as "+1.005s" or "+1h0m2.500s".
+func elapsed(d time.Duration) string {
+	d = d.Truncate(time.Millisecond)
+	whole, rest := "", d
+	if d >= time.Minute {
+		whole = strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+		rest = d % time.Minute
+	}
+	return fmt.Sprintf("+%s%d.%03ds", whole, rest/time.Second, rest%time.Second/time.Millisecond)
+}

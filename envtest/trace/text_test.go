@@ -1,0 +1,184 @@
+package trace
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// story is a boot, a held hook, a request that meets it, and the end.
+func story() []Record {
+	var recs []Record
+	at := func(ms int, e Event) {
+		d := time.Duration(ms) * time.Millisecond
+		recs = append(recs, Record{
+			Seq: int64(len(recs) + 1), Elapsed: d, ControlPlane: "alpha", Event: e,
+			Time: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(d),
+		})
+	}
+	hook := func(name string, p Phase) Hook { return Hook{Kind: PostStart, Name: name, Phase: p} }
+	at(0, Note{"hold the CRD informer and ask for a custom resource"})
+	at(0, Stage{Name: "generic", Phase: Start})
+	at(12, Stage{Name: "generic", Phase: End})
+	at(12, Stage{Name: "apiextensions", Phase: Start})
+	at(15, Stage{Name: "apiextensions", Phase: End})
+	at(15, Stage{Name: "aggregator", Phase: StoppedBefore})
+	at(16, hook("start-apiextensions-informers", Start))
+	at(16, hook("crd-informer-synced", Held))
+	at(18, hook("start-apiextensions-informers", End))
+	at(18, Request{Method: "GET", URI: "/api/v1/namespaces/kube-system", Verb: "get", User: loopbackUser, UserAgent: "loopback", Phase: End,
+		Code: 404, Server: "kube-apiserver", Duration: time.Millisecond})
+	at(20, Check{Endpoint: "readyz", Name: "poststarthook/crd-informer-synced", Reason: "not finished"})
+	at(25, Request{Method: "GET", URI: "/apis/example.com/v1/widgets?limit=500", Verb: "list", User: "admin", UserAgent: "test", Phase: End,
+		Code: 503, Server: "apiextensions", Duration: 1234 * time.Microsecond})
+	at(30, hook("crd-informer-synced", Released))
+	at(30, hook("crd-informer-synced", Start))
+	at(130, hook("crd-informer-synced", End))
+	at(131, Check{Endpoint: "readyz", Name: "poststarthook/crd-informer-synced", OK: true})
+	at(1005, Signal{"HasBeenReady"})
+	at(1010, Request{Method: "GET", URI: "/apis/example.com/v1/widgets?watch=1", Verb: "watch", User: "admin", UserAgent: "test", Phase: Start,
+		Server: "apiextensions"})
+	at(1020, Request{Method: "GET", URI: "/nothing", Verb: "get", User: "admin", UserAgent: "test", Phase: End, Code: 404, Server: "not-found"})
+	at(61_000, Hook{Kind: PreShutdown, Name: "stop-kubernetes-service-controller", Phase: End, Err: errors.New("no\nlease \x1b[31m")})
+	at(3_600_500, Request{Method: "GET", URI: "/apis/example.com/v1/widgets?watch=1", Verb: "watch", User: "admin", UserAgent: "test", Phase: End,
+		Code: 200, Server: "apiextensions", Duration: 3599 * time.Second, Err: errors.New("unexpected EOF")})
+	return recs
+}
+
+// twoPlanes is a story of two, as one after the other.
+func twoPlanes() []Record {
+	recs := story()[:3]
+	other := Record{Seq: 1, Elapsed: 5 * time.Millisecond, ControlPlane: "beta", Event: Signal{"HasBeenReady"}}
+	return append(recs, other)
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (go test -update rewrites it); got:\n%s\nwant:\n%s", path, got, want)
+	}
+}
+
+func TestWriteText(t *testing.T) {
+	for _, test := range []struct {
+		file string
+		recs []Record
+		opts TextOptions
+	}{
+		{"timeline.txt", story(), TextOptions{}},
+		{"timeline-verbose.txt", story(), TextOptions{Verbose: true}},
+		{"timeline-color.txt", story(), TextOptions{Color: true}},
+		{"timeline-two.txt", twoPlanes(), TextOptions{}},
+		{"timeline-empty.txt", nil, TextOptions{}},
+	} {
+		t.Run(test.file, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := WriteText(&out, test.recs, test.opts); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, test.file, out.Bytes())
+		})
+	}
+}
+
+func TestElapsed(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                              "+0.000s",
+		1999 * time.Microsecond:        "+0.001s",
+		59999 * time.Millisecond:       "+59.999s",
+		time.Minute:                    "+1m0.000s",
+		25*time.Hour + time.Second:     "+25h0m1.000s",
+		time.Hour + 90*time.Second + 5: "+1h1m30.000s",
+	} {
+		if got := elapsed(d); got != want {
+			t.Errorf("elapsed(%v) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestWriteErrorsSurface(t *testing.T) {
+	full := errors.New("disk full")
+	if err := WriteText(failingWriter{full}, story(), TextOptions{}); !errors.Is(err, full) {
+		t.Errorf("WriteText: %v", err)
+	}
+	if err := WriteJSON(failingWriter{full}, story()); !errors.Is(err, full) {
+		t.Errorf("WriteJSON: %v", err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestJSONRoundTrip(t *testing.T) {
+	var out bytes.Buffer
+	if err := WriteJSON(&out, story()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "timeline.jsonl", out.Bytes())
+	back, err := ReadJSON(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(back, story()) {
+		t.Errorf("came back as\n%+v\nwant\n%+v", back, story())
+	}
+}
+
+func TestReadJSONRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"\n{\"type\":\"hook\"":                            "line 2",
+		`{"type":"weather"}`:                              `unknown type "weather"`,
+		`{"type":"stage","phase":"held"}`:                 `cannot have the phase "held"`,
+		`{"type":"hook","phase":"held","kind":"mid-way"}`: `cannot be of kind "mid-way"`,
+		`{"type":"note","texd":"x"}`:                      `unknown field "texd"`,
+		strings.Repeat("x", maxJSONLineBytes+1):           "too long",
+	} {
+		if _, err := ReadJSON(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzReadJSON(f *testing.F) {
+	var out bytes.Buffer
+	if err := WriteJSON(&out, story()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(out.Bytes())
+	f.Fuzz(func(t *testing.T, text []byte) {
+		recs, err := ReadJSON(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		var again bytes.Buffer
+		if err := WriteJSON(&again, recs); err != nil {
+			t.Skip(err) // a year that JSON times cannot carry
+		}
+		back, err := ReadJSON(&again)
+		if err != nil || !reflect.DeepEqual(back, recs) {
+			t.Errorf("%+v came back as %+v, %v", recs, back, err)
+		}
+		if err := WriteText(&again, recs, TextOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package chain
+
+import (
+	"context"
+
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+)
+
+// buildAggregatorConfig makes the configuration of the head of the chain.
+func (c *Chain) buildAggregatorConfig(context.Context) error {
+	kube := c.configs.kubeapi.ControlPlane
+	config, err := controlplaneapiserver.CreateAggregatorConfig(*kube.Generic, c.options.CompletedOptions.CompletedOptions, kube.VersionedInformers,
+		c.configs.kubeapi.resolver, kube.ProxyTransport, kube.Extra.PeerProxy, c.configs.kubeapi.initializers)
+	if err != nil {
+		return err
+	}
+	if config.GenericConfig.RESTOptionsGetter, err = c.rest.decorate(config.GenericConfig.RESTOptionsGetter, c.options.Etcd); err != nil {
+		return err
+	}
+	c.configs.aggregator = config
+	return nil
+}
+
+// buildAggregator makes the head of the chain, which every request enters.
+func (c *Chain) buildAggregator(context.Context) error {
+	target := c.requests.answeredBy(ServerKubeAPI, c.servers.kubeapi.ControlPlane.GenericAPIServer)
+	server, err := controlplaneapiserver.CreateAggregatorServer(c.configs.aggregator.Complete(), target,
+		c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions(), c.crdsEnabled(), apiVersionPriorities)
+	if err != nil {
+		return err
+	}
+	c.servers.aggregator = server
+	return nil
+}

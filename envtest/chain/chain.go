@@ -1,0 +1,202 @@
+// Package chain owns the delegation chain of a kube-apiserver: aggregator,
+// kube-apiserver, apiextensions and the not-found handler, assembled stage by
+// stage, one file a stage in upstream's order, out of upstream's exported
+// pieces. It never opens a port or a file by itself and re-implements nothing
+// of the API server: every reach into what upstream does not export is in one
+// file each (hooks.go, signals.go, priorities.go, rbac.go).
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/tools/cache"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/pki"
+)
+
+// Config is what one chain is made of. Every field without a
+// stated default is required.
+type Config struct {
+	// Name tells chains side by side apart; it becomes part of the trace.
+	Name string
+	// Flags are kube-apiserver flags ("--feature-gates=...", ...).
+	Flags []string
+	// Store is a started store. The chain does not stop it.
+	Store storage.Backend
+	// Listener accepts the TLS connections to serve; its address is what the
+	// server advertises.
+	Listener net.Listener
+	// Transport carries the chain's own loopback requests to Handler.
+	Transport http.RoundTripper
+	// Accept is told the handler of the whole chain when requests may come in.
+	Accept func(http.Handler)
+	// Drained is told that all requests have been answered and connections may
+	// be closed.
+	Drained func()
+	// Serving is the certificate of the TLS listener.
+	Serving pki.Pair
+	// ClientCA verifies client certificates, PEM encoded.
+	ClientCA []byte
+	// Tokens authenticates bearer tokens before upstream's authenticators do.
+	// Nil means none.
+	Tokens authenticator.Token
+	// Hooks says what to do to post-start hooks, by name.
+	Hooks map[string]HookRule
+	// WatchGate lets a test hold a resource's watch events between the store and
+	// the watch cache. Nil means none is ever held.
+	WatchGate *WatchGate
+	// StopBefore names a stage that is not entered: Assemble (or Run) then
+	// returns ErrStopped. Empty means none.
+	StopBefore string
+	// Trace receives what happens. Required.
+	Trace *trace.Recorder
+	// Crash is told of a failure that would have ended a kube-apiserver process:
+	// a failed post-start hook, a fatal log line, a panic. Required; it must not
+	// block.
+	Crash func(error)
+}
+
+// ErrStopped is returned when the stage named by Config.StopBefore is reached.
+var ErrStopped = errors.New("stopped before stage")
+
+// Stages lists the stages in the order in which they are entered.
+func Stages() []string {
+	names := make([]string, 0, len(assembly)+1)
+	for _, s := range assembly {
+		names = append(names, s.name)
+	}
+	return append(names, stageRun)
+}
+
+const stageRun = "run"
+
+// stage is one step of the assembly.
+type stage struct {
+	name string
+	do   func(*Chain, context.Context) error
+}
+
+// assembly is the order of upstream's own start: options to configuration,
+// configuration to servers from the end of the chain to its head, then
+// PrepareRun. The run stage follows in Run.
+var assembly = []stage{
+	{"options", (*Chain).completeOptions},
+	{"egress", (*Chain).buildEgress},
+	{"generic", (*Chain).buildGeneric},
+	{"etcd-preflight", (*Chain).preflight},
+	{"kube-apiserver-config", (*Chain).buildKubeAPIConfig},
+	{"apiextensions-config", (*Chain).buildAPIExtensionsConfig},
+	{"aggregator-config", (*Chain).buildAggregatorConfig},
+	{"not-found", (*Chain).buildNotFound},
+	{"apiextensions", (*Chain).buildAPIExtensions},
+	{"kube-apiserver", (*Chain).buildKubeAPI},
+	{"aggregator", (*Chain).buildAggregator},
+	{"prepare", (*Chain).prepare},
+	{"hooks", (*Chain).wrapHooks},
+}
+
+// Chain is an assembled chain.
+type Chain struct {
+	cfg Config
+
+	options      *completedOptions
+	informerName *cache.InformerName
+	storeDialer  utilnet.DialFunc
+
+	generic  *genericStage
+	configs  serverConfigs
+	servers  servers
+	prepared interface{ Run(context.Context) error }
+	rest     *restStorage
+	requests *requestTracer
+	unseen   http.Handler // the filters and all behind them, below the trace
+	hooks    *hookSet
+	signals  []signal
+}
+
+// servers are the servers of the chain, from its end to its head.
+type servers struct {
+	notFound      genericapiserver.DelegationTarget
+	apiextensions *apiExtensionsServer
+	kubeapi       *kubeAPIServer
+	aggregator    *aggregatorapiserver.APIAggregator
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil:
+		return errors.New("configuration lacks a store, a listener, a transport, a trace or a handler of its events")
+	case c.StopBefore != "" && !slices.Contains(Stages(), c.StopBefore):
+		return fmt.Errorf("cannot stop before unknown stage %q; the stages are %s", c.StopBefore, strings.Join(Stages(), ", "))
+	}
+	return nil
+}
+
+// Assemble builds the chain, stage after stage, and starts nothing that
+// outlives an error. The context bounds the assembly and carries nothing else.
+func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("start chain: %w", err)
+	}
+	c := &Chain{cfg: cfg, requests: newRequestTracer(cfg.Trace)}
+	for _, s := range assembly {
+		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
+			c.abandon()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// enter runs one stage, unless the chain is to be stopped before it.
+func (c *Chain) enter(ctx context.Context, name string, do func() error) error {
+	if c.cfg.StopBefore == name {
+		c.cfg.Trace.Record(trace.Stage{Name: name, Phase: trace.StoppedBefore})
+		return fmt.Errorf("start chain: %w %s", ErrStopped, name)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("start chain: stage %s: %w", name, context.Cause(ctx))
+	}
+	c.cfg.Trace.Record(trace.Stage{Name: name, Phase: trace.Start})
+	err := do()
+	c.cfg.Trace.Record(trace.Stage{Name: name, Phase: trace.End, Err: err})
+	if err != nil {
+		return fmt.Errorf("start chain: stage %s: %w", name, err)
+	}
+	return nil
+}
+
+// abandon releases what an assembly that will not run has taken: upstream
+// leaves goroutines waiting for the drained signal of a server, and storage
+// that is destroyed with it.
+func (c *Chain) abandon() {
+	for _, s := range c.signals {
+		s.Signal()
+	}
+	switch {
+	case c.servers.aggregator != nil:
+		c.servers.aggregator.GenericAPIServer.Destroy()
+	case c.servers.kubeapi != nil:
+		c.servers.kubeapi.ControlPlane.GenericAPIServer.Destroy()
+	case c.servers.apiextensions != nil:
+		c.servers.apiextensions.GenericAPIServer.Destroy()
+	}
+	if c.rest != nil {
+		c.rest.close()
+	}
+	if c.informerName != nil {
+		c.informerName.Release()
+	}
+}

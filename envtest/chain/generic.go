@@ -1,0 +1,214 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	aggregated "k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericfeatures "k8s.io/apiserver/pkg/features"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/filters"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/util/openapi"
+	clientgoinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/controlplane"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
+	"k8s.io/kubernetes/pkg/kubeapiserver"
+	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+)
+
+// informerResync is upstream's resync period of the shared informers.
+const informerResync = 10 * time.Minute
+
+// genericStage is what the generic stage makes for all servers of the chain.
+type genericStage struct {
+	config         *genericapiserver.Config
+	client         *kubernetes.Clientset
+	informers      clientgoinformers.SharedInformerFactory
+	storageFactory *serverstorage.DefaultStorageFactory
+}
+
+// buildGeneric makes the configuration the servers of the chain share, in
+// upstream's order: serving, loopback client, enablement, OpenAPI, storage
+// factory, authentication, authorization, audit.
+func (c *Chain) buildGeneric(ctx context.Context) error {
+	g := &genericStage{config: genericapiserver.NewConfig(codecs())}
+	c.generic = g
+	c.signals = lifecycleSignals(g.config)
+	g.config.Flagz = c.options.Flagz
+	g.config.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()
+	replaceLogCheck(g.config)
+	steps := []struct {
+		name string
+		do   func(*genericStage) error
+	}{
+		{"serving", c.applyServing},
+		{"loopback client", c.applyLoopbackClient},
+		{"enablement", c.applyEnablement},
+		{"egress selector", c.applyEgress},
+		{"OpenAPI", c.applyOpenAPI},
+		{"storage factory", c.applyStorage},
+		{"authentication", c.applyAuthentication},
+		{"authorization", c.applyAuthorization},
+		{"audit", func(g *genericStage) error { return c.options.Audit.ApplyTo(g.config) }},
+	}
+	for _, step := range steps {
+		if err := step.do(g); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	g.config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
+	g.config.BuildHandlerChainFunc = c.requests.handlerChain(g.config.BuildHandlerChainFunc)
+	return nil
+}
+
+// codecs adds CBOR only behind its gate: apiextensions refuses it otherwise.
+func codecs() serializer.CodecFactory {
+	if utilfeature.DefaultFeatureGate.Enabled(genericfeatures.CBORServingAndStorage) {
+		return serializer.NewCodecFactory(legacyscheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
+	}
+	return legacyscheme.Codecs
+}
+
+func (c *Chain) applyServing(g *genericStage) error {
+	if err := c.options.GenericServerRunOptions.ApplyTo(g.config); err != nil {
+		return err
+	}
+	g.config.EffectiveVersion = linkedVersion{g.config.EffectiveVersion}
+	return c.options.SecureServing.SecureServingOptions.ApplyTo(&g.config.SecureServing)
+}
+
+// applyLoopbackClient makes the privileged client the server uses to talk to
+// itself. Upstream's goes through TLS with a certificate of its own; this one
+// calls the handler chain directly, as the same privileged user, by a token.
+func (c *Chain) applyLoopbackClient(g *genericStage) error {
+	g.config.LoopbackClientConfig = &rest.Config{
+		Host:               "https://" + c.cfg.Listener.Addr().String(),
+		BearerToken:        uuid.NewString(),
+		QPS:                -1, // as upstream's: no client-side throttling
+		Burst:              -1,
+		Transport:          c.cfg.Transport,
+		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
+		WarningHandler:     rest.NoWarnings{},
+		DisableCompression: true,
+	}
+	var err error
+	if g.client, err = kubernetes.NewForConfig(g.config.LoopbackClientConfig); err != nil {
+		return err
+	}
+	g.informers = clientgoinformers.NewSharedInformerFactoryWithOptions(g.client, informerResync,
+		clientgoinformers.WithTransform(trimManagedFields), clientgoinformers.WithInformerName(c.informerName))
+	return c.options.Features.ApplyTo(g.config, g.client, g.informers)
+}
+
+func trimManagedFields(obj any) (any, error) {
+	if accessor, err := meta.Accessor(obj); err == nil && accessor.GetManagedFields() != nil {
+		accessor.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+func (c *Chain) applyEnablement(g *genericStage) error {
+	return c.options.APIEnablement.ApplyTo(g.config, controlplane.DefaultAPIResourceConfigSource(), legacyscheme.Scheme)
+}
+
+func (c *Chain) applyEgress(g *genericStage) error {
+	if err := c.options.EgressSelector.ApplyTo(g.config); err != nil {
+		return err
+	}
+	return c.options.Traces.ApplyTo(g.config.EgressSelector, g.config)
+}
+
+func (c *Chain) applyOpenAPI(g *genericStage) error {
+	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
+	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme)
+	g.config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	g.config.OpenAPIConfig.Info.Title = "Kubernetes"
+	g.config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	g.config.OpenAPIV3Config.Info.Title = "Kubernetes"
+	g.config.LongRunningFunc = filters.BasicLongRunningRequestCheck(
+		sets.NewString("watch", "proxy"),
+		sets.NewString("attach", "exec", "proxy", "log", "portforward"),
+	)
+	return nil
+}
+
+func (c *Chain) applyStorage(g *genericStage) error {
+	etcd := c.options.Etcd
+	etcd.StorageConfig.Transport.EgressLookup = c.egressLookup(g.config.EgressSelector)
+	etcd.StorageConfig.Transport.TracerProvider = g.config.TracerProvider
+
+	client, err := c.cfg.Store.Client()
+	if err != nil {
+		return err
+	}
+	compaction := etcd.StorageConfig.CompactionInterval
+	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.cfg.WatchGate)
+	plain := len(etcd.EtcdServersOverrides) == 0
+	if plain {
+		etcd.StorageConfig.CompactionInterval = 0 // the shared compactor does it
+	}
+
+	factoryConfig := kubeapiserver.NewStorageFactoryConfigEffectiveVersion(g.config.EffectiveVersion)
+	factoryConfig.APIResourceConfig = g.config.MergedResourceConfig
+	factoryConfig.DefaultResourceEncoding.SetEffectiveVersion(g.config.EffectiveVersion)
+	if g.storageFactory, err = factoryConfig.Complete(etcd).New(); err != nil {
+		return err
+	}
+	g.storageFactory.StorageConfig.StorageObjectCountTracker = g.config.StorageObjectCountTracker
+
+	// Overrides and encryption have health checks of their own, which upstream
+	// adds together with the two that are replaced here.
+	if plain && etcd.EncryptionProviderConfigFilepath == "" {
+		etcd.SkipHealthEndpoints = true
+		c.rest.addHealthChecks(g.config, etcd)
+	}
+	if err := etcd.ApplyWithStorageFactoryTo(g.storageFactory, g.config); err != nil {
+		return err
+	}
+	g.config.RESTOptionsGetter, err = c.rest.decorate(g.config.RESTOptionsGetter, etcd)
+	return err
+}
+
+func (c *Chain) applyAuthentication(g *genericStage) error {
+	err := c.options.Authentication.ApplyTo(drained(g.config), &g.config.Authentication, g.config.SecureServing,
+		g.config.EgressSelector, g.config.OpenAPIConfig, g.config.OpenAPIV3Config, g.client, g.informers, g.config.APIServerID)
+	if err != nil {
+		return err
+	}
+	g.config.Authentication.Authenticator = withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator)
+	return nil
+}
+
+func (c *Chain) applyAuthorization(g *genericStage) error {
+	authorizer, rules, rbac, err := controlplaneapiserver.BuildAuthorizer(drained(g.config), c.options.CompletedOptions.CompletedOptions,
+		g.config.EgressSelector, g.config.APIServerID, g.informers)
+	if err != nil {
+		return fmt.Errorf("invalid authorization config: %w", err)
+	}
+	g.config.Authorization.Authorizer, g.config.RuleResolver = authorizer, rules
+	if c.options.Authorization != nil && !rbac {
+		g.config.DisabledPostStartHooks.Insert(rbacrest.PostStartHookName)
+	}
+	return nil
+}
+
+func drained(config *genericapiserver.Config) context.Context {
+	return wait.ContextForChannel(config.DrainedNotify())
+}

@@ -1,0 +1,190 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// HookRule says what to do to a post-start hook. The zero value lets it run.
+// Hold comes before Delay, Delay before Fail.
+type HookRule struct {
+	// Hold keeps the hook from running until ReleaseHook.
+	Hold bool
+	// Delay waits this long, in the clock the chain lives in.
+	Delay time.Duration
+	// Fail makes the hook return this error instead of running, which ends a
+	// kube-apiserver process and so is a crash of the chain.
+	Fail error
+}
+
+// hookSet wraps the hooks of one chain.
+type hookSet struct {
+	chain *Chain
+	mu    sync.Mutex
+	gates map[string]chan struct{} // of held hooks, closed on release
+	names []string
+}
+
+// wrapHooks puts the rules and the trace around every post-start and
+// pre-shutdown hook; it comes after PrepareRun, which adds the last of them.
+func (c *Chain) wrapHooks(context.Context) error {
+	server := c.servers.aggregator.GenericAPIServer
+	c.hooks = &hookSet{chain: c, gates: map[string]chan struct{}{}}
+	post := reflect.ValueOf(server.PostStartHooks())
+	for _, name := range mapKeys(post) {
+		replaceHook(post, name, func(hook genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
+			return c.hooks.postStart(name, hook)
+		})
+		c.hooks.names = append(c.hooks.names, name)
+	}
+	slices.Sort(c.hooks.names)
+	pre := reflect.ValueOf(server.PreShutdownHooks())
+	for _, name := range mapKeys(pre) {
+		replaceHook(pre, name, func(hook genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
+			return c.hooks.preShutdown(name, hook)
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.cfg.Hooks)) {
+		if !slices.Contains(c.hooks.names, name) {
+			return fmt.Errorf("no post-start hook %q; the hooks of this server are %s", name, strings.Join(c.hooks.names, ", "))
+		}
+		if c.cfg.Hooks[name].Hold {
+			c.hooks.gates[name] = make(chan struct{})
+		}
+	}
+	return nil
+}
+
+// Hooks returns the names of the post-start hooks, sorted.
+func (c *Chain) Hooks() []string { return slices.Clone(c.hooks.names) }
+
+// HeldHooks returns the names of the hooks that are held, sorted.
+func (c *Chain) HeldHooks() []string {
+	c.hooks.mu.Lock()
+	defer c.hooks.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.hooks.gates))
+}
+
+// ReleaseHook lets a held hook run. Releasing one that is not held is an error.
+func (c *Chain) ReleaseHook(name string) error {
+	c.hooks.mu.Lock()
+	defer c.hooks.mu.Unlock()
+	gate := c.hooks.gates[name]
+	if gate == nil {
+		return fmt.Errorf("post-start hook %q is not held; held are %v", name, slices.Sorted(maps.Keys(c.hooks.gates)))
+	}
+	delete(c.hooks.gates, name)
+	close(gate)
+	return nil
+}
+
+func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
+	if name == rbacrest.PostStartHookName {
+		upstream = bootstrapRoles
+	}
+	rule := h.chain.cfg.Hooks[name]
+	record := func(phase trace.Phase, err error) {
+		h.chain.cfg.Trace.Record(trace.Hook{Kind: trace.PostStart, Name: name, Phase: phase, Err: err})
+	}
+	return func(hook genericapiserver.PostStartHookContext) error {
+		if !h.mayRun(hook, name, rule, record) {
+			runtime.Goexit() // the server stops: the hook neither ran nor failed
+		}
+		record(trace.Start, nil)
+		err := rule.Fail
+		if err == nil {
+			err = upstream(hook)
+		}
+		record(trace.End, err)
+		if err == nil {
+			return nil
+		}
+		// Upstream would end the process here, by klog.Fatalf. The chain ends
+		// instead, and the hook's readiness check stays red as it would have.
+		h.chain.cfg.Crash(fmt.Errorf("post-start hook %q failed: %w", name, err))
+		runtime.Goexit()
+		return nil
+	}
+}
+
+// mayRun applies hold and delay; false means that the server stops.
+func (h *hookSet) mayRun(ctx context.Context, name string, rule HookRule, record func(trace.Phase, error)) bool {
+	h.mu.Lock()
+	gate := h.gates[name]
+	h.mu.Unlock()
+	if gate != nil {
+		record(trace.Held, nil)
+		select {
+		case <-gate:
+			record(trace.Released, nil)
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if rule.Delay > 0 {
+		select {
+		case <-time.After(rule.Delay):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+func (h *hookSet) preShutdown(name string, upstream genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
+	record := func(phase trace.Phase, err error) {
+		h.chain.cfg.Trace.Record(trace.Hook{Kind: trace.PreShutdown, Name: name, Phase: phase, Err: err})
+	}
+	return func() error {
+		record(trace.Start, nil)
+		err := upstream()
+		record(trace.End, err)
+		return err
+	}
+}
+
+// errShape says that upstream's hook maps do not look as this file expects.
+var errShape = errors.New("upstream changed: hook maps are not map[string]struct{hook func ...} any more")
+
+func mapKeys(hooks reflect.Value) []string {
+	if hooks.Kind() != reflect.Map || hooks.Type().Key().Kind() != reflect.String {
+		panic(errShape)
+	}
+	keys := make([]string, 0, hooks.Len())
+	for _, key := range hooks.MapKeys() {
+		keys = append(keys, key.String())
+	}
+	return keys
+}
+
+// replaceHook wraps the function of one entry in a server's live hook map, whose
+// value type upstream does not export.
+func replaceHook[F any](hooks reflect.Value, name string, wrap func(F) F) {
+	key := reflect.ValueOf(name)
+	entry := reflect.New(hooks.Type().Elem()).Elem()
+	entry.Set(hooks.MapIndex(key))
+	if entry.Kind() != reflect.Struct {
+		panic(errShape)
+	}
+	field := entry.FieldByName("hook")
+	if !field.IsValid() || field.Type() != reflect.TypeFor[F]() {
+		panic(errShape)
+	}
+	function := (*F)(unsafe.Pointer(field.UnsafeAddr()))
+	*function = wrap(*function)
+	hooks.SetMapIndex(key, entry)
+}

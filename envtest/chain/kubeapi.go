@@ -1,0 +1,43 @@
+package chain
+
+import (
+	"context"
+
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/kube-aggregator/pkg/apiserver"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/pkg/controlplane"
+)
+
+// kubeAPIServer is upstream's type under the name the chain uses for it.
+type kubeAPIServer = controlplane.Instance
+
+// kubeAPIConfig is the configuration of the kube-apiserver proper, with what its
+// building made for the other two.
+type kubeAPIConfig struct {
+	*controlplane.Config
+	resolver     apiserver.ServiceResolver
+	initializers []admission.PluginInitializer
+}
+
+// buildKubeAPIConfig makes the kube-apiserver's configuration: capabilities,
+// service range, proxy transport, service resolver, admission.
+func (c *Chain) buildKubeAPIConfig(context.Context) error {
+	config, resolver, initializers, err := app.CreateKubeAPIServerConfig(c.options.CompletedOptions, c.generic.config, c.generic.informers, c.generic.storageFactory)
+	if err != nil {
+		return err
+	}
+	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
+	return nil
+}
+
+// buildKubeAPI makes the server in the middle of the chain: /api and /apis.
+func (c *Chain) buildKubeAPI(context.Context) error {
+	target := c.requests.answeredBy(ServerAPIExtensions, c.servers.apiextensions.GenericAPIServer)
+	server, err := c.configs.kubeapi.Complete().New(target)
+	if err != nil {
+		return err
+	}
+	c.servers.kubeapi = server
+	return nil
+}

@@ -1,0 +1,41 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// The preflight asks the store this often before it gives up.
+const (
+	preflightAttempts = 5
+	preflightTimeout  = 2 * time.Second
+	preflightPause    = time.Second
+)
+
+// preflight asks the store for an answer before any server is built, with
+// retries as upstream's preflight had, so that an unreachable store is one clear
+// error instead of a server that never becomes ready.
+func (c *Chain) preflight(ctx context.Context) error {
+	var err error
+	for attempt := range preflightAttempts {
+		if attempt > 0 {
+			select {
+			case <-time.After(preflightPause):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if err = c.askStore(ctx); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("store %s did not answer %d attempts: %w; is it running, and reachable from here?", c.cfg.Store, preflightAttempts, err)
+}
+
+func (c *Chain) askStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
+	defer cancel()
+	_, err := c.rest.client.KV.Get(ctx, "/registry/health")
+	return err
+}

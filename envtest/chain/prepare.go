@@ -1,0 +1,17 @@
+package chain
+
+import "context"
+
+// prepare is upstream's PrepareRun: OpenAPI installation, healthz, livez,
+// readyz, from the end of the chain to its head.
+func (c *Chain) prepare(context.Context) error {
+	prepared, err := c.servers.aggregator.PrepareRun()
+	if err != nil {
+		return err
+	}
+	c.prepared = prepared
+	handler := c.servers.aggregator.GenericAPIServer.Handler
+	c.unseen = handler.FullHandlerChain
+	handler.FullHandlerChain = c.requests.outermost(c.unseen)
+	return nil
+}

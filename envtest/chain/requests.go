@@ -1,0 +1,173 @@
+package chain
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/endpoints/responsewriter"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// The servers of the chain, as a request's trace names them. ServerFilters is
+// said of a request that a filter answered before it reached any server.
+const (
+	ServerFilters       = "filters"
+	ServerAggregator    = "aggregator"
+	ServerKubeAPI       = "kube-apiserver"
+	ServerAPIExtensions = "apiextensions"
+	ServerNotFound      = "not-found"
+)
+
+// requestTracer records every request and the server of the chain that
+// answered it, and ends the long-running ones when the server stops.
+type requestTracer struct {
+	trace *trace.Recorder
+	mu    sync.Mutex
+	live  map[*tracedRequest]struct{}
+}
+
+// tracedRequest travels with a request's context; the servers of the chain
+// write their names into it as the request passes by.
+type tracedRequest struct {
+	mu          sync.Mutex
+	server      string
+	user        string
+	verb        string
+	longRunning bool
+	cancel      context.CancelCauseFunc
+}
+
+type tracedRequestKey struct{}
+
+func newRequestTracer(recorder *trace.Recorder) *requestTracer {
+	return &requestTracer{trace: recorder, live: map[*tracedRequest]struct{}{}}
+}
+
+// outermost wraps the whole handler chain of the head server.
+func (t *requestTracer) outermost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithCancelCause(req.Context())
+		defer cancel(nil)
+		traced := &tracedRequest{server: ServerFilters, cancel: cancel}
+		t.track(traced, true)
+		defer t.track(traced, false)
+
+		started := time.Now()
+		status := &statusWriter{ResponseWriter: w, code: http.StatusOK}
+		defer func() { t.trace.Record(traced.event(req, trace.End, status.code, time.Since(started))) }()
+		req = req.WithContext(context.WithValue(ctx, tracedRequestKey{}, traced))
+		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(status), req)
+	})
+}
+
+// handlerChain wraps upstream's builder of the handler chain: behind all
+// filters a request has a user and a verb, and is the aggregator's.
+func (t *requestTracer) handlerChain(upstream func(http.Handler, *genericapiserver.Config) http.Handler) func(http.Handler, *genericapiserver.Config) http.Handler {
+	return func(api http.Handler, config *genericapiserver.Config) http.Handler {
+		entered := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if traced, ok := req.Context().Value(tracedRequestKey{}).(*tracedRequest); ok {
+				traced.enter(req, config.LongRunningFunc)
+				if traced.longRunning {
+					t.trace.Record(traced.event(req, trace.Start, 0, 0))
+				}
+			}
+			api.ServeHTTP(w, req)
+		})
+		return upstream(entered, config)
+	}
+}
+
+func (r *tracedRequest) enter(req *http.Request, longRunning request.LongRunningRequestCheck) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.server = ServerAggregator
+	if user, ok := request.UserFrom(req.Context()); ok {
+		r.user = user.GetName()
+	}
+	if info, ok := request.RequestInfoFrom(req.Context()); ok {
+		r.verb = info.Verb
+		r.longRunning = longRunning(req, info)
+	}
+}
+
+func (r *tracedRequest) event(req *http.Request, phase trace.Phase, code int, took time.Duration) trace.Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return trace.Request{
+		Method: req.Method, URI: req.URL.RequestURI(), Verb: r.verb, User: r.user, UserAgent: req.UserAgent(),
+		Phase: phase, Code: code, Server: r.server, Duration: took,
+	}
+}
+
+// answeredBy wraps a delegation target so that a request which reaches it is
+// said to be answered by it, unless it goes further down the chain.
+func (t *requestTracer) answeredBy(server string, target genericapiserver.DelegationTarget) genericapiserver.DelegationTarget {
+	return &namedTarget{DelegationTarget: target, server: server}
+}
+
+type namedTarget struct {
+	genericapiserver.DelegationTarget
+	server string
+}
+
+// UnprotectedHandler implements genericapiserver.DelegationTarget.
+func (n *namedTarget) UnprotectedHandler() http.Handler {
+	next := n.DelegationTarget.UnprotectedHandler()
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if traced, ok := req.Context().Value(tracedRequestKey{}).(*tracedRequest); ok {
+			traced.mu.Lock()
+			traced.server = n.server
+			traced.mu.Unlock()
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+func (t *requestTracer) track(r *tracedRequest, live bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if live {
+		t.live[r] = struct{}{}
+	} else {
+		delete(t.live, r)
+	}
+}
+
+// cancelLongRunning ends every watch, log and proxy stream, as the end of the
+// process would.
+func (t *requestTracer) cancelLongRunning(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.live {
+		r.mu.Lock()
+		if r.longRunning {
+			r.cancel(cause)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// statusWriter remembers the status code of a response.
+type statusWriter struct {
+	http.ResponseWriter
+	code    int
+	written bool
+}
+
+var _ responsewriter.UserProvidedDecorator = (*statusWriter)(nil)
+
+// Unwrap implements responsewriter.UserProvidedDecorator.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(code int) {
+	if !w.written {
+		w.code, w.written = code, code >= http.StatusOK || code == http.StatusSwitchingProtocols
+	}
+	w.ResponseWriter.WriteHeader(code)
+}

@@ -1,0 +1,306 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/memnet"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/pki"
+)
+
+// AdminUser is the name of the user whose configuration Config returns. It is in
+// the group system:masters.
+const AdminUser = "snowglobe-admin"
+
+const mastersGroup = "system:masters"
+
+// ControlPlane is a running API server with its store. All its methods may be
+// called from any goroutine.
+type ControlPlane struct {
+	name      string
+	cfg       *config
+	store     storage.Backend
+	authority *pki.Authority
+	users     *users
+	listener  *listener
+	transport *memnet.Transport
+	door      door
+	log       *logBuffer
+	recorder  *trace.Recorder
+	watchGate chain.WatchGate
+	readiness readiness
+
+	member   *chain.Member
+	chain    *chain.Chain
+	admin    *rest.Config
+	kube     kubeconfigs
+	endRun   context.CancelCauseFunc
+	runEnded chan struct{}
+	runErr   error
+
+	crashOnce sync.Once
+	crashed   chan struct{}
+	crashErr  error
+
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// sequence numbers the control planes of a process, for their names.
+var sequence atomic.Int64
+
+// Launch starts a control plane without a test; the caller stops it. The context
+// bounds the start only.
+func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
+	cp := &ControlPlane{
+		name:     fmt.Sprintf("cp-%d", sequence.Add(1)),
+		cfg:      cfg,
+		crashed:  make(chan struct{}),
+		runEnded: make(chan struct{}),
+	}
+	cp.log = newLogBuffer(cfg.log)
+	cp.recorder = trace.NewRecorder(cp.name, 0)
+	if err := cp.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cp.release(context.WithoutCancel(ctx)))
+	}
+	return cp, nil
+}
+
+// start brings the control plane up; what it has taken when it fails, release
+// gives back.
+func (cp *ControlPlane) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cp.cfg.timeouts.start)
+	defer cancel()
+	crds, err := loadCRDs(cp.cfg)
+	if err != nil {
+		return err
+	}
+	flags, err := chain.ParseFlags(cp.cfg.flags)
+	if err != nil {
+		return err
+	}
+	if cp.listener, err = listen(cp.cfg); err != nil {
+		return err
+	}
+	if err := cp.makeCredentials(); err != nil {
+		return err
+	}
+	if cp.member, err = chain.Join(cp.name, flags, cp.log, cp.crash); err != nil {
+		return err
+	}
+	cp.member.Do(func() { err = cp.startChain(ctx) })
+	if err != nil {
+		return err
+	}
+	if err := cp.waitStarted(ctx); err != nil {
+		return err
+	}
+	if err := cp.installCRDs(ctx, crds); err != nil {
+		return err
+	}
+	return cp.writeKubeconfig()
+}
+
+// startChain runs in the member's goroutine label, as does all it starts.
+func (cp *ControlPlane) startChain(ctx context.Context) error {
+	store := cp.cfg.backend(cp.name)
+	if !cp.cfg.sharedStore {
+		if err := store.Start(ctx); err != nil {
+			return err
+		}
+	}
+	cp.store = store
+	assembled, err := chain.Assemble(ctx, cp.chainConfig())
+	if err != nil {
+		return err
+	}
+	cp.chain = assembled
+	runCtx, end := context.WithCancelCause(context.Background())
+	cp.endRun = end
+	cp.member.Go(func() {
+		defer close(cp.runEnded)
+		if cp.runErr = cp.chain.Run(runCtx); cp.runErr != nil {
+			cp.crash(cp.runErr)
+		}
+	})
+	return nil
+}
+
+func (cp *ControlPlane) chainConfig() chain.Config {
+	serving, err := cp.authority.Serving("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
+	if err != nil {
+		panic(err) // crypto/rand never fails
+	}
+	return chain.Config{
+		Name:       cp.name,
+		Flags:      cp.cfg.flags,
+		Store:      cp.store,
+		Listener:   cp.listener,
+		Transport:  cp.transport,
+		Accept:     cp.accept,
+		Drained:    cp.listener.closeConns,
+		Serving:    serving,
+		ClientCA:   cp.authority.CertPEM(),
+		Tokens:     cp.users,
+		Hooks:      cp.cfg.hooks,
+		WatchGate:  &cp.watchGate,
+		StopBefore: cp.cfg.stopBefore,
+		Trace:      cp.recorder,
+		Crash:      cp.crash,
+	}
+}
+
+// door is where requests from inside the process enter the chain.
+type door struct {
+	handler atomic.Pointer[http.Handler]
+	member  *chain.Member
+}
+
+// accept opens the door.
+func (cp *ControlPlane) accept(handler http.Handler) {
+	cp.door.member = cp.member
+	cp.door.handler.Store(&handler)
+}
+
+// ServeHTTP implements http.Handler. Before the chain runs it breaks the
+// connection off, as a port nobody listens on would.
+func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	handler := d.handler.Load()
+	if handler == nil {
+		panic(http.ErrAbortHandler)
+	}
+	d.member.Do(func() { (*handler).ServeHTTP(w, req) })
+}
+
+// crash notes the first failure that would have ended a kube-apiserver process,
+// and ends the chain.
+func (cp *ControlPlane) crash(err error) {
+	cp.crashOnce.Do(func() {
+		cp.crashErr = err
+		close(cp.crashed)
+		if cp.endRun != nil {
+			cp.endRun(err)
+		}
+	})
+}
+
+// Name returns the control plane's name, unique in the process.
+func (cp *ControlPlane) Name() string { return cp.name }
+
+// Config returns a configuration of a cluster admin whose requests call the
+// handler chain inside the process. Upgrade requests go through TLS on an
+// in-memory connection. The caller may change the copy.
+func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.admin) }
+
+// Trace returns the record of what has happened so far and what happens next.
+func (cp *ControlPlane) Trace() *trace.Recorder { return cp.recorder }
+
+// Log returns the API server's log, or the end of it when it is long.
+func (cp *ControlPlane) Log() string { return cp.log.String() }
+
+// Store returns the store the control plane runs on.
+func (cp *ControlPlane) Store() storage.Backend { return cp.store }
+
+// Crashed is closed when the API server has failed in a way that would have
+// ended a kube-apiserver process; Err says how.
+func (cp *ControlPlane) Crashed() <-chan struct{} { return cp.crashed }
+
+// Err returns why the API server crashed, nil if it did not.
+func (cp *ControlPlane) Err() error {
+	select {
+	case <-cp.crashed:
+		return cp.crashErr
+	default:
+		return nil
+	}
+}
+
+// Hooks returns the names of the post-start hooks, sorted.
+func (cp *ControlPlane) Hooks() []string { return cp.chain.Hooks() }
+
+// HeldHooks returns the names of the post-start hooks that are held, sorted.
+func (cp *ControlPlane) HeldHooks() []string { return cp.chain.HeldHooks() }
+
+// ReleaseHook lets a post-start hook run that HoldHook holds. Releasing one that
+// is not held is an error that names those that are.
+func (cp *ControlPlane) ReleaseHook(name string) error { return cp.chain.ReleaseHook(name) }
+
+// HoldWatchCache keeps the watch cache of a resource behind the store: events
+// and progress notifications of the store are held until ReleaseWatchCache.
+func (cp *ControlPlane) HoldWatchCache(resource schema.GroupResource) error {
+	return cp.watchGate.Hold(resource)
+}
+
+// ReleaseWatchCache lets the watch cache of a resource catch up.
+func (cp *ControlPlane) ReleaseWatchCache(resource schema.GroupResource) error {
+	return cp.watchGate.Release(resource)
+}
+
+// Stop ends the API server gracefully and its store with it, and joins every
+// goroutine they started. The error names what did not end in time. Stop may be
+// called twice.
+func (cp *ControlPlane) Stop(ctx context.Context) error {
+	cp.stopOnce.Do(func() {
+		if err := cp.release(ctx); err != nil {
+			cp.stopErr = fmt.Errorf("stop control plane: %w", err)
+		}
+	})
+	return cp.stopErr
+}
+
+var errStopped = errors.New("the control plane was stopped")
+
+// release gives back what start took, in reverse.
+func (cp *ControlPlane) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, cp.cfg.timeouts.stop,
+		fmt.Errorf("not within %s", cp.cfg.timeouts.stop))
+	defer cancel()
+	var errs []error
+	if cp.endRun != nil {
+		cp.endRun(errStopped)
+		select {
+		case <-cp.runEnded:
+		case <-ctx.Done():
+			errs = append(errs, fmt.Errorf("the API server has not terminated: %w", context.Cause(ctx)))
+		}
+	}
+	errs = append(errs, cp.kube.remove())
+	if cp.transport != nil {
+		_ = cp.transport.Close()
+		errs = append(errs, cp.transport.Wait(ctx))
+		if upgrade, ok := cp.transport.Upgrade.(*http.Transport); ok {
+			upgrade.CloseIdleConnections()
+		}
+	}
+	if cp.listener != nil {
+		cp.listener.end()
+	}
+	if cp.store != nil && !cp.cfg.sharedStore {
+		errs = append(errs, cp.store.Stop(ctx))
+	}
+	if cp.member != nil {
+		if err := cp.member.Join(ctx); err != nil {
+			errs = append(errs, err)
+		}
+		cp.member.Leave()
+	}
+	return errors.Join(errs...)
+}
+
+// pollReadiness is how often the checks are asked while the server starts.
+const pollReadiness = 10 * time.Millisecond

@@ -1,0 +1,205 @@
+package envtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/yaml"
+)
+
+// crdExtensions are the files of a folder that may hold definitions.
+var crdExtensions = []string{".yaml", ".yml", ".json"}
+
+// loadCRDs reads all definitions before anything starts.
+func loadCRDs(cfg *config) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	crds := slices.Clone(cfg.crds)
+	for _, path := range cfg.crdPaths {
+		found, err := ReadCRDs(path)
+		if err != nil {
+			return nil, err
+		}
+		crds = append(crds, found...)
+	}
+	return crds, nil
+}
+
+// ReadCRDs reads the definitions in a file, or in the YAML and JSON files
+// directly in a folder. A file that is named must hold at least one; in a folder
+// other objects are left alone. Errors name the file and the document.
+func ReadCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("CRDs: %w", err)
+	}
+	if !info.IsDir() {
+		return readCRDFile(path, true)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("CRDs: %w", err)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, entry := range entries {
+		if entry.IsDir() || !slices.Contains(crdExtensions, filepath.Ext(entry.Name())) {
+			continue
+		}
+		found, err := readCRDFile(filepath.Join(path, entry.Name()), false)
+		if err != nil {
+			return nil, err
+		}
+		crds = append(crds, found...)
+	}
+	if len(crds) == 0 {
+		return nil, fmt.Errorf("CRDs: no CustomResourceDefinition in the %s files of folder %s", strings.Join(crdExtensions, ", "), path)
+	}
+	return crds, nil
+}
+
+func readCRDFile(path string, strict bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("CRDs: %w", err)
+	}
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for number := 1; ; number++ {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("CRDs: %s: document %d: %w", path, number, err)
+		}
+		crd, err := decodeCRD(document, strict)
+		if err != nil {
+			return nil, fmt.Errorf("CRDs: %s: document %d: %w", path, number, err)
+		}
+		if crd != nil {
+			crds = append(crds, crd)
+		}
+	}
+	if strict && len(crds) == 0 {
+		return nil, fmt.Errorf("CRDs: %s holds no CustomResourceDefinition", path)
+	}
+	return crds, nil
+}
+
+// decodeCRD returns nil for an empty document and, unless strict, for another
+// kind of object.
+func decodeCRD(document []byte, strict bool) (*apiextensionsv1.CustomResourceDefinition, error) {
+	var object metav1.TypeMeta
+	if err := yaml.Unmarshal(document, &object); err != nil {
+		return nil, err
+	}
+	if object == (metav1.TypeMeta{}) && len(bytes.TrimSpace(document)) == 0 {
+		return nil, nil
+	}
+	want := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+	if object.GroupVersionKind() != want {
+		if strict {
+			return nil, fmt.Errorf("is a %q of %q, not a CustomResourceDefinition of %s", object.Kind, object.APIVersion, want.GroupVersion())
+		}
+		return nil, nil
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(document, crd); err != nil {
+		return nil, err
+	}
+	return crd, nil
+}
+
+// InstallCRDs creates definitions and waits until each is established and its
+// path is served. A definition that exists already is replaced.
+func (cp *ControlPlane) InstallCRDs(ctx context.Context, crds ...*apiextensionsv1.CustomResourceDefinition) error {
+	if err := cp.installCRDs(ctx, crds); err != nil {
+		return fmt.Errorf("install CRDs: %w", err)
+	}
+	return nil
+}
+
+func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	if len(crds) == 0 {
+		return nil
+	}
+	client, err := apiextensionsclient.NewForConfig(cp.admin)
+	if err != nil {
+		return err
+	}
+	for _, crd := range crds {
+		if err := applyCRD(ctx, client, crd); err != nil {
+			return fmt.Errorf("CRD %s: %w", crd.Name, err)
+		}
+	}
+	for _, crd := range crds {
+		if err := waitEstablished(ctx, client, crd); err != nil {
+			return fmt.Errorf("CRD %s: not established: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+func applyCRD(ctx context.Context, client apiextensionsclient.Interface, crd *apiextensionsv1.CustomResourceDefinition) error {
+	crds := client.ApiextensionsV1().CustomResourceDefinitions()
+	_, err := crds.Create(ctx, crd, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	existing, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	replacement := crd.DeepCopy()
+	replacement.ResourceVersion = existing.ResourceVersion
+	_, err = crds.Update(ctx, replacement, metav1.UpdateOptions{})
+	return err
+}
+
+// waitEstablished watches one definition until the server says it serves it.
+func waitEstablished(ctx context.Context, client apiextensionsclient.Interface, crd *apiextensionsv1.CustomResourceDefinition) error {
+	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", crd.Name).String()}
+	list, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, only)
+	if err != nil {
+		return err
+	}
+	if len(list.Items) == 1 && established(&list.Items[0]) {
+		return nil
+	}
+	_, err = watchtools.Until(ctx, list.ResourceVersion, crdWatcher{client, only}, func(event watch.Event) (bool, error) {
+		found, ok := event.Object.(*apiextensionsv1.CustomResourceDefinition)
+		return ok && established(found), nil
+	})
+	return err
+}
+
+type crdWatcher struct {
+	client apiextensionsclient.Interface
+	only   metav1.ListOptions
+}
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (w crdWatcher) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	opts.FieldSelector = w.only.FieldSelector
+	return w.client.ApiextensionsV1().CustomResourceDefinitions().Watch(ctx, opts)
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+}

@@ -1,0 +1,156 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"snowglobe.test/envtest/memnet"
+)
+
+// listener is what the chain serves on: an in-memory listener always, and a TCP
+// one on loopback on request. It keeps the open connections, to close them when
+// a stopping server has answered all requests, as the end of a process would.
+type listener struct {
+	addr   *net.TCPAddr
+	memory *memnet.Listener
+	tcp    net.Listener // nil without a port
+
+	accepted chan net.Conn
+	done     chan struct{}
+	once     sync.Once
+	pumps    sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+// memoryAddr is advertised by a server that has no port.
+var memoryAddr = net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443}
+
+func listen(cfg *config) (*listener, error) {
+	address := cfg.listen
+	if address == "" && cfg.kubeconfig != "" {
+		address = "127.0.0.1:0"
+	}
+	addr := memoryAddr
+	l := &listener{
+		addr: &addr, memory: memnet.Listen(),
+		accepted: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{},
+	}
+	if address != "" {
+		if err := l.listenTCP(address); err != nil {
+			l.end()
+			return nil, err
+		}
+		l.pumps.Go(func() { l.pump(l.tcp) })
+	}
+	l.pumps.Go(func() { l.pump(l.memory) })
+	return l, nil
+}
+
+func (l *listener) listenTCP(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("listener address %q: %w; write it like 127.0.0.1:6443", address, err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("listener address %q is not on loopback; use 127.0.0.1", address)
+	}
+	if l.tcp, err = net.Listen("tcp", address); err != nil {
+		return fmt.Errorf("listener: %w; choose another port, or 0 for a free one", err)
+	}
+	l.addr = l.tcp.Addr().(*net.TCPAddr)
+	return nil
+}
+
+// pump hands one listener's connections to Accept.
+func (l *listener) pump(from net.Listener) {
+	for {
+		conn, err := from.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case l.accepted <- conn:
+		case <-l.done:
+			_ = conn.Close()
+			return
+		}
+	}
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.accepted:
+		tracked := &trackedConn{Conn: conn, listener: l}
+		l.mu.Lock()
+		l.conns[tracked] = struct{}{}
+		l.mu.Unlock()
+		return tracked, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		close(l.done)
+		_ = l.memory.Close()
+		if l.tcp != nil {
+			_ = l.tcp.Close()
+		}
+	})
+	return nil
+}
+
+// Addr implements net.Listener; it is a *net.TCPAddr, as upstream insists.
+func (l *listener) Addr() net.Addr { return l.addr }
+
+// hasPort says whether other processes can connect.
+func (l *listener) hasPort() bool { return l.tcp != nil }
+
+// DialContext connects to the in-memory listener, whatever the address.
+func (l *listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	return l.memory.DialContext(ctx)
+}
+
+// closeConns closes all open connections.
+func (l *listener) closeConns() {
+	l.mu.Lock()
+	conns := make([]net.Conn, 0, len(l.conns))
+	for conn := range l.conns {
+		conns = append(conns, conn)
+	}
+	l.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+}
+
+// end closes everything and joins the pumps.
+func (l *listener) end() {
+	_ = l.Close()
+	l.closeConns()
+	l.pumps.Wait()
+}
+
+type trackedConn struct {
+	net.Conn
+	listener *listener
+}
+
+// Close implements net.Conn.
+func (c *trackedConn) Close() error {
+	c.listener.mu.Lock()
+	delete(c.listener.conns, c)
+	c.listener.mu.Unlock()
+	if err := c.Conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}

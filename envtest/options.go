@@ -1,0 +1,171 @@
+package envtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/memory"
+)
+
+// An Option says how a control plane differs from the default one.
+type Option func(*config)
+
+// config is what the options of one control plane add up to.
+type config struct {
+	store       storage.Backend
+	sharedStore bool
+	flags       []string
+	crds        []*apiextensionsv1.CustomResourceDefinition
+	crdPaths    []string
+	hooks       map[string]chain.HookRule
+	stopBefore  string
+	listen      string
+	kubeconfig  string
+	log         io.Writer
+	timeouts    timeouts
+	errs        []error
+}
+
+// timeouts bound what a control plane waits for, in the clock it lives in.
+type timeouts struct{ start, stop time.Duration }
+
+func newConfig(opts []Option) (*config, error) {
+	c := &config{
+		hooks:    map[string]chain.HookRule{},
+		timeouts: timeouts{start: time.Minute, stop: 30 * time.Second},
+	}
+	for _, opt := range opts {
+		opt(c)
+	}
+	return c, errors.Join(c.errs...)
+}
+
+func (c *config) refuse(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+// WithStore puts the control plane on a store of its own, which it starts and
+// stops: embedded.New(...), external.New(...), memory.New(...). The default is a
+// new in-memory store.
+func WithStore(store storage.Backend) Option {
+	return func(c *config) { c.store = store }
+}
+
+// WithSharedStore puts the control plane on a store that the caller starts and
+// stops, so that it outlives the control plane or serves several.
+func WithSharedStore(store storage.Backend) Option {
+	return func(c *config) { c.store, c.sharedStore = store, true }
+}
+
+// WithFlags passes kube-apiserver flags ("--feature-gates=...",
+// "--enable-admission-plugins=..."). They are parsed and refused by upstream's
+// own code before anything starts; later ones win.
+func WithFlags(flags ...string) Option {
+	return func(c *config) { c.flags = append(c.flags, flags...) }
+}
+
+// WithCRDs installs definitions and waits until they are established.
+func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
+	return func(c *config) { c.crds = append(c.crds, crds...) }
+}
+
+// WithCRDPaths installs the definitions found in YAML or JSON files, and in such
+// files directly in folders. Files of a folder may hold other objects, which are
+// left alone; a file named by itself must hold a definition.
+func WithCRDPaths(paths ...string) Option {
+	return func(c *config) { c.crdPaths = append(c.crdPaths, paths...) }
+}
+
+// HoldHook keeps a post-start hook from running until ControlPlane.ReleaseHook.
+// Start then returns as soon as the server accepts requests; WaitReady waits for
+// the rest.
+func HoldHook(names ...string) Option {
+	return func(c *config) {
+		for _, name := range names {
+			rule := c.hooks[name]
+			rule.Hold = true
+			c.hooks[name] = rule
+		}
+	}
+}
+
+// DelayHook lets a post-start hook run only after some time.
+func DelayHook(name string, delay time.Duration) Option {
+	return func(c *config) {
+		if delay <= 0 {
+			c.refuse("delay of post-start hook %q is %s; it must be positive", name, delay)
+		}
+		rule := c.hooks[name]
+		rule.Delay = delay
+		c.hooks[name] = rule
+	}
+}
+
+// FailHook makes a post-start hook fail instead of running, which in a
+// kube-apiserver ends the process: Start returns an error that names the hook,
+// or, if Start has returned already, ControlPlane.Err does.
+func FailHook(name string, err error) Option {
+	return func(c *config) {
+		if err == nil {
+			err = errors.New("failed on purpose")
+		}
+		rule := c.hooks[name]
+		rule.Fail = err
+		c.hooks[name] = rule
+	}
+}
+
+// StopBefore makes Start give up before a stage of the assembly (see
+// chain.Stages), with an error that is chain.ErrStopped.
+func StopBefore(stage string) Option {
+	return func(c *config) { c.stopBefore = stage }
+}
+
+// WithListener serves TLS on a loopback address as well ("127.0.0.1:0" for a
+// free port). It can't be used in virtual time.
+func WithListener(address string) Option {
+	return func(c *config) { c.listen = address }
+}
+
+// WithKubeconfig writes a kubeconfig of a cluster admin to path, mode 0600, and
+// implies a listener on a free port. Stop removes the file.
+func WithKubeconfig(path string) Option {
+	return func(c *config) { c.kubeconfig = path }
+}
+
+// WithLog copies the API server's log to w as it is written. The log is kept in
+// any case; see ControlPlane.Log.
+func WithLog(w io.Writer) Option {
+	return func(c *config) { c.log = w }
+}
+
+// WithStartTimeout bounds the time from Start until the server is ready, in the
+// clock the control plane lives in. The default is one minute.
+func WithStartTimeout(d time.Duration) Option {
+	return func(c *config) { c.timeouts.start = d }
+}
+
+// WithStopTimeout bounds Stop. The default is 30 seconds.
+func WithStopTimeout(d time.Duration) Option {
+	return func(c *config) { c.timeouts.stop = d }
+}
+
+// holds says whether any hook is held at the start.
+func (c *config) holds() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(c.hooks)), func(r chain.HookRule) bool { return r.Hold })
+}
+
+func (c *config) backend(name string) storage.Backend {
+	if c.store == nil {
+		return memory.New(name)
+	}
+	return c.store
+}

@@ -1,0 +1,112 @@
+// Package external is a store that somebody else runs: an etcd by its
+// endpoints. It never starts, stops or wipes that etcd.
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"go.uber.org/zap"
+
+	"snowglobe.test/envtest/storage"
+)
+
+// Config names an etcd. URLs is required, e.g. "http://127.0.0.1:2379"; the
+// files are for TLS and go together.
+type Config struct {
+	URLs     []string
+	CertFile string
+	KeyFile  string
+	CAFile   string
+	// DialTimeout bounds the first contact. Zero means 5 s.
+	DialTimeout time.Duration
+}
+
+// Store is an etcd by its endpoints.
+type Store struct{ cfg Config }
+
+// New checks the configuration and returns the store; nothing is dialed yet.
+func New(cfg Config) (*Store, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("external store: %w", err)
+	}
+	if cfg.DialTimeout == 0 {
+		cfg.DialTimeout = 5 * time.Second
+	}
+	return &Store{cfg: cfg}, nil
+}
+
+func (c Config) validate() error {
+	if len(c.URLs) == 0 {
+		return errors.New("no endpoint given; name at least one, like http://127.0.0.1:2379")
+	}
+	for _, endpoint := range c.URLs {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			return fmt.Errorf("endpoint %q: %w", endpoint, err)
+		}
+		if u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "unix" || u.Host+u.Path == "" {
+			return fmt.Errorf("endpoint %q is not an etcd URL; write it like http://127.0.0.1:2379", endpoint)
+		}
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return errors.New("a client certificate needs both a certificate file and a key file")
+	}
+	return nil
+}
+
+// Start implements storage.Backend: it asks the etcd for its status once.
+func (s *Store) Start(ctx context.Context) error {
+	client, err := s.Client()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
+	defer cancel()
+	if _, err := client.KV.Get(ctx, "snowglobe/preflight"); err != nil {
+		return fmt.Errorf("external store: no answer from %s within %s: %w; is etcd running there?", s, s.cfg.DialTimeout, err)
+	}
+	return nil
+}
+
+// Client implements storage.Backend: one gRPC connection.
+func (s *Store) Client() (*kubernetes.Client, error) {
+	tls, err := transport.TLSInfo{CertFile: s.cfg.CertFile, KeyFile: s.cfg.KeyFile, TrustedCAFile: s.cfg.CAFile}.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("external store: TLS files: %w", err)
+	}
+	if s.cfg.CertFile == "" && s.cfg.CAFile == "" {
+		tls = nil // the client takes a nil configuration for plain text
+	}
+	client, err := kubernetes.New(clientv3.Config{
+		Endpoints:            s.cfg.URLs,
+		TLS:                  tls,
+		DialTimeout:          s.cfg.DialTimeout,
+		DialKeepAliveTime:    30 * time.Second,
+		DialKeepAliveTimeout: 10 * time.Second,
+		Logger:               zap.NewNop(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("external store %s: %w", s, err)
+	}
+	return client, nil
+}
+
+// Endpoints implements storage.Backend.
+func (s *Store) Endpoints() storage.Endpoints {
+	return storage.Endpoints{URLs: s.cfg.URLs, CertFile: s.cfg.CertFile, KeyFile: s.cfg.KeyFile, CAFile: s.cfg.CAFile}
+}
+
+// Stop implements storage.Backend; the etcd goes on.
+func (s *Store) Stop(context.Context) error { return nil }
+
+// String implements storage.Backend.
+func (s *Store) String() string { return strings.Join(s.cfg.URLs, ",") }

@@ -1,0 +1,42 @@
+// Package storage owns what a control plane needs of an etcd: a client for the
+// REST storage of every server of the chain, and addresses for the few upstream
+// callers that insist on dialing for themselves. Its sub-packages are the kinds
+// of store: memory, embedded and external. It never knows what is stored.
+package storage
+
+import (
+	"context"
+	"net"
+
+	"go.etcd.io/etcd/client/v3/kubernetes"
+)
+
+// Dialer opens a connection to an endpoint of a store.
+type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Endpoints is how a caller that makes an etcd client of its own reaches a
+// store: a list of URLs and either a dialer (nil for the operating system's) or
+// TLS files (empty for plain text).
+type Endpoints struct {
+	URLs     []string
+	Dial     Dialer
+	CertFile string
+	KeyFile  string
+	CAFile   string
+}
+
+// Backend is one store. A Backend serves one or more control planes, and is
+// started before the first and stopped after the last.
+type Backend interface {
+	// Start makes the store ready. An error names the store and says what to do.
+	Start(ctx context.Context) error
+	// Client returns a client of the started store. All REST storage of one
+	// control plane shares one client. The caller closes it.
+	Client() (*kubernetes.Client, error)
+	// Endpoints returns the addresses of the started store.
+	Endpoints() Endpoints
+	// Stop releases everything Start took. It is safe after a failed Start.
+	Stop(ctx context.Context) error
+	// String names the store for a person: "memory", "embedded DIR", ...
+	String() string
+}

@@ -1,0 +1,94 @@
+package envtest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest/memnet"
+	"snowglobe.test/internal/pki"
+)
+
+// users are the people who may log in by a token of the harness.
+type users struct {
+	mu     sync.Mutex
+	tokens map[string]user.Info
+}
+
+// AuthenticateToken implements authenticator.Token.
+func (u *users) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	info, ok := u.tokens[token]
+	if !ok {
+		return nil, false, nil
+	}
+	return &authenticator.Response{User: info}, true, nil
+}
+
+func (u *users) add(name string, groups []string) (token string) {
+	token = rand.Text()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tokens[token] = &user.DefaultInfo{Name: name, Groups: slices.Clone(groups)}
+	return token
+}
+
+// makeCredentials makes the control plane's authority, its admin and the
+// transport inside the process.
+func (cp *ControlPlane) makeCredentials() error {
+	authority, err := pki.NewAuthority("snowglobe " + cp.name)
+	if err != nil {
+		return err
+	}
+	cp.authority = authority
+	cp.users = &users{tokens: map[string]user.Info{}}
+	tls, err := cp.upgradeTLS()
+	if err != nil {
+		return err
+	}
+	cp.transport = &memnet.Transport{
+		Handler: &cp.door,
+		Upgrade: memnet.UpgradeTransport(cp.listener.DialContext, tls),
+	}
+	cp.admin = cp.AddUser(AdminUser, mastersGroup)
+	return nil
+}
+
+// AddUser returns a configuration that authenticates as a user in groups (and in
+// system:authenticated), by a random token, inside the process. What the user
+// may do is up to RBAC.
+func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
+	return &rest.Config{
+		Host:        "https://" + cp.listener.Addr().String(),
+		BearerToken: cp.users.add(name, groups),
+		Transport:   cp.transport,
+		QPS:         -1, // a test waits for the server, not for its own client
+	}
+}
+
+// RemoteConfig returns a configuration that reaches the control plane through
+// its TLS listener and authenticates as a user in groups by a client
+// certificate. It needs WithListener.
+func (cp *ControlPlane) RemoteConfig(name string, groups ...string) (*rest.Config, error) {
+	if !cp.listener.hasPort() {
+		return nil, fmt.Errorf("configuration of %q: the control plane has no TLS listener; start it WithListener", name)
+	}
+	pair, err := cp.authority.Client(name, groups...)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host: "https://" + cp.listener.Addr().String(),
+		QPS:  -1,
+		TLSClientConfig: rest.TLSClientConfig{
+			CAData: cp.authority.CertPEM(), CertData: pair.Cert, KeyData: pair.Key,
+		},
+	}, nil
+}

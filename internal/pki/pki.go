@@ -1,0 +1,110 @@
+// Package pki makes the certificates of one control plane: its own authority,
+// a serving certificate and client certificates, all ECDSA P-256 because RSA key
+// generation is a visible part of a boot. It never writes a file.
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+)
+
+// Validity of every certificate, from a little before now.
+const Validity = 10 * 365 * 24 * time.Hour
+
+// Pair is a certificate and its key, PEM encoded.
+type Pair struct{ Cert, Key []byte }
+
+// Authority signs the certificates of one control plane.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+// NewAuthority makes a self-signed authority with a random key.
+func NewAuthority(name string) (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("key of authority %q: %w", name, err)
+	}
+	template := template(pkix.Name{CommonName: name})
+	template.IsCA = true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of authority %q: %w", name, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of authority %q: %w", name, err)
+	}
+	return &Authority{cert: cert, key: key, pem: encode("CERTIFICATE", der)}, nil
+}
+
+// CertPEM returns the authority's certificate.
+func (a *Authority) CertPEM() []byte { return a.pem }
+
+// Serving returns a serving certificate for hosts, each a DNS name or an IP.
+func (a *Authority) Serving(hosts ...string) (Pair, error) {
+	template := template(pkix.Name{CommonName: "kube-apiserver"})
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	return a.sign(template)
+}
+
+// Client returns a client certificate that authenticates as user in groups.
+func (a *Authority) Client(user string, groups ...string) (Pair, error) {
+	template := template(pkix.Name{CommonName: user, Organization: groups})
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	return a.sign(template)
+}
+
+func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Pair{}, fmt.Errorf("key for %q: %w", template.Subject.CommonName, err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return Pair{}, fmt.Errorf("certificate for %q: %w", template.Subject.CommonName, err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return Pair{}, fmt.Errorf("key for %q: %w", template.Subject.CommonName, err)
+	}
+	return Pair{Cert: encode("CERTIFICATE", der), Key: encode("EC PRIVATE KEY", keyDER)}, nil
+}
+
+func template(subject pkix.Name) *x509.Certificate {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		panic(err) // crypto/rand never fails
+	}
+	now := time.Now()
+	return &x509.Certificate{
+		SerialNumber:          serial.Add(serial, big.NewInt(1)),
+		Subject:               subject,
+		NotBefore:             now.Add(-time.Hour),
+		NotAfter:              now.Add(Validity),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		BasicConstraintsValid: true,
+	}
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}

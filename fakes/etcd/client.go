@@ -1,0 +1,53 @@
+package etcd
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+)
+
+// client is one in-process client: what of it Close has to end.
+type client struct {
+	s  *Server
+	v3 *clientv3.Client
+
+	// streams holds its watches, by what would be their gRPC stream. It is nil
+	// once the client is closed, and guarded by the server's lock.
+	streams map[string]*watchSet
+}
+
+// Client returns a new client in this process. Nothing is serialized between
+// it and the server: keys and values it is given or gives must not be changed
+// afterwards. Closing it ends what was started through it and nothing else;
+// like every clientv3.Client without a connection it then returns
+// context.Canceled. Closing the server closes its clients.
+func (s *Server) Client() *kubernetes.Client {
+	c := &client{s: s, streams: make(map[string]*watchSet)}
+	v3 := clientv3.NewCtxClient(context.Background())
+	c.v3 = v3
+	setEndpoints(v3, s.cfg.Endpoint)
+	kv := &kvDoor{c, &kvService{s: s}}
+	v3.KV = &kvClient{clientv3.NewKVFromKVClient(kv, v3), kv}
+	v3.Watcher = &watchClient{c}
+	conn := &localConn{c}
+	v3.Lease = newLeaseClient(c, pb.NewLeaseClient(conn))
+	v3.Cluster = clientv3.NewClusterFromClusterClient(pb.NewClusterClient(conn), v3)
+	v3.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(pb.NewMaintenanceClient(conn), v3)
+	v3.Auth = clientv3.NewAuthFromAuthClient(pb.NewAuthClient(conn), v3)
+
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.clients = append(s.clients, c)
+	}
+	s.mu.Unlock()
+	if closed {
+		c.shut()
+	}
+	return &kubernetes.Client{Client: v3, Kubernetes: &kubernetesClient{c}}
+}
+
+// shut closes the client from the server's side.
+func (c *client) shut() { _ = c.v3.Close() }

@@ -1,0 +1,56 @@
+package etcd
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+// clusterService answers the Cluster service of a cluster with one member that
+// stays as it is.
+type clusterService struct {
+	s *Server
+	pb.UnsafeClusterServer
+}
+
+func (c *clusterService) members() []*pb.Member {
+	return []*pb.Member{{
+		ID:         memberID,
+		Name:       "default",
+		PeerURLs:   []string{"http://localhost:2380"},
+		ClientURLs: []string{c.s.cfg.Endpoint},
+	}}
+}
+
+func (c *clusterService) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	return &pb.MemberListResponse{Header: memberHeader(), Members: c.members()}, nil
+}
+
+// memberHeader is the header of the service: it has no revision in etcd.
+func memberHeader() *pb.ResponseHeader { return header(0) }
+
+func (c *clusterService) MemberAdd(context.Context, *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
+	return nil, rpctypes.ErrGRPCUnhealthy
+}
+
+func (c *clusterService) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+	if r.ID != memberID {
+		return nil, rpctypes.ErrGRPCMemberNotFound
+	}
+	return nil, rpctypes.ErrGRPCMemberNotEnoughStarted
+}
+
+func (c *clusterService) MemberUpdate(_ context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
+	if r.ID != memberID {
+		return nil, rpctypes.ErrGRPCMemberNotFound
+	}
+	return &pb.MemberUpdateResponse{Header: memberHeader(), Members: c.members()}, nil
+}
+
+func (c *clusterService) MemberPromote(_ context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
+	if r.ID != memberID {
+		return nil, rpctypes.ErrGRPCMemberNotFound
+	}
+	return nil, rpctypes.ErrGRPCMemberNotLearner
+}

@@ -1,0 +1,105 @@
+package etcd
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits and intervals of a stock etcd.
+const (
+	defaultMaxRequestBytes        = 1.5 * 1024 * 1024
+	defaultMaxTxnOps              = 128
+	defaultMinLeaseTTL            = 2
+	defaultWatchBuffer            = 128
+	defaultProgressNotifyInterval = 10 * time.Minute
+	minProgressNotifyInterval     = 100 * time.Millisecond
+	defaultQuotaBytes             = 2 * 1024 * 1024 * 1024
+
+	// grpcOverheadBytes is how much more than MaxRequestBytes the gRPC door
+	// reads before it refuses a message, as in etcd.
+	grpcOverheadBytes = 512 * 1024
+)
+
+// Identity of the single member, the ones etcd gives a "default" member with
+// default peer URLs, so that answers look familiar.
+const (
+	clusterID uint64 = 0xcdf818194e3a8c32
+	memberID  uint64 = 0x8e9e05c52164694d
+	raftTerm  uint64 = 2
+)
+
+// Config is what can be set about a Server. The zero value is a stock etcd.
+type Config struct {
+	// MaxRequestBytes is the largest write request, in bytes of its encoding;
+	// a larger one fails with "request is too large". 0 means etcd's 1.5 MiB.
+	MaxRequestBytes int
+
+	// MaxTxnOps is the largest number of compares, or of operations in one
+	// branch, of a transaction. 0 means etcd's 128.
+	MaxTxnOps int
+
+	// MinLeaseTTL is the shortest time-to-live in seconds a lease is granted;
+	// shorter requests are raised to it. 0 means etcd's 2.
+	MinLeaseTTL int64
+
+	// WatchBuffer is the number of responses a watch (in process) or a watch
+	// stream (over gRPC) may have waiting to be read. A watch that falls
+	// further behind holds no more memory and is fed from history when it
+	// reads on; if its position has been compacted by then it is cancelled
+	// with the compact revision. 0 means etcd's 128.
+	WatchBuffer int
+
+	// ProgressNotifyInterval is how long a watch created with progress
+	// notification stays silent before it is told the current revision.
+	// 0 means etcd's 10 minutes; less than 100 milliseconds is raised to that,
+	// as etcd does.
+	ProgressNotifyInterval time.Duration
+
+	// Endpoint is what in-process clients report as their only endpoint. It
+	// should differ between servers of one process, because Kubernetes keeps
+	// one compactor per endpoint. Empty means a name unique in the process.
+	Endpoint string
+}
+
+// validate says what is wrong with c.
+func (c Config) validate() error {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"MaxRequestBytes", int64(c.MaxRequestBytes)},
+		{"MaxTxnOps", int64(c.MaxTxnOps)},
+		{"MinLeaseTTL", c.MinLeaseTTL},
+		{"WatchBuffer", int64(c.WatchBuffer)},
+		{"ProgressNotifyInterval", int64(c.ProgressNotifyInterval)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("etcd config: %s is %d; give a positive value, or 0 for etcd's default", f.name, f.value)
+		}
+	}
+	if c.MinLeaseTTL > maxLeaseTTL {
+		return fmt.Errorf("etcd config: MinLeaseTTL is %d; the longest lease is %d seconds", c.MinLeaseTTL, int64(maxLeaseTTL))
+	}
+	return nil
+}
+
+// withDefaults returns c with every zero value replaced by etcd's default.
+func (c Config) withDefaults() Config {
+	if c.MaxRequestBytes == 0 {
+		c.MaxRequestBytes = defaultMaxRequestBytes
+	}
+	if c.MaxTxnOps == 0 {
+		c.MaxTxnOps = defaultMaxTxnOps
+	}
+	if c.MinLeaseTTL == 0 {
+		c.MinLeaseTTL = defaultMinLeaseTTL
+	}
+	if c.WatchBuffer == 0 {
+		c.WatchBuffer = defaultWatchBuffer
+	}
+	if c.ProgressNotifyInterval == 0 {
+		c.ProgressNotifyInterval = defaultProgressNotifyInterval
+	}
+	c.ProgressNotifyInterval = max(c.ProgressNotifyInterval, minProgressNotifyInterval)
+	return c
+}

@@ -1,0 +1,78 @@
+package etcd
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// initialChunkKeys is how many keys the first chunk of a range stream has.
+const initialChunkKeys = 10
+
+// kvService answers the KV service.
+type kvService struct {
+	s *Server
+	pb.UnsafeKVServer
+}
+
+func (k *kvService) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	return k.s.rangeKeys(ctx, r)
+}
+
+func (k *kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
+	return k.s.put(ctx, r)
+}
+
+func (k *kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+	return k.s.deleteKeys(ctx, r)
+}
+
+func (k *kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	return k.s.txn(ctx, r)
+}
+
+func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.CompactionResponse, error) {
+	return k.s.compact(ctx, r)
+}
+
+// RangeStream sends a range in chunks, small ones first and then such that
+// each is about as large as a request may be, as etcd does. Only the last
+// chunk has a header.
+func (k *kvService) RangeStream(r *pb.RangeRequest, stream grpc.ServerStreamingServer[pb.RangeStreamResponse]) error {
+	resp, err := k.s.rangeForStream(stream.Context(), r)
+	if err != nil {
+		return err
+	}
+	size := initialChunkKeys
+	for len(resp.Kvs) > size {
+		chunk := &pb.RangeResponse{Kvs: resp.Kvs[:size]}
+		resp.Kvs = resp.Kvs[size:]
+		if err := stream.Send(&pb.RangeStreamResponse{RangeResponse: chunk}); err != nil {
+			return err
+		}
+		size = nextChunk(size, proto.Size(chunk), k.s.cfg.MaxRequestBytes)
+	}
+	return stream.Send(&pb.RangeStreamResponse{RangeResponse: resp})
+}
+
+// nextChunk returns how many keys follow a chunk of so many keys and bytes.
+func nextChunk(keys, size, target int) int {
+	switch {
+	case size < target/2:
+		return keys * 2
+	case size > target*2:
+		return max(keys/2, 1)
+	}
+	return keys
+}
+
+// rangeForStream answers a range stream as a whole. Nothing is copied for it:
+// chunks are parts of this answer, which can't change under way.
+func (s *Server) rangeForStream(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if err := checkRangeStream(r); err != nil {
+		return nil, err
+	}
+	return s.rangeKeys(ctx, r)
+}

@@ -1,0 +1,119 @@
+package etcd
+
+import (
+	"context"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	etcdversion "go.etcd.io/etcd/api/v3/version"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maintenanceService answers the Maintenance service.
+type maintenanceService struct {
+	s *Server
+	pb.UnsafeMaintenanceServer
+}
+
+func (m *maintenanceService) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
+	s := m.s
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return nil, rpctypes.ErrGRPCStopped
+	}
+	resp := &pb.StatusResponse{
+		Header:           header(s.keys.rev),
+		Version:          etcdversion.Version,
+		StorageVersion:   storageVersion,
+		Leader:           memberID,
+		RaftIndex:        s.raftIndex.Load(),
+		RaftAppliedIndex: s.raftIndex.Load(),
+		RaftTerm:         raftTerm,
+		DbSizeQuota:      defaultQuotaBytes,
+		DowngradeInfo:    &pb.DowngradeInfo{},
+	}
+	for _, a := range s.alarms {
+		resp.Errors = append(resp.Errors, a.String())
+	}
+	return resp, nil
+}
+
+// storageVersion is the schema version of this etcd's backend.
+const storageVersion = "3.7.0"
+
+// Alarm raises, drops and lists alarms. They have no effect here.
+func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
+	s := m.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, rpctypes.ErrGRPCStopped
+	}
+	resp := &pb.AlarmResponse{Header: header(s.keys.rev)}
+	is := func(a *pb.AlarmMember) bool { return a.MemberID == r.MemberID && a.Alarm == r.Alarm }
+	switch r.Action {
+	case pb.AlarmRequest_GET:
+		for _, a := range s.alarms {
+			if r.Alarm == pb.AlarmType_NONE || r.Alarm == a.Alarm {
+				resp.Alarms = append(resp.Alarms, a)
+			}
+		}
+	case pb.AlarmRequest_ACTIVATE:
+		if r.Alarm == pb.AlarmType_NONE {
+			break
+		}
+		alarm := &pb.AlarmMember{MemberID: r.MemberID, Alarm: r.Alarm}
+		if !slices.ContainsFunc(s.alarms, is) {
+			s.alarms = append(s.alarms, alarm)
+		}
+		resp.Alarms = []*pb.AlarmMember{alarm}
+	case pb.AlarmRequest_DEACTIVATE:
+		if i := slices.IndexFunc(s.alarms, is); i >= 0 {
+			resp.Alarms = []*pb.AlarmMember{s.alarms[i]}
+			s.alarms = slices.Delete(s.alarms, i, i+1)
+		}
+	}
+	return resp, nil
+}
+
+// Defragment has nothing to do.
+func (m *maintenanceService) Defragment(context.Context, *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
+	return &pb.DefragmentResponse{}, nil
+}
+
+// Hash is the hash of the whole backend in etcd; the keys are all there is here.
+func (m *maintenanceService) Hash(context.Context, *pb.HashRequest) (*pb.HashResponse, error) {
+	resp, err := m.s.hashKV(0)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.HashResponse{Header: resp.Header, Hash: resp.Hash}, nil
+}
+
+func (m *maintenanceService) HashKV(_ context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
+	return m.s.hashKV(r.Revision)
+}
+
+// MoveLeader fails: there is nobody to move to.
+func (m *maintenanceService) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
+	if r.TargetID == memberID {
+		return &pb.MoveLeaderResponse{}, nil
+	}
+	return nil, rpctypes.ErrGRPCBadLeaderTransferee
+}
+
+// Downgrade fails: there is no older version to become.
+func (m *maintenanceService) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+	if r.Action == pb.DowngradeRequest_CANCEL {
+		return nil, rpctypes.ErrGRPCNoInflightDowngrade
+	}
+	return nil, rpctypes.ErrGRPCInvalidDowngradeTargetVersion
+}
+
+func (m *maintenanceService) Snapshot(*pb.SnapshotRequest, grpc.ServerStreamingServer[pb.SnapshotResponse]) error {
+	return status.Error(codes.Unimplemented, "snapshot of the backend")
+}

@@ -1,0 +1,62 @@
+package etcd
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// This file holds every reach into what clientv3 does not export. reach_test.go
+// fails when a field is not there any more.
+
+// sortOf returns how a Get wants its keys sorted.
+func sortOf(op clientv3.Op) (clientv3.SortTarget, clientv3.SortOrder) {
+	sort := field(reflect.ValueOf(op), "sort")
+	if sort.IsNil() {
+		return clientv3.SortByKey, clientv3.SortNone
+	}
+	target, order := field(sort.Elem(), "Target"), field(sort.Elem(), "Order")
+	return clientv3.SortTarget(target.Int()), clientv3.SortOrder(order.Int())
+}
+
+// setEndpoints makes c report the endpoints, and makes its SetEndpoints method
+// work although it has no connection.
+func setEndpoints(c *clientv3.Client, endpoints ...string) {
+	v := reflect.ValueOf(c).Elem()
+	resolver := settable(v, "resolver")
+	resolver.Set(reflect.New(resolver.Type().Elem()))
+	settable(v, "endpoints").Set(reflect.ValueOf(endpoints))
+}
+
+// failedWatch returns the response that ends a watch with err.
+func failedWatch(err error) clientv3.WatchResponse {
+	resp := clientv3.WatchResponse{Header: &pb.ResponseHeader{}, Canceled: true}
+	settable(reflect.ValueOf(&resp).Elem(), "closeErr").Set(reflect.ValueOf(err))
+	return resp
+}
+
+// failedStream returns the response that ends a range stream with err.
+func failedStream(err error) clientv3.RangeStreamResponse {
+	var resp clientv3.RangeStreamResponse
+	settable(reflect.ValueOf(&resp).Elem(), "closeErr").Set(reflect.ValueOf(err))
+	return resp
+}
+
+// field returns a field of the struct v by name.
+func field(v reflect.Value, name string) reflect.Value {
+	f := v.FieldByName(name)
+	if !f.IsValid() {
+		panic(fmt.Sprintf("clientv3: %s has no field %q any more; adapt reach.go", v.Type(), name))
+	}
+	return f
+}
+
+// settable returns a field of the addressable struct v that can be set though
+// it is not exported.
+func settable(v reflect.Value, name string) reflect.Value {
+	f := field(v, name)
+	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
+}

@@ -1,0 +1,237 @@
+package etcd
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math"
+	"sort"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/status"
+)
+
+// lockedScanKeys is how many keys a read may visit while it keeps writers out;
+// a longer one goes on in a frozen copy of the key space.
+const lockedScanKeys = 512
+
+// scan is what a read wants from the key space.
+type scan struct {
+	span
+	rev       int64 // 0 or less: the current one
+	limit     int64 // of the keys returned, 0: none
+	countOnly bool
+	keysOnly  bool
+	// noTotal ends the scan at the limit.
+	noTotal bool
+	// visits bounds the number of keys visited, 0: none
+	visits int
+}
+
+// found is the outcome of a scan.
+type found struct {
+	kvs   []*mvccpb.KeyValue
+	count int64
+	rev   int64 // the current one
+	// cut says that visits was not enough.
+	cut bool
+}
+
+// readable says why revision rev cannot be read when the current one is cur.
+func (k *keyspace) readable(rev, cur int64) error {
+	switch {
+	case rev > cur:
+		return rpctypes.ErrGRPCFutureRev
+	case rev > 0 && rev < k.compactRev:
+		return rpctypes.ErrGRPCCompacted
+	}
+	return nil
+}
+
+// scan reads at revision q.rev, when the current revision is cur.
+func (k *keyspace) scan(q *scan, cur int64) (found, error) {
+	f := found{rev: cur}
+	if err := k.readable(q.rev, cur); err != nil {
+		return f, err
+	}
+	rev := q.rev
+	if rev <= 0 {
+		rev = cur
+	}
+	visited := 0
+	k.ascend(q.span, rev, func(_ string, v *version) bool {
+		if visited++; visited > q.visits && q.visits > 0 {
+			f.cut = true
+			return false
+		}
+		f.count++
+		if q.countOnly {
+			return true
+		}
+		full := q.limit > 0 && int64(len(f.kvs)) >= q.limit
+		if !full {
+			f.kvs = append(f.kvs, q.pick(v))
+		}
+		return !full || !q.noTotal
+	})
+	return f, nil
+}
+
+// pick returns what a scan gives of v. As in etcd, a scan for keys only knows
+// nothing of the lease.
+func (q *scan) pick(v *version) *mvccpb.KeyValue {
+	if !q.keysOnly {
+		return &v.kv
+	}
+	return &mvccpb.KeyValue{
+		Key:            v.kv.Key,
+		CreateRevision: v.kv.CreateRevision,
+		ModRevision:    v.kv.ModRevision,
+		Version:        v.kv.Version,
+	}
+}
+
+// scan reads from the current key space, without keeping writers waiting for
+// longer than a few keys take.
+func (s *Server) scan(q *scan) (found, error) {
+	s.mu.RLock()
+	if s.closed {
+		s.mu.RUnlock()
+		return found{}, rpctypes.ErrGRPCStopped
+	}
+	q.visits = lockedScanKeys
+	f, err := s.keys.scan(q, s.keys.rev)
+	s.mu.RUnlock()
+	if err != nil || !f.cut {
+		return f, err
+	}
+	q.visits = 0
+	k := s.freeze()
+	return k.scan(q, k.rev)
+}
+
+// scanFor translates a range request.
+func scanFor(r *pb.RangeRequest) *scan {
+	q := &scan{
+		span:      spanOf(r.Key, r.RangeEnd),
+		rev:       r.Revision,
+		limit:     r.Limit,
+		countOnly: r.CountOnly,
+		keysOnly:  r.KeysOnly && r.SortTarget != pb.RangeRequest_VALUE,
+	}
+	switch {
+	case !defaultOrdering(r) || revisionFilters(r):
+		q.limit = 0
+	case r.Limit > 0 && r.Limit < math.MaxInt64:
+		q.limit++ // one more tells whether there are more
+	}
+	return q
+}
+
+// answer makes the response to r of what its scan found.
+func answer(r *pb.RangeRequest, f found) *pb.RangeResponse {
+	filter(r, &f)
+	order(r, f.kvs)
+	resp := &pb.RangeResponse{Header: &pb.ResponseHeader{Revision: f.rev}, Count: f.count}
+	if r.Limit > 0 && int64(len(f.kvs)) > r.Limit {
+		f.kvs = f.kvs[:r.Limit]
+		resp.More = true
+	}
+	if r.KeysOnly && r.SortTarget == pb.RangeRequest_VALUE {
+		for i, kv := range f.kvs {
+			f.kvs[i] = &mvccpb.KeyValue{
+				Key: kv.Key, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
+				Version: kv.Version, Lease: kv.Lease,
+			}
+		}
+	}
+	resp.Kvs = f.kvs
+	return resp
+}
+
+func defaultOrdering(r *pb.RangeRequest) bool {
+	return r.SortOrder == pb.RangeRequest_NONE ||
+		r.SortTarget == pb.RangeRequest_KEY && r.SortOrder == pb.RangeRequest_ASCEND
+}
+
+func revisionFilters(r *pb.RangeRequest) bool {
+	return r.MinModRevision != 0 || r.MaxModRevision != 0 || r.MinCreateRevision != 0 || r.MaxCreateRevision != 0
+}
+
+// filter drops the keys outside the revision bounds of r. As in etcd, the
+// count still includes them.
+func filter(r *pb.RangeRequest, f *found) {
+	if !revisionFilters(r) {
+		return
+	}
+	within := func(rev, lowest, highest int64) bool {
+		return (lowest == 0 || rev >= lowest) && (highest == 0 || rev <= highest)
+	}
+	kept := f.kvs[:0]
+	for _, kv := range f.kvs {
+		if within(kv.ModRevision, r.MinModRevision, r.MaxModRevision) &&
+			within(kv.CreateRevision, r.MinCreateRevision, r.MaxCreateRevision) {
+			kept = append(kept, kv)
+		}
+	}
+	f.kvs = kept
+}
+
+// byField sorts with sort.Sort, because etcd does: so keys that compare equal
+// end up in the same order as there.
+type byField struct {
+	kvs  []*mvccpb.KeyValue
+	less func(a, b *mvccpb.KeyValue) bool
+}
+
+func (s byField) Len() int           { return len(s.kvs) }
+func (s byField) Swap(i, j int)      { s.kvs[i], s.kvs[j] = s.kvs[j], s.kvs[i] }
+func (s byField) Less(i, j int) bool { return s.less(s.kvs[i], s.kvs[j]) }
+
+// order sorts kvs, which are in the order of their keys, as r asks.
+func order(r *pb.RangeRequest, kvs []*mvccpb.KeyValue) {
+	direction := r.SortOrder
+	if r.SortTarget != pb.RangeRequest_KEY && direction == pb.RangeRequest_NONE {
+		direction = pb.RangeRequest_ASCEND
+	}
+	if direction == pb.RangeRequest_NONE || r.SortTarget == pb.RangeRequest_KEY && direction == pb.RangeRequest_ASCEND {
+		return
+	}
+	sorter := byField{kvs: kvs}
+	switch r.SortTarget {
+	case pb.RangeRequest_KEY:
+		sorter.less = func(a, b *mvccpb.KeyValue) bool { return bytes.Compare(a.Key, b.Key) < 0 }
+	case pb.RangeRequest_VERSION:
+		sorter.less = func(a, b *mvccpb.KeyValue) bool { return cmp.Less(a.Version, b.Version) }
+	case pb.RangeRequest_CREATE:
+		sorter.less = func(a, b *mvccpb.KeyValue) bool { return cmp.Less(a.CreateRevision, b.CreateRevision) }
+	case pb.RangeRequest_MOD:
+		sorter.less = func(a, b *mvccpb.KeyValue) bool { return cmp.Less(a.ModRevision, b.ModRevision) }
+	case pb.RangeRequest_VALUE:
+		sorter.less = func(a, b *mvccpb.KeyValue) bool { return bytes.Compare(a.Value, b.Value) < 0 }
+	}
+	if direction == pb.RangeRequest_DESCEND {
+		sort.Sort(sort.Reverse(sorter))
+		return
+	}
+	sort.Sort(sorter)
+}
+
+// rangeKeys answers a Range request.
+func (s *Server) rangeKeys(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if err := checkRange(r); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	f, err := s.scan(scanFor(r))
+	if err != nil {
+		return nil, err
+	}
+	resp := answer(r, f)
+	complete(resp.Header)
+	return resp, nil
+}

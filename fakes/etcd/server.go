@@ -1,0 +1,251 @@
+package etcd
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+)
+
+// Server is an in-memory etcd with a single member. Its methods may be called
+// from any goroutine.
+type Server struct {
+	cfg Config
+
+	// done is closed when Close begins.
+	done chan struct{}
+	// work counts the goroutines, timers and context callbacks Close joins.
+	work sync.WaitGroup
+
+	// rev is the current revision, readable without the lock.
+	rev atomic.Int64
+	// raftIndex counts the proposals a real etcd would have put in its log.
+	raftIndex atomic.Uint64
+
+	// mu guards everything below. It is never held while waiting.
+	mu      sync.RWMutex
+	closed  bool
+	keys    keyspace
+	history history
+	leases  lessor
+	watches registry
+	// frozen is an unchanging copy of keys as they are now, or nil when
+	// nobody has needed one since the last write.
+	frozen  *keyspace
+	clients []*client
+	doors   []*grpc.Server
+	alarms  []*pb.AlarmMember
+}
+
+// New returns an empty server at revision 1.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg:     cfg.withDefaults(),
+		done:    make(chan struct{}),
+		keys:    newKeyspace(),
+		leases:  newLessor(),
+		watches: newRegistry(),
+	}
+	if s.cfg.Endpoint == "" {
+		s.cfg.Endpoint = fmt.Sprintf("memory:%p", s)
+	}
+	s.rev.Store(s.keys.rev)
+	return s, nil
+}
+
+// Revision returns the current revision of the store.
+func (s *Server) Revision() int64 { return s.rev.Load() }
+
+// Close ends every watch, lease and gRPC connection and waits until nothing of
+// the server runs any more. Requests made afterwards fail with "server
+// stopped". Closing twice is fine.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		s.work.Wait()
+		return nil
+	}
+	s.closed = true
+	close(s.done)
+	s.leases.stop(s)
+	for _, w := range s.watches.all() {
+		s.endWatcher(w)
+	}
+	clients, doors := s.clients, s.doors
+	s.clients, s.doors = nil, nil
+	s.mu.Unlock()
+
+	for _, c := range clients {
+		c.shut()
+	}
+	for _, door := range doors {
+		door.Stop()
+	}
+	s.work.Wait()
+	return nil
+}
+
+// after calls fn in its own goroutine when d has passed. The caller keeps the
+// timer, and sees to it that Close cancels it with s.cancelTimer.
+func (s *Server) after(d time.Duration, fn func()) *time.Timer {
+	s.work.Add(1)
+	return time.AfterFunc(d, func() {
+		defer s.work.Done()
+		fn()
+	})
+}
+
+// cancelTimer stops a timer made by s.after, nil included.
+func (s *Server) cancelTimer(t *time.Timer) {
+	if t != nil && t.Stop() {
+		s.work.Done()
+	}
+}
+
+// header returns the response header of an answer given at revision rev.
+func header(rev int64) *pb.ResponseHeader {
+	return &pb.ResponseHeader{ClusterId: clusterID, MemberId: memberID, Revision: rev, RaftTerm: raftTerm}
+}
+
+// complete adds the server's identity to a header that only has a revision.
+func complete(h *pb.ResponseHeader) {
+	h.ClusterId, h.MemberId, h.RaftTerm = clusterID, memberID, raftTerm
+}
+
+// writeTxn collects the changes of one transaction, all of which get the
+// revision after the current one. The server is locked from begin to end.
+type writeTxn struct {
+	s       *Server
+	changes []change
+}
+
+// begin locks the server for a write.
+func (s *Server) begin() (*writeTxn, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, rpctypes.ErrGRPCStopped
+	}
+	s.raftIndex.Add(1)
+	return &writeTxn{s: s}, nil
+}
+
+// rev returns the revision reads inside the transaction see.
+func (t *writeTxn) rev() int64 {
+	if len(t.changes) > 0 {
+		return t.s.keys.rev + 1
+	}
+	return t.s.keys.rev
+}
+
+// end publishes the changes, unlocks the server and returns its revision.
+func (t *writeTxn) end() int64 {
+	s := t.s
+	if len(t.changes) > 0 {
+		s.keys.rev++
+		s.rev.Store(s.keys.rev)
+		for _, c := range t.changes {
+			s.history.append(c)
+		}
+		s.notify(t.changes)
+	}
+	rev := s.keys.rev
+	s.mu.Unlock()
+	return rev
+}
+
+// put writes key, whose record is rec. keyBytes is key as bytes, or nil to have
+// them made.
+func (t *writeTxn) put(key string, rec *record, keyBytes, value []byte, lease int64) {
+	s := t.s
+	v := &version{sub: int64(len(t.changes))}
+	rev := s.keys.rev + 1
+	v.kv.Value, v.kv.Lease = value, lease
+	v.kv.CreateRevision, v.kv.ModRevision, v.kv.Version = rev, rev, 1
+
+	oldLease := int64(0)
+	if rec != nil {
+		keyBytes = rec.head.kv.Key
+		if !rec.head.tombstone() {
+			v.kv.CreateRevision = rec.head.kv.CreateRevision
+			v.kv.Version = rec.head.kv.Version + 1
+			oldLease = rec.head.kv.Lease
+		}
+	}
+	if keyBytes == nil {
+		keyBytes = []byte(key)
+	}
+	v.kv.Key = keyBytes
+	t.record(key, rec, v)
+	if oldLease != lease {
+		s.leases.move(key, oldLease, lease)
+	}
+}
+
+// delete leaves a tombstone for key, whose record is rec.
+func (t *writeTxn) delete(key string, rec *record) {
+	v := &version{sub: int64(len(t.changes))}
+	v.kv.Key = rec.head.kv.Key
+	v.kv.ModRevision = t.s.keys.rev + 1
+	lease := rec.head.kv.Lease
+	t.record(key, rec, v)
+	if lease != 0 {
+		t.s.leases.move(key, lease, 0)
+	}
+}
+
+// record makes v the newest version of key and notes the change.
+func (t *writeTxn) record(key string, rec *record, v *version) {
+	c := change{now: v}
+	if rec != nil {
+		c.prev = rec.at(t.s.keys.rev)
+	}
+	t.s.frozen = nil
+	t.s.keys.put(key, rec, v)
+	t.changes = append(t.changes, c)
+}
+
+// deleteRange deletes the keys of sp and returns their last versions.
+func (t *writeTxn) deleteRange(sp span) []*mvccpb.KeyValue {
+	k := &t.s.keys
+	if sp.kind == singleKey {
+		rec := k.record(sp.key)
+		if rec == nil || rec.head.tombstone() {
+			return nil
+		}
+		prev := &rec.head.kv
+		t.delete(sp.key, rec)
+		return []*mvccpb.KeyValue{prev}
+	}
+	var keys []string
+	var prev []*mvccpb.KeyValue
+	k.ascend(sp, t.rev(), func(key string, v *version) bool {
+		keys = append(keys, key)
+		prev = append(prev, &v.kv)
+		return true
+	})
+	for _, key := range keys {
+		t.delete(key, k.record(key))
+	}
+	return prev
+}
+
+// freeze returns an unchanging copy of the key space.
+func (s *Server) freeze() *keyspace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen == nil {
+		k := s.keys.freeze()
+		s.frozen = &k
+	}
+	return s.frozen
+}

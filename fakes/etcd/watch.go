@@ -1,0 +1,347 @@
+package etcd
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+)
+
+// Limits of one step of a watcher that is fed from history.
+const (
+	batchRevisions = 1000  // delivered at once, as in etcd
+	batchScan      = 10000 // changes looked at while writers wait
+)
+
+// delivery is something a watcher has to tell its client.
+type delivery struct {
+	header  *pb.ResponseHeader
+	events  []*mvccpb.Event
+	created bool
+	// compacted is the compact revision, for the last delivery of a watcher
+	// whose position is older.
+	compacted int64
+}
+
+// sink is where a watcher delivers to.
+type sink interface {
+	// offer takes d at once or not at all. The server is locked.
+	offer(w *watcher, d delivery) bool
+	// push waits until there is room for d or w has ended; false means the latter.
+	push(w *watcher, d delivery) bool
+	// ended is called once, after the last offer or push.
+	ended(w *watcher)
+}
+
+// watcher follows the changes of a span. It is synced, when it has been
+// offered all there are and the writers offer it the next; or it lags, when a
+// goroutine of its own feeds it from the history.
+type watcher struct {
+	span
+	start    int64 // as asked for, 0: whatever comes next
+	prevKV   bool
+	noPut    bool
+	noDelete bool
+	announce bool // wants to be told it was created
+	progress bool // wants to be told of progress now and then
+	sink     sink
+	id       int64 // within a gRPC stream
+	// hook, if there is one, hooks the watcher to its context.
+	hook func() (unhook func() bool)
+
+	done chan struct{} // closed when the watcher ends
+	// told says that events were delivered since the last time progress was due.
+	told atomic.Bool
+
+	// next is the first revision not delivered yet. It belongs to the feeding
+	// goroutine while the watcher lags.
+	next int64
+
+	// The rest is guarded by the server's lock.
+	seq    int64
+	ended  bool
+	group  *group // nil while it lags
+	index  int    // in group
+	set    *watchSet
+	unhook func() bool
+	timer  *time.Timer
+}
+
+// watchSet is the watchers of one stream, oldest first. It is guarded by the
+// server's lock.
+type watchSet struct{ list []*watcher }
+
+// synced says that w has been offered every change. The server is locked.
+func (w *watcher) synced() bool { return w.group != nil }
+
+// add starts w as one of set. The server is locked, and not closed.
+func (s *Server) add(w *watcher, set *watchSet) {
+	w.set = set
+	set.list = append(set.list, w)
+	s.watches.lastSeq++
+	w.seq = s.watches.lastSeq
+	w.done = make(chan struct{})
+	w.next = w.start
+	if w.start == 0 {
+		w.next = s.keys.rev + 1
+	}
+	s.watches.alive[w] = struct{}{}
+	created := delivery{header: header(s.keys.rev), created: true}
+	if w.announce && w.sink.offer(w, created) {
+		w.announce = false
+	}
+	if w.next > s.keys.rev && !w.announce {
+		s.watches.join(w)
+	} else {
+		s.work.Add(1)
+		go s.feed(w, created)
+	}
+	if w.progress {
+		w.timer = s.after(s.cfg.ProgressNotifyInterval, func() { s.progressDue(w) })
+	}
+	if w.hook != nil {
+		s.work.Add(1)
+		w.unhook = w.hook()
+	}
+}
+
+// cancel ends w, unless it has ended.
+func (s *Server) cancel(w *watcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endWatcher(w)
+}
+
+// contextDone is what a watcher's context does when it is done.
+func (s *Server) contextDone(w *watcher) {
+	defer s.work.Done()
+	s.cancel(w)
+}
+
+// endWatcher ends w. The server is locked.
+func (s *Server) endWatcher(w *watcher) {
+	if w.ended {
+		return
+	}
+	w.ended = true
+	close(w.done)
+	s.cancelTimer(w.timer)
+	if w.unhook != nil && w.unhook() {
+		s.work.Done()
+	}
+	delete(s.watches.alive, w)
+	w.set.list = slices.DeleteFunc(w.set.list, func(o *watcher) bool { return o == w })
+	if w.synced() {
+		s.watches.leave(w)
+		w.sink.ended(w)
+	}
+	// A lagging watcher's feed sees done and says so itself.
+}
+
+// notify offers the changes of one revision to the synced watchers.
+func (s *Server) notify(changes []change) {
+	var touched []*group
+	for i := range changes {
+		s.watches.visit(string(changes[i].now.kv.Key), func(g *group) {
+			if len(g.pending) == 0 {
+				touched = append(touched, g)
+			}
+			g.pending = append(g.pending, changes[i])
+		})
+	}
+	if len(touched) == 0 {
+		return
+	}
+	hdr := header(s.keys.rev)
+	for _, g := range touched {
+		s.notifyGroup(g, hdr)
+		clear(g.pending)
+		g.pending = g.pending[:0]
+	}
+}
+
+// notifyGroup offers a group's pending changes to its members. Members with
+// the same options share the events.
+func (s *Server) notifyGroup(g *group, hdr *pb.ResponseHeader) {
+	var shared [2][]*mvccpb.Event
+	// Backwards, because a member that has no room leaves the group and the
+	// last one takes its place.
+	for i := len(g.members) - 1; i >= 0; i-- {
+		w := g.members[i]
+		if s.keys.rev < w.next {
+			continue
+		}
+		variant := 0
+		if w.prevKV {
+			variant = 1
+		}
+		if shared[variant] == nil {
+			shared[variant] = eventsOf(g.pending, w.prevKV)
+		}
+		events := w.filter(shared[variant])
+		if len(events) == 0 {
+			continue
+		}
+		if w.sink.offer(w, delivery{header: hdr, events: events}) {
+			w.told.Store(true)
+			continue
+		}
+		w.next = s.keys.rev
+		s.watches.leave(w)
+		s.work.Add(1)
+		go s.feed(w, delivery{})
+	}
+}
+
+func eventsOf(changes []change, prevKV bool) []*mvccpb.Event {
+	events := make([]*mvccpb.Event, len(changes))
+	for i := range changes {
+		events[i] = eventOf(&changes[i], prevKV)
+	}
+	return events
+}
+
+// filter returns the events w wants.
+func (w *watcher) filter(events []*mvccpb.Event) []*mvccpb.Event {
+	if !w.noPut && !w.noDelete {
+		return events
+	}
+	var kept []*mvccpb.Event
+	for _, ev := range events {
+		if w.wants(ev.Type) {
+			kept = append(kept, ev)
+		}
+	}
+	return kept
+}
+
+func (w *watcher) wants(t mvccpb.Event_EventType) bool {
+	return !(t == mvccpb.Event_PUT && w.noPut || t == mvccpb.Event_DELETE && w.noDelete)
+}
+
+// feed delivers from the history until w is synced or has ended.
+func (s *Server) feed(w *watcher, created delivery) {
+	defer s.work.Done()
+	alive := !w.announce || w.sink.push(w, created)
+	w.announce = false
+	for alive {
+		d, done := s.read(w)
+		switch {
+		case d.compacted != 0:
+			w.sink.push(w, d)
+			s.cancel(w)
+			alive = false
+		case len(d.events) > 0:
+			alive = w.sink.push(w, d)
+			w.told.Store(true)
+		case done:
+			if s.sync(w) {
+				return
+			}
+			select {
+			case <-w.done:
+				alive = false
+			default:
+			}
+		}
+	}
+	w.sink.ended(w)
+}
+
+// sync makes w synced if it has been delivered everything there is.
+func (s *Server) sync(w *watcher) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.ended || w.next <= s.keys.rev {
+		return false
+	}
+	s.watches.join(w)
+	return true
+}
+
+// read gets the next events of a lagging watcher from the history; done means
+// that the end of it was reached.
+func (s *Server) read(w *watcher) (d delivery, done bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if w.next < s.keys.compactRev {
+		return delivery{header: header(0), compacted: s.keys.compactRev}, true
+	}
+	h := &s.history
+	revs, last := 0, int64(0)
+	i := h.from(w.next)
+	for scanned := 0; i < h.n; i++ {
+		c := h.at(i)
+		if rev := c.rev(); rev != last {
+			// Only between revisions may a batch end.
+			if revs == batchRevisions || scanned >= batchScan {
+				break
+			}
+			last = rev
+		}
+		scanned++
+		if !w.contains(string(c.now.kv.Key)) {
+			continue
+		}
+		ev := eventOf(c, w.prevKV)
+		if !w.wants(ev.Type) {
+			continue
+		}
+		if ev.PrevKv != nil && c.rev()-1 < s.keys.compactRev {
+			ev.PrevKv = nil
+		}
+		if n := len(d.events); n == 0 || d.events[n-1].Kv.ModRevision != last {
+			revs++
+		}
+		d.events = append(d.events, ev)
+	}
+	if i < h.n {
+		w.next = h.at(i).rev()
+	} else {
+		w.next = max(w.next, s.keys.rev+1)
+		done = true
+	}
+	d.header = header(w.next - 1)
+	return d, done
+}
+
+// allSynced says whether every watcher of set has been offered every change up
+// to the current revision. The server is locked.
+func (s *Server) allSynced(set *watchSet) bool {
+	for _, w := range set.list {
+		if !s.progressPossible(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// tellProgress offers w the current revision, if w has been offered every
+// change up to it. The server is locked.
+func (s *Server) tellProgress(w *watcher) {
+	if s.progressPossible(w) {
+		w.sink.offer(w, delivery{header: header(s.keys.rev)})
+	}
+}
+
+// progressPossible says whether w has seen everything up to the current
+// revision. The server is locked.
+func (s *Server) progressPossible(w *watcher) bool {
+	return w.synced() && s.keys.rev >= w.start
+}
+
+// progressDue is what happens each progress interval of a watcher: it is told
+// the revision, unless it got events meanwhile.
+func (s *Server) progressDue(w *watcher) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.ended {
+		return
+	}
+	if !w.told.Swap(false) {
+		s.tellProgress(w)
+	}
+	w.timer = s.after(s.cfg.ProgressNotifyInterval, func() { s.progressDue(w) })
+}

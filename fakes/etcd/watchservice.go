@@ -1,0 +1,281 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+var errDuplicateWatch = errors.New("mvcc: duplicate watch ID provided on the WatchStream")
+
+// watchService answers the Watch service.
+type watchService struct {
+	s *Server
+	pb.UnsafeWatchServer
+}
+
+// grpcWatch is one watch stream: any number of watchers that deliver into one
+// channel, from which the stream's only sender takes.
+type grpcWatch struct {
+	s      *Server
+	stream grpc.BidiStreamingServer[pb.WatchRequest, pb.WatchResponse]
+	out    chan outgoing
+	set    *watchSet
+
+	// The rest is guarded by the server's lock.
+	closed bool
+	ids    map[int64]*watcher
+	nextID int64
+}
+
+// outgoing is a response with how it is to be sent.
+type outgoing struct {
+	resp     *pb.WatchResponse
+	fragment bool
+}
+
+// Watch serves a stream until the client or the server ends it.
+func (ws *watchService) Watch(stream grpc.BidiStreamingServer[pb.WatchRequest, pb.WatchResponse]) error {
+	g := &grpcWatch{
+		s: ws.s, stream: stream,
+		out: make(chan outgoing, ws.s.cfg.WatchBuffer),
+		set: &watchSet{},
+		ids: make(map[int64]*watcher),
+	}
+	s := ws.s
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return rpctypes.ErrGRPCStopped
+	}
+	s.work.Add(1)
+	s.mu.Unlock()
+
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer g.close()
+	defer cancel()
+	received := make(chan error, 1)
+	go func() {
+		// It ends when this method has returned, which is what makes Recv fail.
+		defer s.work.Done()
+		received <- g.receive(ctx)
+	}()
+	for {
+		select {
+		case o := <-g.out:
+			if err := g.send(o); err != nil {
+				return err
+			}
+		case err := <-received:
+			if errors.Is(err, context.Canceled) {
+				return rpctypes.ErrGRPCWatchCanceled
+			}
+			return err
+		case <-stream.Context().Done():
+			if err := stream.Context().Err(); !errors.Is(err, context.Canceled) {
+				return status.FromContextError(err).Err()
+			}
+			return rpctypes.ErrGRPCWatchCanceled
+		case <-s.done:
+			return rpctypes.ErrGRPCStopped
+		}
+	}
+}
+
+// close ends the watchers of the stream.
+func (g *grpcWatch) close() {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	g.closed = true
+	for _, w := range append([]*watcher(nil), g.set.list...) {
+		g.s.endWatcher(w)
+	}
+}
+
+// receive does what the client asks for, until it asks no more.
+func (g *grpcWatch) receive(ctx context.Context) error {
+	for {
+		req, err := g.stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var resp *pb.WatchResponse
+		switch u := req.RequestUnion.(type) {
+		case *pb.WatchRequest_CreateRequest:
+			if u.CreateRequest != nil {
+				resp = g.create(u.CreateRequest)
+			}
+		case *pb.WatchRequest_CancelRequest:
+			if u.CancelRequest != nil {
+				resp = g.cancel(u.CancelRequest.WatchId)
+			}
+		case *pb.WatchRequest_ProgressRequest:
+			if u.ProgressRequest != nil {
+				g.progress()
+			}
+		}
+		if resp == nil {
+			continue
+		}
+		select {
+		case g.out <- outgoing{resp: resp}:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// create starts a watcher. It returns the answer if that is a refusal; else
+// the watcher announces itself.
+func (g *grpcWatch) create(r *pb.WatchCreateRequest) *pb.WatchResponse {
+	key := string(r.Key)
+	if key == "" {
+		key = "\x00" // the smallest key
+	}
+	sp := spanOf(key, string(r.RangeEnd))
+	s := g.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	refuse := func(reason error) *pb.WatchResponse {
+		return &pb.WatchResponse{
+			Header: header(s.keys.rev), WatchId: clientv3.InvalidWatchID,
+			Created: true, Canceled: true, CancelReason: reason.Error(),
+		}
+	}
+	switch {
+	case g.closed || s.closed:
+		return nil
+	case r.StartRevision < 0:
+		return refuse(rpctypes.ErrCompacted)
+	case sp.kind == halfOpen && sp.key >= sp.end:
+		return refuse(errEmptyRange)
+	case r.WatchId != clientv3.AutoWatchID && g.ids[r.WatchId] != nil:
+		return refuse(errDuplicateWatch)
+	}
+	id := r.WatchId
+	if id == clientv3.AutoWatchID {
+		for g.ids[g.nextID] != nil {
+			g.nextID++
+		}
+		id = g.nextID
+		g.nextID++
+	}
+	w := &watcher{
+		span: sp, start: r.StartRevision, prevKV: r.PrevKv, announce: true,
+		progress: r.ProgressNotify, sink: &streamSink{g: g, id: id, fragment: r.Fragment},
+	}
+	for _, f := range r.Filters {
+		w.noPut = w.noPut || f == pb.WatchCreateRequest_NOPUT
+		w.noDelete = w.noDelete || f == pb.WatchCreateRequest_NODELETE
+	}
+	g.ids[id] = w
+	s.add(w, g.set)
+	return nil
+}
+
+// cancel ends a watcher and returns the answer; nil if there is none.
+func (g *grpcWatch) cancel(id int64) *pb.WatchResponse {
+	s := g.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := g.ids[id]
+	if w == nil {
+		return nil
+	}
+	delete(g.ids, id)
+	s.endWatcher(w)
+	return &pb.WatchResponse{Header: header(s.keys.rev), WatchId: id, Canceled: true}
+}
+
+// progress tells the stream the revision that all of its watchers have seen
+// everything up to, if there is one.
+func (g *grpcWatch) progress() {
+	s := g.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(g.set.list) == 0 || !s.allSynced(g.set) {
+		return
+	}
+	resp := &pb.WatchResponse{Header: header(s.keys.rev), WatchId: clientv3.InvalidWatchID}
+	select {
+	case g.out <- outgoing{resp: resp}:
+	default:
+	}
+}
+
+// streamSink delivers one watcher's news to its stream.
+type streamSink struct {
+	g        *grpcWatch
+	id       int64
+	fragment bool
+}
+
+func (s *streamSink) outgoing(d delivery) outgoing {
+	return outgoing{fragment: s.fragment, resp: &pb.WatchResponse{
+		Header: d.header, WatchId: s.id, Created: d.created, Events: d.events,
+		CompactRevision: d.compacted, Canceled: d.compacted != 0,
+	}}
+}
+
+func (s *streamSink) offer(_ *watcher, d delivery) bool {
+	select {
+	case s.g.out <- s.outgoing(d):
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *streamSink) push(w *watcher, d delivery) bool {
+	select {
+	case s.g.out <- s.outgoing(d):
+		return true
+	case <-w.done:
+		return false
+	}
+}
+
+func (s *streamSink) ended(*watcher) {}
+
+// send sends a response, in fragments if that was asked for and it is large.
+func (g *grpcWatch) send(o outgoing) error {
+	limit := g.s.cfg.MaxRequestBytes + grpcOverheadBytes
+	if !o.fragment || len(o.resp.Events) < 2 || proto.Size(o.resp) < limit {
+		return g.stream.Send(o.resp)
+	}
+	for events := o.resp.Events; len(events) > 0; {
+		part := &pb.WatchResponse{Header: o.resp.Header, WatchId: o.resp.WatchId}
+		n := fitting(part, events, limit)
+		part.Events, events = events[:n], events[n:]
+		part.Fragment = len(events) > 0
+		if err := g.stream.Send(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fitting returns how many of events, one at least, make a response smaller
+// than limit bytes.
+func fitting(envelope *pb.WatchResponse, events []*mvccpb.Event, limit int) int {
+	envelope.Fragment = true
+	size := proto.Size(envelope)
+	for n, ev := range events {
+		size += proto.Size(&pb.WatchResponse{Events: []*mvccpb.Event{ev}})
+		if n > 0 && size >= limit {
+			return n
+		}
+	}
+	return len(events)
+}

@@ -1,0 +1,284 @@
+package etcd
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/status"
+)
+
+// put answers a Put request.
+func (s *Server) put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
+	if err := checkPut(r); err != nil {
+		return nil, err
+	}
+	if err := s.checkSize(r, len(r.Key)+len(r.Value)); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	t, err := s.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer t.end()
+	if err := s.puttable(r); err != nil {
+		return nil, err
+	}
+	resp := t.applyPut(r)
+	complete(resp.Header)
+	return resp, nil
+}
+
+// puttable says why r cannot be done in the present state.
+func (s *Server) puttable(r *pb.PutRequest) error {
+	if r.Lease != 0 && s.leases.lookup(r.Lease) == nil {
+		return rpctypes.ErrGRPCLeaseNotFound
+	}
+	if (r.IgnoreValue || r.IgnoreLease) && s.keys.live(string(r.Key)) == nil {
+		return rpctypes.ErrGRPCKeyNotFound
+	}
+	return nil
+}
+
+func (t *writeTxn) applyPut(r *pb.PutRequest) *pb.PutResponse {
+	key, value, lease := string(r.Key), r.Value, r.Lease
+	resp := &pb.PutResponse{Header: &pb.ResponseHeader{Revision: t.s.keys.rev + 1}}
+	if r.IgnoreValue || r.IgnoreLease || r.PrevKv {
+		if prev := t.s.keys.live(key); prev != nil {
+			if r.IgnoreValue {
+				value = prev.kv.Value
+			}
+			if r.IgnoreLease {
+				lease = prev.kv.Lease
+			}
+			if r.PrevKv {
+				resp.PrevKv = &prev.kv
+			}
+		}
+	}
+	t.put(key, t.s.keys.record(key), r.Key, value, lease)
+	return resp
+}
+
+// deleteKeys answers a DeleteRange request.
+func (s *Server) deleteKeys(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+	if err := checkDelete(r); err != nil {
+		return nil, err
+	}
+	if err := s.checkSize(r, len(r.Key)+len(r.RangeEnd)); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	t, err := s.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer t.end()
+	resp := t.applyDelete(r)
+	complete(resp.Header)
+	return resp, nil
+}
+
+func (t *writeTxn) applyDelete(r *pb.DeleteRangeRequest) *pb.DeleteRangeResponse {
+	prev := t.deleteRange(spanOf(r.Key, r.RangeEnd))
+	resp := &pb.DeleteRangeResponse{
+		Header:  &pb.ResponseHeader{Revision: t.rev()},
+		Deleted: int64(len(prev)),
+	}
+	if r.PrevKv {
+		resp.PrevKvs = prev
+	}
+	return resp
+}
+
+// txn answers a Txn request.
+func (s *Server) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if err := checkTxn(r, s.cfg.MaxTxnOps); err != nil {
+		return nil, err
+	}
+	for _, branch := range [][]*pb.RequestOp{r.Success, r.Failure} {
+		if _, _, err := checkOverlap(branch); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	if readOnly(r) {
+		return s.readTxn(r)
+	}
+	if err := s.checkSize(r, s.cfg.MaxRequestBytes); err != nil {
+		return nil, err
+	}
+	t, err := s.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer t.end()
+	plan := s.decide(r)
+	if err := s.feasible(r, plan); err != nil {
+		return nil, err
+	}
+	resp, err := t.applyTxn(r, plan)
+	if err != nil {
+		return nil, err
+	}
+	resp.Header = header(t.rev())
+	return resp, nil
+}
+
+// readTxn answers a transaction that only reads.
+func (s *Server) readTxn(r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return nil, rpctypes.ErrGRPCStopped
+	}
+	plan := s.decide(r)
+	if err := s.feasible(r, plan); err != nil {
+		return nil, err
+	}
+	t := &writeTxn{s: s}
+	resp, err := t.applyTxn(r, plan)
+	if err != nil {
+		return nil, err
+	}
+	resp.Header = header(s.keys.rev)
+	return resp, nil
+}
+
+// readOnly says whether neither branch has anything but ranges, nested
+// transactions included, as etcd sees it.
+func readOnly(r *pb.TxnRequest) bool {
+	for _, branch := range [][]*pb.RequestOp{r.Success, r.Failure} {
+		for _, op := range branch {
+			if op.GetRequestRange() == nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// plan says which branch of a transaction is taken, and of those nested in
+// that branch. All of it is decided by the state before the transaction.
+type plan struct {
+	succeeded bool
+	nested    []*plan // one for each nested transaction in the branch
+}
+
+// branch returns the operations that p chose.
+func (p *plan) branch(r *pb.TxnRequest) []*pb.RequestOp {
+	if p.succeeded {
+		return r.GetSuccess()
+	}
+	return r.GetFailure()
+}
+
+// decide evaluates the compares of r.
+func (s *Server) decide(r *pb.TxnRequest) *plan {
+	p := &plan{succeeded: true}
+	for _, c := range r.GetCompare() {
+		if !s.keys.holds(c) {
+			p.succeeded = false
+			break
+		}
+	}
+	for _, op := range p.branch(r) {
+		if nested, ok := op.Request.(*pb.RequestOp_RequestTxn); ok {
+			p.nested = append(p.nested, s.decide(nested.RequestTxn))
+		}
+	}
+	return p
+}
+
+// feasible says why an operation of the chosen branches cannot be done.
+func (s *Server) feasible(r *pb.TxnRequest, p *plan) error {
+	nested := p.nested
+	for _, op := range p.branch(r) {
+		var err error
+		switch v := op.Request.(type) {
+		case *pb.RequestOp_RequestRange:
+			err = s.keys.txnReadable(v.RequestRange.GetRevision())
+		case *pb.RequestOp_RequestPut:
+			err = s.puttable(v.RequestPut)
+		case *pb.RequestOp_RequestTxn:
+			err = s.feasible(v.RequestTxn, nested[0])
+			nested = nested[1:]
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// txnReadable is readable for a range in a transaction, where etcd takes a
+// negative revision at its word when it looks whether it is compacted.
+func (k *keyspace) txnReadable(rev int64) error {
+	if rev < 0 && rev < k.compactRev {
+		return rpctypes.ErrGRPCCompacted
+	}
+	return k.readable(rev, k.rev)
+}
+
+// applyTxn does the operations of the chosen branches.
+func (t *writeTxn) applyTxn(r *pb.TxnRequest, p *plan) (*pb.TxnResponse, error) {
+	ops := p.branch(r)
+	resp := &pb.TxnResponse{
+		// Only the outermost header is ever filled.
+		Header:    &pb.ResponseHeader{},
+		Succeeded: p.succeeded,
+		Responses: make([]*pb.ResponseOp, len(ops)),
+	}
+	nested := p.nested
+	for i, op := range ops {
+		switch v := op.Request.(type) {
+		case *pb.RequestOp_RequestRange:
+			f, err := t.s.keys.scan(scanFor(v.RequestRange), t.rev())
+			if err != nil {
+				return nil, err
+			}
+			resp.Responses[i] = &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{
+				ResponseRange: answer(v.RequestRange, f)}}
+		case *pb.RequestOp_RequestPut:
+			resp.Responses[i] = &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{
+				ResponsePut: t.applyPut(v.RequestPut)}}
+		case *pb.RequestOp_RequestDeleteRange:
+			resp.Responses[i] = &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{
+				ResponseDeleteRange: t.applyDelete(v.RequestDeleteRange)}}
+		case *pb.RequestOp_RequestTxn:
+			inner, err := t.applyTxn(v.RequestTxn, nested[0])
+			if err != nil {
+				return nil, err
+			}
+			nested = nested[1:]
+			resp.Responses[i] = &pb.ResponseOp{Response: &pb.ResponseOp_ResponseTxn{ResponseTxn: inner}}
+		}
+	}
+	return resp, nil
+}
+
+// holds evaluates one compare. With a range it has to hold for every key.
+func (k *keyspace) holds(c *pb.Compare) bool {
+	some, all := false, true
+	k.ascend(spanOf(c.Key, c.RangeEnd), k.rev, func(_ string, v *version) bool {
+		some = true
+		all = compareKV(c, &v.kv)
+		return all
+	})
+	if some {
+		return all
+	}
+	if c.Target == pb.Compare_VALUE {
+		// A missing value equals nothing, not even the empty one.
+		return false
+	}
+	return compareKV(c, &mvccpb.KeyValue{})
+}

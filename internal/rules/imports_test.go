@@ -1,0 +1,129 @@
+package rules
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// imports is the rule that the policy holds.
+func (a *arrows) imports(t *tree) []string {
+	var complaints []string
+	for _, f := range t.files {
+		if !f.isGo() || t.nested(f) || slices.Contains(strings.Split(f.path, "/"), "testdata") {
+			continue
+		}
+		key, ok := ruling(a.may, f.dir())
+		if !ok {
+			complaints = append(complaints, complaint(f, 1, "package %s is not in the import policy: give it a line", f.dir()))
+			continue
+		}
+		start := a.may[key]
+		if f.isTest() {
+			testKey, _ := ruling(a.tests, f.dir())
+			start = slices.Concat(start, a.tests[testKey], []string{f.dir()})
+		}
+		reach := a.reach(start)
+		for _, i := range f.imports {
+			if why := a.refuse(f, i.path, reach); why != "" {
+				complaints = append(complaints, complaint(f, i.line, "%s", why))
+			}
+		}
+	}
+	return complaints
+}
+
+// refuse says why a file must not have an import, or nothing.
+func (a *arrows) refuse(f file, importPath string, reach []string) string {
+	inside, ok := strings.CutPrefix(importPath, modulePath+"/")
+	if ok || importPath == modulePath {
+		if !slices.ContainsFunc(reach, func(p string) bool { return covers(p, inside) }) {
+			return f.dir() + " must not import " + inside + ": the arrows do not lead there"
+		}
+		return ""
+	}
+	if first, _, _ := strings.Cut(importPath, "/"); !strings.Contains(first, ".") {
+		return "" // the standard library
+	}
+	if key, ok := ruling(a.only, importPath); ok {
+		if !slices.ContainsFunc(a.only[key], func(p string) bool { return covers(p, f.dir()) }) {
+			return f.dir() + " must not import " + importPath + ": only " + strings.Join(a.only[key], " and ") + " may"
+		}
+	}
+	if key, ok := ruling(a.uses, f.dir()); ok && !f.isTest() {
+		if !slices.ContainsFunc(a.uses[key], func(p string) bool { return covers(p, importPath) }) {
+			return f.dir() + " must stay light and not import " + importPath
+		}
+	}
+	return ""
+}
+
+func readPolicy(t *testing.T) *arrows {
+	t.Helper()
+	a, err := parsePolicy(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestImports(t *testing.T) { obeys(t, readPolicy(t).imports(repository(t))) }
+
+func TestImportsComplains(t *testing.T) {
+	source := func(name string, paths ...string) string {
+		var b strings.Builder
+		b.WriteString("package " + path.Base(name) + "\n")
+		for _, p := range paths {
+			b.WriteString("import _ \"" + p + "\"\n")
+		}
+		return b.String()
+	}
+	one := func(name string, imports ...string) map[string]string {
+		return map[string]string{name: source("x", imports...)}
+	}
+	const m = modulePath + "/"
+	try(t, readPolicy(t).imports, []fixture{
+		{"all downhill", map[string]string{
+			"cmd/snowglobe/main.go":          source("main", m+"scenarios", m+"conformance", m+"bench/watch", m+"envtest", "fmt"),
+			"scenarios/engine.go":            source("scenarios", m+"envtest", m+"envtest/trace", m+"fakes/oidc", m+"envtest/controllers"),
+			"envtest/start.go":               source("envtest", m+"envtest/chain", m+"envtest/storage/memory", m+"envtest/trace", "k8s.io/client-go/rest"),
+			"envtest/chain/generic.go":       source("chain", m+"envtest/storage", m+"envtest/trace", "k8s.io/kubernetes/pkg/controlplane"),
+			"envtest/chain/chain_test.go":    source("chain_test", m+"envtest/chain", m+"envtest/storage/memory", m+"fakes/etcd"),
+			"envtest/memnet/listener.go":     source("memnet", "google.golang.org/grpc/test/bufconn"),
+			"envtest/trace/text_test.go":     source("trace", "go.uber.org/goleak"),
+			"envtest/storage/memory/a.go":    source("memory", m+"envtest/storage", m+"fakes/etcd"),
+			"examples/consumer/go.mod":       "module example.test\n",
+			"examples/consumer/a_test.go":    source("consumer", m+"envtest/chain", "k8s.io/kubernetes/pkg/features"),
+			"scenarios/testdata/bad/main.go": source("main", m+"bench"),
+		}, nil},
+		{"fakes climb", one("fakes/etcd/a.go", m+"envtest/memnet"), []string{"fakes/etcd/a.go:2: fakes/etcd must not import envtest/memnet"}},
+		{"siblings", one("scenarios/a.go", m+"conformance"), []string{"must not import conformance"}},
+		{"siblings below", one("bench/watch/a.go", m+"scenarios/library"), []string{"must not import scenarios/library"}},
+		{"nobody imports cmd", one("scenarios/a_test.go", m+"cmd/snowglobe"), []string{"must not import cmd/snowglobe"}},
+		{"chain to face", one("envtest/chain/a.go", m+"envtest"), []string{"must not import envtest:"}},
+		{"chain to a kind of store", one("envtest/chain/a.go", m+"envtest/storage/memory"), []string{"must not import envtest/storage/memory"}},
+		{"face links controllers", one("envtest/a.go", m+"envtest/controllers"), []string{"must not import envtest/controllers"}},
+		{"storage face to kinds", one("envtest/storage/a.go", m+"envtest/storage/memory"), []string{"must not import envtest/storage/memory"}},
+		{"fault to chain", one("envtest/fault/a.go", m+"envtest/chain"), []string{"must not import envtest/chain"}},
+		{"trace to fault", one("envtest/trace/a.go", m+"envtest/fault"), []string{"must not import envtest/fault"}},
+		{"trace grows heavy", one("envtest/trace/a.go", "k8s.io/klog/v2"), []string{"must stay light"}},
+		{"kubernetes elsewhere", one("conformance/a_test.go", "k8s.io/kubernetes/pkg/features"), []string{"only envtest/chain and envtest/controllers may"}},
+		{"no address", one("envtest/helpers/a.go"), []string{"envtest/helpers is not in the import policy"}},
+		{"the root", one("a.go"), []string{"is not in the import policy"}},
+	})
+}
+
+func TestParsePolicyRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"a b":              "line 1",
+		"\na":              "line 2",
+		"a -> b\na -> c":   `"a" is ruled twice`,
+		"a (test) uses b":  "line 1",
+		"a may import all": "line 1",
+	} {
+		if _, err := parsePolicy(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}

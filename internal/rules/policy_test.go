@@ -1,0 +1,131 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+)
+
+// policy is the law of the arrows. Its lines are of three kinds:
+//
+//	A -> B C     package A may import B and C of this module, and whatever
+//	             those may import
+//	A (test) -> B  the tests of A may import B as well
+//	A uses X Y   of what is outside the standard library and this module, A
+//	             imports only X and Y (its tests may import more)
+//	X only A B   nobody but A and B imports X, which is outside this module
+//
+// A pattern that ends in /... covers a folder and all below it. A package is
+// ruled by the line that names it most closely; one that no line names is a
+// complaint, so that nothing moves in without an address.
+const policy = `
+	# The foundation: no package of this module below.
+	internal/pki                 ->
+	internal/pins                ->
+	internal/rules               ->
+	envtest/memnet               ->
+	envtest/trace                ->
+
+	# Fakes know each other and nothing of envtest.
+	fakes/...                    -> fakes/... internal/pki
+
+	# Inside envtest.
+	envtest/fault                -> envtest/trace
+	envtest/clock                -> envtest/fault
+	envtest/storage              -> envtest/fault
+	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki
+	envtest/chain                -> envtest/storage envtest/clock envtest/memnet internal/pki
+	envtest/chain (test)         -> envtest/storage/...
+	envtest                      -> envtest/chain envtest/storage/... envtest/clock envtest/memnet internal/pki
+	envtest/controllers          -> envtest
+
+	# The houses on top. Siblings never import each other.
+	scenarios/...                -> scenarios/... envtest envtest/controllers
+	conformance/...              -> conformance/... envtest envtest/controllers
+	bench/...                    -> bench/... envtest envtest/controllers
+	cmd/...                      -> cmd/... scenarios/... conformance/... bench/...
+
+	# What links the chain costs every importer a slow link.
+	k8s.io/kubernetes/...        only envtest/chain envtest/controllers
+
+	# Leaves that stay light.
+	envtest/trace                uses
+	envtest/memnet               uses google.golang.org/grpc/test/bufconn
+	internal/pki                 uses
+`
+
+// arrows is a policy that has been read.
+type arrows struct {
+	may   map[string][]string // importer pattern -> patterns
+	tests map[string][]string
+	uses  map[string][]string
+	only  map[string][]string // imported pattern -> importer patterns
+}
+
+func parsePolicy(text string) (*arrows, error) {
+	a := &arrows{map[string][]string{}, map[string][]string{}, map[string][]string{}, map[string][]string{}}
+	n := 0
+	for l := range strings.Lines(text) {
+		n++
+		words := strings.Fields(l)
+		if len(words) == 0 || words[0][0] == '#' {
+			continue
+		}
+		subject, words := words[0], words[1:]
+		verb := ""
+		if len(words) > 0 {
+			verb, words = words[0], words[1:]
+		}
+		kind := map[string]map[string][]string{"->": a.may, "uses": a.uses, "only": a.only}[verb]
+		if verb == "(test)" && len(words) > 0 && words[0] == "->" {
+			kind, words = a.tests, words[1:]
+		}
+		if kind == nil {
+			return nil, fmt.Errorf("policy line %d: want ->, (test) ->, uses or only after %q", n, subject)
+		}
+		if _, twice := kind[subject]; twice {
+			return nil, fmt.Errorf("policy line %d: %q is ruled twice", n, subject)
+		}
+		kind[subject] = words
+	}
+	return a, nil
+}
+
+// covers reports whether a pattern covers a package, or all that another
+// pattern covers.
+func covers(pattern, pkg string) bool {
+	dir, below := strings.CutSuffix(pattern, "/...")
+	return pattern == pkg || below && (pkg == dir || strings.HasPrefix(pkg, dir+"/"))
+}
+
+// ruling returns the key that names the package most closely.
+func ruling(rules map[string][]string, pkg string) (key string, ok bool) {
+	for pattern := range rules {
+		if covers(pattern, pkg) && (!ok || len(pattern) > len(key) || pattern == pkg) && key != pkg {
+			key, ok = pattern, true
+		}
+	}
+	return key, ok
+}
+
+// reach returns every pattern that a ruled pattern may import, directly or
+// through what it may import.
+func (a *arrows) reach(start []string) []string {
+	var all []string
+	seen := map[string]bool{}
+	for todo := start; len(todo) > 0; todo = todo[1:] {
+		p := todo[0]
+		if seen[p] {
+			continue
+		}
+		seen[p] = true
+		all = append(all, p)
+		for from, to := range a.may {
+			if covers(p, from) {
+				todo = append(todo, to...)
+			} else if key, ok := ruling(a.may, strings.TrimSuffix(p, "/...")); ok && key == from {
+				todo = append(todo, to...)
+			}
+		}
+	}
+	return all
+}

@@ -2,17 +2,9 @@ package memnet
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
-	"os"
-
-	"google.golang.org/grpc/test/bufconn"
+	"sync"
 )
-
-// connBufferBytes is how much one direction of a connection holds before the
-// writer blocks.
-const connBufferBytes = 64 << 10
 
 // Addr is the address of everything in memory. Its network is "memory". Its
 // text has the form host:port, because servers split their listener's and
@@ -26,30 +18,40 @@ func (Addr) Network() string { return "memory" }
 // String returns a host and port that parse and that nobody serves.
 func (Addr) String() string { return "127.0.0.1:0" }
 
-// Listener is a [net.Listener] that only its own DialContext reaches.
+// Listener is a [net.Listener] that only its own dial methods reach.
 type Listener struct {
-	inner *bufconn.Listener
+	dialed chan net.Conn // the server's ends, handed from dialer to acceptor
+	closed chan struct{}
+	once   sync.Once
 }
 
+var _ net.Listener = (*Listener)(nil)
+
 // Listen returns a listener. Each direction of a connection made through it
-// buffers 64 KiB.
+// buffers up to 64 KiB. Inside a synctest bubble all of it blocks durably.
 func Listen() *Listener {
-	return &Listener{inner: bufconn.Listen(connBufferBytes)}
+	return &Listener{dialed: make(chan net.Conn), closed: make(chan struct{})}
 }
 
 // Accept waits for a dialer and returns the server's end of the connection.
 // After Close it returns an error that wraps [net.ErrClosed].
 func (l *Listener) Accept() (net.Conn, error) {
-	c, err := l.inner.Accept()
-	if err != nil {
-		return nil, &net.OpError{Op: "accept", Net: Addr{}.Network(), Addr: Addr{}, Err: net.ErrClosed}
+	if !l.isClosed() {
+		select {
+		case c := <-l.dialed:
+			return c, nil
+		case <-l.closed:
+		}
 	}
-	return conn{c}, nil
+	return nil, opError("accept", net.ErrClosed)
 }
 
 // Close ends pending and later calls of Accept and DialContext with an error
 // that wraps [net.ErrClosed]. Connections already made stay open.
-func (l *Listener) Close() error { return l.inner.Close() }
+func (l *Listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
 
 // Addr returns the address that all listeners share.
 func (l *Listener) Addr() net.Addr { return Addr{} }
@@ -57,16 +59,21 @@ func (l *Listener) Addr() net.Addr { return Addr{} }
 // DialContext waits until the listener accepts and returns the client's end of
 // the connection. It gives up when ctx ends or the listener closes.
 func (l *Listener) DialContext(ctx context.Context) (net.Conn, error) {
-	c, err := l.inner.DialContext(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		} else {
-			err = net.ErrClosed
-		}
-		return nil, &net.OpError{Op: "dial", Net: Addr{}.Network(), Addr: Addr{}, Err: err}
+	if err := ctx.Err(); err != nil {
+		return nil, opError("dial", err)
 	}
-	return conn{c}, nil
+	if l.isClosed() {
+		return nil, opError("dial", net.ErrClosed)
+	}
+	client, server := newConns()
+	select {
+	case l.dialed <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, opError("dial", net.ErrClosed)
+	case <-ctx.Done():
+		return nil, opError("dial", ctx.Err())
+	}
 }
 
 // DialNetwork is DialContext in the shape that [http.Transport] and client-go's
@@ -76,36 +83,11 @@ func (l *Listener) DialNetwork(ctx context.Context, _, _ string) (net.Conn, erro
 	return l.DialContext(ctx)
 }
 
-// conn gives a memory connection the addresses and the errors of this package.
-type conn struct {
-	net.Conn
-}
-
-func (c conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	return n, connError("read", err)
-}
-
-func (c conn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	return n, connError("write", err)
-}
-
-func (conn) LocalAddr() net.Addr  { return Addr{} }
-func (conn) RemoteAddr() net.Addr { return Addr{} }
-
-// connError turns bufconn's errors into those a socket gives, so that
-// errors.Is with net.ErrClosed and os.ErrDeadlineExceeded works.
-func connError(op string, err error) error {
-	if err == nil || err == io.EOF {
-		return err
+func (l *Listener) isClosed() bool {
+	select {
+	case <-l.closed:
+		return true
+	default:
+		return false
 	}
-	var ne net.Error
-	switch {
-	case errors.As(err, &ne) && ne.Timeout():
-		err = os.ErrDeadlineExceeded
-	case errors.Is(err, io.ErrClosedPipe):
-		err = net.ErrClosed
-	}
-	return &net.OpError{Op: op, Net: Addr{}.Network(), Source: Addr{}, Addr: Addr{}, Err: err}
 }

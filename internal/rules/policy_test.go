@@ -49,7 +49,7 @@ const policy = `
 
 	# Leaves that stay light.
 	envtest/trace                uses
-	envtest/memnet               uses google.golang.org/grpc/test/bufconn
+	envtest/memnet               uses
 	internal/pki                 uses
 `
 

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -374,42 +373,6 @@ func TestCloseBreaksOffAndRefuses(t *testing.T) {
 		defer cancel()
 		if err := tr.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Wait with a handler running: %v, want deadline exceeded", err)
-		}
-	})
-}
-
-func TestDeadlines(t *testing.T) {
-	bubble(t, func(w http.ResponseWriter, r *http.Request) {
-		c := http.NewResponseController(w)
-		if err := c.EnableFullDuplex(); err != nil {
-			t.Error(err)
-		}
-		c.SetReadDeadline(time.Now().Add(time.Second))
-		if _, err := r.Body.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("body read: %v, want a deadline error", err)
-		}
-		c.SetWriteDeadline(time.Now().Add(time.Hour))
-		c.SetWriteDeadline(time.Now().Add(time.Minute))
-		if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("write: %v, want a deadline error", err)
-		}
-	}, func(t *testing.T, tr *Transport) {
-		never, stop := io.Pipe()
-		defer stop.Close()
-		req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://cluster/", never)
-		start := time.Now()
-		resp, err := tr.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := tr.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(start); took != time.Minute+time.Second {
-			t.Errorf("the deadlines took %v, want 1m1s", took)
-		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != io.ErrUnexpectedEOF {
-			t.Errorf("client reads %v, want unexpected EOF", err)
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/yaml"
 )
@@ -180,22 +181,15 @@ func waitEstablished(ctx context.Context, client apiextensionsclient.Interface, 
 	if len(list.Items) == 1 && established(&list.Items[0]) {
 		return nil
 	}
-	_, err = watchtools.Until(ctx, list.ResourceVersion, crdWatcher{client, only}, func(event watch.Event) (bool, error) {
+	watcher := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+		opts.FieldSelector = only.FieldSelector
+		return client.ApiextensionsV1().CustomResourceDefinitions().Watch(ctx, opts)
+	}}
+	_, err = watchtools.Until(ctx, list.ResourceVersion, watcher, func(event watch.Event) (bool, error) {
 		found, ok := event.Object.(*apiextensionsv1.CustomResourceDefinition)
 		return ok && established(found), nil
 	})
 	return err
-}
-
-type crdWatcher struct {
-	client apiextensionsclient.Interface
-	only   metav1.ListOptions
-}
-
-// WatchWithContext implements cache.WatcherWithContext.
-func (w crdWatcher) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	opts.FieldSelector = w.only.FieldSelector
-	return w.client.ApiextensionsV1().CustomResourceDefinitions().Watch(ctx, opts)
 }
 
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {

@@ -133,22 +133,37 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	c.informerName = run.InformerName
 	c.setStore(run)
 
-	// A certificate file that is named keeps Complete from making an RSA key and
-	// writing it to the disk; the name is gone before anything reads it.
-	pair := &run.SecureServing.ServerCert.CertKey
-	if pair.CertFile == "" {
-		pair.CertFile, pair.KeyFile = "content", "content"
-		defer func() { pair.CertFile, pair.KeyFile = "", "" }()
-	}
-	completed, err := run.Complete(ctx)
+	completed, err := c.complete(ctx, run)
 	if err != nil {
 		return err
 	}
-	if errs := completed.Validate(); len(errs) > 0 {
-		return utilerrors.NewAggregate(errs)
-	}
 	c.options = &completedOptions{completed}
 	return nil
+}
+
+// complete is upstream's completion and validation. A certificate file that is
+// named meanwhile keeps it from making an RSA key and writing it to the disk.
+func (c *Chain) complete(ctx context.Context, run *options.ServerRunOptions) (options.CompletedOptions, error) {
+	serving := &run.SecureServing.ServerCert
+	own := serving.CertKey.CertFile == ""
+	if own {
+		serving.CertKey.CertFile, serving.CertKey.KeyFile = "content", "content"
+	}
+	completed, err := run.Complete(ctx)
+	if err != nil {
+		return options.CompletedOptions{}, err
+	}
+	if errs := completed.Validate(); len(errs) > 0 {
+		return options.CompletedOptions{}, utilerrors.NewAggregate(errs)
+	}
+	if own {
+		serving.CertKey.CertFile, serving.CertKey.KeyFile = "", ""
+		serving.GeneratedCert, err = dynamiccertificates.NewStaticCertKeyContent("serving-cert", c.cfg.Serving.Cert, c.cfg.Serving.Key)
+		if err != nil {
+			return options.CompletedOptions{}, fmt.Errorf("serving certificate: %w", err)
+		}
+	}
+	return completed, nil
 }
 
 // setServing hands the listener and the certificates over as content: a file
@@ -160,13 +175,6 @@ func (c *Chain) setServing(run *options.ServerRunOptions) error {
 	}
 	run.SecureServing.Listener = c.cfg.Listener
 	run.SecureServing.BindPort, run.SecureServing.BindAddress = addr.Port, addr.IP
-	if run.SecureServing.ServerCert.CertKey.CertFile == "" {
-		serving, err := dynamiccertificates.NewStaticCertKeyContent("serving-cert", c.cfg.Serving.Cert, c.cfg.Serving.Key)
-		if err != nil {
-			return fmt.Errorf("serving certificate: %w", err)
-		}
-		run.SecureServing.ServerCert.GeneratedCert = serving
-	}
 	ca, err := dynamiccertificates.NewStaticCAContent("client-ca", c.cfg.ClientCA)
 	if err != nil {
 		return fmt.Errorf("client CA: %w", err)

@@ -1,19 +1,24 @@
 package chain
 
 import (
+	"reflect"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	basecompatibility "k8s.io/component-base/compatibility"
 	baseversion "k8s.io/component-base/version"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// Release returns the release of the linked k8s.io/kubernetes, like "v1.37.1".
-// A binary that carries no build information (a stripped one) reports the first
-// patch of the linked minor.
+// Release returns the release of the linked k8s.io/kubernetes, like "v1.37.1":
+// from the build information, or, in a test binary, which carries none, from the
+// module version in the path of a linked source file. A vendored test binary has
+// neither and reports the first patch of the linked minor.
 var Release = sync.OnceValue(func() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
@@ -21,6 +26,12 @@ var Release = sync.OnceValue(func() string {
 				return dep.Version
 			}
 		}
+	}
+	function := runtime.FuncForPC(reflect.ValueOf(app.CreateServerChain).Pointer())
+	file, _ := function.FileLine(function.Entry())
+	if _, version, ok := strings.Cut(file, kubernetesModule+"@"); ok {
+		version, _, _ = strings.Cut(version, "/")
+		return version
 	}
 	return "v" + baseversion.DefaultKubeBinaryVersion + ".0"
 })

@@ -79,7 +79,8 @@ func (s *Store) start(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	s.Store, err = external.New(external.Config{URLs: []string{s.socket("client").String()}})
+	client := s.socket("client")
+	s.Store, err = external.New(external.Config{URLs: []string{client.String()}})
 	return err
 }
 

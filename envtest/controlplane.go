@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
-	"snowglobe.test/envtest/memnet"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
@@ -34,8 +32,7 @@ type ControlPlane struct {
 	authority *pki.Authority
 	users     *users
 	listener  *listener
-	transport *memnet.Transport
-	door      door
+	entrance  *entrance
 	log       *logBuffer
 	recorder  *trace.Recorder
 	watchGate chain.WatchGate
@@ -125,13 +122,13 @@ func (cp *ControlPlane) startChain(ctx context.Context) error {
 		}
 	}
 	cp.store = store
-	assembled, err := chain.Assemble(ctx, cp.chainConfig())
+	runCtx, end := context.WithCancelCause(context.Background())
+	assembled, err := chain.Assemble(ctx, cp.chainConfig(runCtx))
 	if err != nil {
+		end(err)
 		return err
 	}
-	cp.chain = assembled
-	runCtx, end := context.WithCancelCause(context.Background())
-	cp.endRun = end
+	cp.chain, cp.endRun = assembled, end
 	cp.member.Go(func() {
 		defer close(cp.runEnded)
 		if cp.runErr = cp.chain.Run(runCtx); cp.runErr != nil {
@@ -141,50 +138,29 @@ func (cp *ControlPlane) startChain(ctx context.Context) error {
 	return nil
 }
 
-func (cp *ControlPlane) chainConfig() chain.Config {
+func (cp *ControlPlane) chainConfig(run context.Context) chain.Config {
 	serving, err := cp.authority.Serving("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
 	if err != nil {
 		panic(err) // crypto/rand never fails
 	}
 	return chain.Config{
-		Name:       cp.name,
-		Flags:      cp.cfg.flags,
-		Store:      cp.store,
-		Listener:   cp.listener,
-		Transport:  cp.transport,
-		Accept:     cp.accept,
-		Drained:    cp.listener.closeConns,
-		Serving:    serving,
-		ClientCA:   cp.authority.CertPEM(),
-		Tokens:     cp.users,
-		Hooks:      cp.cfg.hooks,
-		WatchGate:  &cp.watchGate,
-		StopBefore: cp.cfg.stopBefore,
-		Trace:      cp.recorder,
-		Crash:      cp.crash,
+		Name:           cp.name,
+		Flags:          cp.cfg.flags,
+		Store:          cp.store,
+		Listener:       cp.listener,
+		Transport:      loopback{cp.entrance, run.Done()},
+		Accept:         cp.accept,
+		Drained:        cp.drained,
+		Serving:        serving,
+		ClientCA:       cp.authority.CertPEM(),
+		Tokens:         cp.users,
+		Hooks:          cp.cfg.hooks,
+		UpstreamPauses: cp.cfg.upstreamPauses,
+		WatchGate:      &cp.watchGate,
+		StopBefore:     cp.cfg.stopBefore,
+		Trace:          cp.recorder,
+		Crash:          cp.crash,
 	}
-}
-
-// door is where requests from inside the process enter the chain.
-type door struct {
-	handler atomic.Pointer[http.Handler]
-	member  *chain.Member
-}
-
-// accept opens the door.
-func (cp *ControlPlane) accept(handler http.Handler) {
-	cp.door.member = cp.member
-	cp.door.handler.Store(&handler)
-}
-
-// ServeHTTP implements http.Handler. Before the chain runs it breaks the
-// connection off, as a port nobody listens on would.
-func (d *door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	handler := d.handler.Load()
-	if handler == nil {
-		panic(http.ErrAbortHandler)
-	}
-	d.member.Do(func() { (*handler).ServeHTTP(w, req) })
 }
 
 // crash notes the first failure that would have ended a kube-apiserver process,
@@ -280,12 +256,8 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 		}
 	}
 	errs = append(errs, cp.kube.remove())
-	if cp.transport != nil {
-		_ = cp.transport.Close()
-		errs = append(errs, cp.transport.Wait(ctx))
-		if upgrade, ok := cp.transport.Upgrade.(*http.Transport); ok {
-			upgrade.CloseIdleConnections()
-		}
+	if cp.entrance != nil {
+		errs = append(errs, cp.entrance.end(ctx))
 	}
 	if cp.listener != nil {
 		cp.listener.end()

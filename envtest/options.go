@@ -20,18 +20,19 @@ type Option func(*config)
 
 // config is what the options of one control plane add up to.
 type config struct {
-	store       storage.Backend
-	sharedStore bool
-	flags       []string
-	crds        []*apiextensionsv1.CustomResourceDefinition
-	crdPaths    []string
-	hooks       map[string]chain.HookRule
-	stopBefore  string
-	listen      string
-	kubeconfig  string
-	log         io.Writer
-	timeouts    timeouts
-	errs        []error
+	store          storage.Backend
+	sharedStore    bool
+	flags          []string
+	crds           []*apiextensionsv1.CustomResourceDefinition
+	crdPaths       []string
+	hooks          map[string]chain.HookRule
+	upstreamPauses bool
+	stopBefore     string
+	listen         string
+	kubeconfig     string
+	log            io.Writer
+	timeouts       timeouts
+	errs           []error
 }
 
 // timeouts bound what a control plane waits for, in the clock it lives in.
@@ -95,6 +96,13 @@ func HoldHook(names ...string) Option {
 			c.hooks[name] = rule
 		}
 	}
+}
+
+// WithUpstreamPauses keeps the whole second that upstream's hooks
+// rbac/bootstrap-roles and scheduling/bootstrap-system-priority-classes wait
+// before their first try. By default they try at once.
+func WithUpstreamPauses() Option {
+	return func(c *config) { c.upstreamPauses = true }
 }
 
 // DelayHook lets a post-start hook run only after some time.

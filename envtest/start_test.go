@@ -56,3 +56,8 @@ func TestTimeline(t *testing.T) {
 	cp.Stop(t.Context())
 	trace.WriteText(os.Stderr, cp.Trace().Records(), trace.TextOptions{Verbose: true})
 }
+
+func TestStopLeft(t *testing.T) {
+	cp := envtest.Start(t, envtest.WithStopTimeout(300*time.Millisecond))
+	t.Log(cp.Stop(t.Context()))
+}

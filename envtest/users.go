@@ -11,7 +11,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
-	"snowglobe.test/envtest/memnet"
 	"snowglobe.test/internal/pki"
 )
 
@@ -53,10 +52,7 @@ func (cp *ControlPlane) makeCredentials() error {
 	if err != nil {
 		return err
 	}
-	cp.transport = &memnet.Transport{
-		Handler: &cp.door,
-		Upgrade: memnet.UpgradeTransport(cp.listener.DialContext, tls),
-	}
+	cp.entrance = newEntrance(cp.listener, tls)
 	cp.admin = cp.AddUser(AdminUser, mastersGroup)
 	return nil
 }
@@ -68,7 +64,7 @@ func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
 	return &rest.Config{
 		Host:        "https://" + cp.listener.Addr().String(),
 		BearerToken: cp.users.add(name, groups),
-		Transport:   cp.transport,
+		Transport:   cp.entrance,
 		QPS:         -1, // a test waits for the server, not for its own client
 	}
 }

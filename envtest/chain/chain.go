@@ -54,6 +54,9 @@ type Config struct {
 	Tokens authenticator.Token
 	// Hooks says what to do to post-start hooks, by name.
 	Hooks map[string]HookRule
+	// UpstreamPauses keeps the second that two of upstream's hooks wait before
+	// their first try; by default they try at once.
+	UpstreamPauses bool
 	// WatchGate lets a test hold a resource's watch events between the store and
 	// the watch cache. Nil means none is ever held.
 	WatchGate *WatchGate
@@ -114,6 +117,7 @@ type Chain struct {
 	options      *completedOptions
 	informerName *cache.InformerName
 	storeDialer  utilnet.DialFunc
+	neverStop    chan struct{} // closed when the chain ends, run or not
 
 	generic  *genericStage
 	configs  serverConfigs
@@ -150,7 +154,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
-	c := &Chain{cfg: cfg, requests: newRequestTracer(cfg.Trace)}
+	c := &Chain{cfg: cfg, requests: newRequestTracer(cfg.Trace), neverStop: make(chan struct{})}
 	for _, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
 			c.abandon()
@@ -178,13 +182,8 @@ func (c *Chain) enter(ctx context.Context, name string, do func() error) error {
 	return nil
 }
 
-// abandon releases what an assembly that will not run has taken: upstream
-// leaves goroutines waiting for the drained signal of a server, and storage
-// that is destroyed with it.
+// abandon releases what an assembly that will not run has taken.
 func (c *Chain) abandon() {
-	for _, s := range c.signals {
-		s.Signal()
-	}
 	switch {
 	case c.servers.aggregator != nil:
 		c.servers.aggregator.GenericAPIServer.Destroy()
@@ -193,6 +192,16 @@ func (c *Chain) abandon() {
 	case c.servers.apiextensions != nil:
 		c.servers.apiextensions.GenericAPIServer.Destroy()
 	}
+	c.end()
+}
+
+// end releases what upstream's Run does not, or would have. Goroutines of the
+// configuration wait for signals that upstream leaves unset when it fails early.
+func (c *Chain) end() {
+	for _, s := range c.signals {
+		s.Signal()
+	}
+	close(c.neverStop)
 	if c.rest != nil {
 		c.rest.close()
 	}

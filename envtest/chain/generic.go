@@ -197,12 +197,15 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 }
 
 func (c *Chain) applyAuthorization(g *genericStage) error {
-	authorizer, rules, rbac, err := controlplaneapiserver.BuildAuthorizer(drained(g.config), c.options.CompletedOptions.CompletedOptions,
-		g.config.EgressSelector, g.config.APIServerID, g.informers)
+	var rbac bool
+	var err error
+	withNeverStop(c.neverStop, func() {
+		g.config.Authorization.Authorizer, g.config.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(drained(g.config),
+			c.options.CompletedOptions.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, g.informers)
+	})
 	if err != nil {
 		return fmt.Errorf("invalid authorization config: %w", err)
 	}
-	g.config.Authorization.Authorizer, g.config.RuleResolver = authorizer, rules
 	if c.options.Authorization != nil && !rbac {
 		g.config.DisabledPostStartHooks.Insert(rbacrest.PostStartHookName)
 	}

@@ -15,6 +15,7 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 
 	"snowglobe.test/envtest/trace"
 )
@@ -37,6 +38,13 @@ type hookSet struct {
 	mu    sync.Mutex
 	gates map[string]chan struct{} // of held hooks, closed on release
 	names []string
+}
+
+// promptHooks replace the hooks that begin with a pause of a whole second, which
+// would be most of a boot in real time.
+var promptHooks = map[string]genericapiserver.PostStartHookFunc{
+	rbacrest.PostStartHookName:       bootstrapRoles,
+	schedulingrest.PostStartHookName: bootstrapPriorityClasses,
 }
 
 // wrapHooks puts the rules and the trace around every post-start and
@@ -93,8 +101,8 @@ func (c *Chain) ReleaseHook(name string) error {
 }
 
 func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
-	if name == rbacrest.PostStartHookName {
-		upstream = bootstrapRoles
+	if prompt, ok := promptHooks[name]; ok && !h.chain.cfg.UpstreamPauses {
+		upstream = prompt
 	}
 	rule := h.chain.cfg.Hooks[name]
 	record := func(phase trace.Phase, err error) {

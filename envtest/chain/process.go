@@ -14,10 +14,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/apiserver/pkg/storage/feature"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -156,9 +158,22 @@ func takeOver(gates map[featuregate.Feature]bool, verbosity int) error {
 	utilruntime.ReallyCrash = false
 	utilruntime.PanicHandlers = append(slices.Clip(handlers), panicked)
 
+	// The second of upstream's error handlers sleeps until a millisecond after
+	// the last error of the process: 26 years, when that was in real time and
+	// this one is in virtual time.
+	errorHandlers := utilruntime.ErrorHandlers
+	undo(func() { utilruntime.ErrorHandlers = errorHandlers })
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{errorHandlers[0], pauseAfterError}
+
 	checker := feature.DefaultFeatureSupportChecker
 	undo(func() { feature.DefaultFeatureSupportChecker = checker })
 	feature.DefaultFeatureSupportChecker = feature.NewDefaultFeatureSupportChecker()
+
+	// Nobody can ever close the channel upstream makes for this, and one made
+	// outside a bubble keeps virtual time from passing; nil does neither.
+	never := wait.NeverStop
+	undo(func() { wait.NeverStop = never })
+	wait.NeverStop = nil
 
 	undo(capabilities.ResetForTest)
 	undo(func() {
@@ -167,6 +182,20 @@ func takeOver(gates map[featuregate.Feature]bool, verbosity int) error {
 	copies := atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit)
 	undo(func() { atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, copies) })
 	return setGates(gates, undo)
+}
+
+// neverStop keeps two chains from setting wait.NeverStop at once.
+var neverStop sync.Mutex
+
+// withNeverStop runs f while wait.NeverStop is a channel that the caller closes
+// some day. Upstream hands it to a goroutine that a chain which never runs would
+// leave behind.
+func withNeverStop(stop <-chan struct{}, f func()) {
+	neverStop.Lock()
+	defer neverStop.Unlock()
+	wait.NeverStop = stop
+	defer func() { wait.NeverStop = nil }()
+	f()
 }
 
 func setGates(gates map[featuregate.Feature]bool, undo func(func())) error {
@@ -195,6 +224,9 @@ func setGates(gates map[featuregate.Feature]bool, undo func(func())) error {
 	}
 	return nil
 }
+
+// pauseAfterError keeps a loop that fails at once from spinning.
+func pauseAfterError(context.Context, error, string, ...any) { time.Sleep(time.Millisecond) }
 
 func giveBack() {
 	for _, undo := range slices.Backward(process.restore) {

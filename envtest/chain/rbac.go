@@ -2,7 +2,6 @@ package chain
 
 import (
 	"fmt"
-	"time"
 	_ "unsafe" // for go:linkname
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -16,16 +15,8 @@ import (
 //go:linkname ensureRBACPolicy k8s.io/kubernetes/pkg/registry/rbac/rest.ensureRBACPolicy
 func ensureRBACPolicy(policy *rbacrest.PolicyData, client clientset.Interface) (done bool, err error)
 
-// Upstream's hook tries once a second for 30 seconds.
-const (
-	rbacTimeout    = 30 * time.Second
-	rbacFirstPause = 5 * time.Millisecond
-	rbacMaxPause   = time.Second
-)
-
 // bootstrapRoles is the rbac/bootstrap-roles hook without the whole second that
-// upstream's waits before its first try, the longest wait of a boot. What it
-// does is upstream's.
+// upstream's waits before its first try. What it does is upstream's.
 func bootstrapRoles(hook genericapiserver.PostStartHookContext) error {
 	policy := &rbacrest.PolicyData{
 		ClusterRoles:               append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...),
@@ -39,19 +30,8 @@ func bootstrapRoles(hook genericapiserver.PostStartHookContext) error {
 	if err != nil {
 		return fmt.Errorf("unable to initialize roles: %w", err)
 	}
-	deadline := time.Now().Add(rbacTimeout)
-	for pause := rbacFirstPause; ; pause = min(2*pause, rbacMaxPause) {
-		done, err := ensureRBACPolicy(policy, client)
-		if done || err != nil {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("unable to initialize roles: not reconciled within %s", rbacTimeout)
-		}
-		select {
-		case <-time.After(pause):
-		case <-hook.Done():
-			return nil // the server stops; upstream's hook would go on unseen
-		}
+	if err := retryHook(hook, func() (bool, error) { return ensureRBACPolicy(policy, client) }); err != nil {
+		return fmt.Errorf("unable to initialize roles: %w", err)
 	}
+	return nil
 }

@@ -40,25 +40,27 @@ type restStorage struct {
 	}
 	servers   []string // the endpoints of the store this client speaks to
 	watchGate *WatchGate
+	clock     *cacheClock
 	closeOnce sync.Once
 }
 
 func newRESTStorage(client *kubernetes.Client, servers []string, compaction time.Duration, gate *WatchGate) *restStorage {
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	s := &restStorage{client: client, servers: servers, watchGate: gate}
+	s := &restStorage{client: client, servers: servers, watchGate: gate, clock: newCacheClock()}
 	if compaction > 0 {
 		s.compactor = etcd3.NewCompactor(client.Client, compaction, clock.RealClock{}, nil)
 	}
 	return s
 }
 
-// close ends the compactor and the client; the stores on it must be destroyed.
+// close ends the compactor, the client and the caches' clock; the stores on it must be destroyed.
 func (s *restStorage) close() {
 	s.closeOnce.Do(func() {
 		if s.compactor != nil {
 			s.compactor.Stop()
 		}
 		_ = s.client.Close()
+		s.clock.stop()
 	})
 }
 
@@ -147,6 +149,7 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 		IndexerFuncs:        triggers,
 		Indexers:            indexers,
 		Codec:               config.Codec,
+		Clock:               s.clock,
 	})
 	if err != nil {
 		destroyStore()

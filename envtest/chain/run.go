@@ -42,14 +42,8 @@ func (c *Chain) Run(ctx context.Context) error {
 		err := c.prepared.Run(ctx)
 		close(ended)
 		watchers.Wait()
-		// Upstream leaves signals unset when Run fails early; goroutines of the
-		// configuration wait for them.
-		for _, s := range c.signals {
-			s.Signal()
-		}
 		c.cfg.Drained()
-		c.rest.close()
-		c.informerName.Release()
+		c.end()
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("run: %w", err)
 		}

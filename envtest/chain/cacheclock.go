@@ -1,0 +1,67 @@
+package chain
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// cacheClock is the clock of the chain's watch caches. Upstream leaves a
+// goroutine waiting out its full three seconds on the clock for every read that
+// waited for a fresh cache; a stopped clock lets them all go.
+type cacheClock struct {
+	clock.RealClock
+	mu      sync.Mutex
+	stopped bool
+	pending map[*time.Timer]chan time.Time
+}
+
+func newCacheClock() *cacheClock { return &cacheClock{pending: map[*time.Timer]chan time.Time{}} }
+
+// After implements clock.Clock.
+func (c *cacheClock) After(d time.Duration) <-chan time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fired := make(chan time.Time, 1)
+	if c.stopped {
+		fired <- c.Now()
+		return fired
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() { c.fire(timer) })
+	c.pending[timer] = fired
+	return fired
+}
+
+func (c *cacheClock) fire(timer *time.Timer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if fired, ok := c.pending[timer]; ok {
+		delete(c.pending, timer)
+		fired <- c.Now()
+	}
+}
+
+// Since implements clock.PassiveClock. On a stopped clock any time has passed, so
+// that who still waits for a fresh cache gives up instead of waiting for ever.
+func (c *cacheClock) Since(t time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return 1 << 62
+	}
+	return time.Since(t)
+}
+
+// stop fires everything that waits, now and later.
+func (c *cacheClock) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	for timer, fired := range c.pending {
+		timer.Stop()
+		fired <- c.Now()
+	}
+	clear(c.pending)
+}

@@ -46,6 +46,7 @@ type ControlPlane struct {
 	runEnded chan struct{}
 	runErr   error
 
+	accepting chan struct{} // closed when requests may come in
 	crashOnce sync.Once
 	crashed   chan struct{}
 	crashErr  error
@@ -65,13 +66,17 @@ func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
 	cp := &ControlPlane{
-		name:     fmt.Sprintf("cp-%d", sequence.Add(1)),
-		cfg:      cfg,
-		crashed:  make(chan struct{}),
-		runEnded: make(chan struct{}),
+		name:      fmt.Sprintf("cp-%d", sequence.Add(1)),
+		cfg:       cfg,
+		crashed:   make(chan struct{}),
+		accepting: make(chan struct{}),
+		runEnded:  make(chan struct{}),
 	}
 	cp.log = newLogBuffer(cfg.log)
 	cp.recorder = trace.NewRecorder(cp.name, 0)
+	for _, observer := range cfg.observers {
+		cp.recorder.Subscribe(observer)
+	}
 	if err := cp.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cp.release(context.WithoutCancel(ctx)))
 	}
@@ -215,6 +220,14 @@ func (cp *ControlPlane) HeldHooks() []string { return cp.chain.HeldHooks() }
 // ReleaseHook lets a post-start hook run that HoldHook holds. Releasing one that
 // is not held is an error that names those that are.
 func (cp *ControlPlane) ReleaseHook(name string) error { return cp.chain.ReleaseHook(name) }
+
+// FireSignal fires one of upstream's lifecycle signals before its time, as a bug
+// would: MuxAndDiscoveryComplete, HasBeenReady, ... An unknown one is an error
+// that names them all.
+func (cp *ControlPlane) FireSignal(name string) error { return cp.chain.FireSignal(name) }
+
+// Release returns the release of the linked kube-apiserver, like "v1.37.1".
+func Release() string { return chain.Release() }
 
 // HoldWatchCache keeps the watch cache of a resource behind the store: events
 // and progress notifications of the store are held until ReleaseWatchCache.

@@ -88,6 +88,7 @@ func (l loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 // accept lets requests in.
 func (cp *ControlPlane) accept(handler http.Handler) {
 	cp.entrance.server.Store(&server{handler: handler, member: cp.member})
+	close(cp.accepting)
 }
 
 // drained lets no more requests in, and closes the connections as the end of a

@@ -13,6 +13,7 @@ import (
 	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
+	"snowglobe.test/envtest/trace"
 )
 
 // An Option says how a control plane differs from the default one.
@@ -31,6 +32,7 @@ type config struct {
 	listen         string
 	kubeconfig     string
 	log            io.Writer
+	observers      []func(trace.Record)
 	timeouts       timeouts
 	errs           []error
 }
@@ -83,6 +85,15 @@ func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
 // left alone; a file named by itself must hold a definition.
 func WithCRDPaths(paths ...string) Option {
 	return func(c *config) { c.crdPaths = append(c.crdPaths, paths...) }
+}
+
+// HoldAllHooks holds every post-start hook that no other option names.
+func HoldAllHooks() Option { return HoldHook(chain.EveryHook) }
+
+// WithObserver calls f for every event of the trace, in order, from before the
+// first one. It must return quickly and must not call the control plane.
+func WithObserver(f func(trace.Record)) Option {
+	return func(c *config) { c.observers = append(c.observers, f) }
 }
 
 // HoldHook keeps a post-start hook from running until ControlPlane.ReleaseHook.

@@ -23,14 +23,14 @@ func (cp *ControlPlane) waitStarted(ctx context.Context) error {
 	if !cp.cfg.holds() {
 		return cp.WaitReady(ctx)
 	}
-	_, err := cp.recorder.Await(ctx, func(r trace.Record) bool {
-		stage, ok := r.Event.(trace.Stage)
-		return ok && stage.Name == "run" || cp.Err() != nil
-	})
-	if crash := cp.Err(); crash != nil {
-		return crash
+	select {
+	case <-cp.accepting:
+		return nil
+	case <-cp.crashed:
+		return cp.crashErr
+	case <-ctx.Done():
+		return fmt.Errorf("the server does not accept requests: %w", context.Cause(ctx))
 	}
-	return err
 }
 
 // WaitReady waits until /readyz answers 200. When the context ends first, the

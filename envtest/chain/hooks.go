@@ -32,6 +32,9 @@ type HookRule struct {
 	Fail error
 }
 
+// EveryHook stands for every post-start hook that has no rule of its own.
+const EveryHook = "*"
+
 // hookSet wraps the hooks of one chain.
 type hookSet struct {
 	chain *Chain
@@ -67,14 +70,36 @@ func (c *Chain) wrapHooks(context.Context) error {
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.cfg.Hooks)) {
-		if !slices.Contains(c.hooks.names, name) {
-			return fmt.Errorf("no post-start hook %q; the hooks of this server are %s", name, strings.Join(c.hooks.names, ", "))
+		if name != EveryHook && !slices.Contains(c.hooks.names, name) {
+			return &UnknownHookError{Name: name, Known: c.Hooks()}
 		}
-		if c.cfg.Hooks[name].Hold {
+	}
+	for _, name := range c.hooks.names {
+		if c.hooks.rule(name).Hold {
 			c.hooks.gates[name] = make(chan struct{})
 		}
 	}
 	return nil
+}
+
+// UnknownHookError says that there is no post-start hook of a name.
+type UnknownHookError struct {
+	Name  string
+	Known []string // sorted
+}
+
+// Error implements error.
+func (e *UnknownHookError) Error() string {
+	return fmt.Sprintf("no post-start hook %q; the hooks of this server are %s", e.Name, strings.Join(e.Known, ", "))
+}
+
+// rule returns what is to be done to a hook: the rule of its own name, else the
+// one of every hook.
+func (h *hookSet) rule(name string) HookRule {
+	if rule, ok := h.chain.cfg.Hooks[name]; ok {
+		return rule
+	}
+	return h.chain.cfg.Hooks[EveryHook]
 }
 
 // Hooks returns the names of the post-start hooks, sorted.
@@ -92,6 +117,9 @@ func (c *Chain) ReleaseHook(name string) error {
 	c.hooks.mu.Lock()
 	defer c.hooks.mu.Unlock()
 	gate := c.hooks.gates[name]
+	if !slices.Contains(c.hooks.names, name) {
+		return &UnknownHookError{Name: name, Known: c.Hooks()}
+	}
 	if gate == nil {
 		return fmt.Errorf("post-start hook %q is not held; held are %v", name, slices.Sorted(maps.Keys(c.hooks.gates)))
 	}
@@ -104,7 +132,7 @@ func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHook
 	if prompt, ok := promptHooks[name]; ok && !h.chain.cfg.UpstreamPauses {
 		upstream = prompt
 	}
-	rule := h.chain.cfg.Hooks[name]
+	rule := h.rule(name)
 	record := func(phase trace.Phase, err error) {
 		h.chain.cfg.Trace.Record(trace.Hook{Kind: trace.PostStart, Name: name, Phase: phase, Err: err})
 	}

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 )
@@ -35,6 +36,7 @@ func dial(t testing.TB, s *Server) *kubernetes.Client {
 	go func() { served <- s.Serve(l) }()
 	c, err := kubernetes.New(clientv3.Config{
 		Endpoints: []string{"passthrough:///memory"},
+		Logger:    zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return l.DialContext(ctx)
 		})},

@@ -66,8 +66,11 @@ func (s *Server) hashKV(rev int64) (*pb.HashKVResponse, error) {
 	}
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	h.Write([]byte("key"))
+	live := liveAt(k, rev)
 	for _, v := range versionsAt(k, rev) {
-		if v.tombstone() && v.kv.ModRevision <= k.compactRev {
+		if v.kv.ModRevision <= k.compactRev && (v.tombstone() || len(live) > 0 && !live[v]) {
+			// A compaction at rev would drop it. That nothing is skipped when
+			// everything would go is etcd's doing.
 			continue
 		}
 		value, err := storedValue(v)
@@ -80,4 +83,14 @@ func (s *Server) hashKV(rev int64) (*pb.HashKVResponse, error) {
 	return &pb.HashKVResponse{
 		Header: header(k.rev), Hash: h.Sum32(), CompactRevision: k.compactRev, HashRevision: rev,
 	}, nil
+}
+
+// liveAt returns the versions current at rev.
+func liveAt(k *keyspace, rev int64) map[*version]bool {
+	live := make(map[*version]bool)
+	k.ascend(span{kind: fromKey}, rev, func(_ string, v *version) bool {
+		live[v] = true
+		return true
+	})
+	return live
 }

@@ -1,0 +1,7 @@
+// Package differential does the same operations on several etcds and compares
+// what they answer, field by field.
+//
+// It owns the generator of operations, which turns any string of bytes into a
+// sequence of them, and the comparison. It never looks behind a client: the
+// systems it compares are clientv3 clients of stores that began empty.
+package differential

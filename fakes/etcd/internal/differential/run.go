@@ -1,0 +1,231 @@
+package differential
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+)
+
+// shownOperations is how much of a sequence is shown when it ends in a difference.
+const shownOperations = 40
+
+// Difference is what made a comparison fail.
+type Difference struct {
+	// Operations are those up to the one answered differently.
+	Operations []string
+	// Diff shows the answers, the first system's with a minus.
+	Diff string
+}
+
+func (d *Difference) Error() string {
+	ops := d.Operations
+	skipped := ""
+	if n := len(ops) - shownOperations; n > 0 {
+		ops, skipped = ops[n:], fmt.Sprintf("(%d operations before)\n", n)
+	}
+	return fmt.Sprintf("the answers to the last operation differ:\n%s%s\n%s", skipped, strings.Join(ops, "\n"), d.Diff)
+}
+
+// answer is what a system said to an operation.
+type answer struct {
+	message proto.Message
+	err     string
+}
+
+// run is a sequence being done.
+type run struct {
+	generator
+	ctx     context.Context
+	systems []*System
+	done    []string
+	next    int // id of the next watch
+	open    []int
+	// leased says that the sequence has leases; if it has none, the hashes of
+	// the stores, which include the ids of leases, can be compared.
+	leased bool
+}
+
+// Compare does a sequence of operations on every system until src is done, and
+// then compares what is left in the stores. It returns how many operations
+// were done, and a *Difference if two systems answered differently.
+func Compare(ctx context.Context, src Source, systems ...*System) (int, error) {
+	r := &run{generator: generator{Source: src, rev: 1, compacted: -1}, ctx: ctx, systems: systems}
+	for _, s := range systems {
+		s.watches, s.granted = make(map[int]*watch), make(map[int64]int64)
+	}
+	defer r.cancelWatches()
+	r.leased = r.one(2)
+	for !src.Done() {
+		if err := ctx.Err(); err != nil {
+			return len(r.done), err
+		}
+		if err := r.step(); err != nil {
+			return len(r.done), err
+		}
+	}
+	return len(r.done), r.finish()
+}
+
+// step does one operation.
+func (r *run) step() error {
+	r.nested = false
+	switch kind := r.Choose(64); {
+	case kind < 14:
+		return r.do(r.get(false))
+	case kind < 28:
+		return r.do(r.put())
+	case kind < 32:
+		return r.do(r.del())
+	case kind < 46:
+		r.nested = true
+		return r.do(r.txn(2))
+	case kind < 49:
+		return r.stream(r.get(true))
+	case kind < 50:
+		return r.compact()
+	case kind < 53 && r.leased:
+		return r.grant()
+	case kind < 54 && r.leased:
+		return r.revoke()
+	case kind < 59 && r.leased:
+		return r.lookAtLeases()
+	case kind < 59:
+		return r.hash()
+	case kind < 62:
+		return r.watch()
+	case kind < 63:
+		return r.cancelWatch()
+	default:
+		return r.do(r.put())
+	}
+}
+
+// each has every system answer and compares what they say.
+func (r *run) each(text string, ask func(s *System) (proto.Message, error)) error {
+	r.done = append(r.done, text)
+	var first answer
+	for i, s := range r.systems {
+		m, err := ask(s)
+		a := answer{}
+		if err != nil {
+			a.err = fmt.Sprintf("%T %v", err, err)
+		} else {
+			a.message = s.normal(m)
+		}
+		if i == 0 {
+			first = a
+			continue
+		}
+		if first.err == a.err && (first.message == nil || proto.Equal(first.message, a.message)) {
+			continue
+		}
+		return r.differ(r.systems[0].Name+" and "+s.Name, first, a)
+	}
+	if h, ok := first.message.(interface{ GetHeader() *pb.ResponseHeader }); ok {
+		r.rev = max(r.rev, h.GetHeader().GetRevision())
+	}
+	return nil
+}
+
+func (r *run) differ(who string, a, b any) error {
+	return &Difference{
+		Operations: r.done,
+		Diff:       who + ":\n" + cmp.Diff(a, b, protocmp.Transform(), cmp.AllowUnexported(answer{})),
+	}
+}
+
+// do does a range, put, delete or transaction.
+func (r *run) do(o operation) error {
+	return r.each(o.text, func(s *System) (proto.Message, error) {
+		resp, err := s.Client.Do(r.ctx, o.op(s))
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.Get() != nil:
+			return (*pb.RangeResponse)(resp.Get()), nil
+		case resp.Put() != nil:
+			return (*pb.PutResponse)(resp.Put()), nil
+		case resp.Del() != nil:
+			return (*pb.DeleteRangeResponse)(resp.Del()), nil
+		default:
+			return (*pb.TxnResponse)(resp.Txn()), nil
+		}
+	})
+}
+
+// stream does a range as a stream and compares the whole of it.
+func (r *run) stream(o operation) error {
+	return r.each("stream "+o.text, func(s *System) (proto.Message, error) {
+		op := o.op(s)
+		same := func(to *clientv3.Op) { *to = op }
+		chunks, err := s.Client.GetStream(r.ctx, string(op.KeyBytes()), same)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := clientv3.GetStreamToGetResponse(chunks)
+		if err != nil {
+			return nil, err
+		}
+		return (*pb.RangeResponse)(resp), nil
+	})
+}
+
+// compact compacts after every watch has seen everything: whether one that
+// lags is cancelled is a matter of time in etcd.
+func (r *run) compact() error {
+	rev := r.rev - int64(r.Choose(8))
+	if r.one(8) {
+		rev = r.revision()
+	}
+	if rev == 0 {
+		rev = 1 // etcd would keep a hash for it, and that's the one hash asks for
+	}
+	if err := r.fence(); err != nil {
+		return err
+	}
+	err := r.each(fmt.Sprint("compact ", rev), func(s *System) (proto.Message, error) {
+		resp, err := s.Client.Compact(r.ctx, rev, clientv3.WithCompactPhysical())
+		return (*pb.CompactionResponse)(resp), err
+	})
+	if rev <= r.rev {
+		r.compacted = max(r.compacted, rev)
+	}
+	return err
+}
+
+// hash compares the hash of the history up to a revision. It leaves out those
+// at which etcd was compacted, for which it answers with the hash it took just
+// before.
+func (r *run) hash() error {
+	rev := r.revision()
+	if rev <= r.compacted {
+		rev = 0
+	}
+	return r.each(fmt.Sprint("hash ", rev), func(s *System) (proto.Message, error) {
+		resp, err := s.Client.HashKV(r.ctx, s.Client.Endpoints()[0], rev)
+		return (*pb.HashKVResponse)(resp), err
+	})
+}
+
+// finish compares what is left: every revision that can be read, and what the
+// watches saw.
+func (r *run) finish() error {
+	if err := r.fence(); err != nil {
+		return err
+	}
+	for rev := max(r.compacted, 1); rev <= r.rev; rev++ {
+		err := r.do(operation{fmt.Sprint("get everything at ", rev), func(*System) clientv3.Op {
+			return clientv3.OpGet("\x00", clientv3.WithFromKey(), clientv3.WithRev(rev))
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

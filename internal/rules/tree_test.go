@@ -20,9 +20,12 @@ const modulePath = "snowglobe.test"
 
 // file is a file of the tree, with slashes in its path.
 type file struct {
-	path    string
-	text    []byte
-	imports []imported // of a .go file
+	path string
+	text []byte
+	// The rest is of a .go file.
+	pkg     string // as its package clause says
+	doc     string // the comment above the package clause
+	imports []imported
 }
 
 type imported struct {
@@ -78,10 +81,11 @@ func (t *tree) read(fsys fs.FS, name string) error {
 	}
 	if f.isGo() {
 		set := token.NewFileSet()
-		parsed, err := parser.ParseFile(set, name, text, parser.ImportsOnly)
+		parsed, err := parser.ParseFile(set, name, text, parser.ImportsOnly|parser.ParseComments)
 		if err != nil {
 			return err
 		}
+		f.pkg, f.doc = parsed.Name.Name, parsed.Doc.Text()
 		for _, spec := range parsed.Imports {
 			p, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 )
 
@@ -104,12 +105,12 @@ func readCRDFile(path string, strict bool) ([]*apiextensionsv1.CustomResourceDef
 // decodeCRD returns nil for an empty document and, unless strict, for another
 // kind of object.
 func decodeCRD(document []byte, strict bool) (*apiextensionsv1.CustomResourceDefinition, error) {
-	var object metav1.TypeMeta
+	var object *metav1.TypeMeta
 	if err := yaml.Unmarshal(document, &object); err != nil {
 		return nil, err
 	}
-	if object == (metav1.TypeMeta{}) && len(bytes.TrimSpace(document)) == 0 {
-		return nil, nil
+	if object == nil {
+		return nil, nil // nothing but comments
 	}
 	want := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 	if object.GroupVersionKind() != want {
@@ -161,14 +162,16 @@ func applyCRD(ctx context.Context, client apiextensionsclient.Interface, crd *ap
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	existing, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
-	if err != nil {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		existing, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		replacement := crd.DeepCopy()
+		replacement.ResourceVersion = existing.ResourceVersion
+		_, err = crds.Update(ctx, replacement, metav1.UpdateOptions{})
 		return err
-	}
-	replacement := crd.DeepCopy()
-	replacement.ResourceVersion = existing.ResourceVersion
-	_, err = crds.Update(ctx, replacement, metav1.UpdateOptions{})
-	return err
+	})
 }
 
 // waitEstablished watches one definition until the server says it serves it.

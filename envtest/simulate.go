@@ -1,9 +1,36 @@
 package envtest
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
+
+	"snowglobe.test/envtest/clock"
 )
 
-// simulate enters a bubble that belongs to the test.
-func simulate(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
+// Simulate runs f as a test in virtual time, with a control plane that lives in
+// it too: time.Sleep(time.Hour) takes no time, and leases, tokens and events
+// expire on the way. Inside f neither t.Run nor t.Parallel may be called.
+func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, Start(t, opts...)) })
+}
+
+// SimulateContext is Simulate for programs: it runs f with a control plane in
+// virtual time and returns what f, or the control plane, failed with.
+func SimulateContext(f func(ctx context.Context, cp *ControlPlane) error, opts ...Option) error {
+	return clock.Bubble(func() (err error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		cp, err := Launch(ctx, opts...)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if stopErr := cp.Stop(ctx); err == nil {
+				err = stopErr
+			}
+		}()
+		return f(ctx, cp)
+	})
+}

@@ -1,10 +1,10 @@
 package envtest_test
 
 import (
-	"os"
+	"strings"
 	"testing"
-	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -13,51 +13,129 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-func TestStartEmbedded(t *testing.T) {
-	begin := time.Now()
-	cp := envtest.Start(t, envtest.WithStore(embedded.New(embedded.Config{})))
-	t.Log("start", time.Since(begin))
-	client := kubernetes.NewForConfigOrDie(cp.Config())
-	v, err := client.Discovery().ServerVersion()
-	t.Log(v, err)
-	ns, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
+// TestStart boots the chain on each store that needs nothing installed, and
+// looks at it as a client does.
+func TestStart(t *testing.T) {
+	stores := map[string][]envtest.Option{
+		"memory":   nil,
+		"embedded": {envtest.WithStore(embedded.New(embedded.Config{}))},
+	}
+	for name, opts := range stores {
+		t.Run(name, func(t *testing.T) {
+			cp := envtest.Start(t, opts...)
+			client := kubernetes.NewForConfigOrDie(cp.Config())
+			version, err := client.Discovery().ServerVersion()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if version.GitVersion != envtest.Release() {
+				t.Errorf("/version says %s, linked is %s", version.GitVersion, envtest.Release())
+			}
+			if _, err := client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{}); err != nil {
+				t.Errorf("a ready server has its system namespaces: %v", err)
+			}
+			if red := cp.RedChecks(); len(red) > 0 {
+				t.Errorf("ready, but red: %v", red)
+			}
+		})
+	}
+}
+
+// TestStartTraces finds every stage and every hook of a boot and a stop in the
+// trace, each with its start and its end.
+func TestStartTraces(t *testing.T) {
+	cp := envtest.Start(t)
+	if err := cp.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Log(len(ns.Items))
-	begin = time.Now()
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Error(err)
+	open := map[string]int{}
+	seen := map[string]bool{}
+	for _, record := range cp.Trace().Records() {
+		switch event := record.Event.(type) {
+		case trace.Stage:
+			count(open, "stage "+event.Name, event.Phase)
+		case trace.Hook:
+			count(open, string(event.Kind)+" "+event.Name, event.Phase)
+		case trace.Signal:
+			seen[event.Name] = true
+		}
 	}
-	t.Log("stop", time.Since(begin))
-}
-
-func TestStartMemory(t *testing.T) {
-	begin := time.Now()
-	cp := envtest.Start(t)
-	t.Log("start", time.Since(begin))
-	begin = time.Now()
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Error(err)
+	for what, n := range open {
+		if n != 0 {
+			t.Errorf("%s: %d starts more than ends", what, n)
+		}
 	}
-	t.Log("stop", time.Since(begin))
+	for _, hook := range cp.Hooks() {
+		if _, ok := open["post-start "+hook]; !ok {
+			t.Errorf("post-start hook %s is not in the trace", hook)
+		}
+	}
+	for _, signal := range []string{"MuxAndDiscoveryComplete", "HasBeenReady", "ShutdownInitiated", "InFlightRequestsDrained"} {
+		if !seen[signal] {
+			t.Errorf("lifecycle signal %s is not in the trace", signal)
+		}
+	}
 }
 
-func TestSimulateFirst(t *testing.T) {
-	wall := time.Now()
-	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		t.Log("ready at", time.Since(wall))
-		time.Sleep(10 * time.Minute)
-	})
+func count(open map[string]int, what string, phase trace.Phase) {
+	switch phase {
+	case trace.Start:
+		open[what]++
+	case trace.End:
+		open[what]--
+	}
 }
 
-func TestTimeline(t *testing.T) {
+// TestAnsweredBy sees which server of the chain answers.
+func TestAnsweredBy(t *testing.T) {
+	cp := envtest.Start(t, envtest.WithCRDs(widgetCRD()))
+	client := kubernetes.NewForConfigOrDie(cp.Config()).RESTClient()
+	for path, server := range map[string]string{
+		"/apis/apiregistration.k8s.io/v1/apiservices": "aggregator",
+		"/api/v1/namespaces":                          "kube-apiserver",
+		"/apis/example.com/v1/widgets":                "apiextensions",
+		"/no/such/path":                               "not-found",
+	} {
+		_ = client.Get().AbsPath(path).Do(t.Context()).Error()
+		record, err := cp.Trace().Await(t.Context(), func(r trace.Record) bool {
+			request, ok := r.Event.(trace.Request)
+			return ok && request.Phase == trace.End && request.URI == path && request.User == envtest.AdminUser
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := record.Event.(trace.Request).Server; got != server {
+			t.Errorf("%s was answered by %s, want %s", path, got, server)
+		}
+	}
+}
+
+func TestUsers(t *testing.T) {
 	cp := envtest.Start(t)
-	cp.Stop(t.Context())
-	trace.WriteText(os.Stderr, cp.Trace().Records(), trace.TextOptions{Verbose: true})
+	jane := kubernetes.NewForConfigOrDie(cp.AddUser("jane", "developers"))
+	_, err := jane.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"jane"`) {
+		t.Errorf("a user without a role lists secrets: %v", err)
+	}
+	anonymous := cp.Config()
+	anonymous.BearerToken = ""
+	_, err = kubernetes.NewForConfigOrDie(anonymous).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("an anonymous user lists namespaces: %v", err)
+	}
+	stranger := cp.Config()
+	stranger.BearerToken = "guess"
+	_, err = kubernetes.NewForConfigOrDie(stranger).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsUnauthorized(err) {
+		t.Errorf("an unknown token gets in: %v", err)
+	}
 }
 
-func TestStopLeft(t *testing.T) {
-	cp := envtest.Start(t, envtest.WithStopTimeout(300*time.Millisecond))
-	t.Log(cp.Stop(t.Context()))
+func TestFlags(t *testing.T) {
+	cp := envtest.Start(t, envtest.WithFlags("--runtime-config=apps/v1=false", "--feature-gates=WatchList=false"))
+	client := kubernetes.NewForConfigOrDie(cp.Config())
+	_, err := client.AppsV1().Deployments("default").List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("apps/v1 is switched off and served: %v", err)
+	}
 }

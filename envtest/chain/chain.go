@@ -155,9 +155,9 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
 	c := &Chain{cfg: cfg, requests: newRequestTracer(cfg.Trace), neverStop: make(chan struct{})}
-	for _, s := range assembly {
+	for i, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
-			c.abandon()
+			c.giveUp(ctx, err, i)
 			return nil, err
 		}
 	}
@@ -180,19 +180,6 @@ func (c *Chain) enter(ctx context.Context, name string, do func() error) error {
 		return fmt.Errorf("start chain: stage %s: %w", name, err)
 	}
 	return nil
-}
-
-// abandon releases what an assembly that will not run has taken.
-func (c *Chain) abandon() {
-	switch {
-	case c.servers.aggregator != nil:
-		c.servers.aggregator.GenericAPIServer.Destroy()
-	case c.servers.kubeapi != nil:
-		c.servers.kubeapi.ControlPlane.GenericAPIServer.Destroy()
-	case c.servers.apiextensions != nil:
-		c.servers.apiextensions.GenericAPIServer.Destroy()
-	}
-	c.end()
 }
 
 // end releases what upstream's Run does not, or would have. Goroutines of the

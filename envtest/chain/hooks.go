@@ -41,6 +41,10 @@ type hookSet struct {
 	mu    sync.Mutex
 	gates map[string]chan struct{} // of held hooks, closed on release
 	names []string
+	// finishing is closed when the server stops: holds and delays end, so that
+	// its boot can.
+	finishing chan struct{}
+	pending   sync.WaitGroup // hooks that have not returned
 }
 
 // promptHooks replace the hooks that begin with a pause of a whole second, which
@@ -54,7 +58,7 @@ var promptHooks = map[string]genericapiserver.PostStartHookFunc{
 // pre-shutdown hook; it comes after PrepareRun, which adds the last of them.
 func (c *Chain) wrapHooks(context.Context) error {
 	server := c.servers.aggregator.GenericAPIServer
-	c.hooks = &hookSet{chain: c, gates: map[string]chan struct{}{}}
+	c.hooks = &hookSet{chain: c, gates: map[string]chan struct{}{}, finishing: make(chan struct{})}
 	post := reflect.ValueOf(server.PostStartHooks())
 	for _, name := range mapKeys(post) {
 		replaceHook(post, name, func(hook genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
@@ -136,10 +140,10 @@ func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHook
 	record := func(phase trace.Phase, err error) {
 		h.chain.cfg.Trace.Record(trace.Hook{Kind: trace.PostStart, Name: name, Phase: phase, Err: err})
 	}
+	h.pending.Add(1)
 	return func(hook genericapiserver.PostStartHookContext) error {
-		if !h.mayRun(hook, name, rule, record) {
-			runtime.Goexit() // the server stops: the hook neither ran nor failed
-		}
+		defer h.pending.Done()
+		h.delay(name, rule, record)
 		record(trace.Start, nil)
 		err := rule.Fail
 		if err == nil {
@@ -152,13 +156,16 @@ func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHook
 		// Upstream would end the process here, by klog.Fatalf. The chain ends
 		// instead, and the hook's readiness check stays red as it would have.
 		h.chain.cfg.Crash(fmt.Errorf("post-start hook %q failed: %w", name, err))
+		if rule.Fail != nil {
+			_ = upstream(hook) // others wait for what it does, and must end too
+		}
 		runtime.Goexit()
 		return nil
 	}
 }
 
-// mayRun applies hold and delay; false means that the server stops.
-func (h *hookSet) mayRun(ctx context.Context, name string, rule HookRule, record func(trace.Phase, error)) bool {
+// delay applies hold and delay, until the server stops.
+func (h *hookSet) delay(name string, rule HookRule, record func(trace.Phase, error)) {
 	h.mu.Lock()
 	gate := h.gates[name]
 	h.mu.Unlock()
@@ -166,19 +173,16 @@ func (h *hookSet) mayRun(ctx context.Context, name string, rule HookRule, record
 		record(trace.Held, nil)
 		select {
 		case <-gate:
-			record(trace.Released, nil)
-		case <-ctx.Done():
-			return false
+		case <-h.finishing:
 		}
+		record(trace.Released, nil)
 	}
 	if rule.Delay > 0 {
 		select {
 		case <-time.After(rule.Delay):
-		case <-ctx.Done():
-			return false
+		case <-h.finishing:
 		}
 	}
-	return true
 }
 
 func (h *hookSet) preShutdown(name string, upstream genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {

@@ -3,7 +3,6 @@ package chain
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 
@@ -30,25 +29,37 @@ func (c *Chain) server() *genericapiserver.GenericAPIServer {
 }
 
 // Run serves until the context ends, then terminates gracefully and returns
-// when upstream's Run has returned and the chain's storage is closed.
+// when upstream's Run has returned and the chain's storage is closed. A boot
+// that is under way is let finish before it is stopped.
 func (c *Chain) Run(ctx context.Context) error {
-	return c.enter(ctx, stageRun, func() error {
+	err := c.enter(context.WithoutCancel(ctx), stageRun, func() error {
 		c.cfg.Accept(c.Handler())
-		var watchers sync.WaitGroup
 		ended := make(chan struct{})
+		var watchers sync.WaitGroup
 		for _, s := range c.signals {
 			watchers.Go(func() { c.watchSignal(s, ended) })
 		}
-		err := c.prepared.Run(ctx)
+		serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+		defer stop()
+		watchers.Go(func() {
+			select {
+			case <-ctx.Done():
+				c.finishBoot(serving)
+				stop()
+			case <-ended:
+			}
+		})
+		err := c.prepared.Run(serving)
 		close(ended)
 		watchers.Wait()
 		c.cfg.Drained()
 		c.end()
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("run: %w", err)
-		}
 		return err
 	})
+	if errors.Is(err, ErrStopped) {
+		c.windDown(ctx, nil)
+	}
+	return err
 }
 
 // watchSignal records a lifecycle signal, and ends the long-running requests

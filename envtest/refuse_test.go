@@ -1,0 +1,117 @@
+package envtest_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/storage/external"
+)
+
+// TestLaunchRefuses gives Launch what it must refuse: one clear error each, and
+// nothing left of the attempt.
+func TestLaunchRefuses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	unreachable, err := external.New(external.Config{URLs: []string{"http://127.0.0.1:1"}, DialTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := writeFile(t, filepath.Join(t.TempDir(), "pod.yaml"), "apiVersion: v1\nkind: Pod\n")
+	kubeconfig := writeFile(t, filepath.Join(t.TempDir(), "kubeconfig"), "precious")
+
+	tests := map[string]struct {
+		opts []envtest.Option
+		want []string
+	}{
+		"unknown flag":       {opt(envtest.WithFlags("--no-such-flag")), []string{"unknown flag: --no-such-flag"}},
+		"unknown gate":       {opt(envtest.WithFlags("--feature-gates=NoSuchGate=true")), []string{"unrecognized feature gate: NoSuchGate"}},
+		"bad flag value":     {opt(envtest.WithFlags("--service-cluster-ip-range=banana")), []string{"service-cluster-ip-range"}},
+		"unknown plugin":     {opt(envtest.WithFlags("--enable-admission-plugins=NoSuch")), []string{"NoSuch"}},
+		"audit policy":       {opt(envtest.WithFlags("--audit-policy-file=no/such/file")), []string{"no/such/file"}},
+		"owned flag":         {opt(envtest.WithFlags("--etcd-servers=http://127.0.0.1:2379")), []string{"--etcd-servers", "store"}},
+		"word":               {opt(envtest.WithFlags("banana")), []string{`"banana" is not a flag`}},
+		"CRD that is none":   {opt(envtest.WithCRDPaths(pod)), []string{"pod.yaml", "not a CustomResourceDefinition"}},
+		"missing folder":     {opt(envtest.WithCRDPaths("no/such/folder")), []string{"no/such/folder"}},
+		"taken port":         {opt(envtest.WithListener(taken.Addr().String())), []string{taken.Addr().String(), "choose another port"}},
+		"public address":     {opt(envtest.WithListener("0.0.0.0:0")), []string{"not on loopback"}},
+		"kubeconfig there":   {opt(envtest.WithKubeconfig(kubeconfig)), []string{kubeconfig, "exists already"}},
+		"unreachable store":  {opt(envtest.WithStore(unreachable)), []string{"http://127.0.0.1:1", "is etcd running there?"}},
+		"unknown hook":       {opt(envtest.HoldHook("no-such-hook")), []string{`no post-start hook "no-such-hook"`, "crd-informer-synced"}},
+		"unknown stage":      {opt(envtest.StopBefore("no-such-stage")), []string{`"no-such-stage"`, "aggregator"}},
+		"failing hook":       {opt(envtest.FailHook("crd-informer-synced", errors.New("on purpose"))), []string{`post-start hook "crd-informer-synced" failed: on purpose`}},
+		"nonsense of a hook": {opt(envtest.DelayHook("crd-informer-synced", -time.Second)), []string{"crd-informer-synced", "must be positive"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			cp, err := envtest.Launch(t.Context(), test.opts...)
+			if err == nil {
+				_ = cp.Stop(t.Context())
+				t.Fatal("it started")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q", err, want)
+				}
+			}
+			if strings.Count(err.Error(), "\n") > 0 {
+				t.Errorf("the error is longer than a line: %v", err)
+			}
+			goleak.VerifyNone(t, before)
+		})
+	}
+}
+
+func opt(opts ...envtest.Option) []envtest.Option { return opts }
+
+// TestStopBefore gives up before each stage in turn and leaves nothing.
+func TestStopBefore(t *testing.T) {
+	for _, stage := range chain.Stages() {
+		t.Run(stage, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			_, err := envtest.Launch(t.Context(), envtest.StopBefore(stage))
+			if !errors.Is(err, chain.ErrStopped) || !strings.HasSuffix(err.Error(), stage) {
+				t.Errorf("stop before %s: %v", stage, err)
+			}
+			goleak.VerifyNone(t, before)
+		})
+	}
+}
+
+// TestHeldHookIsNamed waits for readiness that can't come.
+func TestHeldHookIsNamed(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		err := cp.WaitReady(ctx)
+		if err == nil {
+			t.Fatal("ready with a held hook")
+		}
+		for _, want := range []string{"checks that are red: poststarthook/crd-informer-synced", "hooks that are held: crd-informer-synced"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("error %q does not say %q", err, want)
+			}
+		}
+		if err := cp.ReleaseHook("crd-informer-synced"); err != nil {
+			t.Error(err)
+		}
+		if err := cp.WaitReady(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := cp.ReleaseHook("crd-informer-synced"); err == nil {
+			t.Error("a hook was released twice")
+		}
+	}, envtest.HoldHook("crd-informer-synced"))
+}

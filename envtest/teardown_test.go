@@ -1,0 +1,143 @@
+package envtest_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/storage/feature"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"snowglobe.test/envtest"
+)
+
+// TestTeardown starts and stops control planes one after another and side by
+// side, with a client's informer open to each, and compares the process with
+// what it was.
+func TestTeardown(t *testing.T) {
+	const inARow, atOnce = 50, 8
+	before, goroutines := globals(), goleak.IgnoreCurrent()
+	files := openFiles(t)
+
+	for range inARow {
+		useOnce(t)
+	}
+	var side sync.WaitGroup
+	for range atOnce {
+		side.Go(func() { useOnce(t) })
+	}
+	side.Wait()
+
+	goleak.VerifyNone(t, goroutines)
+	if diff := cmp.Diff(files, openFiles(t)); diff != "" {
+		t.Errorf("open files (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, globals()); diff != "" {
+		t.Errorf("process-wide state (-before +after):\n%s", diff)
+	}
+}
+
+// TestTeardownSeesLeaks shows that the comparisons of TestTeardown can fail.
+func TestTeardownSeesLeaks(t *testing.T) {
+	before, files := globals(), openFiles(t)
+	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"), envtest.WithFlags("--feature-gates=WatchList=false"))
+	changed := globals()
+	for _, name := range []string{"wait.NeverStop", "klog.OsExit", "ErrorHandlers", "PanicHandlers", "ReallyCrash", "etcd feature checker", "feature gate WatchList"} {
+		if before[name] == changed[name] {
+			t.Errorf("a running control plane does not change %s; does the test still look at it?", name)
+		}
+	}
+	if cmp.Equal(files, openFiles(t)) {
+		t.Error("an open port is not seen among the open files")
+	}
+	if goleak.Find(goleak.IgnoreCurrent()) != nil {
+		t.Log("goroutines come and go while the server runs")
+	}
+	if err := cp.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, globals()); diff != "" {
+		t.Errorf("process-wide state (-before +after):\n%s", diff)
+	}
+}
+
+// useOnce is what a test does with a control plane.
+func useOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cp, err := envtest.Launch(ctx)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	client := kubernetes.NewForConfigOrDie(cp.Config())
+	factory := informers.NewSharedInformerFactory(client, 0)
+	configMaps := factory.Core().V1().ConfigMaps().Informer()
+	factory.StartWithContext(ctx)
+	factory.WaitForCacheSyncWithContext(ctx)
+	_, err = client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Error(err)
+	}
+	if !configMaps.HasSynced() {
+		t.Error("informer has not synced")
+	}
+	if err := cp.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	factory.Shutdown()
+}
+
+// globals is what upstream keeps once in a process and the chain takes over.
+func globals() map[string]string {
+	pointer := func(v any) string { return fmt.Sprintf("%#x", reflect.ValueOf(v).Pointer()) }
+	state := map[string]string{
+		"wait.NeverStop":       pointer(wait.NeverStop),
+		"klog.OsExit":          pointer(klog.OsExit),
+		"ErrorHandlers":        fmt.Sprint(len(utilruntime.ErrorHandlers), pointer(utilruntime.ErrorHandlers[len(utilruntime.ErrorHandlers)-1])),
+		"PanicHandlers":        fmt.Sprint(len(utilruntime.PanicHandlers)),
+		"ReallyCrash":          fmt.Sprint(utilruntime.ReallyCrash),
+		"etcd feature checker": fmt.Sprintf("%p", feature.DefaultFeatureSupportChecker),
+	}
+	for name := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		state["feature gate "+string(name)] = fmt.Sprint(utilfeature.DefaultFeatureGate.Enabled(name), utilfeature.DefaultMutableFeatureGate.ExplicitlySet(name))
+	}
+	return maps.Clone(state)
+}
+
+// openFiles lists what the process has open, sockets included, and how often.
+func openFiles(t *testing.T) map[string]int {
+	t.Helper()
+	const fds = "/proc/self/fd"
+	entries, err := os.ReadDir(fds)
+	if err != nil {
+		t.Skipf("open files can't be listed on this system: %v", err)
+	}
+	files := map[string]int{}
+	for _, entry := range entries {
+		target, err := os.Readlink(filepath.Join(fds, entry.Name()))
+		if err != nil {
+			continue // the descriptor of ReadDir itself
+		}
+		kind, _, _ := strings.Cut(target, ":[")
+		files[kind]++
+	}
+	delete(files, filepath.Join("/proc", fmt.Sprint(os.Getpid()), "fd"))
+	return files
+}

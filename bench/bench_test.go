@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"snowglobe.test/envtest"
+)
+
+// BenchmarkStartup is what each further control plane of a process costs.
+func BenchmarkStartup(b *testing.B) {
+	for _, store := range []string{StoreMemory, StoreEmbedded} {
+		b.Run("store="+store, func(b *testing.B) {
+			request := childRequest{Store: store}
+			if _, _, err := request.boot(b.Context(), 1); err != nil { // the first boot is not a following one
+				b.Fatal(err)
+			}
+			var starts, stops time.Duration
+			for b.Loop() {
+				start, stop, err := request.boot(b.Context(), 1)
+				if err != nil {
+					b.Fatal(err)
+				}
+				starts, stops = starts+start, stops+stop
+			}
+			b.ReportMetric(float64(starts)/float64(b.N), "boot-ns/op")
+			b.ReportMetric(float64(stops)/float64(b.N), "stop-ns/op")
+		})
+	}
+}
+
+// BenchmarkFirstBoot is what the first control plane of a process costs; each is
+// booted in a process of its own.
+func BenchmarkFirstBoot(b *testing.B) {
+	for _, store := range []string{StoreMemory, StoreEmbedded} {
+		b.Run("store="+store, func(b *testing.B) {
+			var sum time.Duration
+			for b.Loop() {
+				answer, err := runChild(b.Context(), childRequest{Store: store, Boots: 1})
+				if err != nil {
+					b.Fatal(err)
+				}
+				sum += answer.Starts[0]
+			}
+			b.ReportMetric(float64(sum)/float64(b.N), "boot-ns/op")
+		})
+	}
+}
+
+// BenchmarkWatch is watch fan-out at a fixed rate: one operation is one event
+// that is written and delivered to all watchers. Time per operation is the pace,
+// not a cost; look at the latencies and allocations.
+func BenchmarkWatch(b *testing.B) {
+	const rate = 500
+	cp := envtest.Start(b, envtest.WithListener("127.0.0.1:0"))
+	remote, err := cp.RemoteConfig("snowglobe-bench", "system:masters")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, transport := range []string{TransportProcess, TransportTLS} {
+		config := cp.Config()
+		if transport == TransportTLS {
+			config = remote
+		}
+		for _, watchers := range []int{1, 10, 100} {
+			b.Run(fmt.Sprintf("%s/watchers=%d", transport, watchers), func(b *testing.B) {
+				opts := WatchOptions{Watchers: watchers, Rate: rate, Duration: time.Duration(b.N) * time.Second / rate, Target: config}
+				report, err := Watch(b.Context(), opts)
+				if err != nil {
+					b.Fatal(err)
+				}
+				load := report.Loads[0]
+				for _, m := range load.metrics() {
+					if m.unit != "ns/op" { // that of the whole run is the pace
+						b.ReportMetric(m.value, m.unit)
+					}
+				}
+			})
+		}
+	}
+}

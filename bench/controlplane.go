@@ -1,0 +1,31 @@
+package bench
+
+import (
+	"fmt"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage/embedded"
+)
+
+// The stores a measurement can be made on. Each control plane gets an empty one.
+const (
+	StoreMemory   = "memory"
+	StoreEmbedded = "embedded" // an etcd in the process, in a temporary folder
+)
+
+// checkStore refuses the kinds of store that onStore does not know.
+func checkStore(kind string) error {
+	switch kind {
+	case StoreMemory, StoreEmbedded:
+		return nil
+	}
+	return fmt.Errorf("store %q is unknown; use %s or %s", kind, StoreMemory, StoreEmbedded)
+}
+
+// onStore returns the options of a control plane on a new store.
+func onStore(kind string) []envtest.Option {
+	if kind == StoreEmbedded {
+		return []envtest.Option{envtest.WithStore(embedded.New(embedded.Config{}))}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Latency is the distribution of a duration over many events. It is exact to
+// three digits, from a microsecond to a minute; what is longer counts as a
+// minute.
+type Latency struct {
+	Count int64         `json:"count"`
+	Mean  time.Duration `json:"meanNS"`
+	P50   time.Duration `json:"p50NS"`
+	P90   time.Duration `json:"p90NS"`
+	P99   time.Duration `json:"p99NS"`
+	P999  time.Duration `json:"p99.9NS"`
+	Max   time.Duration `json:"maxNS"`
+}
+
+const (
+	shortestLatency = time.Microsecond
+	longestLatency  = time.Minute
+)
+
+// latencies collects durations from many goroutines. It has as many histograms
+// as there are CPUs, so that they seldom wait for each other.
+type latencies struct {
+	shards []latencyShard
+}
+
+type latencyShard struct {
+	mu        sync.Mutex
+	histogram *hdrhistogram.Histogram
+}
+
+func newLatencies() *latencies {
+	l := &latencies{shards: make([]latencyShard, runtime.GOMAXPROCS(0))}
+	for i := range l.shards {
+		l.shards[i].histogram = newHistogram()
+	}
+	return l
+}
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(int64(shortestLatency), int64(longestLatency), 3)
+}
+
+// record notes a duration. Callers with different numbers seldom wait.
+func (l *latencies) record(number int, d time.Duration) {
+	shard := &l.shards[number%len(l.shards)]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	// It fails for a value out of range only, which the clamps keep away.
+	_ = shard.histogram.RecordValue(int64(min(max(d, 0), longestLatency)))
+}
+
+func (l *latencies) sum() Latency {
+	all := newHistogram()
+	for i := range l.shards {
+		shard := &l.shards[i]
+		shard.mu.Lock()
+		all.Merge(shard.histogram)
+		shard.mu.Unlock()
+	}
+	at := func(percentile float64) time.Duration { return time.Duration(all.ValueAtPercentile(percentile)) }
+	return Latency{
+		Count: all.TotalCount(),
+		Mean:  time.Duration(all.Mean()),
+		P50:   at(50), P90: at(90), P99: at(99), P999: at(99.9),
+		Max: time.Duration(all.Max()),
+	}
+}

@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// load is one measurement of watch fan-out against one API server: some clients
+// write, many watch, in a namespace of its own.
+type load struct {
+	opts      WatchOptions
+	config    *rest.Config
+	events    int
+	namespace string
+	from      string // resourceVersion that the watches start after
+	admin     connection
+	writers   []*writer
+	watchers  []*watcher
+
+	begun    time.Time // clocks of writers and watchers count from here
+	delivery *latencies
+	writing  *latencies
+}
+
+// openAtOnce bounds the watches that are being opened.
+const openAtOnce = 32
+
+// cleanupTimeout bounds what a load does to clean up behind itself.
+const cleanupTimeout = 10 * time.Second
+
+// runLoad returns a result with the error when that is ErrDelivery.
+func runLoad(ctx context.Context, opts WatchOptions, transport string, config *rest.Config) (_ *WatchLoad, err error) {
+	l := &load{opts: opts, config: config, events: opts.events(), delivery: newLatencies(), writing: newLatencies()}
+	defer func() { err = errors.Join(err, l.close(ctx)) }()
+	say := progress{opts.Progress}
+	say.printf("%s: %d watchers, %g events/s for %s", transport, opts.Watchers, opts.Rate, opts.Duration)
+	if err := l.open(ctx); err != nil {
+		return nil, err
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	written, err := l.exchange(ctx)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		return nil, err
+	}
+	result := l.sum(transport, written)
+	if result.Deliveries > 0 {
+		result.AllocsPerDelivery = float64(after.Mallocs-before.Mallocs) / float64(result.Deliveries)
+		result.BytesPerDelivery = float64(after.TotalAlloc-before.TotalAlloc) / float64(result.Deliveries)
+	}
+	say.printf("%s: %d deliveries, p50 %s, p99 %s", transport, result.Deliveries, round(result.Latency.P50), round(result.Latency.P99))
+	return result, l.defects()
+}
+
+// open makes the namespace and connects everybody, so that the load begins with
+// all writers and watchers there. What it has opened when it fails, close closes.
+func (l *load) open(ctx context.Context) (err error) {
+	if l.admin, err = connect(l.config, contentTypes[l.opts.Encoding]); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-watch-"}}
+	namespace, err = l.admin.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("make a namespace for the load: %w", err)
+	}
+	l.namespace = namespace.Name
+	for number := range l.opts.Writers {
+		w, err := l.openWriter(ctx, number)
+		if err != nil {
+			return err
+		}
+		l.writers = append(l.writers, w)
+	}
+	list, err := l.admin.CoreV1().ConfigMaps(l.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the objects of the load: %w", err)
+	}
+	l.from = list.ResourceVersion
+	return l.openWatches(ctx)
+}
+
+// close ends all connections. It deletes the namespace from a cluster that lives
+// on, and the objects too: a namespace goes away only where a namespace
+// controller runs.
+func (l *load) close(ctx context.Context) error {
+	for _, w := range l.watchers {
+		w.close()
+	}
+	for _, w := range l.writers {
+		w.client.close()
+	}
+	defer l.admin.close()
+	if l.opts.Target == nil || l.namespace == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	err := errors.Join(
+		l.admin.CoreV1().ConfigMaps(l.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		l.admin.CoreV1().Namespaces().Delete(ctx, l.namespace, metav1.DeleteOptions{}))
+	if err != nil {
+		return fmt.Errorf("delete the namespace %s of the load: %w", l.namespace, err)
+	}
+	return nil
+}
+
+func (l *load) openWatches(ctx context.Context) error {
+	l.watchers = make([]*watcher, l.opts.Watchers)
+	errs := make([]error, l.opts.Watchers)
+	places := make(chan struct{}, openAtOnce)
+	var opening sync.WaitGroup
+	for number := range l.watchers {
+		w := &watcher{number: number, load: l, tally: newTally(l.events)}
+		l.watchers[number] = w
+		opening.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			errs[number] = w.open(ctx)
+		})
+	}
+	opening.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err // the others are likely the same
+		}
+	}
+	return nil
+}
+
+// errDrained ends watchers that still wait for the last event.
+var errDrained = errors.New("the last event did not come in time")
+
+// exchange writes and watches until all watchers have the last event or the time
+// for it is over, and returns how long the writing took.
+func (l *load) exchange(ctx context.Context) (written time.Duration, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l.begun = time.Now()
+	var watching sync.WaitGroup
+	for _, w := range l.watchers {
+		watching.Go(func() {
+			if err := w.follow(ctx); err != nil && !errors.Is(context.Cause(ctx), errDrained) {
+				cancel(err)
+			}
+		})
+	}
+	if err := l.write(ctx, l.writers); err != nil {
+		cancel(err)
+		watching.Wait()
+		return 0, context.Cause(ctx) // the first of all that went wrong
+	}
+	written = time.Since(l.begun)
+	drain := time.AfterFunc(l.opts.Drain, func() { cancel(errDrained) })
+	defer drain.Stop()
+	watching.Wait()
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, errDrained) {
+		return 0, err
+	}
+	return written, nil
+}
+
+// defects turns what the watchers missed into one error.
+func (l *load) defects() error {
+	sick, first := 0, ""
+	for _, w := range l.watchers {
+		if words := w.tally.defects(); words != "" {
+			if sick++; sick == 1 {
+				first = fmt.Sprintf("watcher %d %s", w.number+1, words)
+			}
+		}
+	}
+	if sick == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d of %d watchers; %s", ErrDelivery, sick, len(l.watchers), first)
+}

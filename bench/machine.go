@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Machine says where a measurement was made, without which its numbers mean
+// little.
+type Machine struct {
+	GOOS       string `json:"goos"`
+	GOARCH     string `json:"goarch"`
+	CPU        string `json:"cpu,omitempty"` // model, where it is known
+	GOMAXPROCS int    `json:"gomaxprocs"`
+	Go         string `json:"go"`
+	Kubernetes string `json:"kubernetes,omitempty"` // the release that is linked in
+}
+
+func thisMachine() Machine {
+	return Machine{
+		GOOS: runtime.GOOS, GOARCH: runtime.GOARCH, CPU: cpuModel(), GOMAXPROCS: runtime.GOMAXPROCS(0),
+		Go: runtime.Version(), Kubernetes: linkedRelease(),
+	}
+}
+
+// cpuModel reads what go test prints as "cpu:". It is known on Linux only.
+func cpuModel() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(info)) {
+		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(model)
+		}
+	}
+	return ""
+}
+
+func linkedRelease() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, module := range info.Deps {
+		if module.Path == "k8s.io/kubernetes" {
+			return module.Version
+		}
+	}
+	return ""
+}
+
+// String names the machine for a person.
+func (m Machine) String() string {
+	words := []string{fmt.Sprintf("%s/%s", m.GOOS, m.GOARCH), fmt.Sprintf("%d CPUs", m.GOMAXPROCS), m.Go}
+	if m.CPU != "" {
+		words = append(words, m.CPU)
+	}
+	if m.Kubernetes != "" {
+		words = append(words, "Kubernetes "+m.Kubernetes)
+	}
+	return strings.Join(words, ", ")
+}
+
+// writeHeader writes the lines that go test writes above benchmarks.
+func (m Machine) writeHeader(w io.Writer) {
+	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: snowglobe.test/bench\n", m.GOOS, m.GOARCH)
+	if m.CPU != "" {
+		fmt.Fprintf(w, "cpu: %s\n", m.CPU)
+	}
+}

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Format is a form a report can be written in.
+type Format string
+
+const (
+	FormatText      Format = "text" // a table for people
+	FormatJSON      Format = "json" // the report as it is
+	FormatBenchmark Format = "go"   // lines of a Go benchmark, which benchstat compares
+)
+
+// ParseFormat reads the name of a format. The empty name is FormatText.
+func ParseFormat(name string) (Format, error) {
+	switch format := Format(name); format {
+	case "":
+		return FormatText, nil
+	case FormatText, FormatJSON, FormatBenchmark:
+		return format, nil
+	}
+	return "", fmt.Errorf("output format %q is unknown; use %s, %s or %s", name, FormatText, FormatJSON, FormatBenchmark)
+}
+
+// Report is the outcome of a measurement.
+type Report interface {
+	writeText(w *bytes.Buffer)
+	writeBenchmark(w *bytes.Buffer)
+}
+
+// Write writes a report in a format.
+func Write(w io.Writer, format Format, r Report) error {
+	format, err := ParseFormat(string(format))
+	if err != nil {
+		return err
+	}
+	text := &bytes.Buffer{}
+	switch format {
+	case FormatJSON:
+		encoder := json.NewEncoder(text)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(r)
+	case FormatBenchmark:
+		r.writeBenchmark(text)
+	default:
+		r.writeText(text)
+	}
+	if err != nil {
+		return fmt.Errorf("write report as %s: %w", format, err)
+	}
+	if _, err := w.Write(text.Bytes()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// progress writes lines on how far a measurement is; its writer may be nil.
+type progress struct{ w io.Writer }
+
+func (p progress) printf(format string, args ...any) {
+	if p.w != nil {
+		fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}

@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+var someMachine = Machine{GOOS: "plan9", GOARCH: "arm", CPU: "abacus", GOMAXPROCS: 3, Go: "go1.26", Kubernetes: "v1.37.1"}
+
+func someStartup() StartupReport {
+	ms := func(values ...time.Duration) Timing {
+		for i := range values {
+			values[i] *= time.Millisecond
+		}
+		return timing(values)
+	}
+	report := StartupReport{
+		Machine: someMachine, Store: StoreMemory, Runs: 2,
+		Load: ms(100, 120), FirstBoot: ms(1000, 1200), FollowingBoot: ms(500, 600, 700), Stop: ms(10, 30),
+		Against: &Comparison{Binaries: Binaries{Folder: "bin", APIServer: "Kubernetes v1.37.1", Etcd: "etcd Version: 3.7.3"}},
+	}
+	report.Against.compare(&report, ms(2000, 2400), ms(1000))
+	return report
+}
+
+func someWatch() WatchReport {
+	latency := Latency{Count: 40, Mean: 2e6, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6, Max: 5e6}
+	load := WatchLoad{
+		Transport: TransportProcess, Encoding: "json", Store: StoreMemory, Watchers: 2, Writers: 1, PayloadBytes: 256,
+		RateAsked: 10, Rate: 9.5, Events: 20, Deliveries: 40, DeliveriesPerSecond: 19, Latency: latency, WriteLatency: latency,
+		AllocsPerDelivery: 12.5, BytesPerDelivery: 2048,
+	}
+	lossy := load
+	lossy.Transport, lossy.Lost, lossy.Deliveries = TransportTLS, 1, 39
+	return WatchReport{Machine: someMachine, Loads: []WatchLoad{load, lossy}}
+}
+
+func TestReports(t *testing.T) {
+	for name, test := range map[string]struct {
+		report Report
+		format Format
+		want   string
+	}{
+		"startup": {someStartup(), FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
+store memory, 2 processes
+
+                         median  min    max    samples  to envtest
+first boot in a process  1.1s    1s     1.2s   2        0.50x
+following boots          600ms   500ms  700ms  3        0.27x
+stop                     20ms    10ms   30ms   2        0.02x
+(loading the process)    110ms   100ms  120ms  2        
+envtest start            2.2s    2s     2.4s   2        1.00x
+envtest stop             1s      1s     1s     1        1.00x
+
+envtest is that of controller-runtime with its defaults, on Kubernetes v1.37.1 and etcd Version: 3.7.3.
+Its start ends when /healthz answers 200 and the default namespace is there;
+ours when /readyz does, which has more checks, and the namespace is there too.
+The ratio is that of the medians.
+`},
+		"startup for benchstat": {someStartup(), FormatBenchmark, `goos: plan9
+goarch: arm
+pkg: snowglobe.test/bench
+cpu: abacus
+BenchmarkStartup/boot=first/store=memory-3	1	1000000000 ns/op
+BenchmarkStartup/boot=first/store=memory-3	1	1200000000 ns/op
+BenchmarkStartup/boot=following/store=memory-3	1	500000000 ns/op
+BenchmarkStartup/boot=following/store=memory-3	1	600000000 ns/op
+BenchmarkStartup/boot=following/store=memory-3	1	700000000 ns/op
+BenchmarkStop/store=memory-3	1	10000000 ns/op
+BenchmarkStop/store=memory-3	1	30000000 ns/op
+BenchmarkEnvtestStartup-3	1	2000000000 ns/op
+BenchmarkEnvtestStartup-3	1	2400000000 ns/op
+BenchmarkEnvtestStop-3	1	1000000000 ns/op
+`},
+		"watch": {someWatch(), FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
+watchers 2, writers 1, events 20 of 256 bytes, json, store memory
+
+                      process  tls
+events/s asked        10       10
+events/s written      10       10
+events/s delivered    19       19
+delivery p50          1ms      1ms
+delivery p90          2ms      2ms
+delivery p99          3ms      3ms
+delivery p99.9        4ms      4ms
+delivery max          5ms      5ms
+write p50             1ms      1ms
+write p90             2ms      2ms
+write p99             3ms      3ms
+write p99.9           4ms      4ms
+write max             5ms      5ms
+allocations/delivery  12.5     12.5
+bytes/delivery        2048     2048
+lost                  0        1
+duplicate             0        0
+out of order          0        0
+watches restarted     0        0
+`},
+		"watch for benchstat": {WatchReport{Machine: someMachine, Loads: someWatch().Loads[:1]}, FormatBenchmark, `Unit events/s better=higher
+goos: plan9
+goarch: arm
+pkg: snowglobe.test/bench
+cpu: abacus
+BenchmarkWatch/transport=process/watchers=2/rate=10/encoding=json/store=memory-3	40	2e+06 ns/op	1e+06 p50-ns	2e+06 p90-ns	3e+06 p99-ns	4e+06 p99.9-ns	5e+06 max-ns	19 events/s	2048 B/op	12.5 allocs/op
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			if err := Write(&got, test.format, test.report); err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != test.want {
+				t.Errorf("got:\n%s\nwant:\n%s", &got, test.want)
+			}
+		})
+	}
+	decodes(t, someStartup())
+	decodes(t, someWatch())
+	if err := Write(&bytes.Buffer{}, "xml", someWatch()); err == nil {
+		t.Error("format xml is not refused")
+	}
+}

@@ -1,0 +1,145 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// StartupOptions say how startup is measured.
+type StartupOptions struct {
+	// Runs is how many processes are measured one after another; each gives one
+	// first boot. Zero means 5.
+	Runs int
+	// Following is how many further control planes each process starts and
+	// stops. Zero means 3.
+	Following int
+	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
+	Store string
+	// Against is a folder with kube-apiserver and etcd. If it is set, every run
+	// is followed by one of controller-runtime's envtest on these binaries, and
+	// the report compares them.
+	Against string
+	// Profile is a folder for CPU profiles of the boots of one more process,
+	// which is not part of the report: boot-1.pprof is the first boot.
+	Profile string
+	// Progress is told of every run as it ends; it may be nil.
+	Progress io.Writer
+}
+
+// envtestStarts is how often one run starts and stops controller-runtime's
+// envtest. It starts new processes each time, so that there is no first one.
+const envtestStarts = 2
+
+// maxBoots bounds the runs and the boots in a run.
+const maxBoots = 1000
+
+func (o StartupOptions) withDefaults() StartupOptions {
+	if o.Runs == 0 {
+		o.Runs = 5
+	}
+	if o.Following == 0 {
+		o.Following = 3
+	}
+	if o.Store == "" {
+		o.Store = StoreMemory
+	}
+	return o
+}
+
+func (o StartupOptions) validate() error {
+	if o.Runs < 0 || o.Runs > maxBoots {
+		return fmt.Errorf("%d runs: give a number from 1 to %d", o.Runs, maxBoots)
+	}
+	if o.Following < 0 || o.Following > maxBoots {
+		return fmt.Errorf("%d following boots: give a number from 1 to %d", o.Following, maxBoots)
+	}
+	return checkStore(o.Store)
+}
+
+// Startup measures how long control planes take to start and to stop. A start
+// lasts from the call until /readyz answers 200 and the default namespace is
+// there, a stop until everything has ended.
+//
+// The first boot of a process does work that later ones share, so each run is a
+// process of its own: Startup executes the program it is called in again, which
+// must call StartupChild for it (see StartupRequested).
+func Startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
+	report, err := startup(ctx, opts.withDefaults())
+	if err != nil {
+		return StartupReport{}, fmt.Errorf("bench startup: %w", err)
+	}
+	return report, nil
+}
+
+func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
+	if err := opts.validate(); err != nil {
+		return StartupReport{}, err
+	}
+	if StartupRequested() {
+		return StartupReport{}, errors.New("this process is a child of another bench startup; the program must call bench.StartupChild at the start of main when bench.StartupRequested")
+	}
+	report := StartupReport{Machine: thisMachine(), Store: opts.Store, Runs: opts.Runs}
+	if opts.Against != "" {
+		binaries, err := findBinaries(ctx, opts.Against)
+		if err != nil {
+			return StartupReport{}, fmt.Errorf("compare with the binaries in %s: %w", opts.Against, err)
+		}
+		report.Against = &Comparison{Binaries: binaries}
+	}
+	if err := measure(ctx, opts, &report); err != nil {
+		return StartupReport{}, err
+	}
+	if opts.Profile != "" {
+		if err := profileBoots(ctx, opts); err != nil {
+			return StartupReport{}, err
+		}
+	}
+	return report, nil
+}
+
+// measure runs ours and theirs in turn, so that whatever else the machine does
+// meets both.
+func measure(ctx context.Context, opts StartupOptions, report *StartupReport) error {
+	var load, first, following, stop, theirStart, theirStop []time.Duration
+	say := progress{opts.Progress}
+	for run := range opts.Runs {
+		ours, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following})
+		if err != nil {
+			return fmt.Errorf("run %d: %w", run+1, err)
+		}
+		load = append(load, ours.Load)
+		first = append(first, ours.Starts[0])
+		following = append(following, ours.Starts[1:]...)
+		stop = append(stop, ours.Stops...)
+		say.printf("run %d of %d: first boot %s, following %s, stops %s", run+1, opts.Runs,
+			round(ours.Starts[0]), list(ours.Starts[1:]), list(ours.Stops))
+		if report.Against == nil {
+			continue
+		}
+		theirs, err := runChild(ctx, childRequest{Binaries: report.Against.Folder, Boots: envtestStarts})
+		if err != nil {
+			return fmt.Errorf("run %d: controller-runtime's envtest: %w", run+1, err)
+		}
+		theirStart = append(theirStart, theirs.Starts...)
+		theirStop = append(theirStop, theirs.Stops...)
+		say.printf("run %d of %d: envtest starts %s, stops %s", run+1, opts.Runs, list(theirs.Starts), list(theirs.Stops))
+	}
+	report.Load, report.FirstBoot, report.FollowingBoot, report.Stop = timing(load), timing(first), timing(following), timing(stop)
+	if report.Against != nil {
+		report.Against.compare(report, timing(theirStart), timing(theirStop))
+	}
+	return nil
+}
+
+// profileBoots runs one more process, under the profiler.
+func profileBoots(ctx context.Context, opts StartupOptions) error {
+	_, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following, Profile: opts.Profile})
+	if err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	progress{opts.Progress}.printf("profiles of %d boots are in %s", 1+opts.Following, opts.Profile)
+	return nil
+}

@@ -1,0 +1,64 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// Timing is one quantity, measured several times.
+type Timing struct {
+	Median  time.Duration   `json:"medianNS"`
+	Min     time.Duration   `json:"minNS"`
+	Max     time.Duration   `json:"maxNS"`
+	Samples []time.Duration `json:"samplesNS"` // in the order they were taken
+}
+
+// timing sums samples up; without any it is zero.
+func timing(samples []time.Duration) Timing {
+	if len(samples) == 0 {
+		return Timing{}
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	middle := len(sorted) / 2
+	median := sorted[middle]
+	if len(sorted)%2 == 0 {
+		median = (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return Timing{Median: median, Min: sorted[0], Max: sorted[len(sorted)-1], Samples: samples}
+}
+
+// ratio is that of the medians, 0 when there is nothing to compare with.
+func (t Timing) ratio(to Timing) float64 {
+	if to.Median == 0 {
+		return 0
+	}
+	return float64(t.Median) / float64(to.Median)
+}
+
+// row is the timing as columns of a table.
+func (t Timing) row() string {
+	if len(t.Samples) == 0 {
+		return "-\t-\t-\t0"
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%d", round(t.Median), round(t.Min), round(t.Max), len(t.Samples))
+}
+
+// writeBenchmark writes one line for each sample, so that benchstat sees how
+// they spread.
+func (t Timing) writeBenchmark(w io.Writer, name string, gomaxprocs int) {
+	for _, sample := range t.Samples {
+		fmt.Fprintf(w, "Benchmark%s-%d\t1\t%d ns/op\n", name, gomaxprocs, sample.Nanoseconds())
+	}
+}
+
+// round keeps three or four digits, which is what a measurement is good for.
+func round(d time.Duration) time.Duration {
+	for unit := time.Second; unit > 1; unit /= 10 {
+		if d >= 10*unit {
+			return d.Round(unit / 100)
+		}
+	}
+	return d
+}

@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest"
+)
+
+// The ways events can take to the watchers.
+const (
+	TransportProcess = "process" // calls inside the process, no connection
+	TransportTLS     = "tls"     // HTTP/2 over TLS on loopback, a connection for each watcher
+	TransportBoth    = "both"    // one after the other
+	transportTarget  = "target"  // whatever the configuration of the caller says
+)
+
+// WatchOptions say what load watch fan-out is measured under. The zero value is
+// a small one.
+type WatchOptions struct {
+	// Watchers is how many clients watch the ConfigMaps of one namespace. Zero
+	// means 100.
+	Watchers int
+	// Rate is how many events a second are written. Zero means 100.
+	Rate float64
+	// Duration is how long. Zero means 10 s. Rate times Duration is the number
+	// of events.
+	Duration time.Duration
+	// Writers is how many clients write, each an object of its own. Zero means
+	// 4. One writer awaits each answer before it writes again, so that few
+	// writers may not reach a high rate; the report says what they reached.
+	Writers int
+	// PayloadBytes is the size of the data in each object. Zero means 256.
+	PayloadBytes int
+	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means
+	// both.
+	Transport string
+	// Encoding is "json" or "protobuf"; empty means json.
+	Encoding string
+	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
+	Store string
+	// Target measures a cluster that runs already instead of control planes of
+	// our own. The load works in a namespace that it makes and deletes.
+	// Transport and Store must then be empty.
+	Target *rest.Config
+	// Drain is how long the watchers may take to see the last event once it is
+	// written. Zero means 30 s.
+	Drain time.Duration
+	// Progress is told of every load as it begins and ends; it may be nil.
+	Progress io.Writer
+}
+
+// contentTypes are the encodings a load can use.
+var contentTypes = map[string]string{
+	"json":     runtime.ContentTypeJSON,
+	"protobuf": runtime.ContentTypeProtobuf,
+}
+
+// What is counted takes a bit for each event and watcher.
+const (
+	maxWatchers   = 100_000
+	maxDeliveries = 1 << 32 // half a GiB of bits
+	maxPayload    = 1 << 20 // as much as a ConfigMap holds
+)
+
+func (o WatchOptions) withDefaults() WatchOptions {
+	defaultTo(&o.Watchers, 100)
+	defaultTo(&o.Rate, 100)
+	defaultTo(&o.Duration, 10*time.Second)
+	defaultTo(&o.Writers, 4)
+	defaultTo(&o.PayloadBytes, 256)
+	defaultTo(&o.Encoding, "json")
+	defaultTo(&o.Drain, 30*time.Second)
+	if o.Target == nil {
+		defaultTo(&o.Transport, TransportBoth)
+		defaultTo(&o.Store, StoreMemory)
+	}
+	return o
+}
+
+func defaultTo[T comparable](option *T, value T) {
+	var zero T
+	if *option == zero {
+		*option = value
+	}
+}
+
+// events is how many the writers write.
+func (o WatchOptions) events() int { return int(o.Rate*o.Duration.Seconds() + 0.5) }
+
+func (o WatchOptions) validate() error {
+	switch {
+	case o.Watchers < 1 || o.Watchers > maxWatchers:
+		return fmt.Errorf("%d watchers: give a number from 1 to %d", o.Watchers, maxWatchers)
+	case o.Writers < 1:
+		return fmt.Errorf("%d writers: give at least 1", o.Writers)
+	case o.Rate <= 0 || o.Duration <= 0 || o.Drain <= 0:
+		return fmt.Errorf("a rate of %g events/s for %s, with %s for the last: all must be positive", o.Rate, o.Duration, o.Drain)
+	case o.PayloadBytes < 0 || o.PayloadBytes > maxPayload:
+		return fmt.Errorf("a payload of %d bytes: give a number from 1 to %d", o.PayloadBytes, maxPayload)
+	case o.Rate*o.Duration.Seconds() < 0.5:
+		return fmt.Errorf("%g events/s for %s is less than one event: raise the rate or the duration", o.Rate, o.Duration)
+	case o.Rate*o.Duration.Seconds()*float64(o.Watchers) > maxDeliveries:
+		return fmt.Errorf("%d watchers x %g events/s x %s is more than %d deliveries: lower one of them", o.Watchers, o.Rate, o.Duration, maxDeliveries)
+	case contentTypes[o.Encoding] == "":
+		return fmt.Errorf("encoding %q is unknown; use json or protobuf", o.Encoding)
+	case o.Target != nil && o.Transport+o.Store != "":
+		return errors.New("a cluster that runs already has its own transport and store: leave out either these or the cluster")
+	case o.Target != nil:
+		return nil
+	}
+	switch o.Transport {
+	case TransportProcess, TransportTLS, TransportBoth:
+		return checkStore(o.Store)
+	}
+	return fmt.Errorf("transport %q is unknown; use %s, %s or %s", o.Transport, TransportProcess, TransportTLS, TransportBoth)
+}
+
+// ErrDelivery is the error of a load in which a watcher missed an event, or saw
+// one twice or out of order. The report tells how many.
+var ErrDelivery = errors.New("events were not delivered once each and in order")
+
+// Watch measures how long it takes from the moment a client is about to write an
+// object until each of many watchers has decoded the event. Each transport gets
+// a control plane of its own. With an error the report holds what was measured
+// before and, if the error is ErrDelivery, the load that failed.
+func Watch(ctx context.Context, opts WatchOptions) (WatchReport, error) {
+	opts = opts.withDefaults()
+	report := WatchReport{Machine: thisMachine()}
+	if err := opts.validate(); err != nil {
+		return report, fmt.Errorf("bench watch: %w", err)
+	}
+	for _, transport := range opts.transports() {
+		load, err := watchOver(ctx, opts, transport)
+		if load != nil {
+			report.Loads = append(report.Loads, *load)
+		}
+		if err != nil {
+			return report, fmt.Errorf("bench watch: transport %s: %w", transport, err)
+		}
+	}
+	return report, nil
+}
+
+func (o WatchOptions) transports() []string {
+	switch {
+	case o.Target != nil:
+		return []string{transportTarget}
+	case o.Transport == TransportBoth:
+		return []string{TransportProcess, TransportTLS}
+	default:
+		return []string{o.Transport}
+	}
+}
+
+// watchOver runs one load, on a control plane of its own unless there is a
+// target.
+func watchOver(ctx context.Context, opts WatchOptions, transport string) (_ *WatchLoad, err error) {
+	if opts.Target != nil {
+		return runLoad(ctx, opts, transport, opts.Target)
+	}
+	launch := onStore(opts.Store)
+	if transport == TransportTLS {
+		launch = append(launch, envtest.WithListener("127.0.0.1:0"))
+	}
+	cp, err := envtest.Launch(ctx, launch...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
+	config := cp.Config()
+	if transport == TransportTLS {
+		if config, err = cp.RemoteConfig("snowglobe-bench", "system:masters"); err != nil {
+			return nil, err
+		}
+	}
+	return runLoad(ctx, opts, transport, config)
+}

@@ -1,0 +1,234 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest"
+)
+
+// small is a load that is over at once.
+func small() WatchOptions {
+	return WatchOptions{Watchers: 3, Writers: 2, Rate: 1000, Duration: 21 * time.Millisecond}
+}
+
+func TestWatchDeliversEverythingOnce(t *testing.T) {
+	for _, encoding := range []string{"json", "protobuf"} {
+		t.Run(encoding, func(t *testing.T) {
+			opts := small()
+			opts.Encoding = encoding
+			report, err := Watch(t.Context(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Loads) != 2 || report.Loads[0].Transport != TransportProcess || report.Loads[1].Transport != TransportTLS {
+				t.Fatalf("want a load for each transport, got %+v", report.Loads)
+			}
+			for _, load := range report.Loads {
+				if load.Events != 21 || load.Deliveries != 63 || load.Latency.Count != 63 || load.WriteLatency.Count != 21 {
+					t.Errorf("%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
+				}
+				if load.Lost+load.Duplicates+load.Reordered+load.Restarts != 0 {
+					t.Errorf("%s: defects: %+v", load.Transport, load)
+				}
+				if load.Latency.P50 <= 0 || load.Latency.Max < load.Latency.P50 || load.AllocsPerDelivery <= 0 {
+					t.Errorf("%s: not measured: %+v", load.Transport, load)
+				}
+			}
+			decodes(t, report)
+		})
+	}
+}
+
+// A measurement that can't tell a broken watch from a whole one is worthless, so
+// one is broken here in each way.
+func TestWatchTellsDefects(t *testing.T) {
+	cp := envtest.Start(t)
+	for name, test := range map[string]struct {
+		bend bend
+		want string
+		sick WatchLoad // what of the result differs from that of a whole watch
+	}{
+		"lost":      {func(n int, line string) (string, bool) { return pick(n == 7, "", line), false }, "missed 1 of 21 events, the first of them number 8", WatchLoad{Lost: 1}},
+		"last lost": {func(n int, line string) (string, bool) { return pick(n == 20, "", line), false }, "missed 1 of 21 events, the first of them number 21", WatchLoad{Lost: 1}},
+		"repeated":  {func(n int, line string) (string, bool) { return pick(n == 7, line+line, line), false }, "saw 1 events again", WatchLoad{Duplicates: 1}},
+		"swapped":   {swap(), "saw 1 events after a newer one", WatchLoad{Reordered: 1}},
+		"cut":       {func(n int, line string) (string, bool) { return line, n == 7 }, "", WatchLoad{Restarts: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := small()
+			opts.Writers = 1 // then events come in the order of their numbers
+			opts.Drain = 200 * time.Millisecond
+			opts.Target = cp.Config()
+			opts.Target.Wrap(bendFirstWatch(test.bend))
+			report, err := Watch(t.Context(), opts)
+			if test.want == "" && err != nil {
+				t.Fatal(err)
+			}
+			if test.want != "" && (!errors.Is(err, ErrDelivery) || !strings.Contains(err.Error(), "1 of 3 watchers") || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("want an ErrDelivery of one watcher with %q, got %v", test.want, err)
+			}
+			if len(report.Loads) != 1 {
+				t.Fatalf("the report of a broken load is missing: %+v", report)
+			}
+			got := report.Loads[0]
+			if got.Lost != test.sick.Lost || got.Duplicates != test.sick.Duplicates || got.Reordered != test.sick.Reordered || got.Restarts != test.sick.Restarts {
+				t.Errorf("got %+v, want %+v", got, test.sick)
+			}
+		})
+	}
+	nothingLeft(t, cp.Config())
+}
+
+// nothingLeft checks that loads on a cluster of somebody else clean up.
+func nothingLeft(t *testing.T, config *rest.Config) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects.Items {
+		if strings.HasPrefix(object.Namespace, "bench-watch-") {
+			t.Errorf("ConfigMap %s/%s is left", object.Namespace, object.Name)
+		}
+	}
+	namespaces, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range namespaces.Items {
+		if strings.HasPrefix(namespace.Name, "bench-watch-") && namespace.DeletionTimestamp == nil {
+			t.Errorf("namespace %s is left", namespace.Name)
+		}
+	}
+}
+
+func TestWatchSaysWhatWentWrong(t *testing.T) {
+	cp := envtest.Start(t)
+	opts := small()
+	opts.Target = cp.AddUser("nobody")
+	if _, err := Watch(t.Context(), opts); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "make a namespace") {
+		t.Errorf("a user without rights: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	opts.Target = cp.Config()
+	opts.Duration = time.Hour
+	opts.Rate = 1
+	opts.Progress = writerFunc(func([]byte) { time.AfterFunc(50*time.Millisecond, cancel) })
+	if _, err := Watch(ctx, opts); !errors.Is(err, context.Canceled) {
+		t.Errorf("a load that was cancelled: %v", err)
+	}
+	nothingLeft(t, cp.Config())
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
+
+func TestWatchRefuses(t *testing.T) {
+	for want, opts := range map[string]WatchOptions{
+		"-1 watchers":                      {Watchers: -1},
+		"-1 writers":                       {Writers: -1},
+		"all must be positive":             {Rate: -5},
+		"less than one event":              {Rate: 0.001},
+		"payload of -1 bytes":              {PayloadBytes: -1},
+		"more than 4294967296 deliveries":  {Watchers: 100_000, Rate: 1e6},
+		`encoding "xml" is unknown`:        {Encoding: "xml"},
+		`transport "pigeon" is unknown`:    {Transport: "pigeon"},
+		`store "disk" is unknown`:          {Store: "disk"},
+		"has its own transport and store":  {Target: &rest.Config{}, Store: StoreMemory},
+		"for 10s, with -1ns for the last:": {Drain: -1},
+	} {
+		if _, err := Watch(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: ") {
+			t.Errorf("%+v: want %q, got %v", opts, want, err)
+		}
+	}
+}
+
+// bend changes the line of one event of a watch stream; number is that of the
+// event, -1 of one that has no stamp. It may also end the stream.
+type bend func(number int, line string) (_ string, end bool)
+
+func pick(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
+}
+
+// swap lets event 7 come after event 8.
+func swap() bend {
+	held := ""
+	return func(number int, line string) (string, bool) {
+		switch number {
+		case 7:
+			held, line = line, ""
+		case 8:
+			line += held
+		}
+		return line, false
+	}
+}
+
+// bendFirstWatch bends the first watch that goes through it and no other.
+func bendFirstWatch(bend bend) func(http.RoundTripper) http.RoundTripper {
+	var taken atomic.Bool
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(req)
+			if err == nil && req.URL.Query().Get("watch") != "" && taken.CompareAndSwap(false, true) {
+				resp.Body = &bentBody{ReadCloser: resp.Body, lines: bufio.NewReader(resp.Body), bend: bend}
+			}
+			return resp, err
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// bentBody is a stream of JSON lines, one for each event.
+type bentBody struct {
+	io.ReadCloser
+	lines *bufio.Reader
+	bend  bend
+	ready bytes.Buffer
+	ended bool
+}
+
+func (b *bentBody) Read(p []byte) (int, error) {
+	for b.ready.Len() == 0 {
+		if b.ended {
+			return 0, io.EOF
+		}
+		line, err := b.lines.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		number := -1
+		if _, rest, ok := strings.Cut(line, `"`+numberAnnotation+`":"`); ok {
+			fmt.Sscanf(rest, "%d", &number)
+		}
+		line, b.ended = b.bend(number, line)
+		b.ready.WriteString(line)
+	}
+	return b.ready.Read(p)
+}

@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// watcher is one client that watches the objects of a load, as an informer does:
+// when the server ends the watch, it goes on from the last event it has.
+type watcher struct {
+	number   int
+	load     *load
+	client   connection
+	stream   watch.Interface // nil before it is opened
+	tally    tally
+	restarts int
+	newest   time.Duration // when the newest event came, on the load's clock
+}
+
+// maxIdleRestarts is how often in a row the server may end a watch that had no
+// event.
+const maxIdleRestarts = 10
+
+func (w *watcher) open(ctx context.Context) error {
+	if w.client.Interface == nil {
+		client, err := connect(w.load.config, contentTypes[w.load.opts.Encoding])
+		if err != nil {
+			return err
+		}
+		w.client = client
+	}
+	from := w.tally.last
+	if from == "" {
+		from = w.load.from
+	}
+	stream, err := w.client.CoreV1().ConfigMaps(w.load.namespace).Watch(ctx, metav1.ListOptions{
+		ResourceVersion: from, AllowWatchBookmarks: true,
+	})
+	if err != nil {
+		return fmt.Errorf("watcher %d: open the watch: %w", w.number+1, err)
+	}
+	w.stream = stream
+	return nil
+}
+
+func (w *watcher) close() {
+	if w.stream != nil {
+		w.stream.Stop()
+	}
+	w.client.close()
+}
+
+// follow receives events until the last one of the load.
+func (w *watcher) follow(ctx context.Context) error {
+	for idle := 0; idle < maxIdleRestarts; {
+		before := w.tally.seen
+		done, err := w.receive(ctx)
+		switch {
+		case done:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return fmt.Errorf("watcher %d: %w", w.number+1, err)
+		}
+		idle++
+		if w.tally.seen > before {
+			idle = 0
+		}
+		w.restarts++
+		w.stream.Stop()
+		if err := w.open(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("watcher %d: the server has ended the watch %d times in a row without an event", w.number+1, maxIdleRestarts)
+}
+
+// receive follows one stream to its end, or until the last event of the load.
+func (w *watcher) receive(ctx context.Context) (done bool, err error) {
+	for {
+		select {
+		case event, ok := <-w.stream.ResultChan():
+			if !ok {
+				return false, nil
+			}
+			now := time.Since(w.load.begun)
+			if done, err := w.observe(event, now); done || err != nil {
+				return done, err
+			}
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// observe takes one event and says whether it was the last one of the load.
+func (w *watcher) observe(event watch.Event, now time.Duration) (done bool, err error) {
+	if event.Type == watch.Error {
+		return false, apierrors.FromObject(event.Object)
+	}
+	object, ok := event.Object.(*corev1.ConfigMap)
+	if !ok {
+		return false, fmt.Errorf("the event %s holds a %T", event.Type, event.Object)
+	}
+	if event.Type != watch.Bookmark {
+		if done, err = w.count(object, now); err != nil {
+			return false, fmt.Errorf("ConfigMap %s: %w", object.Name, err)
+		}
+	}
+	return done, w.order(object.ResourceVersion)
+}
+
+// count notes an event of the load. Others may write in the namespace too, as
+// the controllers of a cluster do; what has no stamp is theirs.
+func (w *watcher) count(object *corev1.ConfigMap, now time.Duration) (last bool, err error) {
+	stamp := object.Annotations[numberAnnotation]
+	if stamp == "" {
+		return false, nil
+	}
+	number, err := strconv.Atoi(stamp)
+	if err != nil || number < 0 || number >= w.load.events {
+		return false, fmt.Errorf("the stamp %q is not of this load", stamp)
+	}
+	sent, err := strconv.ParseInt(object.Annotations[sentAnnotation], 10, 64)
+	if err != nil {
+		return false, fmt.Errorf("when it was sent: %w", err)
+	}
+	if w.tally.see(number) {
+		w.load.delivery.record(w.number, now-time.Duration(sent))
+		w.newest = now
+	}
+	return number == w.load.events-1, nil
+}
+
+// order checks that what comes is newer than all before.
+func (w *watcher) order(resourceVersion string) error {
+	if w.tally.last != "" {
+		order, err := resourceversion.CompareResourceVersion(w.tally.last, resourceVersion)
+		if err != nil {
+			return err
+		}
+		if order > 0 {
+			w.tally.reordered++
+			return nil
+		}
+	}
+	w.tally.last = resourceVersion
+	return nil
+}

@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The stamp of an event: its number, counted from 0, and when its writer was
+// about to send it, in nanoseconds of the load's clock.
+const (
+	numberAnnotation = "bench.snowglobe.test/number"
+	sentAnnotation   = "bench.snowglobe.test/sent"
+)
+
+// writer is one client that writes one object over and over.
+type writer struct {
+	load   *load
+	client connection
+	object *corev1.ConfigMap
+}
+
+// openWriter connects a writer and creates its object, neither of which is
+// measured.
+func (l *load) openWriter(ctx context.Context, number int) (*writer, error) {
+	client, err := connect(l.config, contentTypes[l.opts.Encoding])
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{load: l, client: client, object: &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("writer-%d", number)},
+		Data:       map[string]string{"payload": strings.Repeat("x", l.opts.PayloadBytes)},
+	}}
+	if _, err := client.CoreV1().ConfigMaps(l.namespace).Create(ctx, w.object, metav1.CreateOptions{}); err != nil {
+		client.close()
+		return nil, fmt.Errorf("make the objects of the load: %w", err)
+	}
+	return w, nil
+}
+
+// write writes all events at the rate that was asked for, or as fast as the
+// writers can. The last one is written when all others have been acknowledged:
+// a watcher that has it will not get any other.
+func (l *load) write(ctx context.Context, writers []*writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	last := l.events - 1
+	var writing sync.WaitGroup
+	for number, w := range writers {
+		writing.Go(func() {
+			if err := w.writeEvery(ctx, number, len(writers), last); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	writing.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return writers[last%len(writers)].writeEvery(ctx, last, len(writers), l.events)
+}
+
+// writeEvery writes the events first, first+step, first+2*step, ... before end.
+func (w *writer) writeEvery(ctx context.Context, first, step, end int) error {
+	for number := first; number < end; number += step {
+		due := time.Duration(float64(number) / w.load.opts.Rate * float64(time.Second))
+		if err := sleep(ctx, due-time.Since(w.load.begun)); err != nil {
+			return err
+		}
+		if err := w.write(ctx, number); err != nil {
+			return fmt.Errorf("write event %d: %w", number+1, err)
+		}
+	}
+	return nil
+}
+
+func (w *writer) write(ctx context.Context, number int) error {
+	sent := time.Since(w.load.begun)
+	w.object.Annotations = map[string]string{
+		numberAnnotation: strconv.Itoa(number),
+		sentAnnotation:   strconv.FormatInt(int64(sent), 10),
+	}
+	// Without a resourceVersion the update is unconditional: one request.
+	if _, err := w.client.CoreV1().ConfigMaps(w.object.Namespace).Update(ctx, w.object, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	w.load.writing.record(number, time.Since(w.load.begun)-sent)
+	return nil
+}
+
+// sleep waits for a while, if it is not over yet, or for the context.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,88 @@
+package conformance
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// caseLabel is on every ConfigMap of a case: a cluster's controllers put others
+// into a namespace.
+const caseLabel = "conformance.snowglobe.test/case"
+
+// configMaps is the built-in resource that cases write, in their namespace.
+type configMaps struct {
+	typedcorev1.ConfigMapInterface
+	target    *Target
+	namespace string
+}
+
+func (t *Target) configMaps(ctx context.Context) *configMaps {
+	namespace := t.Namespace(ctx)
+	return &configMaps{ConfigMapInterface: t.kube.CoreV1().ConfigMaps(namespace), target: t, namespace: namespace}
+}
+
+// path of the collection.
+func (c *configMaps) path() string { return "/api/v1/namespaces/" + c.namespace + "/configmaps" }
+
+// mine selects the case's own.
+func (c *configMaps) mine(change ...func(*metav1.ListOptions)) metav1.ListOptions {
+	opts := metav1.ListOptions{LabelSelector: caseLabel + "=" + c.target.Name}
+	for _, f := range change {
+		f(&opts)
+	}
+	return opts
+}
+
+// from starts a watch or a list at a resourceVersion.
+func from(version string) func(*metav1.ListOptions) {
+	return func(opts *metav1.ListOptions) { opts.ResourceVersion = version }
+}
+
+func (c *configMaps) object(name, content string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{caseLabel: c.target.Name}},
+		Data:       map[string]string{"content": content},
+	}
+}
+
+// make creates ConfigMaps and returns the last.
+func (c *configMaps) make(ctx context.Context, names ...string) *corev1.ConfigMap {
+	var last *corev1.ConfigMap
+	for _, name := range names {
+		created, err := c.Create(ctx, c.object(name, "first"), metav1.CreateOptions{})
+		c.target.must(err, "create ConfigMap %s", name)
+		last = created
+	}
+	return last
+}
+
+// change writes new content.
+func (c *configMaps) change(ctx context.Context, name, content string) *corev1.ConfigMap {
+	updated, err := c.Update(ctx, c.object(name, content), metav1.UpdateOptions{})
+	c.target.must(err, "update ConfigMap %s", name)
+	return updated
+}
+
+func (c *configMaps) remove(ctx context.Context, name string) {
+	c.target.must(c.Delete(ctx, name, metav1.DeleteOptions{}), "delete ConfigMap %s", name)
+}
+
+func (c *configMaps) list(ctx context.Context, opts metav1.ListOptions) *corev1.ConfigMapList {
+	list, err := c.List(ctx, opts)
+	c.target.must(err, "list ConfigMaps with %s", show(opts))
+	return list
+}
+
+// names of the ConfigMaps in a list, sorted.
+func names(list *corev1.ConfigMapList) []string {
+	found := make([]string, 0, len(list.Items))
+	for _, item := range list.Items {
+		found = append(found, item.Name)
+	}
+	slices.Sort(found)
+	return found
+}

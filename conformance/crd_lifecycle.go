@@ -1,0 +1,340 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func crdCases() []Case {
+	return slices.Concat([]Case{{
+		ID: "S10/crd-is-established", System: "S10", Area: AreaCRDs,
+		Promise: "A CRD whose names are free gets NamesAccepted and Established, its names accepted and its storage version remembered.",
+		Test:    crdIsEstablished,
+	}, {
+		ID: "S10/custom-resource-is-an-object", System: "S10", Area: AreaCRDs,
+		Promise: "A custom resource is created, read, updated and deleted as any object: uid, creation time, and a generation that counts changes of spec.",
+		Test:    customResourceIsAnObject,
+	}, {
+		ID: "S10/name-conflict-is-refused", System: "S10", Area: AreaCRDs,
+		Promise: "A second CRD of a group that wants a taken kind or short name is told so, is not established and not served.",
+		Test:    nameConflictIsRefused,
+	}, {
+		ID: "S10/versions-share-their-objects", System: "S10", Area: AreaCRDs,
+		Promise: "With conversion None, one object is served in every served version, with another apiVersion and nothing else changed; other versions are 404.",
+		Test:    versionsShareTheirObjects,
+	}, {
+		ID: "S10/stored-versions-are-remembered", System: "S10", Area: AreaCRDs,
+		Promise: "When another version becomes the storage version, status.storedVersions keeps both.",
+		Test:    storedVersionsAreRemembered,
+	}, {
+		ID: "S10/status-is-a-subresource", System: "S10", Area: AreaCRDs,
+		Promise: "With the status subresource, a write to the object leaves status alone, a write to status leaves the rest alone, and only the first counts as a generation.",
+		Test:    statusIsASubresource,
+	}, {
+		ID: "S10/scale-is-a-subresource", System: "S10", Area: AreaCRDs,
+		Promise: "The scale subresource reads and writes the fields the CRD names, as an autoscaling/v1 Scale.",
+		Test:    scaleIsASubresource,
+	}, {
+		ID: "S10/printer-columns-make-a-table", System: "S10", Area: AreaCRDs,
+		Promise: "additionalPrinterColumns are the columns of a Table, after the name.",
+		Test:    printerColumnsMakeATable,
+	}, {
+		ID: "S10/selectable-fields-select", System: "S10", Area: AreaCRDs,
+		Promise: "A field that the CRD declares selectable can be used in a field selector, another can not.",
+		Test:    selectableFieldsSelect,
+	}, {
+		ID: "S10/deleting-a-CRD-deletes-its-objects", System: "S10", Area: AreaCRDs,
+		Promise: "Deleting a CRD deletes its objects, as their watchers see, then the CRD; the path is 404, and a CRD of the same name begins empty.",
+		Test:    deletingACRDDeletesItsObjects,
+	}, {
+		ID: "S10/terminating-CRD-waits-for-its-objects", System: "S10", Area: AreaCRDs,
+		Promise: "A deleted CRD stays, Terminating, while a finalizer holds one of its objects, and admits no new object meanwhile.",
+		Test:    terminatingCRDWaitsForItsObjects,
+	}}, schemaCases())
+}
+
+// k8s.io/apiextensions-apiserver/pkg/controller/{status,establish}.
+func crdIsEstablished(ctx context.Context, t *Target) {
+	definition := t.widgetCRD()
+	definition.Spec.Names.Singular, definition.Spec.Names.ListKind = "", "" // are defaulted
+	created, err := t.create(ctx, definition)
+	t.must(err, "create the CRD")
+	seen := t.crdWith(ctx, created, apiextensionsv1.Established, apiextensionsv1.ConditionTrue)
+	t.Expect(condition(seen, apiextensionsv1.NamesAccepted).Status).To(gomega.Equal(apiextensionsv1.ConditionTrue))
+	t.Expect(condition(seen, apiextensionsv1.Terminating).Status).NotTo(gomega.Equal(apiextensionsv1.ConditionTrue))
+	t.Expect(seen.Status.AcceptedNames).To(gomega.Equal(apiextensionsv1.CustomResourceDefinitionNames{
+		Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
+		ShortNames: []string{"wdg"}, Categories: []string{"all"},
+	}))
+	t.Expect(seen.Status.StoredVersions).To(gomega.Equal([]string{"v1"}))
+	t.served(ctx, "/apis/"+seen.Spec.Group+"/v1/widgets")
+}
+
+// k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go.
+func customResourceIsAnObject(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD())
+	created, err := w.Create(ctx, w.object("one", at(int64(1), "spec", "size")), metav1.CreateOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(created.GetUID()).NotTo(gomega.BeEmpty())
+	t.Expect(created.GetCreationTimestamp().Time.IsZero()).To(gomega.BeFalse())
+	t.Expect(created.GetGeneration()).To(gomega.BeEquivalentTo(1))
+	t.Expect(w.read(ctx, "one")).To(gomega.Equal(created))
+
+	labelled := created.DeepCopy()
+	labelled.SetLabels(map[string]string{"a": "b"})
+	labelled, err = w.Update(ctx, labelled, metav1.UpdateOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(labelled.GetGeneration()).To(gomega.BeEquivalentTo(1), "metadata is no generation")
+	t.Expect(t.number(labelled.GetResourceVersion())).To(gomega.BeNumerically(">", t.number(created.GetResourceVersion())))
+
+	patched, err := w.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"size":2}}`), metav1.PatchOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(patched.GetGeneration()).To(gomega.BeEquivalentTo(2))
+	t.Expect(patched.GetUID()).To(gomega.Equal(created.GetUID()))
+	t.Expect(value(patched, "spec", "size")).To(gomega.BeEquivalentTo(2))
+
+	t.Expect(w.Delete(ctx, "one", metav1.DeleteOptions{})).To(gomega.Succeed())
+	_, err = w.Get(ctx, "one", metav1.GetOptions{})
+	t.Expect(err).To(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
+}
+
+// k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go.
+func nameConflictIsRefused(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD())
+	for plural, want := range map[string]struct {
+		names  apiextensionsv1.CustomResourceDefinitionNames
+		reason string
+	}{
+		"gadgets": {apiextensionsv1.CustomResourceDefinitionNames{Kind: "Widget", ListKind: "GadgetList"}, "KindConflict"},
+		"gizmos":  {apiextensionsv1.CustomResourceDefinitionNames{Kind: "Gizmo", ShortNames: []string{"wdg"}}, "ShortNamesConflict"},
+	} {
+		rival := t.widgetCRD()
+		rival.Name = plural + "." + w.resource.Group
+		rival.Spec.Names = want.names
+		rival.Spec.Names.Plural = plural
+		created, err := t.create(ctx, rival)
+		t.must(err, "create CRD %s", rival.Name)
+		seen := t.crdWith(ctx, created, apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionFalse)
+		t.Expect(condition(seen, apiextensionsv1.NamesAccepted).Reason).To(gomega.Equal(want.reason), rival.Name)
+		t.Expect(condition(seen, apiextensionsv1.Established).Status).To(gomega.Equal(apiextensionsv1.ConditionFalse), rival.Name)
+		got := t.get(ctx, "/apis/"+w.resource.Group+"/v1/"+plural)
+		t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
+	}
+	t.Expect(t.get(ctx, w.path).code).To(gomega.Equal(http.StatusOK), "the first CRD keeps its names")
+}
+
+// k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/nop_converter.go.
+func versionsShareTheirObjects(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD(func(definition *crd) {
+		unserved := widgetVersion("v1alpha1", false)
+		unserved.Served = false
+		definition.Spec.Versions = []crdVersion{widgetVersion("v1", true), widgetVersion("v1beta1", false), unserved}
+	}))
+	old, gone := t.widgetsOf(w.crd, "v1beta1"), t.widgetsOf(w.crd, "v1alpha1")
+	created := old.make(ctx, "one", at("red", "spec", "color"))
+	t.Expect(created.GetAPIVersion()).To(gomega.Equal(old.resource.GroupVersion().String()))
+	read := w.read(ctx, "one")
+	t.Expect(read.GetAPIVersion()).To(gomega.Equal(w.resource.GroupVersion().String()))
+	read.SetAPIVersion(created.GetAPIVersion())
+	read.SetManagedFields(nil)
+	created.SetManagedFields(nil)
+	t.Expect(read.Object).To(gomega.Equal(created.Object))
+
+	events := t.watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: created.GetResourceVersion()})
+	_, err := old.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"color":"blue"}}`), metav1.PatchOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(versionOfEvent(events.next(ctx))).To(gomega.Equal(w.resource.GroupVersion().String()))
+	t.Expect(value(w.read(ctx, "one"), "spec", "color")).To(gomega.Equal("blue"))
+	got := t.get(ctx, gone.path)
+	t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
+}
+
+// versionOfEvent is the apiVersion of an event's object.
+func versionOfEvent(event watch.Event) string {
+	return event.Object.GetObjectKind().GroupVersionKind().GroupVersion().String()
+}
+
+// k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go.
+func storedVersionsAreRemembered(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD(func(definition *crd) {
+		definition.Spec.Versions = []crdVersion{widgetVersion("v1beta1", true), widgetVersion("v1", false)}
+	}))
+	w.make(ctx, "one", at(int64(3), "spec", "size"))
+	patch := `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`
+	patched, err := t.crds.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, w.crd.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+	t.must(err, "make v1 the storage version")
+	t.Expect(patched.Status.StoredVersions).To(gomega.ConsistOf("v1beta1", "v1"))
+	t.Expect(value(t.widgetsOf(w.crd, "v1").read(ctx, "one"), "spec", "size")).To(gomega.BeEquivalentTo(3))
+}
+
+// k8s.io/apiextensions-apiserver/pkg/registry/customresource/status_strategy.go.
+func statusIsASubresource(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD(withSubresources(apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}})))
+	one, err := w.Create(ctx, w.object("one", at(int64(1), "spec", "size"), at("Ready", "status", "phase")), metav1.CreateOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(value(one, "status")).To(gomega.BeNil(), "status is not set by create")
+
+	t.set(one, at("Ready", "status", "phase"))
+	t.set(one, at(int64(7), "spec", "size"))
+	one.SetLabels(map[string]string{"by": "status"})
+	one, err = w.UpdateStatus(ctx, one, metav1.UpdateOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(value(one, "status", "phase")).To(gomega.Equal("Ready"))
+	t.Expect(value(one, "spec", "size")).To(gomega.BeEquivalentTo(1), "spec is not set through status")
+	t.Expect(one.GetLabels()).To(gomega.BeEmpty(), "labels are not set through status")
+	t.Expect(one.GetGeneration()).To(gomega.BeEquivalentTo(1))
+
+	t.set(one, at("Broken", "status", "phase"))
+	t.set(one, at(int64(2), "spec", "size"))
+	one, err = w.Update(ctx, one, metav1.UpdateOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(value(one, "status", "phase")).To(gomega.Equal("Ready"), "status is not set by update")
+	t.Expect(value(one, "spec", "size")).To(gomega.BeEquivalentTo(2))
+	t.Expect(one.GetGeneration()).To(gomega.BeEquivalentTo(2))
+}
+
+// k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go, ScaleREST.
+func scaleIsASubresource(ctx context.Context, t *Target) {
+	selector := ".status.selector"
+	w := t.install(ctx, t.widgetCRD(withSubresources(apiextensionsv1.CustomResourceSubresources{
+		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
+			SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.size", LabelSelectorPath: &selector,
+		},
+	}), func(definition *crd) {
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = schemaOf{Type: "object", Properties: map[string]schemaOf{
+			"size": {Type: "integer"}, "selector": {Type: "string"},
+		}}
+	}))
+	one := w.make(ctx, "one", at(int64(3), "spec", "size"))
+	t.set(one, at(map[string]any{"size": int64(2), "selector": "a=b"}, "status"))
+	_, err := w.UpdateStatus(ctx, one, metav1.UpdateOptions{})
+	t.must(err, "write status")
+
+	scale, err := w.Get(ctx, "one", metav1.GetOptions{}, "scale")
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(scale.GetAPIVersion() + " " + scale.GetKind()).To(gomega.Equal("autoscaling/v1 Scale"))
+	t.Expect(value(scale, "spec", "replicas")).To(gomega.BeEquivalentTo(3))
+	t.Expect(value(scale, "status", "replicas")).To(gomega.BeEquivalentTo(2))
+	t.Expect(value(scale, "status", "selector")).To(gomega.Equal("a=b"))
+
+	t.set(scale, at(int64(5), "spec", "replicas"))
+	_, err = w.Update(ctx, scale, metav1.UpdateOptions{}, "scale")
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	one = w.read(ctx, "one")
+	t.Expect(value(one, "spec", "size")).To(gomega.BeEquivalentTo(5))
+	t.Expect(value(one, "status", "size")).To(gomega.BeEquivalentTo(2))
+}
+
+// tableType is the media type of a list that the server has laid out.
+const tableType = "application/json;as=Table;g=meta.k8s.io;v=v1"
+
+// table is what the cases read of a Table.
+type table struct {
+	Kind              string
+	Metadata          metav1.ListMeta
+	ColumnDefinitions []struct{ Name, Type string }
+	Rows              []struct {
+		Cells  []any
+		Object json.RawMessage
+	}
+}
+
+// k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor.
+func printerColumnsMakeATable(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD(func(definition *crd) {
+		definition.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
+			{Name: "Size", Type: "integer", JSONPath: ".spec.size"},
+			{Name: "Color", Type: "string", JSONPath: ".spec.color"},
+		}
+	}))
+	w.make(ctx, "one", at(int64(3), "spec", "size"), at("red", "spec", "color"))
+	w.make(ctx, "two", at(int64(4), "spec", "size"))
+	var found table
+	t.json(t.ask(ctx, request{path: w.path, accept: tableType}), &found)
+	t.Expect(found.Kind).To(gomega.Equal("Table"))
+	var columns []string
+	for _, column := range found.ColumnDefinitions {
+		columns = append(columns, column.Name+" "+column.Type)
+	}
+	t.Expect(columns).To(gomega.Equal([]string{"Name string", "Size integer", "Color string"}))
+	t.Expect(found.Rows).To(gomega.HaveLen(2))
+	t.Expect(found.Rows[0].Cells).To(gomega.Equal([]any{"one", 3.0, "red"}))
+	t.Expect(found.Rows[1].Cells).To(gomega.Equal([]any{"two", 4.0, nil}))
+}
+
+// k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go,
+// selectableFieldSet: KEP-4358.
+func selectableFieldsSelect(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD(func(definition *crd) {
+		definition.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".spec.color"}}
+	}))
+	w.make(ctx, "one", at("red", "spec", "color"))
+	w.make(ctx, "two", at("blue", "spec", "color"))
+	list, err := w.List(ctx, metav1.ListOptions{FieldSelector: "spec.color=blue"})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(list.Items).To(gomega.HaveLen(1))
+	t.Expect(list.Items[0].GetName()).To(gomega.Equal("two"))
+	_, err = w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})
+	t.Expect(err).To(beStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
+}
+
+// gone waits until a definition is no longer there.
+func (t *Target) gone(ctx context.Context, definition *crd) {
+	t.Eventually(ctx, func() error {
+		_, err := t.crds.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
+		return err
+	}).Should(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "CRD %s is still there", definition.Name)
+}
+
+// k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go.
+func deletingACRDDeletesItsObjects(ctx context.Context, t *Target) {
+	definition := t.widgetCRD()
+	w := t.install(ctx, definition.DeepCopy())
+	t.Expect(w.crd.Finalizers).To(gomega.BeEmpty(), "the finalizer comes with the deletion")
+	w.make(ctx, "one")
+	w.make(ctx, "two")
+	list, err := w.List(ctx, metav1.ListOptions{})
+	t.must(err, "list Widgets")
+	events := t.watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	t.must(w.removeCRD(ctx), "delete the CRD")
+	t.Expect(brief(events.take(ctx, 2))).To(gomega.ConsistOf("DELETED one", "DELETED two"))
+	t.gone(ctx, w.crd)
+	t.Eventually(ctx, func() int { return t.get(ctx, w.path).code }).Should(gomega.Equal(http.StatusNotFound), w.path)
+
+	again, err := t.install(ctx, definition).List(ctx, metav1.ListOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(again.Items).To(gomega.BeEmpty())
+}
+
+// k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go and
+// pkg/apiserver/customresource_handler.go, crdHandler.serveResource.
+func terminatingCRDWaitsForItsObjects(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD())
+	w.make(ctx, "held", at([]any{"conformance.snowglobe.test/hold"}, "metadata", "finalizers"))
+	release := func(ctx context.Context) error {
+		_, err := w.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		return err
+	}
+	t.Cleanup(release)
+	t.must(w.removeCRD(ctx), "delete the CRD")
+	seen := t.crdWith(ctx, w.crd, apiextensionsv1.Terminating, apiextensionsv1.ConditionTrue)
+	t.Expect(seen.DeletionTimestamp).NotTo(gomega.BeNil())
+	t.Expect(seen.Finalizers).To(gomega.ContainElement(apiextensionsv1.CustomResourceCleanupFinalizer))
+	t.Eventually(ctx, func() error {
+		_, err := w.Create(ctx, w.object("new"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}).Should(gomega.Or(beStatus(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed),
+		beStatus(http.StatusForbidden, metav1.StatusReasonForbidden)), "a terminating CRD admits new objects")
+	t.Eventually(ctx, func() *metav1.Time { return w.read(ctx, "held").GetDeletionTimestamp() }).ShouldNot(gomega.BeNil())
+	t.must(release(ctx), "release the held Widget")
+	t.gone(ctx, w.crd)
+}

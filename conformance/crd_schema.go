@@ -1,0 +1,232 @@
+package conformance
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func schemaCases() []Case {
+	return []Case{{
+		ID: "S10/schema-validates", System: "S10", Area: AreaCRDs,
+		Promise: "An object that breaks its schema is refused with 422 and a cause for each broken field, and is not stored.",
+		Test:    schemaValidates,
+	}, {
+		ID: "S10/CEL-rule-validates", System: "S10", Area: AreaCRDs,
+		Promise: "A CEL rule refuses an object with its own message, and a transition rule compares with the old object.",
+		Test:    celRuleValidates,
+	}, {
+		ID: "S10/unchanged-values-are-tolerated", System: "S10", Area: AreaCRDs,
+		Promise: "When a schema becomes stricter, an old value that breaks it is tolerated while it is left alone, and refused when it is written anew.",
+		Test:    unchangedValuesAreTolerated,
+	}, {
+		ID: "S10/defaults-are-set", System: "S10", Area: AreaCRDs,
+		Promise: "A default is set when an object is written, and, for objects that were there before it, when they are read.",
+		Test:    defaultsAreSet,
+	}, {
+		ID: "S10/unknown-fields-are-pruned", System: "S10", Area: AreaCRDs,
+		Promise: "Fields that the schema does not know are dropped, except below x-kubernetes-preserve-unknown-fields.",
+		Test:    unknownFieldsArePruned,
+	}, {
+		ID: "S10/strict-validation-names-unknown-fields", System: "S10", Area: AreaCRDs,
+		Promise: "fieldValidation=Strict refuses an unknown field by its name, Warn warns of it, Ignore drops it.",
+		Test:    strictValidationNamesUnknownFields,
+	}, {
+		ID: "S10/broken-CRD-is-refused", System: "S10", Area: AreaCRDs,
+		Promise: "A CRD without structural schema, with a name that is not PLURAL.GROUP, with a broken CEL rule or with two storage versions is refused with 422.",
+		Test:    brokenCRDIsRefused,
+	}, {
+		ID: "S10/protected-group-needs-approval", System: "S10", Area: AreaCRDs,
+		Promise: "A CRD in a *.k8s.io group is refused without the annotation that says who approved it.",
+		Test:    protectedGroupNeedsApproval,
+	}}
+}
+
+// causes are the fields that an answer of 422 blames.
+func (t *Target) causes(err error) []string {
+	t.Expect(err).To(beStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
+	var fields []string
+	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			fields = append(fields, cause.Field)
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// k8s.io/apiextensions-apiserver/pkg/apiserver/validation.
+func schemaValidates(ctx context.Context, t *Target) {
+	least := 1.0
+	w := t.install(ctx, t.widgetCRD(withSpec(func(spec *schemaOf) {
+		spec.Required = []string{"color"}
+		spec.Properties["size"] = schemaOf{Type: "integer", Minimum: &least}
+	})))
+	for name, broken := range map[string]struct {
+		settings []setting
+		blamed   []string
+	}{
+		"wrong-type":   {[]setting{at("big", "spec", "size"), at("red", "spec", "color")}, []string{"spec.size"}},
+		"out-of-range": {[]setting{at(int64(0), "spec", "size"), at("red", "spec", "color")}, []string{"spec.size"}},
+		"missing":      {[]setting{at(int64(1), "spec", "size")}, []string{"spec.color"}},
+		"both":         {[]setting{at(int64(0), "spec", "size")}, []string{"spec.color", "spec.size"}},
+	} {
+		_, err := w.Create(ctx, w.object(name, broken.settings...), metav1.CreateOptions{})
+		t.Expect(t.causes(err)).To(gomega.Equal(broken.blamed), "%s: %v", name, err)
+	}
+	list, err := w.List(ctx, metav1.ListOptions{})
+	t.must(err, "list Widgets")
+	t.Expect(list.Items).To(gomega.BeEmpty())
+	w.make(ctx, "good", at(int64(1), "spec", "size"), at("red", "spec", "color"))
+}
+
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
+func celRuleValidates(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD(withSpec(func(spec *schemaOf) {
+		spec.XValidations = apiextensionsv1.ValidationRules{
+			{Rule: "!has(self.size) || self.size % 2 == 0", Message: "size must be even"},
+			{Rule: "!has(oldSelf.color) || has(self.color) && self.color == oldSelf.color", Message: "color is for ever"},
+		}
+	})))
+	_, err := w.apply(ctx, "odd", at(int64(3), "spec", "size"))
+	t.Expect(t.causes(err)).To(gomega.Equal([]string{"spec"}))
+	t.Expect(err.Error()).To(gomega.ContainSubstring("size must be even"))
+	w.make(ctx, "one", at(int64(2), "spec", "size"), at("red", "spec", "color"))
+	_, err = w.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"color":"blue"}}`), metav1.PatchOptions{})
+	t.Expect(t.causes(err)).To(gomega.Equal([]string{"spec"}))
+	t.Expect(err.Error()).To(gomega.ContainSubstring("color is for ever"))
+	_, err = w.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"size":4}}`), metav1.PatchOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+}
+
+// changeSchema replaces the CRD's schema of spec and waits until a probe is
+// answered by it.
+func (w *widgets) changeSchema(ctx context.Context, change func(spec *schemaOf), probe func() bool) {
+	t := w.target
+	crds := t.crds.ApiextensionsV1().CustomResourceDefinitions()
+	definition, err := crds.Get(ctx, w.crd.Name, metav1.GetOptions{})
+	t.must(err, "get the CRD")
+	withSpec(change)(definition)
+	// The status is a controller's; a conflict with it is no fault of the case.
+	definition.ResourceVersion = ""
+	patch := map[string]any{"spec": map[string]any{"versions": definition.Spec.Versions}}
+	got := t.ask(ctx, request{
+		method: http.MethodPatch, path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + w.crd.Name,
+		contentType: string(types.MergePatchType), body: patch,
+	})
+	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	t.Eventually(ctx, probe).Should(gomega.BeTrue(), "the new schema of %s does not come into force", w.crd.Name)
+}
+
+// k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go:
+// KEP-4008.
+func unchangedValuesAreTolerated(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD())
+	w.make(ctx, "old", at(int64(100), "spec", "size"))
+	most := 10.0
+	w.changeSchema(ctx, func(spec *schemaOf) { spec.Properties["size"] = schemaOf{Type: "integer", Maximum: &most} }, func() bool {
+		_, err := w.probe(ctx, at(int64(100), "spec", "size"))
+		return apierrors.IsInvalid(err)
+	})
+	_, err := w.Patch(ctx, "old", types.MergePatchType, []byte(`{"spec":{"color":"red"}}`), metav1.PatchOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred(), "the old size was left alone")
+	_, err = w.Patch(ctx, "old", types.MergePatchType, []byte(`{"spec":{"size":101}}`), metav1.PatchOptions{})
+	t.Expect(t.causes(err)).To(gomega.Equal([]string{"spec.size"}))
+}
+
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
+func defaultsAreSet(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD(withSpec(func(spec *schemaOf) {
+		spec.Default = &apiextensionsv1.JSON{Raw: []byte(`{}`)}
+		spec.Properties["color"] = schemaOf{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"grey"`)}}
+	})))
+	before := w.make(ctx, "before")
+	t.Expect(value(before, "spec")).To(gomega.Equal(map[string]any{"color": "grey"}))
+	t.Expect(value(w.make(ctx, "own", at("red", "spec", "color")), "spec", "color")).To(gomega.Equal("red"))
+
+	w.changeSchema(ctx, func(spec *schemaOf) {
+		spec.Properties["size"] = schemaOf{Type: "integer", Default: &apiextensionsv1.JSON{Raw: []byte(`5`)}}
+	}, func() bool {
+		probe, err := w.probe(ctx)
+		return err == nil && value(probe, "spec", "size") != nil
+	})
+	read := w.read(ctx, "before")
+	t.Expect(value(read, "spec", "size")).To(gomega.BeEquivalentTo(5))
+	t.Expect(read.GetResourceVersion()).To(gomega.Equal(before.GetResourceVersion()), "reading writes nothing")
+}
+
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
+func unknownFieldsArePruned(ctx context.Context, t *Target) {
+	preserve := true
+	w := t.install(ctx, t.widgetCRD(withSpec(func(spec *schemaOf) {
+		spec.Properties["free"] = schemaOf{Type: "object", XPreserveUnknownFields: &preserve}
+	})))
+	created, err := w.Create(ctx, w.object("one", at("x", "spec", "unknown"), at("x", "unknown"), at("red", "spec", "color"),
+		at("x", "spec", "free", "unknown"), at("x", "metadata", "unknown")), metav1.CreateOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(value(created, "spec")).To(gomega.Equal(map[string]any{"color": "red", "free": map[string]any{"unknown": "x"}}))
+	t.Expect(value(created, "unknown")).To(gomega.BeNil())
+	t.Expect(value(created, "metadata", "unknown")).To(gomega.BeNil())
+	t.Expect(value(w.read(ctx, "one"), "spec")).To(gomega.Equal(value(created, "spec")))
+}
+
+// k8s.io/apiserver/pkg/endpoints/handlers/create.go, fieldValidation: KEP-2885.
+func strictValidationNamesUnknownFields(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD())
+	create := func(name, mode string) answer {
+		object := w.object(name, at("x", "spec", "surprise")).Object
+		return t.ask(ctx, request{method: http.MethodPost, path: w.path + "?fieldValidation=" + mode, body: object})
+	}
+	refused := create("strict", metav1.FieldValidationStrict)
+	status := t.expectStatus(refused, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	t.Expect(status.Message).To(gomega.ContainSubstring(`unknown field "spec.surprise"`))
+	warned := create("warn", metav1.FieldValidationWarn)
+	t.Expect(warned.code).To(gomega.Equal(http.StatusCreated), "%s", warned)
+	t.Expect(warned.header.Get("Warning")).To(gomega.ContainSubstring(`spec.surprise`))
+	ignored := create("ignore", metav1.FieldValidationIgnore)
+	t.Expect(ignored.code).To(gomega.Equal(http.StatusCreated), "%s", ignored)
+	t.Expect(ignored.header.Get("Warning")).To(gomega.BeEmpty())
+}
+
+// k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go.
+func brokenCRDIsRefused(ctx context.Context, t *Target) {
+	for name, broken := range map[string]struct {
+		change func(*crd)
+		blamed string
+	}{
+		"no schema": {func(c *crd) { c.Spec.Versions[0].Schema = nil }, "openAPIV3Schema"},
+		"not structural": {withSpec(func(spec *schemaOf) { spec.Properties["size"] = schemaOf{} }),
+			"openAPIV3Schema.properties[spec].properties[size].type"},
+		"wrong name": {func(c *crd) { c.Name = "gadgets." + c.Spec.Group }, "metadata.name"},
+		"broken rule": {withSpec(func(spec *schemaOf) {
+			spec.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.no_such_field > 1"}}
+		}), "openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"},
+		"two storage versions": {func(c *crd) { c.Spec.Versions = append(c.Spec.Versions, widgetVersion("v2", true)) }, "spec.versions"},
+	} {
+		_, err := t.create(ctx, t.widgetCRD(broken.change))
+		t.Expect(t.causes(err)).To(gomega.ContainElement(gomega.HaveSuffix(broken.blamed)), "%s: %v", name, err)
+	}
+}
+
+// k8s.io/apiextensions-apiserver/pkg/apihelpers/helpers.go, GetAPIApprovalState.
+func protectedGroupNeedsApproval(ctx context.Context, t *Target) {
+	protected := t.widgetCRD(func(definition *crd) {
+		definition.Spec.Group = t.Name + ".k8s.io"
+		definition.Name = "widgets." + definition.Spec.Group
+	})
+	_, err := t.create(ctx, protected)
+	t.Expect(t.causes(err)).To(gomega.Equal([]string{"metadata.annotations[api-approved.kubernetes.io]"}))
+	protected.Annotations = map[string]string{"api-approved.kubernetes.io": "unapproved, a conformance case"}
+	created, err := t.create(ctx, protected)
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	seen := t.crdUntil(ctx, created, func(seen *crd) bool {
+		return condition(seen, apiextensionsv1.KubernetesAPIApprovalPolicyConformant).Status != ""
+	})
+	t.Expect(condition(seen, apiextensionsv1.KubernetesAPIApprovalPolicyConformant).Status).To(gomega.Equal(apiextensionsv1.ConditionFalse))
+}

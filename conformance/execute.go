@@ -1,0 +1,151 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/embedded"
+	"snowglobe.test/envtest/storage/external"
+)
+
+// Options are what a person asks of one run on the command line.
+type Options struct {
+	// Store the control plane is launched on: "memory" (the default), "embedded",
+	// or the URLs of an etcd, separated by commas.
+	Store string
+	// Kubeconfig names a cluster that is there already, instead of a store.
+	Kubeconfig string
+	// VirtualTime runs control plane and cases in virtual time, on memory.
+	VirtualTime bool
+	// Focus is a regular expression of IDs, areas or promises; empty means all.
+	Focus string
+	// JUnit is a file to write a report to; empty means none.
+	JUnit string
+	// Output is "text" (the default) or "json".
+	Output string
+	// Out receives the output; nil means the standard output.
+	Out io.Writer
+}
+
+// The values of Options.Store that are not URLs, and of Options.Output.
+const (
+	StoreMemory   = "memory"
+	StoreEmbedded = "embedded"
+	OutputText    = "text"
+	OutputJSON    = "json"
+)
+
+// Execute runs the cases as asked. The error is ErrFailed if a case failed;
+// other errors say what kept it from being run.
+func Execute(ctx context.Context, opts Options) (Report, error) {
+	source, err := opts.source()
+	if err != nil {
+		return Report{}, err
+	}
+	cases, err := Select(Cases(), opts.Focus)
+	if err != nil {
+		return Report{}, err
+	}
+	reporter, err := opts.reporter()
+	if err != nil {
+		return Report{}, err
+	}
+	start := Run
+	if opts.VirtualTime {
+		start = Simulate
+	}
+	report, err := start(ctx, source, cases, reporter)
+	errs := []error{err, report.Err()}
+	if opts.JUnit != "" {
+		errs = append(errs, report.WriteJUnit(opts.JUnit))
+	}
+	return report, errors.Join(errs...)
+}
+
+// source is the target that is asked for.
+func (o Options) source() (Source, error) {
+	switch {
+	case o.Kubeconfig != "" && o.Store != "":
+		return nil, errors.New("conformance: both a store and a kubeconfig are given; a kubeconfig names a cluster that has its store")
+	case o.Kubeconfig != "" && o.VirtualTime:
+		return nil, errors.New("conformance: a cluster behind a kubeconfig lives in real time; leave virtual time out")
+	case o.Kubeconfig != "":
+		if _, err := os.Stat(o.Kubeconfig); err != nil {
+			return nil, fmt.Errorf("conformance: kubeconfig: %w", err)
+		}
+		return Kubeconfig{Path: o.Kubeconfig}, nil
+	case o.Store == "" || o.Store == StoreMemory:
+		return Memory(), nil
+	case o.VirtualTime:
+		return nil, fmt.Errorf("conformance: store %q has sockets, which know no virtual time; use %q", o.Store, StoreMemory)
+	case o.Store == StoreEmbedded:
+		return Embedded(), nil
+	case strings.Contains(o.Store, "://"):
+		return External(external.Config{URLs: strings.Split(o.Store, ",")})
+	}
+	return nil, fmt.Errorf("conformance: store %q is not known; use %q, %q or the URL of an etcd, like http://127.0.0.1:2379",
+		o.Store, StoreMemory, StoreEmbedded)
+}
+
+func (o Options) reporter() (Reporter, error) {
+	out := o.Out
+	if out == nil {
+		out = os.Stdout
+	}
+	return reporterOf(o.Output, out)
+}
+
+func reporterOf(output string, out io.Writer) (Reporter, error) {
+	switch output {
+	case "", OutputText:
+		return Text{Out: out}, nil
+	case OutputJSON:
+		return JSON{Out: out}, nil
+	}
+	return nil, fmt.Errorf("conformance: output %q is not known; use %q or %q", output, OutputText, OutputJSON)
+}
+
+// List writes all cases, as "text" or "json".
+func List(w io.Writer, output string) error {
+	if _, err := reporterOf(output, w); err != nil {
+		return err
+	}
+	if output == OutputJSON {
+		return writeJSON(w, Cases())
+	}
+	for _, c := range Cases() {
+		needs := ""
+		if c.Needs != (Needs{}) {
+			needs = " [needs " + c.Needs.String() + "]"
+		}
+		if _, err := fmt.Fprintf(w, "%-45s %s%s\n", c.ID, c.Promise, needs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Memory is a control plane on an in-memory store.
+func Memory() ControlPlane {
+	return ControlPlane{Name: StoreMemory}
+}
+
+// Embedded is a control plane on an etcd in this process.
+func Embedded() ControlPlane {
+	return ControlPlane{Name: "embedded etcd", NewStore: func() storage.Backend { return embedded.New(embedded.Config{}) }}
+}
+
+// External is a control plane on an etcd that somebody else runs. What it leaves
+// there, its system namespaces among it, stays.
+func External(cfg external.Config) (ControlPlane, error) {
+	store, err := external.New(cfg)
+	if err != nil {
+		return ControlPlane{}, err
+	}
+	return ControlPlane{Name: "etcd " + store.String(), NewStore: func() storage.Backend { return store }, Borrowed: true}, nil
+}

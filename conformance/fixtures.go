@@ -1,0 +1,218 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+type (
+	crd        = apiextensionsv1.CustomResourceDefinition
+	crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
+	schemaOf   = apiextensionsv1.JSONSchemaProps
+)
+
+// groupSuffix ends the API groups of all cases.
+const groupSuffix = ".conformance.snowglobe.test"
+
+// widgetCRD returns a cluster-scoped definition in a group of the target's own:
+// v1 Widgets with spec.size and spec.color. It is not installed.
+func (t *Target) widgetCRD(change ...func(*crd)) *crd {
+	group := t.Name + groupSuffix
+	definition := &crd{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group,
+			Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
+				ShortNames: []string{"wdg"}, Categories: []string{"all"},
+			},
+			Versions: []crdVersion{widgetVersion("v1", true)},
+		},
+	}
+	for _, f := range change {
+		f(definition)
+	}
+	return definition
+}
+
+func widgetVersion(name string, stored bool) crdVersion {
+	return crdVersion{
+		Name: name, Served: true, Storage: stored,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schemaOf{
+			Type: "object",
+			Properties: map[string]schemaOf{
+				"spec": {Type: "object", Properties: map[string]schemaOf{
+					"size":  {Type: "integer"},
+					"color": {Type: "string"},
+				}},
+				"status": {Type: "object", Properties: map[string]schemaOf{
+					"phase": {Type: "string"},
+				}},
+			},
+		}},
+	}
+}
+
+// withSpec changes the schema of spec in the first version.
+func withSpec(change func(spec *schemaOf)) func(*crd) {
+	return func(definition *crd) {
+		root := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+		spec := root.Properties["spec"]
+		change(&spec)
+		root.Properties["spec"] = spec
+	}
+}
+
+// withSubresources sets the subresources of the first version.
+func withSubresources(s apiextensionsv1.CustomResourceSubresources) func(*crd) {
+	return func(definition *crd) { definition.Spec.Versions[0].Subresources = &s }
+}
+
+// widgets is an installed resource, in its first version.
+type widgets struct {
+	dynamic.ResourceInterface
+	target   *Target
+	crd      *crd
+	resource schema.GroupVersionResource
+	path     string // of the collection
+}
+
+// install creates a definition, waits until it is established and its path is
+// served, and takes it away in the end.
+func (t *Target) install(ctx context.Context, definition *crd) *widgets {
+	created, err := t.create(ctx, definition)
+	t.must(err, "create CRD %s", definition.Name)
+	t.crdWith(ctx, created, apiextensionsv1.Established, apiextensionsv1.ConditionTrue)
+	w := t.widgetsOf(created, created.Spec.Versions[0].Name)
+	t.served(ctx, w.path)
+	return w
+}
+
+// create creates a definition and takes it away in the end.
+func (t *Target) create(ctx context.Context, definition *crd) (*crd, error) {
+	crds := t.crds.ApiextensionsV1().CustomResourceDefinitions()
+	created, err := crds.Create(ctx, definition, metav1.CreateOptions{})
+	if err == nil {
+		t.Cleanup(func(ctx context.Context) error { return crds.Delete(ctx, definition.Name, metav1.DeleteOptions{}) })
+	}
+	return created, err
+}
+
+// widgetsOf is the resource of one version of a definition.
+func (t *Target) widgetsOf(definition *crd, version string) *widgets {
+	resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version, Resource: definition.Spec.Names.Plural}
+	return &widgets{
+		ResourceInterface: t.dynamic.Resource(resource), target: t, crd: definition, resource: resource,
+		path: fmt.Sprintf("/apis/%s/%s/%s", resource.Group, resource.Version, resource.Resource),
+	}
+}
+
+// removeCRD deletes the definition.
+func (w *widgets) removeCRD(ctx context.Context) error {
+	return w.target.crds.ApiextensionsV1().CustomResourceDefinitions().Delete(ctx, w.crd.Name, metav1.DeleteOptions{})
+}
+
+// served waits until a path is answered 200. The condition of a definition comes
+// from a controller; the handlers follow it through an informer, and nothing can
+// be watched that says they have.
+func (t *Target) served(ctx context.Context, path string) {
+	t.Eventually(ctx, func() (int, error) {
+		got, err := t.raw.do(ctx, request{path: path})
+		return got.code, err
+	}).Should(gomega.Equal(200), "%s is not served", path)
+}
+
+// crdWith waits until a definition has a condition, and returns it as it then
+// is.
+func (t *Target) crdWith(ctx context.Context, definition *crd, kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) *crd {
+	return t.crdUntil(ctx, definition, func(seen *crd) bool { return condition(seen, kind).Status == status })
+}
+
+// crdUntil watches a definition until it is as wanted.
+func (t *Target) crdUntil(ctx context.Context, definition *crd, wanted func(*crd) bool) *crd {
+	events := t.watch(ctx, t.crds.ApiextensionsV1().CustomResourceDefinitions().Watch, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", definition.Name).String(),
+	})
+	for {
+		if seen, ok := events.next(ctx).Object.(*crd); ok && wanted(seen) {
+			events.Stop()
+			return seen
+		}
+	}
+}
+
+// condition returns the condition of a kind, an empty one if there is none.
+func condition(definition *crd, kind apiextensionsv1.CustomResourceDefinitionConditionType) apiextensionsv1.CustomResourceDefinitionCondition {
+	at := slices.IndexFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == kind })
+	if at < 0 {
+		return apiextensionsv1.CustomResourceDefinitionCondition{}
+	}
+	return definition.Status.Conditions[at]
+}
+
+// object returns a Widget, not created yet. Each setting is a path and a value.
+func (w *widgets) object(name string, settings ...setting) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetAPIVersion(w.resource.GroupVersion().String())
+	object.SetKind(w.crd.Spec.Names.Kind)
+	object.SetName(name)
+	for _, s := range settings {
+		w.target.set(object, s)
+	}
+	return object
+}
+
+// make creates a Widget. It is applied, because the first POSTs to a new CRD are
+// held up for two seconds (customresource_handler.go, serveResource), and what
+// is promised of POST only has cases of its own.
+func (w *widgets) make(ctx context.Context, name string, settings ...setting) *unstructured.Unstructured {
+	created, err := w.apply(ctx, name, settings...)
+	w.target.must(err, "create Widget %s", name)
+	return created
+}
+
+func (w *widgets) apply(ctx context.Context, name string, settings ...setting) (*unstructured.Unstructured, error) {
+	return w.Apply(ctx, name, w.object(name, settings...), metav1.ApplyOptions{FieldManager: "conformance"})
+}
+
+// probe applies a Widget without leaving it.
+func (w *widgets) probe(ctx context.Context, settings ...setting) (*unstructured.Unstructured, error) {
+	dry := metav1.ApplyOptions{FieldManager: "conformance", DryRun: []string{metav1.DryRunAll}}
+	return w.Apply(ctx, "probe", w.object("probe", settings...), dry)
+}
+
+// read gets a Widget.
+func (w *widgets) read(ctx context.Context, name string) *unstructured.Unstructured {
+	got, err := w.Get(ctx, name, metav1.GetOptions{})
+	w.target.must(err, "get Widget %s", name)
+	return got
+}
+
+// setting is a value at a path of an object.
+type setting struct {
+	value any
+	path  []string
+}
+
+// at makes a setting.
+func at(value any, path ...string) setting { return setting{value, path} }
+
+func (t *Target) set(object *unstructured.Unstructured, s setting) {
+	t.must(unstructured.SetNestedField(object.Object, s.value, s.path...), "set %v", s.path)
+}
+
+// value reads at a path of an object, nil if nothing is there.
+func value(object *unstructured.Unstructured, path ...string) any {
+	found, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	return found
+}

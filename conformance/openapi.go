@@ -1,0 +1,135 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/onsi/gomega"
+)
+
+func openAPICases() []Case {
+	return []Case{{
+		ID: "S14/openapi-v2-is-served", System: "S14", Area: AreaDiscovery,
+		Promise: "/openapi/v2 describes the paths and types of every server of the chain, in JSON and in protobuf.",
+		Test:    openAPIV2IsServed,
+	}, {
+		ID: "S14/openapi-v2-is-cacheable", System: "S14", Area: AreaDiscovery,
+		Promise: "/openapi/v2 carries an ETag, and is answered 304 to who has it.",
+		Test:    openAPIV2IsCacheable,
+	}, {
+		ID: "S14/openapi-v3-is-served", System: "S14", Area: AreaDiscovery,
+		Promise: "/openapi/v3 lists a document for each group version at a path with its hash, where it is OpenAPI 3 and may be kept for ever.",
+		Test:    openAPIV3IsServed,
+	}, {
+		ID: "S10/openapi-v3-follows-a-CRD", System: "S10", Area: AreaDiscovery,
+		Promise: "A CRD's schema is published in the OpenAPI v3 document of its group version, and goes with the CRD.",
+		Test:    openAPIV3FollowsACRD,
+	}}
+}
+
+// swagger is what the cases read of an OpenAPI v2 document.
+type swagger struct {
+	Swagger     string
+	Info        struct{ Title, Version string }
+	Paths       map[string]any
+	Definitions map[string]any
+}
+
+// k8s.io/kube-aggregator/pkg/controllers/openapi/aggregator.
+func openAPIV2IsServed(ctx context.Context, t *Target) {
+	var document swagger
+	t.getJSON(ctx, "/openapi/v2", &document)
+	t.Expect(document.Swagger).To(gomega.Equal("2.0"))
+	t.Expect(document.Info.Title).To(gomega.Equal("Kubernetes"))
+	for _, path := range []string{"/api/v1/namespaces/{namespace}/pods", "/apis/apps/v1/deployments",
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/apiregistration.k8s.io/v1/apiservices"} {
+		t.Expect(document.Paths[path]).NotTo(gomega.BeNil(), "path %s is not described", path)
+	}
+	t.Expect(document.Definitions["io.k8s.api.core.v1.Pod"]).NotTo(gomega.BeNil(), "Pod is not described")
+	const protobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	binary := t.ask(ctx, request{path: "/openapi/v2", accept: protobuf})
+	t.Expect(binary.code).To(gomega.Equal(http.StatusOK))
+	t.Expect(binary.header.Get("Content-Type")).To(gomega.Equal(protobuf))
+	// The first field of the document is its version, 2.0.
+	t.Expect(bytes.HasPrefix(binary.body, []byte("\x0a\x032.0"))).To(gomega.BeTrue(), "not a protobuf document: %.20q", binary.body)
+}
+
+// k8s.io/kube-openapi/pkg/handler/handler.go.
+func openAPIV2IsCacheable(ctx context.Context, t *Target) {
+	// Other users' CRDs may change the document between two requests.
+	t.Eventually(ctx, func() int {
+		etag := t.get(ctx, "/openapi/v2").header.Get("ETag")
+		t.Expect(etag).To(gomega.MatchRegexp(`^".+"$`))
+		return t.ask(ctx, request{path: "/openapi/v2", ifNoneMatch: etag}).code
+	}).Should(gomega.Equal(http.StatusNotModified))
+}
+
+// openAPIIndex is the document at /openapi/v3.
+type openAPIIndex struct {
+	Paths map[string]struct{ ServerRelativeURL string }
+}
+
+func (t *Target) openAPIIndex(ctx context.Context) map[string]struct{ ServerRelativeURL string } {
+	var index openAPIIndex
+	t.getJSON(ctx, "/openapi/v3", &index)
+	return index.Paths
+}
+
+// openAPI is what the cases read of an OpenAPI v3 document.
+type openAPI struct {
+	OpenAPI    string
+	Paths      map[string]any
+	Components struct {
+		Schemas map[string]struct {
+			Properties map[string]struct {
+				Description string
+				Properties  map[string]struct{ Type, Description string }
+			}
+		}
+	}
+}
+
+// k8s.io/kube-openapi/pkg/handler3/handler.go.
+func openAPIV3IsServed(ctx context.Context, t *Target) {
+	index := t.openAPIIndex(ctx)
+	for _, groupVersion := range builtIn {
+		t.Expect(index).To(gomega.HaveKey(strings.TrimPrefix(groupPath(groupVersion), "/")))
+	}
+	url := index["apis/apps/v1"].ServerRelativeURL
+	t.Expect(url).To(gomega.MatchRegexp(`^/openapi/v3/apis/apps/v1\?hash=\w+$`))
+	got := t.get(ctx, url)
+	var document openAPI
+	t.json(got, &document)
+	t.Expect(document.OpenAPI).To(gomega.HavePrefix("3.0"))
+	t.Expect(document.Paths).To(gomega.HaveKey("/apis/apps/v1/namespaces/{namespace}/deployments"))
+	t.Expect(got.header.Get("Cache-Control")).To(gomega.ContainSubstring("immutable"))
+	_, hash, _ := strings.Cut(url, "=")
+	t.Expect(got.header.Get("ETag")).To(gomega.Equal(`"` + hash + `"`))
+	again := t.ask(ctx, request{path: "/openapi/v3/apis/apps/v1", ifNoneMatch: `"` + hash + `"`})
+	t.Expect(again.code).To(gomega.Equal(http.StatusNotModified), "%s", again)
+}
+
+// k8s.io/apiextensions-apiserver/pkg/controller/openapiv3 and
+// k8s.io/kube-aggregator/pkg/controllers/openapiv3.
+func openAPIV3FollowsACRD(ctx context.Context, t *Target) {
+	w := t.install(ctx, t.widgetCRD(withSpec(func(spec *schemaOf) {
+		spec.Properties["size"] = schemaOf{Type: "integer", Description: "edge length in mm"}
+	})))
+	key := strings.TrimPrefix(groupPath(w.resource.GroupVersion().String()), "/")
+	index := func() map[string]struct{ ServerRelativeURL string } { return t.openAPIIndex(ctx) }
+	t.Eventually(ctx, index).Should(gomega.HaveKey(key))
+	var document openAPI
+	t.getJSON(ctx, "/openapi/v3/"+key, &document)
+	t.Expect(document.Paths).To(gomega.And(gomega.HaveKey(w.path), gomega.HaveKey(w.path+"/{name}")))
+	found := ""
+	for name, schema := range document.Components.Schemas {
+		if strings.HasSuffix(name, ".v1.Widget") {
+			found = schema.Properties["spec"].Properties["size"].Description
+		}
+	}
+	t.Expect(found).To(gomega.Equal("edge length in mm"))
+	t.must(w.removeCRD(ctx), "delete the CRD")
+	t.Eventually(ctx, index).ShouldNot(gomega.HaveKey(key))
+}

@@ -1,0 +1,137 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// rawClient makes requests that no typed client would make, and shows answers
+// as they came.
+type rawClient struct {
+	http *http.Client
+	base string
+}
+
+func newRawClient(config *rest.Config) (*rawClient, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &rawClient{http: client, base: strings.TrimRight(base.String(), "/")}, nil
+}
+
+// request is one raw request. The zero values of the rest mean GET, accepting
+// JSON, without a body.
+type request struct {
+	path        string // with its query
+	method      string
+	accept      string
+	ifNoneMatch string
+	contentType string
+	body        any // marshalled as JSON
+}
+
+// answer is the response to a raw request, read to its end.
+type answer struct {
+	code   int
+	header http.Header
+	body   []byte
+	asked  string
+}
+
+// String shows what was asked and what came back, for messages.
+func (a answer) String() string {
+	const enough = 600
+	body := a.body
+	if len(body) > enough {
+		body = append(body[:enough:enough], "..."...)
+	}
+	return fmt.Sprintf("%s answered %d: %s", a.asked, a.code, body)
+}
+
+func (c *rawClient) do(ctx context.Context, r request) (answer, error) {
+	if r.method == "" {
+		r.method = http.MethodGet
+	}
+	if r.accept == "" {
+		r.accept = runtime.ContentTypeJSON
+	}
+	var body io.Reader
+	if r.body != nil {
+		content, err := json.Marshal(r.body)
+		if err != nil {
+			return answer{}, err
+		}
+		body = bytes.NewReader(content)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, body)
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Accept", r.accept)
+	if r.body != nil {
+		if r.contentType == "" {
+			r.contentType = runtime.ContentTypeJSON
+		}
+		req.Header.Set("Content-Type", r.contentType)
+	}
+	if r.ifNoneMatch != "" {
+		req.Header.Set("If-None-Match", r.ifNoneMatch)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	content, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	return answer{code: resp.StatusCode, header: resp.Header, body: content, asked: r.method + " " + r.path}, err
+}
+
+// ask makes a raw request; that there is no answer fails the case.
+func (t *Target) ask(ctx context.Context, r request) answer {
+	got, err := t.raw.do(ctx, r)
+	t.must(err, "request of %s", r.path)
+	return got
+}
+
+// get makes a raw GET request.
+func (t *Target) get(ctx context.Context, path string) answer {
+	return t.ask(ctx, request{path: path})
+}
+
+// getJSON makes a raw GET request that must be answered 200 with JSON.
+func (t *Target) getJSON(ctx context.Context, path string, into any) {
+	t.json(t.get(ctx, path), into)
+}
+
+func (t *Target) json(got answer, into any) {
+	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	t.must(json.Unmarshal(got.body, into), "decode: %s", got)
+}
+
+// expectStatus demands a Status object with a code and a reason.
+func (t *Target) expectStatus(got answer, code int, reason metav1.StatusReason) metav1.Status {
+	t.Expect(got.code).To(gomega.Equal(code), "%s", got)
+	var status metav1.Status
+	t.must(json.Unmarshal(got.body, &status), "decode: %s", got)
+	t.Expect(status.Kind).To(gomega.Equal("Status"), "%s", got)
+	t.Expect(status.APIVersion).To(gomega.Equal("v1"), "%s", got)
+	t.Expect(status.Status).To(gomega.Equal(metav1.StatusFailure), "%s", got)
+	t.Expect(status.Code).To(gomega.BeEquivalentTo(code), "%s", got)
+	t.Expect(status.Reason).To(gomega.Equal(reason), "%s", got)
+	return status
+}

@@ -1,0 +1,74 @@
+// Package specs declares conformance cases as ginkgo specs. It is apart from the
+// cases because ginkgo belongs to test binaries: it brings flags and a tree of
+// nodes that are the process's own. It never decides what holds.
+package specs
+
+import (
+	"context"
+
+	"github.com/onsi/ginkgo/v2"
+
+	"snowglobe.test/conformance"
+)
+
+// Describe declares a container of cases on one cluster, which is opened before
+// the first and closed after the last. A case that fails does not keep the
+// others from being run. Focus and skip them by ID; area and system are labels.
+func Describe(text string, source conformance.Source, cases []conformance.Case) bool {
+	return ginkgo.Describe(text, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
+		var cluster *conformance.Cluster
+		ginkgo.BeforeAll(func(ctx context.Context) {
+			var err error
+			if cluster, err = source.Open(ctx); err != nil {
+				ginkgo.Fail(err.Error())
+			}
+			ginkgo.DeferCleanup(func(ctx context.Context) error {
+				if cluster.Close == nil {
+					return nil
+				}
+				return cluster.Close(ctx)
+			})
+		})
+		each(cases, func(ctx context.Context, c conformance.Case) {
+			if reason := c.Unmet(cluster); reason != "" {
+				ginkgo.Skip(reason)
+			}
+			c.Do(ctx, cluster, ginkgo.Fail)
+		})
+	})
+}
+
+// DescribeVirtual is Describe in virtual time. No spec may be begun inside a
+// bubble, so all cases are run before the first spec, in one bubble, and each
+// spec tells how its case ended.
+func DescribeVirtual(text string, source conformance.Source, cases []conformance.Case) bool {
+	return ginkgo.Describe(text, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
+		ended := map[string]conformance.Result{}
+		ginkgo.BeforeAll(func(ctx context.Context) {
+			report, err := conformance.Simulate(ctx, source, cases, nil)
+			if err != nil {
+				ginkgo.Fail(err.Error())
+			}
+			for _, result := range report.Results {
+				ended[result.Case.ID] = result
+			}
+		})
+		each(cases, func(_ context.Context, c conformance.Case) {
+			result := ended[c.ID]
+			ginkgo.AddReportEntry("virtual time", result.Took.String(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
+			switch result.State {
+			case conformance.Failed:
+				ginkgo.Fail(result.Location + ": " + result.Message)
+			case conformance.Skipped:
+				ginkgo.Skip(result.Message)
+			}
+		})
+	})
+}
+
+// each declares one spec a case.
+func each(cases []conformance.Case, run func(ctx context.Context, c conformance.Case)) {
+	for _, c := range cases {
+		ginkgo.It(c.ID+": "+c.Promise, ginkgo.Label(string(c.Area), c.System), func(ctx context.Context) { run(ctx, c) })
+	}
+}

@@ -1,0 +1,268 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+
+	"snowglobe.test/envtest"
+)
+
+func startupCases() []Case {
+	return []Case{{
+		ID: "S15/readyz-answers-ok", System: "S15", Area: AreaStartup,
+		Promise: "/readyz, /livez and /healthz of a ready server answer 200 with the two letters ok.",
+		Test:    healthAnswersOK,
+	}, {
+		ID: "S15/readyz-names-its-checks", System: "S15", Area: AreaStartup,
+		Promise: "/readyz?verbose lists each check on a line of its own, all passed, informer-sync and shutdown among them, and says that the check passed.",
+		Test:    readyzNamesItsChecks,
+	}, {
+		ID: "S15/livez-leaves-readiness-out", System: "S15", Area: AreaStartup,
+		Promise: "/livez and /healthz check that the process is alive, not that it is ready: no informer-sync, no etcd-readiness, no shutdown.",
+		Test:    livezLeavesReadinessOut,
+	}, {
+		ID: "S15/check-has-a-path", System: "S15", Area: AreaStartup,
+		Promise: "Each check of /readyz and /livez can be asked alone below it, and an unknown one is 404.",
+		Test:    checkHasAPath,
+	}, {
+		ID: "S15/check-can-be-excluded", System: "S15", Area: AreaStartup,
+		Promise: "exclude= leaves a check out and says so; excluding an unknown one is warned of and does no harm.",
+		Test:    checkCanBeExcluded,
+	}, {
+		ID: "S16/post-start-hooks-are-checks", System: "S16", Area: AreaStartup,
+		Promise: "Every server of the chain has its post-start hooks among the checks of /readyz.",
+		Test:    postStartHooksAreChecks,
+	}, {
+		ID: "S16/held-hook-keeps-readyz-red", System: "S16", Area: AreaStartup, Needs: Needs{Launch: true},
+		Promise: "While a post-start hook has not returned, /readyz is 500 and names it alone, and turns 200 once it has.",
+		Test:    heldHookKeepsReadyzRed,
+	}, {
+		ID: "S20/version-is-well-formed", System: "S20", Area: AreaStartup,
+		Promise: "/version reports a major and a minor that are those of gitVersion.",
+		Test:    versionIsWellFormed,
+	}, {
+		ID: "S20/version-is-the-linked-release", System: "S20", Area: AreaStartup, Needs: Needs{Release: true},
+		Promise: "/version reports the release the server was built from.",
+		Test:    versionIsTheRelease,
+	}, {
+		ID: "S13/system-namespaces-exist", System: "S13", Area: AreaStartup,
+		Promise: "default, kube-system, kube-public and kube-node-lease come into being by themselves.",
+		Test:    systemNamespacesExist,
+	}, {
+		ID: "S13/kubernetes-service-exists", System: "S13", Area: AreaStartup,
+		Promise: "The service default/kubernetes comes into being by itself, with a cluster IP and the https port.",
+		Test:    kubernetesServiceExists,
+	}, {
+		ID: "S8/bootstrap-roles-exist", System: "S8", Area: AreaStartup,
+		Promise: "A ready server has its default cluster roles and their bindings, marked as bootstrapped.",
+		Test:    bootstrapRolesExist,
+	}, {
+		ID: "S12/system-priority-classes-exist", System: "S12", Area: AreaStartup,
+		Promise: "A ready server has both system priority classes, with their fixed values.",
+		Test:    systemPriorityClassesExist,
+	}}
+}
+
+// k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth.
+func healthAnswersOK(ctx context.Context, t *Target) {
+	for _, path := range []string{"/readyz", "/livez", "/healthz"} {
+		got := t.get(ctx, path)
+		t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+		t.Expect(string(got.body)).To(gomega.Equal("ok"), "%s", got)
+	}
+}
+
+// checks reads a verbose health report: the state of each check, by name, and
+// the line that closes the report.
+func (t *Target) checks(got answer) (states map[string]string, verdict string) {
+	states = map[string]string{}
+	for line := range strings.Lines(string(got.body)) {
+		line = strings.TrimSpace(line)
+		mark, check, marked := strings.Cut(line, "]")
+		if !marked || mark != "[+" && mark != "[-" {
+			if !strings.HasPrefix(line, "warn: ") {
+				verdict = line
+			}
+			continue
+		}
+		name, state, _ := strings.Cut(check, " ")
+		t.Expect(states).NotTo(gomega.HaveKey(name), "check %s is listed twice: %s", name, got)
+		states[name] = mark + "]" + state
+	}
+	return states, verdict
+}
+
+// k8s.io/apiserver/pkg/server/healthz.go, AddReadyzChecks, and the checks of
+// k8s.io/apiserver/pkg/server/genericapiserver.go, PrepareRun.
+func readyzNamesItsChecks(ctx context.Context, t *Target) {
+	got := t.get(ctx, "/readyz?verbose")
+	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	states, verdict := t.checks(got)
+	t.Expect(verdict).To(gomega.Equal("readyz check passed"), "%s", got)
+	for _, name := range []string{"ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"} {
+		t.Expect(states).To(gomega.HaveKey(name), "%s", got)
+	}
+	t.Expect(states).To(gomega.HaveEach("[+]ok"), "%s", got)
+}
+
+// k8s.io/apiserver/pkg/server/healthz.go: AddHealthChecks goes to all three
+// paths, AddReadyzChecks to /readyz alone.
+func livezLeavesReadinessOut(ctx context.Context, t *Target) {
+	for _, name := range []string{"livez", "healthz"} {
+		got := t.get(ctx, "/"+name+"?verbose")
+		states, verdict := t.checks(got)
+		t.Expect(verdict).To(gomega.Equal(name+" check passed"), "%s", got)
+		t.Expect(states).To(gomega.And(gomega.HaveKey("ping"), gomega.HaveKey("etcd")), "%s", got)
+		for _, only := range []string{"informer-sync", "etcd-readiness", "shutdown"} {
+			t.Expect(states).NotTo(gomega.HaveKey(only), "%s", got)
+		}
+	}
+}
+
+// k8s.io/apiserver/pkg/server/healthz/healthz.go, InstallPathHandler.
+func checkHasAPath(ctx context.Context, t *Target) {
+	for _, path := range []string{"/readyz/ping", "/readyz/etcd", "/readyz/informer-sync", "/livez/ping", "/readyz/poststarthook/crd-informer-synced"} {
+		got := t.get(ctx, path)
+		t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+		t.Expect(string(got.body)).To(gomega.Equal("ok"), "%s", got)
+	}
+	for _, path := range []string{"/readyz/no-such-check", "/livez/informer-sync"} {
+		got := t.get(ctx, path)
+		t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
+	}
+}
+
+// k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth.
+func checkCanBeExcluded(ctx context.Context, t *Target) {
+	got := t.get(ctx, "/readyz?verbose&exclude=etcd&exclude=no-such-check")
+	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	states, verdict := t.checks(got)
+	t.Expect(states).To(gomega.HaveKeyWithValue("etcd", "[+]excluded: ok"), "%s", got)
+	t.Expect(states).To(gomega.HaveKeyWithValue("ping", "[+]ok"), "%s", got)
+	t.Expect(string(got.body)).To(gomega.ContainSubstring(`warn: some health checks cannot be excluded: no matches for "no-such-check"`))
+	t.Expect(verdict).To(gomega.Equal("readyz check passed"), "%s", got)
+}
+
+// hooks of every server of the chain that no flag turns off.
+var hooks = []string{
+	// k8s.io/apiserver/pkg/server/config.go
+	"generic-apiserver-start-informers",
+	// k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go
+	"start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced",
+	// k8s.io/kubernetes/pkg/controlplane/{instance.go,apiserver/server.go}
+	"start-system-namespaces-controller", "bootstrap-controller", "start-cluster-authentication-info-controller",
+	// k8s.io/kubernetes/pkg/registry/scheduling/rest/storage_scheduling.go
+	"scheduling/bootstrap-system-priority-classes",
+	// k8s.io/kube-aggregator/pkg/apiserver/apiserver.go, k8s.io/kubernetes/pkg/controlplane/apiserver/aggregator.go
+	"start-kube-aggregator-informers", "apiservice-registration-controller", "apiservice-discovery-controller",
+	"kube-apiserver-autoregistration",
+}
+
+func postStartHooksAreChecks(ctx context.Context, t *Target) {
+	got := t.get(ctx, "/readyz?verbose")
+	states, _ := t.checks(got)
+	for _, hook := range hooks {
+		t.Expect(states).To(gomega.HaveKeyWithValue("poststarthook/"+hook, "[+]ok"), "%s", got)
+	}
+}
+
+// launch starts another control plane and stops it at the end of the case.
+func (t *Target) launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *rawClient) {
+	cp, err := t.Cluster.Launch(ctx, opts...)
+	t.must(err, "launch a control plane beside %s", t.Cluster.Name)
+	t.Cleanup(cp.Stop)
+	raw, err := newRawClient(t.Cluster.wrap(cp.Config()))
+	t.must(err, "client of the control plane beside %s", t.Cluster.Name)
+	return cp, raw
+}
+
+// k8s.io/apiserver/pkg/server/hooks.go: a hook's check passes when the hook has
+// returned.
+func heldHookKeepsReadyzRed(ctx context.Context, t *Target) {
+	const hook = "scheduling/bootstrap-system-priority-classes"
+	cp, raw := t.launch(ctx, envtest.HoldHook(hook))
+	readyz := func() (string, error) {
+		got, err := raw.do(ctx, request{path: "/readyz?verbose"})
+		var red []string
+		states, _ := t.checks(got)
+		for name, state := range states {
+			if state != "[+]ok" {
+				red = append(red, name)
+			}
+		}
+		slices.Sort(red)
+		return fmt.Sprint(got.code, red), err
+	}
+	t.Eventually(ctx, readyz).Should(gomega.Equal("500 [poststarthook/" + hook + "]"))
+	t.must(cp.ReleaseHook(hook), "release hook %s", hook)
+	t.Eventually(ctx, readyz).Should(gomega.Equal("200 []"))
+}
+
+func (t *Target) version(ctx context.Context) version.Info {
+	var info version.Info
+	t.getJSON(ctx, "/version", &info)
+	return info
+}
+
+// k8s.io/apiserver/pkg/server/routes/version.go.
+func versionIsWellFormed(ctx context.Context, t *Target) {
+	info := t.version(ctx)
+	t.Expect(info.GitVersion).To(gomega.HavePrefix("v%s.%s.", info.Major, strings.TrimSuffix(info.Minor, "+")))
+	t.Expect(info.Platform).To(gomega.MatchRegexp(`^\w+/\w+$`))
+	t.Expect(info.GoVersion).NotTo(gomega.BeEmpty())
+}
+
+// k8s.io/component-base/version/base.go: stamped by the build.
+func versionIsTheRelease(ctx context.Context, t *Target) {
+	t.Expect(t.version(ctx).GitVersion).To(gomega.Equal(t.Cluster.Release))
+}
+
+// k8s.io/kubernetes/pkg/controlplane/controller/systemnamespaces.
+func systemNamespacesExist(ctx context.Context, t *Target) {
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"} {
+		t.served(ctx, "/api/v1/namespaces/"+name)
+	}
+}
+
+// k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice.
+func kubernetesServiceExists(ctx context.Context, t *Target) {
+	t.served(ctx, "/api/v1/namespaces/default/services/kubernetes")
+	service, err := t.kube.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	t.must(err, "get service default/kubernetes")
+	t.Expect(service.Labels).To(gomega.And(
+		gomega.HaveKeyWithValue("component", "apiserver"), gomega.HaveKeyWithValue("provider", "kubernetes")))
+	t.Expect(service.Spec.ClusterIP).NotTo(gomega.BeEmpty())
+	t.Expect(service.Spec.Ports).To(gomega.HaveLen(1))
+	t.Expect(service.Spec.Ports[0].Name).To(gomega.Equal("https"))
+	t.Expect(service.Spec.Ports[0].Port).To(gomega.BeEquivalentTo(443))
+}
+
+// k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go, the hook
+// rbac/bootstrap-roles.
+func bootstrapRolesExist(ctx context.Context, t *Target) {
+	for _, name := range []string{"cluster-admin", "system:discovery", "system:public-info-viewer", "system:basic-user"} {
+		role, err := t.kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})
+		t.Expect(err).NotTo(gomega.HaveOccurred())
+		t.Expect(role.Labels).To(gomega.HaveKeyWithValue("kubernetes.io/bootstrapping", "rbac-defaults"))
+		binding, err := t.kube.RbacV1().ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})
+		t.Expect(err).NotTo(gomega.HaveOccurred())
+		t.Expect(binding.RoleRef.Name).To(gomega.Equal(name))
+	}
+}
+
+// k8s.io/kubernetes/pkg/apis/scheduling/v1/helpers.go.
+func systemPriorityClassesExist(ctx context.Context, t *Target) {
+	for name, value := range map[string]int32{"system-node-critical": 2000001000, "system-cluster-critical": 2000000000} {
+		class, err := t.kube.SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})
+		t.Expect(err).NotTo(gomega.HaveOccurred())
+		t.Expect(class.Value).To(gomega.Equal(value))
+		t.Expect(class.GlobalDefault).To(gomega.BeFalse())
+	}
+}

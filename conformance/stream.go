@@ -1,0 +1,131 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// stream is a watch that fails the case when nothing comes.
+type stream struct {
+	watch.Interface
+	target *Target
+	asked  metav1.ListOptions
+}
+
+// watch opens a watch, and stops it at the end of the case.
+func (t *Target) watch(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error), opts metav1.ListOptions) *stream {
+	opened, err := open(ctx, opts)
+	t.must(err, "watch with %s", show(opts))
+	t.Cleanup(func(context.Context) error { opened.Stop(); return nil })
+	return &stream{Interface: opened, target: t, asked: opts}
+}
+
+func show(opts metav1.ListOptions) string {
+	text := fmt.Sprintf("resourceVersion=%q match=%q labels=%q fields=%q bookmarks=%t", opts.ResourceVersion,
+		opts.ResourceVersionMatch, opts.LabelSelector, opts.FieldSelector, opts.AllowWatchBookmarks)
+	if opts.SendInitialEvents != nil {
+		text += fmt.Sprintf(" initial=%t", *opts.SendInitialEvents)
+	}
+	return text
+}
+
+// next returns the next event. That the stream ends instead, or that there is
+// none until the context does, fails the case.
+func (s *stream) next(ctx context.Context) watch.Event {
+	select {
+	case event, open := <-s.ResultChan():
+		s.target.Expect(open).To(gomega.BeTrue(), "the server ended the watch (%s) instead of sending an event", show(s.asked))
+		return event
+	case <-ctx.Done():
+		s.target.Expect(context.Cause(ctx)).NotTo(gomega.HaveOccurred(), "no event on the watch (%s)", show(s.asked))
+		return watch.Event{}
+	}
+}
+
+// take returns the next n events.
+func (s *stream) take(ctx context.Context, n int) []watch.Event {
+	events := make([]watch.Event, 0, n)
+	for range n {
+		events = append(events, s.next(ctx))
+	}
+	return events
+}
+
+// until returns the events up to and with that of an object's name and a type:
+// what has not come before it does not come any more.
+func (s *stream) until(ctx context.Context, kind watch.EventType, name string) []watch.Event {
+	var events []watch.Event
+	for {
+		event := s.next(ctx)
+		events = append(events, event)
+		s.target.Expect(event.Type).NotTo(gomega.Equal(watch.Error), "the watch (%s) failed: %v", show(s.asked), event.Object)
+		if event.Type == kind && nameOf(event) == name {
+			return events
+		}
+	}
+}
+
+// ended waits until the server ends the stream, and returns what still came.
+func (s *stream) ended(ctx context.Context) []watch.Event {
+	var events []watch.Event
+	for {
+		select {
+		case event, open := <-s.ResultChan():
+			if !open {
+				return events
+			}
+			events = append(events, event)
+		case <-ctx.Done():
+			s.target.Expect(context.Cause(ctx)).NotTo(gomega.HaveOccurred(), "the server has not ended the watch (%s)", show(s.asked))
+		}
+	}
+}
+
+// brief says of each event its type and the object's name.
+func brief(events []watch.Event) []string {
+	lines := make([]string, 0, len(events))
+	for _, event := range events {
+		lines = append(lines, fmt.Sprint(event.Type, " ", nameOf(event)))
+	}
+	return lines
+}
+
+// exact says of each event its type, and the object's name and version.
+func exact(events []watch.Event) []string {
+	lines := brief(events)
+	for i, event := range events {
+		lines[i] += "@" + versionOf(event.Object)
+	}
+	return lines
+}
+
+func nameOf(event watch.Event) string {
+	object, err := meta.Accessor(event.Object)
+	if err != nil {
+		return fmt.Sprint(event.Object) // a Status
+	}
+	return object.GetName()
+}
+
+// versionOf returns the resourceVersion of an object or a list.
+func versionOf(object any) string {
+	common, err := meta.CommonAccessor(object)
+	if err != nil {
+		return ""
+	}
+	return common.GetResourceVersion()
+}
+
+// number reads a resourceVersion. They are comparable as numbers since
+// KEP-5504, within one resource type.
+func (t *Target) number(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
+	t.must(err, "resourceVersion %q is not a number", version)
+	return n
+}

@@ -1,0 +1,327 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func writeCases() []Case {
+	return []Case{{
+		ID: "S12/stale-update-conflicts", System: "S12", Area: AreaWrite,
+		Promise: "An update that carries an old resourceVersion is refused with 409 Conflict and changes nothing; one that carries none is not checked.",
+		Test:    staleUpdateConflicts,
+	}, {
+		ID: "S12/update-without-change-is-no-write", System: "S12", Area: AreaWrite,
+		Promise: "An update that changes nothing keeps the resourceVersion and is no event.",
+		Test:    updateWithoutChangeIsNoWrite,
+	}, {
+		ID: "S12/second-create-already-exists", System: "S12", Area: AreaWrite,
+		Promise: "Creating a name that is taken is refused with 409 AlreadyExists and leaves the first object alone.",
+		Test:    secondCreateAlreadyExists,
+	}, {
+		ID: "S12/generated-names-differ", System: "S12", Area: AreaWrite,
+		Promise: "generateName gives each object a name of its own with that beginning.",
+		Test:    generatedNamesDiffer,
+	}, {
+		ID: "S12/dry-run-leaves-nothing", System: "S12", Area: AreaWrite,
+		Promise: "dryRun=All answers creates, updates and deletions as if they had been done, and leaves neither object nor event.",
+		Test:    dryRunLeavesNothing,
+	}, {
+		ID: "S12/delete-preconditions-hold", System: "S12", Area: AreaWrite,
+		Promise: "A deletion with the precondition of another UID or resourceVersion is refused with 409, one with the right ones is not.",
+		Test:    deletePreconditionsHold,
+	}, {
+		ID: "S12/delete-collection-deletes-the-selected", System: "S12", Area: AreaWrite,
+		Promise: "Deleting a collection with a selector deletes what it selects and nothing else.",
+		Test:    deleteCollectionDeletesTheSelected,
+	}, {
+		ID: "S12/json-patch-tests-first", System: "S12", Area: AreaWrite,
+		Promise: "A JSON patch is applied whole or, if one of its tests fails, not at all.",
+		Test:    jsonPatchTestsFirst,
+	}, {
+		ID: "S12/merge-patch-removes-with-null", System: "S12", Area: AreaWrite,
+		Promise: "A merge patch sets what it names, removes what it names with null, and leaves the rest.",
+		Test:    mergePatchRemovesWithNull,
+	}, {
+		ID: "S12/strategic-merge-patch-merges-lists", System: "S12", Area: AreaWrite,
+		Promise: "A strategic merge patch of a built-in type merges a keyed list by its key.",
+		Test:    strategicMergePatchMergesLists,
+	}, {
+		ID: "S12/apply-conflicts-name-the-manager", System: "S12", Area: AreaWrite,
+		Promise: "Server-side apply of a field that another manager owns is refused with 409 that names manager and field; with force it takes the field over.",
+		Test:    applyConflictsNameTheManager,
+	}, {
+		ID: "S12/apply-removes-what-it-no-longer-names", System: "S12", Area: AreaWrite,
+		Promise: "A field that a manager has applied and applies no more is removed, unless another manager owns it as well.",
+		Test:    applyRemovesWhatItNoLongerNames,
+	}, {
+		ID: "S12/immutable-means-immutable", System: "S12", Area: AreaWrite,
+		Promise: "The content of an immutable ConfigMap, and that it is one, can't be changed: 422 with the field.",
+		Test:    immutableMeansImmutable,
+	}, {
+		ID: "S9/no-object-without-its-namespace", System: "S9", Area: AreaWrite,
+		Promise: "An object can't be created in a namespace that is not there: 404 that names the namespace.",
+		Test:    noObjectWithoutItsNamespace,
+	}}
+}
+
+// k8s.io/apiserver/pkg/registry/generic/registry/store.go, Update.
+func staleUpdateConflicts(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	first := cms.make(ctx, "a")
+	cms.change(ctx, "a", "second")
+	stale := first.DeepCopy()
+	stale.Data["content"] = "stale"
+	_, err := cms.Update(ctx, stale, metav1.UpdateOptions{})
+	t.Expect(err).To(beStatus(http.StatusConflict, metav1.StatusReasonConflict))
+	read, err := cms.Get(ctx, "a", metav1.GetOptions{})
+	t.must(err, "get ConfigMap a")
+	t.Expect(read.Data["content"]).To(gomega.Equal("second"))
+	stale.ResourceVersion = ""
+	_, err = cms.Update(ctx, stale, metav1.UpdateOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+}
+
+// k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate: the short cut
+// for equal bytes.
+func updateWithoutChangeIsNoWrite(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	created := cms.make(ctx, "a")
+	events := t.watch(ctx, cms.Watch, cms.mine(from(created.ResourceVersion)))
+	same, err := cms.Update(ctx, created, metav1.UpdateOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(same.ResourceVersion).To(gomega.Equal(created.ResourceVersion))
+	cms.make(ctx, "last")
+	t.Expect(brief(events.take(ctx, 1))).To(gomega.Equal([]string{"ADDED last"}))
+}
+
+// k8s.io/apiserver/pkg/registry/generic/registry/store.go, Create.
+func secondCreateAlreadyExists(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	first := cms.make(ctx, "a")
+	_, err := cms.Create(ctx, cms.object("a", "second"), metav1.CreateOptions{})
+	t.Expect(err).To(beStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists))
+	read, err := cms.Get(ctx, "a", metav1.GetOptions{})
+	t.must(err, "get ConfigMap a")
+	t.Expect(read.ResourceVersion).To(gomega.Equal(first.ResourceVersion))
+}
+
+// k8s.io/apiserver/pkg/storage/names/generate.go.
+func generatedNamesDiffer(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	seen := map[string]bool{}
+	for range 5 {
+		object := cms.object("", "first")
+		object.GenerateName = "generated-"
+		created, err := cms.Create(ctx, object, metav1.CreateOptions{})
+		t.Expect(err).NotTo(gomega.HaveOccurred())
+		t.Expect(created.Name).To(gomega.MatchRegexp(`^generated-[a-z0-9]{5}$`))
+		seen[created.Name] = true
+	}
+	t.Expect(seen).To(gomega.HaveLen(5))
+}
+
+// k8s.io/apiserver/pkg/registry/generic/registry/dryrun.go.
+func dryRunLeavesNothing(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	kept := cms.make(ctx, "kept")
+	events := t.watch(ctx, cms.Watch, cms.mine(from(kept.ResourceVersion)))
+	dry := []string{metav1.DryRunAll}
+
+	created, err := cms.Create(ctx, cms.object("imagined", "first"), metav1.CreateOptions{DryRun: dry})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(created.UID).NotTo(gomega.BeEmpty())
+	_, err = cms.Get(ctx, "imagined", metav1.GetOptions{})
+	t.Expect(err).To(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
+
+	updated, err := cms.Update(ctx, cms.object("kept", "second"), metav1.UpdateOptions{DryRun: dry})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(updated.Data["content"]).To(gomega.Equal("second"))
+	t.Expect(cms.Delete(ctx, "kept", metav1.DeleteOptions{DryRun: dry})).To(gomega.Succeed())
+	read, err := cms.Get(ctx, "kept", metav1.GetOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(read).To(gomega.Equal(kept))
+
+	_, err = cms.Create(ctx, cms.object("kept", "second"), metav1.CreateOptions{DryRun: dry})
+	t.Expect(err).To(beStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists), "a dry run is refused as a real one is")
+	cms.make(ctx, "last")
+	t.Expect(brief(events.take(ctx, 1))).To(gomega.Equal([]string{"ADDED last"}))
+}
+
+// k8s.io/apiserver/pkg/storage/interfaces.go, Preconditions.Check.
+func deletePreconditionsHold(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	old := cms.make(ctx, "a")
+	current := cms.change(ctx, "a", "second")
+	other := types.UID("00000000-0000-0000-0000-000000000000")
+	for _, wrong := range []metav1.Preconditions{{UID: &other}, {ResourceVersion: &old.ResourceVersion}} {
+		err := cms.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: &wrong})
+		t.Expect(err).To(beStatus(http.StatusConflict, metav1.StatusReasonConflict))
+	}
+	right := metav1.Preconditions{UID: &current.UID, ResourceVersion: &current.ResourceVersion}
+	t.Expect(cms.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: &right})).To(gomega.Succeed())
+}
+
+// k8s.io/apiserver/pkg/registry/generic/registry/store.go, DeleteCollection.
+func deleteCollectionDeletesTheSelected(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	for name, color := range map[string]string{"a": "red", "b": "blue", "c": "red"} {
+		object := cms.object(name, "first")
+		object.Labels["color"] = color
+		_, err := cms.Create(ctx, object, metav1.CreateOptions{})
+		t.must(err, "create ConfigMap %s", name)
+	}
+	start := cms.list(ctx, cms.mine()).ResourceVersion
+	events := t.watch(ctx, cms.Watch, cms.mine(from(start)))
+	red := cms.mine(func(opts *metav1.ListOptions) { opts.LabelSelector += ",color=red" })
+	t.Expect(cms.DeleteCollection(ctx, metav1.DeleteOptions{}, red)).To(gomega.Succeed())
+	t.Expect(brief(events.take(ctx, 2))).To(gomega.ConsistOf("DELETED a", "DELETED c"))
+	t.Expect(names(cms.list(ctx, cms.mine()))).To(gomega.Equal([]string{"b"}))
+}
+
+// k8s.io/apiserver/pkg/endpoints/handlers/patch.go, jsonPatcher.
+func jsonPatchTestsFirst(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	created := cms.make(ctx, "a")
+	patch := func(tested string) (*corev1.ConfigMap, error) {
+		body := fmt.Sprintf(`[{"op":"add","path":"/data/added","value":"x"},{"op":"test","path":"/data/content","value":%q}]`, tested)
+		return cms.Patch(ctx, "a", types.JSONPatchType, []byte(body), metav1.PatchOptions{})
+	}
+	_, err := patch("something else")
+	t.Expect(err).To(beStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
+	read, err := cms.Get(ctx, "a", metav1.GetOptions{})
+	t.must(err, "get ConfigMap a")
+	t.Expect(read).To(gomega.Equal(created))
+	patched, err := patch("first")
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(patched.Data).To(gomega.Equal(map[string]string{"content": "first", "added": "x"}))
+}
+
+// k8s.io/apiserver/pkg/endpoints/handlers/patch.go, mergePatcher: RFC 7386.
+func mergePatchRemovesWithNull(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	object := cms.object("a", "first")
+	object.Data["other"] = "stays"
+	_, err := cms.Create(ctx, object, metav1.CreateOptions{})
+	t.must(err, "create ConfigMap a")
+	patched, err := cms.Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"content":null,"new":"x"}}`), metav1.PatchOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(patched.Data).To(gomega.Equal(map[string]string{"other": "stays", "new": "x"}))
+	t.Expect(patched.Labels).To(gomega.HaveKey(caseLabel))
+}
+
+// k8s.io/apimachinery/pkg/util/strategicpatch: ownerReferences merge by uid.
+func strategicMergePatchMergesLists(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	owner := cms.make(ctx, "owner")
+	object := cms.object("a", "first")
+	object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}}
+	_, err := cms.Create(ctx, object, metav1.CreateOptions{})
+	t.must(err, "create ConfigMap a")
+	second := cms.make(ctx, "second")
+	patch := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"second","uid":%q}]}}`, second.UID)
+	patched, err := cms.Patch(ctx, "a", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(owners(patched)).To(gomega.ConsistOf("owner", "second"))
+	remove := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"$patch":"delete","uid":%q}]}}`, owner.UID)
+	patched, err = cms.Patch(ctx, "a", types.StrategicMergePatchType, []byte(remove), metav1.PatchOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(owners(patched)).To(gomega.Equal([]string{"second"}))
+}
+
+func owners(object *corev1.ConfigMap) []string {
+	var found []string
+	for _, reference := range object.OwnerReferences {
+		found = append(found, reference.Name)
+	}
+	return found
+}
+
+// apply is a server-side apply of content as a manager.
+func (c *configMaps) apply(ctx context.Context, name, manager string, force bool, data map[string]string) (*corev1.ConfigMap, error) {
+	object := c.object(name, "")
+	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+	object.Data = data
+	body, err := json.Marshal(object)
+	c.target.must(err, "encode ConfigMap %s", name)
+	return c.Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: manager, Force: &force})
+}
+
+// k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go.
+func applyConflictsNameTheManager(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	_, err := cms.apply(ctx, "a", "alice", false, map[string]string{"content": "alice's"})
+	t.Expect(err).NotTo(gomega.HaveOccurred(), "apply creates")
+	_, err = cms.apply(ctx, "a", "bob", false, map[string]string{"content": "bob's"})
+	t.Expect(err).To(beStatus(http.StatusConflict, metav1.StatusReasonConflict))
+	t.Expect(err.Error()).To(gomega.And(gomega.ContainSubstring(`"alice"`), gomega.ContainSubstring(".data.content")))
+	var status apierrors.APIStatus
+	t.Expect(errors.As(err, &status)).To(gomega.BeTrue())
+	t.Expect(status.Status().Details.Causes).To(gomega.HaveLen(1))
+	t.Expect(status.Status().Details.Causes[0].Type).To(gomega.Equal(metav1.CauseTypeFieldManagerConflict))
+	taken, err := cms.apply(ctx, "a", "bob", true, map[string]string{"content": "bob's"})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(taken.Data["content"]).To(gomega.Equal("bob's"))
+	t.Expect(managersOf(taken, "f:content")).To(gomega.Equal([]string{"bob"}))
+}
+
+// managersOf are the managers that own a field of data.
+func managersOf(object *corev1.ConfigMap, field string) []string {
+	var found []string
+	for _, entry := range object.ManagedFields {
+		if strings.Contains(string(entry.FieldsV1.Raw), `"`+field+`"`) {
+			found = append(found, entry.Manager)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// sigs.k8s.io/structured-merge-diff/v6/merge/update.go, prune.
+func applyRemovesWhatItNoLongerNames(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	_, err := cms.apply(ctx, "a", "alice", false, map[string]string{"own": "x", "shared": "x", "kept": "x"})
+	t.must(err, "apply as alice")
+	shared, err := cms.apply(ctx, "a", "bob", false, map[string]string{"shared": "x"})
+	t.Expect(err).NotTo(gomega.HaveOccurred(), "equal values do not conflict")
+	t.Expect(managersOf(shared, "f:shared")).To(gomega.Equal([]string{"alice", "bob"}))
+	left, err := cms.apply(ctx, "a", "alice", false, map[string]string{"kept": "x"})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(left.Data).To(gomega.Equal(map[string]string{"shared": "x", "kept": "x"}))
+	t.Expect(managersOf(left, "f:shared")).To(gomega.Equal([]string{"bob"}))
+}
+
+// k8s.io/kubernetes/pkg/apis/core/validation/validation.go,
+// ValidateConfigMapUpdate.
+func immutableMeansImmutable(ctx context.Context, t *Target) {
+	cms := t.configMaps(ctx)
+	cms.make(ctx, "a")
+	_, err := cms.Patch(ctx, "a", types.MergePatchType, []byte(`{"immutable":true}`), metav1.PatchOptions{})
+	t.must(err, "make ConfigMap a immutable")
+	for patch, field := range map[string]string{`{"data":{"content":"second"}}`: "data", `{"immutable":false}`: "immutable"} {
+		_, err := cms.Patch(ctx, "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		t.Expect(t.causes(err)).To(gomega.Equal([]string{field}), patch)
+	}
+	_, err = cms.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"still":"possible"}}}`), metav1.PatchOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred())
+}
+
+// k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle.
+func noObjectWithoutItsNamespace(ctx context.Context, t *Target) {
+	missing := t.Name + "-missing"
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	_, err := t.kube.CoreV1().ConfigMaps(missing).Create(ctx, object, metav1.CreateOptions{})
+	t.Expect(err).To(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
+	t.Expect(err.Error()).To(gomega.ContainSubstring(missing))
+}

@@ -1,49 +1,281 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
+	"maps"
+	"slices"
 
+	"go.etcd.io/etcd/api/v3/authpb"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
-// authService answers the Auth service as an etcd on which authentication was
-// never set up.
+// rootName is the user, and the role, that may do everything.
+const rootName = "root"
+
+// authService answers the Auth service as an etcd on which authentication is
+// disabled: users and roles can be made, but nobody is ever asked who they are.
 type authService struct {
 	s *Server
-	pb.UnimplementedAuthServer
+	pb.UnsafeAuthServer
 }
 
-func (a *authService) header() *pb.ResponseHeader { return header(a.s.Revision()) }
+// authStore is the users and roles. It is guarded by the server's lock.
+type authStore struct {
+	revision uint64
+	users    map[string][]string // with their roles, in order
+	roles    map[string][]*authpb.Permission
+}
+
+func newAuthStore() authStore {
+	return authStore{revision: 1, users: make(map[string][]string), roles: make(map[string][]*authpb.Permission)}
+}
+
+// view reads the users and roles and returns the header for what it found.
+func (a *authService) view(read func(*authStore) error) (*pb.ResponseHeader, error) {
+	s := a.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, rpctypes.ErrGRPCStopped
+	}
+	if err := read(&s.auth); err != nil {
+		return nil, err
+	}
+	return header(s.keys.rev), nil
+}
+
+// update changes the users and roles, and so the revision they have.
+func (a *authService) update(change func(*authStore) error) (*pb.ResponseHeader, error) {
+	return a.view(func(st *authStore) error {
+		if err := change(st); err != nil {
+			return err
+		}
+		st.revision++
+		return nil
+	})
+}
 
 func (a *authService) AuthStatus(context.Context, *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {
-	return &pb.AuthStatusResponse{Header: a.header(), AuthRevision: 1}, nil
+	resp := &pb.AuthStatusResponse{}
+	h, err := a.view(func(st *authStore) error {
+		resp.AuthRevision = st.revision
+		return nil
+	})
+	resp.Header = h
+	return resp, err
 }
 
+// AuthEnable fails: authentication stays disabled.
 func (a *authService) AuthEnable(context.Context, *pb.AuthEnableRequest) (*pb.AuthEnableResponse, error) {
-	return nil, rpctypes.ErrGRPCRootUserNotExist
+	_, err := a.view(func(st *authStore) error {
+		roles, ok := st.users[rootName]
+		switch {
+		case !ok:
+			return rpctypes.ErrGRPCRootUserNotExist
+		case !slices.Contains(roles, rootName):
+			return rpctypes.ErrGRPCRootRoleNotExist
+		}
+		return status.Error(codes.Unimplemented, "the in-memory etcd has no authentication; use a real etcd for it")
+	})
+	return nil, err
 }
 
 func (a *authService) AuthDisable(context.Context, *pb.AuthDisableRequest) (*pb.AuthDisableResponse, error) {
-	return &pb.AuthDisableResponse{Header: a.header()}, nil
+	return &pb.AuthDisableResponse{Header: header(a.s.Revision())}, nil
 }
 
 func (a *authService) Authenticate(context.Context, *pb.AuthenticateRequest) (*pb.AuthenticateResponse, error) {
 	return nil, rpctypes.ErrGRPCAuthNotEnabled
 }
 
-func (a *authService) UserList(context.Context, *pb.AuthUserListRequest) (*pb.AuthUserListResponse, error) {
-	return &pb.AuthUserListResponse{Header: a.header()}, nil
+func (a *authService) UserAdd(_ context.Context, r *pb.AuthUserAddRequest) (*pb.AuthUserAddResponse, error) {
+	h, err := a.update(func(st *authStore) error {
+		if r.Name == "" {
+			return rpctypes.ErrGRPCUserEmpty
+		}
+		if _, ok := st.users[r.Name]; ok {
+			return rpctypes.ErrGRPCUserAlreadyExist
+		}
+		st.users[r.Name] = nil
+		return nil
+	})
+	return &pb.AuthUserAddResponse{Header: h}, err
 }
 
-func (a *authService) UserGet(context.Context, *pb.AuthUserGetRequest) (*pb.AuthUserGetResponse, error) {
-	return nil, rpctypes.ErrGRPCUserNotFound
+func (a *authService) UserGet(_ context.Context, r *pb.AuthUserGetRequest) (*pb.AuthUserGetResponse, error) {
+	resp := &pb.AuthUserGetResponse{}
+	h, err := a.view(func(st *authStore) error {
+		roles, ok := st.users[r.Name]
+		resp.Roles = slices.Clone(roles)
+		return known(ok, rpctypes.ErrGRPCUserNotFound)
+	})
+	resp.Header = h
+	return resp, err
+}
+
+func (a *authService) UserList(context.Context, *pb.AuthUserListRequest) (*pb.AuthUserListResponse, error) {
+	resp := &pb.AuthUserListResponse{}
+	h, err := a.view(func(st *authStore) error {
+		resp.Users = slices.Sorted(maps.Keys(st.users))
+		return nil
+	})
+	resp.Header = h
+	return resp, err
+}
+
+func (a *authService) UserDelete(_ context.Context, r *pb.AuthUserDeleteRequest) (*pb.AuthUserDeleteResponse, error) {
+	h, err := a.update(func(st *authStore) error {
+		_, ok := st.users[r.Name]
+		delete(st.users, r.Name)
+		return known(ok, rpctypes.ErrGRPCUserNotFound)
+	})
+	return &pb.AuthUserDeleteResponse{Header: h}, err
+}
+
+func (a *authService) UserChangePassword(_ context.Context, r *pb.AuthUserChangePasswordRequest) (*pb.AuthUserChangePasswordResponse, error) {
+	h, err := a.update(func(st *authStore) error {
+		_, ok := st.users[r.Name]
+		return known(ok, rpctypes.ErrGRPCUserNotFound)
+	})
+	return &pb.AuthUserChangePasswordResponse{Header: h}, err
+}
+
+func (a *authService) UserGrantRole(_ context.Context, r *pb.AuthUserGrantRoleRequest) (*pb.AuthUserGrantRoleResponse, error) {
+	h, err := a.view(func(st *authStore) error {
+		roles, ok := st.users[r.User]
+		if !ok {
+			return rpctypes.ErrGRPCUserNotFound
+		}
+		if _, ok := st.roles[r.Role]; !ok && r.Role != rootName {
+			return rpctypes.ErrGRPCRoleNotFound
+		}
+		if i, has := slices.BinarySearch(roles, r.Role); !has {
+			st.users[r.User] = slices.Insert(roles, i, r.Role)
+			st.revision++
+		}
+		return nil
+	})
+	return &pb.AuthUserGrantRoleResponse{Header: h}, err
+}
+
+func (a *authService) UserRevokeRole(_ context.Context, r *pb.AuthUserRevokeRoleRequest) (*pb.AuthUserRevokeRoleResponse, error) {
+	h, err := a.update(func(st *authStore) error {
+		roles, ok := st.users[r.Name]
+		if !ok {
+			return rpctypes.ErrGRPCUserNotFound
+		}
+		i, has := slices.BinarySearch(roles, r.Role)
+		if !has {
+			return rpctypes.ErrGRPCRoleNotGranted
+		}
+		st.users[r.Name] = slices.Delete(roles, i, i+1)
+		return nil
+	})
+	return &pb.AuthUserRevokeRoleResponse{Header: h}, err
+}
+
+func (a *authService) RoleAdd(_ context.Context, r *pb.AuthRoleAddRequest) (*pb.AuthRoleAddResponse, error) {
+	h, err := a.update(func(st *authStore) error {
+		if r.Name == "" {
+			return rpctypes.ErrGRPCRoleEmpty
+		}
+		if _, ok := st.roles[r.Name]; ok {
+			return rpctypes.ErrGRPCRoleAlreadyExist
+		}
+		st.roles[r.Name] = nil
+		return nil
+	})
+	return &pb.AuthRoleAddResponse{Header: h}, err
+}
+
+func (a *authService) RoleGet(_ context.Context, r *pb.AuthRoleGetRequest) (*pb.AuthRoleGetResponse, error) {
+	resp := &pb.AuthRoleGetResponse{}
+	h, err := a.view(func(st *authStore) error {
+		perms, ok := st.roles[r.Role]
+		resp.Perm = slices.Clone(perms)
+		if r.Role == rootName {
+			resp.Perm = []*authpb.Permission{{PermType: authpb.Permission_READWRITE, RangeEnd: []byte{0}}}
+		}
+		return known(ok, rpctypes.ErrGRPCRoleNotFound)
+	})
+	resp.Header = h
+	return resp, err
 }
 
 func (a *authService) RoleList(context.Context, *pb.AuthRoleListRequest) (*pb.AuthRoleListResponse, error) {
-	return &pb.AuthRoleListResponse{Header: a.header()}, nil
+	resp := &pb.AuthRoleListResponse{}
+	h, err := a.view(func(st *authStore) error {
+		resp.Roles = slices.Sorted(maps.Keys(st.roles))
+		return nil
+	})
+	resp.Header = h
+	return resp, err
 }
 
-func (a *authService) RoleGet(context.Context, *pb.AuthRoleGetRequest) (*pb.AuthRoleGetResponse, error) {
-	return nil, rpctypes.ErrGRPCRoleNotFound
+func (a *authService) RoleDelete(_ context.Context, r *pb.AuthRoleDeleteRequest) (*pb.AuthRoleDeleteResponse, error) {
+	h, err := a.update(func(st *authStore) error {
+		_, ok := st.roles[r.Role]
+		delete(st.roles, r.Role)
+		for user, roles := range st.users {
+			st.users[user] = slices.DeleteFunc(roles, func(role string) bool { return ok && role == r.Role })
+		}
+		return known(ok, rpctypes.ErrGRPCRoleNotFound)
+	})
+	return &pb.AuthRoleDeleteResponse{Header: h}, err
+}
+
+func (a *authService) RoleGrantPermission(_ context.Context, r *pb.AuthRoleGrantPermissionRequest) (*pb.AuthRoleGrantPermissionResponse, error) {
+	h, err := a.update(func(st *authStore) error {
+		p := r.Perm
+		if p == nil {
+			return rpctypes.ErrGRPCPermissionNotGiven
+		}
+		openEnded := len(p.RangeEnd) == 1 && p.RangeEnd[0] == 0
+		if len(p.Key) == 0 || len(p.RangeEnd) > 0 && !openEnded && bytes.Compare(p.Key, p.RangeEnd) >= 0 {
+			return rpctypes.ErrGRPCInvalidAuthMgmt
+		}
+		perms, ok := st.roles[r.Name]
+		if !ok {
+			return rpctypes.ErrGRPCRoleNotFound
+		}
+		perms = slices.DeleteFunc(slices.Clone(perms), sameRange(p.Key, p.RangeEnd))
+		perms = append(perms, &authpb.Permission{Key: p.Key, RangeEnd: p.RangeEnd, PermType: p.PermType})
+		slices.SortStableFunc(perms, func(a, b *authpb.Permission) int { return bytes.Compare(a.Key, b.Key) })
+		st.roles[r.Name] = perms
+		return nil
+	})
+	return &pb.AuthRoleGrantPermissionResponse{Header: h}, err
+}
+
+func (a *authService) RoleRevokePermission(_ context.Context, r *pb.AuthRoleRevokePermissionRequest) (*pb.AuthRoleRevokePermissionResponse, error) {
+	h, err := a.update(func(st *authStore) error {
+		perms, ok := st.roles[r.Role]
+		if !ok {
+			return rpctypes.ErrGRPCRoleNotFound
+		}
+		left := slices.DeleteFunc(slices.Clone(perms), sameRange(r.Key, r.RangeEnd))
+		if len(left) == len(perms) {
+			return rpctypes.ErrGRPCPermissionNotGranted
+		}
+		st.roles[r.Role] = left
+		return nil
+	})
+	return &pb.AuthRoleRevokePermissionResponse{Header: h}, err
+}
+
+// sameRange returns what says whether a permission is for a range of keys.
+func sameRange(key, end []byte) func(*authpb.Permission) bool {
+	return func(p *authpb.Permission) bool { return bytes.Equal(p.Key, key) && bytes.Equal(p.RangeEnd, end) }
+}
+
+// known returns missing unless ok.
+func known(ok bool, missing error) error {
+	if ok {
+		return nil
+	}
+	return missing
 }

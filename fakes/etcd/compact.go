@@ -23,8 +23,9 @@ func (s *Server) compact(ctx context.Context, r *pb.CompactionRequest) (*pb.Comp
 		return nil, rpctypes.ErrGRPCStopped
 	}
 	s.raftIndex.Add(1)
-	var err error
+	err := s.alarmed(false)
 	switch {
+	case err != nil:
 	case r.Revision <= s.keys.compactRev:
 		err = rpctypes.ErrGRPCCompacted
 	case r.Revision > s.keys.rev:

@@ -37,22 +37,31 @@ func startReal(t testing.TB) *clientv3.Client {
 	return c
 }
 
-// compareWithReal does one sequence on an embedded etcd and through both doors
+// newSession returns a session that compares an embedded etcd with both doors
 // of an in-memory one each.
-func compareWithReal(t testing.TB, src differential.Source) {
+func newSession(t testing.TB) *differential.Session {
 	t.Helper()
-	n, err := differential.Compare(context.Background(), src,
+	return differential.NewSession(
 		&differential.System{Name: "embedded", Client: startReal(t)},
 		&differential.System{Name: "in process", Client: newServer(t, Config{}).Client().Client},
 		&differential.System{Name: "gRPC", Client: dial(t, newServer(t, Config{})).Client},
 	)
-	if err != nil {
-		t.Fatalf("after %d operations: %v", n, err)
-	}
 }
 
 func TestDifferential(t *testing.T) {
-	for seed := range uint64(4) {
-		compareWithReal(t, differential.FromSeed(seed, 500))
+	session := newSession(t)
+	for seed := range uint64(5) {
+		if n, err := session.Compare(context.Background(), differential.FromSeed(seed, 400)); err != nil {
+			t.Fatalf("seed %d, after %d operations: %v", seed, n, err)
+		}
 	}
+}
+
+func FuzzDifferential(f *testing.F) {
+	session := newSession(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if n, err := session.Compare(t.Context(), differential.FromBytes(data)); err != nil {
+			t.Fatalf("after %d operations: %v", n, err)
+		}
+	})
 }

@@ -55,9 +55,12 @@ func (h *history) dropBefore(i int) {
 // fork returns a copy that may grow independently of h.
 func (h *history) fork() history {
 	f := history{chunks: slices.Clone(h.chunks), first: h.first, n: h.n}
-	if last := len(f.chunks) - 1; last >= 0 && f.n%historyChunk != 0 {
-		chunk := *f.chunks[last]
-		f.chunks[last] = &chunk
+	if used := f.n % historyChunk; used != 0 {
+		// Only the used part, for h may be adding to the rest.
+		last := len(f.chunks) - 1
+		chunk := new([historyChunk]change)
+		copy(chunk[:used], f.chunks[last][:used])
+		f.chunks[last] = chunk
 	}
 	return f
 }

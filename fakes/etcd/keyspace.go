@@ -20,6 +20,15 @@ type version struct {
 	sub int64
 }
 
+// versionOverhead is about what a version takes besides its key and value, in
+// memory as in etcd's backend.
+const versionOverhead = 128
+
+// size returns about how many bytes a version takes.
+func (v *version) size() int64 {
+	return int64(len(v.kv.Key)+len(v.kv.Value)) + versionOverhead
+}
+
 // tombstone says that the version is the absence left by a deletion.
 func (v *version) tombstone() bool { return v.kv.Version == 0 }
 
@@ -27,6 +36,9 @@ func (v *version) tombstone() bool { return v.kv.Version == 0 }
 type record struct {
 	head  *version
 	older []*version // ascending
+	// born tells the lives of a key apart: the revision that created the one
+	// head belongs to, or that of the life a rewind brought back.
+	born int64
 	// epoch is that of the key space that may still change the record in
 	// place; any other has to replace it by a copy.
 	epoch uint64
@@ -69,6 +81,7 @@ type keyspace struct {
 	epoch      uint64
 	rev        int64
 	compactRev int64
+	bytes      int64 // of all versions, about
 }
 
 func newKeyspace() keyspace {
@@ -76,14 +89,13 @@ func newKeyspace() keyspace {
 	return keyspace{tree: btree.NewG(btreeDegree, entryLess), rev: 1, compactRev: -1}
 }
 
-// freeze returns a copy that stays as it is whatever happens to k. Nobody may
-// use k meanwhile.
-func (k *keyspace) freeze() keyspace {
-	frozen := *k
-	frozen.tree = k.tree.Clone()
-	// From here on neither may write to the records they share.
+// clone returns a copy in constant time. Nobody may use k meanwhile.
+func (k *keyspace) clone() keyspace {
+	// Neither may change the records they share from here on.
 	k.epoch++
-	return frozen
+	c := *k
+	c.tree = k.tree.Clone()
+	return c
 }
 
 // record returns key's record, or nil if there is none.
@@ -104,18 +116,25 @@ func (k *keyspace) live(key string) *version {
 	return rec.head
 }
 
-// put makes v the newest version of key, whose record, if there is one, is rec.
-func (k *keyspace) put(key string, rec *record, v *version) {
+// put makes v the newest version of key, whose record, if there is one, is rec,
+// and returns the record that has it.
+func (k *keyspace) put(key string, rec *record, v *version) *record {
 	switch {
 	case rec == nil:
-		k.tree.ReplaceOrInsert(entry{key, &record{head: v, epoch: k.epoch}})
+		rec = &record{epoch: k.epoch}
+		k.tree.ReplaceOrInsert(entry{key, rec})
 	case rec.epoch == k.epoch:
 		rec.older = append(rec.older, rec.head)
-		rec.head = v
 	default:
-		older := append(slices.Clip(rec.older), rec.head)
-		k.tree.ReplaceOrInsert(entry{key, &record{head: v, older: older, epoch: k.epoch}})
+		rec = &record{older: append(slices.Clip(rec.older), rec.head), born: rec.born, epoch: k.epoch}
+		k.tree.ReplaceOrInsert(entry{key, rec})
 	}
+	rec.head = v
+	k.bytes += v.size()
+	if v.kv.CreateRevision == v.kv.ModRevision {
+		rec.born = v.kv.CreateRevision
+	}
+	return rec
 }
 
 // compact drops the versions of key that no revision from rev on can see.
@@ -124,32 +143,38 @@ func (k *keyspace) compact(key string, rev int64) {
 	if rec == nil {
 		return
 	}
-	if rec.head.kv.ModRevision <= rev {
-		if rec.head.tombstone() {
-			k.tree.Delete(entry{key: key})
-			return
+	gone := 0
+	switch {
+	case rec.head.kv.ModRevision > rev:
+		gone = rec.after(rev)
+		if gone > 0 && !rec.older[gone-1].tombstone() {
+			gone-- // that one is what rev itself sees
 		}
-		if len(rec.older) > 0 {
-			k.replace(key, rec, nil)
-		}
+	case rec.head.tombstone():
+		k.drop(rec.older)
+		k.drop([]*version{rec.head})
+		k.tree.Delete(entry{key: key})
+		return
+	default:
+		gone = len(rec.older)
+	}
+	if gone == 0 {
 		return
 	}
-	first := rec.after(rev)
-	if first > 0 && !rec.older[first-1].tombstone() {
-		first--
-	}
-	if first > 0 {
-		k.replace(key, rec, slices.Clone(rec.older[first:]))
-	}
-}
-
-// replace gives key's record another list of older versions.
-func (k *keyspace) replace(key string, rec *record, older []*version) {
+	k.drop(rec.older[:gone])
+	older := slices.Clone(rec.older[gone:])
 	if rec.epoch == k.epoch {
 		rec.older = older
 		return
 	}
-	k.tree.ReplaceOrInsert(entry{key, &record{head: rec.head, older: older, epoch: k.epoch}})
+	k.tree.ReplaceOrInsert(entry{key, &record{head: rec.head, older: older, born: rec.born, epoch: k.epoch}})
+}
+
+// drop counts versions that are gone.
+func (k *keyspace) drop(versions []*version) {
+	for _, v := range versions {
+		k.bytes -= v.size()
+	}
 }
 
 // span is a range of keys as requests give it: a single key, [key, end), or

@@ -22,7 +22,7 @@ func (l *leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) 
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	t, err := l.s.begin()
+	t, err := l.s.begin(true)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (l *leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	t, err := l.s.begin()
+	t, err := l.s.begin(false)
 	if err != nil {
 		return nil, err
 	}

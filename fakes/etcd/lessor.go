@@ -54,6 +54,14 @@ func newLessor() lessor {
 	}
 }
 
+// clone returns a copy in constant time, without the timer. Nobody may use l
+// meanwhile.
+func (l *lessor) clone() lessor {
+	return lessor{
+		byID: l.byID.Clone(), byExpiry: l.byExpiry.Clone(), attached: l.attached.Clone(), lastID: l.lastID,
+	}
+}
+
 func (l *lessor) lookup(id int64) *lease {
 	found, _ := l.byID.Get(&lease{id: id})
 	return found
@@ -136,9 +144,9 @@ func (s *Server) expire(nth int) {
 	}
 	s.mu.Unlock()
 	for {
-		t, err := s.begin()
+		t, err := s.begin(false)
 		if err != nil {
-			return
+			return // closed, or under an alarm that also stops this in etcd
 		}
 		next, ok := s.leases.byExpiry.Min()
 		if !ok || next.expiry.After(time.Now()) {

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -33,6 +34,8 @@ func (m *maintenanceService) Status(context.Context, *pb.StatusRequest) (*pb.Sta
 		RaftIndex:        s.raftIndex.Load(),
 		RaftAppliedIndex: s.raftIndex.Load(),
 		RaftTerm:         raftTerm,
+		DbSize:           s.keys.bytes,
+		DbSizeInUse:      s.keys.bytes,
 		DbSizeQuota:      defaultQuotaBytes,
 		DowngradeInfo:    &pb.DowngradeInfo{},
 	}
@@ -45,7 +48,8 @@ func (m *maintenanceService) Status(context.Context, *pb.StatusRequest) (*pb.Sta
 // storageVersion is the schema version of this etcd's backend.
 const storageVersion = "3.7.0"
 
-// Alarm raises, drops and lists alarms. They have no effect here.
+// Alarm raises, drops and lists alarms. No alarm is raised here but by request;
+// then it forbids writes as in etcd.
 func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	s := m.s
 	s.mu.Lock()
@@ -75,6 +79,7 @@ func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.A
 		if i := slices.IndexFunc(s.alarms, is); i >= 0 {
 			resp.Alarms = []*pb.AlarmMember{s.alarms[i]}
 			s.alarms = slices.Delete(s.alarms, i, i+1)
+			s.leases.arm(s) // those that could not expire meanwhile
 		}
 	}
 	return resp, nil
@@ -114,6 +119,26 @@ func (m *maintenanceService) Downgrade(_ context.Context, r *pb.DowngradeRequest
 	return nil, rpctypes.ErrGRPCInvalidDowngradeTargetVersion
 }
 
-func (m *maintenanceService) Snapshot(*pb.SnapshotRequest, grpc.ServerStreamingServer[pb.SnapshotResponse]) error {
-	return status.Error(codes.Unimplemented, "snapshot of the backend")
+// snapshotChunkBytes is the size of the pieces a snapshot is sent in.
+const snapshotChunkBytes = 32 * 1024
+
+// Snapshot sends the store as the database file of an etcd, and its digest, so
+// that etcd's own tools can restore a cluster from it.
+func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream grpc.ServerStreamingServer[pb.SnapshotResponse]) error {
+	db, err := backendFile(m.s.Snapshot(), m.s.raftIndex.Load())
+	if err != nil {
+		return status.Error(codes.Unknown, err.Error())
+	}
+	digest := sha256.Sum256(db)
+	send := func(left int, blob []byte) error {
+		return stream.Send(&pb.SnapshotResponse{RemainingBytes: uint64(left), Blob: blob, Version: storageVersion})
+	}
+	for len(db) > 0 {
+		n := min(len(db), snapshotChunkBytes)
+		if err := send(len(db)-n, db[:n]); err != nil {
+			return err
+		}
+		db = db[n:]
+	}
+	return send(0, digest[:])
 }

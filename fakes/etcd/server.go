@@ -40,6 +40,7 @@ type Server struct {
 	clients []*client
 	doors   []*grpc.Server
 	alarms  []*pb.AlarmMember
+	auth    authStore
 }
 
 // New returns an empty server at revision 1.
@@ -53,6 +54,7 @@ func New(cfg Config) (*Server, error) {
 		keys:    newKeyspace(),
 		leases:  newLessor(),
 		watches: newRegistry(),
+		auth:    newAuthStore(),
 	}
 	if s.cfg.Endpoint == "" {
 		s.cfg.Endpoint = fmt.Sprintf("memory:%p", s)
@@ -111,6 +113,20 @@ func (s *Server) cancelTimer(t *time.Timer) {
 	}
 }
 
+// alarmed says why an alarm forbids a write; spends says that the write takes
+// space. The server is locked.
+func (s *Server) alarmed(spends bool) error {
+	for _, a := range s.alarms {
+		if a.Alarm == pb.AlarmType_CORRUPT {
+			return rpctypes.ErrGRPCCorrupt
+		}
+	}
+	if spends && len(s.alarms) > 0 {
+		return rpctypes.ErrGRPCNoSpace
+	}
+	return nil
+}
+
 // header returns the response header of an answer given at revision rev.
 func header(rev int64) *pb.ResponseHeader {
 	return &pb.ResponseHeader{ClusterId: clusterID, MemberId: memberID, Revision: rev, RaftTerm: raftTerm}
@@ -128,12 +144,16 @@ type writeTxn struct {
 	changes []change
 }
 
-// begin locks the server for a write.
-func (s *Server) begin() (*writeTxn, error) {
+// begin locks the server for a write; spends says that the write takes space.
+func (s *Server) begin(spends bool) (*writeTxn, error) {
 	s.mu.Lock()
+	err := s.alarmed(spends)
 	if s.closed {
+		err = rpctypes.ErrGRPCStopped
+	}
+	if err != nil {
 		s.mu.Unlock()
-		return nil, rpctypes.ErrGRPCStopped
+		return nil, err
 	}
 	s.raftIndex.Add(1)
 	return &writeTxn{s: s}, nil
@@ -147,25 +167,29 @@ func (t *writeTxn) rev() int64 {
 	return t.s.keys.rev
 }
 
-// end publishes the changes, unlocks the server and returns its revision.
-func (t *writeTxn) end() int64 {
-	s := t.s
-	if len(t.changes) > 0 {
-		s.keys.rev++
-		s.rev.Store(s.keys.rev)
-		for _, c := range t.changes {
-			s.history.append(c)
-		}
-		s.notify(t.changes)
-	}
-	rev := s.keys.rev
-	s.mu.Unlock()
-	return rev
+// end publishes the changes and unlocks the server.
+func (t *writeTxn) end() {
+	t.publish()
+	t.s.mu.Unlock()
 }
 
-// put writes key, whose record is rec. keyBytes is key as bytes, or nil to have
+// publish makes the changes those of a new revision, if there are any.
+func (t *writeTxn) publish() {
+	s := t.s
+	if len(t.changes) == 0 {
+		return
+	}
+	s.keys.rev++
+	s.rev.Store(s.keys.rev)
+	for _, c := range t.changes {
+		s.history.append(c)
+	}
+	s.notify(t.changes)
+}
+
+// put writes key, whose record is rec, and returns its record. keyBytes is key as bytes, or nil to have
 // them made.
-func (t *writeTxn) put(key string, rec *record, keyBytes, value []byte, lease int64) {
+func (t *writeTxn) put(key string, rec *record, keyBytes, value []byte, lease int64) *record {
 	s := t.s
 	v := &version{sub: int64(len(t.changes))}
 	rev := s.keys.rev + 1
@@ -185,10 +209,10 @@ func (t *writeTxn) put(key string, rec *record, keyBytes, value []byte, lease in
 		keyBytes = []byte(key)
 	}
 	v.kv.Key = keyBytes
-	t.record(key, rec, v)
 	if oldLease != lease {
 		s.leases.move(key, oldLease, lease)
 	}
+	return t.record(key, rec, v)
 }
 
 // delete leaves a tombstone for key, whose record is rec.
@@ -204,14 +228,14 @@ func (t *writeTxn) delete(key string, rec *record) {
 }
 
 // record makes v the newest version of key and notes the change.
-func (t *writeTxn) record(key string, rec *record, v *version) {
+func (t *writeTxn) record(key string, rec *record, v *version) *record {
 	c := change{now: v}
 	if rec != nil {
 		c.prev = rec.at(t.s.keys.rev)
 	}
 	t.s.frozen = nil
-	t.s.keys.put(key, rec, v)
 	t.changes = append(t.changes, c)
+	return t.s.keys.put(key, rec, v)
 }
 
 // deleteRange deletes the keys of sp and returns their last versions.
@@ -244,7 +268,7 @@ func (s *Server) freeze() *keyspace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frozen == nil {
-		k := s.keys.freeze()
+		k := s.keys.clone()
 		s.frozen = &k
 	}
 	return s.frozen

@@ -20,7 +20,7 @@ func (s *Server) put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, er
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	t, err := s.begin()
+	t, err := s.begin(true)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (s *Server) deleteKeys(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
-	t, err := s.begin()
+	t, err := s.begin(false)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (s *Server) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, er
 	if err := s.checkSize(r, s.cfg.MaxRequestBytes); err != nil {
 		return nil, err
 	}
-	t, err := s.begin()
+	t, err := s.begin(puts(r))
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +131,18 @@ func (s *Server) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, er
 	}
 	resp.Header = header(t.rev())
 	return resp, nil
+}
+
+// puts says whether a branch of r puts a key.
+func puts(r *pb.TxnRequest) bool {
+	for _, branch := range [][]*pb.RequestOp{r.GetSuccess(), r.GetFailure()} {
+		for _, op := range branch {
+			if op.GetRequestPut() != nil || puts(op.GetRequestTxn()) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // readTxn answers a transaction that only reads.

@@ -106,11 +106,12 @@ func sequence(ctx context.Context, src differential.Source) (n int, err error) {
 		return 0, err
 	}
 	defer farClient.Close()
-	return differential.Compare(ctx, src,
+	session := differential.NewSession(
 		&differential.System{Name: "embedded", Client: realClient},
 		&differential.System{Name: "in process", Client: near.Client().Client},
 		&differential.System{Name: "gRPC", Client: farClient},
 	)
+	return session.Compare(ctx, src)
 }
 
 // dial serves s in memory and returns a client of it.

@@ -38,6 +38,21 @@ type answer struct {
 	err     string
 }
 
+// Session compares any number of sequences on the same systems.
+type Session struct {
+	systems        []*System
+	rev, compacted int64
+}
+
+// NewSession returns a Session with systems that nobody else writes to and
+// whose stores are empty and at their first revision.
+func NewSession(systems ...*System) *Session {
+	for _, s := range systems {
+		s.watches, s.granted = make(map[int]*watch), make(map[int64]int64)
+	}
+	return &Session{systems: systems, rev: 1, compacted: -1}
+}
+
 // run is a sequence being done.
 type run struct {
 	generator
@@ -51,15 +66,19 @@ type run struct {
 	leased bool
 }
 
-// Compare does a sequence of operations on every system until src is done, and
-// then compares what is left in the stores. It returns how many operations
-// were done, and a *Difference if two systems answered differently.
-func Compare(ctx context.Context, src Source, systems ...*System) (int, error) {
-	r := &run{generator: generator{Source: src, rev: 1, compacted: -1}, ctx: ctx, systems: systems}
-	for _, s := range systems {
-		s.watches, s.granted = make(map[int]*watch), make(map[int64]int64)
+// Compare empties the stores, does a sequence of operations on every system
+// until src is done, and then compares what is left. It returns how many
+// operations were done, and a *Difference if two systems answered differently.
+func (se *Session) Compare(ctx context.Context, src Source) (int, error) {
+	r := &run{
+		generator: generator{Source: src, rev: se.rev, compacted: se.compacted},
+		ctx:       ctx, systems: se.systems,
 	}
+	defer func() { se.rev, se.compacted = r.rev, r.compacted }()
 	defer r.cancelWatches()
+	if err := r.empty(); err != nil {
+		return len(r.done), err
+	}
 	r.leased = r.one(2)
 	for !src.Done() {
 		if err := ctx.Err(); err != nil {
@@ -70,6 +89,27 @@ func Compare(ctx context.Context, src Source, systems ...*System) (int, error) {
 		}
 	}
 	return len(r.done), r.finish()
+}
+
+// empty leaves nothing of the sequence before but the revision.
+func (r *run) empty() error {
+	if r.rev == 1 {
+		return nil
+	}
+	for slot := range leaseSlots {
+		if r.systems[0].leases[slot] != 0 {
+			if err := r.revokeSlot(slot); err != nil {
+				return err
+			}
+		}
+	}
+	err := r.do(operation{"delete everything", func(*System) clientv3.Op {
+		return clientv3.OpDelete("\x00", clientv3.WithFromKey())
+	}})
+	if err != nil {
+		return err
+	}
+	return r.compactAt(r.rev)
 }
 
 // step does one operation.
@@ -189,6 +229,10 @@ func (r *run) compact() error {
 	if err := r.fence(); err != nil {
 		return err
 	}
+	return r.compactAt(rev)
+}
+
+func (r *run) compactAt(rev int64) error {
 	err := r.each(fmt.Sprint("compact ", rev), func(s *System) (proto.Message, error) {
 		resp, err := s.Client.Compact(r.ctx, rev, clientv3.WithCompactPhysical())
 		return (*pb.CompactionResponse)(resp), err

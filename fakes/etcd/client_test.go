@@ -1,0 +1,171 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"google.golang.org/protobuf/testing/protocmp"
+)
+
+// TestKubernetesClient does the same through the client of this package and
+// through upstream's, which makes ranges and transactions of it.
+func TestKubernetesClient(t *testing.T) {
+	direct, plain := newServer(t, Config{}).Client(), newServer(t, Config{}).Client()
+	upstream := kubernetes.Client{Client: plain.Client}
+	ctx := context.Background()
+	rnd := rand.New(rand.NewPCG(5, 6))
+	key := func() string { return fmt.Sprintf("/r/%d/%d", rnd.IntN(3), rnd.IntN(5)) }
+	rev := int64(1)
+	both := func(step string, ask func(k kubernetes.Interface) (any, error)) {
+		t.Helper()
+		a, errA := ask(direct.Kubernetes)
+		b, errB := ask(upstream)
+		if diff := cmp.Diff(b, a, protocmp.Transform()); diff != "" || fmt.Sprint(errA) != fmt.Sprint(errB) {
+			t.Fatalf("%s: errors %v, %v\n-upstream +direct:\n%s", step, errB, errA, diff)
+		}
+	}
+	for range 5000 {
+		k, at := key(), max(rev-int64(rnd.IntN(6))+1, 0)*int64(rnd.IntN(2))
+		expected := int64(0)
+		if rnd.IntN(3) > 0 {
+			if resp, _ := direct.Kubernetes.Get(ctx, k, kubernetes.GetOptions{}); resp.KV != nil {
+				expected = resp.KV.ModRevision - int64(rnd.IntN(4)/3)
+			}
+		}
+		back := rnd.IntN(2) == 0
+		switch rnd.IntN(7) {
+		case 0:
+			both("get", func(c kubernetes.Interface) (any, error) {
+				return c.Get(ctx, k, kubernetes.GetOptions{Revision: at})
+			})
+		case 1:
+			opts := kubernetes.ListOptions{Revision: at, Limit: int64(rnd.IntN(4))}
+			if back {
+				opts.Continue = k + "\x00"
+			}
+			both("list", func(c kubernetes.Interface) (any, error) { return c.List(ctx, k[:rnd.IntN(2)+4], opts) })
+		case 2:
+			both("count", func(c kubernetes.Interface) (any, error) { return c.Count(ctx, k[:4], kubernetes.CountOptions{}) })
+		case 3:
+			both("delete", func(c kubernetes.Interface) (any, error) {
+				return c.OptimisticDelete(ctx, k, expected, kubernetes.DeleteOptions{GetOnFailure: back})
+			})
+		case 4:
+			both("put with a lease that is not", func(c kubernetes.Interface) (any, error) {
+				return c.OptimisticPut(ctx, k, []byte("v"), expected, kubernetes.PutOptions{GetOnFailure: back, LeaseID: 77})
+			})
+		default:
+			value := []byte(fmt.Sprint(rnd.IntN(9)))
+			both("put", func(c kubernetes.Interface) (any, error) {
+				resp, err := c.OptimisticPut(ctx, k, value, expected, kubernetes.PutOptions{GetOnFailure: back})
+				rev = max(rev, resp.Revision)
+				return resp, err
+			})
+		}
+		if rnd.IntN(100) == 0 {
+			for _, c := range []*kubernetes.Client{direct, plain} {
+				_, _ = c.Compact(ctx, rev-5)
+			}
+		}
+	}
+	for _, empty := range []func(kubernetes.Interface) (any, error){
+		func(c kubernetes.Interface) (any, error) { return c.Get(ctx, "", kubernetes.GetOptions{}) },
+		func(c kubernetes.Interface) (any, error) { return c.Count(ctx, "", kubernetes.CountOptions{}) },
+		func(c kubernetes.Interface) (any, error) {
+			return c.OptimisticPut(ctx, "", nil, 0, kubernetes.PutOptions{})
+		},
+		func(c kubernetes.Interface) (any, error) {
+			return c.OptimisticDelete(ctx, "", 0, kubernetes.DeleteOptions{})
+		},
+	} {
+		both("empty key", empty)
+	}
+}
+
+func TestClientEndpoints(t *testing.T) {
+	a, b := newServer(t, Config{}), newServer(t, Config{Endpoint: "named"})
+	if got := b.Client().Endpoints(); len(got) != 1 || got[0] != "named" {
+		t.Errorf("endpoints %v", got)
+	}
+	if x, y := a.Client().Endpoints(), a.Client().Endpoints(); len(x) != 1 || x[0] != y[0] || x[0] == "named" {
+		t.Errorf("endpoints %v and %v", x, y)
+	}
+	c := b.Client()
+	if err := c.Sync(context.Background()); err != nil || c.Endpoints()[0] != "named" {
+		t.Errorf("after Sync: %v, %v", c.Endpoints(), err)
+	}
+}
+
+func TestClientClosed(t *testing.T) {
+	s := newServer(t, Config{})
+	c := s.Client()
+	if err := c.Close(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Close: %v", err)
+	}
+	ctx := context.Background()
+	if _, err := c.Put(ctx, "a", ""); !clientv3.IsConnCanceled(err) {
+		t.Errorf("Put: %v", err)
+	}
+	if _, err := c.Kubernetes.Get(ctx, "a", kubernetes.GetOptions{}); !clientv3.IsConnCanceled(err) {
+		t.Errorf("Get: %v", err)
+	}
+	if _, err := c.Status(ctx, ""); !clientv3.IsConnCanceled(err) {
+		t.Errorf("Status: %v", err)
+	}
+	if err := c.RequestProgress(ctx); err == nil {
+		t.Error("RequestProgress did not fail")
+	}
+	if _, err := s.Client().Put(ctx, "a", ""); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+}
+
+func TestServerClosed(t *testing.T) {
+	s := newServer(t, Config{})
+	c := s.Client()
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Ctx().Err() == nil {
+		t.Error("closing the server left a client open")
+	}
+	late := s.Client()
+	if late.Ctx().Err() == nil {
+		t.Error("a client of a closed server is open")
+	}
+	ctx := context.Background()
+	door := &kvDoor{&client{s: s, v3: clientv3.NewCtxClient(ctx)}, &kvService{s: s}}
+	kv := clientv3.NewKVFromKVClient(door, nil)
+	if _, err := kv.Get(ctx, "a"); !errors.Is(err, rpctypes.ErrStopped) {
+		t.Errorf("Get: %v", err)
+	}
+	if _, err := kv.Put(ctx, "a", ""); !errors.Is(err, rpctypes.ErrStopped) {
+		t.Errorf("Put: %v", err)
+	}
+	if _, err := kv.Compact(ctx, 1); !errors.Is(err, rpctypes.ErrStopped) {
+		t.Errorf("Compact: %v", err)
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	for _, cfg := range []Config{
+		{MaxRequestBytes: -1}, {MaxTxnOps: -1}, {MinLeaseTTL: -1}, {WatchBuffer: -1}, {ProgressNotifyInterval: -1},
+		{MinLeaseTTL: maxLeaseTTL + 1},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%+v was accepted", cfg)
+		}
+		if _, err := newServer(t, Config{}).Snapshot().Fork(cfg); err == nil {
+			t.Errorf("%+v was accepted for a fork", cfg)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+)
+
+// put puts a key and returns the revision.
+func put(t testing.TB, c *kubernetes.Client, key, value string, opts ...clientv3.OpOption) int64 {
+	t.Helper()
+	resp, err := c.Put(context.Background(), key, value, opts...)
+	if err != nil {
+		t.Fatalf("put %q: %v", key, err)
+	}
+	return resp.Header.Revision
+}
+
+// del deletes a key and returns the revision.
+func del(t testing.TB, c *kubernetes.Client, key string, opts ...clientv3.OpOption) int64 {
+	t.Helper()
+	resp, err := c.Delete(context.Background(), key, opts...)
+	if err != nil {
+		t.Fatalf("delete %q: %v", key, err)
+	}
+	return resp.Header.Revision
+}
+
+// brief returns keys and values as key=value@create/mod/version.
+func brief(kvs []*mvccpb.KeyValue) string {
+	var list []string
+	for _, kv := range kvs {
+		list = append(list, fmt.Sprintf("%s=%s@%d/%d/%d", kv.Key, kv.Value, kv.CreateRevision, kv.ModRevision, kv.Version))
+	}
+	return strings.Join(list, " ")
+}
+
+func TestRangeOptions(t *testing.T) {
+	type result struct {
+		Kvs   string
+		More  bool
+		Count int64
+	}
+	tests := []struct {
+		name string
+		key  string
+		opts []clientv3.OpOption
+		want result
+	}{
+		{"one key", "b", nil, result{"b=9@3/5/2", false, 1}},
+		{"missing key", "x", nil, result{"", false, 0}},
+		{"deleted key", "d", nil, result{"", false, 0}},
+		{"half open", "a", []clientv3.OpOption{clientv3.WithRange("c")}, result{"a=3@2/2/1 b=9@3/5/2", false, 2}},
+		{"prefix", "c", []clientv3.OpOption{clientv3.WithPrefix()}, result{"c=1@4/4/1 cc=2@8/8/1", false, 2}},
+		{"from key", "b", []clientv3.OpOption{clientv3.WithFromKey()}, result{"b=9@3/5/2 c=1@4/4/1 cc=2@8/8/1", false, 3}},
+		{"empty range", "c", []clientv3.OpOption{clientv3.WithRange("a")}, result{"", false, 0}},
+		{"old revision", "b", []clientv3.OpOption{clientv3.WithRev(4)}, result{"b=2@3/3/1", false, 1}},
+		{"before creation", "b", []clientv3.OpOption{clientv3.WithRev(2)}, result{"", false, 0}},
+		{"before deletion", "d", []clientv3.OpOption{clientv3.WithRev(6)}, result{"d=x@6/6/1", false, 1}},
+		{"limit", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithLimit(2)},
+			result{"a=3@2/2/1 b=9@3/5/2", true, 4}},
+		{"limit not reached", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithLimit(4)},
+			result{"a=3@2/2/1 b=9@3/5/2 c=1@4/4/1 cc=2@8/8/1", false, 4}},
+		{"keys only", "a", []clientv3.OpOption{clientv3.WithKeysOnly()}, result{"a=@2/2/1", false, 1}},
+		{"count only", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithCountOnly()}, result{"", false, 4}},
+		{"serializable", "a", []clientv3.OpOption{clientv3.WithSerializable()}, result{"a=3@2/2/1", false, 1}},
+		{"descending", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend)},
+			result{"cc=2@8/8/1 c=1@4/4/1 b=9@3/5/2 a=3@2/2/1", false, 4}},
+		{"by value", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithSort(clientv3.SortByValue, clientv3.SortAscend)},
+			result{"c=1@4/4/1 cc=2@8/8/1 a=3@2/2/1 b=9@3/5/2", false, 4}},
+		{"by value, keys only", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithKeysOnly(), clientv3.WithSort(clientv3.SortByValue, clientv3.SortAscend)},
+			result{"c=@4/4/1 cc=@8/8/1 a=@2/2/1 b=@3/5/2", false, 4}},
+		{"last modified of a prefix", "c", clientv3.WithLastRev(), result{"cc=2@8/8/1", true, 2}},
+		{"by version", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithSort(clientv3.SortByVersion, clientv3.SortDescend), clientv3.WithLimit(1)},
+			result{"b=9@3/5/2", true, 4}},
+		{"by creation", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend)},
+			result{"cc=2@8/8/1 c=1@4/4/1 b=9@3/5/2 a=3@2/2/1", false, 4}},
+		{"modified since", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithMinModRev(4)},
+			result{"b=9@3/5/2 c=1@4/4/1 cc=2@8/8/1", false, 4}},
+		{"modified until", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithMaxModRev(4)},
+			result{"a=3@2/2/1 c=1@4/4/1", false, 4}},
+		{"created since, limited", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithMinCreateRev(3), clientv3.WithLimit(2)},
+			result{"b=9@3/5/2 c=1@4/4/1", true, 4}},
+		{"created until", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithMaxCreateRev(3)},
+			result{"a=3@2/2/1 b=9@3/5/2", false, 4}},
+	}
+	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+		for _, kv := range []string{"a=3", "b=2", "c=1", "b=9", "d=x"} {
+			key, value, _ := strings.Cut(kv, "=")
+			put(t, c, key, value)
+		}
+		del(t, c, "d")
+		put(t, c, "cc", "2")
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				resp, err := c.KV.Get(context.Background(), tt.key, tt.opts...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := result{brief(resp.Kvs), resp.More, resp.Count}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+				if h := resp.Header; h.Revision != 8 || h.ClusterId == 0 || h.MemberId == 0 || h.RaftTerm == 0 {
+					t.Errorf("header %v", h)
+				}
+			})
+		}
+	})
+}
+
+func TestRangeErrors(t *testing.T) {
+	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+		for i := range 6 {
+			put(t, c, "a", fmt.Sprint(i))
+		}
+		ctx := context.Background()
+		if _, err := c.Compact(ctx, 4); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			name string
+			key  string
+			opts []clientv3.OpOption
+			want error
+		}{
+			{"future", "a", []clientv3.OpOption{clientv3.WithRev(8)}, rpctypes.ErrFutureRev},
+			{"compacted", "a", []clientv3.OpOption{clientv3.WithRev(3)}, rpctypes.ErrCompacted},
+			{"empty key", "", nil, rpctypes.ErrEmptyKey},
+			{"sort option", "a", []clientv3.OpOption{clientv3.WithSort(99, clientv3.SortAscend)}, rpctypes.ErrInvalidSortOption},
+		} {
+			if _, err := c.KV.Get(ctx, tt.key, tt.opts...); !errors.Is(err, tt.want) {
+				t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+			}
+		}
+		if resp, err := c.KV.Get(ctx, "a", clientv3.WithRev(4)); err != nil || brief(resp.Kvs) != "a=2@2/4/3" {
+			t.Errorf("at the compact revision: %v, %v", resp, err)
+		}
+		if _, err := c.Compact(ctx, 4); !errors.Is(err, rpctypes.ErrCompacted) {
+			t.Errorf("compact again: %v", err)
+		}
+		if _, err := c.Compact(ctx, 99); !errors.Is(err, rpctypes.ErrFutureRev) {
+			t.Errorf("compact the future: %v", err)
+		}
+		cancelled, cancel := context.WithCancel(ctx)
+		cancel()
+		if _, err := c.KV.Get(cancelled, "a"); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+	})
+}
+
+// TestLongRangeIsOneMoment reads more keys than are read under the lock while
+// writers write: all of them have to be of one revision.
+func TestLongRangeIsOneMoment(t *testing.T) {
+	s := newServer(t, Config{})
+	c := s.Client()
+	ctx := context.Background()
+	const keys = 3 * lockedScanKeys
+	for i := range keys {
+		put(t, c, fmt.Sprintf("k/%05d", i), "0")
+	}
+	stop := make(chan struct{})
+	writer := make(chan error, 1)
+	go func() {
+		for round := 0; ; round++ {
+			select {
+			case <-stop:
+				writer <- nil
+				return
+			default:
+			}
+			// The first and the last key always change together.
+			value := fmt.Sprint(round)
+			_, err := c.Txn(ctx).Then(clientv3.OpPut("k/00000", value), clientv3.OpPut(fmt.Sprintf("k/%05d", keys-1), value)).Commit()
+			if err != nil {
+				writer <- err
+				return
+			}
+		}
+	}()
+	for range 200 {
+		resp, err := c.Kubernetes.List(ctx, "k/", kubernetes.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last := resp.Kvs[0], resp.Kvs[len(resp.Kvs)-1]
+		if len(resp.Kvs) != keys || string(first.Value) != string(last.Value) || first.ModRevision > resp.Revision {
+			t.Fatalf("%d keys, first %v, last %v, revision %d", len(resp.Kvs), first, last, resp.Revision)
+		}
+	}
+	close(stop)
+	if err := <-writer; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGetStream(t *testing.T) {
+	eachDoor(t, Config{MaxRequestBytes: 4096}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+		ctx := context.Background()
+		const keys = 2500
+		for i := range keys {
+			put(t, c, fmt.Sprintf("k/%05d", i), strings.Repeat("v", 100))
+		}
+		rev := s.Revision()
+		put(t, c, "k/later", "v")
+
+		read := func(opts ...clientv3.OpOption) (chunks []clientv3.RangeStreamResponse) {
+			t.Helper()
+			ch, err := c.GetStream(ctx, "k/", append(opts, clientv3.WithPrefix())...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r := range ch {
+				chunks = append(chunks, r)
+			}
+			return chunks
+		}
+		chunks := read(clientv3.WithRev(rev))
+		got := 0
+		for i, r := range chunks {
+			if err := r.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if last := i == len(chunks)-1; (r.Header != nil) != last || (r.Count != 0) != last {
+				t.Errorf("chunk %d of %d has header %v and count %d", i, len(chunks), r.Header, r.Count)
+			}
+			got += len(r.Kvs)
+		}
+		last := chunks[len(chunks)-1]
+		if got != keys || len(chunks) < 3 || last.Count != keys || last.Header.Revision != rev+1 {
+			t.Errorf("%d keys in %d chunks, count %d, revision %v", got, len(chunks), last.Count, last.Header)
+		}
+		if chunks := read(clientv3.WithLimit(5)); len(chunks) != 1 || len(chunks[0].Kvs) != 5 || !chunks[0].More || chunks[0].Count != keys+1 {
+			t.Errorf("limited: %d chunks", len(chunks))
+		}
+
+		for _, tt := range []struct {
+			opt  clientv3.OpOption
+			want string
+		}{
+			{clientv3.WithRev(rev + 99), rpctypes.ErrFutureRev.Error()},
+			{clientv3.WithSort(clientv3.SortByValue, clientv3.SortAscend), "does not support custom sort orders"},
+			{clientv3.WithMinModRev(3), "does not support revision filters"},
+		} {
+			chunks := read(tt.opt)
+			if len(chunks) != 1 || chunks[0].Err() == nil || !strings.Contains(chunks[0].Err().Error(), tt.want) {
+				t.Errorf("%d chunks, want one that says %q: %v", len(chunks), tt.want, chunks)
+			}
+		}
+	})
+}

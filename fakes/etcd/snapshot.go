@@ -1,0 +1,169 @@
+package etcd
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Snapshot is the whole of a store as it was at one moment: keys with their
+// history, and leases. It stays as it is whatever becomes of the store, with
+// which it shares what has not changed since. It may be used from any
+// goroutine.
+type Snapshot struct {
+	origin  *Server
+	at      time.Time
+	history history
+
+	// mu keeps apart those who clone what follows, which nobody ever changes.
+	mu     sync.Mutex
+	keys   keyspace
+	leases lessor
+}
+
+// Snapshot takes a snapshot in constant time, whatever the size of the store.
+func (s *Server) Snapshot() *Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &Snapshot{
+		origin: s, at: time.Now(), history: s.history,
+		keys: s.keys.clone(), leases: s.leases.clone(),
+	}
+}
+
+// Revision returns the revision the store had.
+func (n *Snapshot) Revision() int64 { return n.keys.rev }
+
+// Fork returns a new server that begins where the snapshot was taken: with its
+// revision, its history, and its leases with the time they had left.
+func (n *Snapshot) Fork(cfg Config) (*Server, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	keys, leases := n.keys.clone(), n.leases.clone()
+	n.mu.Unlock()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys, s.history = keys, n.history.fork()
+	s.leases.attached, s.leases.lastID = leases.attached, leases.lastID
+	s.restoreLeases(n, leases)
+	s.rev.Store(s.keys.rev)
+	return s, nil
+}
+
+// restoreLeases grants the leases of a snapshot, or renews them, such that
+// they have the time left that they had then. The server is locked.
+func (s *Server) restoreLeases(n *Snapshot, leases lessor) {
+	passed := time.Since(n.at)
+	leases.byID.Ascend(func(le *lease) bool {
+		s.leases.set(&lease{id: le.id, ttl: le.ttl, expiry: le.expiry.Add(passed)})
+		return true
+	})
+	s.leases.arm(s)
+}
+
+// Rewind brings the store back to what it was when a snapshot was taken, of
+// this store or of another, and returns the revision it has then. It does so
+// by ordinary transactions, each of one key and at a new revision, so that
+// every watcher sees true events: first keys that were not there, or that were
+// deleted and created anew since, are deleted, the newest first; then those
+// that are missing or differ are put, in the order of the revisions they had.
+// Keys whose value is the same are left alone. All of it happens before any
+// other write.
+//
+// Leases of the snapshot are granted again or renewed to the time they had
+// left. Leases granted since keep going, for those who hold their ids, but
+// lose their keys.
+func (s *Server) Rewind(to *Snapshot) (int64, error) {
+	to.mu.Lock()
+	keys, leases := to.keys.clone(), to.leases.clone()
+	to.mu.Unlock()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, errors.New("rewind etcd: the server is closed; fork the snapshot instead")
+	}
+	s.restoreLeases(to, leases)
+	deletes, puts := s.changesTo(to, &keys)
+	for _, key := range deletes {
+		t := &writeTxn{s: s}
+		t.delete(key, s.keys.record(key))
+		t.publish()
+	}
+	for _, want := range puts {
+		t := &writeTxn{s: s}
+		v := &want.rec.head.kv
+		t.put(want.key, s.keys.record(want.key), v.Key, v.Value, v.Lease).born = want.rec.born
+		t.publish()
+	}
+	s.raftIndex.Add(uint64(len(deletes) + len(puts)))
+	return s.keys.rev, nil
+}
+
+// changesTo returns what a rewind has to delete and to put, in order. The
+// server is locked.
+func (s *Server) changesTo(to *Snapshot, target *keyspace) (deletes []string, puts []entry) {
+	for _, key := range s.differing(to, target) {
+		have, want := s.keys.record(key), target.record(key)
+		if have != nil && have.head.tombstone() {
+			have = nil
+		}
+		if want != nil && want.head.tombstone() {
+			want = nil
+		}
+		switch {
+		case want == nil && have == nil:
+		case want == nil:
+			deletes = append(deletes, key)
+		case have == nil:
+			puts = append(puts, entry{key, want})
+		case !sameContent(have.head, want.head):
+			if have.born != want.born {
+				deletes = append(deletes, key)
+			}
+			puts = append(puts, entry{key, want})
+		}
+	}
+	created := func(key string) int64 { return s.keys.record(key).head.kv.CreateRevision }
+	slices.SortStableFunc(deletes, func(a, b string) int { return cmp.Compare(created(b), created(a)) })
+	slices.SortStableFunc(puts, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.rec.head.kv.ModRevision, b.rec.head.kv.ModRevision),
+			cmp.Compare(a.rec.head.sub, b.rec.head.sub))
+	})
+	return deletes, puts
+}
+
+// sameContent says whether two versions have the same value and lease.
+func sameContent(a, b *version) bool {
+	return a == b || a.kv.Lease == b.kv.Lease && string(a.kv.Value) == string(b.kv.Value)
+}
+
+// differing returns, in order, the keys that may differ between the store and
+// a snapshot: those written since if that is known, else all.
+func (s *Server) differing(to *Snapshot, target *keyspace) []string {
+	set := make(map[string]struct{})
+	if to.origin == s && s.keys.compactRev <= target.rev+1 {
+		for i := s.history.from(target.rev + 1); i < s.history.n; i++ {
+			set[string(s.history.at(i).now.kv.Key)] = struct{}{}
+		}
+	} else {
+		for _, tree := range []*keyspace{&s.keys, target} {
+			tree.tree.Ascend(func(e entry) bool {
+				set[e.key] = struct{}{}
+				return true
+			})
+		}
+	}
+	keys := make([]string, 0, len(set))
+	for key := range set {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,130 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// watchStream opens a watch stream below clientv3, which hides much of it.
+func watchStream(t *testing.T, s *Server) pb.Watch_WatchClient {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	c := dial(t, s)
+	stream, err := pb.NewWatchClient(c.ActiveConnection()).Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
+func sendCreate(t *testing.T, stream pb.Watch_WatchClient, r *pb.WatchCreateRequest) {
+	t.Helper()
+	req := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}}
+	if err := stream.Send(req); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func receive(t *testing.T, stream pb.Watch_WatchClient) *pb.WatchResponse {
+	t.Helper()
+	resp, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+func TestWatchStreamIDs(t *testing.T) {
+	s := newServer(t, Config{})
+	stream := watchStream(t, s)
+	tests := []struct {
+		request *pb.WatchCreateRequest
+		id      int64
+		reason  string
+	}{
+		{&pb.WatchCreateRequest{Key: []byte("a")}, 0, ""},
+		{&pb.WatchCreateRequest{Key: []byte("a"), WatchId: 1}, 1, ""},
+		{&pb.WatchCreateRequest{Key: []byte("a")}, 2, ""},
+		{&pb.WatchCreateRequest{Key: []byte("a"), WatchId: 2}, -1, errDuplicateWatch.Error()},
+		{&pb.WatchCreateRequest{Key: []byte("b"), RangeEnd: []byte("a")}, -1, errEmptyRange.Error()},
+		{&pb.WatchCreateRequest{Key: []byte("a"), StartRevision: -1}, -1, rpctypes.ErrCompacted.Error()},
+	}
+	for i, tt := range tests {
+		sendCreate(t, stream, tt.request)
+		resp := receive(t, stream)
+		if !resp.Created || resp.WatchId != tt.id || resp.CancelReason != tt.reason || resp.Canceled != (tt.reason != "") {
+			t.Errorf("request %d: %v", i, resp)
+		}
+	}
+	put(t, s.Client(), "a", "1")
+	seen := map[int64]bool{}
+	for range 3 {
+		seen[receive(t, stream).WatchId] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("event for watches %v", seen)
+	}
+	cancel := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: 1}}}
+	if err := stream.Send(cancel); err != nil {
+		t.Fatal(err)
+	}
+	if resp := receive(t, stream); !resp.Canceled || resp.WatchId != 1 {
+		t.Errorf("got %v", resp)
+	}
+	progress := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
+	if err := stream.Send(progress); err != nil {
+		t.Fatal(err)
+	}
+	if resp := receive(t, stream); resp.WatchId != -1 || resp.Header.Revision != 2 || len(resp.Events) != 0 {
+		t.Errorf("got %v", resp)
+	}
+}
+
+func TestWatchStreamFragments(t *testing.T) {
+	const limit = 1000
+	s := newServer(t, Config{MaxRequestBytes: limit})
+	stream := watchStream(t, s)
+	for _, fragment := range []bool{true, false} {
+		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte("b"), PrevKv: true, Fragment: fragment})
+		if resp := receive(t, stream); !resp.Created {
+			t.Fatalf("got %v", resp)
+		}
+	}
+	// A single revision larger than one message may be.
+	c := s.Client()
+	const keys = 900
+	for i := range keys {
+		put(t, c, fmt.Sprintf("a%03d", i), strings.Repeat("v", 700))
+	}
+	for got := 0; got < 2*keys; {
+		got += len(receive(t, stream).Events)
+	}
+	del(t, c, "a", clientv3.WithPrefix())
+	whole, parts, pieces := 0, 0, 0
+	for whole+parts < 2*keys {
+		resp := receive(t, stream)
+		if resp.WatchId == 1 {
+			whole += len(resp.Events)
+			continue
+		}
+		pieces++
+		parts += len(resp.Events)
+		if last := parts == keys; resp.Fragment == last {
+			t.Errorf("fragment %t after %d events", resp.Fragment, parts)
+		}
+		if size := proto.Size(resp); size >= limit+grpcOverheadBytes {
+			t.Errorf("a piece of %d bytes", size)
+		}
+	}
+	if whole != keys || parts != keys || pieces < 2 {
+		t.Errorf("%d events whole, %d in %d pieces", whole, parts, pieces)
+	}
+}

@@ -1,0 +1,61 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// longestRealAdvance is how long "advance" waits by the clock on the wall;
+// whoever wants more wants virtual time.
+const longestRealAdvance = 5 * time.Second
+
+// advanceStep is how much of virtual time passes between two looks at whether
+// the run was interrupted.
+const advanceStep = time.Hour
+
+func advanceCommand() command {
+	return command{
+		name:    "advance",
+		args:    "DURATION",
+		summary: "let time pass",
+		details: `DURATION is written like 90s, 10m or 1h30m. In virtual time it passes at once,
+and everything that was to happen meanwhile has happened: leases and tokens
+expire, controllers resync. In real time no more than ` + longestRealAdvance.String() + ` may pass.`,
+		example:    "advance 1h",
+		noNegation: true,
+		unbounded:  true,
+		prepare: plain(func(ctx context.Context, s *session, args []string) error {
+			if len(args) != 1 {
+				return errUsage
+			}
+			duration, err := time.ParseDuration(args[0])
+			if err != nil || duration <= 0 {
+				return fmt.Errorf("%w: %q is not a duration like 10m", errUsage, args[0])
+			}
+			if s.opts.tamper.standstill {
+				return nil
+			}
+			return s.advance(ctx, duration)
+		}),
+	}
+}
+
+// advance lets time pass.
+func (s *session) advance(ctx context.Context, duration time.Duration) error {
+	if s.opts.RealTime && duration > longestRealAdvance {
+		return fmt.Errorf("%w: it would take %s on the wall, and no more than %s is waited for; run the script in virtual time",
+			errUsage, duration, longestRealAdvance)
+	}
+	for left := duration; left > 0; left -= advanceStep {
+		select {
+		case <-time.After(min(left, advanceStep)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if s.outer.Err() != nil {
+			return errInterrupted
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package scenarios
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// fieldManager owns the fields that scripts apply.
+const fieldManager = "script"
+
+func applyCommand() command {
+	return command{
+		name:    "apply",
+		args:    "FILE...",
+		summary: "create or change the objects in files, by server-side apply",
+		details: `FILE holds YAML or JSON documents. An object with generateName and no name is
+created. After a CustomResourceDefinition, apply waits until the server serves
+the resource. It prints a line for each object.`,
+		example: "apply widget.yaml",
+		prepare: plain(func(ctx context.Context, s *session, args []string) error {
+			if len(args) == 0 {
+				return errUsage
+			}
+			for _, file := range args {
+				objects, err := readObjects(s.ts.ReadFile(file))
+				if err != nil {
+					return fmt.Errorf("%s: %w", file, err)
+				}
+				for _, object := range objects {
+					if err := s.apply(ctx, object); err != nil {
+						return fmt.Errorf("%s: %s %q: %w", file, object.GetKind(), object.GetName()+object.GetGenerateName(), err)
+					}
+				}
+			}
+			return nil
+		}),
+	}
+}
+
+// readObjects reads the documents of a file.
+func readObjects(text string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for number := 1; ; number++ {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		object := &unstructured.Unstructured{}
+		if err == nil {
+			err = yaml.Unmarshal(document, &object.Object)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", number, err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		if object.GetAPIVersion() == "" || object.GetKind() == "" {
+			return nil, fmt.Errorf("document %d is not an object: it lacks an apiVersion or a kind", number)
+		}
+		objects = append(objects, object)
+	}
+	if len(objects) == 0 {
+		return nil, errors.New("no object in the file")
+	}
+	return objects, nil
+}
+
+// apply creates or changes an object, and waits until a new kind is served.
+func (s *session) apply(ctx context.Context, object *unstructured.Unstructured) error {
+	r, err := s.resourceOf(ctx, object.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	if r.namespaced && object.GetNamespace() == "" {
+		object.SetNamespace(defaultNamespace)
+	}
+	client, err := s.client(r, object.GetNamespace())
+	if err != nil {
+		return err
+	}
+	var applied *unstructured.Unstructured
+	if object.GetName() == "" && object.GetGenerateName() != "" {
+		applied, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
+	} else {
+		applied, err = client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.ts.Stdout(), "%s/%s applied\n", r.gvr.GroupResource(), applied.GetName())
+	if r.kind.GroupKind() == crdKind {
+		return s.awaitServed(ctx, client, applied)
+	}
+	return nil
+}
+
+var crdKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+
+// discoveryPause is how long is waited between two looks at discovery, of which
+// no watch exists.
+const discoveryPause = 10 * time.Millisecond
+
+// awaitServed waits until the server has established a definition and serves its
+// stored version.
+func (s *session) awaitServed(ctx context.Context, client dynamic.ResourceInterface, applied *unstructured.Unstructured) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, crd); err != nil {
+		return err
+	}
+	if err := awaitEstablished(ctx, client, crd.Name); err != nil {
+		return err
+	}
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}
+		for {
+			_, err := s.resourceOf(ctx, kind)
+			if err == nil {
+				break
+			}
+			select {
+			case <-time.After(discoveryPause):
+			case <-ctx.Done():
+				return fmt.Errorf("it is established, but not in discovery: %w: %w", context.Cause(ctx), err)
+			}
+		}
+	}
+	return nil
+}
+
+// awaitEstablished watches one definition until its condition says so.
+func awaitEstablished(ctx context.Context, client dynamic.ResourceInterface, name string) error {
+	watcher, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		object, ok := event.Object.(*unstructured.Unstructured)
+		if !ok {
+			return fmt.Errorf("watch: %v", event.Object)
+		}
+		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+		for _, condition := range conditions {
+			fields, _ := condition.(map[string]any)
+			if fields["type"] == string(apiextensionsv1.Established) && fields["status"] == string(apiextensionsv1.ConditionTrue) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("it was not established: %w", context.Cause(ctx))
+}

@@ -1,0 +1,118 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/trace"
+)
+
+func awaitCommand() command {
+	return command{
+		name:    "await",
+		args:    "hook HOOK start|end|held|released | check CHECK ok|failing | signal SIGNAL",
+		summary: "wait for something to happen, if it has not happened yet",
+		details: `A hook is a post-start hook, a check one of /readyz, and a signal a lifecycle
+signal, all by upstream's names. It fails after ` + patience.String() + ` in the script's clock.`,
+		example: "await hook crd-informer-synced end\nawait check poststarthook/crd-informer-synced ok\nawait signal MuxAndDiscoveryComplete",
+		prepare: plain(func(ctx context.Context, s *session, args []string) error {
+			server, err := s.running()
+			switch {
+			case err != nil:
+				return err
+			case len(args) == 3 && args[0] == "hook":
+				return awaitHook(ctx, server, args[1], trace.Phase(args[2]))
+			case len(args) == 3 && args[0] == "check" && (args[2] == "ok" || args[2] == "failing"):
+				return awaitCheck(ctx, server, args[1], args[2] == "ok")
+			case len(args) == 2 && args[0] == "signal":
+				return awaitSignal(ctx, server, args[1])
+			}
+			return errUsage
+		}),
+	}
+}
+
+// awaitHook waits for a post-start hook to reach a phase.
+func awaitHook(ctx context.Context, server *envtest.ControlPlane, name string, phase trace.Phase) error {
+	phases := []trace.Phase{trace.Held, trace.Released, trace.Start, trace.End}
+	if !slices.Contains(phases, phase) {
+		return fmt.Errorf("%w: a hook can't be awaited to %q", errUsage, phase)
+	}
+	if hooks := server.Hooks(); !slices.Contains(hooks, name) {
+		return fmt.Errorf("%w: no post-start hook %q%s", errUsage, name, didYouMean(name, hooks))
+	}
+	return awaitEvent(ctx, server, func(r trace.Record) bool {
+		hook, ok := r.Event.(trace.Hook)
+		return ok && hook.Kind == trace.PostStart && hook.Name == name && hook.Phase == phase
+	})
+}
+
+// awaitSignal waits for a lifecycle signal.
+func awaitSignal(ctx context.Context, server *envtest.ControlPlane, name string) error {
+	return awaitEvent(ctx, server, func(r trace.Record) bool {
+		signal, ok := r.Event.(trace.Signal)
+		return ok && signal.Name == name
+	})
+}
+
+// awaitEvent waits for an event, or for the crash that keeps it from coming.
+func awaitEvent(ctx context.Context, server *envtest.ControlPlane, match func(trace.Record) bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-server.Crashed():
+			cancel(fmt.Errorf("the API server crashed: %w", server.Err()))
+		case <-ctx.Done():
+		}
+	}()
+	_, err := server.Trace().Await(ctx, match)
+	cancel(nil)
+	<-ended
+	return err
+}
+
+// checkOfHook is the readiness check that turns ok when a post-start hook ends.
+func checkOfHook(hook string) string { return "poststarthook/" + hook }
+
+// checkPause is how long is waited between two looks at the checks: nobody tells
+// when one turns.
+const checkPause = 5 * time.Millisecond
+
+// awaitCheck waits until a check of /readyz is ok, or failing.
+func awaitCheck(ctx context.Context, server *envtest.ControlPlane, name string, ok bool) error {
+	for {
+		server.Ready(ctx)
+		if known := readyzChecks(server); !slices.Contains(known, name) {
+			return fmt.Errorf("%w: /readyz has no check %q%s", errUsage, name, didYouMean(name, known))
+		}
+		if slices.Contains(server.RedChecks(), name) != ok {
+			return nil
+		}
+		select {
+		case <-time.After(checkPause):
+		case <-server.Crashed():
+			return fmt.Errorf("the API server crashed: %w", server.Err())
+		case <-ctx.Done():
+			return fmt.Errorf("check %q is still %s: %w; hooks that are held: %s", name,
+				map[bool]string{true: "failing", false: "ok"}[ok], context.Cause(ctx), strings.Join(server.HeldHooks(), ", "))
+		}
+	}
+}
+
+// readyzChecks lists the checks of /readyz that were ever seen.
+func readyzChecks(server *envtest.ControlPlane) []string {
+	var names []string
+	for _, rec := range server.Trace().Records() {
+		if check, ok := rec.Event.(trace.Check); ok && check.Endpoint == "readyz" && !slices.Contains(names, check.Name) {
+			names = append(names, check.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,195 @@
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// perform runs the script in the file and gives back everything it took.
+func (s *session) perform(file string) Result {
+	t := &scriptT{verbose: s.opts.Verbose}
+	t.attempt(func(testscript.T) {
+		testscript.RunT(t, testscript.Params{
+			Files:     []string{file},
+			Condition: s.condition,
+			Cmds:      s.commands(),
+		})
+	})
+	err := t.err(file, s.script.File)
+	s.tellUpTo(s.lastLine(err, t.skipped) + 1)
+	if closeErr := s.close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("%s: after the last command: %w", s.script.File, closeErr)
+	}
+	result := Result{
+		Status: Passed, Log: t.log.String(), ServerLog: s.serverLog,
+		Records: s.story.told(), Scripted: time.Since(s.story.began),
+	}
+	switch {
+	case err != nil:
+		result.Status, result.Err = Failed, err
+	case t.skipped:
+		result.Status, result.Reason = Skipped, t.reason
+	}
+	return result
+}
+
+// condition answers the conditions that scripts of this package have besides
+// testscript's own.
+func (s *session) condition(name string) (bool, error) {
+	if name == "virtual" {
+		return !s.opts.RealTime, nil
+	}
+	return false, fmt.Errorf("unknown condition; this package has [virtual], and testscript [short], [unix], [exec:PROGRAM] and the like")
+}
+
+// commands returns the commands in the form the engine wants.
+func (s *session) commands() map[string]func(*testscript.TestScript, bool, []string) {
+	run := map[string]func(*testscript.TestScript, bool, []string){}
+	for _, c := range commands() {
+		run[c.name] = func(ts *testscript.TestScript, neg bool, args []string) { s.invoke(ts, c, neg, args) }
+	}
+	return run
+}
+
+// invoke runs one command of the script. An error fails the script, or with "!"
+// is what the script wants and lands in stderr.
+func (s *session) invoke(ts *testscript.TestScript, c command, neg bool, args []string) {
+	s.ts = ts
+	ts.Stdout() // from here on it is this command's, even if that prints nothing
+	if number, _, ok := currentLine(ts); ok {
+		s.tellUpTo(number + 1)
+	}
+	if s.outer.Err() != nil {
+		ts.Fatalf("%v", errInterrupted)
+	}
+	err := c.invoke(s, args)
+	var misuse usageError
+	switch {
+	case errors.As(err, &misuse) || errors.Is(err, errInterrupted):
+		ts.Fatalf("%s: %v", c.name, err)
+	case neg && c.noNegation:
+		ts.Fatalf("%s: it cannot be expected to fail; leave out the !", c.name)
+	case neg && err == nil:
+		ts.Fatalf("%s: succeeded, and was expected to fail", c.name)
+	case neg:
+		fmt.Fprintln(ts.Stderr(), err)
+	case err != nil:
+		ts.Fatalf("%s: %v", c.name, err)
+	}
+}
+
+// tellUpTo puts the script's lines before that of the given number into the
+// story, as far as they are not there yet: paragraphs of comments as phases,
+// everything else as commands.
+func (s *session) tellUpTo(number int) {
+	for s.toldLines < min(number-1, len(s.lines)) {
+		rest := s.lines[s.toldLines:]
+		if text := comment(rest); len(text) > 0 {
+			s.story.tell(phaseLine, strings.Join(text, " "))
+			s.toldLines += len(text)
+			continue
+		}
+		line := strings.TrimSpace(rest[0])
+		s.toldLines++
+		switch verb, _, _ := strings.Cut(line, " "); verb {
+		case "", "note": // a note tells itself
+			continue
+		case "start", "restart":
+			s.story.expectServer()
+		}
+		s.story.tell(commandLine, line)
+	}
+}
+
+// lastLine is the number of the line at which the script ended.
+func (s *session) lastLine(err error, skipped bool) int {
+	if err == nil && !skipped {
+		return len(s.lines)
+	}
+	line := s.toldLines
+	if err != nil {
+		after, _ := strings.CutPrefix(err.Error(), s.script.File+":")
+		digits, _, _ := strings.Cut(after, ":")
+		if number, err := strconv.Atoi(digits); err == nil {
+			line = number
+		}
+	}
+	return line
+}
+
+// scriptT is a testscript.T for one script, with no testing.T behind it: none
+// may be used in virtual time, and a program has none.
+type scriptT struct {
+	verbose bool
+	failed  bool
+	skipped bool
+	reason  string
+	log     strings.Builder
+}
+
+// abort unwinds a script that has failed or skipped itself.
+type abort struct{}
+
+// Skip implements testscript.T.
+func (t *scriptT) Skip(args ...any) {
+	t.skipped, t.reason = true, fmt.Sprint(args...)
+	panic(abort{})
+}
+
+// Fatal implements testscript.T.
+func (t *scriptT) Fatal(args ...any) {
+	t.Log(failMark + fmt.Sprint(args...))
+	t.FailNow()
+}
+
+// FailNow implements testscript.T.
+func (t *scriptT) FailNow() {
+	t.failed = true
+	panic(abort{})
+}
+
+// Log implements testscript.T.
+func (t *scriptT) Log(args ...any) { fmt.Fprintln(&t.log, args...) }
+
+// Parallel implements testscript.T; a script is run by itself.
+func (t *scriptT) Parallel() {}
+
+// Verbose implements testscript.T.
+func (t *scriptT) Verbose() bool { return t.verbose }
+
+// Run implements testscript.T: it runs the script here and now.
+func (t *scriptT) Run(_ string, f func(testscript.T)) { t.attempt(f) }
+
+// attempt runs f and catches its end, be it orderly or a panic.
+func (t *scriptT) attempt(f func(testscript.T)) {
+	defer func() {
+		reason := recover()
+		if _, orderly := reason.(abort); reason != nil && !orderly {
+			t.failed = true
+			t.Log(failMark + fmt.Sprintf("panic: %v\n%s", reason, debug.Stack()))
+		}
+	}()
+	f(t)
+}
+
+// failMark is how the engine begins the line that says what failed.
+const failMark = "FAIL: "
+
+// err returns what the log says of the failure, with the name people know the
+// script by.
+func (t *scriptT) err(file, shown string) error {
+	if !t.failed {
+		return nil
+	}
+	_, text, found := strings.Cut("\n"+t.log.String(), "\n"+failMark)
+	if !found {
+		text = shown + ": failed"
+	}
+	return errors.New(strings.TrimSpace(strings.ReplaceAll(text, file, shown)))
+}

@@ -1,0 +1,39 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+)
+
+func holdCommand() command {
+	return command{
+		name:    "hold",
+		args:    "cache RESOURCE",
+		summary: "keep the watch cache of a resource behind the store",
+		details: `What is written from now on reaches the store and not the cache, until
+"release cache". Post-start hooks are held from the start: start --hold HOOK.`,
+		example: "hold cache configmaps",
+		prepare: plain(func(ctx context.Context, s *session, args []string) error {
+			if len(args) == 2 && args[0] == "cache" {
+				return s.holdCache(ctx, args[1])
+			}
+			if len(args) > 0 && args[0] == "hook" {
+				return fmt.Errorf("%w: hooks are held from the start; write: start --hold HOOK", errUsage)
+			}
+			return errUsage
+		}),
+	}
+}
+
+// holdCache keeps the watch cache of a resource behind the store.
+func (s *session) holdCache(ctx context.Context, name string) error {
+	server, err := s.running()
+	if err != nil {
+		return err
+	}
+	found, err := s.resource(ctx, name)
+	if err != nil || s.opts.tamper.openCaches {
+		return err
+	}
+	return server.HoldWatchCache(found.gvr.GroupResource())
+}

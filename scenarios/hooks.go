@@ -1,0 +1,54 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"snowglobe.test/envtest/chain"
+)
+
+func hooksCommand() command {
+	return command{
+		name:    "hooks",
+		args:    "[--held]",
+		summary: "print the names of the post-start hooks",
+		details: `With --held it prints only those that are held; otherwise these have "held" after
+their name.`,
+		example: "hooks --held\n! stdout .",
+		prepare: func(flags *pflag.FlagSet) func(context.Context, *session, []string) error {
+			onlyHeld := flags.Bool("held", false, "")
+			return func(_ context.Context, s *session, args []string) error {
+				if len(args) > 0 {
+					return errUsage
+				}
+				server, err := s.running()
+				if err != nil {
+					return err
+				}
+				held := server.HeldHooks()
+				for _, hook := range server.Hooks() {
+					switch isHeld := slices.Contains(held, hook); {
+					case isHeld && !*onlyHeld:
+						fmt.Fprintln(s.ts.Stdout(), hook, "held")
+					case isHeld || !*onlyHeld:
+						fmt.Fprintln(s.ts.Stdout(), hook)
+					}
+				}
+				return nil
+			}
+		},
+	}
+}
+
+// suggestHook adds the nearest names to an error about an unknown hook.
+func suggestHook(err error) error {
+	var unknown *chain.UnknownHookError
+	if errors.As(err, &unknown) {
+		return fmt.Errorf("%w%s", err, didYouMean(unknown.Name, unknown.Known))
+	}
+	return err
+}

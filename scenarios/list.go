@@ -1,0 +1,68 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// listVersionVariable is the variable that holds the resourceVersion of the
+// last list.
+const listVersionVariable = "RV"
+
+func listCommand() command {
+	return command{
+		name:    "list",
+		args:    "[-n NAMESPACE | -A] [-l SELECTOR] [--resource-version RV [--match Exact|NotOlderThan]] RESOURCE",
+		summary: "print the names of the objects of a resource",
+		details: `It prints a name a line, or NAMESPACE/NAME with -A (--all-namespaces), and puts
+the list's resourceVersion into $RV. Without --resource-version the list is as
+new as the store; with 0 it comes from the watch cache, however old that is.`,
+		example: "list --resource-version 0 configmaps",
+		prepare: func(flags *pflag.FlagSet) func(context.Context, *session, []string) error {
+			namespace := namespaceFlag(flags)
+			all := flags.BoolP("all-namespaces", "A", false, "")
+			var opts metav1.ListOptions
+			flags.StringVarP(&opts.LabelSelector, "selector", "l", "", "")
+			flags.StringVar(&opts.ResourceVersion, "resource-version", "", "")
+			match := flags.String("match", "", "")
+			return func(ctx context.Context, s *session, args []string) error {
+				if len(args) != 1 {
+					return errUsage
+				}
+				opts.ResourceVersionMatch = metav1.ResourceVersionMatch(*match)
+				if *all {
+					*namespace = metav1.NamespaceAll
+				}
+				return s.list(ctx, args[0], *namespace, opts)
+			}
+		},
+	}
+}
+
+// list prints the names of the objects of a resource.
+func (s *session) list(ctx context.Context, name, namespace string, opts metav1.ListOptions) error {
+	r, err := s.resource(ctx, name)
+	if err != nil {
+		return err
+	}
+	client, err := s.client(r, namespace)
+	if err != nil {
+		return err
+	}
+	list, err := client.List(ctx, opts)
+	if err != nil {
+		return err
+	}
+	s.ts.Setenv(listVersionVariable, list.GetResourceVersion())
+	for _, item := range list.Items {
+		shown := item.GetName()
+		if r.namespaced && namespace == metav1.NamespaceAll {
+			shown = item.GetNamespace() + "/" + shown
+		}
+		fmt.Fprintln(s.ts.Stdout(), shown)
+	}
+	return nil
+}

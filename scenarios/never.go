@@ -1,0 +1,55 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"snowglobe.test/envtest/trace"
+)
+
+func neverCommand() command {
+	return command{
+		name:    "never",
+		args:    "CODE PATH",
+		summary: "fail if a request for a path was ever answered with that status code",
+		details: `It looks back at every request of the script so far, whoever made it, on all its
+servers. PATH is compared without the query; it includes what lies below it. If
+nobody has asked for the path, the command fails too.`,
+		example: "never 404 /apis/example.com/v1",
+		prepare: plain(func(_ context.Context, s *session, args []string) error {
+			if len(args) != 2 {
+				return errUsage
+			}
+			code, err := statusCode(args[0])
+			if err != nil {
+				return err
+			}
+			return neverAnswered(s.story.told(), code, args[1])
+		}),
+	}
+}
+
+// neverAnswered checks the requests of a record.
+func neverAnswered(records []trace.Record, code int, path string) error {
+	asked := 0
+	for _, rec := range records {
+		request, ok := rec.Event.(trace.Request)
+		if !ok || request.Phase != trace.End {
+			continue
+		}
+		asking, _, _ := strings.Cut(request.URI, "?")
+		if asking != path && !strings.HasPrefix(asking, strings.TrimSuffix(path, "/")+"/") {
+			continue
+		}
+		asked++
+		if request.Code == code {
+			return fmt.Errorf("%s %s was answered with %d %s by %s at %s", request.Method, request.URI, code, http.StatusText(code), request.Server, rec.Elapsed)
+		}
+	}
+	if asked == 0 {
+		return fmt.Errorf("nobody has asked for %s", path)
+	}
+	return nil
+}

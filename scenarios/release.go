@@ -1,0 +1,92 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"snowglobe.test/envtest"
+)
+
+func releaseCommand() command {
+	return command{
+		name:    "release",
+		args:    "hook HOOK... | hooks [FILE] | cache RESOURCE",
+		summary: "let go of what is held",
+		details: `"release hook" lets the named post-start hooks run and does not wait for them.
+"release hooks" does so to all that are held. With a FILE it releases the hooks
+that the file lists, a line each, in that order, and each only when the readiness
+check of the one before has turned ok. "release cache" lets the watch cache of a
+resource catch up; it does not wait for that either.`,
+		example: "release hook crd-informer-synced\nrelease hooks order.txt\nrelease cache configmaps",
+		prepare: plain(func(ctx context.Context, s *session, args []string) error {
+			server, err := s.running()
+			switch {
+			case err != nil:
+				return err
+			case len(args) >= 2 && args[0] == "hook":
+				return releaseHooks(server, args[1:])
+			case len(args) == 1 && args[0] == "hooks":
+				return releaseHooks(server, server.HeldHooks())
+			case len(args) == 2 && args[0] == "hooks":
+				return s.releaseInOrder(ctx, server, hooksOfFile(s.ts.ReadFile(args[1])))
+			case len(args) == 2 && args[0] == "cache":
+				return s.releaseCache(ctx, server, args[1])
+			}
+			return errUsage
+		}),
+	}
+}
+
+// releaseHooks lets hooks run.
+func releaseHooks(server *envtest.ControlPlane, names []string) error {
+	for _, name := range names {
+		held := server.HeldHooks()
+		if err := server.ReleaseHook(name); err != nil {
+			return fmt.Errorf("%w%s", err, didYouMean(name, held))
+		}
+	}
+	return nil
+}
+
+// hooksOfFile reads names of hooks, one a line; # begins a comment.
+func hooksOfFile(text string) []string {
+	var names []string
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		if name := strings.TrimSpace(line); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// releaseInOrder lets hooks run one after another, each when the readiness check
+// of the one before is ok.
+func (s *session) releaseInOrder(ctx context.Context, server *envtest.ControlPlane, names []string) error {
+	if len(names) == 0 {
+		return errors.New("the file lists no hook")
+	}
+	if s.opts.tamper.order != nil {
+		s.opts.tamper.order(names)
+	}
+	for _, name := range names {
+		if err := releaseHooks(server, []string{name}); err != nil {
+			return err
+		}
+		if err := awaitCheck(ctx, server, checkOfHook(name), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releaseCache lets the watch cache of a resource catch up.
+func (s *session) releaseCache(ctx context.Context, server *envtest.ControlPlane, name string) error {
+	found, err := s.resource(ctx, name)
+	if err != nil || s.opts.tamper.openCaches {
+		return err
+	}
+	return server.ReleaseWatchCache(found.gvr.GroupResource())
+}

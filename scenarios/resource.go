@@ -1,0 +1,104 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+)
+
+// apiResource is a resource that the server serves.
+type apiResource struct {
+	gvr        schema.GroupVersionResource
+	kind       schema.GroupVersionKind
+	namespaced bool
+	names      []string // all a person may call it by
+}
+
+// resources asks the server which resources it serves, preferred versions first.
+// What it could not find out about is in the error.
+func (s *session) resources(ctx context.Context) ([]apiResource, error) {
+	config, err := s.config(lookupAgent)
+	if err != nil {
+		return nil, err
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	_, lists, err := client.ServerGroupsAndResourcesWithContext(ctx)
+	var found []apiResource
+	for _, list := range lists {
+		gv, parseErr := schema.ParseGroupVersion(list.GroupVersion)
+		if parseErr != nil {
+			return nil, fmt.Errorf("discovery: %w", parseErr)
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") {
+				continue // a subresource
+			}
+			names := append([]string{r.Name, r.SingularName, strings.ToLower(r.Kind)}, r.ShortNames...)
+			for _, name := range slices.Clone(names) {
+				names = append(names, name+"."+gv.Group, name+"."+gv.Version+"."+gv.Group)
+			}
+			found = append(found, apiResource{gvr: gv.WithResource(r.Name), kind: gv.WithKind(r.Kind), namespaced: r.Namespaced, names: names})
+		}
+	}
+	return found, err
+}
+
+// resource finds the resource that a person calls by name: "configmaps", "cm",
+// "widgets.example.com".
+func (s *session) resource(ctx context.Context, name string) (apiResource, error) {
+	known, lookupErr := s.resources(ctx)
+	var names []string
+	for _, r := range known {
+		if slices.Contains(r.names, strings.ToLower(name)) {
+			return r, nil
+		}
+		names = append(names, r.gvr.Resource)
+	}
+	if lookupErr != nil {
+		return apiResource{}, fmt.Errorf("which resource is %q: %w", name, lookupErr)
+	}
+	return apiResource{}, fmt.Errorf("%w: the server serves no resource %q%s", errUsage, name, didYouMean(name, names))
+}
+
+// resourceOf finds the resource of a kind.
+func (s *session) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (apiResource, error) {
+	known, lookupErr := s.resources(ctx)
+	var kinds []string
+	for _, r := range known {
+		if r.kind == kind {
+			return r, nil
+		}
+		kinds = append(kinds, r.kind.Kind)
+	}
+	if lookupErr != nil {
+		return apiResource{}, fmt.Errorf("which resource has kind %s: %w", kind, lookupErr)
+	}
+	return apiResource{}, fmt.Errorf("the server serves no kind %s of %s%s", kind.Kind, kind.GroupVersion(), didYouMean(kind.Kind, kinds))
+}
+
+// defaultNamespace is where namespaced objects are that say nothing else.
+const defaultNamespace = "default"
+
+// client returns a client of one resource, in a namespace if it has such.
+func (s *session) client(r apiResource, namespace string) (dynamic.ResourceInterface, error) {
+	config, err := s.config(scriptAgent)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if !r.namespaced {
+		return client.Resource(r.gvr), nil
+	}
+	return client.Resource(r.gvr).Namespace(namespace), nil
+}

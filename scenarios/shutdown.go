@@ -1,0 +1,39 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+func shutdownCommand() command {
+	return command{
+		name:    "shutdown",
+		summary: "stop the API server gracefully; the store keeps its content",
+		details: `It fails if the server has crashed before, unless "crash" has said so, and if
+something of the server does not end.`,
+		example:   "shutdown",
+		unbounded: true,
+		prepare: plain(func(ctx context.Context, s *session, args []string) error {
+			if len(args) > 0 {
+				return errUsage
+			}
+			if _, err := s.running(); err != nil {
+				return err
+			}
+			return s.stop(ctx)
+		}),
+	}
+}
+
+// stop stops the server that runs now.
+func (s *session) stop(ctx context.Context) error {
+	server := s.server
+	s.server, s.identity = nil, nil
+	err := server.Stop(ctx)
+	s.serverLog = server.Log()
+	if crash := server.Err(); crash != nil && !s.excused {
+		err = errors.Join(fmt.Errorf("the API server crashed: %w", crash), err)
+	}
+	return err
+}

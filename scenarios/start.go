@@ -1,0 +1,133 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/trace"
+)
+
+func startCommand() command {
+	return command{
+		name:    "start",
+		args:    "[--hold HOOK]... [--hold-all] [--delay HOOK=DURATION]... [--fail HOOK]... [-- FLAG...]",
+		summary: "start an API server on the script's store",
+		details: `The store is made by the first start and keeps its content until the script
+ends, whatever becomes of the servers on it. Only one server runs at a time.
+
+HOOK is the name of a post-start hook. --hold keeps it from running until it is
+released, --hold-all does so to all of them, --delay lets it run only after a
+while, and --fail makes it fail instead of running. If a hook is held, start
+returns as soon as the server accepts requests; otherwise it waits until the
+server is ready. Each FLAG is one of kube-apiserver's.
+
+Requests come from a cluster admin again after a start.`,
+		example:    "start --hold crd-informer-synced -- --event-ttl=10m",
+		noNegation: false,
+		unbounded:  true,
+		prepare: func(flags *pflag.FlagSet) func(context.Context, *session, []string) error {
+			request := startFlags(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				if err := request.parse(flags, args); err != nil {
+					return err
+				}
+				return s.start(ctx, *request)
+			}
+		},
+	}
+}
+
+// startRequest is what a server is started with.
+type startRequest struct {
+	hold    []string
+	holdAll bool
+	delay   []string // HOOK=DURATION
+	fail    []string
+	flags   []string // kube-apiserver's
+}
+
+func startFlags(flags *pflag.FlagSet) *startRequest {
+	r := &startRequest{}
+	flags.StringArrayVar(&r.hold, "hold", nil, "")
+	flags.BoolVar(&r.holdAll, "hold-all", false, "")
+	flags.StringArrayVar(&r.delay, "delay", nil, "")
+	flags.StringArrayVar(&r.fail, "fail", nil, "")
+	return r
+}
+
+// parse takes the arguments that are not flags of the command.
+func (r *startRequest) parse(flags *pflag.FlagSet, args []string) error {
+	if dash := flags.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
+		return fmt.Errorf("%w: %q; flags of kube-apiserver come after --", errUsage, args[0])
+	}
+	r.flags = args
+	return nil
+}
+
+// options turns the request into options of envtest.
+func (r *startRequest) options() ([]envtest.Option, error) {
+	// Upstream's own pauses cost nothing in virtual time, and are part of the story.
+	opts := []envtest.Option{envtest.HoldHook(r.hold...), envtest.WithFlags(r.flags...), envtest.WithUpstreamPauses()}
+	if r.holdAll {
+		opts = append(opts, envtest.HoldAllHooks())
+	}
+	for _, delay := range r.delay {
+		hook, text, _ := strings.Cut(delay, "=")
+		duration, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --delay %s is not like HOOK=10s", errUsage, delay)
+		}
+		opts = append(opts, envtest.DelayHook(hook, duration))
+	}
+	for _, hook := range r.fail {
+		opts = append(opts, envtest.FailHook(hook, nil))
+	}
+	return opts, nil
+}
+
+// start starts a server.
+func (s *session) start(ctx context.Context, request startRequest) error {
+	if s.server != nil {
+		return errors.New("an API server is running already; shut it down first, or use restart")
+	}
+	if s.opts.tamper.start != nil {
+		s.opts.tamper.start(&request)
+	}
+	opts, err := request.options()
+	if err != nil {
+		return err
+	}
+	store, err := s.startedStore(ctx)
+	if err != nil {
+		return err
+	}
+	opts = append(opts, envtest.WithSharedStore(store), envtest.WithObserver(s.story.observe))
+	server, err := envtest.Launch(ctx, opts...)
+	if err != nil {
+		return suggestHook(err)
+	}
+	s.server, s.identity, s.excused = server, server.Config(), false
+	if s.opts.tamper.started != nil {
+		if err := s.opts.tamper.started(server); err != nil {
+			return err
+		}
+	}
+	return awaitHeld(ctx, server)
+}
+
+// awaitHeld waits until the hooks that are to be held have come to be: upstream
+// starts them all at once, each in its own time.
+func awaitHeld(ctx context.Context, server *envtest.ControlPlane) error {
+	for _, hook := range server.HeldHooks() {
+		if err := awaitHook(ctx, server, hook, trace.Held); err != nil {
+			return fmt.Errorf("hold post-start hook %q: %w", hook, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package scenarios
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+)
+
+func timelineCommand() command {
+	return command{
+		name:    "timeline",
+		args:    "[--all]",
+		summary: "print what has happened so far",
+		details: `It prints the script's own story; with --all everything but the routine
+requests of the server to itself.`,
+		example:    "timeline",
+		noNegation: true,
+		prepare: func(flags *pflag.FlagSet) func(context.Context, *session, []string) error {
+			all := flags.Bool("all", false, "")
+			return func(_ context.Context, s *session, args []string) error {
+				if len(args) > 0 {
+					return errUsage
+				}
+				return WriteStory(s.ts.Stdout(), s.story.told(), TextOptions{Verbose: *all})
+			}
+		},
+	}
+}

@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"context"
 	"net"
 	"net/http"
+	"sync"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -13,7 +15,7 @@ import (
 // each gets its own, unless the configuration comes with a transport.
 type connection struct {
 	kubernetes.Interface
-	own *http.Transport // nil when it is not ours
+	dialed *dialed // nil when the connections are not ours
 }
 
 func connect(config *rest.Config, contentType string) (connection, error) {
@@ -28,21 +30,49 @@ func connect(config *rest.Config, contentType string) (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	dial := config.Dial
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
+	own := &dialed{dial: config.Dial}
+	if own.dial == nil {
+		own.dial = (&net.Dialer{}).DialContext
 	}
-	own := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, DialContext: dial, Proxy: config.Proxy}
-	wrapped, err := rest.HTTPWrappersForConfig(config, own)
+	transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, DialContext: own.dialContext, Proxy: config.Proxy}
+	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
 		return connection{}, err
 	}
 	client, err := kubernetes.NewForConfigAndClient(config, &http.Client{Transport: wrapped})
-	return connection{Interface: client, own: own}, err
+	return connection{Interface: client, dialed: own}, err
 }
 
+// close breaks off what goes on and closes the connections.
 func (c connection) close() {
-	if c.own != nil {
-		c.own.CloseIdleConnections()
+	if c.dialed != nil {
+		c.dialed.close()
+	}
+}
+
+// dialed are the connections of one client. http.Transport closes only those
+// that are idle, and a watch that was just stopped is not yet.
+type dialed struct {
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (d *dialed) dialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conns = append(d.conns, conn)
+	return conn, nil
+}
+
+func (d *dialed) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, conn := range d.conns {
+		_ = conn.Close() // nothing of it is needed any more
 	}
 }

@@ -90,7 +90,7 @@ func (l *load) open(ctx context.Context) (err error) {
 
 // close ends all connections. It deletes the namespace from a cluster that lives
 // on, and the objects too: a namespace goes away only where a namespace
-// controller runs.
+// controller runs. It goes first, because nothing can be created in it then.
 func (l *load) close(ctx context.Context) error {
 	for _, w := range l.watchers {
 		w.close()
@@ -105,8 +105,8 @@ func (l *load) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	err := errors.Join(
-		l.admin.CoreV1().ConfigMaps(l.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-		l.admin.CoreV1().Namespaces().Delete(ctx, l.namespace, metav1.DeleteOptions{}))
+		l.admin.CoreV1().Namespaces().Delete(ctx, l.namespace, metav1.DeleteOptions{}),
+		l.admin.CoreV1().ConfigMaps(l.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	if err != nil {
 		return fmt.Errorf("delete the namespace %s of the load: %w", l.namespace, err)
 	}

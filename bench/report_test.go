@@ -102,7 +102,7 @@ goos: plan9
 goarch: arm
 pkg: snowglobe.test/bench
 cpu: abacus
-BenchmarkWatch/transport=process/watchers=2/rate=10/encoding=json/store=memory-3	40	2e+06 ns/op	1e+06 p50-ns	2e+06 p90-ns	3e+06 p99-ns	4e+06 p99.9-ns	5e+06 max-ns	19 events/s	2048 B/op	12.5 allocs/op
+BenchmarkWatch/transport=process/watchers=2/rate=10/encoding=json/store=memory-3	40	2e+06 mean-ns	1e+06 p50-ns	2e+06 p90-ns	3e+06 p99-ns	4e+06 p99.9-ns	5e+06 max-ns	19 events/s	2048 B/delivery	12.5 allocs/delivery
 `},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -145,12 +145,12 @@ type metric struct {
 }
 
 func (l WatchLoad) metrics() []metric {
-	metrics := []metric{{float64(l.Latency.Mean), "ns/op"}}
+	metrics := []metric{{float64(l.Latency.Mean), "mean-ns"}}
 	for _, q := range quantiles {
 		metrics = append(metrics, metric{float64(q.of(l.Latency)), q.name + "-ns"})
 	}
 	return append(metrics,
 		metric{l.DeliveriesPerSecond, "events/s"},
-		metric{l.BytesPerDelivery, "B/op"},
-		metric{l.AllocsPerDelivery, "allocs/op"})
+		metric{l.BytesPerDelivery, "B/delivery"},
+		metric{l.AllocsPerDelivery, "allocs/delivery"})
 }

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -158,6 +161,45 @@ func TestWatchRefuses(t *testing.T) {
 	} {
 		if _, err := Watch(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: ") {
 			t.Errorf("%+v: want %q, got %v", opts, want, err)
+		}
+	}
+}
+
+// A load on a cluster of somebody else leaves no goroutine and no connection,
+// and one on control planes of its own none at all.
+func TestWatchLeavesNothing(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	if _, err := Watch(t.Context(), small()); err != nil {
+		t.Fatal(err)
+	}
+	goleak.VerifyNone(t, before)
+
+	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"))
+	opts := small()
+	var err error
+	if opts.Target, err = cp.RemoteConfig("loader", "system:masters"); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	open := map[net.Conn]bool{}
+	opts.Target.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			open[conn] = true
+		}
+		return conn, err
+	}
+	if _, err := Watch(t.Context(), opts); err != nil {
+		t.Fatal(err)
+	}
+	if want := opts.Watchers + opts.Writers + 1; len(open) != want {
+		t.Errorf("want %d connections, one for each client, got %d", want, len(open))
+	}
+	for conn := range open {
+		if err := conn.SetDeadline(time.Now()); err == nil {
+			t.Errorf("the connection from %s is still open", conn.LocalAddr())
 		}
 	}
 }

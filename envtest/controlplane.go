@@ -121,12 +121,12 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 // startChain runs in the member's goroutine label, as does all it starts.
 func (cp *ControlPlane) startChain(ctx context.Context) error {
 	store := cp.cfg.backend(cp.name)
+	cp.store = store
 	if !cp.cfg.sharedStore {
 		if err := store.Start(ctx); err != nil {
 			return err
 		}
 	}
-	cp.store = store
 	runCtx, end := context.WithCancelCause(context.Background())
 	assembled, err := chain.Assemble(ctx, cp.chainConfig(runCtx))
 	if err != nil {

@@ -99,7 +99,7 @@ func TestSimulateContext(t *testing.T) {
 	wrong := errors.New("wrong")
 	begin := time.Now()
 	err := envtest.SimulateContext(func(_ context.Context, cp *envtest.ControlPlane) error {
-		time.Sleep(1000 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		if err := cp.Err(); err != nil {
 			return err
 		}

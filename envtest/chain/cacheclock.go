@@ -54,6 +54,33 @@ func (c *cacheClock) Since(t time.Time) time.Duration {
 	return time.Since(t)
 }
 
+// NewTimer implements clock.Clock. Upstream gives each of some seventy caches a
+// timer of its own, about once a second and never at the same time; on whole
+// seconds they share a wake-up, which is most of what an idle virtual second
+// costs.
+func (c *cacheClock) NewTimer(d time.Duration) clock.Timer {
+	return &alignedTimer{Timer: c.RealClock.NewTimer(align(d))}
+}
+
+// alignedTimer fires on whole seconds.
+type alignedTimer struct{ clock.Timer }
+
+// Reset implements clock.Timer.
+func (t *alignedTimer) Reset(d time.Duration) bool { return t.Timer.Reset(align(d)) }
+
+// align rounds the end of a wait of a second or more up to a whole second.
+func align(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d
+	}
+	now := time.Now()
+	end := now.Add(d)
+	if whole := end.Truncate(time.Second); whole.Before(end) {
+		end = whole.Add(time.Second)
+	}
+	return end.Sub(now)
+}
+
 // stop fires everything that waits, now and later.
 func (c *cacheClock) stop() {
 	c.mu.Lock()

@@ -103,6 +103,16 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	row("out of order", func(l WatchLoad) string { return fmt.Sprint(l.Reordered) })
 	row("watches restarted", func(l WatchLoad) string { return fmt.Sprint(l.Restarts) })
 	table.Flush()
+	for _, load := range r.Loads {
+		if load.saturated() {
+			fmt.Fprintf(w, "\n%s: fewer events arrived than were asked for. The machine was saturated, and the\nlatencies are those of a queue that grows: lower the rate or the watchers.\n", load.Transport)
+		}
+	}
+}
+
+// saturated says whether the load was more than the machine could take.
+func (l WatchLoad) saturated() bool {
+	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.Watchers)
 }
 
 // quantiles are the columns of a Latency in the order people read them.

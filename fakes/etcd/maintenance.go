@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"slices"
 
+	"github.com/coreos/go-semver/semver"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	etcdversion "go.etcd.io/etcd/api/v3/version"
@@ -111,12 +112,26 @@ func (m *maintenanceService) MoveLeader(_ context.Context, r *pb.MoveLeaderReque
 	return nil, rpctypes.ErrGRPCBadLeaderTransferee
 }
 
-// Downgrade fails: there is no older version to become.
+// Downgrade says whether etcd could be downgraded; it never is.
 func (m *maintenanceService) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
+	resp := &pb.DowngradeResponse{Header: header(m.s.Revision()), Version: etcdversion.Cluster(etcdversion.Version)}
 	if r.Action == pb.DowngradeRequest_CANCEL {
-		return nil, rpctypes.ErrGRPCNoInflightDowngrade
+		return resp, nil // there is none, which etcd keeps to itself
 	}
-	return nil, rpctypes.ErrGRPCInvalidDowngradeTargetVersion
+	target, err := semver.NewVersion(r.Version)
+	if err != nil {
+		target, err = semver.NewVersion(r.Version + ".0")
+	}
+	if err != nil {
+		return nil, rpctypes.ErrGRPCWrongDowngradeVersionFormat
+	}
+	if have := semver.New(etcdversion.Version); target.Major != have.Major || target.Minor != have.Minor-1 {
+		return nil, rpctypes.ErrGRPCInvalidDowngradeTargetVersion
+	}
+	if r.Action == pb.DowngradeRequest_ENABLE {
+		return nil, status.Error(codes.Unimplemented, "the in-memory etcd stays at its version; downgrade a real etcd")
+	}
+	return resp, nil
 }
 
 // snapshotChunkBytes is the size of the pieces a snapshot is sent in.

@@ -1,0 +1,211 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.etcd.io/etcd/api/v3/authpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+)
+
+// surfaceCalls are calls of the services few clients use. They are made in
+// this order.
+var surfaceCalls = []struct {
+	name string
+	call func(ctx context.Context, c *clientv3.Client) (any, error)
+}{
+	{"auth status", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthStatus(ctx) }},
+	{"authenticate", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Authenticate(ctx, "u", "p") }},
+	{"enable without root", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthEnable(ctx) }},
+	{"disable", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthDisable(ctx) }},
+	{"add user", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserAdd(ctx, "root", "p") }},
+	{"add user again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserAdd(ctx, "root", "p") }},
+	{"add nobody", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserAdd(ctx, "", "p") }},
+	{"add another", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserAdd(ctx, "ann", "p") }},
+	{"enable without role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthEnable(ctx) }},
+	{"change password", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.UserChangePassword(ctx, "ann", "q")
+	}},
+	{"change nobody's", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.UserChangePassword(ctx, "bob", "q")
+	}},
+	{"users", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserList(ctx) }},
+	{"add role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleAdd(ctx, "r") }},
+	{"add role again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleAdd(ctx, "r") }},
+	{"add no role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleAdd(ctx, "") }},
+	{"grant", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.RoleGrantPermission(ctx, "r", "b", "c", clientv3.PermissionType(authpb.Permission_READ))
+	}},
+	{"grant more", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.RoleGrantPermission(ctx, "r", "a", "", clientv3.PermissionType(authpb.Permission_WRITE))
+	}},
+	{"grant anew", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.RoleGrantPermission(ctx, "r", "b", "c", clientv3.PermissionType(authpb.Permission_READWRITE))
+	}},
+	{"grant nonsense", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.RoleGrantPermission(ctx, "r", "c", "b", clientv3.PermissionType(authpb.Permission_READ))
+	}},
+	{"grant to none", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.RoleGrantPermission(ctx, "x", "c", "", clientv3.PermissionType(authpb.Permission_READ))
+	}},
+	{"role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleGet(ctx, "r") }},
+	{"no role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleGet(ctx, "x") }},
+	{"roles", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleList(ctx) }},
+	{"revoke", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.RoleRevokePermission(ctx, "r", "a", "")
+	}},
+	{"revoke again", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.RoleRevokePermission(ctx, "r", "a", "")
+	}},
+	{"give role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "ann", "r") }},
+	{"give role again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "ann", "r") }},
+	{"give root", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "ann", "root") }},
+	{"give none", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "ann", "x") }},
+	{"give nobody", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "bob", "r") }},
+	{"user", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGet(ctx, "ann") }},
+	{"nobody", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGet(ctx, "bob") }},
+	{"take role", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.UserRevokeRole(ctx, "ann", "root")
+	}},
+	{"take role again", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.UserRevokeRole(ctx, "ann", "root")
+	}},
+	{"delete role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleDelete(ctx, "r") }},
+	{"delete role again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleDelete(ctx, "r") }},
+	{"user without role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGet(ctx, "ann") }},
+	{"delete user", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserDelete(ctx, "ann") }},
+	{"delete user again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserDelete(ctx, "ann") }},
+	{"auth status afterwards", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthStatus(ctx) }},
+
+	{"put", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Put(ctx, "a", "1") }},
+	{"status", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Status(ctx, c.Endpoints()[0]) }},
+	{"members", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.MemberList(ctx) }},
+	{"remove a stranger", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.MemberRemove(ctx, 7) }},
+	{"promote a stranger", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.MemberPromote(ctx, 7) }},
+	{"update a stranger", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.MemberUpdate(ctx, 7, []string{"http://127.0.0.1:1"})
+	}},
+	{"lead stranger", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.MoveLeader(ctx, 7) }},
+	{"defragment", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Defragment(ctx, c.Endpoints()[0]) }},
+	{"cancel no downgrade", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.Downgrade(ctx, clientv3.DowngradeCancel, "")
+	}},
+	{"validate a downgrade", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.Downgrade(ctx, clientv3.DowngradeValidate, "3.6.0")
+	}},
+	{"downgrade to nonsense", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.Downgrade(ctx, clientv3.DowngradeValidate, "three")
+	}},
+	{"downgrade too far", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.Downgrade(ctx, clientv3.DowngradeValidate, "3.2.0")
+	}},
+
+	{"no alarms", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AlarmList(ctx) }},
+	{"raise space", raise(pb.AlarmType_NOSPACE)},
+	{"alarms", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AlarmList(ctx) }},
+	{"put without space", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Put(ctx, "a", "2") }},
+	{"txn without space", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.Txn(ctx).Then(clientv3.OpTxn(nil, nil, []clientv3.Op{clientv3.OpPut("a", "2")})).Commit()
+	}},
+	{"grant without space", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Grant(ctx, 9) }},
+	{"delete without space", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Delete(ctx, "a") }},
+	{"status under alarm", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Status(ctx, c.Endpoints()[0]) }},
+	{"raise corruption", raise(pb.AlarmType_CORRUPT)},
+	{"delete when corrupt", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Delete(ctx, "a") }},
+	{"compact when corrupt", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Compact(ctx, 2) }},
+	{"get when corrupt", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.KV.Get(ctx, "a") }},
+	{"disarm", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return c.AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	}},
+	{"put again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Put(ctx, "a", "3") }},
+}
+
+// raise returns a call that raises an alarm, which clientv3 cannot.
+func raise(alarm pb.AlarmType) func(context.Context, *clientv3.Client) (any, error) {
+	return func(ctx context.Context, c *clientv3.Client) (any, error) {
+		members, err := c.MemberList(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: alarm, MemberID: members.Members[0].ID}
+		if conn := c.ActiveConnection(); conn != nil {
+			return pb.NewMaintenanceClient(conn).Alarm(ctx, r)
+		}
+		return (&maintenanceService{s: serverOf(c)}).Alarm(ctx, r)
+	}
+}
+
+// serverOf returns the server of an in-process client.
+func serverOf(c *clientv3.Client) *Server { return c.Watcher.(*watchClient).c.s }
+
+// TestSurface compares what an embedded etcd and both doors answer to each of
+// the calls above, but for ids, sizes and how far a log has grown.
+func TestSurface(t *testing.T) {
+	real := startReal(t)
+	near, far := newServer(t, Config{}).Client().Client, dial(t, newServer(t, Config{})).Client
+	ignore := cmp.Options{
+		protocmp.Transform(),
+		protocmp.IgnoreFields(&pb.ResponseHeader{}, "cluster_id", "member_id", "raft_term"),
+		protocmp.IgnoreFields(&pb.StatusResponse{}, "leader", "raftIndex", "raftAppliedIndex", "raftTerm", "dbSize", "dbSizeInUse", "errors"),
+		protocmp.IgnoreFields(&pb.Member{}, "ID", "peerURLs", "clientURLs"),
+		protocmp.IgnoreFields(&pb.AlarmMember{}, "memberID"),
+		protocmp.SortRepeated(func(a, b *pb.AlarmMember) bool { return a.Alarm < b.Alarm }),
+		cmpopts.EquateEmpty(),
+	}
+	for _, tt := range surfaceCalls {
+		want, wantErr := tt.call(t.Context(), real)
+		for name, c := range map[string]*clientv3.Client{"in process": near, "gRPC": far} {
+			got, err := tt.call(t.Context(), c)
+			if fmt.Sprintf("%T %v", wantErr, wantErr) != fmt.Sprintf("%T %v", err, err) {
+				t.Errorf("%s, %s: error %T %v, want %T %v", tt.name, name, err, err, wantErr, wantErr)
+				continue
+			}
+			if err != nil {
+				continue
+			}
+			if diff := cmp.Diff(message(want), message(got), ignore); diff != "" {
+				t.Errorf("%s, %s: -embedded +this:\n%s", tt.name, name, diff)
+			}
+		}
+	}
+}
+
+// message returns the message that a response of clientv3 is.
+func message(resp any) any {
+	switch r := resp.(type) {
+	case proto.Message:
+		return r
+	case *clientv3.AuthStatusResponse:
+		return (*pb.AuthStatusResponse)(r)
+	case *clientv3.StatusResponse:
+		return (*pb.StatusResponse)(r)
+	case *clientv3.MemberListResponse:
+		return (*pb.MemberListResponse)(r)
+	case *clientv3.AlarmResponse:
+		return (*pb.AlarmResponse)(r)
+	case *clientv3.AuthUserListResponse:
+		return (*pb.AuthUserListResponse)(r)
+	case *clientv3.AuthUserGetResponse:
+		return (*pb.AuthUserGetResponse)(r)
+	case *clientv3.AuthRoleListResponse:
+		return (*pb.AuthRoleListResponse)(r)
+	case *clientv3.AuthRoleGetResponse:
+		return (*pb.AuthRoleGetResponse)(r)
+	case *clientv3.DowngradeResponse:
+		return (*pb.DowngradeResponse)(r)
+	case *clientv3.DeleteResponse:
+		return (*pb.DeleteRangeResponse)(r)
+	case *clientv3.PutResponse:
+		return (*pb.PutResponse)(r)
+	case *clientv3.GetResponse:
+		return (*pb.RangeResponse)(r)
+	default:
+		return fmt.Sprintf("%T", resp) // only a header
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"snowglobe.test/bench"
+)
+
+func newBench() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure how fast a control plane starts and how it fans out watches",
+		Example: `  snowglobe bench startup --against ./bin
+  snowglobe bench watch --watchers 1000 --rate 200`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newBenchStartup(), newBenchWatch())
+	return cmd
+}
+
+func newBenchStartup() *cobra.Command {
+	opts := bench.StartupOptions{}
+	output := ""
+	cmd := &cobra.Command{
+		Use:   "startup",
+		Short: "Measure first boots, following boots and stops",
+		Long: `Measure how long a control plane takes until it is ready, the first one of a
+process and those that follow, and how long it takes to stop. With --against it
+takes turns with controller-runtime's envtest on the binaries in that folder, and
+prints the ratios; docs/HACKING.md tells how to build these.`,
+		Example: `  snowglobe bench startup
+  snowglobe bench startup --against ./bin --runs 10`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			format, err := bench.ParseFormat(output)
+			if err != nil {
+				return err
+			}
+			opts.Progress = cmd.ErrOrStderr()
+			report, err := bench.Startup(cmd.Context(), opts)
+			if err != nil {
+				return failed(err)
+			}
+			return failed(bench.Write(cmd.OutOrStdout(), format, report))
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&opts.Runs, "runs", 0, "how many processes to measure, one first boot each (default 5)")
+	flags.IntVar(&opts.Following, "following", 0, "how many further boots in each process (default 3)")
+	flags.StringVar(&opts.Store, "store", "", "memory or embedded (default memory)")
+	flags.StringVar(&opts.Against, "against", "", "compare with envtest on the kube-apiserver and etcd in this `folder`")
+	flags.StringVar(&opts.Profile, "profile", "", "write CPU profiles of one more process to this `folder`")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func newBenchWatch() *cobra.Command {
+	opts := bench.WatchOptions{}
+	output, kubeconfig := "", ""
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Measure how long events take to many watchers",
+		Long: `Measure the time from the moment a client is about to write an object until each
+of many watchers has decoded the event. Every event is accounted for: one that is
+lost, doubled or out of order is a failure.`,
+		Example: `  snowglobe bench watch
+  snowglobe bench watch --watchers 1000 --rate 200 --transport tls --encoding protobuf
+  snowglobe bench watch --kubeconfig ~/.kube/config`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			format, err := bench.ParseFormat(output)
+			if err != nil {
+				return err
+			}
+			if kubeconfig != "" {
+				if opts.Target, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+					return failed(fmt.Errorf("kubeconfig: %w", err))
+				}
+			}
+			opts.Progress = cmd.ErrOrStderr()
+			report, err := bench.Watch(cmd.Context(), opts)
+			if err != nil && !errors.Is(err, bench.ErrDelivery) {
+				return failed(err)
+			}
+			return failed(errors.Join(bench.Write(cmd.OutOrStdout(), format, report), err))
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&opts.Watchers, "watchers", 0, "how many clients watch (default 100)")
+	flags.Float64Var(&opts.Rate, "rate", 0, "events a second (default 100)")
+	flags.DurationVar(&opts.Duration, "duration", 0, "for how long to write (default 10s)")
+	flags.IntVar(&opts.Writers, "writers", 0, "how many clients write (default 4)")
+	flags.IntVar(&opts.PayloadBytes, "payload", 0, "`bytes` of data in each object (default 256)")
+	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both (default both)")
+	flags.StringVar(&opts.Encoding, "encoding", "", "json or protobuf (default json)")
+	flags.StringVar(&opts.Store, "store", "", "memory or embedded (default memory)")
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "measure the cluster of this kubeconfig `file` instead")
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+func outputFlag(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", string(bench.FormatText), "text, json, or go for what benchstat reads")
+}

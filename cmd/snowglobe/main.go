@@ -1,0 +1,102 @@
+// Command snowglobe runs a real kube-apiserver sealed in its own process: the
+// scenario scripts that shake it, a control plane for kubectl, the conformance
+// cases and the benchmarks. It owns flags, signals and exit codes, and nothing
+// else: 0 when all went well, 1 when what was asked for failed, 2 when it was
+// asked for wrongly, 130 when it was interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/bench"
+)
+
+func main() { os.Exit(start()) }
+
+// start runs the command that the process was started with.
+func start() int {
+	ctx, stop := withSignals(context.Background(), os.Stderr)
+	defer stop()
+	if bench.StartupRequested() {
+		return exitCode(os.Stderr, bench.StartupChild(ctx, os.Stdout))
+	}
+	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// execute runs one command line.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return exitCode(stderr, root.ExecuteContext(ctx))
+}
+
+// exitCode says an error, on one line where it has one, and what to make of it.
+func exitCode(stderr io.Writer, err error) int {
+	var failure *failureError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintln(stderr, "snowglobe: interrupted")
+		return exitInterrupted
+	case errors.As(err, &failure):
+		fmt.Fprintf(stderr, "snowglobe: %v\n", failure.err)
+		return exitFailed
+	default: // cobra's, or a usage error of ours
+		fmt.Fprintf(stderr, "snowglobe: %v; see: snowglobe help\n", err)
+		return exitUsage
+	}
+}
+
+// failureError is an error of what was asked for, not of how it was asked.
+type failureError struct{ err error }
+
+// Error implements error.
+func (e *failureError) Error() string { return e.err.Error() }
+
+// Unwrap returns what failed.
+func (e *failureError) Unwrap() error { return e.err }
+
+// failed marks an error as one of what was asked for. Nil stays nil.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failureError{err}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "snowglobe",
+		Short: "A real kube-apiserver sealed in a process, with its own weather and its own time",
+		Long: `Snowglobe runs the real kube-apiserver inside its own process: on a store in
+memory, in virtual time if you like, with its hooks and caches in your hand.`,
+		Example: `  snowglobe run                      # the scenario scripts, each with its story
+  snowglobe up                       # a control plane for kubectl, until Ctrl-C
+  snowglobe conformance --list       # what a control plane promises
+  snowglobe bench startup            # how long it takes to start one`,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newVersion())
+	root.SetHelpCommandGroupID("")
+	return root
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/envtest/trace"
+	"snowglobe.test/scenarios"
+)
+
+// runOptions are the flags of "run".
+type runOptions struct {
+	realTime bool
+	trace    string
+	verbose  bool
+	output   string
+}
+
+func newRun() *cobra.Command {
+	opts := runOptions{}
+	cmd := &cobra.Command{
+		Use:   "run [SCRIPT...]",
+		Short: "Run scenario scripts and tell what happened",
+		Long: `Run scenario scripts, each in virtual time and on a store of its own, and tell
+what happened. SCRIPT is a file, a folder of such, or the name of a script of the
+library; without one the whole library is run. docs/reference/scripts.md
+describes the commands of scripts.`,
+		Example: `  snowglobe run
+  snowglobe run stale-read
+  snowglobe run --real-time --trace trace.jsonl ./my-script.txtar`,
+		ValidArgsFunction: completeScripts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.output != outputText && opts.output != outputJSON {
+				return fmt.Errorf("output %q is not known; use %s or %s", opts.output, outputText, outputJSON)
+			}
+			scripts, err := scenarios.Find(args...)
+			if err != nil {
+				return failed(err)
+			}
+			return failed(runScripts(cmd.Context(), cmd.OutOrStdout(), scripts, opts))
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&opts.realTime, "real-time", false, "let time pass as on the wall; scripts that need hours skip themselves")
+	flags.StringVar(&opts.trace, "trace", "", "write every event to this `file`, as JSON lines")
+	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events but the servers' routine, every command's output, and the servers' logs of what fails")
+	flags.StringVarP(&opts.output, "output", "o", outputText, "text, or json for a line a script")
+	return cmd
+}
+
+// The output formats that most commands know.
+const (
+	outputText = "text"
+	outputJSON = "json"
+)
+
+func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, script := range scenarios.Library() {
+		names = append(names, script.Name+"\t"+script.Title())
+	}
+	return names, cobra.ShellCompDirectiveDefault
+}
+
+// errScripts is how a run ends in which a script failed.
+var errScripts = errors.New("scripts failed")
+
+// runScripts runs scripts one after another.
+func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, opts runOptions) (err error) {
+	tracer, err := openTrace(opts.trace)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tracer.close()) }()
+	var teller teller = &storyTeller{out: out, color: wantsColor(out), verbose: opts.verbose}
+	if opts.output == outputJSON {
+		teller = jsonTeller{json.NewEncoder(out)}
+	}
+	failures := 0
+	var results []scenarios.Result
+	for _, script := range scripts {
+		teller.begin(script)
+		result := script.Run(ctx, scenarios.Options{RealTime: opts.realTime, Verbose: opts.verbose})
+		results = append(results, result)
+		if result.Status == scenarios.Failed {
+			failures++
+		}
+		if err := errors.Join(teller.tell(result), tracer.write(result)); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if err := teller.summarize(results); err != nil {
+		return err
+	}
+	if failures > 0 {
+		return fmt.Errorf("%d of %d %w", failures, len(results), errScripts)
+	}
+	return nil
+}
+
+// teller tells how scripts went.
+type teller interface {
+	begin(script scenarios.Script)
+	tell(result scenarios.Result) error
+	summarize(results []scenarios.Result) error
+}
+
+// jsonTeller tells it to programs: an object a line and script.
+type jsonTeller struct{ out *json.Encoder }
+
+func (t jsonTeller) begin(scenarios.Script) {}
+
+func (t jsonTeller) tell(result scenarios.Result) error {
+	line := struct {
+		Script      string           `json:"script"`
+		File        string           `json:"file"`
+		Status      scenarios.Status `json:"status"`
+		Error       string           `json:"error,omitempty"`
+		Reason      string           `json:"reason,omitempty"`
+		ScriptNanos time.Duration    `json:"scriptNanos"` // in the script's clock
+		WallNanos   time.Duration    `json:"wallNanos"`
+	}{result.Script.Name, result.Script.File, result.Status, "", result.Reason, result.Scripted, result.Wall}
+	if result.Err != nil {
+		line.Error = result.Err.Error()
+	}
+	return t.out.Encode(line)
+}
+
+func (t jsonTeller) summarize([]scenarios.Result) error { return nil }
+
+// tracer writes the events of all scripts to a file; nil writes none.
+type tracer struct{ file *os.File }
+
+func openTrace(path string) (*tracer, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	return &tracer{file}, nil
+}
+
+// write adds the records of a script, with its name before that of the server.
+func (t *tracer) write(result scenarios.Result) error {
+	if t == nil {
+		return nil
+	}
+	records := append([]trace.Record(nil), result.Records...)
+	for i := range records {
+		records[i].ControlPlane = strings.Join([]string{result.Script.Name, records[i].ControlPlane}, "/")
+	}
+	if err := trace.WriteJSON(t.file, records); err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	return nil
+}
+
+func (t *tracer) close() error {
+	if t == nil {
+		return nil
+	}
+	if err := t.file.Close(); err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// errInterrupted is the cause with which a context ends on Ctrl-C.
+var errInterrupted = errors.New("interrupted")
+
+// withSignals returns a context that ends, with errInterrupted, when the process
+// is asked to end. Asked a second time it ends at once. The function returned
+// gives the signals back.
+func withSignals(parent context.Context, stderr io.Writer) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	asked := make(chan os.Signal, 2)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for times := 0; ; times++ {
+			select {
+			case <-asked:
+				if times > 0 {
+					fmt.Fprintln(stderr, "snowglobe: ended at once")
+					os.Exit(exitInterrupted)
+				}
+				cancel(errInterrupted)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(asked)
+		close(done)
+		<-ended
+		cancel(nil)
+	}
+}

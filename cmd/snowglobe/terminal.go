@@ -1,0 +1,36 @@
+package main
+
+import (
+	"io"
+	"os"
+)
+
+// isTerminal says whether what is written to w is read by a person right away.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// wantsColor says whether to write colours to w; see https://no-color.org.
+func wantsColor(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
+
+// paint puts text into an ANSI code.
+func paint(color bool, code, text string) string {
+	if !color {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// ANSI codes.
+const (
+	bold   = "1"
+	faint  = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)

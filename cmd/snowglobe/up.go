@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/embedded"
+	"snowglobe.test/envtest/storage/external"
+	"snowglobe.test/envtest/storage/memory"
+)
+
+// upOptions are the flags of "up".
+type upOptions struct {
+	store      string
+	dataDir    string
+	crds       []string
+	kubeconfig string
+	port       int
+	verbose    bool
+	flags      []string // kube-apiserver's
+}
+
+// The stores that are not URLs.
+const (
+	storeMemory   = "memory"
+	storeEmbedded = "embedded"
+)
+
+func newUp() *cobra.Command {
+	opts := upOptions{}
+	cmd := &cobra.Command{
+		Use:   "up [-- KUBE-APISERVER-FLAG...]",
+		Short: "Run a control plane for kubectl until Ctrl-C",
+		Long: `Run a control plane on loopback in the foreground, and write a kubeconfig of a
+cluster admin for it. Ctrl-C drains and stops it and removes the kubeconfig; a
+second Ctrl-C ends it at once. What comes after -- goes to the API server, as to
+kube-apiserver.`,
+		Example: `  snowglobe up
+  snowglobe up --port 6443 --crds ./config/crd
+  snowglobe up --store embedded --data-dir ./data
+  snowglobe up --store http://127.0.0.1:2379
+  snowglobe up -- --feature-gates=MutablePodResourcesForSuspendedJobs=true --v=4`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
+				return fmt.Errorf("unexpected argument %q; flags of the API server come after --", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.flags = args
+			store, err := opts.newStore()
+			if err != nil {
+				return err
+			}
+			return failed(up(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), store, opts))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.store, "store", storeMemory, "memory, embedded (an etcd in this process), or the `URL`s of an etcd, separated by commas")
+	flags.StringVar(&opts.dataDir, "data-dir", "", "keep the data of the embedded store in this `folder`")
+	flags.StringArrayVar(&opts.crds, "crds", nil, "install the CustomResourceDefinitions of this `file or folder`; may be repeated")
+	flags.StringVar(&opts.kubeconfig, "kubeconfig", "snowglobe.kubeconfig", "write the kubeconfig to this `file`")
+	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1; 0 takes a free one")
+	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show the API server's log")
+	return cmd
+}
+
+// newStore makes the store that the flags ask for; it is not started yet.
+func (o upOptions) newStore() (storage.Backend, error) {
+	if o.port < 0 || o.port > 65535 {
+		return nil, fmt.Errorf("--port %d is not a port; give a number from 0 to 65535", o.port)
+	}
+	if o.dataDir != "" && o.store != storeEmbedded {
+		return nil, fmt.Errorf("--data-dir is for --store %s; store %q has no such folder", storeEmbedded, o.store)
+	}
+	switch {
+	case o.store == storeMemory:
+		return memory.New("up"), nil
+	case o.store == storeEmbedded:
+		return embedded.New(embedded.Config{DataDir: o.dataDir}), nil
+	case strings.Contains(o.store, "://"):
+		return external.New(external.Config{URLs: strings.Split(o.store, ",")})
+	}
+	return nil, fmt.Errorf("--store %q is not known; use %s, %s, or a URL like http://127.0.0.1:2379", o.store, storeMemory, storeEmbedded)
+}
+
+// up runs a control plane until the context ends or the API server crashes.
+func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, opts upOptions) error {
+	kubeconfig, err := filepath.Abs(opts.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	if err := clearKubeconfig(ctx, kubeconfig); err != nil {
+		return err
+	}
+	progress := newProgress(stderr)
+	options := []envtest.Option{
+		envtest.WithStore(store), envtest.WithFlags(opts.flags...), envtest.WithCRDPaths(opts.crds...),
+		envtest.WithListener(net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.port))),
+		envtest.WithKubeconfig(kubeconfig), envtest.WithObserver(progress.observe),
+	}
+	if opts.verbose {
+		options = append(options, envtest.WithLog(stderr))
+	}
+	began := time.Now()
+	cp, err := envtest.Launch(ctx, options...)
+	progress.end()
+	if ctx.Err() != nil && err != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	greet(stdout, cp, kubeconfig, time.Since(began))
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(stderr, "snowglobe: draining and stopping; Ctrl-C again ends it at once")
+	case <-cp.Crashed():
+	}
+	began = time.Now()
+	err = cp.Stop(context.WithoutCancel(ctx))
+	if crash := cp.Err(); crash != nil {
+		return errors.Join(fmt.Errorf("the API server crashed: %w", crash), err)
+	}
+	if err == nil {
+		fmt.Fprintf(stderr, "snowglobe: stopped in %s\n", round(time.Since(began)))
+	}
+	return err
+}
+
+// greet says how to use a control plane.
+func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration) {
+	host := "an unknown address"
+	if config, err := cp.RemoteConfig(envtest.AdminUser); err == nil {
+		host = config.Host
+	}
+	fmt.Fprintf(stdout, `Kubernetes %s is up at %s, on store %s, after %s.
+
+    export KUBECONFIG=%s
+    kubectl get namespaces
+    kubectl create configmap snow --from-literal=falls=softly
+    kubectl get --raw /readyz?verbose
+
+Ctrl-C stops it and removes the kubeconfig.
+`, envtest.Release(), host, cp.Store(), round(took), kubeconfig)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/envtest"
+)
+
+func newVersion() *cobra.Command {
+	output := outputText
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this program and of the Kubernetes linked into it",
+		Example: `  snowglobe version
+  snowglobe version --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			own := ownVersion()
+			switch output {
+			case outputText:
+				fmt.Fprintf(cmd.OutOrStdout(), "snowglobe  %s\nkubernetes %s\ngo         %s\n", own, envtest.Release(), runtime.Version())
+				return nil
+			case outputJSON:
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
+					"snowglobe": own, "kubernetes": envtest.Release(), "go": runtime.Version(),
+				})
+			}
+			return fmt.Errorf("output %q is not known; use %s or %s", output, outputText, outputJSON)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", output, "text or json")
+	return cmd
+}
+
+// ownVersion is the version of this module as the build recorded it, with the
+// commit if it was built from a working tree.
+func ownVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	if version == "" || version == "(devel)" {
+		version = "devel"
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				version += "-" + setting.Value[:min(len(setting.Value), 12)]
+			}
+		}
+	}
+	return version
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -51,6 +52,8 @@ type plane struct {
 	named  map[string]bool // words of the commands it was given
 	held   map[string]bool // hooks that were held at the start
 	told   bool            // how many hooks are held
+	failed bool            // a hook has failed, and the server goes down
+	ready  bool            // the server has been ready
 	checks map[string]bool // checks by name, as they were last seen
 }
 
@@ -64,13 +67,14 @@ func (p *plane) abridge(event trace.Event) trace.Event {
 	case trace.Stage:
 		shown = e.Err != nil
 	case trace.Signal:
+		p.ready = p.ready || e.Name == hasBeenReady
 		shown = slices.Contains(milestones, e.Name)
 	case trace.Hook:
 		return p.abridgeHook(e)
 	case trace.Check:
 		shown = p.showsCheck(e)
 	case trace.Request:
-		shown = e.UserAgent == scriptAgent && e.Phase == trace.End && e.Verb != "watch"
+		return abridgeRequest(e)
 	}
 	if !shown {
 		return nil
@@ -78,14 +82,32 @@ func (p *plane) abridge(event trace.Event) trace.Event {
 	return event
 }
 
+const hasBeenReady = "HasBeenReady"
+
 // milestones are the lifecycle signals that everybody should know.
-var milestones = []string{"MuxAndDiscoveryComplete", "HasBeenReady", "ShutdownInitiated", "HTTPServerStoppedListening"}
+var milestones = []string{"MuxAndDiscoveryComplete", hasBeenReady, "ShutdownInitiated", "HTTPServerStoppedListening"}
+
+// abridgeRequest leaves out requests that the script has not asked for, and of
+// the others what goes without saying.
+func abridgeRequest(request trace.Request) trace.Event {
+	if request.UserAgent != scriptAgent || request.Phase != trace.End || request.Verb == "watch" {
+		return nil
+	}
+	if request.User == envtest.AdminUser {
+		request.User = ""
+	}
+	request.URI = strings.TrimSuffix(request.URI, applyQuery)
+	return request
+}
 
 func (p *plane) abridgeHook(hook trace.Hook) trace.Event {
 	many := len(p.held) >= manyHeld
 	switch {
-	case hook.Err != nil:
+	case hook.Err != nil && !p.failed:
+		p.failed = true
 		return hook
+	case p.failed:
+		return nil // the way down is upstream's, and ours
 	case hook.Phase == trace.Held && many && !p.told:
 		p.told = true
 		return trace.Note{Text: fmt.Sprintf("%d post-start hooks are held", len(p.held))}
@@ -103,7 +125,7 @@ func (p *plane) showsCheck(check trace.Check) bool {
 	hook, ofHook := strings.CutPrefix(check.Name, checkOfHook(""))
 	told := ofHook && (p.held[hook] || p.named[hook])
 	switch {
-	case seen && was && !check.OK:
+	case p.ready && seen && was && !check.OK:
 		return true
 	case !seen && len(p.held) >= manyHeld:
 		return false // as many lines again

@@ -23,6 +23,9 @@ import (
 // fieldManager owns the fields that scripts apply.
 const fieldManager = "script"
 
+// applyQuery is what each of their requests has in its URI.
+const applyQuery = "?fieldManager=" + fieldManager + "&force=true"
+
 func applyCommand() command {
 	return command{
 		name:    "apply",
@@ -117,8 +120,8 @@ var crdKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomRe
 // no watch exists.
 const discoveryPause = 10 * time.Millisecond
 
-// awaitServed waits until the server has established a definition and serves its
-// stored version.
+// awaitServed waits until the server has established a definition and serves all
+// its versions.
 func (s *session) awaitServed(ctx context.Context, client dynamic.ResourceInterface, applied *unstructured.Unstructured) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, crd); err != nil {
@@ -132,19 +135,36 @@ func (s *session) awaitServed(ctx context.Context, client dynamic.ResourceInterf
 			continue
 		}
 		kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}
-		for {
-			_, err := s.resourceOf(ctx, kind)
-			if err == nil {
-				break
-			}
-			select {
-			case <-time.After(discoveryPause):
-			case <-ctx.Done():
-				return fmt.Errorf("it is established, but not in discovery: %w: %w", context.Cause(ctx), err)
-			}
+		r, err := s.awaitDiscovered(ctx, kind)
+		if err != nil {
+			return err
+		}
+		// The resource's cache is new. Until it is filled a list is told to come
+		// again, which this client does.
+		instances, err := s.clientFor(lookupAgent, r, metav1.NamespaceAll)
+		if err != nil {
+			return err
+		}
+		if _, err := instances.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return fmt.Errorf("it is established, but not served: %w", err)
 		}
 	}
 	return nil
+}
+
+// awaitDiscovered waits until discovery knows a kind.
+func (s *session) awaitDiscovered(ctx context.Context, kind schema.GroupVersionKind) (apiResource, error) {
+	for {
+		r, err := s.resourceOf(ctx, kind)
+		if err == nil {
+			return r, nil
+		}
+		select {
+		case <-time.After(discoveryPause):
+		case <-ctx.Done():
+			return r, fmt.Errorf("it is established, but not in discovery: %w: %w", context.Cause(ctx), err)
+		}
+	}
 }
 
 // awaitEstablished watches one definition until its condition says so.

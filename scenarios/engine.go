@@ -97,6 +97,9 @@ func (s *session) tellUpTo(number int) {
 		}
 		line := strings.TrimSpace(rest[0])
 		s.toldLines++
+		if s.isLeftOut(line) {
+			continue
+		}
 		switch verb, _, _ := strings.Cut(line, " "); verb {
 		case "", "note": // a note tells itself
 			continue
@@ -105,6 +108,11 @@ func (s *session) tellUpTo(number int) {
 		}
 		s.story.tell(commandLine, line)
 	}
+}
+
+// isLeftOut says whether a line is for the other kind of time.
+func (s *session) isLeftOut(line string) bool {
+	return strings.HasPrefix(line, "[!virtual]") && !s.opts.RealTime || strings.HasPrefix(line, "[virtual]") && s.opts.RealTime
 }
 
 // lastLine is the number of the line at which the script ended.

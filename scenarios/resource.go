@@ -87,9 +87,14 @@ func (s *session) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 // defaultNamespace is where namespaced objects are that say nothing else.
 const defaultNamespace = "default"
 
-// client returns a client of one resource, in a namespace if it has such.
+// client returns a client of one resource, in a namespace if it has such, for
+// what the script asks for.
 func (s *session) client(r apiResource, namespace string) (dynamic.ResourceInterface, error) {
-	config, err := s.config(scriptAgent)
+	return s.clientFor(scriptAgent, r, namespace)
+}
+
+func (s *session) clientFor(agent string, r apiResource, namespace string) (dynamic.ResourceInterface, error) {
+	config, err := s.config(agent)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -286,6 +285,3 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
-
-// pollReadiness is how often the checks are asked while the server starts.
-const pollReadiness = 10 * time.Millisecond

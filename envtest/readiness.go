@@ -33,15 +33,33 @@ func (cp *ControlPlane) waitStarted(ctx context.Context) error {
 	}
 }
 
+// The pauses between two looks at the checks while the server starts. A hook
+// that ends brings the first pause back.
+const (
+	readyFirstPause = 10 * time.Millisecond
+	readyMaxPause   = time.Second
+)
+
 // WaitReady waits until /readyz answers 200. When the context ends first, the
 // error names the checks that are red and the hooks that are held.
 func (cp *ControlPlane) WaitReady(ctx context.Context) error {
-	for {
+	moved := make(chan struct{}, 1)
+	defer cp.recorder.Subscribe(func(r trace.Record) {
+		if _, ok := r.Event.(trace.Hook); ok {
+			select {
+			case moved <- struct{}{}:
+			default:
+			}
+		}
+	})()
+	for pause := readyFirstPause; ; pause = min(2*pause, readyMaxPause) {
 		if cp.Ready(ctx) {
 			return nil
 		}
 		select {
-		case <-time.After(pollReadiness):
+		case <-time.After(pause):
+		case <-moved:
+			pause = readyFirstPause / 2
 		case <-cp.crashed:
 			return cp.crashErr
 		case <-cp.runEnded:

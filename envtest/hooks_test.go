@@ -1,0 +1,87 @@
+package envtest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/trace"
+)
+
+const crdHook = "crd-informer-synced"
+
+// TestDelayHook delays a hook by minutes, which only that hook feels.
+func TestDelayHook(t *testing.T) {
+	const delay = 2 * time.Minute
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		if ran := hookTime(t, cp, crdHook); ran < delay {
+			t.Errorf("the delayed hook ran after %s", ran)
+		}
+		if ran := hookTime(t, cp, "rbac/bootstrap-roles"); ran > time.Minute {
+			t.Errorf("another hook ran after %s", ran)
+		}
+	}, envtest.DelayHook(crdHook, delay), envtest.WithStartTimeout(2*delay))
+}
+
+// hookTime is when a hook started, since the control plane did.
+func hookTime(t *testing.T, cp *envtest.ControlPlane, name string) time.Duration {
+	t.Helper()
+	record, err := cp.Trace().Await(t.Context(), func(r trace.Record) bool {
+		hook, ok := r.Event.(trace.Hook)
+		return ok && hook.Name == name && hook.Kind == trace.PostStart && hook.Phase == trace.Start
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record.Elapsed
+}
+
+// TestHoldAllHooks holds everything, and stops without releasing it.
+func TestHoldAllHooks(t *testing.T) {
+	cp := envtest.Start(t, envtest.HoldAllHooks())
+	if held := cp.HeldHooks(); !slices.Equal(held, cp.Hooks()) {
+		t.Errorf("held are %v of %v", held, cp.Hooks())
+	}
+	if cp.Ready(t.Context()) {
+		t.Error("ready with all hooks held")
+	}
+	if err := cp.ReleaseHook("no-such-hook"); err == nil || !strings.Contains(err.Error(), crdHook) {
+		t.Errorf("release of an unknown hook: %v", err)
+	}
+}
+
+// TestFailHookLater fails a hook of a running server: the server ends with an
+// error that names it, and the process goes on.
+func TestFailHookLater(t *testing.T) {
+	cp, err := envtest.Launch(t.Context(), envtest.HoldHook(crdHook), envtest.FailHook(crdHook, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cp.ReleaseHook(crdHook); err != nil {
+		t.Fatal(err)
+	}
+	<-cp.Crashed()
+	if err := cp.Err(); err == nil || !strings.Contains(err.Error(), crdHook) {
+		t.Errorf("the crash is %v", err)
+	}
+	if err := cp.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUpstreamPauses finds upstream's own second in the boot, in virtual time.
+func TestUpstreamPauses(t *testing.T) {
+	took := func(opts ...envtest.Option) (boot time.Duration) {
+		envtest.Simulate(t, func(_ *testing.T, cp *envtest.ControlPlane) {
+			records := cp.Trace().Records()
+			boot = records[len(records)-1].Elapsed
+		}, opts...)
+		return boot
+	}
+	prompt, paused := took(), took(envtest.WithUpstreamPauses())
+	if prompt >= time.Second || paused < time.Second {
+		t.Errorf("a boot takes %s, with upstream's pauses %s; want less and more than a second", prompt, paused)
+	}
+}

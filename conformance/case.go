@@ -26,15 +26,15 @@ const (
 type Case struct {
 	// ID is the system and a name, unique: "S11/unknown-path-is-404".
 	ID string `json:"id"`
-	// System is the part of the server whose promise it is: a row of the systems
-	// in docs/ARCHITECTURE.md, like "S11".
+	// System is the part of the server whose promise it is, like "S11": see
+	// docs/reference/conformance.md.
 	System string `json:"system"`
 	// Area groups the case with others.
 	Area Area `json:"area"`
 	// Promise is what holds, in one sentence.
 	Promise string `json:"promise"`
 	// Needs is what the target must offer.
-	Needs Needs `json:"needs"`
+	Needs Needs `json:"needs,omitzero"`
 	// Test fails an assertion of the target when the promise is broken. It
 	// returns when the context ends, and makes assertions on its own goroutine.
 	Test func(ctx context.Context, t *Target) `json:"-"`

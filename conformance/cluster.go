@@ -59,8 +59,8 @@ type Source interface {
 	String() string
 }
 
-// ControlPlane is the source that launches a control plane in this process.
-type ControlPlane struct {
+// Launched is the source that launches a control plane in this process.
+type Launched struct {
 	// Name for reports, like "memory".
 	Name string
 	// NewStore makes a store for one control plane. Nil means in memory.
@@ -71,10 +71,10 @@ type ControlPlane struct {
 }
 
 // String implements Source.
-func (p ControlPlane) String() string { return p.Name }
+func (p Launched) String() string { return p.Name }
 
 // Open implements Source.
-func (p ControlPlane) Open(ctx context.Context) (*Cluster, error) {
+func (p Launched) Open(ctx context.Context) (*Cluster, error) {
 	cp, err := p.launch(ctx)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (p ControlPlane) Open(ctx context.Context) (*Cluster, error) {
 	return cluster, nil
 }
 
-func (p ControlPlane) launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, error) {
+func (p Launched) launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, error) {
 	if p.NewStore != nil {
 		opts = append([]envtest.Option{envtest.WithStore(p.NewStore())}, opts...)
 	}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -124,7 +125,6 @@ func resourcesAreDescribed(ctx context.Context, t *Target) {
 				t.Expect(resource.SingularName).NotTo(gomega.BeEmpty(), "%s %s", groupVersion, resource.Name)
 			}
 		}
-		// Bindings of pods are the one subresource-like thing with a path of its own.
 		for name := range seen {
 			parent, _, _ := strings.Cut(name, "/")
 			t.Expect(seen).To(gomega.HaveKey(parent), "%s: subresource %s", groupVersion, name)
@@ -196,15 +196,14 @@ func aggregatedDiscoveryAgrees(ctx context.Context, t *Target) {
 		t.Expect(version.Freshness).To(gomega.Equal(apidiscoveryv2.DiscoveryFreshnessCurrent), groupVersion)
 		var want, found []string
 		for _, resource := range t.resources(ctx, groupVersion).APIResources {
-			verbs := strings.Join(resource.Verbs, ",")
-			want = append(want, resource.Name+" "+resource.Kind+" "+verbs)
+			want = append(want, fmt.Sprint(resource.Name, " ", resource.Kind, resource.Verbs, resource.ShortNames, resource.Categories))
 		}
 		for _, resource := range version.Resources {
-			if resource.ResponseKind != nil && len(resource.Verbs) > 0 {
-				found = append(found, resource.Resource+" "+resource.ResponseKind.Kind+" "+strings.Join(resource.Verbs, ","))
+			if len(resource.Verbs) > 0 {
+				found = append(found, fmt.Sprint(resource.Resource, " ", resource.ResponseKind.Kind, resource.Verbs, resource.ShortNames, resource.Categories))
 			}
 			for _, sub := range resource.Subresources {
-				found = append(found, resource.Resource+"/"+sub.Subresource+" "+sub.ResponseKind.Kind+" "+strings.Join(sub.Verbs, ","))
+				found = append(found, fmt.Sprint(resource.Resource, "/", sub.Subresource, " ", sub.ResponseKind.Kind, sub.Verbs, []string{}, []string{}))
 			}
 		}
 		t.Expect(found).To(gomega.ConsistOf(want), groupVersion)

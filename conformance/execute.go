@@ -38,6 +38,8 @@ const (
 	StoreEmbedded = "embedded"
 	OutputText    = "text"
 	OutputJSON    = "json"
+	// OutputMarkdown is for List only.
+	OutputMarkdown = "markdown"
 )
 
 // Execute runs the cases as asked. The error is ErrFailed if a case failed;
@@ -110,42 +112,22 @@ func reporterOf(output string, out io.Writer) (Reporter, error) {
 	return nil, fmt.Errorf("conformance: output %q is not known; use %q or %q", output, OutputText, OutputJSON)
 }
 
-// List writes all cases, as "text" or "json".
-func List(w io.Writer, output string) error {
-	if _, err := reporterOf(output, w); err != nil {
-		return err
-	}
-	if output == OutputJSON {
-		return writeJSON(w, Cases())
-	}
-	for _, c := range Cases() {
-		needs := ""
-		if c.Needs != (Needs{}) {
-			needs = " [needs " + c.Needs.String() + "]"
-		}
-		if _, err := fmt.Fprintf(w, "%-45s %s%s\n", c.ID, c.Promise, needs); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Memory is a control plane on an in-memory store.
-func Memory() ControlPlane {
-	return ControlPlane{Name: StoreMemory}
+func Memory() Launched {
+	return Launched{Name: StoreMemory}
 }
 
 // Embedded is a control plane on an etcd in this process.
-func Embedded() ControlPlane {
-	return ControlPlane{Name: "embedded etcd", NewStore: func() storage.Backend { return embedded.New(embedded.Config{}) }}
+func Embedded() Launched {
+	return Launched{Name: "embedded etcd", NewStore: func() storage.Backend { return embedded.New(embedded.Config{}) }}
 }
 
 // External is a control plane on an etcd that somebody else runs. What it leaves
 // there, its system namespaces among it, stays.
-func External(cfg external.Config) (ControlPlane, error) {
+func External(cfg external.Config) (Launched, error) {
 	store, err := external.New(cfg)
 	if err != nil {
-		return ControlPlane{}, err
+		return Launched{}, err
 	}
-	return ControlPlane{Name: "etcd " + store.String(), NewStore: func() storage.Backend { return store }, Borrowed: true}, nil
+	return Launched{Name: "etcd " + store.String(), NewStore: func() storage.Backend { return store }, Borrowed: true}, nil
 }

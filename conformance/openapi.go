@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/onsi/gomega"
 )
@@ -63,7 +64,7 @@ func openAPIV2IsCacheable(ctx context.Context, t *Target) {
 		etag := t.get(ctx, "/openapi/v2").header.Get("ETag")
 		t.Expect(etag).To(gomega.MatchRegexp(`^".+"$`))
 		return t.ask(ctx, request{path: "/openapi/v2", ifNoneMatch: etag}).code
-	}).Should(gomega.Equal(http.StatusNotModified))
+	}).WithPolling(time.Second).Should(gomega.Equal(http.StatusNotModified))
 }
 
 // openAPIIndex is the document at /openapi/v3.

@@ -48,6 +48,7 @@ func newTarget(cluster *Cluster, id string, fail func(message string, callerSkip
 	config.WarningHandler = rest.NoWarnings{}
 	rest.AddUserAgent(config, "snowglobe-conformance/"+id)
 	t := &Target{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id)}
+	t.SetDefaultEventuallyPollingInterval(pollInterval)
 	var errs [4]error
 	t.kube, errs[0] = kubernetes.NewForConfig(config)
 	t.crds, errs[1] = apiextensionsclient.NewForConfig(config)
@@ -58,6 +59,9 @@ func newTarget(cluster *Cluster, id string, fail func(message string, callerSkip
 	}
 	return t, nil
 }
+
+// pollInterval is how often a case asks again for what can't be watched.
+const pollInterval = 50 * time.Millisecond
 
 // uniqueName is short enough to be the beginning of other names.
 func uniqueName(id string) string {

@@ -49,6 +49,9 @@ func TestBubbleGRPC(t *testing.T) {
 			t.Fatal(err)
 		}
 		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("k"), RangeEnd: []byte("l"), ProgressNotify: true})
+		if resp := receive(t, stream); !resp.Created {
+			t.Fatalf("got %v", resp)
+		}
 		for i := range 100 {
 			put(t, c, fmt.Sprint("k", i), "v", clientv3.WithLease(id))
 		}

@@ -44,9 +44,9 @@ type Config struct {
 
 	// WatchBuffer is the number of responses a watch (in process) or a watch
 	// stream (over gRPC) may have waiting to be read. A watch that falls
-	// further behind holds no more memory and is fed from history when it
-	// reads on; if its position has been compacted by then it is cancelled
-	// with the compact revision. 0 means etcd's 128.
+	// further behind holds one more, of up to 1000 revisions, and is fed from
+	// history when it reads on; if its position has been compacted by then it
+	// is cancelled with the compact revision. 0 means etcd's 128.
 	WatchBuffer int
 
 	// ProgressNotifyInterval is how long a watch created with progress

@@ -65,13 +65,15 @@ func (s *session) invoke(ts *testscript.TestScript, c command, neg bool, args []
 	if number, _, ok := currentLine(ts); ok {
 		s.tellUpTo(number + 1)
 	}
-	if s.outer.Err() != nil {
-		ts.Fatalf("%v", errInterrupted)
+	var err error
+	if s.outer.Err() == nil {
+		err = c.invoke(s, args)
 	}
-	err := c.invoke(s, args)
 	var misuse usageError
 	switch {
-	case errors.As(err, &misuse) || errors.Is(err, errInterrupted):
+	case s.outer.Err() != nil:
+		ts.Fatalf("%s: %v", c.name, errInterrupted)
+	case errors.As(err, &misuse):
 		ts.Fatalf("%s: %v", c.name, err)
 	case neg && c.noNegation:
 		ts.Fatalf("%s: it cannot be expected to fail; leave out the !", c.name)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
 )
@@ -124,11 +125,16 @@ func newScript(file string, text []byte) Script {
 }
 
 // validate refuses what would not do what it says: testscript's own "stop" ends
-// the script, as passed, where a person means the server.
+// the script, as passed, where a person means the server, and its [short] asks a
+// flag that only go test has.
 func (s Script) validate() error {
 	for i, line := range s.lines() {
-		if strings.TrimSpace(line) == "stop" {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "stop":
 			return fmt.Errorf("%s:%d: stop ends the script here; write shutdown to stop the API server, or stop with a reason to end the script", s.File, i+1)
+		case (strings.HasPrefix(line, "[short]") || strings.HasPrefix(line, "[!short]")) && !testing.Testing():
+			return fmt.Errorf("%s:%d: the condition [short] is only there under go test", s.File, i+1)
 		}
 	}
 	return nil

@@ -1,0 +1,61 @@
+package scenarios
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// referenceHead introduces the reference page.
+const referenceHead = `# Scenario scripts
+
+<!-- Written by go test ./scenarios -run TestReference -update; change the usage texts instead. -->
+
+A scenario is one text file, a [txtar](https://pkg.go.dev/golang.org/x/tools/txtar)
+archive: commands first, then the files they name. Run it with
+` + "`snowglobe run FILE`" + `, or from a test:
+
+` + "```go" + `
+func TestScenarios(t *testing.T) {
+	scenarios.Test(t, "testdata")
+}
+` + "```" + `
+
+Comments that begin a line tell the story: each paragraph of them is a phase, and
+a heading of the timeline. A command that fails ends the script; with ` + "`!`" + ` before
+it, it must fail, and what it says lands in stderr. Words are separated by
+blanks; 'quotes' keep them together, and $VARIABLE is replaced outside of them.
+
+A script runs in virtual time: time stands still while anything happens, and
+jumps when nothing does. With ` + "`snowglobe run --real-time`" + ` it does not; a script
+that can't do without says ` + "`[!virtual] skip 'why'`" + `.
+
+The script engine is [testscript](https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript).
+Of its own commands these are the useful ones: ` + "`stdout`, `stderr`, `grep`, `cmp`, `env`, `skip`" + `.
+Its ` + "`stop`" + ` ends the script, not the server.
+
+| command | |
+| --- | --- |
+`
+
+// WriteReference writes the reference page of the script commands, in Markdown.
+func WriteReference(w io.Writer) error {
+	var page bytes.Buffer
+	page.WriteString(referenceHead)
+	for _, c := range commands() {
+		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", c.name, c.name, c.summary)
+	}
+	for _, c := range commands() {
+		fmt.Fprintf(&page, "\n## %s\n\n    %s\n\n%s.\n", c.name, c.usage(), sentence(c.summary))
+		if c.details != "" {
+			fmt.Fprintf(&page, "\n%s\n", c.details)
+		}
+		fmt.Fprintf(&page, "\n```\n%s\n```\n", c.example)
+	}
+	_, err := w.Write(page.Bytes())
+	return err
+}
+
+// sentence gives text a capital.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"embed"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
 )
@@ -133,7 +133,7 @@ func (s Script) validate() error {
 		switch {
 		case line == "stop":
 			return fmt.Errorf("%s:%d: stop ends the script here; write shutdown to stop the API server, or stop with a reason to end the script", s.File, i+1)
-		case (strings.HasPrefix(line, "[short]") || strings.HasPrefix(line, "[!short]")) && !testing.Testing():
+		case (strings.HasPrefix(line, "[short]") || strings.HasPrefix(line, "[!short]")) && !flag.Parsed():
 			return fmt.Errorf("%s:%d: the condition [short] is only there under go test", s.File, i+1)
 		}
 	}

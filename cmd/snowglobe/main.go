@@ -39,11 +39,18 @@ const (
 
 // execute runs one command line.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	restore := hideForeignFlags()
+	defer restore()
 	root := newRoot()
+	root.PersistentPreRun = func(*cobra.Command, []string) { restore() } // ours are parsed by then
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return exitCode(stderr, root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // whatever it broke
+	}
+	return exitCode(stderr, err)
 }
 
 // exitCode says an error, on one line where it has one, and what to make of it.
@@ -97,6 +104,5 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newVersion())
-	root.SetHelpCommandGroupID("")
 	return root
 }

@@ -31,7 +31,7 @@ func TestCommandLine(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "up": awaitUp, "kube": kube, "mode": mode, "taken": taken,
+			"exits": exits, "up": awaitUp, "appears": appears, "kube": kube, "mode": mode, "taken": taken,
 		},
 	})
 }
@@ -75,6 +75,19 @@ func awaitUp(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// appears FILE waits until a file is there.
+func appears(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: appears FILE")
+	}
+	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+	}
+	ts.Fatalf("%s has not appeared within %s", args[0], patience)
 }
 
 // kube KUBECONFIG METHOD PATH [BODY] sends a request and prints the answer.

@@ -16,6 +16,7 @@ const referencePage = "../../docs/reference/cli.md"
 
 // TestReference compares the reference page with what the commands say.
 func TestReference(t *testing.T) {
+	defer hideForeignFlags()()
 	var page bytes.Buffer
 	fmt.Fprint(&page, `# The command line
 

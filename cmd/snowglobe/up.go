@@ -40,7 +40,7 @@ const (
 func newUp() *cobra.Command {
 	opts := upOptions{}
 	cmd := &cobra.Command{
-		Use:   "up [-- KUBE-APISERVER-FLAG...]",
+		Use:   "up [flags] [-- KUBE-APISERVER-FLAG...]",
 		Short: "Run a control plane for kubectl until Ctrl-C",
 		Long: `Run a control plane on loopback in the foreground, and write a kubeconfig of a
 cluster admin for it. Ctrl-C drains and stops it and removes the kubeconfig; a
@@ -50,7 +50,8 @@ kube-apiserver.`,
   snowglobe up --port 6443 --crds ./config/crd
   snowglobe up --store embedded --data-dir ./data
   snowglobe up --store http://127.0.0.1:2379
-  snowglobe up -- --feature-gates=MutablePodResourcesForSuspendedJobs=true --v=4`,
+  snowglobe up -v -- --event-ttl=10m --v=4`,
+		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
 				return fmt.Errorf("unexpected argument %q; flags of the API server come after --", args[0])
@@ -116,9 +117,6 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	began := time.Now()
 	cp, err := envtest.Launch(ctx, options...)
 	progress.end()
-	if ctx.Err() != nil && err != nil {
-		return context.Cause(ctx)
-	}
 	if err != nil {
 		return err
 	}

@@ -126,3 +126,39 @@ func BenchmarkWatch1000(b *testing.B) {
 		ended.Wait()
 	})
 }
+
+// BenchmarkSnapshot takes snapshots of a million keys, with a write in between
+// so that none is the one before.
+func BenchmarkSnapshot(b *testing.B) {
+	s := newServer(b, Config{})
+	c := s.Client()
+	fill(b, c, 1_000_000)
+	// Stopping the clock for the write would take longer than both, so its
+	// time is in here too.
+	for b.Loop() {
+		s.Snapshot()
+		if _, err := c.Put(context.Background(), "/registry/pods/ns/000000", ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRewind undoes 1,000 writes among 10,000 keys.
+func BenchmarkRewind(b *testing.B) {
+	s := newServer(b, Config{})
+	c := s.Client()
+	fill(b, c, 10_000)
+	snapshot := s.Snapshot()
+	for b.Loop() {
+		b.StopTimer()
+		for i := range 1000 {
+			if _, err := c.Put(context.Background(), fmt.Sprintf("/registry/pods/ns/%06d", i), "changed"); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.StartTimer()
+		if _, err := s.Rewind(snapshot); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

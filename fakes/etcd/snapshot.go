@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -109,29 +110,23 @@ func (s *Server) Rewind(to *Snapshot) (int64, error) {
 // changesTo returns what a rewind has to delete and to put, in order. The
 // server is locked.
 func (s *Server) changesTo(to *Snapshot, target *keyspace) (deletes []string, puts []entry) {
-	for _, key := range s.differing(to, target) {
-		have, want := s.keys.record(key), target.record(key)
-		if have != nil && have.head.tombstone() {
-			have = nil
-		}
-		if want != nil && want.head.tombstone() {
-			want = nil
-		}
+	created := make(map[string]int64)
+	for _, d := range s.differing(to, target) {
 		switch {
-		case want == nil && have == nil:
-		case want == nil:
-			deletes = append(deletes, key)
-		case have == nil:
-			puts = append(puts, entry{key, want})
-		case !sameContent(have.head, want.head):
-			if have.born != want.born {
-				deletes = append(deletes, key)
-			}
-			puts = append(puts, entry{key, want})
+		case d.want == nil:
+			deletes = append(deletes, d.key)
+		case d.have == nil:
+			puts = append(puts, entry{d.key, d.want})
+			continue
+		case d.have.born != d.want.born:
+			deletes = append(deletes, d.key)
+			fallthrough
+		default:
+			puts = append(puts, entry{d.key, d.want})
 		}
+		created[d.key] = d.have.head.kv.CreateRevision
 	}
-	created := func(key string) int64 { return s.keys.record(key).head.kv.CreateRevision }
-	slices.SortStableFunc(deletes, func(a, b string) int { return cmp.Compare(created(b), created(a)) })
+	slices.SortStableFunc(deletes, func(a, b string) int { return cmp.Compare(created[b], created[a]) })
 	slices.SortStableFunc(puts, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.rec.head.kv.ModRevision, b.rec.head.kv.ModRevision),
 			cmp.Compare(a.rec.head.sub, b.rec.head.sub))
@@ -139,31 +134,72 @@ func (s *Server) changesTo(to *Snapshot, target *keyspace) (deletes []string, pu
 	return deletes, puts
 }
 
+// difference is a key of which two key spaces have different contents; a
+// record is nil where the key does not exist.
+type difference struct {
+	key        string
+	have, want *record
+}
+
+// differing returns how the store differs from a snapshot, in the order of the
+// keys. It looks at the keys written since, if that is known and less than all.
+// The server is locked.
+func (s *Server) differing(to *Snapshot, target *keyspace) []difference {
+	var list []difference
+	add := func(key string, have, want *record) {
+		if have != nil && have.head.tombstone() {
+			have = nil
+		}
+		if want != nil && want.head.tombstone() {
+			want = nil
+		}
+		if have != want && (have == nil || want == nil || !sameContent(have.head, want.head)) {
+			list = append(list, difference{key, have, want})
+		}
+	}
+	known := to.origin == s && s.keys.compactRev <= target.rev+1
+	if since := s.history.from(target.rev + 1); known && s.history.n-since < s.keys.tree.Len() {
+		written := make(map[string]struct{})
+		for i := since; i < s.history.n; i++ {
+			written[string(s.history.at(i).now.kv.Key)] = struct{}{}
+		}
+		for _, key := range slices.Sorted(maps.Keys(written)) {
+			add(key, s.keys.record(key), target.record(key))
+		}
+		return list
+	}
+	merge(s.keys.entries(), target.entries(), add)
+	return list
+}
+
 // sameContent says whether two versions have the same value and lease.
 func sameContent(a, b *version) bool {
 	return a == b || a.kv.Lease == b.kv.Lease && string(a.kv.Value) == string(b.kv.Value)
 }
 
-// differing returns, in order, the keys that may differ between the store and
-// a snapshot: those written since if that is known, else all.
-func (s *Server) differing(to *Snapshot, target *keyspace) []string {
-	set := make(map[string]struct{})
-	if to.origin == s && s.keys.compactRev <= target.rev+1 {
-		for i := s.history.from(target.rev + 1); i < s.history.n; i++ {
-			set[string(s.history.at(i).now.kv.Key)] = struct{}{}
-		}
-	} else {
-		for _, tree := range []*keyspace{&s.keys, target} {
-			tree.tree.Ascend(func(e entry) bool {
-				set[e.key] = struct{}{}
-				return true
-			})
+// entries returns all keys, in order, with their records.
+func (k *keyspace) entries() []entry {
+	list := make([]entry, 0, k.tree.Len())
+	k.tree.Ascend(func(e entry) bool {
+		list = append(list, e)
+		return true
+	})
+	return list
+}
+
+// merge calls fn, in order, for each key that is in a or in b.
+func merge(a, b []entry, fn func(key string, inA, inB *record)) {
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].key < b[0].key:
+			fn(a[0].key, a[0].rec, nil)
+			a = a[1:]
+		case len(a) == 0 || b[0].key < a[0].key:
+			fn(b[0].key, nil, b[0].rec)
+			b = b[1:]
+		default:
+			fn(a[0].key, a[0].rec, b[0].rec)
+			a, b = a[1:], b[1:]
 		}
 	}
-	keys := make([]string, 0, len(set))
-	for key := range set {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -55,8 +55,8 @@ type Config struct {
 	// as etcd does.
 	ProgressNotifyInterval time.Duration
 
-	// Endpoint is what in-process clients report as their only endpoint. It
-	// should differ between servers of one process, because Kubernetes keeps
+	// Endpoint is what in-process clients report as their only endpoint, and the
+	// member list as the client URL of the member. It should differ between servers of one process, because Kubernetes keeps
 	// one compactor per endpoint. Empty means a name unique in the process.
 	Endpoint string
 }

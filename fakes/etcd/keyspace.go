@@ -17,7 +17,10 @@ const btreeDegree = 32
 type version struct {
 	kv mvccpb.KeyValue
 	// sub is the position of the change among those of its revision.
-	sub int64
+	sub int32
+	// superseded says that the same revision changed the key once more, so
+	// that the version is seen by nobody but watchers.
+	superseded bool
 }
 
 // versionOverhead is about what a version takes besides its key and value, in

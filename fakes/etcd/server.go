@@ -191,7 +191,7 @@ func (t *writeTxn) publish() {
 // them made.
 func (t *writeTxn) put(key string, rec *record, keyBytes, value []byte, lease int64) *record {
 	s := t.s
-	v := &version{sub: int64(len(t.changes))}
+	v := &version{sub: int32(len(t.changes))}
 	rev := s.keys.rev + 1
 	v.kv.Value, v.kv.Lease = value, lease
 	v.kv.CreateRevision, v.kv.ModRevision, v.kv.Version = rev, rev, 1
@@ -217,7 +217,7 @@ func (t *writeTxn) put(key string, rec *record, keyBytes, value []byte, lease in
 
 // delete leaves a tombstone for key, whose record is rec.
 func (t *writeTxn) delete(key string, rec *record) {
-	v := &version{sub: int64(len(t.changes))}
+	v := &version{sub: int32(len(t.changes))}
 	v.kv.Key = rec.head.kv.Key
 	v.kv.ModRevision = t.s.keys.rev + 1
 	lease := rec.head.kv.Lease
@@ -232,6 +232,9 @@ func (t *writeTxn) record(key string, rec *record, v *version) *record {
 	c := change{now: v}
 	if rec != nil {
 		c.prev = rec.at(t.s.keys.rev)
+		if rec.head.kv.ModRevision == v.kv.ModRevision {
+			rec.head.superseded = true
+		}
 	}
 	t.s.frozen = nil
 	t.changes = append(t.changes, c)

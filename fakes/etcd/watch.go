@@ -282,7 +282,7 @@ func (s *Server) read(w *watcher) (d delivery, done bool) {
 			last = rev
 		}
 		scanned++
-		if !w.contains(string(c.now.kv.Key)) {
+		if !w.contains(string(c.now.kv.Key)) || c.now.superseded && c.rev() == s.keys.compactRev {
 			continue
 		}
 		ev := eventOf(c, w.prevKV)

@@ -138,6 +138,34 @@ func TestWatchCompacted(t *testing.T) {
 	})
 }
 
+// TestWatchSuperseded has one revision put and delete a key, which etcd allows
+// in nested transactions. Once that revision is the compact one, only the last
+// change of it is left.
+func TestWatchSuperseded(t *testing.T) {
+	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		put(t, c, "a", "1")
+		nest := func(op clientv3.Op) clientv3.Op { return clientv3.OpTxn(nil, []clientv3.Op{op}, nil) }
+		_, err := c.Txn(ctx).Then(nest(clientv3.OpPut("a", "2")), nest(clientv3.OpDelete("a")), nest(clientv3.OpPut("b", ""))).Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithRev(3), clientv3.WithPrevKV()}
+		want := []string{"PUT a=2@3 was 1", "DELETE a=@3 was 1", "PUT b=@3"}
+		if diff := cmp.Diff(want, events(t, c.Watch(ctx, "", all...), 3)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if _, err := c.Compact(ctx, 3); err != nil {
+			t.Fatal(err)
+		}
+		want = []string{"DELETE a=@3", "PUT b=@3"}
+		if diff := cmp.Diff(want, events(t, c.Watch(ctx, "", all...), 2)); diff != "" {
+			t.Errorf("compacted: -want +got:\n%s", diff)
+		}
+	})
+}
+
 func TestWatchRefused(t *testing.T) {
 	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		for _, tt := range []struct {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +43,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	restore := hideForeignFlags()
 	defer restore()
 	root := newRoot()
-	root.PersistentPreRun = func(*cobra.Command, []string) { restore() } // ours are parsed by then
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		// By now our flags are parsed. Help and completion still list them.
+		if !cmd.HasSubCommands() && cmd.Name() != "help" && !strings.HasPrefix(cmd.Name(), "__") {
+			restore()
+		}
+	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

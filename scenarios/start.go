@@ -28,9 +28,8 @@ returns as soon as the server accepts requests; otherwise it waits until the
 server is ready. Each FLAG is one of kube-apiserver's.
 
 Requests come from a cluster admin again after a start.`,
-		example:    "start --hold crd-informer-synced -- --event-ttl=10m",
-		noNegation: false,
-		unbounded:  true,
+		example:   "start --hold crd-informer-synced -- --event-ttl=10m",
+		unbounded: true,
 		prepare: func(flags *pflag.FlagSet) func(context.Context, *session, []string) error {
 			request := startFlags(flags)
 			return func(ctx context.Context, s *session, args []string) error {

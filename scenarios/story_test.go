@@ -1,0 +1,126 @@
+package scenarios
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/trace"
+)
+
+// told is a story with one of everything: a server with two held hooks that
+// crashes, and one with many.
+func told() []trace.Record {
+	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	var records []trace.Record
+	plane := planeName(1)
+	add := func(after time.Duration, event trace.Event) {
+		if len(records) > 0 {
+			after += records[len(records)-1].Elapsed
+		}
+		records = append(records, trace.Record{
+			Seq: int64(len(records) + 1), Time: start.Add(after), Elapsed: after, ControlPlane: plane, Event: event,
+		})
+	}
+	note := func(text string) { add(0, trace.Note{Text: text}) }
+	hook := func(after time.Duration, name string, phase trace.Phase, err error) {
+		add(after, trace.Hook{Kind: trace.PostStart, Name: name, Phase: phase, Err: err})
+	}
+	check := func(after time.Duration, name string, ok bool) {
+		add(after, trace.Check{Endpoint: "readyz", Name: name, OK: ok})
+	}
+	request := func(agent, user, uri string, code int) {
+		add(0, trace.Request{Method: "GET", URI: uri, Verb: "get", User: user, UserAgent: agent, Phase: trace.End, Code: code, Server: "kube-apiserver"})
+	}
+
+	note("# A server with two held hooks. Its story is one of a single long paragraph, which does not fit on one line of the page.")
+	note("> start --hold one --hold two")
+	add(0, trace.Stage{Name: "generic", Phase: trace.Start})
+	hook(0, "one", trace.Held, nil)
+	hook(0, "two", trace.Held, nil)
+	hook(0, "three", trace.Start, nil)
+	check(0, "ping", true)
+	check(0, "poststarthook/one", false)
+	check(0, "poststarthook/three", false)
+	request("kube-apiserver", "system:apiserver", "/api/v1/namespaces", 200)
+	request(lookupAgent, envtest.AdminUser, "/apis", 200)
+	request(scriptAgent, envtest.AdminUser, "/api/v1/pods"+applyQuery, 201)
+	note("> release hook one")
+	hook(0, "one", trace.Released, nil)
+	hook(0, "one", trace.Start, nil)
+	hook(time.Second, "one", trace.End, nil)
+	check(0, "poststarthook/one", true)
+	add(0, trace.Signal{Name: "HasBeenReady"})
+	check(time.Minute, "ping", false)
+	note("a note")
+	hook(0, "three", trace.End, errors.New("out of snow"))
+	hook(0, "two", trace.Released, nil)
+	add(0, trace.Signal{Name: "AfterShutdownDelayDuration"})
+	add(0, trace.Signal{Name: "ShutdownInitiated"})
+
+	plane = planeName(2)
+	note("# One with many.")
+	note("> start --hold-all")
+	for _, name := range []string{"one", "two", "three", "four", "five"} {
+		hook(0, name, trace.Held, nil)
+		check(0, "poststarthook/"+name, false)
+	}
+	note("> release hooks")
+	hook(0, "four", trace.Released, nil)
+	hook(0, "four", trace.End, nil)
+	check(time.Millisecond, "poststarthook/four", true)
+	request(scriptAgent, "mallory", "/version", 403)
+	add(0, trace.Stage{Name: "run", Phase: trace.End, Err: errors.New("no more")})
+	return records
+}
+
+func TestWriteStory(t *testing.T) {
+	for name, opts := range map[string]TextOptions{
+		"story":         {},
+		"story-color":   {Color: true},
+		"story-verbose": {Verbose: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text bytes.Buffer
+			if err := WriteStory(&text, told(), opts); err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, text.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(text.Bytes(), want) {
+				t.Errorf("the story is now\n%s\nand not what %s has; if that is right, run: go test ./scenarios -run TestWriteStory -update", &text, golden)
+			}
+		})
+	}
+	var text bytes.Buffer
+	if err := WriteStory(&text, nil, TextOptions{}); err != nil || text.Len() > 0 {
+		t.Errorf("a story of nothing: %q, %v", &text, err)
+	}
+}
+
+func TestStoryIsBounded(t *testing.T) {
+	s := newStory()
+	for range storyLimit + 1 {
+		s.observe(trace.Record{Time: s.began, ControlPlane: "cp-7", Event: trace.Signal{Name: "x"}})
+	}
+	records := s.told()
+	first, last := records[0], records[len(records)-1]
+	if len(records) != storyLimit/2+1 || last.Seq != storyLimit+1 || last.Seq-first.Seq != int64(len(records)-1) {
+		t.Errorf("%d records from %d to %d", len(records), first.Seq, last.Seq)
+	}
+	if last.ControlPlane != planeName(1) {
+		t.Errorf("the control plane is called %q", last.ControlPlane)
+	}
+}

@@ -43,8 +43,14 @@ func (c *Chain) finishBoot(ctx context.Context) {
 	}
 }
 
-// bootDone says whether nothing is red but hooks that have failed.
+// bootDone says whether the server has been ready, or nothing is red but hooks
+// that have failed.
 func (c *Chain) bootDone(ctx context.Context) bool {
+	for _, s := range c.signals {
+		if s.Name() == hasBeenReady && signaled(s) {
+			return true
+		}
+	}
 	ready, checks := c.Probe(ctx, "readyz")
 	return ready || len(checks) > 0 && !slices.ContainsFunc(checks, func(check trace.Check) bool {
 		return !check.OK && !strings.HasPrefix(check.Name, "poststarthook/")

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/tools/cache"
@@ -116,7 +115,7 @@ type Chain struct {
 
 	options      *completedOptions
 	informerName *cache.InformerName
-	storeDialer  utilnet.DialFunc
+	storeDialer  *storeDialer
 	neverStop    chan struct{} // closed when the chain ends, run or not
 
 	generic  *genericStage
@@ -191,6 +190,9 @@ func (c *Chain) end() {
 	close(c.neverStop)
 	if c.rest != nil {
 		c.rest.close()
+	}
+	if c.storeDialer != nil {
+		c.storeDialer.end()
 	}
 	if c.informerName != nil {
 		c.informerName.Release()

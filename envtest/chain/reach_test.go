@@ -18,7 +18,7 @@ func TestLifecycleSignals(t *testing.T) {
 	for _, s := range lifecycleSignals(genericapiserver.NewConfig(codecs())) {
 		names = append(names, s.Name())
 	}
-	for _, want := range []string{notAcceptingNewRequest, inFlightRequestsDrained, "HasBeenReady", "MuxAndDiscoveryComplete"} {
+	for _, want := range []string{notAcceptingNewRequest, inFlightRequestsDrained, hasBeenReady, "MuxAndDiscoveryComplete"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("upstream has no lifecycle signal %s any more; it has %v", want, names)
 		}

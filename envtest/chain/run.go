@@ -21,6 +21,9 @@ const notAcceptingNewRequest = "NotAcceptingNewRequest"
 // connections are left.
 const inFlightRequestsDrained = "InFlightRequestsDrained"
 
+// hasBeenReady is the lifecycle signal of the first green /readyz.
+const hasBeenReady = "HasBeenReady"
+
 // Handler returns the whole chain, filters included, as one handler.
 func (c *Chain) Handler() http.Handler { return c.server().Handler }
 
@@ -45,6 +48,7 @@ func (c *Chain) Run(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				c.finishBoot(serving)
+				c.storeDialer.stop()
 				stop()
 			case <-ended:
 			}
@@ -68,9 +72,7 @@ func (c *Chain) watchSignal(s signal, ended <-chan struct{}) {
 	select {
 	case <-s.Signaled():
 	case <-ended:
-		select {
-		case <-s.Signaled():
-		default:
+		if !signaled(s) {
 			return
 		}
 	}

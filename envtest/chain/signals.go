@@ -16,6 +16,15 @@ type signal interface {
 	Signaled() <-chan struct{}
 }
 
+func signaled(s signal) bool {
+	select {
+	case <-s.Signaled():
+		return true
+	default:
+		return false
+	}
+}
+
 // FireSignal fires a lifecycle signal before its time, as a bug would. The
 // signals are upstream's: MuxAndDiscoveryComplete, HasBeenReady, ...
 func (c *Chain) FireSignal(name string) error {

@@ -1,0 +1,30 @@
+package envtest_test
+
+import (
+	"testing"
+	"time"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage/memory"
+)
+
+// TestStoreLost takes the store away from under a running server: it turns red,
+// and stops all the same.
+func TestStoreLost(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		if err := cp.Store().(*memory.Store).Server().Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if cp.Ready(t.Context()) {
+			t.Error("ready without a store")
+		}
+		begin := time.Now()
+		if err := cp.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 20*time.Second {
+			t.Errorf("Stop took %s", took)
+		}
+	})
+}

@@ -49,6 +49,7 @@ func TestMistakes(t *testing.T) {
 		"cache not held":        {"start\nrelease cache pods\n", "watch events of pods are not held"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			result := scriptOf(c.script).Run(t.Context(), Options{})
 			if result.Status != Failed || !strings.Contains(result.Err.Error(), c.want) {
 				t.Errorf("%s: %v\nwant %q", result.Status, result.Err, c.want)

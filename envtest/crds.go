@@ -152,6 +152,9 @@ func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1
 		if err := waitEstablished(ctx, client, crd); err != nil {
 			return fmt.Errorf("CRD %s: not established: %w", crd.Name, err)
 		}
+		if err := waitServed(ctx, client, crd); err != nil {
+			return fmt.Errorf("CRD %s: established, but not served: %w", crd.Name, err)
+		}
 	}
 	return nil
 }
@@ -193,6 +196,21 @@ func waitEstablished(ctx context.Context, client apiextensionsclient.Interface, 
 		return ok && established(found), nil
 	})
 	return err
+}
+
+// waitServed lists each served version once. While its storage is being set up,
+// the server answers 429, which the client waits out.
+func waitServed(ctx context.Context, client apiextensionsclient.Interface, crd *apiextensionsv1.CustomResourceDefinition) error {
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		list := client.ApiextensionsV1().RESTClient().Get().AbsPath("/apis", crd.Spec.Group, version.Name, crd.Spec.Names.Plural).Param("limit", "1")
+		if err := list.Do(ctx).Error(); err != nil {
+			return fmt.Errorf("version %s: %w", version.Name, err)
+		}
+	}
+	return nil
 }
 
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {

@@ -43,15 +43,18 @@ func (c *cacheClock) fire(timer *time.Timer) {
 	}
 }
 
-// Since implements clock.PassiveClock. On a stopped clock any time has passed, so
-// that who still waits for a fresh cache gives up instead of waiting for ever.
+// Since implements clock.PassiveClock. On a stopped clock a minute more has
+// passed, so that who still waits the three seconds for a fresh cache gives up.
+// It is no more than that: a cache counts the seconds since it last sent
+// bookmarks one by one.
 func (c *cacheClock) Since(t time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	since := time.Since(t)
 	if c.stopped {
-		return 1 << 62
+		since += time.Minute
 	}
-	return time.Since(t)
+	return since
 }
 
 // NewTimer implements clock.Clock. Upstream gives each of some seventy caches a

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"runtime"
 	"runtime/pprof"
 	"slices"
@@ -244,7 +245,8 @@ func memberOfGoroutine() *Member {
 	return member.(*Member)
 }
 
-// logRouter writes a log line to the log of the chain whose goroutine logs it.
+// logRouter writes a log line to the log of the chain whose goroutine logs it,
+// and any other line to stderr, where klog writes by default.
 type logRouter struct{}
 
 // Write implements io.Writer.
@@ -252,7 +254,7 @@ func (logRouter) Write(line []byte) (int, error) {
 	if member := memberOfGoroutine(); member != nil {
 		return member.log.Write(line)
 	}
-	return len(line), nil
+	return os.Stderr.Write(line)
 }
 
 // exited stands in for os.Exit after a fatal log line: it ends the goroutine,

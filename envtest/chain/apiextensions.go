@@ -49,7 +49,10 @@ func (c *Chain) buildAPIExtensions(context.Context) error {
 		return err
 	}
 	c.servers.apiextensions = server
-	return nil
+	if !c.crdsEnabled() {
+		return nil
+	}
+	return c.schemas.watchCRDs(server.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer())
 }
 
 // crdsEnabled says whether --runtime-config left the CRD API on.

@@ -124,6 +124,7 @@ type Chain struct {
 	prepared interface{ Run(context.Context) error }
 	rest     *restStorage
 	requests *requestTracer
+	schemas  *schemaPace
 	unseen   http.Handler // the filters and all behind them, below the trace
 	hooks    *hookSet
 	signals  []signal
@@ -153,7 +154,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
-	c := &Chain{cfg: cfg, requests: newRequestTracer(cfg.Trace), neverStop: make(chan struct{})}
+	c := &Chain{cfg: cfg, requests: newRequestTracer(cfg.Trace), schemas: newSchemaPace(), neverStop: make(chan struct{})}
 	for i, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
 			c.giveUp(ctx, err, i)

@@ -10,6 +10,7 @@ func (c *Chain) prepare(context.Context) error {
 		return err
 	}
 	c.prepared = prepared
+	c.schemas.slow(c.servers.aggregator)
 	handler := c.servers.aggregator.GenericAPIServer.Handler
 	c.unseen = handler.FullHandlerChain
 	handler.FullHandlerChain = c.requests.outermost(c.unseen)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 )
 
 // The tests of this file fail with a plain message when what the chain reaches
@@ -46,5 +47,11 @@ func TestRelease(t *testing.T) {
 		if require.Mod.Path == kubernetesModule && require.Mod.Version != Release() {
 			t.Errorf("Release() = %s, go.mod requires %s", Release(), require.Mod.Version)
 		}
+	}
+}
+
+func TestOpenAPIQueue(t *testing.T) {
+	if queue := openAPIQueue(&aggregatorapiserver.APIAggregator{}); queue != nil {
+		t.Errorf("an aggregator without OpenAPI has the queue %v", queue)
 	}
 }

@@ -103,12 +103,13 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		Example: `  snowglobe run                      # the scenario scripts, each with its story
   snowglobe up                       # a control plane for kubectl, until Ctrl-C
   snowglobe conformance --list       # what a control plane promises
-  snowglobe bench startup            # how long it takes to start one`,
+  snowglobe bench startup            # how long it takes to start one
+  snowglobe etcd                     # the in-memory etcd, for etcdctl and others`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newVersion())
+	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newEtcd(), newVersion())
 	return root
 }

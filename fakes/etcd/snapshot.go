@@ -81,6 +81,29 @@ func (s *Server) restoreLeases(n *Snapshot, leases lessor) {
 // left. Leases granted since keep going, for those who hold their ids, but
 // lose their keys.
 func (s *Server) Rewind(to *Snapshot) (int64, error) {
+	rewound, err := s.RewindExcept(to, nil)
+	return rewound.Revision, err
+}
+
+// Rewound is what a rewind has done.
+type Rewound struct {
+	// Revision is the one the store has now.
+	Revision int64
+	// Changes are the writes, in order.
+	Changes []Change
+}
+
+// Change is one write of a rewind.
+type Change struct {
+	Key      string
+	Revision int64
+	Deleted  bool // else it was put
+}
+
+// RewindExcept is Rewind for all keys but those that keep picks: they stay as
+// they are, with their leases. It is told what a key that differs has and what
+// it would get, nil where there is no such key; it must not call the server.
+func (s *Server) RewindExcept(to *Snapshot, keep func(key string, have, want []byte) bool) (Rewound, error) {
 	to.mu.Lock()
 	keys, leases := to.keys.clone(), to.leases.clone()
 	to.mu.Unlock()
@@ -88,30 +111,33 @@ func (s *Server) Rewind(to *Snapshot) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return 0, errors.New("rewind etcd: the server is closed; fork the snapshot instead")
+		return Rewound{}, errors.New("rewind etcd: the server is closed; fork the snapshot instead")
 	}
 	s.restoreLeases(to, leases)
-	deletes, puts := s.changesTo(to, &keys)
+	deletes, puts := changes(s.differing(to, &keys, keep))
+	var rewound Rewound
 	for _, key := range deletes {
 		t := &writeTxn{s: s}
 		t.delete(key, s.keys.record(key))
 		t.publish()
+		rewound.Changes = append(rewound.Changes, Change{Key: key, Revision: s.keys.rev, Deleted: true})
 	}
 	for _, want := range puts {
 		t := &writeTxn{s: s}
 		v := &want.rec.head.kv
 		t.put(want.key, s.keys.record(want.key), v.Key, v.Value, v.Lease).born = want.rec.born
 		t.publish()
+		rewound.Changes = append(rewound.Changes, Change{Key: want.key, Revision: s.keys.rev})
 	}
 	s.raftIndex.Add(uint64(len(deletes) + len(puts)))
-	return s.keys.rev, nil
+	rewound.Revision = s.keys.rev
+	return rewound, nil
 }
 
-// changesTo returns what a rewind has to delete and to put, in order. The
-// server is locked.
-func (s *Server) changesTo(to *Snapshot, target *keyspace) (deletes []string, puts []entry) {
+// changes returns what a rewind has to delete and to put, in order.
+func changes(differences []difference) (deletes []string, puts []entry) {
 	created := make(map[string]int64)
-	for _, d := range s.differing(to, target) {
+	for _, d := range differences {
 		switch {
 		case d.want == nil:
 			deletes = append(deletes, d.key)
@@ -142,9 +168,9 @@ type difference struct {
 }
 
 // differing returns how the store differs from a snapshot, in the order of the
-// keys. It looks at the keys written since, if that is known and less than all.
+// keys, without what is kept. It looks at the keys written since, if that is known and less than all.
 // The server is locked.
-func (s *Server) differing(to *Snapshot, target *keyspace) []difference {
+func (s *Server) differing(to *Snapshot, target *keyspace, keep func(key string, have, want []byte) bool) []difference {
 	var list []difference
 	add := func(key string, have, want *record) {
 		if have != nil && have.head.tombstone() {
@@ -154,7 +180,9 @@ func (s *Server) differing(to *Snapshot, target *keyspace) []difference {
 			want = nil
 		}
 		if have != want && (have == nil || want == nil || !sameContent(have.head, want.head)) {
-			list = append(list, difference{key, have, want})
+			if keep == nil || !keep(key, value(have), value(want)) {
+				list = append(list, difference{key, have, want})
+			}
 		}
 	}
 	known := to.origin == s && s.keys.compactRev <= target.rev+1
@@ -170,6 +198,14 @@ func (s *Server) differing(to *Snapshot, target *keyspace) []difference {
 	}
 	merge(s.keys.entries(), target.entries(), add)
 	return list
+}
+
+// value returns the value of a record, nil of none.
+func value(rec *record) []byte {
+	if rec == nil {
+		return nil
+	}
+	return rec.head.kv.Value
 }
 
 // sameContent says whether two versions have the same value and lease.

@@ -222,6 +222,36 @@ func TestRewind(t *testing.T) {
 	}
 }
 
+func TestRewindExcept(t *testing.T) {
+	s := newServer(t, Config{})
+	c := s.Client()
+	put(t, c, "changed", "1")
+	put(t, c, "deleted", "1")
+	snapshot := s.Snapshot()
+	put(t, c, "changed", "2")
+	put(t, c, "added", "2")
+	put(t, c, "other", "2")
+	del(t, c, "deleted")
+
+	var asked []string
+	rewound, err := s.RewindExcept(snapshot, func(key string, have, want []byte) bool {
+		asked = append(asked, fmt.Sprintf("%s %q %q", key, have, want))
+		return key != "other"
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Rewound{Revision: 8, Changes: []Change{{Key: "other", Revision: 8, Deleted: true}}}, rewound); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`added "2" ""`, `changed "2" "1"`, `deleted "" "1"`, `other "2" ""`}, asked); diff != "" {
+		t.Errorf("-want +asked:\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"added": "2", "changed": "2"}, contents(t, c)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestRewindAnywhere rewinds at random: to snapshots of the store, to such of
 // another, and across compactions.
 func TestRewindAnywhere(t *testing.T) {

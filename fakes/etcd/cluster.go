@@ -38,7 +38,8 @@ func (c *clusterService) MemberRemove(_ context.Context, r *pb.MemberRemoveReque
 	if r.ID != memberID {
 		return nil, rpctypes.ErrGRPCMemberNotFound
 	}
-	return nil, rpctypes.ErrGRPCMemberNotEnoughStarted
+	// The client's error, and so without a gRPC code: a slip of etcd's.
+	return nil, rpctypes.ErrMemberNotEnoughStarted
 }
 
 func (c *clusterService) MemberUpdate(_ context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {

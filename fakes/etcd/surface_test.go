@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/authpb"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 )
@@ -87,6 +89,7 @@ var surfaceCalls = []struct {
 	{"status", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Status(ctx, c.Endpoints()[0]) }},
 	{"members", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.MemberList(ctx) }},
 	{"remove a stranger", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.MemberRemove(ctx, 7) }},
+	{"remove the only member", removeMember},
 	{"promote a stranger", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.MemberPromote(ctx, 7) }},
 	{"update a stranger", func(ctx context.Context, c *clientv3.Client) (any, error) {
 		return c.MemberUpdate(ctx, 7, []string{"http://127.0.0.1:1"})
@@ -124,6 +127,22 @@ var surfaceCalls = []struct {
 		return c.AlarmDisarm(ctx, &clientv3.AlarmMember{})
 	}},
 	{"put again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Put(ctx, "a", "3") }},
+}
+
+// removeMember removes the first member, below clientv3, which hides what code
+// an error had on the wire.
+func removeMember(ctx context.Context, c *clientv3.Client) (any, error) {
+	members, err := c.MemberList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &pb.MemberRemoveRequest{ID: members.Members[0].ID}
+	if conn := c.ActiveConnection(); conn != nil {
+		_, err = pb.NewClusterClient(conn).MemberRemove(ctx, r)
+	} else {
+		_, err = (&clusterService{s: serverOf(c)}).MemberRemove(ctx, r)
+	}
+	return nil, errors.New(status.Convert(err).String())
 }
 
 // raise returns a call that raises an alarm, which clientv3 cannot.

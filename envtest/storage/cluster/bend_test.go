@@ -1,0 +1,247 @@
+package cluster_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"snowglobe.test/envtest/storage/cluster"
+)
+
+func TestOneStopped(t *testing.T) {
+	ctx, store := start(t, cluster.Config{})
+	client := dial(t, store)
+	leader, err := store.Leader(ctx)
+	require.NoError(t, err)
+	require.NoError(t, store.StopMember(ctx, leader))
+	assert.Equal(t, cluster.Member{}, store.Members()[leader])
+	successor, err := store.Leader(ctx)
+	require.NoError(t, err)
+	assert.NotEqual(t, leader, successor)
+	put(ctx, t, client, "while stopped")
+
+	_, err = dialMember(t, store, leader).Put(within(t, ctx, time.Second), "key", "")
+	require.Error(t, err, "nobody listens at a stopped member")
+
+	require.NoError(t, store.RestartMember(ctx, leader))
+	assert.Equal(t, cluster.Member{Running: true}, store.Members()[leader])
+	assert.EqualValues(t, 1, count(ctx, t, dialMember(t, store, leader), "while stopped"))
+}
+
+func TestQuorumLost(t *testing.T) {
+	ctx, store := start(t, cluster.Config{})
+	client := dial(t, store)
+	put(ctx, t, client, "before")
+	require.NoError(t, store.StopMember(ctx, 0))
+	require.NoError(t, store.StopMember(ctx, 1))
+
+	_, err := client.Put(within(t, ctx, time.Second), "during", "")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = client.Get(within(t, ctx, time.Second), "before")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = client.Put(clientv3.WithRequireLeader(ctx), "during", "")
+	require.ErrorIs(t, err, rpctypes.ErrNoLeader, "at once for who asks for that")
+	assert.EqualValues(t, 1, count(ctx, t, client, "before", clientv3.WithSerializable()), "what a member has it shows")
+	_, err = store.Leader(within(t, ctx, time.Second))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "1 of 3 members run and are not cut off, a quorum is 2")
+
+	require.NoError(t, store.RestartMember(ctx, 0))
+	_, err = store.Leader(ctx)
+	require.NoError(t, err)
+	put(ctx, t, client, "after")
+	assert.EqualValues(t, 1, count(ctx, t, client, "before"))
+}
+
+func TestQuorumOfFive(t *testing.T) {
+	ctx, store := start(t, cluster.Config{Members: 5})
+	client := dial(t, store)
+	require.NoError(t, store.StopMember(ctx, 0))
+	require.NoError(t, store.CutOff(1))
+	leader, err := store.Leader(ctx)
+	require.NoError(t, err, "three of five are a quorum")
+	put(ctx, t, dialMember(t, store, leader), "key")
+	require.NoError(t, store.StopMember(ctx, leader))
+	_, err = store.Leader(within(t, ctx, time.Second))
+	require.ErrorContains(t, err, "2 of 5 members run and are not cut off, a quorum is 3", "two of five are none")
+
+	require.NoError(t, store.Rejoin(1))
+	_, err = store.Leader(ctx)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, count(ctx, t, client, "key"))
+}
+
+// TestAllStopped restarts a cluster from nothing but its files: no member can
+// be ready before a quorum runs, and the client heals by itself.
+func TestAllStopped(t *testing.T) {
+	ctx, store := start(t, cluster.Config{})
+	client := dial(t, store)
+	revision := put(ctx, t, client, "before")
+	for i := range 3 {
+		require.NoError(t, store.StopMember(ctx, i))
+	}
+	for i := range 3 {
+		require.NoError(t, store.RestartMember(ctx, i))
+	}
+	_, err := store.Leader(ctx)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, count(ctx, t, client, "before"))
+	assert.Equal(t, revision+1, put(ctx, t, client, "after"))
+}
+
+func TestCutOffLeader(t *testing.T) {
+	ctx, store := start(t, cluster.Config{})
+	client := dial(t, store)
+	put(ctx, t, client, "before")
+	leader, err := store.Leader(ctx)
+	require.NoError(t, err)
+	atLeader := dialMember(t, store, leader)
+	watch := atLeader.Watch(clientv3.WithRequireLeader(ctx), "key", clientv3.WithCreatedNotify())
+	require.True(t, (<-watch).Created)
+
+	require.NoError(t, store.CutOff(leader))
+	assert.Equal(t, cluster.Member{Running: true, CutOff: true}, store.Members()[leader])
+	successor, err := store.Leader(ctx)
+	require.NoError(t, err)
+	require.NotEqual(t, leader, successor)
+	put(ctx, t, dialMember(t, store, successor), "during")
+
+	for resp := range watch {
+		require.ErrorIs(t, resp.Err(), rpctypes.ErrNoLeader, "a watch that requires a leader ends")
+	}
+	_, err = atLeader.Put(clientv3.WithRequireLeader(ctx), "key", "")
+	require.ErrorIs(t, err, rpctypes.ErrNoLeader)
+	assert.Zero(t, count(ctx, t, atLeader, "during", clientv3.WithSerializable()), "the cut is in both directions")
+	// Clients of the whole cluster fail over: of three calls in a row at most one
+	// meets the member that is cut off.
+	failed := 0
+	for range 3 {
+		if _, err := client.Put(clientv3.WithRequireLeader(ctx), "key", ""); err != nil {
+			require.ErrorIs(t, err, rpctypes.ErrNoLeader)
+			failed++
+		}
+	}
+	assert.LessOrEqual(t, failed, 1)
+
+	require.NoError(t, store.Rejoin(leader))
+	assert.EqualValues(t, 1, count(ctx, t, atLeader, "during"), "a linearizable read waits until it has caught up")
+	now, err := store.Leader(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, successor, now, "who comes back does not disturb the leader")
+}
+
+// TestCutOffFollower looks at both directions from the other side: the member
+// neither learns of a write nor is heard.
+func TestCutOffFollower(t *testing.T) {
+	ctx, store := start(t, cluster.Config{})
+	leader, err := store.Leader(ctx)
+	require.NoError(t, err)
+	follower := (leader + 1) % 3
+	client, atFollower := dialMember(t, store, leader), dialMember(t, store, follower)
+	put(ctx, t, client, "before")
+	require.EqualValues(t, 1, count(ctx, t, atFollower, "before"))
+	require.NoError(t, store.CutOff(follower))
+	require.NoError(t, store.StopMember(ctx, 3-leader-follower))
+
+	_, err = client.Put(within(t, ctx, time.Second), "no quorum", "")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Zero(t, count(ctx, t, atFollower, "no quorum", clientv3.WithSerializable()))
+	require.NoError(t, store.Rejoin(follower))
+	_, err = store.Leader(ctx)
+	require.NoError(t, err)
+	put(ctx, t, client, "after")
+	assert.EqualValues(t, 1, count(ctx, t, atFollower, "after"))
+}
+
+// TestRestartCutOff restarts members on both sides of a cut: it stays.
+func TestRestartCutOff(t *testing.T) {
+	ctx, store := start(t, cluster.Config{})
+	require.NoError(t, store.CutOff(0))
+	leader, err := store.Leader(ctx)
+	require.NoError(t, err)
+	require.NoError(t, store.StopMember(ctx, 0))
+	require.NoError(t, store.RestartMember(ctx, 0), "it does not wait for a member that is cut off")
+	require.NoError(t, store.StopMember(ctx, leader))
+	require.NoError(t, store.RestartMember(ctx, leader))
+	leader, err = store.Leader(ctx)
+	require.NoError(t, err)
+	require.NotZero(t, leader)
+	put(ctx, t, dialMember(t, store, leader), "during")
+	_, err = dialMember(t, store, 0).Get(within(t, ctx, time.Second), "during")
+	require.Error(t, err)
+	require.NoError(t, store.Rejoin(0))
+	assert.EqualValues(t, 1, count(ctx, t, dialMember(t, store, 0), "during"))
+}
+
+func TestCutOffTwoOfFive(t *testing.T) {
+	ctx, store := start(t, cluster.Config{Members: 5})
+	require.NoError(t, store.CutOff(1))
+	require.NoError(t, store.CutOff(3))
+	leader, err := store.Leader(ctx)
+	require.NoError(t, err)
+	put(ctx, t, dialMember(t, store, leader), "during")
+	require.NoError(t, store.Rejoin(1))
+	assert.EqualValues(t, 1, count(ctx, t, dialMember(t, store, 1), "during"))
+	assert.Zero(t, count(ctx, t, dialMember(t, store, 3), "during", clientv3.WithSerializable()), "the other one stays cut off")
+	require.NoError(t, store.Rejoin(3))
+	assert.EqualValues(t, 1, count(ctx, t, dialMember(t, store, 3), "during"))
+}
+
+func TestMoveLeader(t *testing.T) {
+	ctx, store := start(t, cluster.Config{})
+	for _, to := range []int{0, 1, 2, 2} {
+		require.NoError(t, store.MoveLeader(ctx, to))
+		leader, err := store.Leader(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, to, leader)
+	}
+	put(ctx, t, dial(t, store), "after")
+
+	require.NoError(t, store.CutOff(0))
+	require.ErrorContains(t, store.MoveLeader(ctx, 0), "cut off")
+	require.NoError(t, store.StopMember(ctx, 0))
+	require.ErrorContains(t, store.MoveLeader(ctx, 0), "stopped")
+}
+
+func TestBadMembers(t *testing.T) {
+	ctx := context.Background()
+	stopped, err := cluster.New(cluster.Config{})
+	require.NoError(t, err)
+	_, started := start(t, cluster.Config{})
+	for want, store := range map[string]*cluster.Store{"start it first": stopped, "members are 0 to 2": started} {
+		for _, i := range []int{-1, 3} {
+			require.ErrorContains(t, store.StopMember(ctx, i), want)
+			require.ErrorContains(t, store.RestartMember(ctx, i), want)
+			require.ErrorContains(t, store.CutOff(i), want)
+			require.ErrorContains(t, store.Rejoin(i), want)
+			require.ErrorContains(t, store.MoveLeader(ctx, i), want)
+		}
+	}
+	require.ErrorContains(t, started.RestartMember(ctx, 0), "runs; stop it first")
+}
+
+// TestStopMemberGivesUp ends the wait and not the stopping.
+func TestStopMemberGivesUp(t *testing.T) {
+	ctx, store := start(t, cluster.Config{})
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := store.StopMember(ended, 0); err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "still stopping")
+	}
+	require.NoError(t, store.StopMember(ctx, 0), "a second one waits on")
+	require.NoError(t, store.RestartMember(ctx, 0))
+}
+
+// within returns a context that ends early, for what must not succeed.
+func within(t *testing.T, ctx context.Context, timeout time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	t.Cleanup(cancel)
+	return ctx
+}

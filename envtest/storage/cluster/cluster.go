@@ -1,0 +1,257 @@
+// Package cluster is a real etcd of several members inside the process, whose
+// members can be stopped, restarted and cut off from each other. Clients reach
+// it through unix sockets in a private folder; the members reach each other
+// through ports of the loopback interface. It never keeps data longer than it
+// runs, and a member that is stopped keeps it only for its restart.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"snowglobe.test/envtest/storage"
+)
+
+// Config of a cluster. The zero value is three members.
+type Config struct {
+	// Members is 3 or 5. Zero means 3. One member is the embedded kind.
+	Members int
+	// ElectionTimeout is how long a member misses its leader before it stands for
+	// election, from 50 ms to 50 s. A shorter one finds a new leader sooner, and
+	// more often without need on a busy machine. Zero means 500 ms. Heartbeats
+	// come ten times as often.
+	ElectionTimeout time.Duration
+	// StartTimeout bounds Start. Zero means 30 s.
+	StartTimeout time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Members == 0 {
+		c.Members = 3
+	}
+	if c.ElectionTimeout == 0 {
+		c.ElectionTimeout = 500 * time.Millisecond
+	}
+	if c.StartTimeout == 0 {
+		c.StartTimeout = 30 * time.Second
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch c.Members {
+	case 3, 5:
+	case 1:
+		return errors.New("1 member is no cluster; use the embedded kind for it, or 3 members or 5")
+	default:
+		return fmt.Errorf("%d members; an etcd cluster here has 3 or 5", c.Members)
+	}
+	if c.ElectionTimeout < 50*time.Millisecond || c.ElectionTimeout > 50*time.Second {
+		return fmt.Errorf("election timeout %s; give one from 50ms to 50s", c.ElectionTimeout)
+	}
+	if c.StartTimeout < 0 {
+		return fmt.Errorf("start timeout %s; give a positive one, or 0 for 30s", c.StartTimeout)
+	}
+	return nil
+}
+
+// Store is an etcd cluster. Make one with New. Members are named by their index,
+// from 0. Its methods may be called at once from several goroutines.
+type Store struct {
+	cfg Config
+
+	mu       sync.Mutex
+	run      string // folder of everything
+	members  []*member
+	stopping bool
+	// changed is closed when a member is started or rejoins, and replaced.
+	changed chan struct{}
+}
+
+// New checks the configuration and returns a store that is not started yet.
+func New(cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("etcd cluster: %w", err)
+	}
+	return &Store{cfg: cfg, changed: make(chan struct{})}, nil
+}
+
+// Start implements storage.Backend: all members run and have a leader.
+func (s *Store) Start(ctx context.Context) error {
+	timeout := fmt.Errorf("not ready within %s", s.cfg.StartTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.StartTimeout, timeout)
+	defer cancel()
+	if err := s.start(ctx); err != nil {
+		return errors.Join(fmt.Errorf("start etcd cluster: %w", err), s.Stop(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+func (s *Store) start(ctx context.Context) error {
+	if err := s.startMembers(); err != nil {
+		return err
+	}
+	for i := range s.cfg.Members {
+		if err := s.ready(ctx, i); err != nil {
+			return err
+		}
+	}
+	_, err := s.Leader(ctx)
+	return err
+}
+
+func (s *Store) startMembers() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run != "" {
+		return errors.New("it is started already; stop it first")
+	}
+	var err error
+	if s.run, err = os.MkdirTemp("", "snowglobe-etcd-"); err != nil {
+		return err
+	}
+	for i := range s.cfg.Members {
+		m, err := newMember(i, s.run)
+		if err != nil {
+			return err
+		}
+		s.members = append(s.members, m)
+	}
+	for _, m := range s.members {
+		if err := s.startMember(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startMember starts a member with the mutex held.
+func (s *Store) startMember(m *member) error {
+	var all []string
+	for _, other := range s.members {
+		u := other.peerURL()
+		all = append(all, other.name+"="+u.String())
+	}
+	if err := m.start(s.cfg, s.clientURL(m), strings.Join(all, ",")); err != nil {
+		return err
+	}
+	s.partition()
+	s.announce()
+	return nil
+}
+
+// announce tells those who wait for a leader to look again.
+func (s *Store) announce() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// clientURL is the endpoint of a member. Its host exists for the dialer alone,
+// and in no other store: upstream keeps state for each endpoint of a process.
+func (s *Store) clientURL(m *member) url.URL {
+	return url.URL{Scheme: "http", Host: m.name + "." + filepath.Base(s.run) + ".cluster:2379"}
+}
+
+// dial is a storage.Dialer to the members.
+func (s *Store) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	s.mu.Lock()
+	var to *gate
+	for _, m := range s.members {
+		if u := s.clientURL(m); u.Host == address {
+			to = m.client
+		}
+	}
+	s.mu.Unlock()
+	if to == nil {
+		return nil, fmt.Errorf("%s is no member of this etcd cluster", address)
+	}
+	return to.dial(ctx)
+}
+
+// Client implements storage.Backend: a client that spreads its calls over the
+// members it can connect to, and that finds a restarted member within half a
+// second. It goes on asking a member that is cut off; see CutOff.
+func (s *Store) Client() (*kubernetes.Client, error) {
+	client, err := kubernetes.New(clientv3.Config{
+		Endpoints:            s.Endpoints().URLs,
+		DialKeepAliveTime:    30 * time.Second,
+		DialKeepAliveTimeout: 10 * time.Second,
+		Logger:               zap.NewNop(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				return s.dial(ctx, "tcp", address)
+			}),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{
+				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond,
+			}}),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("client of the etcd cluster: %w", err)
+	}
+	return client, nil
+}
+
+// Endpoints implements storage.Backend: one URL a member, by index.
+func (s *Store) Endpoints() storage.Endpoints {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := storage.Endpoints{Dial: s.dial}
+	for _, m := range s.members {
+		u := s.clientURL(m)
+		e.URLs = append(e.URLs, u.String())
+	}
+	return e
+}
+
+// Stop implements storage.Backend: it kills all members and removes their data.
+// If ctx ends before that is done, a second Stop waits on.
+func (s *Store) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	s.stopping = true
+	killed := map[string]<-chan struct{}{}
+	for _, m := range s.members {
+		m.kill()
+		killed[m.name] = m.killed
+	}
+	s.mu.Unlock()
+	for name, done := range killed {
+		if err := over(ctx, name, done); err != nil {
+			return fmt.Errorf("stop etcd cluster: %w", err)
+		}
+	}
+	return s.remove()
+}
+
+// remove gives up what the members left behind, when none runs.
+func (s *Store) remove() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.members {
+		m.relay.close()
+	}
+	s.members, s.stopping = nil, false
+	if err := os.RemoveAll(s.run); err != nil {
+		return fmt.Errorf("stop etcd cluster: %w", err)
+	}
+	s.run = ""
+	return nil
+}
+
+// String implements storage.Backend.
+func (s *Store) String() string { return fmt.Sprintf("cluster of %d", s.cfg.Members) }

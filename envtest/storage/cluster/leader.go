@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+)
+
+// Leader waits until a quorum of the members follows one leader, and returns its
+// index. A leader that was just stopped or cut off is never the answer.
+func (s *Store) Leader(ctx context.Context) (int, error) {
+	for {
+		leader, ok, news := s.look()
+		if ok {
+			return leader, nil
+		}
+		if !wait(ctx, news) {
+			return 0, fmt.Errorf("wait for a leader of the etcd cluster, %s: %w", s.census(), context.Cause(ctx))
+		}
+	}
+}
+
+// look returns the leader, if there is one that a quorum follows, and channels
+// of which one is closed when it pays to look again.
+func (s *Store) look() (leader int, ok bool, news []<-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news = append(news, s.changed)
+	followers := map[int]int{}
+	for _, m := range s.members {
+		if m.etcd == nil || m.cut {
+			continue
+		}
+		// First the channel, then the leader: in the other order news is missed.
+		news = append(news, m.etcd.Server.LeaderChangedNotify())
+		if i, ok := s.index(m.etcd.Server.Lead()); ok {
+			followers[i]++
+		}
+	}
+	for i, n := range followers {
+		m := s.members[i]
+		if n >= s.quorum() && m.etcd != nil && !m.cut && m.etcd.Server.Leader() == m.id {
+			return i, true, news
+		}
+	}
+	return 0, false, news
+}
+
+func (s *Store) index(id uint64) (int, bool) {
+	for i, m := range s.members {
+		if id != 0 && uint64(m.id) == id { // 0 is no leader, or a member that has not started
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// wait waits until one of the channels is closed, or returns false when ctx ends.
+func wait(ctx context.Context, news []<-chan struct{}) bool {
+	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
+	for _, c := range news {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
+	}
+	chosen, _, _ := reflect.Select(cases)
+	return chosen != 0
+}
+
+// census says how many members can elect a leader.
+func (s *Store) census() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("%d of %d members run and are not cut off, a quorum is %d", s.connected(), s.cfg.Members, s.quorum())
+}
+
+// MoveLeader waits for a leader and has it hand over to another member. To move
+// the leader to where it is does nothing.
+func (s *Store) MoveLeader(ctx context.Context, to int) error {
+	if err := s.moveLeader(ctx, to); err != nil {
+		return fmt.Errorf("move leader: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) moveLeader(ctx context.Context, to int) error {
+	if err := s.eligible(to); err != nil {
+		return err
+	}
+	from, err := s.Leader(ctx)
+	if err != nil || from == to {
+		return err
+	}
+	s.mu.Lock()
+	old, err := s.member(from)
+	if err == nil && old.etcd == nil {
+		err = fmt.Errorf("%s, the leader, was stopped meanwhile", old.name)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	server, lead, transferee := old.etcd, old.id, s.members[to].id
+	s.mu.Unlock()
+	if err := server.Server.MoveLeader(ctx, uint64(lead), uint64(transferee)); err != nil {
+		return fmt.Errorf("from member %d to member %d: %w", from, to, err)
+	}
+	if now, err := s.Leader(ctx); err != nil || now == to {
+		return err
+	}
+	return fmt.Errorf("member %d was elected and lost the leadership again", to)
+}
+
+// eligible returns an error if a member can't become the leader.
+func (s *Store) eligible(i int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, err := s.member(i)
+	switch {
+	case err != nil:
+		return err
+	case m.etcd == nil:
+		return fmt.Errorf("%s is stopped; restart it first", m.name)
+	case m.cut:
+		return fmt.Errorf("%s is cut off; let it rejoin first", m.name)
+	}
+	return nil
+}

@@ -1,0 +1,319 @@
+package robustness
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/tests/v3/robustness/traffic"
+	"go.etcd.io/etcd/tests/v3/robustness/validate"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestLiesAreCaught gives each client the same lie about the store, and wants
+// the validator whose business it is to say so. Without the lie, the same
+// traffic passes TestGuarantees.
+func TestLiesAreCaught(t *testing.T) {
+	tests := []struct {
+		name string
+		lie  lie
+		// The verdict that must be a failure, and what it must say.
+		verdict func(validate.RobustnessResult) validate.Result
+		says    string
+	}{
+		{"stale read", lie{kv: staleRead}, linearization, "illegal"},
+		{"lost write", lie{kv: lostWrite}, linearization, "illegal"},
+		{"read of another revision", lie{kv: otherRevision}, serializable, "response didn't match expected"},
+		{"lost event", lie{watch: midway(lostEvent)}, watch, "broke Reliable"},
+		{"lost first event", lie{watch: lostFirst}, watch, "broke Resumable"},
+		{"duplicated revision", lie{watch: midway(duplicated)}, watch, "broke Unique"},
+		{"reordered events", lie{watch: reordered}, watch, "broke Ordered"},
+		{"divided revision", lie{watch: divided}, watch, "broke Atomic"},
+		{"early progress", lie{watch: earlyProgress}, watch, "broke Bookmarkable"},
+		{"another's event", lie{watch: othersEvent}, watch, "event not matching watch filter"},
+		{"wrong previous value", lie{watch: first(wrongPrevious)}, watch, "incorrect event prevValue"},
+		{"wrong creation", lie{watch: midway(wrongCreation)}, watch, "incorrect event IsCreate"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var forwarders sync.WaitGroup
+			open := tt.lie.tell(inProcess(newServer(t)), &forwarders)
+			reports := simulate(t, open, traffic.EtcdPutDeleteLease, smoke)
+			forwarders.Wait()
+			log, _ := persisted(reports) // which may not make sense either
+			verdict := tt.verdict(judge(traffic.EtcdPutDeleteLease, reports, log))
+			require.Equal(t, validate.Failure, verdict.Status, verdict.Message)
+			require.Contains(t, verdict.Message, tt.says)
+		})
+	}
+}
+
+func linearization(r validate.RobustnessResult) validate.Result { return r.Linearization.Result }
+func watch(r validate.RobustnessResult) validate.Result         { return r.Watch }
+func serializable(r validate.RobustnessResult) validate.Result  { return r.Serializable }
+
+// lie is what a client is told instead of the truth.
+type lie struct {
+	kv    func(truth clientv3.KV, once *atomic.Bool) clientv3.KV
+	watch watchLie
+}
+
+// watchLie makes a liar for one watch of a prefix: of each response it makes
+// those that are told.
+type watchLie func(prefix string) liar
+
+type liar func(resp clientv3.WatchResponse) []clientv3.WatchResponse
+
+// tell returns a door whose clients are lied to.
+func (l lie) tell(open door, forwarders *sync.WaitGroup) door {
+	once := new(atomic.Bool)
+	return func(t *testing.T) *clientv3.Client {
+		c := open(t)
+		if l.kv != nil {
+			c.KV = l.kv(c.KV, once)
+		}
+		if l.watch != nil {
+			c.Watcher = &lyingWatcher{Watcher: c.Watcher, lie: l.watch, forwarders: forwarders}
+		}
+		return c
+	}
+}
+
+type lyingWatcher struct {
+	clientv3.Watcher
+	lie        watchLie
+	forwarders *sync.WaitGroup
+}
+
+func (w *lyingWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	truth, told := w.Watcher.Watch(ctx, key, opts...), make(chan clientv3.WatchResponse)
+	lie := w.lie(key)
+	w.forwarders.Go(func() {
+		defer close(told)
+		for resp := range truth {
+			for _, r := range lie(resp) {
+				select {
+				case told <- r:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	})
+	return told
+}
+
+// staleRead has one read answered as the same one was before.
+func staleRead(truth clientv3.KV, once *atomic.Bool) clientv3.KV {
+	return &lyingKV{KV: truth, get: func(ctx context.Context, key string, opts []clientv3.OpOption, tell getFunc) (*clientv3.GetResponse, error) {
+		resp, err := tell(ctx, key, opts...)
+		rev := clientv3.OpGet(key, opts...).Rev()
+		if err != nil || rev != 0 || len(resp.Kvs) == 0 || resp.Kvs[0].Version < 2 || once.Load() {
+			return resp, err
+		}
+		old, err := tell(ctx, key, append(slices.Clone(opts), clientv3.WithRev(resp.Kvs[0].ModRevision-1))...)
+		if err != nil {
+			return resp, nil // compacted: the next read will do
+		}
+		once.Store(true)
+		old.Header.Revision = resp.Kvs[0].ModRevision - 1
+		return old, nil
+	}}
+}
+
+// otherRevision has reads at a revision answered as of the one before.
+func otherRevision(truth clientv3.KV, _ *atomic.Bool) clientv3.KV {
+	return &lyingKV{KV: truth, get: func(ctx context.Context, key string, opts []clientv3.OpOption, tell getFunc) (*clientv3.GetResponse, error) {
+		resp, err := tell(ctx, key, opts...)
+		rev := clientv3.OpGet(key, opts...).Rev()
+		if err != nil || rev < 3 {
+			return resp, err
+		}
+		old, err := tell(ctx, key, append(slices.Clone(opts), clientv3.WithRev(rev-1))...)
+		if err != nil || rev >= resp.Header.Revision {
+			return resp, nil // that would be a stale read
+		}
+		old.Header = resp.Header
+		return old, nil
+	}}
+}
+
+// lostWrite has one put answered that was not done.
+func lostWrite(truth clientv3.KV, once *atomic.Bool) clientv3.KV {
+	return &lyingKV{KV: truth, put: func(ctx context.Context, key, value string, opts []clientv3.OpOption) (*clientv3.PutResponse, error) {
+		at, err := truth.Get(ctx, key)
+		if err != nil || at.Header.Revision < 10 || once.Swap(true) {
+			return truth.Put(ctx, key, value, opts...)
+		}
+		at.Header.Revision++
+		return &clientv3.PutResponse{Header: at.Header}, nil
+	}}
+}
+
+type getFunc func(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error)
+
+// lyingKV answers gets and puts in its own way.
+type lyingKV struct {
+	clientv3.KV
+	get func(ctx context.Context, key string, opts []clientv3.OpOption, truth getFunc) (*clientv3.GetResponse, error)
+	put func(ctx context.Context, key, value string, opts []clientv3.OpOption) (*clientv3.PutResponse, error)
+}
+
+func (k *lyingKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if k.get == nil {
+		return k.KV.Get(ctx, key, opts...)
+	}
+	return k.get(ctx, key, opts, k.KV.Get)
+}
+
+func (k *lyingKV) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+	if k.put == nil {
+		return k.KV.Put(ctx, key, value, opts...)
+	}
+	return k.put(ctx, key, value, opts)
+}
+
+// once lies about the first response with events after so many events.
+func once(after int, lie liar) watchLie {
+	return func(string) liar {
+		events, told := 0, false
+		return func(resp clientv3.WatchResponse) []clientv3.WatchResponse {
+			if len(resp.Events) == 0 || told || events < after {
+				events += len(resp.Events)
+				return []clientv3.WatchResponse{resp}
+			}
+			told = true
+			return lie(resp)
+		}
+	}
+}
+
+func midway(lie liar) watchLie { return once(3, lie) }
+func first(lie liar) watchLie  { return once(0, lie) }
+
+// with returns a response that has other events.
+func with(resp clientv3.WatchResponse, events []*clientv3.Event) clientv3.WatchResponse {
+	resp.Events = events
+	return resp
+}
+
+// revision returns where the events of the revision of event i begin and end.
+func revision(events []*clientv3.Event, i int) (from, to int) {
+	same := func(ev *clientv3.Event) bool { return ev.Kv.ModRevision == events[i].Kv.ModRevision }
+	from = slices.IndexFunc(events, same)
+	for to = from; to < len(events) && same(events[to]); to++ {
+	}
+	return from, to
+}
+
+// lostEvent leaves out the first revision.
+func lostEvent(resp clientv3.WatchResponse) []clientv3.WatchResponse {
+	_, to := revision(resp.Events, 0)
+	if to == len(resp.Events) {
+		return nil
+	}
+	return []clientv3.WatchResponse{with(resp, resp.Events[to:])}
+}
+
+// lostFirst leaves out the first revision, but not of the watch that waits for
+// the last key, which would wait for ever.
+func lostFirst(prefix string) liar {
+	if prefix == lastPrefix {
+		return func(resp clientv3.WatchResponse) []clientv3.WatchResponse { return []clientv3.WatchResponse{resp} }
+	}
+	return first(lostEvent)(prefix)
+}
+
+// duplicated tells the last revision twice.
+func duplicated(resp clientv3.WatchResponse) []clientv3.WatchResponse {
+	from, to := revision(resp.Events, len(resp.Events)-1)
+	return []clientv3.WatchResponse{resp, with(resp, resp.Events[from:to])}
+}
+
+// reordered tells a response after the next.
+func reordered(string) liar {
+	events := 0
+	var kept *clientv3.WatchResponse
+	return func(resp clientv3.WatchResponse) []clientv3.WatchResponse {
+		before := events
+		events += len(resp.Events)
+		switch {
+		case before <= 3 && events > 3:
+			kept = &resp
+			return nil
+		case kept != nil && len(resp.Events) > 0:
+			told := []clientv3.WatchResponse{resp, *kept}
+			kept = nil
+			return told
+		}
+		return []clientv3.WatchResponse{resp}
+	}
+}
+
+// divided tells each revision of several events in two responses.
+func divided(string) liar {
+	return func(resp clientv3.WatchResponse) []clientv3.WatchResponse {
+		for i := range resp.Events {
+			if from, to := revision(resp.Events, i); to-from > 1 {
+				return []clientv3.WatchResponse{with(resp, resp.Events[:from+1]), with(resp, resp.Events[from+1:])}
+			}
+		}
+		return []clientv3.WatchResponse{resp}
+	}
+}
+
+// earlyProgress tells of a revision that has not come yet.
+func earlyProgress(string) liar {
+	return func(resp clientv3.WatchResponse) []clientv3.WatchResponse {
+		if resp.IsProgressNotify() {
+			header := proto.CloneOf(resp.Header)
+			header.Revision += 1_000_000
+			resp.Header = header
+		}
+		return []clientv3.WatchResponse{resp}
+	}
+}
+
+// othersEvent tells a watch of a prefix of a key that has not got it.
+func othersEvent(prefix string) liar {
+	return first(func(resp clientv3.WatchResponse) []clientv3.WatchResponse {
+		return changed(resp, func(ev *mvccpb.Event) {
+			if prefix != "" {
+				ev.Kv.Key = []byte(strings.Repeat("~", len(prefix)))
+			}
+		})
+	})(prefix)
+}
+
+// wrongPrevious tells a previous value that never was.
+func wrongPrevious(resp clientv3.WatchResponse) []clientv3.WatchResponse {
+	return changed(resp, func(ev *mvccpb.Event) {
+		ev.PrevKv = &mvccpb.KeyValue{Key: ev.Kv.Key, Value: []byte("never"), ModRevision: 1, Version: 1}
+	})
+}
+
+// wrongCreation tells that what was there is new, and the reverse.
+func wrongCreation(resp clientv3.WatchResponse) []clientv3.WatchResponse {
+	return changed(resp, func(ev *mvccpb.Event) {
+		if ev.Kv.CreateRevision == ev.Kv.ModRevision {
+			ev.Kv.CreateRevision--
+		} else {
+			ev.Kv.CreateRevision = ev.Kv.ModRevision
+		}
+		ev.Type = mvccpb.Event_PUT
+	})
+}
+
+// changed returns a response with a changed copy of its first event.
+func changed(resp clientv3.WatchResponse, change func(ev *mvccpb.Event)) []clientv3.WatchResponse {
+	events := slices.Clone(resp.Events)
+	events[0] = proto.CloneOf(events[0])
+	change(events[0])
+	return []clientv3.WatchResponse{with(resp, events)}
+}

@@ -36,12 +36,12 @@ func persisted(reports []report.ClientReport) ([]model.EtcdRequest, error) {
 	for rev := int64(1); len(byRevision) > 0; rev++ {
 		ops := byRevision[rev]
 		delete(byRevision, rev)
-		slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+		slices.SortFunc(ops, byReturn)
 		if rev > 1 {
 			// One of them made the revision, and the rest found it.
-			i := slices.IndexFunc(ops, func(op porcupine.Operation) bool { return makes(state, op, rev) })
+			i := maker(state, ops, rev)
 			if i < 0 {
-				return log, fmt.Errorf("no write among %d answered with revision %d can have made it", len(ops), rev)
+				return nil, fmt.Errorf("no write among %d answered with revision %d can have made it", len(ops), rev)
 			}
 			made := ops[i]
 			ops = slices.Insert(slices.Delete(ops, i, i+1), 0, made)
@@ -55,10 +55,27 @@ func persisted(reports []report.ClientReport) ([]model.EtcdRequest, error) {
 	return log, nil
 }
 
-// makes says whether op would be answered as it was in state, and make rev.
-func makes(state model.EtcdState, op porcupine.Operation, rev int64) bool {
-	after, answer := state.Step(op.Input.(model.EtcdRequest))
-	return after.Revision == rev && model.Match(op.Output.(model.MaybeEtcdResponse), answer)
+func byReturn(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) }
+
+// maker returns which of the operations answered with rev made it out of state,
+// or -1. The answer to a transaction shows whether it wrote; that to a revoked
+// lease does not say whether any keys went, so that it is only taken when no
+// transaction will do.
+func maker(state model.EtcdState, ops []porcupine.Operation, rev int64) int {
+	for _, transaction := range []bool{true, false} {
+		i := slices.IndexFunc(ops, func(op porcupine.Operation) bool {
+			request := op.Input.(model.EtcdRequest)
+			if (request.Type == model.Txn) != transaction {
+				return false
+			}
+			after, answer := state.Step(request)
+			return after.Revision == rev && model.Match(op.Output.(model.MaybeEtcdResponse), answer)
+		})
+		if i >= 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // compacted says whether op is a compaction that was done.

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,14 +19,14 @@ type leaseClient struct {
 
 	mu     sync.Mutex
 	closed bool
-	alive  map[*keepAlive]struct{}
+	alive  map[clientv3.LeaseID]*keepAlive
 }
 
 func newLeaseClient(c *client, remote pb.LeaseClient) *leaseClient {
 	return &leaseClient{
 		Lease: clientv3.NewLeaseFromLeaseClient(remote, c.v3, 0),
 		c:     c,
-		alive: make(map[*keepAlive]struct{}),
+		alive: make(map[clientv3.LeaseID]*keepAlive),
 	}
 }
 
@@ -44,19 +45,25 @@ func (l *leaseClient) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*
 	return resp, nil
 }
 
-// keepAlive is one KeepAlive call: a timer that renews, and the channel told.
+// keepAlive is a timer that renews a lease, and those who want to be told.
 type keepAlive struct {
-	id     clientv3.LeaseID
+	id        clientv3.LeaseID
+	timer     *time.Timer
+	listeners []*listener
+}
+
+// listener is one KeepAlive call.
+type listener struct {
 	out    chan *clientv3.LeaseKeepAliveResponse
-	timer  *time.Timer
 	unhook func() bool
 }
 
 // KeepAlive renews the lease at once and then whenever a third of its
-// time-to-live has passed, until ctx is done or the lease is gone. Like
-// upstream it drops answers nobody reads.
+// time-to-live has passed, until ctx is done or the lease is gone. If the
+// client keeps the lease alive already, it only joins in. Like upstream it
+// drops answers nobody reads.
 func (l *leaseClient) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *clientv3.LeaseKeepAliveResponse, error) {
-	k := &keepAlive{id: id, out: make(chan *clientv3.LeaseKeepAliveResponse, clientv3.LeaseResponseChSize)}
+	li := &listener{out: make(chan *clientv3.LeaseKeepAliveResponse, clientv3.LeaseResponseChSize)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.c.s
@@ -67,18 +74,26 @@ func (l *leaseClient) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-cha
 	}
 	s.mu.Unlock()
 	if halted {
-		close(k.out)
-		return k.out, clientv3.ErrKeepAliveHalted{Reason: context.Canceled}
+		close(li.out)
+		return li.out, clientv3.ErrKeepAliveHalted{Reason: context.Canceled}
 	}
-	l.alive[k] = struct{}{}
-	k.unhook = context.AfterFunc(ctx, func() {
+	k := l.alive[id]
+	joins := k != nil
+	if !joins {
+		k = &keepAlive{id: id}
+		l.alive[id] = k
+	}
+	k.listeners = append(k.listeners, li)
+	li.unhook = context.AfterFunc(ctx, func() {
 		defer s.work.Done()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.end(k)
+		l.leave(k, li)
 	})
-	l.renew(k)
-	return k.out, nil
+	if !joins {
+		l.renew(k)
+	}
+	return li.out, nil
 }
 
 // renew renews once and sees to the next time. l is locked.
@@ -88,30 +103,43 @@ func (l *leaseClient) renew(k *keepAlive) {
 		l.end(k)
 		return
 	}
-	select {
-	case k.out <- &clientv3.LeaseKeepAliveResponse{ResponseHeader: r.Header, ID: k.id, TTL: r.TTL}:
-	default:
+	for _, li := range k.listeners {
+		select {
+		case li.out <- &clientv3.LeaseKeepAliveResponse{ResponseHeader: r.Header, ID: k.id, TTL: r.TTL}:
+		default:
+		}
 	}
 	k.timer = l.c.s.after(seconds(r.TTL)/3, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if _, ok := l.alive[k]; ok {
+		if l.alive[k.id] == k {
 			l.renew(k)
 		}
 	})
 }
 
-// end ends k, unless it has ended. l is locked.
-func (l *leaseClient) end(k *keepAlive) {
-	if _, ok := l.alive[k]; !ok {
+// leave ends one call, and k with the last of them. l is locked.
+func (l *leaseClient) leave(k *keepAlive, li *listener) {
+	i := slices.Index(k.listeners, li)
+	if i < 0 {
 		return
 	}
-	delete(l.alive, k)
-	l.c.s.cancelTimer(k.timer)
-	if k.unhook() {
+	k.listeners = slices.Delete(k.listeners, i, i+1)
+	if li.unhook() {
 		l.c.s.work.Done()
 	}
-	close(k.out)
+	close(li.out)
+	if len(k.listeners) == 0 {
+		delete(l.alive, k.id)
+		l.c.s.cancelTimer(k.timer)
+	}
+}
+
+// end ends all calls of k. l is locked.
+func (l *leaseClient) end(k *keepAlive) {
+	for len(k.listeners) > 0 {
+		l.leave(k, k.listeners[0])
+	}
 }
 
 // Close ends the client's keep-alives.
@@ -119,7 +147,7 @@ func (l *leaseClient) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	for k := range l.alive {
+	for _, k := range l.alive {
 		l.end(k)
 	}
 	return l.Lease.Close()

@@ -113,6 +113,15 @@ func TestClientClosed(t *testing.T) {
 	if _, err := c.Put(ctx, "a", ""); !clientv3.IsConnCanceled(err) {
 		t.Errorf("Put: %v", err)
 	}
+	if _, err := c.KV.Get(ctx, "a"); !clientv3.IsConnCanceled(err) {
+		t.Errorf("Get: %v", err)
+	}
+	if _, err := c.Grant(ctx, 60); !clientv3.IsConnCanceled(err) {
+		t.Errorf("Grant: %v", err)
+	}
+	if _, err := c.Revoke(ctx, 1); !clientv3.IsConnCanceled(err) {
+		t.Errorf("Revoke: %v", err)
+	}
 	if _, err := c.Kubernetes.Get(ctx, "a", kubernetes.GetOptions{}); !clientv3.IsConnCanceled(err) {
 		t.Errorf("Get: %v", err)
 	}

@@ -112,29 +112,6 @@ var kvExpectations = []expectation{
 		_, err := p.Put(clientv3.WithRequireLeader(p.ctx), p.key("a"), "1")
 		p.sayErr("put", err)
 	}, []string{"put: ok"}},
-	{"closed client", func(p *probe) {
-		c := p.another()
-		_ = c.Close()
-		_, err := c.Get(p.ctx, p.key("a"))
-		p.sayErr("get", err)
-		_, err = c.Put(p.ctx, p.key("a"), "")
-		p.sayErr("put", err)
-		_, err = c.Delete(p.ctx, p.key("a"))
-		p.sayErr("delete", err)
-		_, err = c.Txn(p.ctx).Then(clientv3.OpPut(p.key("a"), "")).Commit()
-		p.sayErr("transaction", err)
-		_, err = c.Compact(p.ctx, p.base)
-		p.sayErr("compact", err)
-		_, err = c.Grant(p.ctx, 60)
-		p.sayErr("grant", err)
-		_, err = c.Revoke(p.ctx, 7)
-		p.sayErr("revoke", err)
-		p.sayKeys("left")
-	}, []string{
-		"get: connection closed", "put: connection closed", "delete: connection closed",
-		"transaction: connection closed", "compact: connection closed",
-		"grant: connection closed", "revoke: connection closed", "left: []",
-	}},
 }
 
 var txnExpectations = []expectation{

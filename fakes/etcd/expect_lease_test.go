@@ -114,7 +114,7 @@ var leaseExpectations = []expectation{
 	}},
 	{"lease kept alive", func(p *probe) {
 		c := p.another()
-		id, other := p.grant(3, "a"), p.grant(3)
+		id, other := p.grant(2, "a"), p.grant(2)
 		answers, err := c.KeepAlive(p.ctx, id)
 		p.must(err)
 		others, err := c.KeepAlive(p.ctx, other)
@@ -133,7 +133,7 @@ var leaseExpectations = []expectation{
 		p.must(err)
 		for range others {
 		}
-		for range 3 {
+		for range 4 {
 			<-answers
 		}
 		p.sayKeys("after longer than its time")
@@ -147,7 +147,7 @@ var leaseExpectations = []expectation{
 		_, ok = <-gone
 		p.say("answered %t", ok)
 	}, []string{
-		"true, 3",
+		"true, 2",
 		"joined and cancelled: answered false",
 		"after longer than its time: [a=leased]",
 		"closed with its client",

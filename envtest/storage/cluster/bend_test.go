@@ -25,7 +25,7 @@ func TestOneStopped(t *testing.T) {
 	assert.NotEqual(t, leader, successor)
 	put(ctx, t, client, "while stopped")
 
-	_, err = dialMember(t, store, leader).Put(within(t, ctx, time.Second), "key", "")
+	_, err = dialMember(t, store, leader).Put(within(t, ctx, 300*time.Millisecond), "key", "")
 	require.Error(t, err, "nobody listens at a stopped member")
 
 	require.NoError(t, store.RestartMember(ctx, leader))
@@ -40,14 +40,14 @@ func TestQuorumLost(t *testing.T) {
 	require.NoError(t, store.StopMember(ctx, 0))
 	require.NoError(t, store.StopMember(ctx, 1))
 
-	_, err := client.Put(within(t, ctx, time.Second), "during", "")
+	_, err := client.Put(within(t, ctx, 300*time.Millisecond), "during", "")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	_, err = client.Get(within(t, ctx, time.Second), "before")
+	_, err = client.Get(within(t, ctx, 300*time.Millisecond), "before")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	_, err = client.Put(clientv3.WithRequireLeader(ctx), "during", "")
 	require.ErrorIs(t, err, rpctypes.ErrNoLeader, "at once for who asks for that")
 	assert.EqualValues(t, 1, count(ctx, t, client, "before", clientv3.WithSerializable()), "what a member has it shows")
-	_, err = store.Leader(within(t, ctx, time.Second))
+	_, err = store.Leader(within(t, ctx, 300*time.Millisecond))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "1 of 3 members run and are not cut off, a quorum is 2")
 
@@ -67,7 +67,7 @@ func TestQuorumOfFive(t *testing.T) {
 	require.NoError(t, err, "three of five are a quorum")
 	put(ctx, t, dialMember(t, store, leader), "key")
 	require.NoError(t, store.StopMember(ctx, leader))
-	_, err = store.Leader(within(t, ctx, time.Second))
+	_, err = store.Leader(within(t, ctx, 300*time.Millisecond))
 	require.ErrorContains(t, err, "2 of 5 members run and are not cut off, a quorum is 3", "two of five are none")
 
 	require.NoError(t, store.Rejoin(1))
@@ -148,7 +148,7 @@ func TestCutOffFollower(t *testing.T) {
 	require.NoError(t, store.CutOff(follower))
 	require.NoError(t, store.StopMember(ctx, 3-leader-follower))
 
-	_, err = client.Put(within(t, ctx, time.Second), "no quorum", "")
+	_, err = client.Put(within(t, ctx, 300*time.Millisecond), "no quorum", "")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Zero(t, count(ctx, t, atFollower, "no quorum", clientv3.WithSerializable()))
 	require.NoError(t, store.Rejoin(follower))
@@ -172,7 +172,7 @@ func TestRestartCutOff(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, leader)
 	put(ctx, t, dialMember(t, store, leader), "during")
-	_, err = dialMember(t, store, 0).Get(within(t, ctx, time.Second), "during")
+	_, err = dialMember(t, store, 0).Get(within(t, ctx, 300*time.Millisecond), "during")
 	require.Error(t, err)
 	require.NoError(t, store.Rejoin(0))
 	assert.EqualValues(t, 1, count(ctx, t, dialMember(t, store, 0), "during"))

@@ -1,0 +1,187 @@
+package storagetest
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	storagetesting "k8s.io/apiserver/pkg/storage/testing"
+)
+
+// notOnCacher are the functions of upstream's contract that do not run on a
+// watch cache, and why.
+func notOnCacher() map[string]string {
+	const noErrors = "a watch cache hands on no error of the store: it starts over, and answers from what it has"
+	return map[string]string{
+		"RunTestGetListWithErrorAggregation":    noErrors,
+		"RunTestGetListWithoutErrorAggregation": noErrors,
+		"RunTestListInconsistentContinuation":   "a watch cache knows no limit at resource version 0, where the function begins",
+		"RunOptionalTestProgressNotify":         "a watch cache wants progress notifications from the store and gives its watches bookmarks",
+		"RunTestTransformationFailure":          noErrors,
+		"RunTestWatchError":                     noErrors,
+		"RunTestWatchWithUnsafeDelete":          noErrors,
+		"RunWatchErrorIsBlockingFurtherEvents":  noErrors,
+	}
+}
+
+// cached makes a case of a function that needs nothing but a store.
+func cached(name string, set gates, run func(context.Context, *testing.T, storage.Interface)) testCase {
+	return onCache(name, set, func(ctx context.Context, t *testing.T, c *cachedScene) { run(ctx, t, c.Interface) })
+}
+
+// onCache makes a case of a function that needs more.
+func onCache(name string, set gates, run func(context.Context, *testing.T, *cachedScene)) testCase {
+	return onCacheWith(name, set, cacheSettings{}, run)
+}
+
+func onCacheWith(name string, set gates, want cacheSettings, run func(context.Context, *testing.T, *cachedScene)) testCase {
+	return testCase{name: name, gates: set, run: func(t *testing.T, open Opener) {
+		run(context.Background(), t, setUpCached(t, open, want))
+	}}
+}
+
+// noInvariants checks nothing: a watch cache passes writes on.
+func noInvariants(context.Context, *testing.T, string) {}
+
+// noCalls counts nothing: a watch cache answers, or passes reads on.
+func noCalls(*testing.T, uint64, uint64) {}
+
+func cacherCases() []testCase {
+	cases := append(cacherWrites(), cacherReads()...)
+	return append(cases, cacherWatches()...)
+}
+
+func cacherWrites() []testCase {
+	unsafe := with(features.AllowUnsafeMalformedObjectDeletion, true)
+	return []testCase{
+		onCache("Create", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestCreate(ctx, t, c, noInvariants)
+		}),
+		cached("CreateWithTTL", nil, storagetesting.RunTestCreateWithTTL),
+		cached("CreateWithKeyExist", nil, storagetesting.RunTestCreateWithKeyExist),
+		cached("UnconditionalDelete", nil, storagetesting.RunTestUnconditionalDelete),
+		cached("ConditionalDelete", nil, storagetesting.RunTestConditionalDelete),
+		cached("DeleteWithSuggestion", nil, storagetesting.RunTestDeleteWithSuggestion),
+		cached("DeleteWithSuggestionAndConflict", nil, storagetesting.RunTestDeleteWithSuggestionAndConflict),
+		cached("DeleteWithSuggestionOfDeletedObject", nil, storagetesting.RunTestDeleteWithSuggestionOfDeletedObject),
+		cached("ValidateDeletionWithSuggestion", nil, storagetesting.RunTestValidateDeletionWithSuggestion),
+		cached("ValidateDeletionWithOnlySuggestionValid", nil, storagetesting.RunTestValidateDeletionWithOnlySuggestionValid),
+		cached("DeleteWithConflict", nil, storagetesting.RunTestDeleteWithConflict),
+		cached("PreconditionalDeleteWithSuggestion", nil, storagetesting.RunTestPreconditionalDeleteWithSuggestion),
+		cached("PreconditionalDeleteWithOnlySuggestionPass", nil, storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass),
+		{name: "DeleteWithConflictAndMissingExpectedTransformOrDecodeError", gates: unsafe, run: func(t *testing.T, open Opener) {
+			transformer := newFailingTransformer()
+			c := setUpCached(t, open, cacheSettings{settings: settings{transformer: transformer}})
+			storagetesting.RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError(context.Background(), t, c, transformer.fail.Store)
+		}},
+		{name: "DeleteExpectedTransformOrDecodeError/Transform", gates: unsafe, run: func(t *testing.T, open Opener) {
+			transformer := newFailingTransformer()
+			c := setUpCached(t, open, cacheSettings{settings: settings{transformer: transformer}})
+			storagetesting.RunTestDeleteExpectedTransformOrDecodeError(context.Background(), t, c, transformer.fail.Store)
+		}},
+		{name: "DeleteExpectedTransformOrDecodeError/Decode", gates: unsafe, run: func(t *testing.T, open Opener) {
+			etcd3.TestOnlySetFatalOnDecodeError(t, false)
+			codec := &failingCodec{Codec: codecFor(false)}
+			c := setUpCached(t, open, cacheSettings{settings: settings{codec: codec}})
+			storagetesting.RunTestDeleteExpectedTransformOrDecodeError(context.Background(), t, c, codec.fail.Store)
+		}},
+		onCache("DeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", unsafe, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, c)
+		}),
+		onCache("GuaranteedUpdate", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestGuaranteedUpdate(ctx, t, c, noInvariants)
+		}),
+		cached("GuaranteedUpdateWithTTL", nil, storagetesting.RunTestGuaranteedUpdateWithTTL),
+		// The function writes JSON behind the store's back.
+		onCacheWith("GuaranteedUpdateChecksStoredData", nil, cacheSettings{settings: settings{codec: codecFor(false)}}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestGuaranteedUpdateChecksStoredData(ctx, t, c)
+		}),
+		cached("GuaranteedUpdateWithConflict", nil, storagetesting.RunTestGuaranteedUpdateWithConflict),
+		cached("GuaranteedUpdateWithSuggestionAndConflict", nil, storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict),
+		cached("KeySchema", nil, storagetesting.RunTestKeySchema),
+	}
+}
+
+func cacherReads() []testCase {
+	cases := []testCase{
+		cached("Get", nil, storagetesting.RunTestGet),
+		onCache("CompactRevision", with(features.ListFromCacheSnapshot, true), func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestCompactRevision(ctx, t, c, c.increaseRV, c.compact)
+		}),
+		cached("GetListRecursivePrefix", nil, storagetesting.RunTestGetListRecursivePrefix),
+		cached("ListPaging", nil, storagetesting.RunTestListPaging),
+		onCache("ListContinuation", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestListContinuation(ctx, t, c, noCalls)
+		}),
+		onCache("ListPaginationRareObject", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestListPaginationRareObject(ctx, t, c, noCalls)
+		}),
+		onCache("ListContinuationWithFilter", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestListContinuationWithFilter(ctx, t, c, noCalls)
+		}),
+		onCache("ListResourceVersionMatch", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestListResourceVersionMatch(ctx, t, c)
+		}),
+		onCacheWith("NamespaceScopedList", nil, cacheSettings{indexed: true}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestNamespaceScopedList(ctx, t, c)
+		}),
+	}
+	for _, snapshots := range []bool{true, false} {
+		set := with(features.ListFromCacheSnapshot, snapshots)
+		cases = append(cases,
+			onCache("List", set, func(ctx context.Context, t *testing.T, c *cachedScene) {
+				storagetesting.RunTestList(ctx, t, c, c.compact, true, c.lists)
+			}),
+			onCache("ConsistentList", set, func(ctx context.Context, t *testing.T, c *cachedScene) {
+				storagetesting.RunTestConsistentList(ctx, t, c, c.increaseRV, true, true, snapshots)
+			}),
+			onCache("GetListNonRecursive", set, func(ctx context.Context, t *testing.T, c *cachedScene) {
+				storagetesting.RunTestGetListNonRecursive(ctx, t, c.increaseRV, c)
+			}),
+		)
+	}
+	for _, sizes := range []bool{true, false} {
+		cases = append(cases, onCache("Stats", with(features.SizeBasedListCostEstimate, sizes), func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestStats(ctx, t, c, c.codec, c.transformer, sizes)
+		}))
+	}
+	return cases
+}
+
+func cacherWatches() []testCase {
+	return []testCase{
+		cached("Watch", nil, storagetesting.RunTestWatch),
+		onCacheWith("ClusterScopedWatch", nil, cacheSettings{clusterScoped: true, indexed: true}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestClusterScopedWatch(ctx, t, c)
+		}),
+		onCacheWith("NamespaceScopedWatch", nil, cacheSettings{indexed: true}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestNamespaceScopedWatch(ctx, t, c)
+		}),
+		cached("DeleteTriggerWatch", nil, storagetesting.RunTestDeleteTriggerWatch),
+		onCacheWith("WatchFromZero", nil, cacheSettings{forgetful: true}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestWatchFromZero(ctx, t, c, c.forget)
+		}),
+		cached("WatchFromNonZero", nil, storagetesting.RunTestWatchFromNonZero),
+		cached("DelayedWatchDelivery", nil, storagetesting.RunTestDelayedWatchDelivery),
+		cached("WatchContextCancel", nil, storagetesting.RunTestWatchContextCancel),
+		cached("WatcherTimeout", nil, storagetesting.RunTestWatcherTimeout),
+		cached("WatchDeleteEventObjectHaveLatestRV", nil, storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
+		cached("WatchInitializationSignal", nil, storagetesting.RunTestWatchInitializationSignal),
+		onCache("WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, c, true)
+		}),
+		cached("OptionalWatchBookmarksWithCorrectResourceVersion", nil, storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion),
+		cached("SendInitialEventsBackwardCompatibility", nil, storagetesting.RunSendInitialEventsBackwardCompatibility),
+		alone(onCache("WatchSemantics", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunWatchSemantics(ctx, t, settled{c})
+		})),
+		alone(onCache("WatchSemanticInitialEventsExtended", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunWatchSemanticInitialEventsExtended(ctx, t, settled{c})
+		})),
+		alone(onCache("WatchListMatchSingle", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			storagetesting.RunWatchListMatchSingle(ctx, t, settled{c})
+		})),
+	}
+}

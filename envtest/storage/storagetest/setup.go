@@ -1,0 +1,226 @@
+package storagetest
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/apis/example"
+	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/feature"
+	storagetesting "k8s.io/apiserver/pkg/storage/testing"
+	"k8s.io/apiserver/pkg/storage/value"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/utils/clock"
+)
+
+const (
+	resourcePrefix = "/pods/"
+	// valuePrefix is what the transformer puts before each value.
+	valuePrefix = "test!"
+	// patience bounds what should be seen in a moment.
+	patience = time.Minute
+)
+
+// pods is the resource of the contract.
+var pods = schema.GroupResource{Resource: "pods"}
+
+// codecFor returns a codec of upstream's example pods.
+func codecFor(binary bool) runtime.Codec {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
+	utilruntime.Must(example.AddToScheme(scheme))
+	utilruntime.Must(examplev1.AddToScheme(scheme))
+	codecs := serializer.NewCodecFactory(scheme)
+	versions := schema.GroupVersions{examplev1.SchemeGroupVersion}
+	if binary {
+		pb := protobuf.NewSerializer(scheme, scheme)
+		return codecs.CodecForVersions(pb, pb, versions, nil)
+	}
+	return codecs.LegacyCodec(examplev1.SchemeGroupVersion)
+}
+
+func newPod() runtime.Object     { return &example.Pod{} }
+func newPodList() runtime.Object { return &example.PodList{} }
+
+// scene is an etcd3 store on a new store of the kind that is tested.
+type scene struct {
+	storage.Interface
+	client      *kubernetes.Client
+	streams     *storagetesting.KVRecorder
+	lists       *storagetesting.KubernetesRecorder
+	pages       *pageCounter
+	codec       runtime.Codec
+	pathPrefix  string
+	transformer *changeable
+}
+
+// settings are what cases want different.
+type settings struct {
+	codec       runtime.Codec
+	pathPrefix  string
+	transformer value.Transformer
+}
+
+func setUp(t *testing.T, open Opener, want settings) *scene {
+	t.Helper()
+	s := &scene{client: open(t), codec: want.codec, pathPrefix: want.pathPrefix, transformer: &changeable{}}
+	if s.codec == nil {
+		s.codec = codecFor(false)
+	}
+	if want.transformer == nil {
+		want.transformer = storagetesting.NewPrefixTransformer([]byte(valuePrefix), false)
+	}
+	s.transformer.set(want.transformer)
+	s.pages = &pageCounter{Interface: s.client.Kubernetes}
+	s.lists = storagetesting.NewKubernetesRecorder(s.pages)
+	s.streams = storagetesting.NewKVRecorder(s.client.KV, s.lists)
+	s.client.KV, s.client.Kubernetes = s.streams, s.lists
+	compactor := etcd3.NewCompactor(s.client.Client, 0, clock.RealClock{}, nil)
+	t.Cleanup(compactor.Stop)
+	leases := etcd3.NewDefaultLeaseManagerConfig()
+	leases.ReuseDurationSeconds = 1 // the contract waits for leases to end
+	versioner := storage.APIObjectVersioner{}
+	store, err := etcd3.New(s.client, compactor, s.codec, newPod, newPodList, s.pathPrefix, resourcePrefix, pods,
+		s.transformer, leases, etcd3.NewDefaultDecoder(s.codec, versioner), versioner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	s.Interface = store
+	// Upstream asks in the background, and reads past the watch cache until then.
+	await(context.Background(), t, "the store to say that it can be asked for progress", func() bool {
+		return feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress)
+	})
+	return s
+}
+
+// invariants checks a stored object, as upstream's own test of etcd3 does.
+func (s *scene) invariants(ctx context.Context, t *testing.T, key string) {
+	got, err := s.client.KV.Get(ctx, key)
+	if err != nil {
+		t.Fatalf("get %s: %v", key, err)
+	}
+	if len(got.Kvs) == 0 {
+		t.Fatalf("nothing is stored at %s", key)
+	}
+	decoded, err := runtime.Decode(s.codec, got.Kvs[0].Value[len(valuePrefix):])
+	if err != nil {
+		t.Fatalf("decode %s: %v", got.Kvs[0].Value, err)
+	}
+	if pod := decoded.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" {
+		t.Errorf("stored with resource version %q and self link %q, want none", pod.ResourceVersion, pod.SelfLink)
+	}
+}
+
+// calls counts the objects that were read and the requests that took, as
+// upstream's own test of etcd3 does: pages double in size up to 10 000.
+func (s *scene) calls(t *testing.T, pageSize, objects uint64) {
+	if reads := s.transformer.prefix().GetReadsAndReset(); reads != objects {
+		t.Errorf("%d objects were read, want %d", reads, objects)
+	}
+	requests := uint64(1)
+	if pageSize != 0 {
+		for page, sum := pageSize, uint64(1); sum < objects; requests++ {
+			page = min(2*page, 10_000)
+			sum += page
+		}
+	}
+	if sent := s.pages.sent.Swap(0) + s.streams.GetStreamReadsAndReset(); sent != requests {
+		t.Fatalf("%d requests were sent, want %d", sent, requests)
+	}
+}
+
+// pageCounter counts requests for a page of a list. Upstream's recorder counts
+// reads of keys, which a client in the process does not make for a page.
+type pageCounter struct {
+	kubernetes.Interface
+	sent atomic.Uint64
+}
+
+// List implements kubernetes.Interface.
+func (p *pageCounter) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
+	p.sent.Add(1)
+	return p.Interface.List(ctx, prefix, opts)
+}
+
+// increaseRV makes a write that is not of the resource.
+func (s *scene) increaseRV(ctx context.Context, t *testing.T) int64 {
+	resp, err := s.client.KV.Put(ctx, "increaseRV", "ok")
+	if err != nil {
+		t.Fatalf("increase the revision: %v", err)
+	}
+	return resp.Header.Revision
+}
+
+// compact compacts as the API server does, and waits until the store knows.
+func (s *scene) compact(ctx context.Context, t *testing.T, resourceVersion string) {
+	t.Helper()
+	rev := revision(t, resourceVersion)
+	var known int64
+	for range 2 { // the first one may only learn how often was compacted
+		version, _, compacted, err := etcd3.Compact(ctx, s.client.Client, known, rev)
+		if err != nil {
+			t.Fatalf("compact at %d: %v", rev, err)
+		}
+		if compacted == rev {
+			break
+		}
+		known = version
+	}
+	if !utilfeature.DefaultFeatureGate.Enabled(features.ListFromCacheSnapshot) {
+		return // nobody watches for compactions
+	}
+	await(ctx, t, "the store to know of the compaction", func() bool { return s.CompactRevision() == rev })
+}
+
+// keys lists the keys of the resource, as the watch cache does for the store.
+func (s *scene) keys(ctx context.Context) ([]string, error) {
+	got, err := s.client.KV.Get(ctx, s.pathPrefix+resourcePrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, kv := range got.Kvs {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys, nil
+}
+
+func revision(t *testing.T, resourceVersion string) int64 {
+	t.Helper()
+	rev, err := storage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(rev)
+}
+
+// await looks until something is so. Upstream has no event for what it is used
+// for.
+func await(ctx context.Context, t *testing.T, what string, so func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("wait for %s: %v", what, ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	storagetesting "k8s.io/apiserver/pkg/storage/testing"
+	"k8s.io/apiserver/pkg/storage/value"
+)
+
+// changeable is a transformer that the contract replaces while the store is in
+// use: upstream's own tests reach into the store for that.
+type changeable struct {
+	mu  sync.RWMutex
+	now value.Transformer
+}
+
+func (c *changeable) set(to value.Transformer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = to
+}
+
+func (c *changeable) get() value.Transformer {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.now
+}
+
+// prefix returns the transformer of a scene that nobody has changed.
+func (c *changeable) prefix() *storagetesting.PrefixTransformer {
+	return c.get().(*storagetesting.PrefixTransformer)
+}
+
+// TransformFromStorage implements value.Transformer.
+func (c *changeable) TransformFromStorage(ctx context.Context, data []byte, about value.Context) ([]byte, bool, error) {
+	return c.get().TransformFromStorage(ctx, data, about)
+}
+
+// TransformToStorage implements value.Transformer.
+func (c *changeable) TransformToStorage(ctx context.Context, data []byte, about value.Context) ([]byte, error) {
+	return c.get().TransformToStorage(ctx, data, about)
+}
+
+// UpdateTransformer implements upstream's InterfaceWithTransformerOverride.
+func (s *scene) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
+	before := s.transformer.get()
+	s.transformer.set(modify(before))
+	return func() { s.transformer.set(before) }
+}
+
+// UpdatePrefixTransformer implements upstream's InterfaceWithPrefixTransformer.
+func (s *scene) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
+	before := s.transformer.prefix()
+	copied := *before
+	s.transformer.set(modify(&copied))
+	return func() { s.transformer.set(before) }
+}
+
+var errSynthetic = errors.New("synthetic error")
+
+// failingTransformer fails on demand.
+type failingTransformer struct {
+	value.Transformer
+	fail atomic.Bool
+}
+
+// TransformFromStorage implements value.Transformer.
+func (f *failingTransformer) TransformFromStorage(ctx context.Context, data []byte, about value.Context) ([]byte, bool, error) {
+	if f.fail.Load() {
+		return nil, false, errSynthetic
+	}
+	return f.Transformer.TransformFromStorage(ctx, data, about)
+}
+
+func newFailingTransformer() *failingTransformer {
+	return &failingTransformer{Transformer: storagetesting.NewPrefixTransformer([]byte(valuePrefix), false)}
+}
+
+// failingCodec fails on demand.
+type failingCodec struct {
+	runtime.Codec
+	fail atomic.Bool
+}
+
+// Decode implements runtime.Codec.
+func (f *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if f.fail.Load() {
+		return nil, nil, errSynthetic
+	}
+	return f.Codec.Decode(data, defaults, into)
+}
+
+// corrupt returns the error that upstream's store has for an object it can't
+// transform. Its type is not exported.
+func corrupt() error {
+	broken := &failingTransformer{}
+	broken.fail.Store(true)
+	_, _, err := etcd3.WithCorruptObjErrorHandlingTransformer(broken).TransformFromStorage(context.Background(), nil, nil)
+	return err
+}
+
+// deleter is a scene that also deletes corrupt objects.
+type deleter struct {
+	storage.Interface
+	scene *scene
+}
+
+func newDeleter(s *scene) *deleter {
+	return &deleter{etcd3.NewStoreWithUnsafeCorruptObjectDeletion(s.Interface, pods), s}
+}
+
+// UpdateTransformer implements upstream's InterfaceWithTransformerOverride.
+func (d *deleter) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
+	return d.scene.UpdateTransformer(modify)
+}

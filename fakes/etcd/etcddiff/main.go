@@ -116,7 +116,7 @@ func sequence(ctx context.Context, src differential.Source) (n int, err error) {
 
 // dial serves s in memory and returns a client of it.
 func dial(s *etcd.Server) (*clientv3.Client, error) {
-	l := bufconn.Listen(1 << 20)
+	l := bufconn.Listen(64 << 10)
 	go func() {
 		if err := s.Serve(l); err != nil {
 			fmt.Fprintln(os.Stderr, "etcddiff:", err)

@@ -139,10 +139,12 @@ func (s *Store) ready(ctx context.Context, i int) error {
 //
 // What a client sees at a member that is cut off, or at any while there is no
 // quorum: writes and linearizable reads are not answered, and etcd's client asks
-// again until its context ends; serializable reads show what the member has; a
-// watch shows nothing new. Whatever requires a leader (clientv3.WithRequireLeader,
-// which the API server asks of its watches) fails with "etcdserver: no leader"
-// once the member has missed its leader for an election timeout.
+// again until its context ends; those under way when the leader was lost may get
+// "etcdserver: request timed out", after five seconds and two election timeouts.
+// Serializable reads show what the member has. A watch shows nothing new. What
+// requires a leader (clientv3.WithRequireLeader, which the API server asks of its
+// watches) fails with "etcdserver: no leader" once the member has noticed: calls
+// after an election timeout, watches after three more.
 // Leases are renewed by the leader, over a way of their own: a keep-alive still
 // succeeds until the member misses its leader.
 //

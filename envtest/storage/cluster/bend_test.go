@@ -37,8 +37,13 @@ func TestQuorumLost(t *testing.T) {
 	ctx, store := start(t, cluster.Config{})
 	client := dial(t, store)
 	put(ctx, t, client, "before")
+	watch := dialMember(t, store, 2).Watch(clientv3.WithRequireLeader(ctx), "key", clientv3.WithCreatedNotify())
+	require.True(t, (<-watch).Created)
 	require.NoError(t, store.StopMember(ctx, 0))
 	require.NoError(t, store.StopMember(ctx, 1))
+	for resp := range watch {
+		require.ErrorIs(t, resp.Err(), rpctypes.ErrNoLeader, "a watch that requires a leader ends")
+	}
 
 	_, err := client.Put(within(t, ctx, 300*time.Millisecond), "during", "")
 	require.ErrorIs(t, err, context.DeadlineExceeded)

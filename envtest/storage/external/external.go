@@ -4,6 +4,7 @@ package external
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -55,6 +56,9 @@ func (c Config) validate() error {
 		if u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "unix" || u.Host+u.Path == "" {
 			return fmt.Errorf("endpoint %q is not an etcd URL; write it like http://127.0.0.1:2379", endpoint)
 		}
+		if u.Scheme != "https" && c.CertFile+c.KeyFile+c.CAFile != "" {
+			return fmt.Errorf("endpoint %q is plain text, and there are TLS files; write it with https://, or leave the files out", endpoint)
+		}
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return errors.New("a client certificate needs both a certificate file and a key file")
@@ -69,26 +73,28 @@ func (s *Store) Start(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
+	asking, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
-	if _, err := client.KV.Get(ctx, "snowglobe/preflight"); err != nil {
-		return fmt.Errorf("external store: no answer from %s within %s: %w; is etcd running there?", s, s.cfg.DialTimeout, err)
+	if _, err := client.KV.Get(asking, "snowglobe/preflight"); err != nil {
+		why := s.probe(ctx)
+		if why == nil {
+			why = errors.New("is that an etcd?")
+		}
+		return fmt.Errorf("external store: no answer from %s within %s: %w; %w", s, s.cfg.DialTimeout, err, why)
 	}
 	return nil
 }
 
-// Client implements storage.Backend: one gRPC connection.
+// Client implements storage.Backend: one gRPC connection to each endpoint that
+// answers.
 func (s *Store) Client() (*kubernetes.Client, error) {
-	tls, err := transport.TLSInfo{CertFile: s.cfg.CertFile, KeyFile: s.cfg.KeyFile, TrustedCAFile: s.cfg.CAFile}.ClientConfig()
+	secure, err := s.tls()
 	if err != nil {
-		return nil, fmt.Errorf("external store: TLS files: %w", err)
-	}
-	if s.cfg.CertFile == "" && s.cfg.CAFile == "" {
-		tls = nil // the client takes a nil configuration for plain text
+		return nil, err
 	}
 	client, err := kubernetes.New(clientv3.Config{
 		Endpoints:            s.cfg.URLs,
-		TLS:                  tls,
+		TLS:                  secure,
 		DialTimeout:          s.cfg.DialTimeout,
 		DialKeepAliveTime:    30 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,
@@ -98,6 +104,18 @@ func (s *Store) Client() (*kubernetes.Client, error) {
 		return nil, fmt.Errorf("external store %s: %w", s, err)
 	}
 	return client, nil
+}
+
+// tls returns the configuration of the files, nil if there are none.
+func (s *Store) tls() (*tls.Config, error) {
+	if s.cfg.CertFile+s.cfg.CAFile == "" {
+		return nil, nil
+	}
+	cfg, err := transport.TLSInfo{CertFile: s.cfg.CertFile, KeyFile: s.cfg.KeyFile, TrustedCAFile: s.cfg.CAFile}.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("external store: TLS files: %w", err)
+	}
+	return cfg, nil
 }
 
 // Endpoints implements storage.Backend.

@@ -1,0 +1,82 @@
+package external
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+)
+
+// alertWait is how long a server that has accepted a connection may take to
+// refuse the client's certificate, which TLS 1.3 does after the handshake.
+const alertWait = time.Second
+
+// probe connects to each endpoint and says what is in the way, nil if nothing
+// is. etcd's client keeps that to itself and only says that time was up.
+func (s *Store) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
+	defer cancel()
+	var all []error
+	for _, endpoint := range s.cfg.URLs {
+		if err := s.probeEndpoint(ctx, endpoint); err != nil {
+			all = append(all, fmt.Errorf("%s: %w", endpoint, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+func (s *Store) probeEndpoint(ctx context.Context, endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return err
+	}
+	if u.Scheme != "https" {
+		network, address := "tcp", u.Host
+		if u.Scheme == "unix" {
+			network, address = "unix", u.Host+u.Path
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return fmt.Errorf("%w; is etcd running there?", err)
+		}
+		return conn.Close()
+	}
+	cfg, err := s.tls()
+	if err != nil {
+		return err
+	}
+	conn, err := (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return explain(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetReadDeadline(time.Now().Add(alertWait)); err != nil {
+		return err
+	}
+	var timeout net.Error
+	if _, err := conn.Read(make([]byte, 1)); err != nil && !(errors.As(err, &timeout) && timeout.Timeout()) {
+		return explain(err)
+	}
+	return nil
+}
+
+// explain adds what to do about an error of TLS.
+func explain(err error) error {
+	var unverified *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	var refused tls.AlertError
+	var remote *net.OpError
+	switch {
+	case errors.As(err, &unverified):
+		return fmt.Errorf("%w; is CAFile the authority of its certificate, and the certificate for this host?", err)
+	case errors.As(err, &plain):
+		return fmt.Errorf("%w; it does not speak TLS, write it with http://", err)
+	case errors.As(err, &refused), errors.As(err, &remote) && remote.Op == "remote error":
+		return fmt.Errorf("%w; it wants another client certificate, or one at all: CertFile and KeyFile", err)
+	default:
+		return fmt.Errorf("%w; is etcd running there?", err)
+	}
+}

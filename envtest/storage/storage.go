@@ -1,7 +1,7 @@
 // Package storage owns what a control plane needs of an etcd: a client for the
 // REST storage of every server of the chain, and addresses for the few upstream
 // callers that insist on dialing for themselves. Its sub-packages are the kinds
-// of store: memory, embedded and external. It never knows what is stored.
+// of store: memory, embedded, cluster and external. It never knows what is stored.
 package storage
 
 import (

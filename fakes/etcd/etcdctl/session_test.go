@@ -80,7 +80,8 @@ func (s *session) run(t *testing.T, st step) []string {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, args...)
-	cmd.Env = append(os.Environ(), runEtcdctl+"=1", "ETCDCTL_ENDPOINTS="+s.endpoint)
+	// The race detector would have each process wait a second before it ends.
+	cmd.Env = append(os.Environ(), runEtcdctl+"=1", "ETCDCTL_ENDPOINTS="+s.endpoint, "GORACE=atexit_sleep_ms=0")
 	cmd.Dir = s.dir
 	cmd.Stdin = strings.NewReader(strings.Join(append(slices.Clone(st.stdin), ""), "\n"))
 	if parts[1] != "" {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestOneStopped(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
 	client := dial(t, store)
 	leader, err := store.Leader(ctx)
@@ -34,6 +35,7 @@ func TestOneStopped(t *testing.T) {
 }
 
 func TestQuorumLost(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
 	client := dial(t, store)
 	put(ctx, t, client, "before")
@@ -64,6 +66,7 @@ func TestQuorumLost(t *testing.T) {
 }
 
 func TestQuorumOfFive(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{Members: 5})
 	client := dial(t, store)
 	require.NoError(t, store.StopMember(ctx, 0))
@@ -84,6 +87,7 @@ func TestQuorumOfFive(t *testing.T) {
 // TestAllStopped restarts a cluster from nothing but its files: no member can
 // be ready before a quorum runs, and the client heals by itself.
 func TestAllStopped(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
 	client := dial(t, store)
 	revision := put(ctx, t, client, "before")
@@ -100,6 +104,7 @@ func TestAllStopped(t *testing.T) {
 }
 
 func TestCutOffLeader(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
 	client := dial(t, store)
 	put(ctx, t, client, "before")
@@ -143,6 +148,7 @@ func TestCutOffLeader(t *testing.T) {
 // TestCutOffFollower looks at both directions from the other side: the member
 // neither learns of a write nor is heard.
 func TestCutOffFollower(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
 	leader, err := store.Leader(ctx)
 	require.NoError(t, err)
@@ -165,6 +171,7 @@ func TestCutOffFollower(t *testing.T) {
 
 // TestRestartCutOff restarts members on both sides of a cut: it stays.
 func TestRestartCutOff(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
 	require.NoError(t, store.CutOff(0))
 	leader, err := store.Leader(ctx)
@@ -184,6 +191,7 @@ func TestRestartCutOff(t *testing.T) {
 }
 
 func TestCutOffTwoOfFive(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{Members: 5})
 	require.NoError(t, store.CutOff(1))
 	require.NoError(t, store.CutOff(3))
@@ -198,6 +206,7 @@ func TestCutOffTwoOfFive(t *testing.T) {
 }
 
 func TestMoveLeader(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
 	for _, to := range []int{0, 1, 2, 2} {
 		require.NoError(t, store.MoveLeader(ctx, to))
@@ -214,6 +223,7 @@ func TestMoveLeader(t *testing.T) {
 }
 
 func TestBadMembers(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	stopped, err := cluster.New(cluster.Config{})
 	require.NoError(t, err)
@@ -232,6 +242,7 @@ func TestBadMembers(t *testing.T) {
 
 // TestStopMemberGivesUp ends the wait and not the stopping.
 func TestStopMemberGivesUp(t *testing.T) {
+	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
 	ended, cancel := context.WithCancel(ctx)
 	cancel()

@@ -59,7 +59,7 @@ func cacherWrites() []testCase {
 		onCache("Create", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
 			storagetesting.RunTestCreate(ctx, t, c, noInvariants)
 		}),
-		cached("CreateWithTTL", nil, storagetesting.RunTestCreateWithTTL),
+		timed(cached("CreateWithTTL", nil, storagetesting.RunTestCreateWithTTL)),
 		cached("CreateWithKeyExist", nil, storagetesting.RunTestCreateWithKeyExist),
 		cached("UnconditionalDelete", nil, storagetesting.RunTestUnconditionalDelete),
 		cached("ConditionalDelete", nil, storagetesting.RunTestConditionalDelete),
@@ -93,7 +93,7 @@ func cacherWrites() []testCase {
 		onCache("GuaranteedUpdate", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
 			storagetesting.RunTestGuaranteedUpdate(ctx, t, c, noInvariants)
 		}),
-		cached("GuaranteedUpdateWithTTL", nil, storagetesting.RunTestGuaranteedUpdateWithTTL),
+		timed(cached("GuaranteedUpdateWithTTL", nil, storagetesting.RunTestGuaranteedUpdateWithTTL)),
 		// The function writes JSON behind the store's back.
 		onCacheWith("GuaranteedUpdateChecksStoredData", nil, cacheSettings{settings: settings{codec: codecFor(false)}}, func(ctx context.Context, t *testing.T, c *cachedScene) {
 			storagetesting.RunTestGuaranteedUpdateChecksStoredData(ctx, t, c)
@@ -106,7 +106,7 @@ func cacherWrites() []testCase {
 
 func cacherReads() []testCase {
 	cases := []testCase{
-		cached("Get", nil, storagetesting.RunTestGet),
+		urgent(cached("Get", nil, storagetesting.RunTestGet)),
 		onCache("CompactRevision", with(features.ListFromCacheSnapshot, true), func(ctx context.Context, t *testing.T, c *cachedScene) {
 			storagetesting.RunTestCompactRevision(ctx, t, c, c.increaseRV, c.compact)
 		}),
@@ -164,15 +164,15 @@ func cacherWatches() []testCase {
 			storagetesting.RunTestWatchFromZero(ctx, t, c, c.forget)
 		}),
 		cached("WatchFromNonZero", nil, storagetesting.RunTestWatchFromNonZero),
-		cached("DelayedWatchDelivery", nil, storagetesting.RunTestDelayedWatchDelivery),
+		timed(cached("DelayedWatchDelivery", nil, storagetesting.RunTestDelayedWatchDelivery)),
 		cached("WatchContextCancel", nil, storagetesting.RunTestWatchContextCancel),
 		cached("WatcherTimeout", nil, storagetesting.RunTestWatcherTimeout),
 		cached("WatchDeleteEventObjectHaveLatestRV", nil, storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
 		cached("WatchInitializationSignal", nil, storagetesting.RunTestWatchInitializationSignal),
-		onCache("WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		timed(onCache("WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
 			storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, c, true)
-		}),
-		cached("OptionalWatchBookmarksWithCorrectResourceVersion", nil, storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion),
+		})),
+		timed(cached("OptionalWatchBookmarksWithCorrectResourceVersion", nil, storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion)),
 		cached("SendInitialEventsBackwardCompatibility", nil, storagetesting.RunSendInitialEventsBackwardCompatibility),
 		alone(onCache("WatchSemantics", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
 			storagetesting.RunWatchSemantics(ctx, t, settled{c})

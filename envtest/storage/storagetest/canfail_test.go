@@ -100,7 +100,7 @@ func runFault(t *testing.T, f fault) {
 	cases := slices.DeleteFunc(casesOn("store", open), func(c testCase) bool {
 		return !slices.Contains(on, strings.TrimPrefix(c.name, "store/")) || len(unusual(c.gates)) > 0
 	})
-	runCases(t, cases, atOnce)
+	runCases(t, cases, 1)
 }
 
 // failures runs the contract with a fault in a process of its own and lists the

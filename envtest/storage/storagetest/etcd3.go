@@ -42,7 +42,7 @@ func etcd3Writes() []testCase {
 		onScene("Create", nil, func(ctx context.Context, t *testing.T, s *scene) {
 			storagetesting.RunTestCreate(ctx, t, s, s.invariants)
 		}),
-		plain("CreateWithTTL", nil, storagetesting.RunTestCreateWithTTL),
+		timed(plain("CreateWithTTL", nil, storagetesting.RunTestCreateWithTTL)),
 		plain("CreateWithKeyExist", nil, storagetesting.RunTestCreateWithKeyExist),
 		plain("UnconditionalDelete", nil, storagetesting.RunTestUnconditionalDelete),
 		plain("ConditionalDelete", nil, storagetesting.RunTestConditionalDelete),
@@ -75,7 +75,7 @@ func etcd3Writes() []testCase {
 		onScene("GuaranteedUpdate", nil, func(ctx context.Context, t *testing.T, s *scene) {
 			storagetesting.RunTestGuaranteedUpdate(ctx, t, s, s.invariants)
 		}),
-		plain("GuaranteedUpdateWithTTL", nil, storagetesting.RunTestGuaranteedUpdateWithTTL),
+		timed(plain("GuaranteedUpdateWithTTL", nil, storagetesting.RunTestGuaranteedUpdateWithTTL)),
 		onScene("GuaranteedUpdateChecksStoredData", nil, func(ctx context.Context, t *testing.T, s *scene) {
 			storagetesting.RunTestGuaranteedUpdateChecksStoredData(ctx, t, s)
 		}),
@@ -108,7 +108,7 @@ func etcd3Reads() []testCase {
 		}
 	}
 	return []testCase{
-		plain("Get", nil, storagetesting.RunTestGet),
+		urgent(plain("Get", nil, storagetesting.RunTestGet)),
 		onScene("List/paged", with(features.EtcdRangeStream, false), list(false)),
 		onScene("List/streamed", with(features.EtcdRangeStream, true), list(true)),
 		onScene("ConsistentList", nil, func(ctx context.Context, t *testing.T, s *scene) {
@@ -159,7 +159,7 @@ func etcd3Watches() []testCase {
 			storagetesting.RunTestWatchFromZero(ctx, t, s, s.compact)
 		}),
 		plain("WatchFromNonZero", nil, storagetesting.RunTestWatchFromNonZero),
-		plain("DelayedWatchDelivery", nil, storagetesting.RunTestDelayedWatchDelivery),
+		timed(plain("DelayedWatchDelivery", nil, storagetesting.RunTestDelayedWatchDelivery)),
 		onScene("WatchError", nil, func(ctx context.Context, t *testing.T, s *scene) {
 			storagetesting.RunTestWatchError(ctx, t, s)
 		}),

@@ -81,7 +81,7 @@ func setUp(t *testing.T, open Opener, want settings) *scene {
 		s.codec = codecFor(false)
 	}
 	if want.transformer == nil {
-		want.transformer = storagetesting.NewPrefixTransformer([]byte(valuePrefix), false)
+		want.transformer = newPrefixTransformer()
 	}
 	s.transformer.set(want.transformer)
 	s.pages = &pageCounter{Interface: s.client.Kubernetes}

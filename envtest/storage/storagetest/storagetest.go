@@ -10,13 +10,13 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"k8s.io/apiserver/pkg/storage/feature"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -87,8 +87,7 @@ type testCase struct {
 	gates gates
 	run   func(t *testing.T, open Opener)
 	open  Opener // set by casesOn
-	// alone is true if upstream's function sets a gate itself.
-	alone bool
+	company
 }
 
 // Run runs the contract on stores that differ in their names here. Its subtests
@@ -103,7 +102,7 @@ func Run(t *testing.T, stores map[string]Opener) {
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
 		cases = append(cases, casesOn(name, stores[name])...)
 	}
-	runCases(t, cases, atOnce*len(stores))
+	runCases(t, cases, len(stores))
 }
 
 // casesOn returns all cases, for one store.
@@ -119,13 +118,8 @@ func casesOn(name string, open Opener) []testCase {
 	return all
 }
 
-// atOnce is how many cases run at a time on a store: most of their time they
-// wait. It is not left to t.Parallel, for objects with a second to live would
-// wait for their turn in upstream's own parallel subtests.
-const atOnce = 8
-
 // runCases runs the cases with the same gates together.
-func runCases(t *testing.T, cases []testCase, limit int) {
+func runCases(t *testing.T, cases []testCase, stores int) {
 	for len(cases) > 0 {
 		set := unusual(cases[0].gates)
 		var same, others []testCase
@@ -138,7 +132,7 @@ func runCases(t *testing.T, cases []testCase, limit int) {
 		}
 		t.Run(gatesName(set), func(t *testing.T) {
 			setGates(t, set)
-			runGroup(t, same, limit)
+			runGroup(t, same, stores)
 		})
 		cases = others
 	}
@@ -155,29 +149,65 @@ func unusual(set gates) gates {
 	return differ
 }
 
-// runGroup runs the cases of a group, those that set gates one by one.
-func runGroup(t *testing.T, cases []testCase, limit int) {
-	var running errgroup.Group
-	running.SetLimit(limit)
-	for _, c := range cases {
-		if !c.alone {
-			running.Go(func() error {
-				t.Run(c.name, func(t *testing.T) { c.run(t, c.open) })
-				return nil
-			})
-		}
-	}
-	_ = running.Wait() // the cases report to t
-	for _, c := range cases {
-		if c.alone {
-			t.Run(c.name, func(t *testing.T) { c.run(t, c.open) })
-		}
-	}
+// runGroup runs the cases of a group: first those that must not wait in turn;
+// then those that set gates one by one, and at the same time those that time
+// matters to, followed by the others.
+func runGroup(t *testing.T, cases []testCase, stores int) {
+	start(t, cases, first, timedAtOnce*stores)()
+	setters := start(t, cases, none, 1)
+	start(t, cases, few, timedAtOnce*stores)()
+	start(t, cases, many, atOnce*stores)()
+	setters()
 }
 
-// alone marks a case whose function sets a gate.
+// start starts the cases of one company and returns a function that waits for
+// them.
+func start(t *testing.T, cases []testCase, with company, limit int) (wait func()) {
+	queue := make(chan testCase, len(cases))
+	for _, c := range cases {
+		if c.company == with {
+			queue <- c
+		}
+	}
+	close(queue)
+	var running sync.WaitGroup
+	for range limit {
+		running.Go(func() {
+			for c := range queue {
+				t.Run(c.name, func(t *testing.T) { c.run(t, c.open) })
+			}
+		})
+	}
+	return running.Wait
+}
+
+// company is with how many others a case runs at a time.
+type company int
+
+const (
+	many  company = iota
+	first         // because an object with a second to live is read in parallel subtests
+	few           // because time matters to upstream's function
+	none          // of its own kind, because upstream's function sets a feature gate
+)
+
+// timed marks a case with objects that live for a second, or a watcher that must
+// not be slower than its store.
+func timed(c testCase) testCase {
+	c.company = few
+	return c
+}
+
+// urgent marks a case whose parallel subtests read an object with a second to
+// live: they would wait for those of other cases.
+func urgent(c testCase) testCase {
+	c.company = first
+	return c
+}
+
+// alone marks a case whose function sets a feature gate.
 func alone(c testCase) testCase {
-	c.alone = true
+	c.company = none
 	return c
 }
 

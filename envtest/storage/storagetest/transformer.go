@@ -58,8 +58,7 @@ func (s *scene) UpdateTransformer(modify storagetesting.TransformerModifier) fun
 // UpdatePrefixTransformer implements upstream's InterfaceWithPrefixTransformer.
 func (s *scene) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
 	before := s.transformer.prefix()
-	copied := *before
-	s.transformer.set(modify(&copied))
+	s.transformer.set(modify(newPrefixTransformer())) // as before is, but for its count
 	return func() { s.transformer.set(before) }
 }
 
@@ -79,8 +78,12 @@ func (f *failingTransformer) TransformFromStorage(ctx context.Context, data []by
 	return f.Transformer.TransformFromStorage(ctx, data, about)
 }
 
+func newPrefixTransformer() *storagetesting.PrefixTransformer {
+	return storagetesting.NewPrefixTransformer([]byte(valuePrefix), false)
+}
+
 func newFailingTransformer() *failingTransformer {
-	return &failingTransformer{Transformer: storagetesting.NewPrefixTransformer([]byte(valuePrefix), false)}
+	return &failingTransformer{Transformer: newPrefixTransformer()}
 }
 
 // failingCodec fails on demand.

@@ -2,6 +2,7 @@ package envtest
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"sync"
@@ -30,12 +31,14 @@ type ControlPlane struct {
 	store     storage.Backend
 	authority *pki.Authority
 	users     *users
-	listener  *listener
-	entrance  *entrance
-	log       *logBuffer
-	recorder  *trace.Recorder
-	watchGate chain.WatchGate
-	readiness readiness
+	// accountKey signs service-account tokens, unless flags name a key.
+	accountKey *ecdsa.PrivateKey
+	listener   *listener
+	entrance   *entrance
+	log        *logBuffer
+	recorder   *trace.Recorder
+	watchGate  chain.WatchGate
+	readiness  readiness
 
 	member   *chain.Member
 	chain    *chain.Chain
@@ -44,6 +47,7 @@ type ControlPlane struct {
 	endRun   context.CancelCauseFunc
 	runEnded chan struct{}
 	runErr   error
+	boot     *Snapshot // for Reset, nil if there can be none
 
 	accepting chan struct{} // closed when requests may come in
 	crashOnce sync.Once
@@ -64,6 +68,10 @@ func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
+	return newControlPlane(cfg).launch(ctx)
+}
+
+func newControlPlane(cfg *config) *ControlPlane {
 	cp := &ControlPlane{
 		name:      fmt.Sprintf("cp-%d", sequence.Add(1)),
 		cfg:       cfg,
@@ -76,6 +84,10 @@ func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 	for _, observer := range cfg.observers {
 		cp.recorder.Subscribe(observer)
 	}
+	return cp
+}
+
+func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
 	if err := cp.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cp.release(context.WithoutCancel(ctx)))
 	}
@@ -113,6 +125,9 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	}
 	if err := cp.installCRDs(ctx, crds); err != nil {
 		return err
+	}
+	if err := cp.keepBootState(ctx); err != nil {
+		return fmt.Errorf("keep the state right after boot: %w", err)
 	}
 	return cp.writeKubeconfig()
 }
@@ -158,6 +173,7 @@ func (cp *ControlPlane) chainConfig(run context.Context) chain.Config {
 		Serving:        serving,
 		ClientCA:       cp.authority.CertPEM(),
 		Tokens:         cp.users,
+		AccountKey:     cp.accountKey,
 		Hooks:          cp.cfg.hooks,
 		UpstreamPauses: cp.cfg.upstreamPauses,
 		WatchGate:      &cp.watchGate,

@@ -2,6 +2,8 @@ package envtest
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"fmt"
 	"slices"
@@ -47,6 +49,11 @@ func (cp *ControlPlane) makeCredentials() error {
 		return err
 	}
 	cp.authority = authority
+	if cp.accountKey == nil { // else it is a fork's
+		if cp.accountKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return err
+		}
+	}
 	cp.users = &users{tokens: map[string]user.Info{}}
 	tls, err := cp.upgradeTLS()
 	if err != nil {

@@ -52,7 +52,8 @@ func (c *Chain) buildAPIExtensions(context.Context) error {
 	if !c.crdsEnabled() {
 		return nil
 	}
-	return c.schemas.watchCRDs(server.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer())
+	c.crds, err = observeCRDs(server.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer(), c.schemas.touch)
+	return err
 }
 
 // crdsEnabled says whether --runtime-config left the CRD API on.

@@ -8,6 +8,7 @@ package chain
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"net"
@@ -51,6 +52,9 @@ type Config struct {
 	// Tokens authenticates bearer tokens before upstream's authenticators do.
 	// Nil means none.
 	Tokens authenticator.Token
+	// AccountKey signs and verifies service-account tokens, unless flags name
+	// keys.
+	AccountKey *ecdsa.PrivateKey
 	// Hooks says what to do to post-start hooks, by name.
 	Hooks map[string]HookRule
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
@@ -125,9 +129,14 @@ type Chain struct {
 	rest     *restStorage
 	requests *requestTracer
 	schemas  *schemaPace
+	identity *identityLease
+	crds     *crdObserver // nil if their API is off
 	unseen   http.Handler // the filters and all behind them, below the trace
 	hooks    *hookSet
-	signals  []signal
+	// restoring has room for the one Restore that runs, which owns unnoticed.
+	restoring chan struct{}
+	unnoticed []storage.Change
+	signals   []signal
 }
 
 // servers are the servers of the chain, from its end to its head.
@@ -140,8 +149,8 @@ type servers struct {
 
 func (c *Config) validate() error {
 	switch {
-	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil:
-		return errors.New("configuration lacks a store, a listener, a transport, a trace or a handler of its events")
+	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil:
+		return errors.New("configuration lacks a store, a listener, a transport, a key, a trace or a handler of its events")
 	case c.StopBefore != "" && !slices.Contains(Stages(), c.StopBefore):
 		return fmt.Errorf("cannot stop before unknown stage %q; the stages are %s", c.StopBefore, strings.Join(Stages(), ", "))
 	}
@@ -154,7 +163,10 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
-	c := &Chain{cfg: cfg, requests: newRequestTracer(cfg.Trace), schemas: newSchemaPace(), neverStop: make(chan struct{})}
+	c := &Chain{
+		cfg: cfg, requests: newRequestTracer(cfg.Trace), schemas: newSchemaPace(), identity: newIdentityLease(cfg.Transport),
+		neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
+	}
 	for i, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
 			c.giveUp(ctx, err, i)

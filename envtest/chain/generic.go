@@ -103,7 +103,7 @@ func (c *Chain) applyLoopbackClient(g *genericStage) error {
 		BearerToken:        uuid.NewString(),
 		QPS:                -1, // as upstream's: no client-side throttling
 		Burst:              -1,
-		Transport:          newSchemaIndex(c.cfg.Transport, c.schemas),
+		Transport:          newSchemaIndex(c.identity, c.schemas),
 		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
 		WarningHandler:     rest.NoWarnings{},
 		DisableCompression: true,

@@ -191,6 +191,9 @@ func (h *hookSet) preShutdown(name string, upstream genericapiserver.PreShutdown
 	}
 	return func() error {
 		record(trace.Start, nil)
+		if name == identityLeaseHook {
+			h.chain.identity.end()
+		}
 		err := upstream()
 		record(trace.End, err)
 		return err

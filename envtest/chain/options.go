@@ -3,8 +3,6 @@ package chain
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -124,7 +122,7 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	if err := c.setServing(run); err != nil {
 		return err
 	}
-	if err := setServiceAccountKeys(run); err != nil {
+	if err := setServiceAccountKeys(run, c.cfg.AccountKey); err != nil {
 		return err
 	}
 	if run.InformerName, err = cache.NewInformerName("kube-apiserver-" + c.cfg.Name); err != nil {
@@ -183,9 +181,9 @@ func (c *Chain) setServing(run *options.ServerRunOptions) error {
 	return nil
 }
 
-// setServiceAccountKeys gives the token issuer a random key unless flags name
-// key files.
-func setServiceAccountKeys(run *options.ServerRunOptions) error {
+// setServiceAccountKeys gives the token issuer its key unless flags name key
+// files.
+func setServiceAccountKeys(run *options.ServerRunOptions, key *ecdsa.PrivateKey) error {
 	accounts := run.Authentication.ServiceAccounts
 	if run.ServiceAccountSigningKeyFile != "" || run.ServiceAccountSigningEndpoint != "" || len(accounts.KeyFiles) > 0 {
 		return nil
@@ -193,10 +191,7 @@ func setServiceAccountKeys(run *options.ServerRunOptions) error {
 	if len(accounts.Issuers) == 0 || accounts.Issuers[0] == "" {
 		return errors.New("--service-account-issuer must not be empty")
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("service account key: %w", err)
-	}
+	var err error
 	if run.ServiceAccountIssuer, err = serviceaccount.JWTTokenGenerator(accounts.Issuers[0], key); err != nil {
 		return fmt.Errorf("service account token issuer: %w", err)
 	}

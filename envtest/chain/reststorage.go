@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ import (
 // here all the same.
 type restStorage struct {
 	client    *kubernetes.Client
+	writes    *serverWrites
 	compactor interface {
 		etcd3.Compactor
 		Stop()
@@ -42,11 +44,34 @@ type restStorage struct {
 	watchGate *WatchGate
 	clock     *cacheClock
 	closeOnce sync.Once
+
+	mu     sync.Mutex
+	caches map[string]*cachedResource // by the prefix of the keys
+}
+
+// cachedResource is the storage of one resource behind its watch cache.
+type cachedResource struct {
+	name    schema.GroupResource
+	prefix  string // of all keys of the store
+	store   storage.Interface
+	newFunc func() runtime.Object
+	done    chan struct{} // closed when it is destroyed
+}
+
+func (r *cachedResource) destroyed() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
 }
 
 func newRESTStorage(client *kubernetes.Client, servers []string, compaction time.Duration, gate *WatchGate) *restStorage {
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	s := &restStorage{client: client, servers: servers, watchGate: gate, clock: newCacheClock()}
+	writes := newServerWrites(client.Kubernetes)
+	client.Kubernetes = writes
+	s := &restStorage{client: client, writes: writes, servers: servers, watchGate: gate, clock: newCacheClock(), caches: map[string]*cachedResource{}}
 	if compaction > 0 {
 		s.compactor = etcd3.NewCompactor(client.Client, compaction, clock.RealClock{}, nil)
 	}
@@ -156,12 +181,35 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 		return nil, nil, fmt.Errorf("watch cache of %s: %w", config.GroupResource, err)
 	}
 	delegator := cacher.NewCacheDelegator(watchCache, store)
+	resource := &cachedResource{name: config.GroupResource, prefix: config.Prefix, store: delegator, newFunc: newFunc, done: make(chan struct{})}
+	s.remember(resource, resourcePrefix)
 	destroy := sync.OnceFunc(func() {
+		close(resource.done)
 		delegator.Stop()
 		watchCache.Stop()
 		destroyStore()
 	})
 	return delegator, destroy, nil
+}
+
+// remember notes the storage of a resource; that of a CRD may be made again.
+func (s *restStorage) remember(resource *cachedResource, resourcePrefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.caches[path.Join("/", resource.prefix, resourcePrefix)] = resource
+}
+
+// cacheOf returns the living storage that a key belongs to, nil if none is
+// cached.
+func (s *restStorage) cacheOf(key string) *cachedResource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for folder := path.Dir(key); folder != "/" && folder != "."; folder = path.Dir(folder) {
+		if resource := s.caches[folder]; resource != nil && !resource.destroyed() {
+			return resource
+		}
+	}
+	return nil
 }
 
 // addHealthChecks adds upstream's two etcd checks, by upstream's names, on the

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unsafe"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	openapiv3aggregator "k8s.io/kube-aggregator/pkg/controllers/openapiv3/aggregator"
@@ -53,27 +51,6 @@ func (p *schemaPace) touch() {
 	if p.queue != nil {
 		p.queue.hurry()
 	}
-}
-
-// watchCRDs touches at every event of a CRD.
-func (p *schemaPace) watchCRDs(crds cache.SharedIndexInformer) error {
-	_, err := crds.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { p.touch() },
-		UpdateFunc: func(before, after any) {
-			if version(before) != version(after) { // else a resync
-				p.touch()
-			}
-		},
-		DeleteFunc: func(any) { p.touch() },
-	})
-	return err
-}
-
-func version(crd any) string {
-	if crd, ok := crd.(*apiextensionsv1.CustomResourceDefinition); ok {
-		return crd.ResourceVersion
-	}
-	return ""
 }
 
 // pacedQueue is the queue of upstream's OpenAPI v3 AggregationController.

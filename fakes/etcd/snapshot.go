@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
 // Snapshot is the whole of a store as it was at one moment: keys with their
@@ -102,8 +104,9 @@ type Change struct {
 
 // RewindExcept is Rewind for all keys but those that keep picks: they stay as
 // they are, with their leases. It is told what a key that differs has and what
-// it would get, nil where there is no such key; it must not call the server.
-func (s *Server) RewindExcept(to *Snapshot, keep func(key string, have, want []byte) bool) (Rewound, error) {
+// it would get, nil where there is no such key; it must not change them, nor
+// call the server.
+func (s *Server) RewindExcept(to *Snapshot, keep func(key string, have, want *mvccpb.KeyValue) bool) (Rewound, error) {
 	to.mu.Lock()
 	keys, leases := to.keys.clone(), to.leases.clone()
 	to.mu.Unlock()
@@ -170,7 +173,7 @@ type difference struct {
 // differing returns how the store differs from a snapshot, in the order of the
 // keys, without what is kept. It looks at the keys written since, if that is known and less than all.
 // The server is locked.
-func (s *Server) differing(to *Snapshot, target *keyspace, keep func(key string, have, want []byte) bool) []difference {
+func (s *Server) differing(to *Snapshot, target *keyspace, keep func(key string, have, want *mvccpb.KeyValue) bool) []difference {
 	var list []difference
 	add := func(key string, have, want *record) {
 		if have != nil && have.head.tombstone() {
@@ -180,7 +183,7 @@ func (s *Server) differing(to *Snapshot, target *keyspace, keep func(key string,
 			want = nil
 		}
 		if have != want && (have == nil || want == nil || !sameContent(have.head, want.head)) {
-			if keep == nil || !keep(key, value(have), value(want)) {
+			if keep == nil || !keep(key, have.latest(), want.latest()) {
 				list = append(list, difference{key, have, want})
 			}
 		}
@@ -200,12 +203,12 @@ func (s *Server) differing(to *Snapshot, target *keyspace, keep func(key string,
 	return list
 }
 
-// value returns the value of a record, nil of none.
-func value(rec *record) []byte {
-	if rec == nil {
+// latest returns what a record has now, nil of none.
+func (r *record) latest() *mvccpb.KeyValue {
+	if r == nil {
 		return nil
 	}
-	return rec.head.kv.Value
+	return &r.head.kv
 }
 
 // sameContent says whether two versions have the same value and lease.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
@@ -234,8 +235,8 @@ func TestRewindExcept(t *testing.T) {
 	del(t, c, "deleted")
 
 	var asked []string
-	rewound, err := s.RewindExcept(snapshot, func(key string, have, want []byte) bool {
-		asked = append(asked, fmt.Sprintf("%s %q %q", key, have, want))
+	rewound, err := s.RewindExcept(snapshot, func(key string, have, want *mvccpb.KeyValue) bool {
+		asked = append(asked, fmt.Sprintf("%s %q %q", key, have.GetValue(), want.GetValue()))
 		return key != "other"
 	})
 	if err != nil {

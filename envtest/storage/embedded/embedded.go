@@ -116,6 +116,30 @@ func (s *Store) Client() (*kubernetes.Client, error) { return s.Store.Client() }
 // Endpoints implements storage.Backend.
 func (s *Store) Endpoints() storage.Endpoints { return s.Store.Endpoints() }
 
+// Snapshot implements storage.Snapshotter by a copy of every key.
+func (s *Store) Snapshot(ctx context.Context) (storage.Snapshot, error) {
+	client, err := s.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }()
+	return storage.Copy(ctx, client.Client)
+}
+
+// Restore implements storage.Snapshotter.
+func (s *Store) Restore(ctx context.Context, to storage.Snapshot, keep storage.Keep) ([]storage.Change, error) {
+	copied, ok := to.(*storage.Copied)
+	if !ok {
+		return nil, fmt.Errorf("restore embedded etcd: the snapshot, a %T, is of another kind of store", to)
+	}
+	client, err := s.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }()
+	return copied.Restore(ctx, client.Client, keep)
+}
+
 // Stop implements storage.Backend: the data stays if DataDir was given.
 func (s *Store) Stop(context.Context) error {
 	if s.server != nil {

@@ -4,6 +4,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -17,6 +18,7 @@ import (
 // Store is an in-memory etcd. Make one with New.
 type Store struct {
 	name     string
+	from     *etcd.Snapshot // what it begins with, nil for nothing
 	server   *etcd.Server
 	listener *memnet.Listener
 	served   chan error
@@ -29,13 +31,65 @@ func New(name string) *Store { return &Store{name: name} }
 
 // Start implements storage.Backend.
 func (s *Store) Start(context.Context) error {
-	server, err := etcd.New(etcd.Config{})
+	server, err := s.open()
 	if err != nil {
 		return fmt.Errorf("start in-memory store: %w", err)
 	}
 	s.server, s.listener, s.served = server, memnet.Listen(), make(chan error, 1)
 	go func() { s.served <- s.server.Serve(s.listener) }()
 	return nil
+}
+
+func (s *Store) open() (*etcd.Server, error) {
+	if s.from != nil {
+		return s.from.Fork(etcd.Config{})
+	}
+	return etcd.New(etcd.Config{})
+}
+
+// Snapshot implements storage.Snapshotter, in constant time.
+func (s *Store) Snapshot(context.Context) (storage.Snapshot, error) {
+	if s.server == nil {
+		return nil, errors.New("snapshot of in-memory store: it is not started")
+	}
+	return s.server.Snapshot(), nil
+}
+
+// Restore implements storage.Snapshotter. All of it happens before any other
+// write.
+func (s *Store) Restore(_ context.Context, to storage.Snapshot, keep storage.Keep) ([]storage.Change, error) {
+	snapshot, err := own(to)
+	if err != nil {
+		return nil, fmt.Errorf("restore in-memory store: %w", err)
+	}
+	if s.server == nil {
+		return nil, errors.New("restore in-memory store: it is not started")
+	}
+	rewound, err := s.server.RewindExcept(snapshot, keep)
+	if err != nil {
+		return nil, fmt.Errorf("restore in-memory store: %w", err)
+	}
+	changes := make([]storage.Change, len(rewound.Changes))
+	for i, change := range rewound.Changes {
+		changes[i] = storage.Change(change)
+	}
+	return changes, nil
+}
+
+// Fork implements storage.Forker.
+func (s *Store) Fork(name string, from storage.Snapshot) (storage.Backend, error) {
+	snapshot, err := own(from)
+	if err != nil {
+		return nil, fmt.Errorf("fork in-memory store: %w", err)
+	}
+	return &Store{name: name, from: snapshot}, nil
+}
+
+func own(snapshot storage.Snapshot) (*etcd.Snapshot, error) {
+	if own, ok := snapshot.(*etcd.Snapshot); ok {
+		return own, nil
+	}
+	return nil, fmt.Errorf("the snapshot, a %T, is of another kind of store", snapshot)
 }
 
 // Server returns the etcd behind the store, nil before Start.

@@ -1,0 +1,79 @@
+package chain
+
+import (
+	"context"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// serverWrites knows the objects of the boot that nobody but the server itself
+// has written, since it made them or since they were brought back: a restore
+// leaves the server's later updates of those alone, such as the status of a flow
+// schema.
+type serverWrites struct {
+	kubernetes.Interface
+
+	mu     sync.Mutex
+	booted bool
+	last   map[string]int64 // key -> revision of the server's last write
+}
+
+func newServerWrites(inner kubernetes.Interface) *serverWrites {
+	return &serverWrites{Interface: inner, last: map[string]int64{}}
+}
+
+// OptimisticPut implements kubernetes.Interface.
+func (w *serverWrites) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	response, err := w.Interface.OptimisticPut(ctx, key, value, expected, opts)
+	if err == nil && response.Succeeded && isServer(ctx) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if expected == w.last[key] && (expected != 0 || !w.booted) { // 0 is a new object
+			w.last[key] = response.Revision
+		}
+	}
+	return response, err
+}
+
+// OptimisticDelete implements kubernetes.Interface.
+func (w *serverWrites) OptimisticDelete(ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
+	response, err := w.Interface.OptimisticDelete(ctx, key, expected, opts)
+	if err == nil && response.Succeeded {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if expected == w.last[key] {
+			delete(w.last, key)
+		}
+	}
+	return response, err
+}
+
+func isServer(ctx context.Context) bool {
+	who, ok := request.UserFrom(ctx)
+	return ok && who.GetName() == user.APIServerUser
+}
+
+// boot says that what is made from now on is not of the boot.
+func (w *serverWrites) boot() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.booted = true
+}
+
+// broughtBack says that a key is what it was, at a new revision.
+func (w *serverWrites) broughtBack(key string, revision int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last[key] = revision
+}
+
+// wrote says whether the server was the only one to write what a key has.
+func (w *serverWrites) wrote(have *mvccpb.KeyValue) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last[string(have.Key)] == have.ModRevision
+}

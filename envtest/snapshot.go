@@ -1,0 +1,187 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/trace"
+)
+
+// Snapshot is the state of a control plane at one moment: everything that its
+// store held.
+type Snapshot struct {
+	origin *ControlPlane
+	store  storage.Snapshot
+}
+
+// ErrNoSnapshots is in the error of a control plane whose store cannot be brought
+// back to an earlier state. An external store cannot: it is somebody else's.
+var ErrNoSnapshots = errors.New("a store of this kind keeps no snapshots; use memory, embedded or cluster")
+
+// ErrNoBootState is in Reset's error when hooks were held while the control plane
+// was launched, so that its boot has no end that Launch could see.
+var ErrNoBootState = errors.New("hooks were held at the start, so there is no state right after boot; take a Snapshot when the server is ready, and Restore it")
+
+// Snapshot keeps the state of the running server. On the in-memory store that
+// takes no time, whatever the size; other stores copy every key.
+func (cp *ControlPlane) Snapshot(ctx context.Context) (*Snapshot, error) {
+	s, err := cp.snapshot(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of control plane: %w", err)
+	}
+	return s, nil
+}
+
+func (cp *ControlPlane) snapshot(ctx context.Context) (*Snapshot, error) {
+	store, ok := cp.store.(storage.Snapshotter)
+	if !ok {
+		return nil, fmt.Errorf("store %s: %w", cp.store, ErrNoSnapshots)
+	}
+	kept, err := store.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{origin: cp, store: kept}, nil
+}
+
+// keepBootState takes the snapshot that Reset goes back to, if there can be one.
+func (cp *ControlPlane) keepBootState(ctx context.Context) error {
+	if _, ok := cp.store.(storage.Snapshotter); !ok || cp.cfg.holds() {
+		return nil
+	}
+	cp.chain.Booted()
+	var err error
+	cp.boot, err = cp.snapshot(ctx)
+	return err
+}
+
+// Reset brings the running server back to its state right after boot, the CRDs of
+// WithCRDs and WithCRDPaths included; see Restore.
+func (cp *ControlPlane) Reset(ctx context.Context) error {
+	err := ErrNoBootState
+	switch {
+	case cp.boot != nil:
+		err = cp.restore(ctx, cp.boot, "reset")
+	case !cp.cfg.holds():
+		err = fmt.Errorf("store %s: %w", cp.store, ErrNoSnapshots)
+	}
+	if err != nil {
+		return fmt.Errorf("reset control plane: %w", err)
+	}
+	return nil
+}
+
+// Restore brings the running server back to a state it had. The server is not
+// restarted: the objects in the store are deleted and put at new resource
+// versions, so that every watch, and every informer behind one, sees what became
+// of them. When Restore returns, the server's lists answer with the state of the
+// snapshot from the store and from its watch caches, CRDs that are back are
+// served, and those that went answer 404. Informers, the server's own for
+// authorization and admission among them, catch up as they always do.
+//
+// A few objects are left alone: the leases by which servers tell that they are
+// alive, and those that a server writes by itself in the background, maybe a
+// moment after it is ready, if they are younger than the snapshot: the service
+// default/kubernetes, the system namespaces, two ConfigMaps of kube-system. A store that several control planes share is
+// brought back for all of them. Users of AddUser stay.
+func (cp *ControlPlane) Restore(ctx context.Context, to *Snapshot) error {
+	if err := cp.restore(ctx, to, "restore"); err != nil {
+		return fmt.Errorf("restore control plane: %w", err)
+	}
+	return nil
+}
+
+func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) error {
+	switch {
+	case to.origin != cp:
+		return fmt.Errorf("the snapshot is of %s, not of %s; fork it instead", to.origin.name, cp.name)
+	case cp.Err() != nil:
+		return fmt.Errorf("the API server has crashed: %w", cp.Err())
+	}
+	changes, err := cp.chain.Restore(ctx, to.store)
+	cp.recorder.Record(trace.Note{Text: fmt.Sprintf("%s to revision %d of the store: %d writes", why, to.store.Revision(), len(changes))})
+	if err != nil {
+		return err
+	}
+	return cp.waitCRDsServed(ctx, changes)
+}
+
+// waitCRDsServed waits until the CRDs that were put back are served.
+func (cp *ControlPlane) waitCRDsServed(ctx context.Context, changes []storage.Change) error {
+	put := map[string]bool{}
+	for _, change := range changes {
+		if _, name, ok := strings.Cut(change.Key, "/apiextensions.k8s.io/customresourcedefinitions/"); ok {
+			put[name] = !change.Deleted
+		}
+	}
+	if len(put) == 0 {
+		return nil
+	}
+	client, err := apiextensionsclient.NewForConfig(cp.admin)
+	if err != nil {
+		return err
+	}
+	list, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		crd := &list.Items[i]
+		if !put[crd.Name] || !established(crd) {
+			continue
+		}
+		if err := waitServed(ctx, client, crd); err != nil {
+			return fmt.Errorf("CRD %s: back, but not served: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+// Fork starts another control plane that begins with the state of a snapshot of
+// this one, on a store of its own; both go on side by side, and the caller stops
+// each. It starts as a restarted server would, with the flags and the timeouts of
+// this one and the options given besides. Its credentials are its own, but it
+// accepts the service-account tokens of the other. The context bounds the start
+// only. Only the in-memory store can be forked.
+func (cp *ControlPlane) Fork(ctx context.Context, from *Snapshot, opts ...Option) (*ControlPlane, error) {
+	fork, err := cp.fork(from, opts)
+	if err != nil {
+		return nil, fmt.Errorf("fork control plane: %w", err)
+	}
+	return fork.launch(ctx)
+}
+
+func (cp *ControlPlane) fork(from *Snapshot, opts []Option) (*ControlPlane, error) {
+	store, ok := cp.store.(storage.Forker)
+	if !ok {
+		return nil, fmt.Errorf("store %s cannot be forked; use the in-memory store", cp.store)
+	}
+	if from.origin != cp {
+		return nil, fmt.Errorf("the snapshot is of %s, not of %s", from.origin.name, cp.name)
+	}
+	cfg, err := newConfig(append([]Option{inherit(cp.cfg)}, opts...))
+	if err != nil {
+		return nil, err
+	}
+	if cfg.store != nil {
+		return nil, errors.New("a fork is on a fork of the store; WithStore and WithSharedStore do not go with it")
+	}
+	fork := newControlPlane(cfg)
+	fork.accountKey = cp.accountKey
+	cfg.store, err = store.Fork(fork.name, from.store)
+	return fork, err
+}
+
+// inherit gives a fork what it has of its parent.
+func inherit(parent *config) Option {
+	return func(c *config) {
+		c.flags, c.timeouts, c.upstreamPauses = slices.Clone(parent.flags), parent.timeouts, parent.upstreamPauses
+	}
+}

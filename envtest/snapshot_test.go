@@ -1,0 +1,453 @@
+package envtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage/embedded"
+)
+
+var (
+	configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+	gadgets    = schema.GroupVersionResource{Group: "later.example.com", Version: "v1", Resource: "gadgets"}
+)
+
+// TestReset turns a server upside down, a thousand objects and two CRDs, and
+// finds it as it was, by lists and by what informers were told.
+func TestReset(t *testing.T) {
+	t.Run("memory", func(t *testing.T) {
+		testReset(t, envtest.Start(t, envtest.WithCRDs(widgetCRD())), 1)
+	})
+	t.Run("virtual", func(t *testing.T) {
+		twice := func(t *testing.T, cp *envtest.ControlPlane) { testReset(t, cp, 2) }
+		envtest.Simulate(t, twice, envtest.WithCRDs(widgetCRD()))
+	})
+	t.Run("embedded", func(t *testing.T) {
+		testReset(t, envtest.Start(t, envtest.WithStore(embedded.New(embedded.Config{})), envtest.WithCRDs(widgetCRD())), 1)
+	})
+}
+
+func testReset(t *testing.T, cp *envtest.ControlPlane, rounds int) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	awaitBoot(ctx, t, cp)
+	boot := allObjects(ctx, t, cp)
+	seen := followDeletions(ctx, t, cp, configMaps, widgets)
+
+	var created []string
+	for round := range rounds { // the second time from what the first has restored
+		created = upset(ctx, t, cp)
+		if round == 0 {
+			seen.follow(gadgets)
+		}
+		seen.await(ctx, t, "added", created)
+		if err := cp.Reset(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(boot, allObjects(ctx, t, cp)); diff != "" {
+			t.Fatalf("round %d: -boot +reset:\n%s", round, diff)
+		}
+		seen.await(ctx, t, "deleted", created)
+		// What is gone is not served, what is back is.
+		client := dynamic.NewForConfigOrDie(cp.Config())
+		if _, err := client.Resource(gadgets).List(ctx, metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("list of a CRD that went: %v", err)
+		}
+		if list, err := client.Resource(widgets).List(ctx, metav1.ListOptions{ResourceVersion: "0"}); err != nil || len(list.Items) > 0 {
+			t.Errorf("list of a CRD that is back: %v, %v", list, err)
+		}
+	}
+}
+
+// awaitBoot waits for what a server writes by itself in the background, maybe a
+// moment after it is ready.
+func awaitBoot(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) {
+	t.Helper()
+	core := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1()
+	for name, watchOne := range map[string]func(context.Context, metav1.ListOptions) (watch.Interface, error){
+		"kubernetes":                         core.Services("default").Watch,
+		"extension-apiserver-authentication": core.ConfigMaps("kube-system").Watch,
+		"kube-apiserver-legacy-service-account-token-tracking": core.ConfigMaps("kube-system").Watch,
+	} {
+		w, err := watchOne(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := <-w.ResultChan(); !ok {
+			t.Fatalf("%s has not appeared", name)
+		}
+		w.Stop()
+	}
+}
+
+// allObjects returns every object of every resource that can be listed, as JSON
+// without its resource version, by resource and name. It leaves out the leases
+// by which servers tell that they are alive, and the Events that they write
+// about their own objects whenever they like.
+func allObjects(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) map[string]string {
+	t.Helper()
+	lists, err := discovery.NewDiscoveryClientForConfigOrDie(cp.Config()).ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := dynamic.NewForConfigOrDie(cp.Config())
+	objects := map[string]string{}
+	for _, resource := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "watch"}}, lists) {
+		gv, _ := schema.ParseGroupVersion(resource.GroupVersion)
+		for _, api := range resource.APIResources {
+			for _, version := range []string{"", "0"} {
+				list, err := client.Resource(gv.WithResource(api.Name)).List(ctx, metav1.ListOptions{ResourceVersion: version})
+				if apierrors.IsNotFound(err) && gv.Group == gadgets.Group {
+					continue // discovery is a moment behind
+				}
+				if err != nil {
+					t.Fatalf("list %s: %v", api.Name, err)
+				}
+				for _, item := range list.Items {
+					if item.GetLabels()["apiserver.kubernetes.io/identity"] != "" || api.Name == "events" {
+						continue
+					}
+					item.SetResourceVersion("")
+					text, _ := json.Marshal(item.Object)
+					objects[fmt.Sprintf("%s %s/%s at %q", api.Name, item.GetNamespace(), item.GetName(), version)] = string(text)
+				}
+			}
+		}
+	}
+	return objects
+}
+
+// upset creates, changes and deletes some thousand objects, and returns those
+// that an informer sees go at a Reset.
+func upset(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) []string {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	crd := widgetCRD()
+	crd.Name, crd.Spec.Group = gadgets.GroupResource().String(), gadgets.Group
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList"}
+	must(cp.InstallCRDs(ctx, crd))
+	client, objects := kubernetes.NewForConfigOrDie(cp.Config()), dynamic.NewForConfigOrDie(cp.Config())
+	var created []string
+	for n := range 20 {
+		namespace := fmt.Sprintf("team-%d", n)
+		_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+		must(err)
+		for i := range 18 {
+			for _, resource := range []schema.GroupVersionResource{configMaps, widgets, gadgets} {
+				object := &unstructured.Unstructured{Object: map[string]any{}}
+				object.SetGroupVersionKind(resource.GroupVersion().WithKind(map[string]string{"configmaps": "ConfigMap", "widgets": "Widget", "gadgets": "Gadget"}[resource.Resource]))
+				object.SetName(fmt.Sprintf("thing-%d", i))
+				name := fmt.Sprintf("%s %s/%s", resource.Resource, namespace, object.GetName())
+				one := objects.Resource(resource).Namespace(namespace)
+				object, err := one.Create(ctx, object, metav1.CreateOptions{})
+				must(err)
+				if i%3 == 1 {
+					object.SetLabels(map[string]string{"changed": "yes"})
+					_, err = one.Update(ctx, object, metav1.UpdateOptions{})
+					must(err)
+				}
+				if i%3 == 2 {
+					must(one.Delete(ctx, object.GetName(), metav1.DeleteOptions{}))
+					continue
+				}
+				created = append(created, name)
+			}
+		}
+		_, err = client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "svc"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}, metav1.CreateOptions{})
+		must(err)
+	}
+	// What was there at boot is changed and deleted too.
+	must(client.RbacV1().ClusterRoles().Delete(ctx, "view", metav1.DeleteOptions{}))
+	_, err := client.CoreV1().Namespaces().Patch(ctx, "default", "application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	must(err)
+	must(client.CoreV1().Services("team-0").Delete(ctx, "svc", metav1.DeleteOptions{}))
+	return created
+}
+
+// deletions is what informers saw.
+type deletions struct {
+	factory dynamicinformer.DynamicSharedInformerFactory
+	stop    <-chan struct{}
+
+	mu    sync.Mutex
+	seen  map[string]string // last event, by resource and name
+	moved chan struct{}     // closed at the next event
+}
+
+// followDeletions runs informers until the test ends.
+func followDeletions(ctx context.Context, t *testing.T, cp *envtest.ControlPlane, resources ...schema.GroupVersionResource) *deletions {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	d := &deletions{
+		factory: dynamicinformer.NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(cp.Config()), 0),
+		stop:    ctx.Done(), seen: map[string]string{}, moved: make(chan struct{}),
+	}
+	t.Cleanup(func() {
+		cancel()
+		d.factory.Shutdown()
+	})
+	for _, resource := range resources {
+		d.follow(resource)
+	}
+	return d
+}
+
+func (d *deletions) follow(resource schema.GroupVersionResource) {
+	note := func(event string, object any) {
+		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			event, object = event+" unseen", gone.Obj
+		}
+		o := object.(*unstructured.Unstructured)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.seen[fmt.Sprintf("%s %s/%s", resource.Resource, o.GetNamespace(), o.GetName())] = event
+		close(d.moved)
+		d.moved = make(chan struct{})
+	}
+	_, err := d.factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { note("added", object) },
+		DeleteFunc: func(object any) { note("deleted", object) },
+	})
+	if err != nil {
+		panic(err) // only of an informer that has stopped
+	}
+	d.factory.Start(d.stop)
+}
+
+// await waits until the last event of each object is the wanted one.
+func (d *deletions) await(ctx context.Context, t *testing.T, want string, objects []string) {
+	t.Helper()
+	for {
+		d.mu.Lock()
+		moved := d.moved
+		var wrong []string
+		for _, object := range objects {
+			if event := d.seen[object]; event != want {
+				wrong = append(wrong, object+": "+event)
+			}
+		}
+		d.mu.Unlock()
+		if len(wrong) == 0 {
+			return
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			t.Fatalf("%d of %d objects not %s, such as %s", len(wrong), len(objects), want, strings.Join(wrong[:min(3, len(wrong))], "; "))
+		}
+	}
+}
+
+// TestResetBringsCRDsBack deletes a definition of boot, and what was stored by
+// it.
+func TestResetBringsCRDsBack(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		ctx := t.Context()
+		awaitBoot(ctx, t, cp)
+		boot := allObjects(ctx, t, cp)
+		crds := apiextensionsclient.NewForConfigOrDie(cp.Config()).ApiextensionsV1().CustomResourceDefinitions()
+		for _, wait := range []time.Duration{0, time.Minute} { // with the storage not yet, and long torn down
+			if err := crds.Delete(ctx, "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(wait)
+			if err := cp.Reset(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(boot, allObjects(ctx, t, cp)); diff != "" {
+				t.Errorf("after %s: -boot +reset:\n%s", wait, diff)
+			}
+			createWidget(ctx, t, cp.Config(), "again")
+		}
+	}, envtest.WithCRDs(widgetCRD()))
+}
+
+func createWidget(ctx context.Context, t *testing.T, config *rest.Config, name string) {
+	t.Helper()
+	widget := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name, "namespace": "default"},
+	}}
+	if _, err := dynamic.NewForConfigOrDie(config).Resource(widgets).Namespace("default").Create(ctx, widget, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRestoreAndFork goes back and forth between two states, and lets a fork live
+// on beside its parent.
+func TestRestoreAndFork(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		ctx := t.Context()
+		client := kubernetes.NewForConfigOrDie(cp.Config())
+		names := func(client kubernetes.Interface) (names []string) {
+			t.Helper()
+			list, err := client.CoreV1().ServiceAccounts("default").List(ctx, metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range list.Items {
+				names = append(names, item.Name)
+			}
+			return names
+		}
+		account := func(client kubernetes.Interface, name string) {
+			t.Helper()
+			_, err := client.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		snapshot := func() *envtest.Snapshot {
+			t.Helper()
+			s, err := cp.Snapshot(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		account(client, "robot")
+		token := newToken(t, client)
+		first := snapshot()
+		account(client, "second")
+		second := snapshot()
+		for range 2 {
+			for _, to := range []struct {
+				snapshot *envtest.Snapshot
+				want     []string
+			}{{first, []string{"robot"}}, {second, []string{"robot", "second"}}} {
+				if err := cp.Restore(ctx, to.snapshot); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(to.want, names(client)); diff != "" {
+					t.Errorf("-want +restored:\n%s", diff)
+				}
+			}
+		}
+
+		fork, err := cp.Fork(ctx, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := fork.Stop(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		forked := kubernetes.NewForConfigOrDie(fork.Config())
+		if err := whoAmI(ctx, fork, token); err != nil {
+			t.Errorf("the fork refuses a token of its parent: %v", err)
+		}
+		account(forked, "of-the-fork")
+		if diff := cmp.Diff([]string{"of-the-fork", "robot"}, names(forked)); diff != "" {
+			t.Errorf("-want +fork:\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"robot", "second"}, names(client)); diff != "" {
+			t.Errorf("-want +parent:\n%s", diff)
+		}
+		if err := fork.Restore(ctx, first); err == nil || !strings.Contains(err.Error(), "fork it instead") {
+			t.Errorf("restored another's snapshot: %v", err)
+		}
+		if _, err := fork.Fork(ctx, first); err == nil {
+			t.Error("forked another's snapshot")
+		}
+		if _, err := cp.Fork(ctx, first, envtest.WithStore(cp.Store())); err == nil {
+			t.Error("a fork on its parent's store")
+		}
+	})
+}
+
+// TestResetWaits holds a watch cache: Reset must not say that all is as it was
+// while lists from that cache are not.
+func TestResetWaits(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		client := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
+		if _, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stale"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := cp.HoldWatchCache(configMaps.GroupResource()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := cp.Reset(ctx); err == nil || !strings.Contains(err.Error(), "the watch cache of configmaps has not caught up") {
+			t.Errorf("reset with a watch cache that is held: %v", err)
+		}
+		released := make(chan error)
+		go func() {
+			time.Sleep(time.Minute)
+			released <- cp.ReleaseWatchCache(configMaps.GroupResource())
+		}()
+		begin := time.Now()
+		if err := cp.Reset(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if passed := time.Since(begin); passed != time.Minute {
+			t.Errorf("reset again returned after %s, before the cache was let go", passed)
+		}
+		if err := <-released; err != nil {
+			t.Error(err)
+		}
+		list, err := client.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil || len(list.Items) > 0 {
+			t.Errorf("after: %v, %v", list, err)
+		}
+	})
+}
+
+// TestResetRefuses has a reason for each refusal.
+func TestResetRefuses(t *testing.T) {
+	held, err := envtest.Launch(t.Context(), envtest.HoldHook("start-apiextensions-controllers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := held.Reset(t.Context()); !errors.Is(err, envtest.ErrNoBootState) {
+		t.Errorf("hooks held: %v", err)
+	}
+	if err := held.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLateObjects fails when a server writes anything in the background after its
+// boot that Reset would delete.
+func TestLateObjects(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		time.Sleep(time.Hour)
+		before := allObjects(t.Context(), t, cp)
+		if err := cp.Reset(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, allObjects(t.Context(), t, cp)); diff != "" {
+			t.Errorf("-idle +reset:\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,250 @@
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"snowglobe.test/envtest/storage"
+)
+
+// RunSnapshots is the contract of stores that keep snapshots.
+func RunSnapshots(t *testing.T, store storage.Snapshotter) {
+	ctx := t.Context()
+	if err := store.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Stop(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	door, err := store.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = door.Close() })
+	client := door.Client
+	t.Run("anywhere", func(t *testing.T) { restoreAnywhere(t, store, client) })
+	t.Run("order", func(t *testing.T) { restoreInOrder(t, store, client) })
+	t.Run("keep", func(t *testing.T) { restoreAllBut(t, store, client) })
+	t.Run("lease", func(t *testing.T) { restoreLease(t, store, client) })
+	t.Run("another kind's", func(t *testing.T) {
+		if _, err := store.Restore(t.Context(), alien{}, nil); err == nil || !strings.Contains(err.Error(), "another kind of store") {
+			t.Errorf("restored a snapshot of another kind: %v", err)
+		}
+	})
+}
+
+// alien is a snapshot of no kind of store.
+type alien struct{}
+
+// Revision implements storage.Snapshot.
+func (alien) Revision() int64 { return 1 }
+
+func contents(t *testing.T, client *clientv3.Client) map[string]string {
+	t.Helper()
+	all, err := client.Get(t.Context(), "\x00", clientv3.WithFromKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]string{}
+	for _, kv := range all.Kvs {
+		keys[string(kv.Key)] = string(kv.Value)
+	}
+	return keys
+}
+
+func put(t *testing.T, client *clientv3.Client, key, value string, opts ...clientv3.OpOption) {
+	t.Helper()
+	if _, err := client.Put(t.Context(), key, value, opts...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func snapshot(t *testing.T, store storage.Snapshotter) storage.Snapshot {
+	t.Helper()
+	s, err := store.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func restore(t *testing.T, store storage.Snapshotter, to storage.Snapshot, keep storage.Keep) []storage.Change {
+	t.Helper()
+	changes, err := store.Restore(t.Context(), to, keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changes
+}
+
+// restoreAnywhere goes from any of several states to any other, and holds what a
+// watcher sees, and what Restore says, up to what is there.
+func restoreAnywhere(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
+	random := rand.New(rand.NewPCG(1, 2))
+	scribble := func() {
+		for range 20 {
+			key := fmt.Sprint("key-", random.IntN(12))
+			if random.IntN(3) > 0 {
+				put(t, client, key, fmt.Sprint(random.IntN(4)))
+			} else if _, err := client.Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	scribble()
+	seen := contents(t, client)
+	watch := client.Watch(t.Context(), "\x00", clientv3.WithFromKey())
+	var snapshots []storage.Snapshot
+	var states []map[string]string
+	for round := range 30 {
+		if round < 5 {
+			snapshots, states = append(snapshots, snapshot(t, store)), append(states, contents(t, client))
+		}
+		scribble()
+		before := contents(t, client)
+		to := random.IntN(len(snapshots))
+		for _, change := range restore(t, store, snapshots[to], nil) {
+			if delete(before, change.Key); !change.Deleted {
+				before[change.Key] = states[to][change.Key]
+			}
+		}
+		if diff := cmp.Diff(states[to], contents(t, client)); diff != "" {
+			t.Fatalf("round %d: -snapshot +restored:\n%s", round, diff)
+		}
+		if diff := cmp.Diff(states[to], before); diff != "" {
+			t.Fatalf("round %d: -snapshot +what the changes say:\n%s", round, diff)
+		}
+		mark := fmt.Sprint(round)
+		put(t, client, "mark", mark)
+		follow(t, watch, seen, mark)
+		now := maps.Clone(states[to])
+		now["mark"] = mark
+		if diff := cmp.Diff(now, seen); diff != "" {
+			t.Fatalf("round %d: -store +what the watcher saw:\n%s", round, diff)
+		}
+	}
+}
+
+// follow applies events until the key "mark" has a value.
+func follow(t *testing.T, watch clientv3.WatchChan, seen map[string]string, mark string) {
+	t.Helper()
+	for response := range watch {
+		for _, event := range response.Events {
+			key := string(event.Kv.Key)
+			if delete(seen, key); event.Type == clientv3.EventTypePut {
+				seen[key] = string(event.Kv.Value)
+			}
+		}
+		if seen["mark"] == mark {
+			return
+		}
+	}
+	t.Fatal("the watch ended")
+}
+
+// restoreInOrder: the youngest goes first, the oldest comes first, a key that
+// began a new life ends it, and a second time there is nothing to do.
+func restoreInOrder(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
+	for _, key := range []string{"order/z-old", "order/again", "order/a-young"} {
+		put(t, client, key, "1")
+	}
+	to := snapshot(t, store)
+	for _, key := range []string{"order/z-old", "order/again", "order/a-young"} {
+		if _, err := client.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"order/again", "order/x", "order/y"} {
+		put(t, client, key, "2")
+	}
+	var order []string
+	var last int64
+	for _, change := range restore(t, store, to, nil) {
+		if change.Revision <= last {
+			t.Errorf("%v follows revision %d", change, last)
+		}
+		last = change.Revision
+		order = append(order, fmt.Sprintf("%s %v", change.Key, change.Deleted))
+	}
+	want := []string{
+		"order/y true", "order/x true", "order/again true",
+		"order/z-old false", "order/again false", "order/a-young false",
+	}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("-want +changes:\n%s", diff)
+	}
+	if again := restore(t, store, to, nil); len(again) > 0 {
+		t.Errorf("again: %v", again)
+	}
+	// What was brought back is the same life still.
+	put(t, client, "order/again", "3")
+	if changes := restore(t, store, to, nil); len(changes) != 1 || changes[0].Deleted {
+		t.Errorf("a key that was only changed: %v", changes)
+	}
+}
+
+// restoreAllBut keeps what it is told to keep.
+func restoreAllBut(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
+	put(t, client, "keep/changed", "1")
+	put(t, client, "keep/deleted", "1")
+	put(t, client, "keep/same", "1")
+	to := snapshot(t, store)
+	put(t, client, "keep/changed", "2")
+	put(t, client, "keep/added", "2")
+	if _, err := client.Delete(t.Context(), "keep/deleted"); err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]string{}
+	changes := restore(t, store, to, func(key string, have, want *mvccpb.KeyValue) bool {
+		asked[key] = fmt.Sprintf("%v %s, %v %s", have != nil, have.GetValue(), want != nil, want.GetValue())
+		return key != "keep/added"
+	})
+	want := map[string]string{"keep/changed": "true 2, true 1", "keep/added": "true 2, false ", "keep/deleted": "false , true 1"}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("-want +asked:\n%s", diff)
+	}
+	if len(changes) != 1 || changes[0].Key != "keep/added" || !changes[0].Deleted {
+		t.Errorf("changes %v", changes)
+	}
+	if got := contents(t, client)["keep/changed"]; got != "2" {
+		t.Errorf("a key to be kept is %q", got)
+	}
+}
+
+// restoreLease brings a key back whose lease is gone: it has one again.
+func restoreLease(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
+	lease, err := client.Grant(t.Context(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, client, "lease/key", "1", clientv3.WithLease(lease.ID))
+	to := snapshot(t, store)
+	for range 2 {
+		found, err := client.Get(t.Context(), "lease/key")
+		if err != nil || len(found.Kvs) != 1 {
+			t.Fatal(found, err)
+		}
+		id := clientv3.LeaseID(found.Kvs[0].Lease)
+		left, err := client.TimeToLive(t.Context(), id)
+		if err != nil || left.TTL <= 900 || left.TTL > 1000 {
+			t.Errorf("lease %x has %v left, %v", id, left, err)
+		}
+		if _, err := client.Revoke(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if _, there := contents(t, client)["lease/key"]; there {
+			t.Fatal("the key outlives its lease")
+		}
+		restore(t, store, to, nil)
+	}
+}

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -260,4 +261,31 @@ func within(t *testing.T, ctx context.Context, timeout time.Duration) context.Co
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// TestStopMemberWithCallsUnderWay stops and restarts a member that is asked all
+// the time. A call that met its closed database would end the process.
+func TestStopMemberWithCallsUnderWay(t *testing.T) {
+	t.Parallel()
+	ctx, store := start(t, cluster.Config{})
+	asking, stop := context.WithCancel(ctx)
+	var askers sync.WaitGroup
+	for range 8 {
+		client := dialMember(t, store, 0)
+		endpoint := store.Endpoints().URLs[0]
+		askers.Go(func() {
+			for asking.Err() == nil {
+				attempt, cancel := context.WithTimeout(asking, time.Second)
+				_, _ = client.Status(attempt, endpoint) // fails while the member is stopped
+				cancel()
+			}
+		})
+	}
+	for range 5 {
+		require.NoError(t, store.StopMember(ctx, 0))
+		require.NoError(t, store.RestartMember(ctx, 0))
+	}
+	stop()
+	askers.Wait()
+	put(ctx, t, dialMember(t, store, 0), "after")
 }

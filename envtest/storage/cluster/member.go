@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
 
 	"snowglobe.test/envtest/storage/internal/etcdlog"
 )
@@ -24,6 +25,7 @@ type member struct {
 	relay  *relay // the port of peer
 
 	etcd   *embed.Etcd // nil while the member does not run
+	serves *service    // of etcd
 	id     types.ID    // known from the first start on
 	cut    bool
 	killed chan struct{} // closed when the last kill is over; nil before the first
@@ -68,12 +70,14 @@ func (m *member) start(cfg Config, clientURL url.URL, initialCluster string) err
 	etcd.ElectionMs = uint(cfg.ElectionTimeout.Milliseconds())
 	etcd.TickMs = etcd.ElectionMs / 10
 	etcd.EnableGRPCGateway = false
+	serves := &service{gate: m.client}
+	etcd.ServiceRegister = serves.begin
+	etcd.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.WaitForHandlers(true)}
 	server, err := embed.StartEtcd(etcd)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
-	m.etcd, m.id = server, server.Server.MemberID()
-	m.client.set(true)
+	m.etcd, m.serves, m.id = server, serves, server.Server.MemberID()
 	m.peer.set(!m.cut)
 	return nil
 }
@@ -85,14 +89,15 @@ func (m *member) kill() {
 	if m.etcd == nil {
 		return
 	}
-	server, killed := m.etcd, make(chan struct{})
-	m.etcd, m.killed = nil, killed
-	m.client.set(false)
+	server, serves, killed := m.etcd, m.serves, make(chan struct{})
+	m.etcd, m.serves, m.killed = nil, nil, killed
 	m.peer.set(false)
 	go func() {
 		defer close(killed)
-		// Before the listeners are closed, for a server that never had a quorum
-		// does not serve yet, and Close would wait for it.
+		// First the calls of clients, for they would meet a closed database. Then
+		// the server, which would hand over its leadership in Close; and Close
+		// would wait for a server that never had a quorum to serve. Then the rest.
+		serves.end()
 		server.Server.HardStop()
 		server.Close()
 	}()

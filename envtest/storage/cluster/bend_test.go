@@ -270,7 +270,7 @@ func TestStopMemberWithCallsUnderWay(t *testing.T) {
 	ctx, store := start(t, cluster.Config{})
 	asking, stop := context.WithCancel(ctx)
 	var askers sync.WaitGroup
-	for range 8 {
+	for range 64 {
 		client := dialMember(t, store, 0)
 		endpoint := store.Endpoints().URLs[0]
 		askers.Go(func() {
@@ -281,7 +281,7 @@ func TestStopMemberWithCallsUnderWay(t *testing.T) {
 			}
 		})
 	}
-	for range 5 {
+	for range 20 {
 		require.NoError(t, store.StopMember(ctx, 0))
 		require.NoError(t, store.RestartMember(ctx, 0))
 	}

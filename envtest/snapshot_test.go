@@ -55,7 +55,7 @@ func testReset(t *testing.T, cp *envtest.ControlPlane, rounds int) {
 	defer cancel()
 	awaitBoot(ctx, t, cp)
 	boot := allObjects(ctx, t, cp)
-	seen := followDeletions(ctx, t, cp, configMaps, widgets)
+	seen := followObjects(ctx, t, cp, configMaps, widgets)
 
 	var created []string
 	for round := range rounds { // the second time from what the first has restored
@@ -194,8 +194,8 @@ func upset(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) []string
 	return created
 }
 
-// deletions is what informers saw.
-type deletions struct {
+// followed is what informers saw.
+type followed struct {
 	factory dynamicinformer.DynamicSharedInformerFactory
 	stop    <-chan struct{}
 
@@ -204,11 +204,11 @@ type deletions struct {
 	moved chan struct{}     // closed at the next event
 }
 
-// followDeletions runs informers until the test ends.
-func followDeletions(ctx context.Context, t *testing.T, cp *envtest.ControlPlane, resources ...schema.GroupVersionResource) *deletions {
+// followObjects runs informers until the test ends.
+func followObjects(ctx context.Context, t *testing.T, cp *envtest.ControlPlane, resources ...schema.GroupVersionResource) *followed {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
-	d := &deletions{
+	d := &followed{
 		factory: dynamicinformer.NewDynamicSharedInformerFactory(dynamic.NewForConfigOrDie(cp.Config()), 0),
 		stop:    ctx.Done(), seen: map[string]string{}, moved: make(chan struct{}),
 	}
@@ -222,7 +222,7 @@ func followDeletions(ctx context.Context, t *testing.T, cp *envtest.ControlPlane
 	return d
 }
 
-func (d *deletions) follow(resource schema.GroupVersionResource) {
+func (d *followed) follow(resource schema.GroupVersionResource) {
 	note := func(event string, object any) {
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			event, object = event+" unseen", gone.Obj
@@ -245,7 +245,7 @@ func (d *deletions) follow(resource schema.GroupVersionResource) {
 }
 
 // await waits until the last event of each object is the wanted one.
-func (d *deletions) await(ctx context.Context, t *testing.T, want string, objects []string) {
+func (d *followed) await(ctx context.Context, t *testing.T, want string, objects []string) {
 	t.Helper()
 	for {
 		d.mu.Lock()

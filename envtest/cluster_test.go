@@ -1,0 +1,85 @@
+package envtest_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage/cluster"
+)
+
+// TestQuorum boots on an etcd cluster that lacks a member, takes a second one
+// away, and gives it back: the server turns red, says why writes fail, and heals
+// without a restart. An informer goes on where it was.
+func TestQuorum(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	store, err := cluster.New(cluster.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Stop(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := store.StopMember(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	cp := envtest.Start(t, envtest.WithSharedStore(store))
+	client := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1()
+	create := func(name string) error {
+		_, err := client.ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		return err
+	}
+	seen := followObjects(ctx, t, cp, corev1.SchemeGroupVersion.WithResource("configmaps"))
+	if err := create("before"); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := store.StopMember(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	awaitReadiness(ctx, t, cp, false)
+	red := strings.Join(cp.RedChecks(), " ")
+	if !strings.Contains(red, "etcd") {
+		t.Errorf("the checks %s are red, and none of etcd's", red)
+	}
+	lost := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}
+	err = client.RESTClient().Post().Resource("namespaces").Param("timeout", "3s").Body(lost).Do(ctx).Error() // 34 s is the default
+	if !apierrors.IsTimeout(err) {
+		t.Errorf("a write without quorum: %v", err)
+	}
+
+	if err := store.RestartMember(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	awaitReadiness(ctx, t, cp, true)
+	if err := create("after"); err != nil {
+		t.Errorf("a write with quorum again: %v", err)
+	}
+	seen.await(ctx, t, "added", []string{"configmaps default/before", "configmaps default/after"})
+}
+
+// awaitReadiness asks until /readyz is as wanted. The checks of etcd take their
+// timeout before they fail, so the server is asked every time it has answered.
+func awaitReadiness(ctx context.Context, t *testing.T, cp *envtest.ControlPlane, want bool) {
+	t.Helper()
+	for cp.Ready(ctx) != want {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("ready is not %v; red: %v", want, cp.RedChecks())
+		}
+	}
+}

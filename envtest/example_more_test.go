@@ -49,6 +49,48 @@ func ExampleWithCRDs() {
 	// Output: WidgetList 0
 }
 
+// Tests that share a control plane, and do not see each other's objects.
+func ExampleControlPlane_Reset() {
+	with(func(ctx context.Context, cp *envtest.ControlPlane) error {
+		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
+		for range 2 {
+			snow := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "snow"}}
+			if _, err := configMaps.Create(ctx, snow, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+			if err := cp.Reset(ctx); err != nil {
+				return err
+			}
+		}
+		list, err := configMaps.List(ctx, metav1.ListOptions{})
+		fmt.Println(len(list.Items))
+		return err
+	})
+	// Output: 0
+}
+
+// Two futures of one past.
+func ExampleControlPlane_Fork() {
+	with(func(ctx context.Context, cp *envtest.ControlPlane) error {
+		now, err := cp.Snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		fork, err := cp.Fork(ctx, now)
+		if err != nil {
+			return err
+		}
+		snow := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "snow"}}
+		if _, err := kubernetes.NewForConfigOrDie(fork.Config()).CoreV1().Namespaces().Create(ctx, snow, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		_, err = kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Namespaces().Get(ctx, "snow", metav1.GetOptions{})
+		fmt.Println(err)
+		return fork.Stop(ctx)
+	})
+	// Output: namespaces "snow" not found
+}
+
 // A store that outlives its control plane.
 func ExampleWithSharedStore() {
 	ctx := context.Background()

@@ -88,6 +88,8 @@ func setUp(t *testing.T, open Opener, want settings) *scene {
 	s.lists = storagetesting.NewKubernetesRecorder(s.pages)
 	s.streams = storagetesting.NewKVRecorder(s.client.KV, s.lists)
 	s.client.KV, s.client.Kubernetes = s.streams, s.lists
+	asked := &statusCounter{Maintenance: s.client.Maintenance}
+	s.client.Maintenance = asked
 	compactor := etcd3.NewCompactor(s.client.Client, 0, clock.RealClock{}, nil)
 	t.Cleanup(compactor.Stop)
 	leases := etcd3.NewDefaultLeaseManagerConfig()
@@ -100,9 +102,14 @@ func setUp(t *testing.T, open Opener, want settings) *scene {
 	}
 	t.Cleanup(store.Close)
 	s.Interface = store
-	// Upstream asks in the background, and reads past the watch cache until then.
-	await(context.Background(), t, "the store to say that it can be asked for progress", func() bool {
-		return feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress)
+	// Upstream asks each endpoint that is new to it in the background, and reads
+	// past the watch cache until it has an answer. With several endpoints, what it
+	// still asks when the case is over would fail, and it does not bear that: its
+	// goroutines share one backoff.
+	endpoints := int64(len(s.client.Endpoints()))
+	await(context.Background(), t, "every endpoint to say that it can be asked for progress", func() bool {
+		all := endpoints == 1 || asked.answers.Load() >= endpoints
+		return all && feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress)
 	})
 	return s
 }
@@ -154,6 +161,21 @@ type pageCounter struct {
 func (p *pageCounter) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
 	p.sent.Add(1)
 	return p.Interface.List(ctx, prefix, opts)
+}
+
+// statusCounter counts the answers about an endpoint's status.
+type statusCounter struct {
+	clientv3.Maintenance
+	answers atomic.Int64
+}
+
+// Status implements clientv3.Maintenance.
+func (s *statusCounter) Status(ctx context.Context, endpoint string) (*clientv3.StatusResponse, error) {
+	resp, err := s.Maintenance.Status(ctx, endpoint)
+	if err == nil {
+		s.answers.Add(1)
+	}
+	return resp, err
 }
 
 // increaseRV makes a write that is not of the resource.

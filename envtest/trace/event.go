@@ -2,12 +2,13 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
 // Event is something that happened. The set is closed: Stage, Signal, Hook,
-// Check, Request and Note, as values.
+// Check, Request, Fault and Note, as values.
 type Event interface {
 	isEvent()
 	// String is the event as one line of text for people.
@@ -24,6 +25,7 @@ const (
 	StoppedBefore Phase = "stopped before"
 	Held          Phase = "held"
 	Released      Phase = "released"
+	Applied       Phase = "applied"
 )
 
 // HookKind tells the two kinds of lifecycle hooks apart.
@@ -80,6 +82,29 @@ type Request struct {
 	Err       error         // how the request broke, if it did
 }
 
+// Fault is an operation that a rule bent. Its phases are Held and Released,
+// where the rule says when the operation goes on, and Applied, where it says
+// what becomes of it.
+type Fault struct {
+	Phase  Phase
+	Action string // such as "hold" or "lose-reply"
+	Rule   string // the rule as text
+
+	// The operation. What it does not have is empty.
+	Point          string // such as "store/put"
+	OperationPhase string // such as "after"; empty at its beginning
+	Server         string
+	Verb           string
+	Resource       string // such as "configmaps" or "deployments.apps"
+	Namespace      string
+	Name           string
+	Key            string // in the store, or the path of a request
+	Caller         string
+	Occurrence     int // 1 for the first with the same identity
+
+	Err error // why the operation gave up while it was held
+}
+
 // Note is a line of a script or of a test, put among the events.
 type Note struct {
 	Text string
@@ -90,6 +115,7 @@ func (Signal) isEvent()  {}
 func (Hook) isEvent()    {}
 func (Check) isEvent()   {}
 func (Request) isEvent() {}
+func (Fault) isEvent()   {}
 func (Note) isEvent()    {}
 
 func (e Stage) String() string   { return e.line().String() }
@@ -97,6 +123,7 @@ func (e Signal) String() string  { return e.line().String() }
 func (e Hook) String() string    { return e.line().String() }
 func (e Check) String() string   { return e.line().String() }
 func (e Request) String() string { return e.line().String() }
+func (e Fault) String() string   { return e.line().String() }
 func (e Note) String() string    { return e.line().String() }
 
 // tone is how a line is coloured.
@@ -138,6 +165,8 @@ func lineOf(e Event) line {
 	case Check:
 		return e.line()
 	case Request:
+		return e.line()
+	case Fault:
 		return e.line()
 	case Note:
 		return e.line()
@@ -211,6 +240,32 @@ func (e Request) line() line {
 	}
 	l.detail = strings.TrimSpace(l.detail)
 	return l
+}
+
+func (e Fault) line() line {
+	l := line{kind: "fault", subject: oneLine(joined(" ", e.Point, e.OperationPhase, e.Verb, e.Resource, joined("/", e.Namespace, e.Name))), state: string(e.Phase), tone: waiting}
+	if e.Name == "" && e.Resource == "" {
+		l.subject = oneLine(joined(" ", l.subject, e.Key))
+	}
+	switch {
+	case e.Err != nil:
+		l.tone = bad
+	case e.Phase == Applied:
+		l.state, l.tone = oneLine(e.Action), bad
+	case e.Phase == Released:
+		l.tone = good
+	}
+	words := []string{e.Server, e.Caller, fmt.Sprintf("#%d", e.Occurrence), "by: " + e.Rule}
+	if e.Err != nil {
+		words = append(words, e.Err.Error())
+	}
+	l.detail = oneLine(joined("  ", words...))
+	return l
+}
+
+// joined is strings.Join without the words that are empty.
+func joined(separator string, words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
 }
 
 func (e Note) line() line { return line{kind: "note", subject: oneLine(e.Text), tone: strong} }

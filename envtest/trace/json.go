@@ -23,22 +23,31 @@ type jsonRecord struct {
 	ControlPlane string    `json:"controlPlane,omitempty"`
 	Type         string    `json:"type"`
 
-	Name          string   `json:"name,omitempty"`
-	Phase         Phase    `json:"phase,omitempty"`
-	Kind          HookKind `json:"kind,omitempty"`
-	Endpoint      string   `json:"endpoint,omitempty"`
-	OK            bool     `json:"ok,omitempty"`
-	Reason        string   `json:"reason,omitempty"`
-	Method        string   `json:"method,omitempty"`
-	URI           string   `json:"uri,omitempty"`
-	Verb          string   `json:"verb,omitempty"`
-	User          string   `json:"user,omitempty"`
-	UserAgent     string   `json:"userAgent,omitempty"`
-	Code          int      `json:"code,omitempty"`
-	Server        string   `json:"server,omitempty"`
-	DurationNanos int64    `json:"durationNanos,omitempty"`
-	Text          string   `json:"text,omitempty"`
-	Error         *string  `json:"error,omitempty"`
+	Name           string   `json:"name,omitempty"`
+	Phase          Phase    `json:"phase,omitempty"`
+	Kind           HookKind `json:"kind,omitempty"`
+	Endpoint       string   `json:"endpoint,omitempty"`
+	OK             bool     `json:"ok,omitempty"`
+	Reason         string   `json:"reason,omitempty"`
+	Method         string   `json:"method,omitempty"`
+	URI            string   `json:"uri,omitempty"`
+	Verb           string   `json:"verb,omitempty"`
+	User           string   `json:"user,omitempty"`
+	UserAgent      string   `json:"userAgent,omitempty"`
+	Code           int      `json:"code,omitempty"`
+	Server         string   `json:"server,omitempty"`
+	DurationNanos  int64    `json:"durationNanos,omitempty"`
+	Text           string   `json:"text,omitempty"`
+	Action         string   `json:"action,omitempty"`
+	Rule           string   `json:"rule,omitempty"`
+	Point          string   `json:"point,omitempty"`
+	OperationPhase string   `json:"operationPhase,omitempty"`
+	Resource       string   `json:"resource,omitempty"`
+	Namespace      string   `json:"namespace,omitempty"`
+	Key            string   `json:"key,omitempty"`
+	Caller         string   `json:"caller,omitempty"`
+	Occurrence     int      `json:"occurrence,omitempty"`
+	Error          *string  `json:"error,omitempty"`
 }
 
 // WriteJSON writes records as JSON, an object a line. Its field "type" is the
@@ -103,6 +112,10 @@ func toJSON(rec Record) (jsonRecord, error) {
 	case Request:
 		j.Type, j.Method, j.URI, j.Verb, j.User, j.UserAgent = "request", e.Method, e.URI, e.Verb, e.User, e.UserAgent
 		j.Phase, j.Code, j.Server, j.DurationNanos, j.Error = e.Phase, e.Code, e.Server, int64(e.Duration), errorText(e.Err)
+	case Fault:
+		j.Type, j.Phase, j.Action, j.Rule, j.Error = "fault", e.Phase, e.Action, e.Rule, errorText(e.Err)
+		j.Point, j.OperationPhase, j.Server, j.Verb, j.Resource = e.Point, e.OperationPhase, e.Server, e.Verb, e.Resource
+		j.Namespace, j.Name, j.Key, j.Caller, j.Occurrence = e.Namespace, e.Name, e.Key, e.Caller, e.Occurrence
 	case Note:
 		j.Type, j.Text = "note", e.Text
 	default:
@@ -129,6 +142,10 @@ func (j jsonRecord) record() (Record, error) {
 		phases = []Phase{Start, End}
 		rec.Event = Request{Method: j.Method, URI: j.URI, Verb: j.Verb, User: j.User, UserAgent: j.UserAgent,
 			Phase: j.Phase, Code: j.Code, Server: j.Server, Duration: time.Duration(j.DurationNanos), Err: j.err()}
+	case "fault":
+		phases = []Phase{Held, Released, Applied}
+		rec.Event = Fault{Phase: j.Phase, Action: j.Action, Rule: j.Rule, Point: j.Point, OperationPhase: j.OperationPhase, Server: j.Server, Verb: j.Verb, Resource: j.Resource,
+			Namespace: j.Namespace, Name: j.Name, Key: j.Key, Caller: j.Caller, Occurrence: j.Occurrence, Err: j.err()}
 	case "note":
 		rec.Event = Note{Text: j.Text}
 	default:

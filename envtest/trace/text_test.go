@@ -47,6 +47,18 @@ func story() []Record {
 	at(1010, Request{Method: "GET", URI: "/apis/example.com/v1/widgets?watch=1", Verb: "watch", User: "admin", UserAgent: "test", Phase: Start,
 		Server: "apiextensions"})
 	at(1020, Request{Method: "GET", URI: "/nothing", Verb: "get", User: "admin", UserAgent: "test", Phase: End, Code: 404, Server: "not-found"})
+	put := Fault{Phase: Applied, Action: "fail", Rule: "fail store/put resource=configmaps nth=2 with=unavailable", Point: "store/put",
+		Server: "alpha-0", Resource: "configmaps", Namespace: "default", Name: "a", Key: "/registry/configmaps/default/a", Caller: "admin", Occurrence: 2}
+	at(1030, put)
+	list := Fault{Phase: Held, Action: "hold", Rule: "hold informer/pods verb=list", Point: "informer/pods", Server: "alpha-0", Verb: "list", Occurrence: 1}
+	at(1040, list)
+	list.Phase, list.Err = Released, errors.New("context\ncanceled")
+	at(1045, list)
+	at(1045, Fault{Phase: Applied, Action: "lose-reply", Rule: "lose-reply http/update phase=after", Point: "http/update", OperationPhase: "after", Occurrence: 1})
+	dial := Fault{Phase: Held, Action: "delay", Rule: "delay egress/etcd by=3s", Point: "egress/etcd", Key: "127.0.0.1:2379", Occurrence: 7}
+	at(1050, dial)
+	dial.Phase = Released
+	at(4050, dial)
 	at(61_000, Hook{Kind: PreShutdown, Name: "stop-kubernetes-service-controller", Phase: End, Err: errors.New("no\nlease \x1b[31m")})
 	at(3_600_500, Request{Method: "GET", URI: "/apis/example.com/v1/widgets?watch=1", Verb: "watch", User: "admin", UserAgent: "test", Phase: End,
 		Code: 200, Server: "apiextensions", Duration: 3599 * time.Second, Err: errors.New("unexpected EOF")})
@@ -147,6 +159,7 @@ func TestReadJSONRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n{\"type\":\"hook\"":                            "line 2",
 		`{"type":"weather"}`:                              `unknown type "weather"`,
+		`{"type":"fault","phase":"start"}`:                `cannot have the phase "start"`,
 		`{"type":"stage","phase":"held"}`:                 `cannot have the phase "held"`,
 		`{"type":"hook","phase":"held","kind":"mid-way"}`: `cannot be of kind "mid-way"`,
 		`{"type":"note","texd":"x"}`:                      `unknown field "texd"`,

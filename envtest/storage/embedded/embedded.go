@@ -13,10 +13,10 @@ import (
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
 
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/external"
+	"snowglobe.test/envtest/storage/internal/etcdlog"
 )
 
 // Config of an embedded etcd. The zero value is a fast throw-away store.
@@ -92,7 +92,7 @@ func (s *Store) etcdConfig() *embed.Config {
 		cfg.Dir = filepath.Join(s.run, "data")
 		cfg.UnsafeNoFsync = true
 	}
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdlog.New())
 	client, peer := s.socket("client"), s.socket("peer")
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	// A restarted member must find itself in the cluster it wrote down, so the

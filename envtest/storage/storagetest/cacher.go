@@ -116,6 +116,7 @@ func cacherReads() []testCase {
 			storagetesting.RunTestListContinuation(ctx, t, c, noCalls)
 		}),
 		onCache("ListPaginationRareObject", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			c.catchUp(ctx, t)
 			storagetesting.RunTestListPaginationRareObject(ctx, t, c, noCalls)
 		}),
 		onCache("ListContinuationWithFilter", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
@@ -172,7 +173,10 @@ func cacherWatches() []testCase {
 		timed(onCache("WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
 			storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, c, true)
 		})),
-		timed(cached("OptionalWatchBookmarksWithCorrectResourceVersion", nil, storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion)),
+		timed(onCache("OptionalWatchBookmarksWithCorrectResourceVersion", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			c.catchUp(ctx, t)
+			storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion(ctx, t, c)
+		})),
 		cached("SendInitialEventsBackwardCompatibility", nil, storagetesting.RunSendInitialEventsBackwardCompatibility),
 		alone(onCache("WatchSemantics", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
 			storagetesting.RunWatchSemantics(ctx, t, settled{c})

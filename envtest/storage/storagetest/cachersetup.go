@@ -161,6 +161,20 @@ func (c *cachedScene) seen(ctx context.Context, t *testing.T, resourceVersion st
 	}
 }
 
+// catchUp has the case end only when the cache has seen all its writes. Upstream
+// can't stop a watch cache that is a hundred events behind: what hands them on
+// has ended then, and what waits for it is waited for.
+func (c *cachedScene) catchUp(ctx context.Context, t *testing.T) {
+	t.Cleanup(func() {
+		rev, err := c.GetCurrentResourceVersion(ctx)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.seen(ctx, t, fmt.Sprint(rev))
+	})
+}
+
 // settled is a watch cache whose Create waits until the cache has the object.
 type settled struct{ *cachedScene }
 

@@ -64,7 +64,7 @@ func serveEtcd(ctx context.Context, stdout, stderr io.Writer, address *net.TCPAd
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	fmt.Fprintf(stdout, `etcd in memory is up at %s.
+	fmt.Fprintf(stdout, `etcd in memory is up at %s
 
     export ETCDCTL_ENDPOINTS=%[1]s
     etcdctl put flake falls

@@ -1,0 +1,98 @@
+package fault
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ActionKind is what a rule does to an operation.
+type ActionKind string
+
+// The kinds of actions. Hold, Delay and Freeze say when an operation goes on,
+// and At waits; the others say what becomes of it, and the edge does it.
+const (
+	Pass ActionKind = "" // nothing; of decisions only
+
+	Hold   ActionKind = "hold"   // wait until a gate is opened
+	Delay  ActionKind = "delay"  // wait By
+	Freeze ActionKind = "freeze" // hold what is of a later revision than At; At 0 holds everything
+
+	Fail       ActionKind = "fail"        // it does not happen, and the caller gets the error With
+	LoseReply  ActionKind = "lose-reply"  // it happens, and the caller gets the error With instead of the answer
+	Drop       ActionKind = "drop"        // it does not happen, and nobody is told: a caller waits until it gives up
+	Duplicate  ActionKind = "duplicate"   // it happens twice; the answer is the second one
+	Cancel     ActionKind = "cancel"      // its context is cancelled, as if the caller had gone; a watch ends
+	Compact    ActionKind = "compact"     // the store is compacted at its revision, then it goes on
+	LoseLeader ActionKind = "lose-leader" // the store loses its leader, then it goes on
+	Crash      ActionKind = "crash"       // the server dies before it
+)
+
+// actionKinds in the order in which they are told.
+var actionKinds = [...]ActionKind{Hold, Delay, Freeze, Fail, LoseReply, Drop, Duplicate, Cancel, Compact, LoseLeader, Crash}
+
+// waits reports whether the action says when, and not what.
+func (k ActionKind) waits() bool { return k == Hold || k == Delay || k == Freeze }
+
+// Action is what is done to an operation. The zero value is to let it pass.
+type Action struct {
+	Kind ActionKind
+	// By is how long a Delay takes.
+	By time.Duration
+	// With is the error of Fail, which needs one, and of LoseReply, where ""
+	// is a connection that breaks.
+	With Failure
+	// RetryAfter is sent along with HTTP 429 and 503, in whole seconds.
+	RetryAfter time.Duration
+	// At is the last revision that Freeze lets pass.
+	At int64
+}
+
+// String is the action as it is written in a rule, such as
+// "fail with=unavailable"; "pass" if it is none.
+func (a Action) String() string {
+	if a.Kind == Pass {
+		return "pass"
+	}
+	r := Rule{Action: a}
+	return strings.TrimSpace(r.String())
+}
+
+// problems says what is wrong with the action by itself.
+func (a Action) problems(report func(key, format string, args ...any)) {
+	only := func(key string, given bool, kinds ...ActionKind) {
+		for _, k := range kinds {
+			given = given && a.Kind != k
+		}
+		if given {
+			report(key, "%s= is for %s, not for %s", key, either(kinds), a.Kind)
+		}
+	}
+	only("by", a.By != 0, Delay)
+	only("with", a.With != "", Fail, LoseReply)
+	only("retry-after", a.RetryAfter != 0, Fail, LoseReply)
+	only("at", a.At != 0, Freeze)
+	switch {
+	case a.Kind == Delay && a.By <= 0:
+		report("by", "a delay needs by=, a time above 0 such as by=3s")
+	case a.Kind == Freeze && a.At < 0:
+		report("at", "at= is a revision of the store, above 0")
+	case a.RetryAfter != 0 && a.With != TooManyRequests && a.With != ServiceUnavailable:
+		report("retry-after", "retry-after= goes with %s and %s only", TooManyRequests, ServiceUnavailable)
+	case a.RetryAfter < 0 || a.RetryAfter%time.Second != 0:
+		report("retry-after", "retry-after= is a number of whole seconds, such as retry-after=2s")
+	}
+}
+
+// either lists alternatives for people.
+func either[S ~string](of []S) string {
+	words := make([]string, len(of))
+	for i, s := range of {
+		words[i] = string(s)
+	}
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return fmt.Sprintf("%s or %s", strings.Join(words[:last], ", "), words[last])
+}

@@ -1,0 +1,239 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Names are the names that exist, by what the catalogue calls them: "hook",
+// "signal", "resource", "webhook", "apiservice", and "server". Rules are refused
+// that name others. Where there are none, every name is taken.
+type Names map[string][]string
+
+// Validate says everything that is wrong with the rule.
+func (r Rule) Validate(known Names) error {
+	_, faults := r.check(known)
+	var errs []error
+	for _, f := range faults {
+		errs = append(errs, fmt.Errorf("rule %q: %s", r, f.text))
+	}
+	return errors.Join(errs...)
+}
+
+// mistake is something wrong with a part of a rule: "action", "point", or a key.
+type mistake struct{ part, text string }
+
+// checker looks through a rule. kinds are the entries of the catalogue that
+// are still possible; each part of the rule narrows them.
+type checker struct {
+	rule     *Rule
+	known    Names
+	kinds    []int
+	mistakes []mistake
+}
+
+// check returns which entries of the catalogue a rule is about.
+func (r Rule) check(known Names) (kinds []int, mistakes []mistake) {
+	c := &checker{rule: &r, known: known}
+	if !slices.Contains(actionKinds[:], r.Kind) {
+		c.report("action", "unknown action %q%s", r.Kind, suggest(string(r.Kind), texts(actionKinds[:])))
+	} else {
+		r.Action.problems(c.report)
+	}
+	c.numbers()
+	c.values()
+	if c.point() && len(c.mistakes) == 0 {
+		c.narrow()
+	}
+	return c.kinds, c.mistakes
+}
+
+func (c *checker) report(part, format string, args ...any) {
+	c.mistakes = append(c.mistakes, mistake{part, fmt.Sprintf(format, args...)})
+}
+
+// numbers checks what Parse has checked of a rule that is text.
+func (c *checker) numbers() {
+	r := c.rule
+	if (r.Nth != Range{}) && !r.Nth.valid() {
+		c.report("nth", "Nth is from 1 on, and not the wrong way round: %+v", r.Nth)
+	}
+	if r.Every < 0 || r.Times < 0 {
+		c.report("times", "Every and Times are numbers above 0: %d, %d", r.Every, r.Times)
+	}
+	if r.Probability < 0 || !(r.Probability <= 1) {
+		c.report("probability", "a probability is above 0, at most 1, not %v", r.Probability)
+	}
+	if min(r.After, r.For, r.Until) < 0 {
+		c.report("after", "After, For and Until are times above 0: %v, %v, %v", r.After, r.For, r.Until)
+	}
+	if r.For > 0 && r.Until > 0 {
+		c.report("until", "for= or until=, not both")
+	} else if r.Until > 0 && r.Until <= r.After {
+		c.report("until", "until= must be later than after=: both count from when the rule is added")
+	}
+}
+
+// values checks the texts that do not depend on the point.
+func (c *checker) values() {
+	r := c.rule
+	if strings.Contains(r.Name+r.Namespace, "/") {
+		c.report("name", "neither a name nor a namespace has a slash in it")
+	}
+	c.exists("resource", r.Resource)
+	c.exists("server", r.Server)
+	if phases := []Phase{Before, After, Stream}; r.Phase != "" && !slices.Contains(phases, r.Phase) {
+		c.report("phase", "unknown phase %q%s", r.Phase, suggest(string(r.Phase), texts(phases)))
+	}
+	if r.With != "" && !slices.Contains(Failures(), r.With) {
+		c.report("with", "unknown error %q%s", r.With, suggest(string(r.With), texts(Failures())))
+	}
+}
+
+// exists checks a name where the names are known.
+func (c *checker) exists(part, name string) {
+	if known := c.known[part]; name != "" && len(known) > 0 && !anyGlob(name, known) {
+		c.report(part, "unknown %s %q%s", part, name, suggest(name, known))
+	}
+}
+
+// Failures returns the names of all errors, in the catalogue's order.
+func Failures() []Failure {
+	var all []Failure
+	for i := range catalogue {
+		for _, f := range catalogue[i].Failures {
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// point finds the entries of the rule's point.
+func (c *checker) point() bool {
+	p := c.rule.Point
+	family, last, _ := strings.Cut(p, "/")
+	if i := strings.IndexFunc(p, func(r rune) bool { return quoted(string(r)) != string(r) || r == '=' }); i >= 0 {
+		c.report("point", "the point %q has a character that no point has", p)
+		return false
+	}
+	var points []string
+	for i := range catalogue {
+		k := &catalogue[i]
+		names := k.names(c.known)
+		if k.family() == family && last != "" && (names == nil || anyGlob(last, names)) {
+			c.kinds = append(c.kinds, i)
+		}
+		points = append(points, k.points(names)...)
+	}
+	if len(c.kinds) == 0 {
+		slices.Sort(points)
+		c.report("point", "unknown point %q%s", p, suggest(p, slices.Compact(points)))
+		return false
+	}
+	return true
+}
+
+// points are the points of an entry, or its name if they are not known.
+func (k *PointKind) points(names []string) []string {
+	if names == nil {
+		return []string{k.Name}
+	}
+	points := make([]string, len(names))
+	for i, n := range names {
+		points[i] = k.family() + "/" + n
+	}
+	return points
+}
+
+// narrow leaves the entries where the rule means something, and says which part
+// of it takes the last one away.
+func (c *checker) narrow() {
+	r := c.rule
+	if r.Verb != "" {
+		c.keep("verb", func(k *PointKind) bool { return anyGlob(r.Verb, k.Verbs) }, func(left []*PointKind) string {
+			verbs := union(left, func(k *PointKind) []string { return k.Verbs })
+			if len(verbs) == 0 {
+				return "operations at " + r.Point + " have no verb of their own"
+			}
+			return fmt.Sprintf("unknown verb %q at %s%s", r.Verb, r.Point, suggest(r.Verb, verbs))
+		})
+	}
+	phase := r.Phase
+	if phase == "" {
+		phase = Before
+	}
+	c.keep("phase", func(k *PointKind) bool { return slices.Contains(k.phases(), phase) }, func([]*PointKind) string {
+		return fmt.Sprintf("there is no phase %s at %s", phase, r.Point)
+	})
+	for i := range ruleKeys {
+		if key := &ruleKeys[i]; slices.Contains(identityKeys, key.name) && key.get(r) != "" {
+			c.carries(key.name)
+		}
+	}
+	c.keep("action", func(k *PointKind) bool { return slices.Contains(k.Actions, r.Kind) }, func(left []*PointKind) string {
+		return fmt.Sprintf("%s means nothing at %s; there is %s", r.Kind, r.Point,
+			either(union(left, func(k *PointKind) []ActionKind { return k.Actions })))
+	})
+	if r.With == "" && r.Kind != Fail {
+		return
+	}
+	c.keep("with", func(k *PointKind) bool { return slices.Contains(k.Failures, r.With) }, func(left []*PointKind) string {
+		return fmt.Sprintf("at %s with= is %s", r.Point, either(union(left, func(k *PointKind) []Failure { return k.Failures })))
+	})
+}
+
+// identityKeys are the keys that need an operation which carries them. What
+// carries a name carries a namespace.
+var identityKeys = []string{"server", "verb", "resource", "namespace", "name", "caller", "key"}
+
+func (c *checker) carries(field string) {
+	c.keep(field, func(k *PointKind) bool { return slices.Contains(k.Fields, field) }, func([]*PointKind) string {
+		return fmt.Sprintf("operations at %s carry no %s", c.rule.Point, field)
+	})
+}
+
+// keep leaves the entries that fit. If none does, and some were left, it
+// reports why.
+func (c *checker) keep(part string, fits func(*PointKind) bool, why func(left []*PointKind) string) {
+	var left []*PointKind
+	var kept []int
+	for _, i := range c.kinds {
+		k := &catalogue[i]
+		left = append(left, k)
+		if fits(k) {
+			kept = append(kept, i)
+		}
+	}
+	if len(left) > 0 && len(kept) == 0 {
+		c.report(part, "%s", why(left))
+	}
+	c.kinds = kept
+}
+
+func union[T ~string](kinds []*PointKind, of func(*PointKind) []T) []T {
+	all := map[T]bool{}
+	for _, k := range kinds {
+		for _, t := range of(k) {
+			all[t] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// anyGlob reports whether a pattern matches one of some names.
+func anyGlob(pattern string, names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return glob(pattern, n) })
+}
+
+func texts[S ~string](of []S) []string {
+	all := make([]string, len(of))
+	for i, s := range of {
+		all[i] = string(s)
+	}
+	return all
+}

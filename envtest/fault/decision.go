@@ -1,0 +1,39 @@
+package fault
+
+// Decision is what becomes of an operation. The zero value is to let it pass.
+// At has waited out what says when, so Kind is none of Hold, Delay and Freeze.
+type Decision struct {
+	Action
+	entry *Entry
+	op    *Operation
+}
+
+// Err is the real error behind With, as a client in the process sees it: of
+// etcd's client for the store, a Status or a broken connection for HTTP, a
+// net.OpError for dialing. It is nil for actions that end without an error.
+func (d Decision) Err() error {
+	if d.Kind != Fail && d.Kind != LoseReply {
+		return nil
+	}
+	with := d.With
+	if with == "" {
+		with = broken(d.op.Point)
+	}
+	return with.err(*d.op, d.RetryAfter)
+}
+
+// Operation is the operation, with its occurrence; the zero value if it passes.
+func (d Decision) Operation() Operation {
+	if d.op == nil {
+		return Operation{}
+	}
+	return *d.op
+}
+
+// Rule is the rule that decided; the zero value if the operation passes.
+func (d Decision) Rule() Rule {
+	if d.entry == nil {
+		return Rule{}
+	}
+	return d.entry.rule
+}

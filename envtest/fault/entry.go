@@ -1,0 +1,183 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// Entry is a rule in a Set.
+type Entry struct {
+	set   *Set
+	rule  Rule
+	kinds []int  // the entries of the catalogue it is about
+	luck  uint64 // of the seed and the rule, for Probability
+	added time.Time
+
+	// The set's lock guards the rest.
+	matched int
+	fired   int
+	removed bool
+	open    bool
+	waiting []*waiter     // in the order of their arrival
+	arrived chan struct{} // closed at the next arrival, and replaced
+}
+
+// waiter is an operation that a rule makes wait.
+type waiter struct {
+	op   Operation
+	goOn chan struct{} // closed when it may
+}
+
+// newEntry is for a rule that has been validated.
+func newEntry(s *Set, rule Rule) *Entry {
+	kinds, _ := rule.check(s.config.Names)
+	same := rule
+	same.Optional = false
+	return &Entry{
+		set: s, rule: rule, kinds: kinds, luck: mix(hashText(hashNumber(hashOffset, s.config.Seed), same.String())),
+		added: time.Now(), arrived: make(chan struct{}),
+	}
+}
+
+// Rule returns the rule.
+func (e *Entry) Rule() Rule { return e.rule }
+
+// Fired returns how often the rule has fired.
+func (e *Entry) Fired() int {
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	return e.fired
+}
+
+// Gate returns the gate of a rule that makes operations wait, else nil.
+func (e *Entry) Gate() *Gate {
+	if !e.rule.Kind.waits() {
+		return nil
+	}
+	return &Gate{e}
+}
+
+// Remove takes the rule out of the Set. What waits because of it goes on.
+func (e *Entry) Remove() {
+	s := e.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.removed {
+		return
+	}
+	e.removed = true
+	e.release(func(*waiter) bool { return true })
+	if e.fired == 0 && !e.rule.Optional {
+		s.gone = append(s.gone, e.rule)
+	}
+	s.replace(slices.DeleteFunc(slices.Clone(s.entries), func(other *Entry) bool { return other == e }))
+}
+
+// takes reports whether the rule fires for an operation, and counts it; the
+// set's lock is held.
+func (e *Entry) takes(kind int, op *Operation, now time.Time) bool {
+	r := &e.rule
+	switch {
+	case e.open, !slices.Contains(e.kinds, kind), !r.covers(op), !r.during(now.Sub(e.added)):
+		return false
+	case r.Kind == Freeze && r.At > 0 && op.Revision <= r.At:
+		return false
+	}
+	e.matched++
+	switch {
+	case r.Nth != Range{} && !r.Nth.has(e.matched),
+		r.Every > 0 && e.matched%r.Every != 0,
+		r.Probability > 0 && !e.lucky(op),
+		r.Times > 0 && e.fired >= r.Times:
+		return false
+	}
+	e.fired++
+	return true
+}
+
+// lucky decides by the seed, the rule and the operation alone, so that no other
+// operation can shift the decision.
+func (e *Entry) lucky(op *Operation) bool {
+	return float64(op.Priority(e.luck)>>11)/(1<<53) < e.rule.Probability
+}
+
+// wait makes an operation wait as the rule says; false if it need not.
+func (s *Set) wait(ctx context.Context, e *Entry, op *Operation) (bool, error) {
+	w := e.enlist(op)
+	if w == nil {
+		return false, nil
+	}
+	s.record(trace.Held, e, op, nil)
+	err := e.outwait(ctx, w)
+	s.record(trace.Released, e, op, err)
+	return true, err
+}
+
+// enlist adds an operation to those that wait; nil if the rule has been
+// removed, or its gate opened, since it fired.
+func (e *Entry) enlist(op *Operation) *waiter {
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	if e.removed || e.open {
+		return nil
+	}
+	w := &waiter{*op, make(chan struct{})}
+	e.waiting = append(e.waiting, w)
+	close(e.arrived)
+	e.arrived = make(chan struct{})
+	return w
+}
+
+// outwait returns when a waiter may go on, or ctx ends.
+func (e *Entry) outwait(ctx context.Context, w *waiter) error {
+	var due <-chan time.Time
+	if d := e.patience(); d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
+	var err error
+	select {
+	case <-w.goOn:
+		return nil
+	case <-due:
+	case <-ctx.Done():
+		err = fmt.Errorf("%s was waiting because of the rule %q: %w", w.op, e.rule, context.Cause(ctx))
+	}
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	if !slices.Contains(e.waiting, w) {
+		return nil // it was let go at the same moment
+	}
+	e.waiting = slices.DeleteFunc(e.waiting, func(other *waiter) bool { return other == w })
+	return err
+}
+
+// patience is how long the rule makes wait, 0 for ever: a delay its time, a hold
+// until the rule ends.
+func (e *Entry) patience() time.Duration {
+	if e.rule.Kind == Delay {
+		return e.rule.By
+	}
+	if end := e.rule.end(); end > 0 {
+		return max(end-time.Since(e.added), 1)
+	}
+	return 0
+}
+
+// release lets waiters go; the set's lock is held.
+func (e *Entry) release(which func(*waiter) bool) (released []Operation) {
+	e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool {
+		if !which(w) {
+			return false
+		}
+		close(w.goOn)
+		released = append(released, w.op)
+		return true
+	})
+	return released
+}

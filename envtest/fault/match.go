@@ -1,0 +1,90 @@
+package fault
+
+import (
+	"strings"
+	"time"
+)
+
+// Match says which operations a rule is about. A field that is not set matches
+// everything. In Point, after the slash, and in Server, Verb, Resource,
+// Namespace, Name and Caller a * stands for any text.
+//
+// An operation must match the identity and the time first. Those that do are
+// counted for the rule, from 1; Nth and Every choose among them by that count,
+// and Probability by the seed, the rule, the identity and the occurrence. Times
+// limits how often the rule fires in all.
+type Match struct {
+	Point     string // needed
+	Phase     Phase  // "" is Before
+	Server    string
+	Verb      string
+	Resource  string
+	Namespace string
+	Name      string
+	Caller    string
+	KeyPrefix string
+
+	Nth         Range
+	Every       int     // 3 is the third, the sixth, ...
+	Probability float64 // above 0, at most 1
+	Times       int
+
+	After time.Duration // since the rule was added
+	For   time.Duration // since After
+	Until time.Duration // since the rule was added; not together with For
+}
+
+// Range is from First to Last, both included. A Last of 0 is no end. The zero
+// value is everything.
+type Range struct{ First, Last int }
+
+func (r Range) has(n int) bool { return n >= r.First && (r.Last == 0 || n <= r.Last) }
+
+// covers reports whether an operation matches the identity.
+func (m *Match) covers(op *Operation) bool {
+	phase := m.Phase
+	if phase == "" {
+		phase = Before
+	}
+	return phase == op.Phase && glob(m.Point, op.Point) &&
+		suits(m.Server, op.Server) && suits(m.Verb, op.Verb) && suits(m.Resource, op.Resource) &&
+		suits(m.Namespace, op.Namespace) && suits(m.Name, op.Name) && suits(m.Caller, op.Caller) &&
+		strings.HasPrefix(op.Key, m.KeyPrefix)
+}
+
+// end is when the rule ends, counted since it was added; 0 is never.
+func (m *Match) end() time.Duration {
+	if m.For > 0 {
+		return m.After + m.For
+	}
+	return m.Until
+}
+
+// during reports whether the rule applies at an age.
+func (m *Match) during(age time.Duration) bool {
+	return age >= m.After && (m.end() == 0 || age < m.end())
+}
+
+// suits is glob, where an empty pattern is not set.
+func suits(pattern, s string) bool { return pattern == "" || glob(pattern, s) }
+
+// glob reports whether a pattern, in which * is any text, matches all of s.
+func glob(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == s
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
+		return false
+	}
+	s = s[len(first) : len(s)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(s, part)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(part):]
+	}
+	return true
+}

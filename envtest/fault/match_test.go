@@ -1,0 +1,82 @@
+package fault
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestGlob(t *testing.T) {
+	for _, test := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{"", "", true}, {"", "a", false}, {"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"*", "a/b", true},
+		{"a*", "a", true}, {"a*", "ba", false}, {"*a", "ba", true}, {"*a", "ab", false}, {"a*a", "a", false}, {"a*a", "aa", true},
+		{"a*b*c", "a-b-c", true}, {"a*b*c", "a-c-c", false}, {"*b*", "abc", true}, {"*b*", "ac", false}, {"a**b", "ab", true},
+		{"a*bc*c", "abc", false}, {"a*bc*c", "abcc", true},
+	} {
+		assert.Equal(t, test.want, glob(test.pattern, test.s), "%q matches %q", test.pattern, test.s)
+	}
+}
+
+func TestCovers(t *testing.T) {
+	op := put
+	op.Phase = Before
+	for text, want := range map[string]bool{
+		"hold store/put": true, "hold store/*": true, "hold store/p*": true, "hold store/delete": false,
+		"hold store/put server=alpha": true, "hold store/put server=beta": false,
+		"hold store/put resource=configmaps": true, "hold store/put resource=config*": true, "hold store/put resource=pods": false,
+		"hold store/put name=a": true, "hold store/put name=b": false, "hold store/put name=default/a": true,
+		"hold store/put name=default/*": true, "hold store/put name=other/a": false, "hold store/put namespace=default": true,
+		"hold store/put caller=system:*": true, "hold store/put caller=admin": false,
+		"hold store/put key=/registry/configmaps/": true, "hold store/put key=/registry/pods/": false,
+		"hold http/*": false, "hold http/* phase=after": false,
+	} {
+		rule, err := Parse(text, nil)
+		if assert.NoError(t, err) {
+			assert.Equal(t, want, rule.covers(&op), text)
+		}
+	}
+}
+
+func TestDuring(t *testing.T) {
+	for _, test := range []struct {
+		m    Match
+		from time.Duration
+		to   time.Duration // 0 is for ever
+	}{
+		{Match{}, 0, 0},
+		{Match{After: 5}, 5, 0},
+		{Match{For: 5}, 0, 5},
+		{Match{After: 5, For: 5}, 5, 10},
+		{Match{After: 5, Until: 7}, 5, 7},
+	} {
+		for age := range time.Duration(20) {
+			want := age >= test.from && (test.to == 0 || age < test.to)
+			assert.Equal(t, want, test.m.during(age), "%+v at %d", test.m, age)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"list", "watch", "sync", "resync", "start"}
+	for name, want := range map[string][]string{
+		"lits": {"list"}, "synk": {"sync"}, "rsync": {"resync", "sync"}, "nothing": nil, "": nil, "stat": {"start"},
+	} {
+		assert.Equal(t, want, nearest(name, names), name)
+	}
+	assert.Equal(t, "; there is list, watch or sync", suggest("qqqqq", names[:3]))
+	assert.Equal(t, "; did you mean list?", suggest("lisd", names))
+}
+
+func TestDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "abd", 1}, {"abc", "ac", 1}, {"kitten", "sitting", 3}} {
+		assert.Equal(t, test.want, distance(test.a, test.b, 10), "%s, %s", test.a, test.b)
+		assert.Equal(t, test.want, distance(test.b, test.a, 10), "%s, %s", test.b, test.a)
+	}
+}

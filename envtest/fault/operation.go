@@ -1,0 +1,118 @@
+package fault
+
+import "strings"
+
+// Operation is something that is about to happen at a point. What identifies it
+// is everything but Occurrence and Revision; what it does not have is empty.
+//
+// An edge must build the identity of things that are the same in every run: no
+// random names, addresses or times.
+type Operation struct {
+	Point     string // such as "store/put"; the catalogue lists them
+	Phase     Phase  // where in its life the operation is; "" is Before
+	Server    string // the control plane or the replica
+	Verb      string // where the catalogue says so
+	Resource  string // with its group, such as "configmaps" or "deployments.apps"
+	Namespace string
+	Name      string
+	Key       string // in the store, the path of a request, or an address
+	Caller    string // the user or the component
+
+	// Occurrence is 1 for the first operation with this identity, 2 for the
+	// next. The Set counts; edges leave it 0.
+	Occurrence int
+	// Revision is the store's, where an event has one. It is for freezing, and
+	// no part of the identity, since it counts what others do as well.
+	Revision int64
+}
+
+// Phase says where in its life an operation is.
+type Phase string
+
+// The phases.
+const (
+	Before Phase = "before" // it has not begun
+	After  Phase = "after"  // it is done, and its answer is not yet sent
+	Stream Phase = "stream" // a part of its answer is about to be sent
+)
+
+// identity returns the operation with what identifies it, and nothing else.
+func (o Operation) identity() Operation {
+	o.Occurrence, o.Revision = 0, 0
+	if o.Phase == "" {
+		o.Phase = Before
+	}
+	return o
+}
+
+// String is the operation for people, such as "store/put configmaps default/a".
+func (o Operation) String() string {
+	words := []string{o.Point}
+	if o.Phase != "" && o.Phase != Before {
+		words = append(words, string(o.Phase))
+	}
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + o.Name
+	}
+	if name == "" && o.Resource == "" {
+		name = o.Key
+	}
+	for _, w := range []string{o.Verb, o.Resource, name} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	if o.Caller != "" {
+		words = append(words, "by", o.Caller)
+	}
+	if o.Server != "" {
+		words = append(words, "on", o.Server)
+	}
+	return strings.Join(words, " ")
+}
+
+// Priority is a number that only the seed, the identity and the occurrence
+// decide, evenly spread over all uint64. It is the same in every process, on
+// every machine and in every release.
+func (o Operation) Priority(seed uint64) uint64 {
+	id := o.identity()
+	h := hashNumber(hashOffset, seed)
+	for _, s := range [...]string{
+		id.Point, string(id.Phase), id.Server, id.Verb, id.Resource, id.Namespace, id.Name, id.Key, id.Caller,
+	} {
+		h = hashText(h, s)
+	}
+	return mix(hashNumber(h, uint64(o.Occurrence)))
+}
+
+// FNV-1a, 64 bits.
+const (
+	hashOffset = 14695981039346656037
+	hashPrime  = 1099511628211
+)
+
+// hashText adds a text and its length, so that neighbours do not run together.
+func hashText(h uint64, s string) uint64 {
+	h = hashNumber(h, uint64(len(s)))
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * hashPrime
+	}
+	return h
+}
+
+func hashNumber(h, n uint64) uint64 {
+	for range 8 {
+		h = (h ^ n&0xff) * hashPrime
+		n >>= 8
+	}
+	return h
+}
+
+// mix spreads what FNV leaves in the low bits over all of them, as the end of
+// MurmurHash3 does.
+func mix(h uint64) uint64 {
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}

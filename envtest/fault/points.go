@@ -1,0 +1,111 @@
+package fault
+
+import "slices"
+
+// What the entries of the catalogue have in common.
+var (
+	object   = []string{"server", "resource", "namespace", "name", "key", "caller"}
+	delivery = []string{"server", "namespace", "name", "caller"}
+	onServer = []string{"server"}
+
+	// A call that gets an answer.
+	call      = []ActionKind{Hold, Delay, Fail, LoseReply, Drop, Cancel, Compact, LoseLeader, Crash}
+	callTwice = append(slices.Clip(call), Duplicate)
+	// A call to somebody who knows nothing of the store.
+	foreign = []ActionKind{Hold, Delay, Fail, LoseReply, Drop, Duplicate, Cancel, Crash}
+	// Something on a stream.
+	event = []ActionKind{Hold, Delay, Drop, Duplicate, Cancel, Compact, LoseLeader, Crash}
+	// Something that happens to nobody in particular.
+	turn = []ActionKind{Hold, Delay, Drop, Crash}
+
+	noStore   = []Failure{Unavailable, NoLeader, LeaderChanged, RequestTimedOut, Timeout}
+	oldStore  = append(slices.Clip(noStore), Compacted)
+	httpCodes = []Failure{TooManyRequests, InternalError, ServiceUnavailable, GatewayTimeout, Gone, Reset, EOF}
+	broke     = []Failure{Reset, EOF}
+	away      = append(slices.Clip(httpCodes), Refused, Unreachable)
+
+	httpVerbs = []string{
+		"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy",
+		"post", "put", "head", "options",
+	}
+)
+
+// catalogue is closed, and never changed.
+var catalogue = []PointKind{
+	{Name: "store/range", Meaning: "the store is asked for one key", Fields: object, Actions: call, Failures: oldStore,
+		Example: "fail store/range resource=configmaps name=default/a nth=2 with=unavailable"},
+	{Name: "store/list", Meaning: "the store is asked for a page of keys", Fields: object, Actions: call, Failures: oldStore,
+		Example: "compact store/list resource=pods nth=2"},
+	{Name: "store/count", Meaning: "the store is asked how many keys there are", Fields: object, Actions: call, Failures: oldStore,
+		Example: "delay store/count resource=pods by=2s"},
+	{Name: "store/put", Meaning: "a key is written, on condition that nobody has written it since", Fields: object, Actions: callTwice, Failures: noStore,
+		Example: "lose-reply store/put resource=configmaps name=default/a times=1 with=request-timed-out"},
+	{Name: "store/delete", Meaning: "a key is deleted, on condition that nobody has written it since", Fields: object, Actions: callTwice, Failures: noStore,
+		Example: "fail store/delete resource=pods with=leader-changed times=1"},
+	{Name: "store/txn", Meaning: "any other transaction", Fields: object, Actions: callTwice, Failures: noStore,
+		Example: "fail store/txn every=3 with=no-leader"},
+	{Name: "store/watch-create", Meaning: "a watch of the store begins", Fields: object, Failures: oldStore,
+		Actions: []ActionKind{Hold, Delay, Fail, Drop, Cancel, Compact, LoseLeader, Crash},
+		Example: "fail store/watch-create resource=widgets.example.com with=compacted times=1"},
+	{Name: "store/watch-event", Meaning: "the store tells a watch of a change", Verbs: []string{"put", "delete"}, Fields: append(slices.Clip(object), "verb"), Actions: event,
+		Example: "delay store/watch-event resource=pods by=3s probability=0.2 optional"},
+	{Name: "store/progress", Meaning: "a watch asks how far it is, or the store tells it", Verbs: []string{"request", "notify"},
+		Fields: []string{"server", "verb", "resource"}, Actions: []ActionKind{Hold, Delay, Drop, Crash},
+		Example: "drop store/progress verb=notify resource=pods"},
+	{Name: "store/lease-grant", Meaning: "a lease of the store is asked for", Fields: onServer, Actions: call, Failures: noStore,
+		Example: "fail store/lease-grant with=unavailable times=1"},
+	{Name: "store/lease-keepalive", Meaning: "a lease of the store is prolonged", Fields: onServer, Actions: call, Failures: noStore,
+		Example: "drop store/lease-keepalive for=30s"},
+	{Name: "store/lease-revoke", Meaning: "a lease of the store is given back", Fields: onServer, Actions: call, Failures: noStore,
+		Example: "fail store/lease-revoke with=timeout"},
+	{Name: "store/compact", Meaning: "the store is told to forget old revisions", Fields: onServer, Actions: callTwice, Failures: oldStore,
+		Example: "hold store/compact"},
+
+	{Name: "http/<verb>", Meaning: "a request is about to be handled", Names: httpVerbs, Phases: []Phase{Before}, Fields: object, Actions: callTwice, Failures: httpCodes,
+		Example: "lose-reply http/update resource=leases.coordination.k8s.io caller=system:apiserver times=1"},
+	{Name: "http/<verb>", Meaning: "a request has been handled, and the answer is about to be sent", Names: httpVerbs, Phases: []Phase{After}, Fields: object, Failures: httpCodes,
+		Actions: []ActionKind{Hold, Delay, Fail, Drop, Cancel, Compact, LoseLeader, Crash},
+		Example: "fail http/create phase=after resource=pods with=503 retry-after=2s times=1"},
+	{Name: "http/<verb>", Meaning: "a part of an answer is about to be sent", Names: httpVerbs, Phases: []Phase{Stream}, Fields: object, Failures: broke,
+		Actions: []ActionKind{Hold, Delay, Fail, Drop, Cancel, Compact, LoseLeader, Crash},
+		Example: "fail http/watch phase=stream resource=pods nth=10 with=eof"},
+
+	{Name: "watch/<resource>", Meaning: "a client's watch is about to be told something", Verbs: []string{"added", "modified", "deleted", "bookmark", "error"},
+		Fields: append(slices.Clip(delivery), "verb"), Actions: append(slices.Clip(event), Fail), Failures: []Failure{Gone, Reset, EOF},
+		Example: "duplicate watch/configmaps verb=modified name=default/a"},
+
+	{Name: "hook/<hook>", Meaning: "a post-start hook is about to run", Verbs: []string{"post-start"}, Fields: []string{"server", "verb"}, Failures: []Failure{Error},
+		Actions: []ActionKind{Hold, Delay, Fail, Drop, Cancel, Crash},
+		Example: "hold hook/start-apiextensions-informers"},
+	{Name: "hook/<hook>", Meaning: "a pre-shutdown hook is about to run", Verbs: []string{"pre-shutdown"}, Fields: []string{"server", "verb"}, Failures: []Failure{Error},
+		Actions: []ActionKind{Hold, Delay, Fail, Drop, Crash},
+		Example: "delay hook/stop-kubernetes-service-controller verb=pre-shutdown by=10s"},
+	{Name: "signal/<signal>", Meaning: "a lifecycle signal is about to fire", Fields: onServer, Actions: turn,
+		Example: "hold signal/MuxAndDiscoveryComplete"},
+
+	{Name: "informer/<resource>", Meaning: "an informer of the server is about to start, to be synced, or to tell everything again", Verbs: []string{"start", "sync", "resync"},
+		Fields: []string{"server", "verb"}, Actions: turn,
+		Example: "hold informer/customresourcedefinitions.apiextensions.k8s.io verb=start"},
+	{Name: "informer/<resource>", Meaning: "an informer of the server is about to list or to watch", Verbs: []string{"list", "watch"},
+		Fields: []string{"server", "verb", "caller"}, Actions: foreign, Failures: httpCodes,
+		Example: "fail informer/secrets verb=list with=500 times=2"},
+	{Name: "cache/<resource>", Meaning: "a watch cache is about to be ready", Verbs: []string{"ready"}, Fields: []string{"server", "verb"}, Actions: turn,
+		Example: "hold cache/pods verb=ready"},
+	{Name: "cache/<resource>", Meaning: "a watch cache is about to take an event", Verbs: []string{"event"}, Fields: []string{"server", "verb", "namespace", "name"},
+		Actions: []ActionKind{Hold, Delay, Freeze, Drop, Duplicate, Cancel, Crash},
+		Example: "freeze cache/configmaps at=1200"},
+
+	{Name: "webhook/<webhook>", Meaning: "an admission webhook is about to be called", Verbs: []string{"create", "update", "delete", "connect"},
+		Fields: append(slices.Clip(object), "verb"), Actions: foreign, Failures: away,
+		Example: "fail webhook/policy.example.com verb=create with=refused"},
+	{Name: "apiservice/<apiservice>", Meaning: "a request is about to be passed on to an aggregated server", Verbs: httpVerbs,
+		Fields: append(slices.Clip(object), "verb"), Actions: foreign, Failures: away,
+		Example: "fail apiservice/v1beta1.metrics.k8s.io with=503"},
+	{Name: "egress/<network>", Meaning: "the server is about to dial", Names: []string{"cluster", "controlplane", "etcd"}, Fields: []string{"server", "key"},
+		Actions: []ActionKind{Hold, Delay, Fail, Drop, Cancel, Crash}, Failures: []Failure{Refused, Unreachable, Timeout},
+		Example: "fail egress/etcd after=5s for=30s with=unreachable"},
+	{Name: "auth/token", Meaning: "a service-account token is about to be checked", Fields: []string{"server", "caller"}, Actions: []ActionKind{Hold, Delay, Fail, Crash},
+		Failures: []Failure{Expired, Unauthorized}, Example: "fail auth/token caller=system:serviceaccount:default:* with=expired"},
+	{Name: "auth/certificate", Meaning: "a client certificate is about to be checked", Fields: []string{"server", "caller"}, Actions: []ActionKind{Hold, Delay, Fail, Crash},
+		Failures: []Failure{Expired, Unauthorized}, Example: "fail auth/certificate after=1h with=expired"},
+}

@@ -1,0 +1,223 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Rule says what is done to which operations. As text it is one line: the
+// action, the point, and KEY=VALUE in any order.
+//
+//	fail store/put resource=configmaps name=default/a nth=2 with=unavailable
+//	hold hook/start-apiextensions-informers
+//
+// Values with spaces are quoted as in Go. String and Parse are inverse.
+type Rule struct {
+	Action
+	Match
+	// Optional rules need not fire.
+	Optional bool
+}
+
+// optional is the word for it in a rule's text.
+const optional = "optional"
+
+// ruleKey is a KEY of the text form.
+type ruleKey struct {
+	name string
+	get  func(*Rule) string        // "" if it is not set
+	set  func(*Rule, string) error // of a value that is not ""
+}
+
+// ruleKeys in the order in which they are printed.
+var ruleKeys = [...]ruleKey{
+	textKey("phase", func(r *Rule) *Phase { return &r.Phase }),
+	textKey("server", func(r *Rule) *string { return &r.Server }),
+	textKey("verb", func(r *Rule) *string { return &r.Verb }),
+	textKey("resource", func(r *Rule) *string { return &r.Resource }),
+	{"namespace", namespaceAlone, func(r *Rule, v string) error { return setNamespace(r, v) }},
+	{"name", nameOf, setName},
+	textKey("caller", func(r *Rule) *string { return &r.Caller }),
+	textKey("key", func(r *Rule) *string { return &r.KeyPrefix }),
+	{"nth", nthOf, setNth},
+	countKey("every", func(r *Rule) *int { return &r.Every }),
+	countKey("times", func(r *Rule) *int { return &r.Times }),
+	{"probability", probabilityOf, setProbability},
+	timeKey("after", func(r *Rule) *time.Duration { return &r.After }),
+	timeKey("for", func(r *Rule) *time.Duration { return &r.For }),
+	timeKey("until", func(r *Rule) *time.Duration { return &r.Until }),
+	timeKey("by", func(r *Rule) *time.Duration { return &r.By }),
+	textKey("with", func(r *Rule) *Failure { return &r.With }),
+	timeKey("retry-after", func(r *Rule) *time.Duration { return &r.RetryAfter }),
+	countKey("at", func(r *Rule) *int64 { return &r.At }),
+}
+
+// String is the rule as text.
+func (r Rule) String() string {
+	words := []string{string(r.Kind)}
+	if r.Point != "" {
+		words = append(words, r.Point)
+	}
+	for i := range ruleKeys {
+		if v := ruleKeys[i].get(&r); v != "" {
+			words = append(words, ruleKeys[i].name+"="+quoted(v))
+		}
+	}
+	if r.Optional {
+		words = append(words, optional)
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted puts quotes around a value that does not end where it should without.
+func quoted(v string) string {
+	odd := func(r rune) bool { return r == '"' || r == '#' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	if strings.ContainsFunc(v, odd) || !utf8.ValidString(v) {
+		return strconv.Quote(v)
+	}
+	return v
+}
+
+func textKey[S ~string](name string, at func(*Rule) *S) ruleKey {
+	return ruleKey{
+		name, func(r *Rule) string { return string(*at(r)) },
+		func(r *Rule, v string) error { *at(r) = S(v); return nil },
+	}
+}
+
+func countKey[N int | int64](name string, at func(*Rule) *N) ruleKey {
+	return ruleKey{name, func(r *Rule) string {
+		if *at(r) == 0 {
+			return ""
+		}
+		return strconv.FormatInt(int64(*at(r)), 10)
+	}, func(r *Rule, v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || n <= 0 || int64(N(n)) != n {
+			return fmt.Errorf("%s= is a whole number above 0, not %q", name, v)
+		}
+		*at(r) = N(n)
+		return nil
+	}}
+}
+
+func timeKey(name string, at func(*Rule) *time.Duration) ruleKey {
+	return ruleKey{name, func(r *Rule) string {
+		if *at(r) == 0 {
+			return ""
+		}
+		return shortly(*at(r))
+	}, func(r *Rule, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d <= 0 {
+			return fmt.Errorf("%s= is a time above 0, such as 3s or 250ms, not %q", name, v)
+		}
+		*at(r) = d
+		return nil
+	}}
+}
+
+// shortly prints a time without the zeros at its end, such as 1h.
+func shortly(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// nameOf prints the name with its namespace, as NAMESPACE/NAME.
+func nameOf(r *Rule) string {
+	if r.Name == "" || r.Namespace == "" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
+// namespaceAlone prints a namespace that does not stand before a name.
+func namespaceAlone(r *Rule) string {
+	if r.Name != "" {
+		return ""
+	}
+	return r.Namespace
+}
+
+func setName(r *Rule, v string) error {
+	namespace, name, ok := strings.Cut(v, "/")
+	if !ok {
+		r.Name = v
+		return nil
+	}
+	if namespace == "" || name == "" {
+		return fmt.Errorf("name= is NAME or NAMESPACE/NAME, not %q; for all of a namespace say namespace=", v)
+	}
+	r.Name = name
+	return setNamespace(r, namespace)
+}
+
+func setNamespace(r *Rule, v string) error {
+	if r.Namespace != "" {
+		return errors.New("the namespace is said twice")
+	}
+	r.Namespace = v
+	return nil
+}
+
+func nthOf(r *Rule) string {
+	switch n := r.Nth; {
+	case n == Range{}:
+		return ""
+	case n.First == n.Last:
+		return strconv.Itoa(n.First)
+	case n.Last == 0:
+		return fmt.Sprintf("%d..", n.First)
+	default:
+		return fmt.Sprintf("%d..%d", n.First, n.Last)
+	}
+}
+
+func setNth(r *Rule, v string) error {
+	first, last, isRange := strings.Cut(v, "..")
+	var n Range
+	var err, errLast error
+	n.First, err = strconv.Atoi(first)
+	switch {
+	case !isRange:
+		n.Last = n.First
+	case last != "":
+		if n.Last, errLast = strconv.Atoi(last); n.Last == 0 {
+			n.Last = -1 // no end is said by nothing, not by 0
+		}
+	}
+	if err != nil || errLast != nil || !n.valid() {
+		return fmt.Errorf("nth= is a number from 1 on, or a range such as 2..5 or 2.., not %q", v)
+	}
+	r.Nth = n
+	return nil
+}
+
+func (r Range) valid() bool { return r.First >= 1 && (r.Last == 0 || r.Last >= r.First) }
+
+func probabilityOf(r *Rule) string {
+	if r.Probability == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(r.Probability, 'g', -1, 64)
+}
+
+func setProbability(r *Rule, v string) error {
+	p, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(p > 0 && p <= 1) {
+		return fmt.Errorf("probability= is a number above 0, at most 1, not %q", v)
+	}
+	r.Probability = p
+	return nil
+}

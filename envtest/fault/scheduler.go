@@ -1,0 +1,63 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Scheduler decides when operations go on. While a Set has one, every operation
+// at every point waits for its turn, with rules or without.
+//
+// Both methods are called from the goroutine of the operation, and must not
+// block. To give the same order every time a Scheduler chooses when everybody
+// waits, and by nothing but what identifies an operation, such as its Priority.
+type Scheduler interface {
+	// Arrive is told of an operation that waits. Calling release lets it go on;
+	// that may be done at any time, from any goroutine, and more than once. One
+	// operation may arrive twice, one after the other: before the rules are
+	// looked at, and when it has waited because of them.
+	Arrive(op Operation, release func())
+	// Leave is told of an operation that has given up. Those that go on because
+	// the scheduler is replaced do not leave.
+	Leave(op Operation)
+}
+
+// Schedule replaces the scheduler; nil is none. What waits for a turn goes on.
+func (s *Set) Schedule(scheduler Scheduler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	close(s.unscheduled)
+	s.unscheduled = make(chan struct{})
+	s.scheduler = scheduler
+	s.replace(s.entries)
+}
+
+// turn waits until the scheduler lets an operation go on.
+func (s *Set) turn(ctx context.Context, op *Operation) error {
+	s.mu.Lock()
+	scheduler, unscheduled := s.scheduler, s.unscheduled
+	s.mu.Unlock()
+	if scheduler == nil {
+		return nil
+	}
+	released := make(chan struct{})
+	scheduler.Arrive(*op, sync.OnceFunc(func() { close(released) }))
+	select {
+	case <-released:
+		return nil
+	case <-unscheduled:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-released: // at the same moment
+		return nil
+	default:
+	}
+	scheduler.Leave(*op)
+	return fmt.Errorf("%s was waiting for its turn: %w", op, context.Cause(ctx))
+}

@@ -1,0 +1,234 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// Config is how a Set is made. The zero value works.
+type Config struct {
+	// Seed decides, with a rule and an operation, what Probability means.
+	Seed uint64
+	// Names are what rules may name.
+	Names Names
+	// Trace is told of every decision but to pass; it may be nil.
+	Trace *trace.Recorder
+}
+
+// Set holds the rules of one control plane, or of several that a test bends
+// together, and is asked by their edges. Its methods may be called from any
+// goroutine, and At on a nil Set, where everything passes. Make it with New.
+type Set struct {
+	config Config
+	active atomic.Bool // there are rules or a scheduler
+
+	// mu guards the rest. Nobody waits while holding it, lest a bubble of
+	// virtual time never fall idle.
+	mu          sync.Mutex
+	closed      bool
+	entries     []*Entry
+	gone        []Rule         // those that were removed and should have fired
+	counts      map[uint64]int // operations seen, by the hash of their identity
+	scheduler   Scheduler
+	unscheduled chan struct{} // closed when the scheduler is replaced
+}
+
+// New makes a Set without rules.
+func New(config Config) *Set {
+	return &Set{config: config, counts: map[uint64]int{}, unscheduled: make(chan struct{})}
+}
+
+// ErrClosed is why a rule is refused after Close.
+var ErrClosed = errors.New("the set of faults is closed: the control plane has stopped")
+
+// Active reports whether At can do anything but pass. It is for edges that
+// would have to prepare something.
+func (s *Set) Active() bool { return s != nil && s.active.Load() }
+
+// At is where an edge asks what becomes of an operation. describe is called only
+// if there are rules. At waits out holds, delays and freezes; when ctx ends
+// first, or a point is not in the catalogue, it returns an error, and the edge
+// must not go on.
+//
+// Rules are looked at once, when the operation arrives, in the order in which
+// they were added. Those that say when (Hold, Delay, Freeze) add up, and are
+// waited out in that order. The first one that says what ends the look: later
+// rules do not count the operation. With a scheduler the operation takes its
+// turn before the look, and once more after it has waited.
+func (s *Set) At(ctx context.Context, describe func() Operation) (Decision, error) {
+	if s == nil || !s.active.Load() {
+		return Decision{}, nil
+	}
+	return s.at(ctx, describe())
+}
+
+func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
+	if op.Phase == "" {
+		op.Phase = Before
+	}
+	kind := kindOf(&op)
+	if kind < 0 {
+		return Decision{}, fmt.Errorf("an edge asks for a point that is not in the catalogue: %s, verb %q, phase %s", op.Point, op.Verb, op.Phase)
+	}
+	op.Occurrence = s.count(&op)
+	if err := s.turn(ctx, &op); err != nil {
+		return Decision{}, err
+	}
+	waits, outcome := s.judge(kind, &op)
+	waited := false
+	for _, e := range waits {
+		did, err := s.wait(ctx, e, &op)
+		if err != nil {
+			return Decision{}, err
+		}
+		waited = waited || did
+	}
+	if waited {
+		if err := s.turn(ctx, &op); err != nil {
+			return Decision{}, err
+		}
+	}
+	if outcome == nil || s.isClosed() {
+		return Decision{}, nil
+	}
+	s.record(trace.Applied, outcome, &op, nil)
+	return Decision{Action: outcome.rule.Action, entry: outcome, op: &op}, nil
+}
+
+// count returns which of the operations with its identity this one is.
+func (s *Set) count(op *Operation) int {
+	id := op.identity().Priority(0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[id]++
+	return s.counts[id]
+}
+
+// judge returns the rules that make an operation wait, and the one that says
+// what becomes of it, nil if none does.
+func (s *Set) judge(kind int, op *Operation) (waits []*Entry, outcome *Entry) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		if !e.takes(kind, op, now) {
+			continue
+		}
+		if !e.rule.Kind.waits() {
+			return waits, e
+		}
+		waits = append(waits, e)
+	}
+	return waits, nil
+}
+
+func (s *Set) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// record tells the trace what a rule does to an operation.
+func (s *Set) record(phase trace.Phase, e *Entry, op *Operation, err error) {
+	if s.config.Trace == nil {
+		return
+	}
+	f := trace.Fault{
+		Phase: phase, Action: string(e.rule.Kind), Rule: e.rule.String(), Point: op.Point, Server: op.Server, Verb: op.Verb,
+		Resource: op.Resource, Namespace: op.Namespace, Name: op.Name, Key: op.Key, Caller: op.Caller, Occurrence: op.Occurrence, Err: err,
+	}
+	if op.Phase != Before {
+		f.OperationPhase = string(op.Phase)
+	}
+	s.config.Trace.Record(f)
+}
+
+// Add puts rules behind those that are there: all of them, or none and an error
+// that says everything that is wrong with them.
+func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
+	if err := Plan(rules).Validate(s.config.Names); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	added := make([]*Entry, len(rules))
+	for i, r := range rules {
+		added[i] = newEntry(s, r)
+	}
+	s.replace(slices.Concat(s.entries, added))
+	return added, nil
+}
+
+// replace changes the list of rules; mu is held.
+func (s *Set) replace(entries []*Entry) {
+	s.entries = entries
+	s.active.Store(len(s.entries) > 0 || s.scheduler != nil)
+}
+
+// Rules returns the rules that are there, in order.
+func (s *Set) Rules() []*Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.entries)
+}
+
+// Gate returns the gate of the rule "hold MATCH", such as the match
+// "store/put resource=configmaps", and adds the rule if it is not there.
+func (s *Set) Gate(match string) (*Gate, error) {
+	const hold = string(Hold) + " "
+	rule, err := parseRule(hold+match, s.config.Names, len(hold))
+	if err != nil {
+		return nil, fmt.Errorf("gate %q: %w", match, err)
+	}
+	for _, e := range s.Rules() {
+		if e.rule == rule {
+			return e.Gate(), nil
+		}
+	}
+	added, err := s.Add(rule)
+	if err != nil {
+		return nil, fmt.Errorf("gate %q: %w", match, err)
+	}
+	return added[0].Gate(), nil
+}
+
+// Unfired returns the rules that never fired and are not optional, those that
+// have been removed included. It also works after Close.
+func (s *Set) Unfired() []Rule {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unfired := slices.Clone(s.gone)
+	for _, e := range s.entries {
+		if e.fired == 0 && !e.rule.Optional {
+			unfired = append(unfired, e.rule)
+		}
+	}
+	return unfired
+}
+
+// Close removes all rules and the scheduler. What waits goes on, and whatever
+// comes later passes.
+func (s *Set) Close() {
+	s.Schedule(nil)
+	for _, e := range s.shut() {
+		e.Remove()
+	}
+}
+
+// shut refuses new rules, and returns those that are there.
+func (s *Set) shut() []*Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.entries
+}

@@ -1,25 +1,27 @@
 package fault
 
 // Decision is what becomes of an operation. The zero value is to let it pass.
-// At has waited out what says when, so Kind is none of Hold, Delay and Freeze.
+// It is small, because an edge gets one for every operation.
 type Decision struct {
-	Action
+	// Kind is Pass, or what the edge has to do. At has waited out what says
+	// when, so it is none of Hold, Delay and Freeze.
+	Kind  ActionKind
 	entry *Entry
 	op    *Operation
 }
 
-// Err is the real error behind With, as a client in the process sees it: of
-// etcd's client for the store, a Status or a broken connection for HTTP, a
-// net.OpError for dialing. It is nil for actions that end without an error.
+// Err is the real error behind the action's With, as a client in the process
+// sees it: of etcd's client for the store, a Status or a broken connection for
+// HTTP, a net.OpError for dialing. It is nil for actions without an error.
 func (d Decision) Err() error {
 	if d.Kind != Fail && d.Kind != LoseReply {
 		return nil
 	}
-	with := d.With
-	if with == "" {
-		with = broken(d.op.Point)
+	action := d.entry.rule.Action
+	if action.With == "" {
+		action.With = broken(d.op.Point)
 	}
-	return with.err(*d.op, d.RetryAfter)
+	return action.With.err(*d.op, action.RetryAfter)
 }
 
 // Operation is the operation, with its occurrence; the zero value if it passes.

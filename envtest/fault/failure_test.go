@@ -18,7 +18,9 @@ import (
 )
 
 // fails returns what a caller sees at a point.
-func fails(a Action, op Operation) error { return Decision{Action: a, op: &op}.Err() }
+func fails(a Action, op Operation) error {
+	return Decision{a.Kind, &Entry{rule: Rule{Action: a}}, &op}.Err()
+}
 
 // What upstream asks of an error must be true of the one behind each name, and
 // of no other.

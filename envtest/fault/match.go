@@ -70,10 +70,10 @@ func suits(pattern, s string) bool { return pattern == "" || glob(pattern, s) }
 
 // glob reports whether a pattern, in which * is any text, matches all of s.
 func glob(pattern, s string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
+	if !strings.Contains(pattern, "*") {
 		return pattern == s
 	}
+	parts := strings.Split(pattern, "*")
 	first, last := parts[0], parts[len(parts)-1]
 	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
 		return false

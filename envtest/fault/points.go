@@ -16,7 +16,7 @@ var (
 	// Something on a stream.
 	event = []ActionKind{Hold, Delay, Drop, Duplicate, Cancel, Compact, LoseLeader, Crash}
 	// Something that happens to nobody in particular.
-	turn = []ActionKind{Hold, Delay, Drop, Crash}
+	moment = []ActionKind{Hold, Delay, Drop, Crash}
 
 	noStore   = []Failure{Unavailable, NoLeader, LeaderChanged, RequestTimedOut, Timeout}
 	oldStore  = append(slices.Clip(noStore), Compacted)
@@ -80,16 +80,16 @@ var catalogue = []PointKind{
 	{Name: "hook/<hook>", Meaning: "a pre-shutdown hook is about to run", Verbs: []string{"pre-shutdown"}, Fields: []string{"server", "verb"}, Failures: []Failure{Error},
 		Actions: []ActionKind{Hold, Delay, Fail, Drop, Crash},
 		Example: "delay hook/stop-kubernetes-service-controller verb=pre-shutdown by=10s"},
-	{Name: "signal/<signal>", Meaning: "a lifecycle signal is about to fire", Fields: onServer, Actions: turn,
+	{Name: "signal/<signal>", Meaning: "a lifecycle signal is about to fire", Fields: onServer, Actions: moment,
 		Example: "hold signal/MuxAndDiscoveryComplete"},
 
 	{Name: "informer/<resource>", Meaning: "an informer of the server is about to start, to be synced, or to tell everything again", Verbs: []string{"start", "sync", "resync"},
-		Fields: []string{"server", "verb"}, Actions: turn,
+		Fields: []string{"server", "verb"}, Actions: moment,
 		Example: "hold informer/customresourcedefinitions.apiextensions.k8s.io verb=start"},
 	{Name: "informer/<resource>", Meaning: "an informer of the server is about to list or to watch", Verbs: []string{"list", "watch"},
 		Fields: []string{"server", "verb", "caller"}, Actions: foreign, Failures: httpCodes,
 		Example: "fail informer/secrets verb=list with=500 times=2"},
-	{Name: "cache/<resource>", Meaning: "a watch cache is about to be ready", Verbs: []string{"ready"}, Fields: []string{"server", "verb"}, Actions: turn,
+	{Name: "cache/<resource>", Meaning: "a watch cache is about to be ready", Verbs: []string{"ready"}, Fields: []string{"server", "verb"}, Actions: moment,
 		Example: "hold cache/pods verb=ready"},
 	{Name: "cache/<resource>", Meaning: "a watch cache is about to take an event", Verbs: []string{"event"}, Fields: []string{"server", "verb", "namespace", "name"},
 		Actions: []ActionKind{Hold, Delay, Freeze, Drop, Duplicate, Cancel, Crash},

@@ -99,7 +99,7 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 		return Decision{}, nil
 	}
 	s.record(trace.Applied, outcome, &op, nil)
-	return Decision{Action: outcome.rule.Action, entry: outcome, op: &op}, nil
+	return Decision{Kind: outcome.rule.Kind, entry: outcome, op: &op}, nil
 }
 
 // count returns which of the operations with its identity this one is.
@@ -191,7 +191,7 @@ func (s *Set) Gate(match string) (*Gate, error) {
 		return nil, fmt.Errorf("gate %q: %w", match, err)
 	}
 	for _, e := range s.Rules() {
-		if e.rule == rule {
+		if e.rule.Action == rule.Action && e.rule.Match == rule.Match {
 			return e.Gate(), nil
 		}
 	}

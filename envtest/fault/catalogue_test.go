@@ -73,7 +73,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 	}
 	for _, f := range []Failure{
 		Unavailable, NoLeader, LeaderChanged, RequestTimedOut, Timeout, Compacted, TooManyRequests, InternalError, ServiceUnavailable,
-		GatewayTimeout, Gone, Reset, EOF, Refused, Unreachable, Expired, Unauthorized, Error,
+		GatewayTimeout, Gone, Reset, EOF, Refused, Unreachable, Expired, Unauthorized, PlainError,
 	} {
 		assert.Contains(t, Failures(), f)
 	}

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -163,10 +164,7 @@ func (c *checker) narrow() {
 			return fmt.Sprintf("unknown verb %q at %s%s", r.Verb, r.Point, suggest(r.Verb, verbs))
 		})
 	}
-	phase := r.Phase
-	if phase == "" {
-		phase = Before
-	}
+	phase := cmp.Or(r.Phase, Before)
 	c.keep("phase", func(k *PointKind) bool { return slices.Contains(k.phases(), phase) }, func([]*PointKind) string {
 		return fmt.Sprintf("there is no phase %s at %s", phase, r.Point)
 	})

@@ -49,7 +49,7 @@ const (
 	Unreachable  Failure = "unreachable"  // dial: no way to get there
 	Expired      Failure = "expired"      // the token or the certificate is too old
 	Unauthorized Failure = "unauthorized" // the token or the certificate is not known
-	Error        Failure = "error"        // an error without any further meaning
+	PlainError   Failure = "error"        // an error without any further meaning
 )
 
 // err makes the real error behind the name, as a client in the process sees it;
@@ -98,7 +98,7 @@ func (f Failure) err(op Operation, retryAfter time.Duration) error {
 		return errors.New("service account token has expired")
 	case Unauthorized:
 		return apierrors.NewUnauthorized("Unauthorized")
-	case Error:
+	case PlainError:
 		return errors.New(injected)
 	}
 	return nil

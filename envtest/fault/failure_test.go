@@ -43,7 +43,7 @@ func TestFailures(t *testing.T) {
 		Unreachable:        func(err error) bool { return err.Error() == "dial tcp: connect: no route to host" },
 		Expired:            func(err error) bool { return err.Error() == "service account token has expired" },
 		Unauthorized:       apierrors.IsUnauthorized,
-		Error: func(err error) bool {
+		PlainError: func(err error) bool {
 			return err.Error() == "injected at "+put.String() && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 		},
 	}

@@ -81,7 +81,11 @@ func TestGate(t *testing.T) {
 		assert.Equal(t, []string{"f"}, c.gone())
 		assert.Equal(t, 6, s.Rules()[0].Fired())
 
-		c.comes(t, "g")
+		c.comes(t, "g", "g")
+		last := g.Waiting()[1]
+		assert.True(t, g.ReleaseOnly(last))
+		assert.Equal(t, []string{"g"}, c.gone())
+		assert.Equal(t, 1, g.Waiting()[0].Occurrence, "another operation of the same identity is released")
 		g.Remove()
 		assert.Equal(t, []string{"g"}, c.gone(), "a gate that is removed holds")
 		assert.False(t, s.Active())
@@ -114,6 +118,9 @@ func TestCloseReleases(t *testing.T) {
 		assert.ElementsMatch(t, []string{"a", "b"}, c.gone())
 		c.comes(t, "c")
 		assert.Equal(t, []string{"c"}, c.gone())
+		s.Schedule(&turns{})
+		c.comes(t, "d")
+		assert.Equal(t, []string{"d"}, c.gone(), "a scheduler comes after Close")
 	})
 }
 

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -42,11 +43,7 @@ func (r Range) has(n int) bool { return n >= r.First && (r.Last == 0 || n <= r.L
 
 // covers reports whether an operation matches the identity.
 func (m *Match) covers(op *Operation) bool {
-	phase := m.Phase
-	if phase == "" {
-		phase = Before
-	}
-	return phase == op.Phase && glob(m.Point, op.Point) &&
+	return cmp.Or(m.Phase, Before) == op.Phase && glob(m.Point, op.Point) &&
 		suits(m.Server, op.Server) && suits(m.Verb, op.Verb) && suits(m.Resource, op.Resource) &&
 		suits(m.Namespace, op.Namespace) && suits(m.Name, op.Name) && suits(m.Caller, op.Caller) &&
 		strings.HasPrefix(op.Key, m.KeyPrefix)

@@ -41,6 +41,17 @@ func TestCovers(t *testing.T) {
 	}
 }
 
+func TestCoversThePhase(t *testing.T) {
+	phases := []Phase{"", Before, After, Stream}
+	for _, rule := range phases {
+		for _, op := range phases[1:] {
+			m := Match{Point: "http/*", Phase: rule}
+			want := rule == op || rule == "" && op == Before
+			assert.Equal(t, want, m.covers(&Operation{Point: "http/get", Phase: op}), "a rule about %q, an operation in %q", rule, op)
+		}
+	}
+}
+
 func TestDuring(t *testing.T) {
 	for _, test := range []struct {
 		m    Match

@@ -1,6 +1,9 @@
 package fault
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Operation is something that is about to happen at a point. What identifies it
 // is everything but Occurrence and Revision; what it does not have is empty.
@@ -36,15 +39,6 @@ const (
 	Stream Phase = "stream" // a part of its answer is about to be sent
 )
 
-// identity returns the operation with what identifies it, and nothing else.
-func (o Operation) identity() Operation {
-	o.Occurrence, o.Revision = 0, 0
-	if o.Phase == "" {
-		o.Phase = Before
-	}
-	return o
-}
-
 // String is the operation for people, such as "store/put configmaps default/a".
 func (o Operation) String() string {
 	words := []string{o.Point}
@@ -76,10 +70,9 @@ func (o Operation) String() string {
 // decide, evenly spread over all uint64. It is the same in every process, on
 // every machine and in every release.
 func (o Operation) Priority(seed uint64) uint64 {
-	id := o.identity()
 	h := hashNumber(hashOffset, seed)
 	for _, s := range [...]string{
-		id.Point, string(id.Phase), id.Server, id.Verb, id.Resource, id.Namespace, id.Name, id.Key, id.Caller,
+		o.Point, string(cmp.Or(o.Phase, Before)), o.Server, o.Verb, o.Resource, o.Namespace, o.Name, o.Key, o.Caller,
 	} {
 		h = hashText(h, s)
 	}

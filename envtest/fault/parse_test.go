@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
@@ -32,9 +33,13 @@ func TestParse(t *testing.T) {
 			Action: Action{Kind: Delay, By: 3 * time.Second}, Optional: true,
 			Match: Match{Point: "store/watch-event", Verb: "put", Resource: "pods", Probability: 0.2},
 		},
-		"hold hook/start-*":         {Action: Action{Kind: Hold}, Match: Match{Point: "hook/start-*"}},
-		"hold hook/rbac/bootstrap*": {Action: Action{Kind: Hold}, Match: Match{Point: "hook/rbac/bootstrap*"}},
-		"freeze cache/pods at=1200": {Action: Action{Kind: Freeze, At: 1200}, Match: Match{Point: "cache/pods"}},
+		`hold store/put caller="a#b"`: {Action: Action{Kind: Hold}, Match: Match{Point: "store/put", Caller: "a#b"}},
+		"hold store/put until=1h":     {Action: Action{Kind: Hold}, Match: Match{Point: "store/put", Until: time.Hour}},
+		"hold store/put until=1h40m":  {Action: Action{Kind: Hold}, Match: Match{Point: "store/put", Until: 100 * time.Minute}},
+		"hold store/put until=10s":    {Action: Action{Kind: Hold}, Match: Match{Point: "store/put", Until: 10 * time.Second}},
+		"hold hook/start-*":           {Action: Action{Kind: Hold}, Match: Match{Point: "hook/start-*"}},
+		"hold hook/rbac/bootstrap*":   {Action: Action{Kind: Hold}, Match: Match{Point: "hook/rbac/bootstrap*"}},
+		"freeze cache/pods at=1200":   {Action: Action{Kind: Freeze, At: 1200}, Match: Match{Point: "cache/pods"}},
 		"drop store/* namespace=kube-system key=/registry/pods/ nth=2..5 every=3 after=5s for=30s": {
 			Action: Action{Kind: Drop},
 			Match: Match{
@@ -223,6 +228,9 @@ func FuzzParsePlan(f *testing.F) {
 			t.Fatalf("%q was read, and is not valid: %v", text, err)
 		}
 		printed := plan.String()
+		if !utf8.ValidString(printed) {
+			t.Fatalf("%q prints as %q, which is not text", text, printed)
+		}
 		back, err := ParsePlan("printed", printed, nil)
 		if err != nil {
 			t.Fatalf("%q prints as %q: %v", text, printed, err)

@@ -74,10 +74,10 @@ var catalogue = []PointKind{
 		Fields: append(slices.Clip(delivery), "verb"), Actions: append(slices.Clip(event), Fail), Failures: []Failure{Gone, Reset, EOF},
 		Example: "duplicate watch/configmaps verb=modified name=default/a"},
 
-	{Name: "hook/<hook>", Meaning: "a post-start hook is about to run", Verbs: []string{"post-start"}, Fields: []string{"server", "verb"}, Failures: []Failure{Error},
+	{Name: "hook/<hook>", Meaning: "a post-start hook is about to run", Verbs: []string{"post-start"}, Fields: []string{"server", "verb"}, Failures: []Failure{PlainError},
 		Actions: []ActionKind{Hold, Delay, Fail, Drop, Cancel, Crash},
 		Example: "hold hook/start-apiextensions-informers"},
-	{Name: "hook/<hook>", Meaning: "a pre-shutdown hook is about to run", Verbs: []string{"pre-shutdown"}, Fields: []string{"server", "verb"}, Failures: []Failure{Error},
+	{Name: "hook/<hook>", Meaning: "a pre-shutdown hook is about to run", Verbs: []string{"pre-shutdown"}, Fields: []string{"server", "verb"}, Failures: []Failure{PlainError},
 		Actions: []ActionKind{Hold, Delay, Fail, Drop, Crash},
 		Example: "delay hook/stop-kubernetes-service-controller verb=pre-shutdown by=10s"},
 	{Name: "signal/<signal>", Meaning: "a lifecycle signal is about to fire", Fields: onServer, Actions: moment,

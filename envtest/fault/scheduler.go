@@ -27,9 +27,13 @@ type Scheduler interface {
 func (s *Set) Schedule(scheduler Scheduler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
+	if !s.closed {
+		s.schedule(scheduler)
 	}
+}
+
+// schedule is Schedule; mu is held.
+func (s *Set) schedule(scheduler Scheduler) {
 	close(s.unscheduled)
 	s.unscheduled = make(chan struct{})
 	s.scheduler = scheduler

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ type Set struct {
 	closed      bool
 	entries     []*Entry
 	gone        []Rule         // those that were removed and should have fired
-	counts      map[uint64]int // operations seen, by the hash of their identity
+	counts      map[uint64]int // operations seen, by the hash of their identity: 16 bytes each
 	scheduler   Scheduler
 	unscheduled chan struct{} // closed when the scheduler is replaced
 }
@@ -70,13 +71,12 @@ func (s *Set) At(ctx context.Context, describe func() Operation) (Decision, erro
 }
 
 func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
-	if op.Phase == "" {
-		op.Phase = Before
-	}
+	op.Phase = cmp.Or(op.Phase, Before)
 	kind := kindOf(&op)
 	if kind < 0 {
 		return Decision{}, fmt.Errorf("an edge asks for a point that is not in the catalogue: %s, verb %q, phase %s", op.Point, op.Verb, op.Phase)
 	}
+	op.Occurrence = 0 // an edge may have made it from another decision's
 	op.Occurrence = s.count(&op)
 	if err := s.turn(ctx, &op); err != nil {
 		return Decision{}, err
@@ -104,7 +104,7 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 
 // count returns which of the operations with its identity this one is.
 func (s *Set) count(op *Operation) int {
-	id := op.identity().Priority(0)
+	id := op.Priority(0) // its occurrence is not yet known
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts[id]++
@@ -219,16 +219,19 @@ func (s *Set) Unfired() []Rule {
 // Close removes all rules and the scheduler. What waits goes on, and whatever
 // comes later passes.
 func (s *Set) Close() {
-	s.Schedule(nil)
 	for _, e := range s.shut() {
 		e.Remove()
 	}
 }
 
-// shut refuses new rules, and returns those that are there.
+// shut takes no more rules and gives no more turns; it returns the rules that
+// are there.
 func (s *Set) shut() []*Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	if !s.closed {
+		s.schedule(nil)
+		s.closed = true
+	}
 	return s.entries
 }

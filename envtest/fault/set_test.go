@@ -72,11 +72,14 @@ func TestDecision(t *testing.T) {
 	}
 	assert.Equal(t, Drop, at(t, s, Operation{Point: "store/list"}).Kind)
 	assert.Equal(t, Pass, at(t, s, Operation{Point: "http/list"}).Kind)
+	again := put
+	again.Occurrence = 7
+	assert.Equal(t, 5, at(t, s, again).Operation().Occurrence, "the edge counts, and not the set")
 	fired := []int{}
 	for _, e := range s.Rules() {
 		fired = append(fired, e.Fired())
 	}
-	assert.Equal(t, []int{2, 2, 1}, fired)
+	assert.Equal(t, []int{2, 3, 1}, fired)
 }
 
 // A rule fires only where its action means something, however wide its match.

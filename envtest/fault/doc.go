@@ -12,6 +12,6 @@
 //	gate.Open()
 //
 // The package knows nothing of servers and stores. It never does what an action
-// says, never starts a goroutine, and never decides by arrival order or by a
-// shared stream of random numbers.
+// says, never starts a goroutine, and never draws from a stream of random numbers:
+// chance is a hash of the seed, the rule and the operation.
 package fault

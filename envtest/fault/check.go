@@ -118,7 +118,7 @@ func Failures() []Failure {
 func (c *checker) point() bool {
 	p := c.rule.Point
 	family, last, _ := strings.Cut(p, "/")
-	if i := strings.IndexFunc(p, func(r rune) bool { return quoted(string(r)) != string(r) || r == '=' }); i >= 0 {
+	if quoted(p) != p || strings.Contains(p, "=") {
 		c.report("point", "the point %q has a character that no point has", p)
 		return false
 	}

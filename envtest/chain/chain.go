@@ -129,7 +129,7 @@ type Chain struct {
 	rest     *restStorage
 	requests *requestTracer
 	schemas  *schemaPace
-	identity *identityLease
+	renewals renewals
 	crds     *crdObserver // nil if their API is off
 	unseen   http.Handler // the filters and all behind them, below the trace
 	hooks    *hookSet
@@ -164,7 +164,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
 	c := &Chain{
-		cfg: cfg, requests: newRequestTracer(cfg.Trace), schemas: newSchemaPace(), identity: newIdentityLease(cfg.Transport),
+		cfg: cfg, requests: newRequestTracer(cfg.Trace), schemas: newSchemaPace(), renewals: newRenewals(),
 		neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
 	}
 	for i, s := range assembly {

@@ -103,7 +103,7 @@ func (c *Chain) applyLoopbackClient(g *genericStage) error {
 		BearerToken:        uuid.NewString(),
 		QPS:                -1, // as upstream's: no client-side throttling
 		Burst:              -1,
-		Transport:          newSchemaIndex(c.identity, c.schemas),
+		Transport:          newSchemaIndex(&identityLease{c.cfg.Transport, c.renewals}, c.schemas),
 		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
 		WarningHandler:     rest.NoWarnings{},
 		DisableCompression: true,

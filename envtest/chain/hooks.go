@@ -191,9 +191,7 @@ func (h *hookSet) preShutdown(name string, upstream genericapiserver.PreShutdown
 	}
 	return func() error {
 		record(trace.Start, nil)
-		if name == identityLeaseHook {
-			h.chain.identity.end()
-		}
+		h.chain.renewals.end(errNoRenewal)
 		err := upstream()
 		record(trace.End, err)
 		return err

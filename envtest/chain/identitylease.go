@@ -2,37 +2,17 @@ package chain
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
 )
 
-// identityLeaseHook is upstream's pre-shutdown hook that stops the renewal of the
-// server's identity lease.
-const identityLeaseHook = "stop-kube-apiserver-identity-lease-controller"
-
 // identityLease carries the server's own requests, and breaks off those that
-// renew its identity lease when the server is about to stop renewing it. Upstream
-// renews under a mutex, for which the hook then waits; but a request may wait for
-// time to pass, such as admission that is not ready, and virtual time does not
-// pass while somebody waits for a mutex.
+// renew its identity lease when renewals end. The lease can still be deleted.
 type identityLease struct {
-	next    http.RoundTripper
-	closing context.Context
-	close   context.CancelCauseFunc
+	next     http.RoundTripper
+	renewals renewals
 }
-
-var errNoRenewal = errors.New("the server is shutting down and does not renew its identity lease")
-
-func newIdentityLease(next http.RoundTripper) *identityLease {
-	l := &identityLease{next: next}
-	l.closing, l.close = context.WithCancelCause(context.Background())
-	return l
-}
-
-// end breaks renewals off, now and later; the lease can still be deleted.
-func (l *identityLease) end() { l.close(errNoRenewal) }
 
 // RoundTrip implements http.RoundTripper.
 func (l *identityLease) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -40,7 +20,7 @@ func (l *identityLease) RoundTrip(req *http.Request) (*http.Response, error) {
 		return l.next.RoundTrip(req)
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	unlink := context.AfterFunc(l.closing, func() { cancel(errNoRenewal) })
+	unlink := context.AfterFunc(l.renewals, func() { cancel(errNoRenewal) })
 	response, err := l.next.RoundTrip(req.WithContext(ctx))
 	release := func() { unlink(); cancel(nil) }
 	if err != nil {

@@ -27,6 +27,9 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if config.ControlPlane.PeerEndpointLeaseReconciler != nil {
+		config.ControlPlane.PeerEndpointLeaseReconciler = &peerLease{config.ControlPlane.PeerEndpointLeaseReconciler, c.renewals}
+	}
 	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
 	return nil
 }

@@ -2,6 +2,8 @@ package envtest_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +59,9 @@ func TestQuorum(t *testing.T) {
 	}
 	lost := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}
 	err = client.RESTClient().Post().Resource("namespaces").Param("timeout", "3s").Body(lost).Do(ctx).Error() // 34 s is the default
-	if !apierrors.IsTimeout(err) {
+	// At the deadline upstream answers 504 or, when another of its own has begun to
+	// do so, breaks the answer off.
+	if !apierrors.IsTimeout(err) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a write without quorum: %v", err)
 	}
 

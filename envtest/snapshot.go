@@ -40,11 +40,10 @@ func (cp *ControlPlane) Snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 func (cp *ControlPlane) snapshot(ctx context.Context) (*Snapshot, error) {
-	store, ok := cp.store.(storage.Snapshotter)
-	if !ok {
+	if _, ok := cp.store.(storage.Snapshotter); !ok {
 		return nil, fmt.Errorf("store %s: %w", cp.store, ErrNoSnapshots)
 	}
-	kept, err := store.Snapshot(ctx)
+	kept, err := cp.chain.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}

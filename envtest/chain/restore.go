@@ -65,12 +65,35 @@ func (c *Chain) Restore(ctx context.Context, to storage.Snapshot) ([]storage.Cha
 			return changes, err
 		}
 	}
-	rest, err := store.Restore(ctx, to, c.keeps)
+	rest, err := store.Restore(ctx, to, func(key string, have, want *mvccpb.KeyValue) bool {
+		return c.keeps(key, have, want) || want == nil && c.demanded(key, have)
+	})
 	changes = append(changes, rest...)
 	if err != nil {
 		return changes, err
 	}
 	return changes, c.converge(ctx, rest)
+}
+
+// Snapshot keeps the contents of the store when the aggregator has followed the
+// CRDs, so that a restore brings back no state that it would change at once.
+func (c *Chain) Snapshot(ctx context.Context) (storage.Snapshot, error) {
+	store, ok := c.cfg.Store.(storage.Snapshotter)
+	if !ok {
+		return nil, fmt.Errorf("store %s keeps no snapshots", c.cfg.Store)
+	}
+	if err := c.settleCRDs(ctx); err != nil {
+		return nil, err
+	}
+	return store.Snapshot(ctx)
+}
+
+// demanded says whether a key is of an APIService that the aggregator would make
+// again for the CRDs there are.
+func (c *Chain) demanded(key string, have *mvccpb.KeyValue) bool {
+	name, ok := strings.CutPrefix(key, c.folder(apiServiceFolder))
+	version, group, _ := strings.Cut(name, ".")
+	return ok && followsCRDs(have.GetValue()) && c.crds != nil && c.crds.serves(group, version)
 }
 
 // Booted says that the boot is over: what the server makes from now on, it makes

@@ -28,7 +28,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 		return err
 	}
 	if config.ControlPlane.PeerEndpointLeaseReconciler != nil {
-		config.ControlPlane.PeerEndpointLeaseReconciler = &peerLease{config.ControlPlane.PeerEndpointLeaseReconciler, c.renewals}
+		config.ControlPlane.PeerEndpointLeaseReconciler = &peerLease{PeerEndpointLeaseReconciler: config.ControlPlane.PeerEndpointLeaseReconciler, renewals: c.renewals}
 	}
 	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
 	return nil

@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"errors"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/reconcilers"
@@ -30,17 +31,24 @@ func newRenewals() renewals {
 type peerLease struct {
 	reconcilers.PeerEndpointLeaseReconciler
 	renewals renewals
+	underWay sync.WaitGroup
 }
 
 // UpdateLease implements reconcilers.PeerEndpointLeaseReconciler. A renewal that
-// is given up ends by itself.
+// is given up ends by itself, before the lease is removed.
 func (l *peerLease) UpdateLease(server, ip string, ports []corev1.EndpointPort) error {
 	done := make(chan error, 1)
-	go func() { done <- l.PeerEndpointLeaseReconciler.UpdateLease(server, ip, ports) }()
+	l.underWay.Go(func() { done <- l.PeerEndpointLeaseReconciler.UpdateLease(server, ip, ports) })
 	select {
 	case err := <-done:
 		return err
 	case <-l.renewals.Done():
 		return errNoRenewal
 	}
+}
+
+// RemoveLease implements reconcilers.PeerEndpointLeaseReconciler.
+func (l *peerLease) RemoveLease(server string) error {
+	l.underWay.Wait()
+	return l.PeerEndpointLeaseReconciler.RemoveLease(server)
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -449,5 +450,46 @@ func TestLateObjects(t *testing.T) {
 		if diff := cmp.Diff(before, allObjects(t.Context(), t, cp)); diff != "" {
 			t.Errorf("-idle +reset:\n%s", diff)
 		}
+	})
+}
+
+// TestResetAfterRestore resets what a restore has brought back in a state that is
+// not the boot's.
+func TestResetAfterRestore(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		ctx := t.Context()
+		roles := kubernetes.NewForConfigOrDie(cp.Config()).RbacV1().ClusterRoles()
+		label := func() string {
+			t.Helper()
+			role, err := roles.Get(ctx, "edit", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return role.Labels["changed"]
+		}
+		reset := func() {
+			t.Helper()
+			if err := cp.Reset(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if got := label(); got != "" {
+				t.Errorf("after a reset the label is %q", got)
+			}
+		}
+		if _, err := roles.Patch(ctx, "edit", types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		changed, err := cp.Snapshot(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reset()
+		if err := cp.Restore(ctx, changed); err != nil {
+			t.Fatal(err)
+		}
+		if got := label(); got != "yes" {
+			t.Errorf("after the restore the label is %q", got)
+		}
+		reset()
 	})
 }

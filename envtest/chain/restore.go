@@ -167,11 +167,6 @@ var lateObjects = []string{
 // converge waits until the chain has taken notice of changes, and of those of
 // earlier restores for which the wait was cut short.
 func (c *Chain) converge(ctx context.Context, changes []storage.Change) error {
-	for _, change := range changes {
-		if !change.Deleted {
-			c.rest.writes.broughtBack(change.Key, change.Revision)
-		}
-	}
 	c.unnoticed = append(c.unnoticed, changes...)
 	if err := c.rest.converge(ctx, c.unnoticed); err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 )
 
 // serverWrites knows the objects of the boot that nobody but the server itself
-// has written, since it made them or since they were brought back: a restore
-// leaves the server's later updates of those alone, such as the status of a flow
-// schema.
+// has written since it made them: a restore leaves the server's later updates of
+// those alone, such as the status of a flow schema. What a restore has brought
+// back is no longer one of them, for it may be as others had changed it.
 type serverWrites struct {
 	kubernetes.Interface
 
@@ -62,13 +62,6 @@ func (w *serverWrites) boot() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.booted = true
-}
-
-// broughtBack says that a key is what it was, at a new revision.
-func (w *serverWrites) broughtBack(key string, revision int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.last[key] = revision
 }
 
 // wrote says whether the server was the only one to write what a key has.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage/memory"
 )
 
 // TestTeardown starts and stops control planes one after another and side by
@@ -140,4 +143,32 @@ func openFiles(t *testing.T) map[string]int {
 	}
 	delete(files, filepath.Join("/proc", fmt.Sprint(os.Getpid()), "fd"))
 	return files
+}
+
+// TestStopAtOnce stops a server in the moment it is ready, on a store that has
+// everything a boot makes. It is ready then before the CRDs it has are
+// registered, for which upstream looks every 100ms: the delays see to it.
+func TestStopAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New("kept")
+		if err := store.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			began := time.Now()
+			cp, err := envtest.Launch(t.Context(), envtest.WithSharedStore(store),
+				envtest.DelayHook("kube-apiserver-autoregistration", 40*time.Millisecond),
+				envtest.DelayHook("start-apiextensions-informers", 50*time.Millisecond))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("ready after %s", time.Since(began))
+			if err := cp.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := store.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

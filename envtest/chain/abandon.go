@@ -18,8 +18,9 @@ import (
 // finishTimeout bounds how long a boot may take to finish when it is stopped.
 const finishTimeout = 10 * time.Second
 
-// finishBoot ends all holds and delays, and waits until every hook has returned
-// and the server is as ready as it gets.
+// finishBoot ends all holds and delays, and waits until every hook has returned,
+// what they started has come far enough to be stopped, and the server is as
+// ready as it gets.
 func (c *Chain) finishBoot(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
@@ -29,10 +30,12 @@ func (c *Chain) finishBoot(ctx context.Context) {
 		defer close(returned)
 		c.hooks.pending.Wait()
 	}()
-	select {
-	case <-returned:
-	case <-ctx.Done():
-		return
+	for _, done := range []<-chan struct{}{returned, c.autoregistration.began} {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
 	}
 	for !c.bootDone(ctx) {
 		select {

@@ -122,17 +122,18 @@ type Chain struct {
 	storeDialer  *storeDialer
 	neverStop    chan struct{} // closed when the chain ends, run or not
 
-	generic  *genericStage
-	configs  serverConfigs
-	servers  servers
-	prepared interface{ Run(context.Context) error }
-	rest     *restStorage
-	requests *requestTracer
-	schemas  *schemaPace
-	renewals renewals
-	crds     *crdObserver // nil if their API is off
-	unseen   http.Handler // the filters and all behind them, below the trace
-	hooks    *hookSet
+	generic          *genericStage
+	configs          serverConfigs
+	servers          servers
+	prepared         interface{ Run(context.Context) error }
+	rest             *restStorage
+	requests         *requestTracer
+	schemas          *schemaPace
+	renewals         renewals
+	autoregistration *autoregistration
+	crds             *crdObserver // nil if their API is off
+	unseen           http.Handler // the filters and all behind them, below the trace
+	hooks            *hookSet
 	// restoring has room for the one Restore that runs, which owns unnoticed.
 	restoring chan struct{}
 	unnoticed []storage.Change
@@ -164,7 +165,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
 	c := &Chain{
-		cfg: cfg, requests: newRequestTracer(cfg.Trace), schemas: newSchemaPace(), renewals: newRenewals(),
+		cfg: cfg, requests: newRequestTracer(cfg.Trace), schemas: newSchemaPace(), renewals: newRenewals(), autoregistration: newAutoregistration(),
 		neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
 	}
 	for i, s := range assembly {

@@ -136,6 +136,9 @@ func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHook
 	if prompt, ok := promptHooks[name]; ok && !h.chain.cfg.UpstreamPauses {
 		upstream = prompt
 	}
+	if name == autoregistrationHook {
+		upstream = h.chain.autoregistration.wrap(upstream, h.chain.crdsEnabled())
+	}
 	rule := h.rule(name)
 	record := func(phase trace.Phase, err error) {
 		h.chain.cfg.Trace.Record(trace.Hook{Kind: trace.PostStart, Name: name, Phase: phase, Err: err})

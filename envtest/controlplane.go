@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
@@ -38,6 +39,7 @@ type ControlPlane struct {
 	log        *logBuffer
 	recorder   *trace.Recorder
 	watchGate  chain.WatchGate
+	faults     *fault.Set
 	readiness  readiness
 
 	member   *chain.Member
@@ -57,6 +59,9 @@ type ControlPlane struct {
 	stopOnce sync.Once
 	stopErr  error
 }
+
+// serverName is what rules call the API server. It is the same in every run.
+const serverName = "apiserver-0"
 
 // sequence numbers the control planes of a process, for their names.
 var sequence atomic.Int64
@@ -84,6 +89,7 @@ func newControlPlane(cfg *config) *ControlPlane {
 	for _, observer := range cfg.observers {
 		cp.recorder.Subscribe(observer)
 	}
+	cp.faults = fault.New(fault.Config{Seed: cfg.seed, Trace: cp.recorder})
 	return cp
 }
 
@@ -111,6 +117,9 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 	if err := cp.makeCredentials(); err != nil {
+		return err
+	}
+	if _, err := cp.faults.Add(cp.cfg.faults...); err != nil {
 		return err
 	}
 	if cp.member, err = chain.Join(cp.name, flags, cp.log, cp.crash); err != nil {
@@ -174,6 +183,9 @@ func (cp *ControlPlane) chainConfig(run context.Context) chain.Config {
 		ClientCA:       cp.authority.CertPEM(),
 		Tokens:         cp.users,
 		AccountKey:     cp.accountKey,
+		Faults:         cp.faults,
+		Server:         serverName,
+		Kill:           cp.crash,
 		Hooks:          cp.cfg.hooks,
 		UpstreamPauses: cp.cfg.upstreamPauses,
 		WatchGate:      &cp.watchGate,
@@ -244,6 +256,15 @@ func (cp *ControlPlane) FireSignal(name string) error { return cp.chain.FireSign
 // Release returns the release of the linked kube-apiserver, like "v1.37.1".
 func Release() string { return chain.Release() }
 
+// Faults holds the rules that bend what the control plane does. They may be
+// added, listed and removed while it runs.
+func (cp *ControlPlane) Faults() *fault.Set { return cp.faults }
+
+// Gate returns where operations wait that match, such as
+// "store/put resource=configmaps": from now on they are held, until the gate is
+// opened or releases them.
+func (cp *ControlPlane) Gate(match string) (*fault.Gate, error) { return cp.faults.Gate(match) }
+
 // HoldWatchCache keeps the watch cache of a resource behind the store: events
 // and progress notifications of the store are held until ReleaseWatchCache.
 func (cp *ControlPlane) HoldWatchCache(resource schema.GroupResource) error {
@@ -283,6 +304,7 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("the API server has not terminated: %w", context.Cause(ctx)))
 		}
 	}
+	cp.faults.Close()
 	errs = append(errs, cp.kube.remove())
 	if cp.entrance != nil {
 		errs = append(errs, cp.entrance.end(ctx))

@@ -6,11 +6,13 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
@@ -27,6 +29,8 @@ type config struct {
 	crds           []*apiextensionsv1.CustomResourceDefinition
 	crdPaths       []string
 	hooks          map[string]chain.HookRule
+	faults         fault.Plan
+	seed           uint64
 	upstreamPauses bool
 	stopBefore     string
 	listen         string
@@ -109,6 +113,28 @@ func HoldHook(names ...string) Option {
 	}
 }
 
+// WithFaults adds rules of faults, a line of text each (see fault.Rule), which
+// are there from the start. Later ones are for ControlPlane.Faults. A rule that
+// never fired fails the test, unless it is optional.
+func WithFaults(rules ...string) Option {
+	return func(c *config) {
+		plan, err := fault.ParsePlan("WithFaults", strings.Join(rules, "\n"), nil)
+		c.faults, c.errs = append(c.faults, plan...), append(c.errs, err)
+	}
+}
+
+// WithPlan adds the rules of a plan, as WithFaults does.
+func WithPlan(plan fault.Plan) Option {
+	return func(c *config) {
+		c.faults, c.errs = append(c.faults, plan...), append(c.errs, plan.Validate(nil))
+	}
+}
+
+// WithSeed decides what is left to chance. The default is 0.
+func WithSeed(seed uint64) Option {
+	return func(c *config) { c.seed = seed }
+}
+
 // WithUpstreamPauses keeps the whole second that upstream's hooks
 // rbac/bootstrap-roles and scheduling/bootstrap-system-priority-classes wait
 // before their first try. By default they try at once.
@@ -177,9 +203,10 @@ func WithStopTimeout(d time.Duration) Option {
 	return func(c *config) { c.timeouts.stop = d }
 }
 
-// holds says whether any hook is held at the start.
+// holds says whether anything is held from the start.
 func (c *config) holds() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(c.hooks)), func(r chain.HookRule) bool { return r.Hold })
+	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool { return r.Kind == fault.Hold || r.Kind == fault.Freeze }) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(c.hooks)), func(r chain.HookRule) bool { return r.Hold })
 }
 
 func (c *config) backend(name string) storage.Backend {

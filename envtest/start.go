@@ -6,8 +6,8 @@ import (
 )
 
 // Start starts a control plane for a test and stops it when the test ends. It
-// fails the test if the control plane does not start, crashes, or does not stop
-// cleanly. The API server's log is shown when the test fails, or with -v.
+// fails the test if the control plane does not start, crashes, does not stop
+// cleanly, or has a rule of faults that never fired. The API server's log is shown when the test fails, or with -v.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()
 	cp, err := Launch(t.Context(), opts...)
@@ -20,6 +20,9 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 		}
 		if err := cp.Err(); err != nil {
 			t.Errorf("the API server crashed during the test: %v", err)
+		}
+		for _, rule := range cp.Faults().Unfired() {
+			t.Errorf("the rule %q never fired; remove it, or mark it optional", rule)
 		}
 		if t.Failed() || testing.Verbose() {
 			t.Logf("log of the API server:\n%s", cp.Log())

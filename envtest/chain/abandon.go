@@ -25,6 +25,7 @@ func (c *Chain) finishBoot(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	close(c.hooks.finishing)
+	c.edge.End()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
@@ -55,6 +56,13 @@ type Config struct {
 	// AccountKey signs and verifies service-account tokens, unless flags name
 	// keys.
 	AccountKey *ecdsa.PrivateKey
+	// Faults bends what this server does; nil means nothing is bent. To its
+	// rules the server is called Server.
+	Faults *fault.Set
+	Server string
+	// Kill ends this server at once, as the end of its process would: when it
+	// returns nobody hears of it any more. Nil means that rules cannot.
+	Kill func(cause error)
 	// Hooks says what to do to post-start hooks, by name.
 	Hooks map[string]HookRule
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
@@ -115,7 +123,8 @@ var assembly = []stage{
 
 // Chain is an assembled chain.
 type Chain struct {
-	cfg Config
+	cfg  Config
+	edge *fault.Edge // where everything is asked about that can be bent
 
 	options      *completedOptions
 	informerName *cache.InformerName
@@ -168,6 +177,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		cfg: cfg, requests: newRequestTracer(cfg.Trace), schemas: newSchemaPace(), renewals: newRenewals(), autoregistration: newAutoregistration(),
 		neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
 	}
+	c.edge = fault.NewEdge(cfg.Faults, cfg.Server, fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill})
 	for i, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
 			c.giveUp(ctx, err, i)
@@ -198,6 +208,7 @@ func (c *Chain) enter(ctx context.Context, name string, do func() error) error {
 // end releases what upstream's Run does not, or would have. Goroutines of the
 // configuration wait for signals that upstream leaves unset when it fails early.
 func (c *Chain) end() {
+	c.edge.End()
 	for _, s := range c.signals {
 		s.Signal()
 	}

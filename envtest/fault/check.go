@@ -11,7 +11,8 @@ import (
 
 // Names are the names that exist, by what the catalogue calls them: "hook",
 // "signal", "resource", "webhook", "apiservice", and "server". Rules are refused
-// that name others. Where there are none, every name is taken.
+// that name others. Where there are none, every name is taken, and so is a
+// resource of a group that none of them is of, since a CRD may bring it later.
 type Names map[string][]string
 
 // Validate says everything that is wrong with the rule.
@@ -96,9 +97,22 @@ func (c *checker) values() {
 
 // exists checks a name where the names are known.
 func (c *checker) exists(part, name string) {
-	if known := c.known[part]; name != "" && len(known) > 0 && !anyGlob(name, known) {
+	if known := c.known[part]; name != "" && len(known) > 0 && !mayExist(part, name, known) {
 		c.report(part, "unknown %s %q%s", part, name, suggest(name, known))
 	}
+}
+
+// mayExist reports whether a pattern is about one of the names, or about a
+// resource of a group that none of them is of: a CRD may yet bring it.
+func mayExist(what, name string, known []string) bool {
+	if anyGlob(name, known) {
+		return true
+	}
+	_, group, _ := strings.Cut(name, ".")
+	return what == "resource" && !slices.ContainsFunc(known, func(k string) bool {
+		_, g, _ := strings.Cut(k, ".")
+		return glob(group, g)
+	})
 }
 
 // Failures returns the names of all errors, in the catalogue's order.
@@ -126,7 +140,7 @@ func (c *checker) point() bool {
 	for i := range catalogue {
 		k := &catalogue[i]
 		names := k.names(c.known)
-		if k.family() == family && last != "" && (names == nil || anyGlob(last, names)) {
+		if k.family() == family && last != "" && (names == nil || mayExist(k.placeholder(), last, names)) {
 			c.kinds = append(c.kinds, i)
 		}
 		points = append(points, k.points(names)...)

@@ -135,7 +135,7 @@ func (e *Entry) enlist(op *Operation) *waiter {
 // outwait returns when a waiter may go on, or ctx ends.
 func (e *Entry) outwait(ctx context.Context, w *waiter) error {
 	var due <-chan time.Time
-	if d := e.patience(); d > 0 {
+	if d, ends := e.patience(&w.op); ends {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		due = timer.C
@@ -157,16 +157,17 @@ func (e *Entry) outwait(ctx context.Context, w *waiter) error {
 	return err
 }
 
-// patience is how long the rule makes wait, 0 for ever: a delay its time, a hold
-// until the rule ends.
-func (e *Entry) patience() time.Duration {
-	if e.rule.Kind == Delay {
-		return e.rule.By
+// patience is how long the rule makes an operation wait, if not for ever: a
+// delay its time, a hold until the rule ends.
+func (e *Entry) patience(op *Operation) (d time.Duration, ends bool) {
+	switch end := e.rule.end(); {
+	case e.rule.Kind != Delay:
+		return end - time.Since(e.added), end > 0
+	case op.Arrived.IsZero():
+		return e.rule.By, true
+	default:
+		return time.Until(op.Arrived.Add(e.rule.By)), true
 	}
-	if end := e.rule.end(); end > 0 {
-		return max(end-time.Since(e.added), 1)
-	}
-	return 0
 }
 
 // release lets waiters go; the set's lock is held.

@@ -3,6 +3,7 @@ package fault
 import (
 	"cmp"
 	"strings"
+	"time"
 )
 
 // Operation is something that is about to happen at a point. What identifies it
@@ -27,6 +28,9 @@ type Operation struct {
 	// Revision is the store's, where an event has one. It is for freezing, and
 	// no part of the identity, since it counts what others do as well.
 	Revision int64
+	// Arrived is when something on a stream came, if the edge keeps what comes
+	// in a queue: a delay counts from then. It is no part of the identity.
+	Arrived time.Time
 }
 
 // Phase says where in its life an operation is.

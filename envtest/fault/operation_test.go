@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -33,7 +34,7 @@ func TestPriorityIsForever(t *testing.T) {
 }
 
 // Every field of the identity counts, wherever a text ends and the next begins;
-// the revision does not.
+// the revision and the time do not.
 func TestPriorityCountsTheIdentity(t *testing.T) {
 	seen := map[uint64]string{put.Priority(1): "the operation"}
 	differs := func(what string, op Operation, seed uint64) {
@@ -46,9 +47,9 @@ func TestPriorityCountsTheIdentity(t *testing.T) {
 		op := put
 		field, name := reflect.ValueOf(&op).Elem().Field(i), fields.Field(i).Name
 		switch {
-		case name == "Revision":
-			op.Revision = 7
-			assert.Equal(t, put.Priority(1), op.Priority(1), "the revision counts")
+		case name == "Revision" || name == "Arrived":
+			op.Revision, op.Arrived = 7, time.Unix(7, 0)
+			assert.Equal(t, put.Priority(1), op.Priority(1), "the revision counts, or the time")
 		case field.Kind() == reflect.String:
 			field.SetString(field.String() + "x")
 			differs(name, op, 1)

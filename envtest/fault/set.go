@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,7 +18,7 @@ import (
 type Config struct {
 	// Seed decides, with a rule and an operation, what Probability means.
 	Seed uint64
-	// Names are what rules may name.
+	// Names are what rules may name; Know adds to them.
 	Names Names
 	// Trace is told of every decision but to pass; it may be nil.
 	Trace *trace.Recorder
@@ -153,7 +154,7 @@ func (s *Set) record(phase trace.Phase, e *Entry, op *Operation, err error) {
 // Add puts rules behind those that are there: all of them, or none and an error
 // that says everything that is wrong with them.
 func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
-	if err := Plan(rules).Validate(s.config.Names); err != nil {
+	if err := Plan(rules).Validate(s.names()); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -175,6 +176,33 @@ func (s *Set) replace(entries []*Entry) {
 	s.active.Store(len(s.entries) > 0 || s.scheduler != nil)
 }
 
+// Know adds to the names that exist. Rules that are there already and name
+// others are the error; they stay.
+func (s *Set) Know(names Names) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := maps.Clone(s.config.Names)
+	if known == nil {
+		known = Names{}
+	}
+	for what, of := range names {
+		known[what] = slices.Concat(known[what], of)
+	}
+	s.config.Names = known
+	var errs []error
+	for _, e := range s.entries {
+		errs = append(errs, e.rule.Validate(known))
+	}
+	return errors.Join(errs...)
+}
+
+// names returns the names that are known.
+func (s *Set) names() Names {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config.Names
+}
+
 // Rules returns the rules that are there, in order.
 func (s *Set) Rules() []*Entry {
 	s.mu.Lock()
@@ -186,7 +214,7 @@ func (s *Set) Rules() []*Entry {
 // "store/put resource=configmaps", and adds the rule if it is not there.
 func (s *Set) Gate(match string) (*Gate, error) {
 	const hold = string(Hold) + " "
-	rule, err := parseRule(hold+match, s.config.Names, len(hold))
+	rule, err := parseRule(hold+match, s.names(), len(hold))
 	if err != nil {
 		return nil, fmt.Errorf("gate %q: %w", match, err)
 	}

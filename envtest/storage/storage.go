@@ -40,3 +40,10 @@ type Backend interface {
 	// String names the store for a person: "memory", "embedded DIR", ...
 	String() string
 }
+
+// LeaderLoser is a Backend that can be made to lose its leader.
+type LeaderLoser interface {
+	// LoseLeader takes the leadership from the present leader. It returns when
+	// there is another one.
+	LoseLeader(ctx context.Context) error
+}

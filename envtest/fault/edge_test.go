@@ -1,0 +1,151 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// edgeOf makes an edge of the server "a" with rules, and counts its effects.
+func edgeOf(t *testing.T, rules ...string) (e *Edge, effects map[string]int) {
+	effects = map[string]int{}
+	set := setOf(t, Config{}, rules...)
+	count := func(name string) func(context.Context) error {
+		return func(context.Context) error {
+			effects[name]++
+			return nil
+		}
+	}
+	return NewEdge(set, "a", Effects{
+		Compact: count("compact"), LoseLeader: count("lose-leader"), Crash: func(error) { effects["crash"]++ },
+	}), effects
+}
+
+// called is how often a call happened, and what its caller was told.
+type called struct {
+	times int
+	err   error
+}
+
+func write(ctx context.Context, e *Edge) called {
+	var c called
+	_, c.err = Call(ctx, e, func() Operation { return Operation{Point: "store/put", Resource: "configmaps"} },
+		func(context.Context) (int, error) {
+			c.times++
+			return c.times, nil
+		})
+	return c
+}
+
+func TestCall(t *testing.T) {
+	for rule, want := range map[string]struct {
+		times  int
+		err    error
+		effect string
+	}{
+		"fail store/put with=timeout":                        {0, context.DeadlineExceeded, ""},
+		"lose-reply store/put with=timeout":                  {1, context.DeadlineExceeded, ""},
+		"duplicate store/put":                                {2, nil, ""},
+		"cancel store/put":                                   {0, context.Canceled, ""},
+		"compact store/put":                                  {1, nil, "compact"},
+		"lose-leader store/put":                              {1, nil, "lose-leader"},
+		"crash store/put":                                    {0, ErrCrashed, "crash"},
+		"fail store/put server=b with=timeout optional":      {1, nil, ""},
+		"fail store/put server=a with=timeout":               {0, context.DeadlineExceeded, ""},
+		"fail store/put resource=pods with=timeout optional": {1, nil, ""},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			e, effects := edgeOf(t, rule)
+			got := write(t.Context(), e)
+			assert.Equal(t, want.times, got.times)
+			assert.ErrorIs(t, got.err, want.err)
+			if want.effect != "" {
+				assert.Equal(t, map[string]int{want.effect: 1}, effects)
+			}
+			assert.Empty(t, e.set.Unfired())
+		})
+	}
+}
+
+// TestDrop waits until the caller gives up.
+func TestDrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := edgeOf(t, "drop store/put")
+		gaveUp := errors.New("gave up")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, gaveUp)
+		defer cancel()
+		began := time.Now()
+		assert.Equal(t, called{0, gaveUp}, write(ctx, e))
+		assert.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
+// TestEnd lets what waits happen when its server stops, and what comes later.
+func TestEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := edgeOf(t, "hold store/put", "fail store/put with=timeout")
+		done := make(chan called)
+		go func() { done <- write(t.Context(), e) }()
+		synctest.Wait()
+		require.Len(t, e.set.Rules()[0].Gate().Waiting(), 1)
+		e.End()
+		assert.Equal(t, called{1, nil}, <-done)
+		assert.Equal(t, called{1, nil}, write(t.Context(), e))
+		assert.False(t, e.Active())
+	})
+}
+
+// TestNoEffect says of an effect that there is none.
+func TestNoEffect(t *testing.T) {
+	e := NewEdge(setOf(t, Config{}, "compact store/put"), "a", Effects{})
+	got := write(t.Context(), e)
+	assert.EqualError(t, got.err, `rule "compact store/put": compact cannot be done here`)
+	assert.Zero(t, got.times)
+}
+
+// TestNoEdge bends nothing.
+func TestNoEdge(t *testing.T) {
+	var e *Edge
+	assert.Equal(t, called{1, nil}, write(t.Context(), e))
+	e.End()
+}
+
+// TestDelayOfQueue counts the delay of something that has been in a queue from
+// its arrival, so that a stream lags behind and does not run dry.
+func TestDelayOfQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := setOf(t, Config{}, "delay cache/pods by=3s")
+		began := time.Now()
+		for range 2 {
+			_, err := s.At(t.Context(), func() Operation { return Operation{Point: "cache/pods", Verb: "event", Arrived: began} })
+			require.NoError(t, err)
+			assert.Equal(t, 3*time.Second, time.Since(began))
+		}
+	})
+}
+
+// TestKnow tells a set later which names there are.
+func TestKnow(t *testing.T) {
+	s := setOf(t, Config{}, "hold hook/start-kube-aggregator-informer", "hold cache/widgets.example.com")
+	require.NoError(t, s.Know(Names{"resource": {"pods", "deployments.apps"}}))
+	err := s.Know(Names{"hook": {"start-kube-aggregator-informers"}})
+	require.ErrorContains(t, err, "start-kube-aggregator-informers")
+	for _, refused := range []string{"hold cache/podz", "fail store/put resource=deployment.apps with=timeout"} {
+		_, err := s.Add(parsed(t, refused))
+		assert.ErrorContains(t, err, "did you mean", refused)
+	}
+	_, err = s.Add(parsed(t, "fail store/put resource=gadgets.example.com with=timeout"))
+	assert.NoError(t, err)
+}
+
+func parsed(t *testing.T, text string) Rule {
+	t.Helper()
+	rule, err := Parse(text, nil)
+	require.NoError(t, err)
+	return rule
+}

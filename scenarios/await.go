@@ -9,6 +9,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/nearest"
 )
 
 func awaitCommand() command {
@@ -43,7 +44,7 @@ func awaitHook(ctx context.Context, server *envtest.ControlPlane, name string, p
 		return fmt.Errorf("%w: a hook can't be awaited to %q", errUsage, phase)
 	}
 	if hooks := server.Hooks(); !slices.Contains(hooks, name) {
-		return fmt.Errorf("%w: no post-start hook %q%s", errUsage, name, didYouMean(name, hooks))
+		return fmt.Errorf("%w: no post-start hook %q%s", errUsage, name, nearest.DidYouMean(name, hooks))
 	}
 	return awaitEvent(ctx, server, func(r trace.Record) bool {
 		hook, ok := r.Event.(trace.Hook)
@@ -90,7 +91,7 @@ func awaitCheck(ctx context.Context, server *envtest.ControlPlane, name string, 
 	for {
 		server.Ready(ctx)
 		if known := readyzChecks(server); !slices.Contains(known, name) {
-			return fmt.Errorf("%w: /readyz has no check %q%s", errUsage, name, didYouMean(name, known))
+			return fmt.Errorf("%w: /readyz has no check %q%s", errUsage, name, nearest.DidYouMean(name, known))
 		}
 		if slices.Contains(server.RedChecks(), name) != ok {
 			return nil

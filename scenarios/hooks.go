@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/internal/nearest"
 )
 
 func hooksCommand() command {
@@ -48,7 +49,7 @@ their name.`,
 func suggestHook(err error) error {
 	var unknown *chain.UnknownHookError
 	if errors.As(err, &unknown) {
-		return fmt.Errorf("%w%s", err, didYouMean(unknown.Name, unknown.Known))
+		return fmt.Errorf("%w%s", err, nearest.DidYouMean(unknown.Name, unknown.Known))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/nearest"
 )
 
 func releaseCommand() command {
@@ -44,7 +45,7 @@ func releaseHooks(server *envtest.ControlPlane, names []string) error {
 	for _, name := range names {
 		held := server.HeldHooks()
 		if err := server.ReleaseHook(name); err != nil {
-			return fmt.Errorf("%w%s", err, didYouMean(name, held))
+			return fmt.Errorf("%w%s", err, nearest.DidYouMean(name, held))
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+
+	"snowglobe.test/internal/nearest"
 )
 
 // apiResource is a resource that the server serves.
@@ -65,7 +67,7 @@ func (s *session) resource(ctx context.Context, name string) (apiResource, error
 	if lookupErr != nil {
 		return apiResource{}, fmt.Errorf("which resource is %q: %w", name, lookupErr)
 	}
-	return apiResource{}, fmt.Errorf("%w: the server serves no resource %q%s", errUsage, name, didYouMean(name, names))
+	return apiResource{}, fmt.Errorf("%w: the server serves no resource %q%s", errUsage, name, nearest.DidYouMean(name, names))
 }
 
 // resourceOf finds the resource of a kind.
@@ -81,7 +83,7 @@ func (s *session) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 	if lookupErr != nil {
 		return apiResource{}, fmt.Errorf("which resource has kind %s: %w", kind, lookupErr)
 	}
-	return apiResource{}, fmt.Errorf("the server serves no kind %s of %s%s", kind.Kind, kind.GroupVersion(), didYouMean(kind.Kind, kinds))
+	return apiResource{}, fmt.Errorf("the server serves no kind %s of %s%s", kind.Kind, kind.GroupVersion(), nearest.DidYouMean(kind.Kind, kinds))
 }
 
 // defaultNamespace is where namespaced objects are that say nothing else.

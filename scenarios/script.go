@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"snowglobe.test/internal/nearest"
 )
 
 // extension is how the name of a script's file ends.
@@ -85,7 +87,7 @@ func find(name string) ([]Script, error) {
 		}
 		known = append(known, script.Name)
 	}
-	return nil, fmt.Errorf("script %q is neither a file nor in the library, which has %s%s", name, strings.Join(known, ", "), didYouMean(name, known))
+	return nil, fmt.Errorf("script %q is neither a file nor in the library, which has %s%s", name, strings.Join(known, ", "), nearest.DidYouMean(name, known))
 }
 
 func readFolder(folder string) ([]Script, error) {

@@ -1,9 +1,10 @@
 package fault
 
 import (
-	"fmt"
 	"strings"
 	"time"
+
+	"snowglobe.test/internal/nearest"
 )
 
 // ActionKind is what a rule does to an operation.
@@ -65,7 +66,7 @@ func (a Action) problems(report func(key, format string, args ...any)) {
 			given = given && a.Kind != k
 		}
 		if given {
-			report(key, "%s= is for %s, not for %s", key, either(kinds), a.Kind)
+			report(key, "%s= is for %s, not for %s", key, nearest.Either(kinds), a.Kind)
 		}
 	}
 	only("by", a.By != 0, Delay)
@@ -82,17 +83,4 @@ func (a Action) problems(report func(key, format string, args ...any)) {
 	case a.RetryAfter < 0 || a.RetryAfter%time.Second != 0:
 		report("retry-after", "retry-after= is a number of whole seconds, such as retry-after=2s")
 	}
-}
-
-// either lists alternatives for people.
-func either[S ~string](of []S) string {
-	words := make([]string, len(of))
-	for i, s := range of {
-		words[i] = string(s)
-	}
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return fmt.Sprintf("%s or %s", strings.Join(words[:last], ", "), words[last])
 }

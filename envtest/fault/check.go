@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"snowglobe.test/internal/nearest"
 )
 
 // Names are the names that exist, by what the catalogue calls them: "hook",
@@ -189,13 +191,13 @@ func (c *checker) narrow() {
 	}
 	c.keep("action", func(k *PointKind) bool { return slices.Contains(k.Actions, r.Kind) }, func(left []*PointKind) string {
 		return fmt.Sprintf("%s means nothing at %s; there is %s", r.Kind, r.Point,
-			either(union(left, func(k *PointKind) []ActionKind { return k.Actions })))
+			nearest.Either(union(left, func(k *PointKind) []ActionKind { return k.Actions })))
 	})
 	if r.With == "" && r.Kind != Fail {
 		return
 	}
 	c.keep("with", func(k *PointKind) bool { return slices.Contains(k.Failures, r.With) }, func(left []*PointKind) string {
-		return fmt.Sprintf("at %s with= is %s", r.Point, either(union(left, func(k *PointKind) []Failure { return k.Failures })))
+		return fmt.Sprintf("at %s with= is %s", r.Point, nearest.Either(union(left, func(k *PointKind) []Failure { return k.Failures })))
 	})
 }
 

@@ -71,23 +71,9 @@ func TestDuring(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	names := []string{"list", "watch", "sync", "resync", "start"}
-	for name, want := range map[string][]string{
-		"lits": {"list"}, "synk": {"sync"}, "rsync": {"resync", "sync"}, "nothing": nil, "": nil, "stat": {"start"},
-	} {
-		assert.Equal(t, want, nearest(name, names), name)
-	}
-	assert.Equal(t, "; there is list, watch or sync", suggest("qqqqq", names[:3]))
+func TestSuggest(t *testing.T) {
+	names := []string{"list", "watch", "sync"}
+	assert.Equal(t, "; there is list, watch or sync", suggest("qqqqq", names))
 	assert.Equal(t, "; did you mean list?", suggest("lisd", names))
-}
-
-func TestDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "abd", 1}, {"abc", "ac", 1}, {"kitten", "sitting", 3}} {
-		assert.Equal(t, test.want, distance(test.a, test.b, 10), "%s, %s", test.a, test.b)
-		assert.Equal(t, test.want, distance(test.b, test.a, 10), "%s, %s", test.b, test.a)
-	}
+	assert.Equal(t, "; there are 25, and none is like it", suggest("qqqqq", make([]string, maxListed+1)))
 }

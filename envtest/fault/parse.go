@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"snowglobe.test/internal/nearest"
 )
 
 // Parse reads a rule. All that is wrong with it is said at once.
@@ -98,7 +100,7 @@ func (p *lineParser) line(text string) (Rule, bool) {
 // head reads the action and the point.
 func (p *lineParser) head(r *Rule, words []word, columns map[string]int) {
 	if w := words[0]; w.hasKey || w.isQuoted {
-		p.fail(w.column, "a rule begins with an action: %s", either(actionKinds[:]))
+		p.fail(w.column, "a rule begins with an action: %s", nearest.Either(actionKinds[:]))
 		return
 	}
 	r.Kind, columns["action"] = ActionKind(words[0].text), words[0].column

@@ -52,6 +52,31 @@ func Copy(ctx context.Context, client *clientv3.Client) (*Copied, error) {
 	return c, nil
 }
 
+// CopyFrom is the Snapshot of a kind of store that has nothing better: a Copy
+// through a client of its own.
+func CopyFrom(ctx context.Context, store Backend) (Snapshot, error) {
+	client, err := store.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }()
+	return Copy(ctx, client.Client)
+}
+
+// RestoreCopy is the Restore of a kind of store whose Snapshot is CopyFrom.
+func RestoreCopy(ctx context.Context, store Backend, to Snapshot, keep Keep) ([]Change, error) {
+	copied, ok := to.(*Copied)
+	if !ok {
+		return nil, fmt.Errorf("restore store %s: the snapshot, a %T, is of another kind of store", store, to)
+	}
+	client, err := store.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }()
+	return copied.Restore(ctx, client.Client, keep)
+}
+
 // readAll reads a store page by page at the revision of the first page.
 func readAll(ctx context.Context, client *clientv3.Client) ([]*mvccpb.KeyValue, int64, error) {
 	var kvs []*mvccpb.KeyValue

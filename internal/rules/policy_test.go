@@ -20,6 +20,7 @@ import (
 const policy = `
 	# The foundation: no package of this module below.
 	internal/pki                 ->
+	internal/nearest             ->
 	internal/pins                ->
 	internal/rules               ->
 	envtest/memnet               ->
@@ -29,7 +30,7 @@ const policy = `
 	fakes/...                    -> fakes/... internal/pki
 
 	# Inside envtest.
-	envtest/fault                -> envtest/trace
+	envtest/fault                -> envtest/trace internal/nearest
 	envtest/clock                -> envtest/fault
 	envtest/storage              -> envtest/fault
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki
@@ -50,6 +51,7 @@ const policy = `
 	# Leaves that stay light.
 	envtest/trace                uses
 	envtest/memnet               uses
+	internal/nearest             uses
 	internal/pki                 uses
 `
 

@@ -1,8 +1,9 @@
 // Command snowglobe runs a real kube-apiserver sealed in its own process: the
 // scenario scripts that shake it, a control plane for kubectl, the conformance
-// cases and the benchmarks. It owns flags, signals and exit codes, and nothing
-// else: 0 when all went well, 1 when what was asked for failed, 2 when it was
-// asked for wrongly, 130 when it was interrupted.
+// cases and the benchmarks; and it lists the points where it can be shaken. It
+// owns flags, signals and exit codes, and nothing else: 0 when all went well, 1
+// when what was asked for failed, 2 when it was asked for wrongly, 130 when it
+// was interrupted.
 package main
 
 import (
@@ -104,12 +105,13 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
   snowglobe up                       # a control plane for kubectl, until Ctrl-C
   snowglobe conformance --list       # what a control plane promises
   snowglobe bench startup            # how long it takes to start one
-  snowglobe etcd                     # the in-memory etcd, for etcdctl and others`,
+  snowglobe etcd                     # the in-memory etcd, for etcdctl and others
+  snowglobe points                   # where operations can be held, failed or lost`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newEtcd(), newVersion())
+	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newVersion())
 	return root
 }

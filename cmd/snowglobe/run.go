@@ -38,8 +38,8 @@ describes the commands of scripts.`,
   snowglobe run --real-time --trace trace.jsonl ./my-script.txtar`,
 		ValidArgsFunction: completeScripts,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if opts.output != outputText && opts.output != outputJSON {
-				return fmt.Errorf("output %q is not known; use %s or %s", opts.output, outputText, outputJSON)
+			if err := checkOutput(opts.output); err != nil {
+				return err
 			}
 			scripts, err := scenarios.Find(args...)
 			if err != nil {
@@ -61,6 +61,14 @@ const (
 	outputText = "text"
 	outputJSON = "json"
 )
+
+// checkOutput refuses any other.
+func checkOutput(output string) error {
+	if output != outputText && output != outputJSON {
+		return fmt.Errorf("output %q is not known; use %s or %s", output, outputText, outputJSON)
+	}
+	return nil
+}
 
 func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string

@@ -20,17 +20,17 @@ func newVersion() *cobra.Command {
   snowglobe version --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
 			own := ownVersion()
-			switch output {
-			case outputText:
-				fmt.Fprintf(cmd.OutOrStdout(), "snowglobe  %s\nkubernetes %s\ngo         %s\n", own, envtest.Release(), runtime.Version())
-				return nil
-			case outputJSON:
+			if output == outputJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
 					"snowglobe": own, "kubernetes": envtest.Release(), "go": runtime.Version(),
 				})
 			}
-			return fmt.Errorf("output %q is not known; use %s or %s", output, outputText, outputJSON)
+			fmt.Fprintf(cmd.OutOrStdout(), "snowglobe  %s\nkubernetes %s\ngo         %s\n", own, envtest.Release(), runtime.Version())
+			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", output, "text or json")

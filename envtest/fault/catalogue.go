@@ -11,23 +11,23 @@ import (
 type PointKind struct {
 	// Name is the point, such as "store/put". In "hook/<hook>" the part after
 	// the slash stands for one of Names.
-	Name string
+	Name string `json:"name"`
 	// Meaning is one line: what is about to happen.
-	Meaning string
+	Meaning string `json:"meaning"`
 	// Names are what may stand after the slash; nil if that is open, and the
 	// caller may know (see Names).
-	Names []string
+	Names []string `json:"names,omitempty"`
 	// Verbs and Phases are those an operation here can have; nil means no
 	// verb, and the phase Before.
-	Verbs  []string
-	Phases []Phase
+	Verbs  []string `json:"verbs,omitempty"`
+	Phases []Phase  `json:"phases,omitempty"`
 	// Fields are the keys of rules whose values operations here carry.
-	Fields []string
+	Fields []string `json:"fields"`
 	// Actions and Failures are what can be done here.
-	Actions  []ActionKind
-	Failures []Failure
+	Actions  []ActionKind `json:"actions"`
+	Failures []Failure    `json:"failures,omitempty"`
 	// Example is a rule for this entry.
-	Example string
+	Example string `json:"example"`
 }
 
 // Points returns the catalogue, as a copy.

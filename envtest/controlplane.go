@@ -5,6 +5,8 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -29,29 +31,21 @@ const mastersGroup = "system:masters"
 type ControlPlane struct {
 	name      string
 	cfg       *config
-	store     storage.Backend
+	store     storage.Backend // nil until start
 	authority *pki.Authority
 	users     *users
 	// accountKey signs service-account tokens, unless flags name a key.
 	accountKey *ecdsa.PrivateKey
-	listener   *listener
-	entrance   *entrance
-	log        *logBuffer
 	recorder   *trace.Recorder
-	watchGate  chain.WatchGate
 	faults     *fault.Set
-	readiness  readiness
+	servers    []*Server
+	log        io.Writer // of all servers together, nil for none
 
-	member   *chain.Member
-	chain    *chain.Chain
-	admin    *rest.Config
-	kube     kubeconfigs
-	endRun   context.CancelCauseFunc
-	runEnded chan struct{}
-	runErr   error
-	boot     *Snapshot // for Reset, nil if there can be none
+	member *chain.Member // whose goroutines are the store's
+	admin  *rest.Config
+	kube   kubeconfigs
+	boot   *Snapshot // for Reset, nil if there can be none
 
-	accepting chan struct{} // closed when requests may come in
 	crashOnce sync.Once
 	crashed   chan struct{}
 	crashErr  error
@@ -59,9 +53,6 @@ type ControlPlane struct {
 	stopOnce sync.Once
 	stopErr  error
 }
-
-// serverName is what rules call the API server. It is the same in every run.
-const serverName = "apiserver-0"
 
 // sequence numbers the control planes of a process, for their names.
 var sequence atomic.Int64
@@ -78,13 +69,12 @@ func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 
 func newControlPlane(cfg *config) *ControlPlane {
 	cp := &ControlPlane{
-		name:      fmt.Sprintf("cp-%d", sequence.Add(1)),
-		cfg:       cfg,
-		crashed:   make(chan struct{}),
-		accepting: make(chan struct{}),
-		runEnded:  make(chan struct{}),
+		name:    fmt.Sprintf("cp-%d", sequence.Add(1)),
+		cfg:     cfg,
+		log:     cfg.log,
+		crashed: make(chan struct{}),
 	}
-	cp.log = newLogBuffer(cfg.log)
+	cp.servers = []*Server{newServer(cp, 0)}
 	cp.recorder = trace.NewRecorder(cp.name, 0)
 	for _, observer := range cfg.observers {
 		cp.recorder.Subscribe(observer)
@@ -113,8 +103,10 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if cp.listener, err = listen(cp.cfg); err != nil {
-		return err
+	for _, server := range cp.servers {
+		if err := server.listen(); err != nil {
+			return err
+		}
 	}
 	if err := cp.makeCredentials(); err != nil {
 		return err
@@ -122,15 +114,13 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	if _, err := cp.faults.Add(cp.cfg.faults...); err != nil {
 		return err
 	}
-	if cp.member, err = chain.Join(cp.name, flags, cp.log, cp.crash); err != nil {
+	if err := cp.startStore(ctx, flags); err != nil {
 		return err
 	}
-	cp.member.Do(func() { err = cp.startChain(ctx) })
-	if err != nil {
-		return err
-	}
-	if err := cp.waitStarted(ctx); err != nil {
-		return err
+	for _, server := range cp.servers {
+		if err := server.boot(ctx); err != nil {
+			return err
+		}
 	}
 	if err := cp.installCRDs(ctx, crds); err != nil {
 		return err
@@ -141,71 +131,32 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	return cp.writeKubeconfig()
 }
 
-// startChain runs in the member's goroutine label, as does all it starts.
-func (cp *ControlPlane) startChain(ctx context.Context) error {
-	store := cp.cfg.backend(cp.name)
-	cp.store = store
-	if !cp.cfg.sharedStore {
-		if err := store.Start(ctx); err != nil {
-			return err
-		}
-	}
-	runCtx, end := context.WithCancelCause(context.Background())
-	assembled, err := chain.Assemble(ctx, cp.chainConfig(runCtx))
+// startStore starts the store, in a goroutine label of its own: it outlives
+// every server.
+func (cp *ControlPlane) startStore(ctx context.Context, flags *chain.ParsedFlags) error {
+	member, err := chain.Join(cp.name, flags, cp.first().log, cp.first().fail)
 	if err != nil {
-		end(err)
 		return err
 	}
-	cp.chain, cp.endRun = assembled, end
-	cp.member.Go(func() {
-		defer close(cp.runEnded)
-		if cp.runErr = cp.chain.Run(runCtx); cp.runErr != nil {
-			cp.crash(cp.runErr)
-		}
-	})
-	return nil
+	cp.member, cp.store = member, cp.cfg.backend(cp.name)
+	if cp.cfg.sharedStore {
+		return nil
+	}
+	member.Do(func() { err = cp.store.Start(ctx) })
+	return err
 }
 
-func (cp *ControlPlane) chainConfig(run context.Context) chain.Config {
-	serving, err := cp.authority.Serving("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
-	if err != nil {
-		panic(err) // crypto/rand never fails
-	}
-	return chain.Config{
-		Name:           cp.name,
-		Flags:          cp.cfg.flags,
-		Store:          cp.store,
-		Listener:       cp.listener,
-		Transport:      loopback{cp.entrance, run.Done()},
-		Accept:         cp.accept,
-		Drained:        cp.drained,
-		Serving:        serving,
-		ClientCA:       cp.authority.CertPEM(),
-		Tokens:         cp.users,
-		AccountKey:     cp.accountKey,
-		Faults:         cp.faults,
-		Server:         serverName,
-		Kill:           cp.crash,
-		Hooks:          cp.cfg.hooks,
-		UpstreamPauses: cp.cfg.upstreamPauses,
-		WatchGate:      &cp.watchGate,
-		StopBefore:     cp.cfg.stopBefore,
-		Trace:          cp.recorder,
-		Crash:          cp.crash,
-	}
-}
-
-// crash notes the first failure that would have ended a kube-apiserver process,
-// and ends the chain.
+// crash notes the first failure of a server that would have ended a
+// kube-apiserver process.
 func (cp *ControlPlane) crash(err error) {
 	cp.crashOnce.Do(func() {
 		cp.crashErr = err
 		close(cp.crashed)
-		if cp.endRun != nil {
-			cp.endRun(err)
-		}
 	})
 }
+
+// first is the server that stands for all where one is meant.
+func (cp *ControlPlane) first() *Server { return cp.servers[0] }
 
 // Name returns the control plane's name, unique in the process.
 func (cp *ControlPlane) Name() string { return cp.name }
@@ -219,7 +170,7 @@ func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.admin)
 func (cp *ControlPlane) Trace() *trace.Recorder { return cp.recorder }
 
 // Log returns the API server's log, or the end of it when it is long.
-func (cp *ControlPlane) Log() string { return cp.log.String() }
+func (cp *ControlPlane) Log() string { return cp.first().Log() }
 
 // Store returns the store the control plane runs on.
 func (cp *ControlPlane) Store() storage.Backend { return cp.store }
@@ -238,20 +189,32 @@ func (cp *ControlPlane) Err() error {
 	}
 }
 
+// Ready asks /readyz once, records the checks that turned, and says whether the
+// answer was 200.
+func (cp *ControlPlane) Ready(ctx context.Context) bool { return cp.first().Ready(ctx) }
+
+// WaitReady waits until /readyz answers 200. When the context ends first, the
+// error names the checks that are red and the hooks that are held.
+func (cp *ControlPlane) WaitReady(ctx context.Context) error { return cp.first().WaitReady(ctx) }
+
+// RedChecks returns the readiness checks that were red when they were last
+// asked, in upstream's order.
+func (cp *ControlPlane) RedChecks() []string { return cp.first().RedChecks() }
+
 // Hooks returns the names of the post-start hooks, sorted.
-func (cp *ControlPlane) Hooks() []string { return cp.chain.Hooks() }
+func (cp *ControlPlane) Hooks() []string { return cp.first().Hooks() }
 
 // HeldHooks returns the names of the post-start hooks that are held, sorted.
-func (cp *ControlPlane) HeldHooks() []string { return cp.chain.HeldHooks() }
+func (cp *ControlPlane) HeldHooks() []string { return cp.first().HeldHooks() }
 
 // ReleaseHook lets a post-start hook run that HoldHook holds. Releasing one that
 // is not held is an error that names those that are.
-func (cp *ControlPlane) ReleaseHook(name string) error { return cp.chain.ReleaseHook(name) }
+func (cp *ControlPlane) ReleaseHook(name string) error { return cp.first().ReleaseHook(name) }
 
 // FireSignal fires one of upstream's lifecycle signals before its time, as a bug
 // would: MuxAndDiscoveryComplete, HasBeenReady, ... An unknown one is an error
 // that names them all.
-func (cp *ControlPlane) FireSignal(name string) error { return cp.chain.FireSignal(name) }
+func (cp *ControlPlane) FireSignal(name string) error { return cp.first().FireSignal(name) }
 
 // Release returns the release of the linked kube-apiserver, like "v1.37.1".
 func Release() string { return chain.Release() }
@@ -268,12 +231,12 @@ func (cp *ControlPlane) Gate(match string) (*fault.Gate, error) { return cp.faul
 // HoldWatchCache keeps the watch cache of a resource behind the store: events
 // and progress notifications of the store are held until ReleaseWatchCache.
 func (cp *ControlPlane) HoldWatchCache(resource schema.GroupResource) error {
-	return cp.watchGate.Hold(resource)
+	return cp.first().HoldWatchCache(resource)
 }
 
 // ReleaseWatchCache lets the watch cache of a resource catch up.
 func (cp *ControlPlane) ReleaseWatchCache(resource schema.GroupResource) error {
-	return cp.watchGate.Release(resource)
+	return cp.first().ReleaseWatchCache(resource)
 }
 
 // Stop ends the API server gracefully and its store with it, and joins every
@@ -296,29 +259,16 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 		fmt.Errorf("not within %s", cp.cfg.timeouts.stop))
 	defer cancel()
 	var errs []error
-	if cp.endRun != nil {
-		cp.endRun(errStopped)
-		select {
-		case <-cp.runEnded:
-		case <-ctx.Done():
-			errs = append(errs, fmt.Errorf("the API server has not terminated: %w", context.Cause(ctx)))
-		}
+	for _, server := range slices.Backward(cp.servers) {
+		errs = append(errs, server.release(ctx))
 	}
 	cp.faults.Close()
 	errs = append(errs, cp.kube.remove())
-	if cp.entrance != nil {
-		errs = append(errs, cp.entrance.end(ctx))
-	}
-	if cp.listener != nil {
-		cp.listener.end()
-	}
 	if cp.store != nil && !cp.cfg.sharedStore {
 		errs = append(errs, cp.store.Stop(ctx))
 	}
 	if cp.member != nil {
-		if err := cp.member.Join(ctx); err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, cp.member.Join(ctx))
 		cp.member.Leave()
 	}
 	return errors.Join(errs...)

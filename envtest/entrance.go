@@ -18,11 +18,11 @@ import (
 type entrance struct {
 	memnet.Transport
 	upgrades *http.Transport
-	server   atomic.Pointer[server]
+	serving  atomic.Pointer[serving]
 }
 
-// server is a chain that accepts requests.
-type server struct {
+// serving is a chain that accepts requests.
+type serving struct {
 	handler http.Handler
 	member  *chain.Member
 }
@@ -37,7 +37,7 @@ var errRefused = &net.OpError{Op: "dial", Net: "memory", Addr: memnet.Addr{}, Er
 
 // RoundTrip implements http.RoundTripper.
 func (e *entrance) RoundTrip(req *http.Request) (*http.Response, error) {
-	if e.server.Load() == nil {
+	if e.serving.Load() == nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
@@ -48,7 +48,7 @@ func (e *entrance) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // serve handles a request in a goroutine that counts as the server's.
 func (e *entrance) serve(w http.ResponseWriter, req *http.Request) {
-	s := e.server.Load()
+	s := e.serving.Load()
 	if s == nil {
 		panic(http.ErrAbortHandler) // closed since RoundTrip looked
 	}
@@ -57,7 +57,7 @@ func (e *entrance) serve(w http.ResponseWriter, req *http.Request) {
 
 // end breaks off what is still in flight and joins its goroutines.
 func (e *entrance) end(ctx context.Context) error {
-	e.server.Store(nil)
+	e.serving.Store(nil)
 	_ = e.Transport.Close()
 	e.upgrades.CloseIdleConnections()
 	return e.Transport.Wait(ctx)
@@ -83,17 +83,4 @@ func (l loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 	default:
 	}
 	return response, nil
-}
-
-// accept lets requests in.
-func (cp *ControlPlane) accept(handler http.Handler) {
-	cp.entrance.server.Store(&server{handler: handler, member: cp.member})
-	close(cp.accepting)
-}
-
-// drained lets no more requests in, and closes the connections as the end of a
-// process would.
-func (cp *ControlPlane) drained() {
-	cp.entrance.server.Store(nil)
-	cp.listener.closeConns()
 }

@@ -19,15 +19,15 @@ type readiness struct {
 
 // waitStarted waits for readiness or, when hooks are held, for the server to
 // accept requests.
-func (cp *ControlPlane) waitStarted(ctx context.Context) error {
-	if !cp.cfg.holds() {
-		return cp.WaitReady(ctx)
+func (l *life) waitStarted(ctx context.Context) error {
+	if !l.server.cp.cfg.holds() {
+		return l.waitReady(ctx)
 	}
 	select {
-	case <-cp.accepting:
+	case <-l.accepting:
 		return nil
-	case <-cp.crashed:
-		return cp.crashErr
+	case <-l.failed:
+		return l.failure
 	case <-ctx.Done():
 		return fmt.Errorf("the server does not accept requests: %w", context.Cause(ctx))
 	}
@@ -40,11 +40,11 @@ const (
 	readyMaxPause   = time.Second
 )
 
-// WaitReady waits until /readyz answers 200. When the context ends first, the
+// waitReady waits until /readyz answers 200. When the context ends first, the
 // error names the checks that are red and the hooks that are held.
-func (cp *ControlPlane) WaitReady(ctx context.Context) error {
+func (l *life) waitReady(ctx context.Context) error {
 	moved := make(chan struct{}, 1)
-	defer cp.recorder.Subscribe(func(r trace.Record) {
+	defer l.server.cp.recorder.Subscribe(func(r trace.Record) {
 		if _, ok := r.Event.(trace.Hook); ok {
 			select {
 			case moved <- struct{}{}:
@@ -53,20 +53,20 @@ func (cp *ControlPlane) WaitReady(ctx context.Context) error {
 		}
 	})()
 	for pause := readyFirstPause; ; pause = min(2*pause, readyMaxPause) {
-		if cp.Ready(ctx) {
+		if l.ready(ctx) {
 			return nil
 		}
 		select {
 		case <-time.After(pause):
 		case <-moved:
 			pause = readyFirstPause / 2
-		case <-cp.crashed:
-			return cp.crashErr
-		case <-cp.runEnded:
+		case <-l.failed:
+			return l.failure
+		case <-l.runEnded:
 			return errStopped
 		case <-ctx.Done():
 			return fmt.Errorf("not ready: %w; checks that are red: %s; hooks that are held: %s", context.Cause(ctx),
-				orNone(cp.RedChecks()), orNone(cp.HeldHooks()))
+				orNone(l.redChecks()), orNone(l.chain.HeldHooks()))
 		}
 	}
 }
@@ -78,18 +78,18 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Ready asks /readyz once, records the checks that turned, and says whether the
+// ready asks /readyz once, records the checks that turned, and says whether the
 // answer was 200.
-func (cp *ControlPlane) Ready(ctx context.Context) bool {
-	cp.readiness.mu.Lock()
-	defer cp.readiness.mu.Unlock()
+func (l *life) ready(ctx context.Context) bool {
+	l.readiness.mu.Lock()
+	defer l.readiness.mu.Unlock()
 	var ready bool
 	var checks []trace.Check
-	cp.member.Do(func() { ready, checks = cp.chain.Probe(ctx, "readyz") })
+	l.member.Do(func() { ready, checks = l.chain.Probe(ctx, "readyz") })
 	if len(checks) == 0 && !ready {
 		return false // answered by a filter: the server is not that far yet
 	}
-	r := &cp.readiness
+	r := &l.readiness
 	if r.known == nil {
 		r.known = map[string]bool{}
 	}
@@ -100,16 +100,16 @@ func (cp *ControlPlane) Ready(ctx context.Context) bool {
 		}
 		if was, seen := r.known[check.Name]; !seen || was != check.OK {
 			r.known[check.Name] = check.OK
-			cp.recorder.Record(check)
+			l.server.cp.recorder.Record(check)
 		}
 	}
 	return ready
 }
 
-// RedChecks returns the readiness checks that were red when they were last
+// redChecks returns the readiness checks that were red when they were last
 // asked, in upstream's order.
-func (cp *ControlPlane) RedChecks() []string {
-	cp.readiness.mu.Lock()
-	defer cp.readiness.mu.Unlock()
-	return cp.readiness.red
+func (l *life) redChecks() []string {
+	l.readiness.mu.Lock()
+	defer l.readiness.mu.Unlock()
+	return l.readiness.red
 }

@@ -43,7 +43,7 @@ func (cp *ControlPlane) snapshot(ctx context.Context) (*Snapshot, error) {
 	if _, ok := cp.store.(storage.Snapshotter); !ok {
 		return nil, fmt.Errorf("store %s: %w", cp.store, ErrNoSnapshots)
 	}
-	kept, err := cp.chain.Snapshot(ctx)
+	kept, err := cp.first().chain().Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (cp *ControlPlane) keepBootState(ctx context.Context) error {
 	if _, ok := cp.store.(storage.Snapshotter); !ok || cp.cfg.holds() {
 		return nil
 	}
-	cp.chain.Booted()
+	cp.first().chain().Booted()
 	var err error
 	cp.boot, err = cp.snapshot(ctx)
 	return err
@@ -104,7 +104,7 @@ func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) e
 	case cp.Err() != nil:
 		return fmt.Errorf("the API server has crashed: %w", cp.Err())
 	}
-	changes, err := cp.chain.Restore(ctx, to.store)
+	changes, err := cp.first().chain().Restore(ctx, to.store)
 	cp.recorder.Record(trace.Note{Text: fmt.Sprintf("%s to revision %d of the store: %d writes", why, to.store.Revision(), len(changes))})
 	if err != nil {
 		return err

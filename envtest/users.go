@@ -41,8 +41,7 @@ func (u *users) add(name string, groups []string) (token string) {
 	return token
 }
 
-// makeCredentials makes the control plane's authority, its admin and the
-// transport inside the process.
+// makeCredentials makes the control plane's authority and its admin.
 func (cp *ControlPlane) makeCredentials() error {
 	authority, err := pki.NewAuthority("snowglobe " + cp.name)
 	if err != nil {
@@ -55,11 +54,6 @@ func (cp *ControlPlane) makeCredentials() error {
 		}
 	}
 	cp.users = &users{tokens: map[string]user.Info{}}
-	tls, err := cp.upgradeTLS()
-	if err != nil {
-		return err
-	}
-	cp.entrance = newEntrance(cp.listener, tls)
 	cp.admin = cp.AddUser(AdminUser, mastersGroup)
 	return nil
 }
@@ -69,9 +63,9 @@ func (cp *ControlPlane) makeCredentials() error {
 // may do is up to RBAC.
 func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
 	return &rest.Config{
-		Host:        "https://" + cp.listener.Addr().String(),
+		Host:        "https://" + cp.first().addr.String(),
 		BearerToken: cp.users.add(name, groups),
-		Transport:   cp.entrance,
+		Transport:   cp.first(),
 		QPS:         -1, // a test waits for the server, not for its own client
 	}
 }
@@ -80,7 +74,7 @@ func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
 // its TLS listener and authenticates as a user in groups by a client
 // certificate. It needs WithListener.
 func (cp *ControlPlane) RemoteConfig(name string, groups ...string) (*rest.Config, error) {
-	if !cp.listener.hasPort() {
+	if !cp.first().hasPort {
 		return nil, fmt.Errorf("configuration of %q: the control plane has no TLS listener; start it WithListener", name)
 	}
 	pair, err := cp.authority.Client(name, groups...)
@@ -88,7 +82,7 @@ func (cp *ControlPlane) RemoteConfig(name string, groups ...string) (*rest.Confi
 		return nil, err
 	}
 	return &rest.Config{
-		Host: "https://" + cp.listener.Addr().String(),
+		Host: "https://" + cp.first().addr.String(),
 		QPS:  -1,
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData: cp.authority.CertPEM(), CertData: pair.Cert, KeyData: pair.Key,

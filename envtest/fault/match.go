@@ -41,6 +41,18 @@ type Range struct{ First, Last int }
 
 func (r Range) has(n int) bool { return n >= r.First && (r.Last == 0 || n <= r.Last) }
 
+// String is the match as it is written in a rule, such as
+// "store/put resource=configmaps".
+func (m Match) String() string { return strings.TrimSpace(Rule{Match: m}.String()) }
+
+// Covers reports whether an operation has the identity that is looked for. It
+// does not count.
+func (m *Match) Covers(op *Operation) bool {
+	same := *op
+	same.Phase = cmp.Or(op.Phase, Before)
+	return m.covers(&same)
+}
+
 // covers reports whether an operation matches the identity.
 func (m *Match) covers(op *Operation) bool {
 	return cmp.Or(m.Phase, Before) == op.Phase && glob(m.Point, op.Point) &&

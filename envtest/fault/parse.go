@@ -32,6 +32,22 @@ func parseRule(text string, known Names, foreign int) (Rule, error) {
 	return rule, nil
 }
 
+// ParseMatch reads a match, such as "store/put resource=configmaps".
+func ParseMatch(text string, known Names) (Match, error) {
+	rule, err := parseHold(text, known)
+	if err != nil {
+		return Match{}, fmt.Errorf("match %q: %w", text, err)
+	}
+	return rule.Match, nil
+}
+
+// parseHold reads a match as the rule that holds what matches: whatever happens
+// at a point can be held.
+func parseHold(match string, known Names) (Rule, error) {
+	const hold = string(Hold) + " "
+	return parseRule(hold+match, known, len(hold))
+}
+
 // SyntaxError says where a rule or a plan is wrong, and why.
 type SyntaxError struct {
 	File   string // "" if the rule is of no file

@@ -213,8 +213,7 @@ func (s *Set) Rules() []*Entry {
 // Gate returns the gate of the rule "hold MATCH", such as the match
 // "store/put resource=configmaps", and adds the rule if it is not there.
 func (s *Set) Gate(match string) (*Gate, error) {
-	const hold = string(Hold) + " "
-	rule, err := parseRule(hold+match, s.names(), len(hold))
+	rule, err := parseHold(match, s.names())
 	if err != nil {
 		return nil, fmt.Errorf("gate %q: %w", match, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
@@ -39,7 +40,9 @@ type ControlPlane struct {
 	recorder   *trace.Recorder
 	faults     *fault.Set
 	servers    []*Server
-	log        io.Writer // of all servers together, nil for none
+	log        io.Writer        // of all servers together, nil for none
+	scheduler  *clock.Scheduler // nil if operations go as they come
+	changes    *storeWatch      // nil unless the trace is full
 
 	member *chain.Member // whose goroutines are the store's
 	admin  *rest.Config
@@ -116,6 +119,12 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	}
 	if err := cp.startStore(ctx, flags); err != nil {
 		return err
+	}
+	if err := cp.watchStore(); err != nil {
+		return err
+	}
+	if cp.cfg.order != nil {
+		cp.Schedule(*cp.cfg.order)
 	}
 	for _, server := range cp.servers {
 		if err := server.boot(ctx); err != nil {
@@ -258,12 +267,14 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cp.cfg.timeouts.stop,
 		fmt.Errorf("not within %s", cp.cfg.timeouts.stop))
 	defer cancel()
+	cp.Unschedule()
 	var errs []error
 	for _, server := range slices.Backward(cp.servers) {
 		errs = append(errs, server.release(ctx))
 	}
 	cp.faults.Close()
 	errs = append(errs, cp.kube.remove())
+	cp.changes.stop()
 	if cp.store != nil && !cp.cfg.sharedStore {
 		errs = append(errs, cp.store.Stop(ctx))
 	}

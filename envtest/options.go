@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
@@ -31,6 +32,8 @@ type config struct {
 	hooks          map[string]chain.HookRule
 	faults         fault.Plan
 	seed           uint64
+	order          *clock.Order
+	fullTrace      bool
 	upstreamPauses bool
 	stopBefore     string
 	listen         string
@@ -133,6 +136,20 @@ func WithPlan(plan fault.Plan) Option {
 // WithSeed decides what is left to chance. The default is 0.
 func WithSeed(seed uint64) Option {
 	return func(c *config) { c.seed = seed }
+}
+
+// WithOrder gives the operations of a control plane in virtual time their turns
+// by a seed, or in an order, from the first one on. See ControlPlane.Schedule
+// for beginning later.
+func WithOrder(order clock.Order) Option {
+	return func(c *config) { c.order = &order }
+}
+
+// WithFullTrace puts into the trace what each client inside the process is told,
+// every change of the store, and every turn. A canonical trace is made of it
+// (trace.WriteCanonical).
+func WithFullTrace() Option {
+	return func(c *config) { c.fullTrace = true }
 }
 
 // WithUpstreamPauses keeps the whole second that upstream's hooks

@@ -65,7 +65,7 @@ func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
 	return &rest.Config{
 		Host:        "https://" + cp.first().addr.String(),
 		BearerToken: cp.users.add(name, groups),
-		Transport:   cp.first(),
+		Transport:   cp.observed(name, cp.first()),
 		QPS:         -1, // a test waits for the server, not for its own client
 	}
 }

@@ -26,6 +26,9 @@ func (s *session) perform(file string) Result {
 	if closeErr := s.close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("%s: after the last command: %w", s.script.File, closeErr)
 	}
+	if err == nil && !t.skipped {
+		err = s.checkFired()
+	}
 	result := Result{
 		Status: Passed, Log: t.log.String(), ServerLog: s.serverLog,
 		Records: s.story.told(), Scripted: time.Since(s.story.began),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"snowglobe.test/envtest/clock"
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -21,6 +22,15 @@ type Options struct {
 	// Verbose keeps the output of every command in Result.Log, not only that of
 	// the phase that failed.
 	Verbose bool
+	// Seed decides in which order operations take their turns in virtual time,
+	// and what rules leave to chance. Nil leaves the order to the machine.
+	Seed *uint64
+	// Faults are rules that every server of the script starts with. A script
+	// fails in which one that is not optional never fired.
+	Faults fault.Plan
+	// FullTrace puts into the records what clients are told, and every change of
+	// the store; a canonical trace needs it.
+	FullTrace bool
 
 	// tamper takes out what a script shows; only tests of the scripts set it.
 	tamper tamper

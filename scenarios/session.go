@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage/memory"
 )
 
@@ -34,6 +35,8 @@ type session struct {
 	identity  *rest.Config // who the script's requests come from
 	excused   bool         // the server was expected to crash, and did
 	serverLog string
+	unfired   []fault.Rule // of all servers so far, if there has been one
+	wasServer bool
 }
 
 func newSession(ctx context.Context, script Script, opts Options) *session {

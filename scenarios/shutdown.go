@@ -32,6 +32,7 @@ func (s *session) stop(ctx context.Context) error {
 	s.server, s.identity = nil, nil
 	err := server.Stop(ctx)
 	s.serverLog = server.Log()
+	s.noteFired(server)
 	if crash := server.Err(); crash != nil && !s.excused {
 		err = errors.Join(fmt.Errorf("the API server crashed: %w", crash), err)
 	}

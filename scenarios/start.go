@@ -107,6 +107,7 @@ func (s *session) start(ctx context.Context, request startRequest) error {
 		return err
 	}
 	opts = append(opts, envtest.WithSharedStore(store), envtest.WithObserver(s.story.observe))
+	opts = append(opts, s.bending()...)
 	server, err := envtest.Launch(ctx, opts...)
 	if err != nil {
 		return suggestHook(err)

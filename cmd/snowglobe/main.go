@@ -112,6 +112,6 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newVersion())
+	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
 	return root
 }

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/scenarios"
 )
@@ -19,7 +18,10 @@ import (
 // runOptions are the flags of "run".
 type runOptions struct {
 	realTime bool
+	seed     uint64
+	faults   string
 	trace    string
+	events   string
 	verbose  bool
 	output   string
 }
@@ -35,7 +37,8 @@ library; without one the whole library is run. docs/reference/scripts.md
 describes the commands of scripts.`,
 		Example: `  snowglobe run
   snowglobe run stale-read
-  snowglobe run --real-time --trace trace.jsonl ./my-script.txtar`,
+  snowglobe run --seed 7 --faults plan.faults --trace a.trace ./my-script.txtar
+  snowglobe run --real-time --events events.jsonl ./my-script.txtar`,
 		ValidArgsFunction: completeScripts,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(opts.output); err != nil {
@@ -45,12 +48,24 @@ describes the commands of scripts.`,
 			if err != nil {
 				return failed(err)
 			}
-			return failed(runScripts(cmd.Context(), cmd.OutOrStdout(), scripts, opts))
+			run := scenarios.Options{RealTime: opts.realTime, Verbose: opts.verbose, FullTrace: opts.trace != ""}
+			if cmd.Flags().Changed("seed") {
+				run.Seed = &opts.seed
+			}
+			if opts.faults != "" {
+				if run.Faults, err = fault.ReadPlan(opts.faults, nil); err != nil {
+					return failed(err)
+				}
+			}
+			return failed(runScripts(cmd.Context(), cmd.OutOrStdout(), scripts, opts, run))
 		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.realTime, "real-time", false, "let time pass as on the wall; scripts that need hours skip themselves")
-	flags.StringVar(&opts.trace, "trace", "", "write every event to this `file`, as JSON lines")
+	flags.Uint64Var(&opts.seed, "seed", 0, "in virtual time, the order in which operations take their turns; and what the rules of --faults leave to chance")
+	flags.StringVar(&opts.faults, "faults", "", "a `file` of rules that bend every server of the scripts, one a line")
+	flags.StringVar(&opts.trace, "trace", "", "write what could be observed to this `file`: the same text, byte for byte, if the same could be (see trace diff)")
+	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events but the servers' routine, every command's output, and the servers' logs of what fails")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text, or json for a line a script")
 	return cmd
@@ -82,12 +97,17 @@ func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 var errScripts = errors.New("scripts failed")
 
 // runScripts runs scripts one after another.
-func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, opts runOptions) (err error) {
-	tracer, err := openTrace(opts.trace)
+func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, opts runOptions, run scenarios.Options) (err error) {
+	canonical, err := openTrace(opts.trace, trace.WriteCanonical)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tracer.close()) }()
+	defer func() { err = errors.Join(err, canonical.close()) }()
+	events, err := openTrace(opts.events, trace.WriteJSON)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, events.close()) }()
 	var teller teller = &storyTeller{out: out, color: wantsColor(out), verbose: opts.verbose}
 	if opts.output == outputJSON {
 		teller = jsonTeller{json.NewEncoder(out)}
@@ -96,12 +116,12 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 	var results []scenarios.Result
 	for _, script := range scripts {
 		teller.begin(script)
-		result := script.Run(ctx, scenarios.Options{RealTime: opts.realTime, Verbose: opts.verbose})
+		result := script.Run(ctx, run)
 		results = append(results, result)
 		if result.Status == scenarios.Failed {
 			failures++
 		}
-		if err := errors.Join(teller.tell(result), tracer.write(result)); err != nil {
+		if err := errors.Join(teller.tell(result), canonical.write(result), events.write(result)); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -146,42 +166,3 @@ func (t jsonTeller) tell(result scenarios.Result) error {
 }
 
 func (t jsonTeller) summarize([]scenarios.Result) error { return nil }
-
-// tracer writes the events of all scripts to a file; nil writes none.
-type tracer struct{ file *os.File }
-
-func openTrace(path string) (*tracer, error) {
-	if path == "" {
-		return nil, nil
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
-	}
-	return &tracer{file}, nil
-}
-
-// write adds the records of a script, with its name before that of the server.
-func (t *tracer) write(result scenarios.Result) error {
-	if t == nil {
-		return nil
-	}
-	records := append([]trace.Record(nil), result.Records...)
-	for i := range records {
-		records[i].ControlPlane = strings.Join([]string{result.Script.Name, records[i].ControlPlane}, "/")
-	}
-	if err := trace.WriteJSON(t.file, records); err != nil {
-		return fmt.Errorf("trace: %w", err)
-	}
-	return nil
-}
-
-func (t *tracer) close() error {
-	if t == nil {
-		return nil
-	}
-	if err := t.file.Close(); err != nil {
-		return fmt.Errorf("trace: %w", err)
-	}
-	return nil
-}

@@ -88,7 +88,7 @@ func (t *storyTeller) summarize(results []scenarios.Result) error {
 		}
 	}
 	fmt.Fprintf(t.out, "\n  %s in %s\n", strings.Join(parts, ", "), round(wall))
-	_, err := fmt.Fprintln(t.out, "  "+paint(t.color, faint, "run -v shows more of each story, and run --trace FILE keeps every event"))
+	_, err := fmt.Fprintln(t.out, "  "+paint(t.color, faint, "run -v shows more of each story, and run --events FILE keeps every event"))
 	return err
 }
 

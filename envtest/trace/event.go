@@ -8,7 +8,8 @@ import (
 )
 
 // Event is something that happened. The set is closed: Stage, Signal, Hook,
-// Check, Request, Fault and Note, as values.
+// Check, Request, Fault and Note, and with a full trace Answer, Told, Write and
+// Turn, as values.
 type Event interface {
 	isEvent()
 	// String is the event as one line of text for people.
@@ -155,24 +156,10 @@ func (l line) String() string {
 
 // lineOf returns the columns of any event.
 func lineOf(e Event) line {
-	switch e := e.(type) {
-	case Stage:
+	if e, ok := e.(interface{ line() line }); ok {
 		return e.line()
-	case Signal:
-		return e.line()
-	case Hook:
-		return e.line()
-	case Check:
-		return e.line()
-	case Request:
-		return e.line()
-	case Fault:
-		return e.line()
-	case Note:
-		return e.line()
-	default: // only nil, or another module's embedding
-		return line{kind: fmt.Sprintf("%T", e), tone: bad}
 	}
+	return line{kind: fmt.Sprintf("%T", e), tone: bad} // only nil, or another module's embedding
 }
 
 func (e Stage) line() line {

@@ -48,6 +48,12 @@ type jsonRecord struct {
 	Caller         string   `json:"caller,omitempty"`
 	Occurrence     int      `json:"occurrence,omitempty"`
 	Error          *string  `json:"error,omitempty"`
+	Client         string   `json:"client,omitempty"`
+	Watch          int      `json:"watch,omitempty"`
+	Revision       int64    `json:"revision,omitempty"`
+	Objects        []Object `json:"objects,omitempty"`
+	Number         int      `json:"number,omitempty"`
+	Cause          int      `json:"cause,omitempty"`
 }
 
 // WriteJSON writes records as JSON, an object a line. Its field "type" is the
@@ -118,6 +124,18 @@ func toJSON(rec Record) (jsonRecord, error) {
 		j.Namespace, j.Name, j.Key, j.Caller, j.Occurrence = e.Namespace, e.Name, e.Key, e.Caller, e.Occurrence
 	case Note:
 		j.Type, j.Text = "note", e.Text
+	case Answer:
+		j.Type, j.Client, j.Method, j.URI, j.Code, j.Reason = "answer", e.Client, e.Method, e.URI, e.Code, e.Reason
+		j.Revision, j.Objects, j.Error = e.Revision, e.Objects, errorText(e.Err)
+	case Told:
+		j.Type, j.Client, j.URI, j.Watch, j.Verb, j.Reason = "told", e.Client, e.URI, e.Watch, e.Type, e.Reason
+		j.Objects, j.Error = []Object{e.Object}, errorText(e.Err)
+	case Write:
+		j.Type, j.Key, j.Revision = "write", e.Key, e.Revision
+		j.Verb = writeVerb(e)
+	case Turn:
+		j.Type, j.Number, j.Cause, j.Point, j.OperationPhase, j.Server = "turn", e.Number, e.Cause, e.Point, e.Phase, e.Server
+		j.Verb, j.Resource, j.Namespace, j.Name, j.Key, j.Caller, j.Occurrence = e.Verb, e.Resource, e.Namespace, e.Name, e.Key, e.Caller, e.Occurrence
 	default:
 		return j, fmt.Errorf("trace: record %d has no event that can be written: %T", rec.Seq, rec.Event)
 	}
@@ -148,6 +166,15 @@ func (j jsonRecord) record() (Record, error) {
 			Namespace: j.Namespace, Name: j.Name, Key: j.Key, Caller: j.Caller, Occurrence: j.Occurrence, Err: j.err()}
 	case "note":
 		rec.Event = Note{Text: j.Text}
+	case "answer":
+		rec.Event = Answer{Client: j.Client, Method: j.Method, URI: j.URI, Code: j.Code, Reason: j.Reason, Revision: j.Revision, Objects: j.Objects, Err: j.err()}
+	case "told":
+		rec.Event = Told{Client: j.Client, URI: j.URI, Watch: j.Watch, Type: j.Verb, Reason: j.Reason, Object: j.object(), Err: j.err()}
+	case "write":
+		rec.Event = Write{Key: j.Key, Revision: j.Revision, Created: j.Verb == created, Deleted: j.Verb == deleted}
+	case "turn":
+		rec.Event = Turn{Number: j.Number, Cause: j.Cause, Point: j.Point, Phase: j.OperationPhase, Server: j.Server, Verb: j.Verb, Resource: j.Resource,
+			Namespace: j.Namespace, Name: j.Name, Key: j.Key, Caller: j.Caller, Occurrence: j.Occurrence}
 	default:
 		return rec, fmt.Errorf("unknown type %q: it was written by another version, or is not a trace", j.Type)
 	}
@@ -158,6 +185,31 @@ func (j jsonRecord) record() (Record, error) {
 		return rec, fmt.Errorf("a %s cannot be of kind %q; want one of %q", j.Type, j.Kind, kinds)
 	}
 	return rec, nil
+}
+
+// The verbs of a write.
+const (
+	created = "create"
+	changed = "update"
+	deleted = "delete"
+)
+
+func writeVerb(e Write) string {
+	switch {
+	case e.Created:
+		return created
+	case e.Deleted:
+		return deleted
+	}
+	return changed
+}
+
+// object is the one of a watch's event.
+func (j jsonRecord) object() Object {
+	if len(j.Objects) == 0 {
+		return Object{}
+	}
+	return j.Objects[0]
 }
 
 // errorText keeps "no error" apart from an error without text.

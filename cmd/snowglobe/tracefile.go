@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"snowglobe.test/envtest/trace"
+	"snowglobe.test/scenarios"
+)
+
+// traceFile is where the records of all scripts are written in some form; nil
+// writes none.
+type traceFile struct {
+	file *os.File
+	form func(io.Writer, []trace.Record) error
+}
+
+func openTrace(path string, form func(io.Writer, []trace.Record) error) (*traceFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	return &traceFile{file, form}, nil
+}
+
+// write adds the records of a script, with its name before that of the server.
+func (t *traceFile) write(result scenarios.Result) error {
+	if t == nil {
+		return nil
+	}
+	records := append([]trace.Record(nil), result.Records...)
+	for i := range records {
+		records[i].ControlPlane = strings.Join([]string{result.Script.Name, records[i].ControlPlane}, "/")
+	}
+	if err := t.form(t.file, records); err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	return nil
+}
+
+func (t *traceFile) close() error {
+	if t == nil {
+		return nil
+	}
+	if err := t.file.Close(); err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	return nil
+}

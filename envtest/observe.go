@@ -1,0 +1,130 @@
+package envtest
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/httpstream"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// observer stands between a client and the server, and puts what the client is
+// told into the trace.
+type observer struct {
+	client   string
+	inner    http.RoundTripper
+	recorder *trace.Recorder
+
+	mu      sync.Mutex
+	watches map[string]int // how many of each path there have been
+}
+
+// observed returns the way of a user to the server, with an observer on it if
+// the trace is to be full.
+func (cp *ControlPlane) observed(user string, inner http.RoundTripper) http.RoundTripper {
+	if !cp.cfg.fullTrace {
+		return inner
+	}
+	return &observer{client: user, inner: inner, recorder: cp.recorder, watches: map[string]int{}}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
+	if httpstream.IsUpgradeRequest(req) {
+		return o.inner.RoundTrip(req)
+	}
+	response, err := o.inner.RoundTrip(req)
+	if err != nil {
+		o.recorder.Record(trace.Answer{Client: o.client, Method: req.Method, URI: req.URL.RequestURI(), Err: err})
+		return nil, err
+	}
+	media := mediaOf(response.Header)
+	if isWatch(req) && response.StatusCode == http.StatusOK {
+		response.Body = o.watch(req, media, response.Body)
+	} else {
+		response.Body = o.answer(req, media, response)
+	}
+	return response, nil
+}
+
+// isWatch reports whether a request asks for a watch, by either of its forms.
+func isWatch(req *http.Request) bool {
+	watch := req.URL.Query().Get("watch")
+	return watch == "true" || watch == "1" || strings.HasPrefix(req.URL.Path, "/api/v1/watch/")
+}
+
+// answer records a response when the client has read it, or has had enough.
+func (o *observer) answer(req *http.Request, media string, response *http.Response) io.ReadCloser {
+	answer := trace.Answer{Client: o.client, Method: req.Method, URI: req.URL.RequestURI(), Code: response.StatusCode}
+	return &tee{ReadCloser: response.Body, ended: func(body []byte, err error) {
+		answer.Err = err
+		if err == nil {
+			seen := peek(media, body)
+			answer.Reason, answer.Revision, answer.Objects = seen.reason, seen.revision, seen.objects
+		}
+		o.recorder.Record(answer)
+	}}
+}
+
+// watch records each event when the client has read it, and the end.
+func (o *observer) watch(req *http.Request, media string, body io.ReadCloser) io.ReadCloser {
+	o.mu.Lock()
+	o.watches[req.URL.Path]++
+	told := trace.Told{Client: o.client, URI: req.URL.RequestURI(), Watch: o.watches[req.URL.Path]}
+	o.mu.Unlock()
+	var frames frames
+	return &tee{ReadCloser: body, read: func(part []byte) {
+		for _, frame := range frames.add(media, part) {
+			event := told
+			event.Type, event.Reason, event.Object = peekEvent(media, frame)
+			o.recorder.Record(event)
+		}
+	}, ended: func(_ []byte, err error) {
+		end := told
+		end.Err = err
+		o.recorder.Record(end)
+	}}
+}
+
+// tee shows what is read of a body to somebody else. Read is told of every part;
+// without it what was read is kept for ended, which is told once, at the end or
+// when the body is closed before.
+type tee struct {
+	io.ReadCloser
+	read  func(part []byte)
+	ended func(all []byte, err error)
+	kept  []byte
+	once  sync.Once
+}
+
+// Read implements io.Reader.
+func (t *tee) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if t.read != nil {
+		t.read(p[:n])
+	} else {
+		t.kept = append(t.kept, p[:n]...)
+	}
+	if err != nil {
+		t.end(err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (t *tee) Close() error {
+	err := t.ReadCloser.Close()
+	t.end(nil)
+	return err
+}
+
+func (t *tee) end(err error) {
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	t.once.Do(func() { t.ended(t.kept, err) })
+}

@@ -1,0 +1,184 @@
+package envtest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// seen is what an answer holds.
+type seen struct {
+	reason   string // of a Status
+	revision int64  // of a list
+	objects  []trace.Object
+}
+
+func mediaOf(header http.Header) string {
+	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	return media
+}
+
+// peek looks into the body of an answer; what is no object of an API is nothing.
+func peek(media string, body []byte) seen {
+	content := decode(media, body)
+	if content == nil {
+		return seen{}
+	}
+	object := &unstructured.Unstructured{Object: content}
+	if object.GetKind() == "Status" {
+		reason, _, _ := unstructured.NestedString(content, "reason")
+		return seen{reason: reason}
+	}
+	items, isList := content["items"].([]any)
+	if !isList {
+		return seen{objects: []trace.Object{objectOf(content)}}
+	}
+	all := seen{revision: revisionOf(object.GetResourceVersion())}
+	for _, item := range items {
+		if item, ok := item.(map[string]any); ok {
+			all.objects = append(all.objects, objectOf(item))
+		}
+	}
+	return all
+}
+
+// peekEvent looks into a frame of a watch.
+func peekEvent(media string, frame []byte) (kind, reason string, object trace.Object) {
+	var event struct {
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	raw := metav1.WatchEvent{}
+	if strings.HasSuffix(media, protobufMedia) {
+		if raw.Unmarshal(frame) != nil {
+			return "unreadable", "", object
+		}
+		event.Type, event.Object = raw.Type, raw.Object.Raw
+	} else if json.Unmarshal(frame, &event) != nil {
+		return "unreadable", "", object
+	}
+	content := decode(media, event.Object)
+	if content == nil {
+		return event.Type, "", object
+	}
+	if event.Type == "ERROR" {
+		reason, _, _ = unstructured.NestedString(content, "reason")
+		return event.Type, reason, object
+	}
+	return event.Type, "", objectOf(content)
+}
+
+const protobufMedia = "protobuf"
+
+// decode returns an object in any encoding as JSON has it, nil if it is none.
+func decode(media string, body []byte) map[string]any {
+	var content map[string]any
+	if !strings.HasSuffix(media, protobufMedia) {
+		if json.Unmarshal(body, &content) != nil {
+			return nil
+		}
+		return content
+	}
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return nil
+	}
+	if content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+		return nil
+	}
+	if gvks, _, err := scheme.Scheme.ObjectKinds(object); err == nil && len(gvks) > 0 {
+		content["kind"] = gvks[0].Kind
+	}
+	return content
+}
+
+func objectOf(content map[string]any) trace.Object {
+	o := unstructured.Unstructured{Object: content}
+	return trace.Object{
+		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
+		Revision: revisionOf(o.GetResourceVersion()), Digest: digest(content),
+	}
+}
+
+func revisionOf(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// uids are replaced in what is compared: they differ from run to run.
+var uids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// digest is the same for the same content, without UIDs and resourceVersion and
+// in whatever encoding it came.
+func digest(content map[string]any) string {
+	rest := map[string]any{}
+	for k, v := range content {
+		if k != "kind" && k != "apiVersion" { // protobuf does not always tell them
+			rest[k] = v
+		}
+	}
+	if metadata, ok := rest["metadata"].(map[string]any); ok {
+		slim := map[string]any{}
+		for k, v := range metadata {
+			if k != "resourceVersion" {
+				slim[k] = v
+			}
+		}
+		rest["metadata"] = slim
+	}
+	text, err := json.Marshal(rest)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(uids.ReplaceAll(text, []byte("uid")))
+	return hex.EncodeToString(sum[:4])
+}
+
+// frames cuts the stream of a watch into its events.
+type frames struct{ rest []byte }
+
+// add takes a part of the stream and returns the events that are whole now. In
+// JSON an event ends with its line, in protobuf its length stands before it.
+func (f *frames) add(media string, part []byte) (whole [][]byte) {
+	f.rest = append(f.rest, part...)
+	for {
+		frame, rest, ok := cut(media, f.rest)
+		if !ok {
+			return whole
+		}
+		whole = append(whole, bytes.Clone(frame))
+		f.rest = rest
+	}
+}
+
+func cut(media string, stream []byte) (frame, rest []byte, ok bool) {
+	if !strings.HasSuffix(media, protobufMedia) {
+		return bytes.Cut(stream, []byte("\n"))
+	}
+	const header = 4
+	if len(stream) < header {
+		return nil, stream, false
+	}
+	end := header + int(binary.BigEndian.Uint32(stream))
+	if len(stream) < end {
+		return nil, stream, false
+	}
+	return stream[header:end], stream[end:], true
+}

@@ -1,0 +1,222 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// WriteCanonical writes what could be observed, as text that is the same, byte
+// for byte, whenever the same could be observed. Two runs are compared by it.
+//
+// A line is a moment of virtual time, a lane and what happened in it. Lanes are
+// what can be told apart: each client's answers, each of its watches, each hook
+// and each lifecycle signal of a server, each readiness check, each of the test's
+// objects in the store, and notes; of several control planes, those of each. The test's objects are those that a client has
+// created, changed or deleted.
+//
+// Within a lane everything is in the order in which it happened, and so are the
+// moments. In one moment lanes are in the order of their names: what happened in
+// different lanes at the same moment commutes, unless somebody saw its order, and
+// then it is in the lane of who did.
+//
+// Revisions count what else the store holds, so they are named by what a client
+// can tell by them: default/a@3 is the third change of that object, and @12 a
+// moment right after the twelfth change of the test's objects.
+//
+// Left out are what the server does for itself, routes inside the server, rules,
+// turns, continue tokens, and timeouts that clients draw at random.
+func WriteCanonical(w io.Writer, recs []Record) error {
+	c := newCanon(recs)
+	var lines []canonLine
+	for i, rec := range recs {
+		lane, text := c.describe(rec.Event)
+		if lane == "" || c.again[i] {
+			continue
+		}
+		if c.several {
+			lane = oneLine(rec.ControlPlane) + " " + lane
+		}
+		lines = append(lines, canonLine{rec.Elapsed, lane, text})
+	}
+	slices.SortStableFunc(lines, func(a, b canonLine) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.lane, b.lane))
+	})
+	for _, l := range lines {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", exactly(l.at), l.lane, l.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exactly is a time since the start in seconds, with all its digits.
+func exactly(d time.Duration) string {
+	text := fmt.Sprintf("+%d.%09d", d/time.Second, d%time.Second)
+	for range 6 {
+		text = strings.TrimSuffix(text, "0")
+	}
+	return text + "s"
+}
+
+type canonLine struct {
+	at         time.Duration
+	lane, text string
+}
+
+// canon knows the names of revisions.
+type canon struct {
+	versions map[int64]version // of every change in the store
+	tests    map[string]bool   // the keys of the test's objects
+	changes  []int64           // the revisions of their changes, ascending
+	several  bool              // there are records of several control planes
+	again    map[int]bool      // records of changes that another control plane on the store has told
+}
+
+// version is a change of a key.
+type version struct {
+	key    string
+	number int // 1 for the first
+}
+
+func newCanon(recs []Record) *canon {
+	c := &canon{versions: map[int64]version{}, tests: map[string]bool{}, again: map[int]bool{}}
+	numbers := map[string]int{}
+	var writes []Write
+	for i, rec := range recs {
+		c.several = c.several || rec.ControlPlane != recs[0].ControlPlane
+		if w, ok := rec.Event.(Write); ok {
+			if _, told := c.versions[w.Revision]; told {
+				c.again[i] = true
+				continue
+			}
+			numbers[w.Key]++
+			c.versions[w.Revision] = version{w.Key, numbers[w.Key]}
+			writes = append(writes, w)
+		}
+	}
+	for _, rec := range recs {
+		if a, ok := rec.Event.(Answer); ok && a.writes() {
+			for _, o := range a.Objects {
+				c.tests[c.versions[o.Revision].key] = true
+			}
+		}
+	}
+	delete(c.tests, "")
+	for _, w := range writes {
+		if c.tests[w.Key] {
+			c.changes = append(c.changes, w.Revision)
+		}
+	}
+	slices.Sort(c.changes)
+	return c
+}
+
+// writes reports whether the client has changed what it was shown.
+func (e Answer) writes() bool {
+	return e.Code >= 200 && e.Code < 300 && slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, e.Method)
+}
+
+// describe returns the lane of an event and its text; no lane if it is left out.
+func (c *canon) describe(e Event) (lane, text string) {
+	switch e := e.(type) {
+	case Answer:
+		return "client " + e.Client, c.answer(e)
+	case Told:
+		return fmt.Sprintf("watch %s %s #%d", e.Client, c.path(e.URI), e.Watch), c.told(e)
+	case Write:
+		if c.tests[e.Key] {
+			return "store " + e.Key, fmt.Sprintf("%s @%d", writeVerb(e), c.versions[e.Revision].number)
+		}
+	case Hook:
+		return fmt.Sprintf("hook %s %s", e.Kind, e.Name), failing(string(e.Phase), e.Err)
+	case Signal:
+		return "signal " + e.Name, "fired"
+	case Check:
+		return fmt.Sprintf("check %s %s", e.Endpoint, e.Name), map[bool]string{true: "ok", false: "failing"}[e.OK]
+	case Note:
+		return "note", oneLine(e.Text)
+	}
+	return "", ""
+}
+
+func (c *canon) answer(e Answer) string {
+	words := []string{e.Method, c.path(e.URI), "->", strconv.Itoa(e.Code), e.Reason}
+	if e.Revision > 0 {
+		words = append(words, c.moment(e.Revision))
+	}
+	for _, o := range e.Objects {
+		words = append(words, c.object(o))
+	}
+	return failing(joined(" ", words...), e.Err)
+}
+
+func (c *canon) told(e Told) string {
+	if e.Type == "" {
+		return failing("end", e.Err)
+	}
+	if e.Type == "BOOKMARK" {
+		return joined(" ", e.Type, c.moment(e.Object.Revision))
+	}
+	return failing(joined(" ", e.Type, e.Reason, c.object(e.Object)), e.Err)
+}
+
+func failing(text string, err error) string {
+	if err != nil {
+		return text + ": " + oneLine(err.Error())
+	}
+	return text
+}
+
+// object names an object and its version.
+func (c *canon) object(o Object) string {
+	if o == (Object{}) {
+		return ""
+	}
+	text := joined("/", o.Namespace, o.Name)
+	if v, ok := c.versions[o.Revision]; ok {
+		text += fmt.Sprintf("@%d", v.number)
+	} else if o.Revision > 0 {
+		text += "@?"
+	}
+	return joined(" ", o.Kind, text, o.Digest)
+}
+
+// moment names a revision of the whole store.
+func (c *canon) moment(revision int64) string {
+	n, exact := slices.BinarySearch(c.changes, revision)
+	if exact {
+		n++
+	}
+	return fmt.Sprintf("@%d", n)
+}
+
+// path is a path and a query without what differs from run to run.
+func (c *canon) path(uri string) string {
+	u, err := url.ParseRequestURI(uri)
+	if err != nil {
+		return oneLine(uri)
+	}
+	query := u.Query()
+	query.Del("timeoutSeconds")
+	query.Del("timeout")
+	if query.Has("continue") {
+		query.Set("continue", "...")
+	}
+	if n, err := strconv.ParseInt(query.Get("resourceVersion"), 10, 64); err == nil && n > 0 {
+		query.Set("resourceVersion", c.moment(n))
+	}
+	if len(query) == 0 {
+		return oneLine(u.Path)
+	}
+	text, err := url.QueryUnescape(query.Encode())
+	if err != nil {
+		text = query.Encode()
+	}
+	return oneLine(u.Path + "?" + text)
+}

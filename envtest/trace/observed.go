@@ -1,0 +1,137 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Object is an object as a client was shown it.
+type Object struct {
+	Kind      string `json:"kind,omitempty"` // such as "ConfigMap"
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Revision  int64  `json:"revision,omitempty"` // its resourceVersion
+	// Digest is of its content, without what differs from run to run.
+	Digest string `json:"digest,omitempty"`
+}
+
+// Answer is what a client got for a request that is no watch.
+type Answer struct {
+	Client   string // the user
+	Method   string
+	URI      string // path and query
+	Code     int    // HTTP status; 0 if the request broke
+	Reason   string // of a Status, such as "Conflict"
+	Revision int64  // of a list
+	Objects  []Object
+	Err      error // how the request broke
+}
+
+// Told is what a client's watch was told. At its end the Type is empty.
+type Told struct {
+	Client string
+	URI    string
+	Watch  int    // 1 for the client's first watch of that path
+	Type   string // such as "ADDED"
+	Reason string // of an ERROR
+	Object Object
+	Err    error // how the watch broke, at its end
+}
+
+// Write is a change of a key in the store.
+type Write struct {
+	Key      string
+	Revision int64
+	Created  bool
+	Deleted  bool
+}
+
+// Turn is an operation that a scheduler let go on.
+type Turn struct {
+	Number     int
+	Cause      int // the turn that made the operation come; 0 if it was time
+	Point      string
+	Phase      string // of the operation; empty at its beginning
+	Server     string
+	Verb       string
+	Resource   string
+	Namespace  string
+	Name       string
+	Key        string
+	Caller     string
+	Occurrence int
+}
+
+func (Answer) isEvent() {}
+func (Told) isEvent()   {}
+func (Write) isEvent()  {}
+func (Turn) isEvent()   {}
+
+func (e Answer) String() string { return e.line().String() }
+func (e Told) String() string   { return e.line().String() }
+func (e Write) String() string  { return e.line().String() }
+func (e Turn) String() string   { return e.line().String() }
+
+func (e Answer) line() line {
+	l := line{kind: "answer", subject: oneLine(e.Method + " " + e.URI), state: fmt.Sprint(e.Code), tone: good}
+	switch {
+	case e.Err != nil:
+		l.state, l.tone = "broken", bad
+	case e.Code >= 500 || e.Code == 429:
+		l.tone = bad
+	case e.Code >= 400:
+		l.tone = waiting
+	}
+	words := []string{e.Client, e.Reason}
+	if len(e.Objects) == 1 {
+		words = append(words, e.Objects[0].place())
+	} else if len(e.Objects) > 1 {
+		words = append(words, fmt.Sprintf("%d objects", len(e.Objects)))
+	}
+	if e.Err != nil {
+		words = append(words, e.Err.Error())
+	}
+	l.detail = oneLine(joined("  ", words...))
+	return l
+}
+
+// place is where the object is, for people.
+func (o Object) place() string {
+	text := joined(" ", o.Kind, joined("/", o.Namespace, o.Name))
+	if o.Revision > 0 {
+		text += fmt.Sprintf(" at %d", o.Revision)
+	}
+	return text
+}
+
+func (e Told) line() line {
+	l := line{kind: "told", subject: oneLine(e.URI), state: oneLine(strings.ToLower(e.Type)), tone: good}
+	switch {
+	case e.Err != nil:
+		l.state, l.tone = "broken", bad
+	case e.Type == "":
+		l.state, l.tone = "end", waiting
+	case e.Type == "ERROR":
+		l.tone = bad
+	}
+	words := []string{fmt.Sprintf("%s #%d", e.Client, e.Watch), e.Reason, e.Object.place()}
+	if e.Err != nil {
+		words = append(words, e.Err.Error())
+	}
+	l.detail = oneLine(joined("  ", words...))
+	return l
+}
+
+func (e Write) line() line {
+	return line{kind: "write", subject: oneLine(e.Key), state: writeVerb(e), detail: fmt.Sprintf("revision %d", e.Revision)}
+}
+
+func (e Turn) line() line {
+	l := line{kind: "turn", subject: oneLine(joined(" ", e.Point, e.Phase, e.Verb, e.Resource, joined("/", e.Namespace, e.Name))), state: fmt.Sprint(e.Number)}
+	cause := "time"
+	if e.Cause > 0 {
+		cause = fmt.Sprint(e.Cause)
+	}
+	l.detail = oneLine(joined("  ", e.Server, e.Caller, fmt.Sprintf("#%d", e.Occurrence), "by "+cause))
+	return l
+}

@@ -1,0 +1,43 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/clock"
+	"snowglobe.test/envtest/fault"
+)
+
+// bending is what the options of the run do to every server.
+func (s *session) bending() []envtest.Option {
+	opts := []envtest.Option{envtest.WithPlan(s.opts.Faults)}
+	if s.opts.FullTrace {
+		opts = append(opts, envtest.WithFullTrace())
+	}
+	if s.opts.Seed != nil {
+		opts = append(opts, envtest.WithSeed(*s.opts.Seed))
+		if !s.opts.RealTime {
+			opts = append(opts, envtest.WithOrder(clock.Order{Seed: *s.opts.Seed}))
+		}
+	}
+	return opts
+}
+
+// noteFired remembers which rules have fired on a server that has stopped.
+func (s *session) noteFired(server *envtest.ControlPlane) {
+	idle := server.Faults().Unfired()
+	if !s.wasServer {
+		s.unfired, s.wasServer = idle, true
+		return
+	}
+	s.unfired = slices.DeleteFunc(s.unfired, func(rule fault.Rule) bool { return !slices.Contains(idle, rule) })
+}
+
+// checkFired fails a script in which a rule of the plan never fired.
+func (s *session) checkFired() error {
+	if len(s.unfired) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: the rule %q never fired; take it out of the plan, or mark it optional", s.script.File, s.unfired[0])
+}

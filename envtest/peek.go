@@ -12,9 +12,12 @@ import (
 	"strconv"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"snowglobe.test/envtest/trace"
@@ -44,13 +47,15 @@ func peek(media string, body []byte) seen {
 		return seen{reason: reason}
 	}
 	items, isList := content["items"].([]any)
-	if !isList {
+	if !isList || object.GetResourceVersion() == "" { // discovery has lists of what is stored nowhere
 		return seen{objects: []trace.Object{objectOf(content)}}
 	}
 	all := seen{revision: revisionOf(object.GetResourceVersion())}
 	for _, item := range items {
 		if item, ok := item.(map[string]any); ok {
-			all.objects = append(all.objects, objectOf(item))
+			o := objectOf(item)
+			o.Kind = strings.TrimSuffix(object.GetKind(), "List") // items do not tell it
+			all.objects = append(all.objects, o)
 		}
 	}
 	return all
@@ -84,6 +89,14 @@ func peekEvent(media string, frame []byte) (kind, reason string, object trace.Ob
 
 const protobufMedia = "protobuf"
 
+// protobufs knows the kinds that are sent as protobuf.
+var protobufs = func() serializer.CodecFactory {
+	kinds := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(kinds))
+	utilruntime.Must(apiextensionsv1.AddToScheme(kinds))
+	return serializer.NewCodecFactory(kinds)
+}()
+
 // decode returns an object in any encoding as JSON has it, nil if it is none.
 func decode(media string, body []byte) map[string]any {
 	var content map[string]any
@@ -93,16 +106,14 @@ func decode(media string, body []byte) map[string]any {
 		}
 		return content
 	}
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	object, kind, err := protobufs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
 		return nil
 	}
 	if content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
 		return nil
 	}
-	if gvks, _, err := scheme.Scheme.ObjectKinds(object); err == nil && len(gvks) > 0 {
-		content["kind"] = gvks[0].Kind
-	}
+	content["kind"] = kind.Kind
 	return content
 }
 

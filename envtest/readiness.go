@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -53,6 +54,9 @@ func (l *life) waitReady(ctx context.Context) error {
 		}
 	})()
 	for pause := readyFirstPause; ; pause = min(2*pause, readyMaxPause) {
+		if clock.Virtual() {
+			time.Sleep(untilOffBeat(time.Now()))
+		}
 		if l.ready(ctx) {
 			return nil
 		}
@@ -69,6 +73,20 @@ func (l *life) waitReady(ctx context.Context) error {
 				orNone(l.redChecks()), orNone(l.chain.HeldHooks()))
 		}
 	}
+}
+
+// offBeat is how far from whole milliseconds readiness is looked at in virtual
+// time. Timers fire on them, so that in between nothing moves, and every run sees
+// the same.
+const offBeat = 123456 * time.Nanosecond
+
+// untilOffBeat is how long it takes until something next lies off the beat.
+func untilOffBeat(now time.Time) time.Duration {
+	at := now.Truncate(time.Millisecond).Add(offBeat)
+	if !at.After(now) {
+		at = at.Add(time.Millisecond)
+	}
+	return at.Sub(now)
 }
 
 func orNone(names []string) string {

@@ -12,8 +12,9 @@ import (
 
 func newTrace() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "trace",
-		Short: "Work with traces that run --trace has written",
+		Use:     "trace",
+		Short:   "Work with traces that run --trace has written",
+		Example: `  snowglobe trace diff a.trace b.trace`,
 	}
 	cmd.AddCommand(newTraceDiff())
 	return cmd

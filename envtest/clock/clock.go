@@ -4,8 +4,10 @@
 package clock
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"testing"
 	"testing/synctest"
@@ -36,6 +38,14 @@ func Bubble(f func() error) (err error) {
 		return errors.New("virtual time: the function ended its goroutine instead of returning")
 	}
 	return err
+}
+
+// Virtual reports whether the calling goroutine is in a bubble: the header of
+// its stack says so.
+func Virtual() bool {
+	var header [128]byte
+	line, _, _ := bytes.Cut(header[:runtime.Stack(header[:], false)], []byte("\n"))
+	return bytes.Contains(line, []byte("synctest bubble"))
 }
 
 // Wait returns when every other goroutine of the bubble is blocked. It panics

@@ -1,0 +1,126 @@
+package trace
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// at is a record of one control plane.
+func at(elapsed time.Duration, e Event) Record {
+	return Record{Elapsed: elapsed, ControlPlane: "cp", Event: e}
+}
+
+func canonical(t *testing.T, recs ...Record) string {
+	t.Helper()
+	var text strings.Builder
+	require.NoError(t, WriteCanonical(&text, recs))
+	return text.String()
+}
+
+func snow(revision int64) Object {
+	return Object{Kind: "ConfigMap", Namespace: "default", Name: "snow", Revision: revision, Digest: "d1"}
+}
+
+// run is what two clients and a watcher observe; by is how far the store's
+// revisions have been moved by others, first is who comes first of two who do
+// not see each other.
+func run(by int64, first string) []Record {
+	const second = time.Second
+	key := "/registry/configmaps/default/snow"
+	commute := []Record{
+		at(second, Answer{Client: "a", Method: "POST", URI: "/api/v1/namespaces/default/configmaps?timeout=7s", Code: 201, Objects: []Object{snow(by + 5)}}),
+		at(second, Answer{Client: "b", Method: "GET", URI: "/api/v1/nodes", Code: 403, Reason: "Forbidden"}),
+	}
+	if first == "b" {
+		commute[0], commute[1] = commute[1], commute[0]
+	}
+	recs := []Record{at(0, Write{Key: "/registry/leases/kube-system/x", Revision: 2, Created: true}), at(second, Write{Key: key, Revision: by + 5, Created: true})}
+	recs = append(recs, commute...)
+	return append(recs,
+		at(second, Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Type: "ADDED", Object: snow(by + 5)}),
+		at(2*second, Write{Key: key, Revision: by + 9}),
+		at(2*second, Answer{Client: "b", Method: "GET", URI: "/api/v1/configmaps?limit=1&continue=" + strings.Repeat("x", int(by)), Code: 200, Revision: by + 9, Objects: []Object{snow(by + 9)}}),
+		at(2*second+1, Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Err: errors.New("connection reset")}),
+	)
+}
+
+func TestCanonical(t *testing.T) {
+	want := strings.ReplaceAll(`+1.000s|client a|POST /api/v1/namespaces/default/configmaps -> 201 ConfigMap default/snow@1 d1
++1.000s|client b|GET /api/v1/nodes -> 403 Forbidden
++1.000s|store /registry/configmaps/default/snow|create @1
++1.000s|watch b /api/v1/configmaps?watch=true #1|ADDED ConfigMap default/snow@1 d1
++2.000s|client b|GET /api/v1/configmaps?continue=...&limit=1 -> 200 @2 ConfigMap default/snow@2 d1
++2.000s|store /registry/configmaps/default/snow|update @2
++2.000000001s|watch b /api/v1/configmaps?watch=true #1|end: connection reset
+`, "|", "\t")
+	assert.Equal(t, want, canonical(t, run(1, "a")...))
+	assert.Equal(t, want, canonical(t, run(1, "b")...), "what commutes has a fixed order")
+	assert.Equal(t, want, canonical(t, run(30, "a")...), "revisions are named by the test's own changes")
+}
+
+// What somebody sees makes a difference: time, order in a lane, content.
+func TestCanonicalDiffers(t *testing.T) {
+	want := canonical(t, run(1, "a")...)
+	for name, change := range map[string]func([]Record){
+		"time": func(r []Record) { r[4].Elapsed++ },
+		"content": func(r []Record) {
+			r[4].Event = Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Type: "ADDED"}
+		},
+		"version": func(r []Record) {
+			a := r[6].Event.(Answer)
+			a.Objects = []Object{snow(6)}
+			r[6].Event = a
+		},
+		"moment": func(r []Record) {
+			a := r[6].Event.(Answer)
+			a.Revision = 7
+			r[6].Event = a
+		},
+		"lane": func(r []Record) { r[3], r[6] = r[6], r[3]; r[3].Elapsed, r[6].Elapsed = r[6].Elapsed, r[3].Elapsed },
+	} {
+		recs := run(1, "a")
+		change(recs)
+		assert.NotEqual(t, want, canonical(t, recs...), name)
+	}
+}
+
+// Two servers on one store, each with a control plane of its own, tell of one
+// change once.
+func TestCanonicalSeveral(t *testing.T) {
+	recs := run(1, "a")
+	again := recs[1]
+	again.ControlPlane = "other"
+	text := canonical(t, append(recs, again)...)
+	assert.Equal(t, 1, strings.Count(text, "create @1"))
+	assert.Contains(t, text, "\tcp client a\t")
+}
+
+func TestDiff(t *testing.T) {
+	a := canonical(t, run(1, "a")...)
+	assert.True(t, Diff(a, a).Same())
+	lines := strings.SplitAfter(a, "\n")
+	for want, b := range map[string]string{
+		"b ends here":                        strings.Join(lines[:3], ""),
+		"a ends here":                        a + "+3.000s\tclient a\tmore\n",
+		"the same happens at another time":   strings.Replace(a, "+1.000s\tstore", "+1.500s\tstore", 1),
+		"client b sees something else":       strings.Replace(a, "403 Forbidden", "200", 1),
+		"the order differs":                  lines[0] + lines[2] + lines[1] + strings.Join(lines[3:], ""),
+		"b has more: a's line is line 3":     lines[0] + "+1.000s\tclient aa\tnew\n" + strings.Join(lines[1:], ""),
+		"a has more: b's line is line 3":     lines[0] + strings.Join(lines[2:], ""),
+		"neither line is found in the other": strings.Replace(a, "client b\tGET /api/v1/nodes", "client c\tGET /x", 1),
+	} {
+		d := Diff(a, b)
+		assert.False(t, d.Same())
+		assert.Contains(t, d.String(), want)
+	}
+	assert.Equal(t, `the traces differ from line 2 on
+  both  +1.000s  client a  POST /api/v1/namespaces/default/configmaps -> 201 ConfigMap default/snow@1 d1
+  a     +1.000s  client b  GET /api/v1/nodes -> 403 Forbidden
+  b     +1.000s  client b  GET /api/v1/nodes -> 200
+client b sees something else`, Diff(a, strings.Replace(a, "403 Forbidden", "200", 1)).String())
+}

@@ -17,6 +17,9 @@ type pointTest struct {
 	opts []envtest.Option
 	// onEtcd is set for points that the kind of store could make a difference to.
 	onEtcd bool
+	// onTCP is set for points that only a client from outside the process
+	// reaches: there is no virtual time.
+	onTCP bool
 }
 
 // pointTests has a test for each entry of the catalogue, by pointID. The files
@@ -41,6 +44,10 @@ func TestPoints(t *testing.T) {
 			continue
 		}
 		t.Run(strings.ReplaceAll(pointID(kind), "/", "-")+"/memory", func(t *testing.T) {
+			if test.onTCP {
+				test.show(t, envtest.Start(t, test.opts...))
+				return
+			}
 			envtest.Simulate(t, test.show, test.opts...)
 		})
 		if test.onEtcd {

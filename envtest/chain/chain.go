@@ -174,10 +174,11 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
 	c := &Chain{
-		cfg: cfg, requests: newRequestTracer(cfg.Trace), schemas: newSchemaPace(), renewals: newRenewals(), autoregistration: newAutoregistration(),
+		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), autoregistration: newAutoregistration(),
 		neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
 	}
 	c.edge = fault.NewEdge(cfg.Faults, cfg.Server, fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill})
+	c.requests = newRequestTracer(cfg.Trace, c.edge)
 	for i, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
 			c.giveUp(ctx, err, i)

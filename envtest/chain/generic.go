@@ -192,7 +192,7 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 	if err != nil {
 		return err
 	}
-	g.config.Authentication.Authenticator = withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator)
+	g.config.Authentication.Authenticator = authEdge{c.edge, withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator)}
 	return nil
 }
 

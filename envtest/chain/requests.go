@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -27,6 +29,7 @@ const (
 // answered it, and ends the long-running ones when the server stops.
 type requestTracer struct {
 	trace *trace.Recorder
+	edge  *fault.Edge
 	mu    sync.Mutex
 	live  map[*tracedRequest]struct{}
 }
@@ -39,13 +42,17 @@ type tracedRequest struct {
 	user        string
 	verb        string
 	longRunning bool
-	cancel      context.CancelCauseFunc
+	// life ends when the client has gone or cancel is called. Unlike the context
+	// of the request further down it has no deadline.
+	life   context.Context
+	cancel context.CancelCauseFunc
+	fate   fate
 }
 
 type tracedRequestKey struct{}
 
-func newRequestTracer(recorder *trace.Recorder) *requestTracer {
-	return &requestTracer{trace: recorder, live: map[*tracedRequest]struct{}{}}
+func newRequestTracer(recorder *trace.Recorder, edge *fault.Edge) *requestTracer {
+	return &requestTracer{trace: recorder, edge: edge, live: map[*tracedRequest]struct{}{}}
 }
 
 // outermost wraps the whole handler chain of the head server.
@@ -53,15 +60,16 @@ func (t *requestTracer) outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithCancelCause(req.Context())
 		defer cancel(nil)
-		traced := &tracedRequest{server: ServerFilters, cancel: cancel}
+		traced := &tracedRequest{server: ServerFilters, life: ctx, cancel: cancel}
 		t.track(traced, true)
 		defer t.track(traced, false)
 
 		started := time.Now()
-		status := &statusWriter{ResponseWriter: w, code: http.StatusOK}
-		defer func() { t.trace.Record(traced.event(req, trace.End, status.code, time.Since(started))) }()
+		status := &statusWriter{ResponseWriter: w, code: http.StatusOK, muted: &traced.fate.muted}
+		defer func() { t.trace.Record(traced.event(req, trace.End, status.sent(), time.Since(started))) }()
 		req = req.WithContext(context.WithValue(ctx, tracedRequestKey{}, traced))
 		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(status), req)
+		traced.fate.meet(ctx, t.edge, w)
 	})
 }
 
@@ -69,17 +77,27 @@ func (t *requestTracer) outermost(next http.Handler) http.Handler {
 // filters a request has a user and a verb, and is the aggregator's.
 func (t *requestTracer) handlerChain(upstream func(http.Handler, *genericapiserver.Config) http.Handler) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, config *genericapiserver.Config) http.Handler {
+		edge := newHTTPEdge(t.edge, api, config)
 		entered := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			if traced, ok := req.Context().Value(tracedRequestKey{}).(*tracedRequest); ok {
-				traced.enter(req, config.LongRunningFunc)
-				if traced.longRunning {
-					t.trace.Record(traced.event(req, trace.Start, 0, 0))
-				}
+			traced := tracedOf(req)
+			if traced == nil {
+				api.ServeHTTP(w, req)
+				return
 			}
-			api.ServeHTTP(w, req)
+			traced.enter(req, config.LongRunningFunc)
+			if traced.longRunning {
+				t.trace.Record(traced.event(req, trace.Start, 0, 0))
+			}
+			edge.serve(w, req, traced)
 		})
 		return upstream(entered, config)
 	}
+}
+
+// tracedOf returns what travels with a request, nil if it is not in the trace.
+func tracedOf(req *http.Request) *tracedRequest {
+	traced, _ := req.Context().Value(tracedRequestKey{}).(*tracedRequest)
+	return traced
 }
 
 func (r *tracedRequest) enter(req *http.Request, longRunning request.LongRunningRequestCheck) {
@@ -100,7 +118,7 @@ func (r *tracedRequest) event(req *http.Request, phase trace.Phase, code int, to
 	defer r.mu.Unlock()
 	return trace.Request{
 		Method: req.Method, URI: req.URL.RequestURI(), Verb: r.verb, User: r.user, UserAgent: req.UserAgent(),
-		Phase: phase, Code: code, Server: r.server, Duration: took,
+		Phase: phase, Code: code, Server: r.server, Duration: took, Err: r.fate.err(),
 	}
 }
 
@@ -119,7 +137,7 @@ type namedTarget struct {
 func (n *namedTarget) UnprotectedHandler() http.Handler {
 	next := n.DelegationTarget.UnprotectedHandler()
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if traced, ok := req.Context().Value(tracedRequestKey{}).(*tracedRequest); ok {
+		if traced := tracedOf(req); traced != nil {
 			traced.mu.Lock()
 			traced.server = n.server
 			traced.mu.Unlock()
@@ -152,11 +170,13 @@ func (t *requestTracer) cancelLongRunning(cause error) {
 	}
 }
 
-// statusWriter remembers the status code of a response.
+// statusWriter remembers the status code of a response, and sends nothing more
+// when it is muted.
 type statusWriter struct {
 	http.ResponseWriter
 	code    int
 	written bool
+	muted   *atomic.Bool
 }
 
 var _ responsewriter.UserProvidedDecorator = (*statusWriter)(nil)
@@ -166,8 +186,36 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *statusWriter) WriteHeader(code int) {
+	if w.muted.Load() {
+		return
+	}
 	if !w.written {
 		w.code, w.written = code, code >= http.StatusOK || code == http.StatusSwitchingProtocols
 	}
 	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (w *statusWriter) Write(p []byte) (int, error) {
+	if w.muted.Load() {
+		return len(p), nil
+	}
+	w.written = true
+	return w.ResponseWriter.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (w *statusWriter) Flush() {
+	if flusher, ok := w.ResponseWriter.(http.Flusher); ok && !w.muted.Load() {
+		w.written = true
+		flusher.Flush()
+	}
+}
+
+// sent is the status code that was sent, 0 if none was.
+func (w *statusWriter) sent() int {
+	if w.muted.Load() && !w.written {
+		return 0
+	}
+	return w.code
 }

@@ -83,7 +83,7 @@ func (f Failure) err(op Operation, retryAfter time.Duration) error {
 	case Reset:
 		return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	case EOF:
-		if op.Phase == Stream {
+		if op.Phase == Stream || strings.HasPrefix(op.Point, "watch/") {
 			return io.ErrUnexpectedEOF
 		}
 		return io.EOF

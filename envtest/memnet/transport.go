@@ -25,7 +25,8 @@ const DefaultBufferBytes = 64 << 10
 // cancels the handler's context and makes its writes fail. Only cancellation
 // crosses over: values and deadlines of the client's context do not reach the
 // handler, as they would not cross a network. A handler that panics breaks the
-// response off; the client gets [io.ErrUnexpectedEOF].
+// response off; the client gets [io.ErrUnexpectedEOF], or what the handler gave
+// to the method Abort(error) of its response writer before it returned.
 //
 // Unlike [http.Transport] it never asks for gzip by itself. Its fields must
 // not change after the first request.

@@ -67,6 +67,11 @@ func (w responseWriter) FlushError() error {
 	return nil
 }
 
+// Abort breaks the response off the way a lost connection does, and says how it
+// was lost: after what was flushed the client gets cause instead of
+// io.ErrUnexpectedEOF.
+func (w responseWriter) Abort(cause error) { w.x.sever(cause, errHandlerReturned, false) }
+
 // CloseNotify returns a channel that receives once when the exchange ends.
 func (w responseWriter) CloseNotify() <-chan bool {
 	w.x.mu.Lock()

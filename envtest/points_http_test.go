@@ -282,4 +282,3 @@ func (h *httpTest) streamOfList() {
 	assert.NoError(h, h.held(parts, list, func(fault.Operation) {}))
 	h.bent("fail "+parts+" with=reset nth=2", func() { assert.ErrorIs(h, list(), syscall.ECONNRESET) })
 }
-

@@ -82,7 +82,7 @@ func (x *bendable) at(phase fault.Phase) (fault.Decision, error) {
 			Point: "http/" + x.verb(x.req), Phase: phase, Resource: x.resource(),
 			Namespace: x.info.Namespace, Name: x.info.Name, Key: x.info.Path, Caller: x.caller(),
 		}
-		if op.Resource == "namespaces" {
+		if x.info.APIGroup == "" && x.info.Resource == "namespaces" {
 			op.Namespace = "" // upstream has the name there as well
 		}
 		return op

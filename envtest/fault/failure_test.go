@@ -59,6 +59,7 @@ func TestFailures(t *testing.T) {
 func TestFailuresThatDepend(t *testing.T) {
 	stream := Operation{Point: "http/watch", Phase: Stream}
 	assert.Equal(t, io.ErrUnexpectedEOF, fails(Action{Kind: Fail, With: EOF}, stream))
+	assert.Equal(t, io.ErrUnexpectedEOF, fails(Action{Kind: Fail, With: EOF}, Operation{Point: "watch/pods", Verb: "added"}))
 
 	var old x509.CertificateInvalidError
 	assert.ErrorAs(t, fails(Action{Kind: Fail, With: Expired}, Operation{Point: "auth/certificate"}), &old)

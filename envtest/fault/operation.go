@@ -16,7 +16,7 @@ type Operation struct {
 	Phase     Phase  // where in its life the operation is; "" is Before
 	Server    string // the control plane or the replica
 	Verb      string // where the catalogue says so
-	Resource  string // with its group, such as "configmaps" or "deployments.apps"
+	Resource  string // with its group, such as "configmaps" or "deployments.apps"; of a request also "pods/status"
 	Namespace string
 	Name      string
 	Key       string // in the store, the path of a request, or an address

@@ -104,8 +104,8 @@ var catalogue = []PointKind{
 	{Name: "egress/<network>", Meaning: "the server is about to dial", Names: []string{"cluster", "controlplane", "etcd"}, Fields: []string{"server", "key"},
 		Actions: []ActionKind{Hold, Delay, Fail, Drop, Cancel, Crash}, Failures: []Failure{Refused, Unreachable, Timeout},
 		Example: "fail egress/etcd after=5s for=30s with=unreachable"},
-	{Name: "auth/token", Meaning: "a service-account token is about to be checked", Fields: []string{"server", "caller"}, Actions: []ActionKind{Hold, Delay, Fail, Crash},
+	{Name: "auth/token", Meaning: "a service-account token has been checked, and is about to be accepted", Fields: []string{"server", "caller"}, Actions: []ActionKind{Hold, Delay, Fail, Crash},
 		Failures: []Failure{Expired, Unauthorized}, Example: "fail auth/token caller=system:serviceaccount:default:* with=expired"},
-	{Name: "auth/certificate", Meaning: "a client certificate is about to be checked", Fields: []string{"server", "caller"}, Actions: []ActionKind{Hold, Delay, Fail, Crash},
+	{Name: "auth/certificate", Meaning: "a client certificate has been checked, and is about to be accepted", Fields: []string{"server", "caller"}, Actions: []ActionKind{Hold, Delay, Fail, Crash},
 		Failures: []Failure{Expired, Unauthorized}, Example: "fail auth/certificate after=1h with=expired"},
 }

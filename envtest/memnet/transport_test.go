@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -348,6 +349,39 @@ func TestHandlerPanics(t *testing.T) {
 				}
 				if test.reported != (reported != nil) {
 					t.Errorf("reported %v", reported)
+				}
+			})
+		})
+	}
+}
+
+// TestAbort breaks responses off with an error of the handler's choice.
+func TestAbort(t *testing.T) {
+	for name, flushes := range map[string]bool{"before the response": false, "in the middle": true} {
+		t.Run(name, func(t *testing.T) {
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				io.WriteString(w, "half")
+				if flushes {
+					w.(http.Flusher).Flush()
+				}
+				w.(interface{ Abort(error) }).Abort(syscall.ECONNRESET)
+				if _, err := w.Write([]byte("lost")); err == nil || r.Context().Err() == nil {
+					t.Error("the handler does not see that it has broken off")
+				}
+				panic(http.ErrAbortHandler)
+			}
+			bubble(t, handler, func(t *testing.T, tr *Transport) {
+				req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://cluster/x", nil)
+				resp, err := tr.RoundTrip(req)
+				if flushes {
+					var body []byte
+					body, err = io.ReadAll(resp.Body)
+					if string(body) != "half" {
+						t.Errorf("body %q", body)
+					}
+				}
+				if err != syscall.ECONNRESET {
+					t.Errorf("error %v", err)
 				}
 			})
 		})

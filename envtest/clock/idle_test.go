@@ -1,0 +1,156 @@
+package clock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest/clock"
+)
+
+const ages = time.Hour // of the wall, for what is not to be waited out
+
+func TestIdle(t *testing.T) {
+	err := clock.Bubble(func() error {
+		var done atomic.Int64
+		start := time.Now()
+		turns := make(chan int)
+		go func() {
+			for range turns {
+				done.Add(1)
+			}
+		}()
+		go func() {
+			defer close(turns)
+			for i := range 1000 {
+				turns <- i
+				runtime.Gosched()
+			}
+		}()
+		time.AfterFunc(0, func() { done.Add(1) }) // due now, though it takes a timer
+		later := time.AfterFunc(time.Second, func() { done.Add(1) })
+		defer later.Stop()
+		if err := clock.Idle(t.Context(), ages); err != nil {
+			return err
+		}
+		assert.EqualValues(t, 1001, done.Load())
+		assert.Zero(t, time.Since(start), "looking took virtual time")
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+// Who else waits for the bubble to fall idle is not woken.
+func TestIdleBesideWait(t *testing.T) {
+	require.NoError(t, clock.Bubble(func() error {
+		var woken atomic.Bool
+		go func() {
+			clock.Wait()
+			woken.Store(true)
+		}()
+		err := clock.Idle(t.Context(), ages)
+		assert.False(t, woken.Load())
+		time.Sleep(time.Nanosecond)
+		assert.True(t, woken.Load())
+		return err
+	}))
+}
+
+func TestIdleOutside(t *testing.T) {
+	assert.False(t, clock.InBubble())
+	assert.ErrorContains(t, clock.Idle(t.Context(), ages), "in no bubble")
+	synctest.Test(t, func(t *testing.T) { assert.True(t, clock.InBubble()) })
+}
+
+// blocker blocks a goroutine of a bubble so that the bubble never falls idle, and
+// lets it go.
+type blocker struct {
+	block, free func()
+	state, by   string
+}
+
+func blockers(t *testing.T) map[string]blocker {
+	var mutex sync.Mutex
+	outside := make(chan struct{})
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = read.Close() })
+	return map[string]blocker{
+		"mutex":   {func() { waitForMutex(&mutex) }, mutex.Unlock, "sync.Mutex.Lock", "clock_test.waitForMutex"},
+		"channel": {func() { waitForChannel(outside) }, func() { close(outside) }, "chan receive", "clock_test.waitForChannel"},
+		"file":    {func() { waitForFile(read) }, func() { _ = write.Close() }, "IO wait", "clock_test.waitForFile"},
+	}
+}
+
+func waitForMutex(m *sync.Mutex)       { m.Lock() }
+func waitForChannel(c <-chan struct{}) { <-c }
+func waitForFile(r io.Reader)          { _, _ = r.Read(make([]byte, 1)) }
+
+// A bubble that cannot fall idle is an error that names the line.
+func TestIdleStuck(t *testing.T) {
+	for _, name := range []string{"mutex", "channel", "file"} {
+		t.Run(name, func(t *testing.T) {
+			b := blockers(t)[name]
+			if name == "mutex" {
+				// Somebody has it.
+				taken := make(chan struct{})
+				go func() { b.block(); close(taken) }()
+				<-taken
+			}
+			require.NoError(t, clock.Bubble(func() error {
+				ended := make(chan struct{})
+				go func() { b.block(); close(ended) }()
+				err := clock.Idle(t.Context(), 20*time.Millisecond)
+				var stuck *clock.StuckError
+				if assert.ErrorAs(t, err, &stuck) && assert.Len(t, stuck.Goroutines, 1) {
+					assert.Equal(t, b.state, stuck.Goroutines[0].State)
+					assert.Contains(t, stuck.Goroutines[0].Func, b.by)
+					assert.Regexp(t, `idle_test\.go:\d+$`, stuck.Goroutines[0].Line)
+				}
+				assert.ErrorContains(t, err, b.by)
+				b.free()
+				<-ended
+				return clock.Idle(t.Context(), ages)
+			}))
+		})
+	}
+}
+
+// What runs on and on is named too, after a while.
+func TestIdleBusy(t *testing.T) {
+	require.NoError(t, clock.Bubble(func() error {
+		var enough atomic.Bool
+		go func() {
+			for !enough.Load() {
+			}
+		}()
+		err := clock.Idle(t.Context(), time.Millisecond)
+		enough.Store(true)
+		assert.ErrorContains(t, err, "TestIdleBusy")
+		return nil
+	}))
+}
+
+func TestIdleGivesUp(t *testing.T) {
+	require.NoError(t, clock.Bubble(func() error {
+		outside, cancel := context.WithCancelCause(context.Background())
+		enough := errors.New("enough")
+		cancel(enough)
+		var mutex sync.Mutex
+		mutex.Lock()
+		go mutex.Lock()
+		assert.ErrorIs(t, clock.Idle(outside, ages), enough)
+		mutex.Unlock()
+		return nil
+	}))
+}

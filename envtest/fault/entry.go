@@ -28,6 +28,7 @@ type Entry struct {
 
 // waiter is an operation that a rule makes wait.
 type waiter struct {
+	ctx  context.Context // the edge's
 	op   Operation
 	goOn chan struct{} // closed when it may
 }
@@ -107,7 +108,7 @@ func (e *Entry) lucky(op *Operation) bool {
 
 // wait makes an operation wait as the rule says; false if it need not.
 func (s *Set) wait(ctx context.Context, e *Entry, op *Operation) (bool, error) {
-	w := e.enlist(op)
+	w := e.enlist(ctx, op)
 	if w == nil {
 		return false, nil
 	}
@@ -119,13 +120,13 @@ func (s *Set) wait(ctx context.Context, e *Entry, op *Operation) (bool, error) {
 
 // enlist adds an operation to those that wait; nil if the rule has been
 // removed, or its gate opened, since it fired.
-func (e *Entry) enlist(op *Operation) *waiter {
+func (e *Entry) enlist(ctx context.Context, op *Operation) *waiter {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
 	if e.removed || e.open {
 		return nil
 	}
-	w := &waiter{*op, make(chan struct{})}
+	w := &waiter{ctx, *op, make(chan struct{})}
 	e.waiting = append(e.waiting, w)
 	close(e.arrived)
 	e.arrived = make(chan struct{})

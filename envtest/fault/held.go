@@ -1,0 +1,32 @@
+package fault
+
+import "context"
+
+// Held is an operation that waits because of a rule, until a test lets it go.
+type Held struct {
+	Operation
+	Rule Rule
+
+	ctx context.Context
+}
+
+// Value is that of the context with which the edge asked about the operation.
+func (h Held) Value(key any) any { return h.ctx.Value(key) }
+
+// Held returns the operations that rules make wait, in the order of the rules and
+// then of their arrival. Those that go on by themselves, when a delay is over or
+// a rule ends, are not among them.
+func (s *Set) Held() []Held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var held []Held
+	for _, e := range s.entries {
+		if e.rule.Kind == Delay || e.rule.end() > 0 {
+			continue
+		}
+		for _, w := range e.waiting {
+			held = append(held, Held{w.op, e.rule, w.ctx})
+		}
+	}
+	return held
+}

@@ -37,6 +37,7 @@ type requestTracer struct {
 // tracedRequest travels with a request's context; the servers of the chain
 // write their names into it as the request passes by.
 type tracedRequest struct {
+	asked       *http.Request // as it came in
 	mu          sync.Mutex
 	server      string
 	user        string
@@ -60,7 +61,7 @@ func (t *requestTracer) outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithCancelCause(req.Context())
 		defer cancel(nil)
-		traced := &tracedRequest{server: ServerFilters, life: ctx, cancel: cancel}
+		traced := &tracedRequest{asked: req, server: ServerFilters, life: ctx, cancel: cancel}
 		t.track(traced, true)
 		defer t.track(traced, false)
 

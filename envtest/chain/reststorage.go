@@ -51,11 +51,13 @@ type restStorage struct {
 
 // cachedResource is the storage of one resource behind its watch cache.
 type cachedResource struct {
-	name    schema.GroupResource
-	prefix  string // of all keys of the store
-	store   storage.Interface
-	newFunc func() runtime.Object
-	done    chan struct{} // closed when it is destroyed
+	name        schema.GroupResource
+	prefix      string // of all keys of the store
+	folder      string // of its own keys, behind the prefix
+	store       storage.Interface
+	newFunc     func() runtime.Object
+	newListFunc func() runtime.Object
+	done        chan struct{} // closed when it is destroyed
 }
 
 func (r *cachedResource) destroyed() bool {
@@ -181,8 +183,11 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 		return nil, nil, fmt.Errorf("watch cache of %s: %w", config.GroupResource, err)
 	}
 	delegator := cacher.NewCacheDelegator(watchCache, store)
-	resource := &cachedResource{name: config.GroupResource, prefix: config.Prefix, store: delegator, newFunc: newFunc, done: make(chan struct{})}
-	s.remember(resource, resourcePrefix)
+	resource := &cachedResource{
+		name: config.GroupResource, prefix: config.Prefix, folder: resourcePrefix, store: delegator,
+		newFunc: newFunc, newListFunc: newListFunc, done: make(chan struct{}),
+	}
+	s.remember(resource)
 	destroy := sync.OnceFunc(func() {
 		close(resource.done)
 		delegator.Stop()
@@ -193,10 +198,10 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 }
 
 // remember notes the storage of a resource; that of a CRD may be made again.
-func (s *restStorage) remember(resource *cachedResource, resourcePrefix string) {
+func (s *restStorage) remember(resource *cachedResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.caches[path.Join("/", resource.prefix, resourcePrefix)] = resource
+	s.caches[path.Join("/", resource.prefix, resource.folder)] = resource
 }
 
 // cacheOf returns the living storage that a key belongs to, nil if none is

@@ -97,12 +97,12 @@ func (c *Chain) RequestProgress(ctx context.Context) error {
 }
 
 // cacheStream returns a context of the stream on which upstream's watch caches
-// watch.
+// watch: etcd's client tells streams apart by the metadata of their contexts.
 func cacheStream(ctx context.Context) context.Context {
-	if !utilfeature.DefaultFeatureGate.Enabled(features.SeparateCacheWatchRPC) {
-		return ctx
+	if utilfeature.DefaultFeatureGate.Enabled(features.SeparateCacheWatchRPC) {
+		ctx = metadata.NewOutgoingContext(ctx, metadata.Pairs("source", "cache"))
 	}
-	return metadata.NewOutgoingContext(ctx, metadata.Pairs("source", "cache"))
+	return clientv3.WithRequireLeader(ctx)
 }
 
 // revision is the store's.

@@ -37,22 +37,29 @@ func (e *StuckError) Error() string {
 // Wait hangs for ever if one is blocked on what no virtual time brings; Idle looks
 // at all of them, and when some have been at the same place for patience, on the
 // wall, it returns a *StuckError. A look takes some ten milliseconds of the wall
-// where there are thousands of goroutines, and no virtual time.
-//
-// If another goroutine is in Wait, it is still there when Idle returns.
+// where there are thousands of goroutines, and no virtual time. As with Wait,
+// nobody else may be in it.
 func Idle(ctx context.Context, patience time.Duration) error {
+	if err := Rest(ctx, patience); err != nil {
+		return err
+	}
+	synctest.Wait() // who is due now goes first; nothing else can happen
+	return nil
+}
+
+// Rest is Idle without the last word, so that it goes together with a Scheduler:
+// it returns when every other goroutine of the bubble is blocked for the moment.
+// Some may be due, and some may wait for all to be blocked.
+func Rest(ctx context.Context, patience time.Duration) error {
 	w, err := newWatchman()
 	if err != nil {
 		return err
 	}
 	defer w.close()
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		busy, waited := w.look()
+		busy := w.busy()
 		switch {
-		case len(busy) == 0 && waited:
-			return nil
 		case len(busy) == 0:
-			synctest.Wait() // who is due now goes first; nothing else can happen
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -65,9 +72,6 @@ func Idle(ctx context.Context, patience time.Duration) error {
 		}
 	}
 }
-
-// InBubble reports whether the caller is in a bubble of virtual time.
-func InBubble() bool { return self().bubble != "" }
 
 // watchman looks at the goroutines of a bubble from within, again and again.
 type watchman struct {
@@ -87,19 +91,15 @@ func newWatchman() (*watchman, error) {
 	return w, nil
 }
 
-// look returns who else is not blocked for good in the bubble, and whether
-// somebody is in Wait.
-func (w *watchman) look() (busy []Goroutine, waited bool) {
+// busy returns who else in the bubble runs, or is blocked so that not only the
+// bubble can wake it.
+func (w *watchman) busy() (busy []Goroutine) {
 	for _, g := range w.goroutines() {
-		switch {
-		case g.bubble != w.self.bubble, g.id == w.self.id:
-		case strings.HasPrefix(g.State, "synctest.Wait"):
-			waited = true
-		case !strings.HasSuffix(g.State, durable):
+		if g.bubble == w.self.bubble && g.id != w.self.id && !strings.HasSuffix(g.State, durable) {
 			busy = append(busy, g)
 		}
 	}
-	return busy, waited
+	return busy
 }
 
 // stuck returns those that have been where they are for patience; while some run,

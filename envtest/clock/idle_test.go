@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -20,7 +19,7 @@ import (
 
 const ages = time.Hour // of the wall, for what is not to be waited out
 
-func TestIdle(t *testing.T) {
+func TestIdleInTime(t *testing.T) {
 	err := clock.Bubble(func() error {
 		var done atomic.Int64
 		start := time.Now()
@@ -51,14 +50,14 @@ func TestIdle(t *testing.T) {
 }
 
 // Who else waits for the bubble to fall idle is not woken.
-func TestIdleBesideWait(t *testing.T) {
+func TestRestBesideWait(t *testing.T) {
 	require.NoError(t, clock.Bubble(func() error {
 		var woken atomic.Bool
 		go func() {
 			clock.Wait()
 			woken.Store(true)
 		}()
-		err := clock.Idle(t.Context(), ages)
+		err := clock.Rest(t.Context(), ages)
 		assert.False(t, woken.Load())
 		time.Sleep(time.Nanosecond)
 		assert.True(t, woken.Load())
@@ -67,9 +66,7 @@ func TestIdleBesideWait(t *testing.T) {
 }
 
 func TestIdleOutside(t *testing.T) {
-	assert.False(t, clock.InBubble())
 	assert.ErrorContains(t, clock.Idle(t.Context(), ages), "in no bubble")
-	synctest.Test(t, func(t *testing.T) { assert.True(t, clock.InBubble()) })
 }
 
 // blocker blocks a goroutine of a bubble so that the bubble never falls idle, and

@@ -26,7 +26,7 @@ type Entry struct {
 	arrived chan struct{} // closed at the next arrival, and replaced
 }
 
-// waiter is an operation that a rule makes wait.
+// waiter is an operation that a rule or the scheduler makes wait.
 type waiter struct {
 	ctx  context.Context // the edge's
 	op   Operation

@@ -2,9 +2,10 @@ package fault
 
 import "context"
 
-// Held is an operation that waits because of a rule, until a test lets it go.
+// Held is an operation that waits until somebody lets it go.
 type Held struct {
 	Operation
+	// Rule is why; the zero value if it waits for a turn.
 	Rule Rule
 
 	ctx context.Context
@@ -14,8 +15,8 @@ type Held struct {
 func (h Held) Value(key any) any { return h.ctx.Value(key) }
 
 // Held returns the operations that rules make wait, in the order of the rules and
-// then of their arrival. Those that go on by themselves, when a delay is over or
-// a rule ends, are not among them.
+// then of their arrival, and then those that wait for a turn. Those that go on by
+// themselves, when a delay is over or a rule ends, are not among them.
 func (s *Set) Held() []Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,6 +28,9 @@ func (s *Set) Held() []Held {
 		for _, w := range e.waiting {
 			held = append(held, Held{w.op, e.rule, w.ctx})
 		}
+	}
+	for _, w := range s.queue {
+		held = append(held, Held{Operation: w.op, ctx: w.ctx})
 	}
 	return held
 }

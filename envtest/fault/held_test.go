@@ -41,3 +41,25 @@ func TestHeld(t *testing.T) {
 		assert.Empty(t, set.Held())
 	})
 }
+
+// What waits for a turn is held too, as long as it does.
+func TestHeldByTheScheduler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := New(Config{})
+		order := &turns{}
+		set.Schedule(order)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = set.At(t.Context(), func() Operation { return put })
+		}()
+		synctest.Wait()
+		held := set.Held()
+		require.Len(t, held, 1)
+		assert.Equal(t, put.Name, held[0].Name)
+		assert.Equal(t, Rule{}, held[0].Rule)
+		set.Schedule(nil)
+		<-done
+		assert.Empty(t, set.Held())
+	})
+}

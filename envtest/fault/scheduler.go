@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -44,11 +45,15 @@ func (s *Set) schedule(scheduler Scheduler) {
 func (s *Set) turn(ctx context.Context, op *Operation) error {
 	s.mu.Lock()
 	scheduler, unscheduled := s.scheduler, s.unscheduled
-	s.mu.Unlock()
 	if scheduler == nil {
+		s.mu.Unlock()
 		return nil
 	}
 	released := make(chan struct{})
+	w := &waiter{ctx, *op, released}
+	s.queue = append(s.queue, w)
+	s.mu.Unlock()
+	defer s.leave(w)
 	scheduler.Arrive(*op, sync.OnceFunc(func() { close(released) }))
 	select {
 	case <-released:
@@ -64,4 +69,11 @@ func (s *Set) turn(ctx context.Context, op *Operation) error {
 	}
 	scheduler.Leave(*op)
 	return fmt.Errorf("%s was waiting for its turn: %w", op, context.Cause(ctx))
+}
+
+// leave takes an operation out of the queue of those that wait for a turn.
+func (s *Set) leave(w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = slices.DeleteFunc(s.queue, func(other *waiter) bool { return other == w })
 }

@@ -40,6 +40,7 @@ type Set struct {
 	counts      map[uint64]int // operations seen, by the hash of their identity: 16 bytes each
 	scheduler   Scheduler
 	unscheduled chan struct{} // closed when the scheduler is replaced
+	queue       []*waiter     // for the scheduler, in the order of their arrival
 }
 
 // New makes a Set without rules.

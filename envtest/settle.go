@@ -1,0 +1,176 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/clock"
+	"snowglobe.test/envtest/fault"
+)
+
+// settleTimeout bounds Settle in the clock of the control plane: longer than a
+// request may take by default, whose client waits for an answer that was lost.
+const settleTimeout = 2 * time.Minute
+
+// idlePatience is how long, on the wall, goroutines may block a bubble.
+const idlePatience = 3 * time.Second
+
+// How long Settle waits between two looks, at first and at most, in the clock of
+// the control plane.
+const (
+	settleFirstPause = 10 * time.Millisecond
+	settleMaxPause   = time.Second
+)
+
+// Settled is a control plane in which nothing more happens by itself.
+type Settled struct {
+	// Revision is that of the store.
+	Revision int64
+	// Held are the operations that wait for a gate, a freeze or a step of an
+	// order. Nothing else is behind, but for what waits for them.
+	Held []fault.Operation
+}
+
+// Settle returns when nothing more will happen by itself: every watch cache of
+// every server has reached the revision of the store, the servers' informers
+// have seen what the caches have, and no request is in flight but long-running
+// ones. What a rule holds does not count; Settled lists it.
+//
+// In virtual time it is exact. Watches have then delivered, queues are empty,
+// and whoever still waits waits for time or for what is held; time passes only
+// if something is late that time brings: a delay, a retry, an answer that was
+// dropped. When the bubble cannot fall idle because of a mutex, a system call or
+// a channel from outside, the error is a *clock.StuckError, which names the
+// goroutine and its line; that is found out in three seconds on the wall. In real
+// time watches may still be delivering what the caches have.
+//
+// It waits for at most two minutes. When these or ctx end first, the error says
+// what is late, and what is held.
+func (cp *ControlPlane) Settle(ctx context.Context) (Settled, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, settleTimeout, fmt.Errorf("not within %s", settleTimeout))
+	defer cancel()
+	var before int64
+	for pause := settleFirstPause; ; pause = min(2*pause, settleMaxPause) {
+		state, late, err := cp.look(limited)
+		// Without virtual time it takes two looks to see that nothing moves.
+		if err == nil && len(late) == 0 && (clock.Virtual() || state.Revision == before) {
+			return state, nil
+		}
+		before = state.Revision
+		if err == nil {
+			select {
+			case <-time.After(pause):
+				continue
+			case <-limited.Done():
+				err = context.Cause(limited)
+			}
+		}
+		return state, unsettled(err, late, state.Held)
+	}
+}
+
+// unsettled says why a control plane has not settled.
+func unsettled(err error, late []string, held []fault.Operation) error {
+	var text strings.Builder
+	text.WriteString("the control plane has not settled")
+	for i, l := range late {
+		if i == maxLate {
+			fmt.Fprintf(&text, "; and %d more", len(late)-i)
+			break
+		}
+		text.WriteString("; " + l)
+	}
+	for i, op := range held {
+		if i == maxLate {
+			fmt.Fprintf(&text, "; and %d more are held", len(held)-i)
+			break
+		}
+		text.WriteString("; held: " + op.String())
+	}
+	return fmt.Errorf("%s: %w", &text, err)
+}
+
+// maxLate is how much of what is late or held an error names.
+const maxLate = 5
+
+// look returns the state, and what is late, a line each.
+func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
+	state, late, err := cp.lookOnce(ctx)
+	if err != nil || len(late) == 0 {
+		return state, late, err
+	}
+	// A cache of what nobody has written hears nothing of the store's revision
+	// unless it asks.
+	for _, c := range cp.chains() {
+		if err := c.RequestProgress(ctx); err != nil {
+			return state, late, err
+		}
+	}
+	return cp.lookOnce(ctx)
+}
+
+// lookOnce is look of caches as they are, when nothing runs any more if time is
+// virtual.
+func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []string, err error) {
+	if clock.Virtual() {
+		if err := cp.fallIdle(ctx); err != nil {
+			return state, nil, err
+		}
+	}
+	held := cp.faults.Held()
+	for _, h := range held {
+		state.Held = append(state.Held, h.Operation)
+	}
+	chains := cp.chains()
+	if len(chains) == 0 {
+		return state, nil, errors.Join(errors.New("no API server runs"), cp.Err())
+	}
+	for _, c := range chains {
+		u, err := c.Unsettled(ctx, held)
+		if err != nil {
+			return state, late, err
+		}
+		state.Revision = max(state.Revision, u.Revision)
+		late = append(late, u.List()...)
+	}
+	return state, late, nil
+}
+
+// fallIdle waits until the bubble is idle, with the scheduler if there is one.
+func (cp *ControlPlane) fallIdle(ctx context.Context) error {
+	if cp.scheduler == nil {
+		return clock.Idle(ctx, idlePatience)
+	}
+	if err := clock.Rest(ctx, idlePatience); err != nil {
+		return err
+	}
+	return cp.scheduler.Idle(ctx)
+}
+
+// chains are those of the servers that run.
+func (cp *ControlPlane) chains() []*chain.Chain {
+	var chains []*chain.Chain
+	for _, server := range slices.Clone(cp.servers) {
+		if l := server.life.Load(); l != nil && l.runs() {
+			chains = append(chains, l.chain)
+		}
+	}
+	return chains
+}
+
+// runs reports whether the server has started and has neither failed nor ended.
+func (l *life) runs() bool { return closed(l.accepting) && !closed(l.failed) && !closed(l.runEnded) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,209 @@
+package envtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/clock"
+	"snowglobe.test/envtest/fault"
+)
+
+// burst writes a number of config maps, one after another.
+func burst(t *testing.T, cp *envtest.ControlPlane, n int) {
+	t.Helper()
+	configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
+	for i := range n {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("burst-%d", i)}}
+		_, err := configMaps.Create(t.Context(), object, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// After a burst of writes everybody has everything, and no time has passed.
+func TestSettle(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		client := kubernetes.NewForConfigOrDie(cp.Config())
+		factory := informers.NewSharedInformerFactory(client, 0)
+		informer := factory.Core().V1().ConfigMaps().Informer()
+		factory.StartWithContext(t.Context())
+		settled := settle(t, cp)
+		before := len(informer.GetStore().List())
+		burst(t, cp, 50)
+		start := time.Now()
+		after := settle(t, cp)
+		assert.Empty(t, after.Held)
+		assert.GreaterOrEqual(t, after.Revision, settled.Revision+50)
+		assert.Len(t, informer.GetStore().List(), before+50)
+		list, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprint(after.Revision), list.ResourceVersion, "a cache of what nobody has written is not where the store is")
+		assert.Zero(t, time.Since(start))
+	})
+}
+
+// What a rule holds is named, and nothing waits for it.
+func TestSettleHeld(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		settle(t, cp)
+		gate, err := cp.Gate("store/compact")
+		require.NoError(t, err)
+		held := fault.Operation{Point: "store/compact", Phase: fault.Before, Server: "apiserver-0", Occurrence: 1}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = cp.Faults().At(t.Context(), func() fault.Operation { return held })
+		}()
+		start := time.Now()
+		assert.Equal(t, []fault.Operation{held}, settle(t, cp).Held)
+		assert.Zero(t, time.Since(start))
+		gate.Open()
+		<-done
+		assert.Empty(t, settle(t, cp).Held)
+	})
+}
+
+// The cache that is held is behind the store, and the only one.
+func TestSettleHeldCache(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		settle(t, cp)
+		client := kubernetes.NewForConfigOrDie(cp.Config())
+		cached := func() int {
+			list, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+			require.NoError(t, err)
+			return len(list.Items)
+		}
+		before := cached()
+		configMaps := schema.GroupResource{Resource: "configmaps"}
+		require.NoError(t, cp.HoldWatchCache(configMaps))
+		burst(t, cp, 3)
+		start := time.Now()
+		held := settle(t, cp).Held
+		require.NotEmpty(t, held)
+		for _, op := range held {
+			assert.Equal(t, "cache/configmaps", op.Point)
+		}
+		assert.Zero(t, time.Since(start))
+		assert.Equal(t, before, cached())
+		require.NoError(t, cp.ReleaseWatchCache(configMaps))
+		assert.Empty(t, settle(t, cp).Held)
+		assert.Equal(t, before+3, cached())
+	})
+}
+
+func settle(t *testing.T, cp *envtest.ControlPlane) envtest.Settled {
+	t.Helper()
+	settled, err := cp.Settle(t.Context())
+	require.NoError(t, err)
+	return settled
+}
+
+// A request that is being handled is waited for, in virtual time until the server
+// has had enough of it.
+func TestSettleWaitsForRequests(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		settle(t, cp)
+		answered := neverEnding(t, cp)
+		start := time.Now()
+		settle(t, cp)
+		select {
+		case code := <-answered:
+			assert.Equal(t, http.StatusGatewayTimeout, code)
+		default:
+			t.Error("settled while a request was in flight")
+		}
+		assert.GreaterOrEqual(t, time.Since(start), time.Minute)
+	})
+}
+
+// In real time Settle is bounded by its context, and says what it has waited for.
+func TestSettleInRealTime(t *testing.T) {
+	cp := envtest.Start(t)
+	burst(t, cp, 20)
+	settled := settle(t, cp)
+	list, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+	require.NoError(t, err)
+	assert.Equal(t, fmt.Sprint(settled.Revision), list.ResourceVersion)
+
+	neverEnding(t, cp)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, enough)
+	defer cancel()
+	_, err = cp.Settle(ctx)
+	require.ErrorIs(t, err, enough)
+	assert.ErrorContains(t, err, "the control plane has not settled; POST /api/v1/namespaces/default/configmaps is in flight")
+}
+
+// neverEnding sends a request whose body does not end, and returns when the
+// server reads it. The channel gets the code of the answer.
+func neverEnding(t *testing.T, cp *envtest.ControlPlane) <-chan int {
+	t.Helper()
+	client, err := rest.HTTPClientFor(cp.Config())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	body, rest := io.Pipe()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, cp.Config().Host+"/api/v1/namespaces/default/configmaps", body)
+	require.NoError(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	code := make(chan int, 1)
+	go func() {
+		defer close(code)
+		response, err := client.Do(request)
+		if err == nil {
+			code <- response.StatusCode
+			_ = response.Body.Close()
+		}
+	}()
+	_, err = rest.Write([]byte("{")) // returns when it is read
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		cancel()
+		_ = rest.Close()
+		for range code { // until it has ended
+		}
+	})
+	return code
+}
+
+// A bubble that cannot fall idle does not hang: the error names the line.
+func TestSettleStuck(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		var mutex sync.Mutex
+		mutex.Lock()
+		done := make(chan struct{})
+		go func() { mutex.Lock(); close(done) }()
+		_, err := cp.Settle(t.Context())
+		var stuck *clock.StuckError
+		require.ErrorAs(t, err, &stuck)
+		require.Len(t, stuck.Goroutines, 1)
+		assert.Equal(t, "sync.Mutex.Lock", stuck.Goroutines[0].State)
+		assert.Contains(t, stuck.Goroutines[0].Func, "TestSettleStuck")
+		assert.Contains(t, stuck.Goroutines[0].Line, "settle_test.go:")
+		mutex.Unlock()
+		<-done
+		settle(t, cp)
+	})
+}
+
+func TestSettleWithoutServers(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		require.NoError(t, cp.Stop(t.Context()))
+		_, err := cp.Settle(t.Context())
+		assert.ErrorContains(t, err, "no API server runs")
+	})
+}

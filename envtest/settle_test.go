@@ -22,6 +22,9 @@ import (
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/embedded"
+	"snowglobe.test/envtest/storage/memory"
 )
 
 // burst writes a number of config maps, one after another.
@@ -133,7 +136,14 @@ func TestSettleWaitsForRequests(t *testing.T) {
 
 // In real time Settle is bounded by its context, and says what it has waited for.
 func TestSettleInRealTime(t *testing.T) {
-	cp := envtest.Start(t)
+	for name, store := range map[string]storage.Backend{
+		"memory": memory.New("settle"), "embedded": embedded.New(embedded.Config{}),
+	} {
+		t.Run(name, func(t *testing.T) { settleInRealTime(t, envtest.Start(t, envtest.WithStore(store))) })
+	}
+}
+
+func settleInRealTime(t *testing.T, cp *envtest.ControlPlane) {
 	burst(t, cp, 20)
 	settled := settle(t, cp)
 	list, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
@@ -205,5 +215,38 @@ func TestSettleWithoutServers(t *testing.T) {
 		require.NoError(t, cp.Stop(t.Context()))
 		_, err := cp.Settle(t.Context())
 		assert.ErrorContains(t, err, "no API server runs")
+	})
+}
+
+// What waits for a step of an order is held, and so is its request; nobody waits
+// until the order is given up.
+func TestSettleWithAnOrder(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		settle(t, cp)
+		var order clock.Order
+		for _, name := range []string{"first", "second"} {
+			match, err := fault.ParseMatch("store/put resource=configmaps name=default/" + name, nil)
+			require.NoError(t, err)
+			order.Steps = append(order.Steps, clock.Step{Match: match})
+		}
+		scheduler := cp.Schedule(order)
+		defer cp.Unschedule()
+		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
+		create := func(name string) error {
+			_, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			return err
+		}
+		created := make(chan error, 1)
+		go func() { created <- create("second") }()
+		start := time.Now()
+		held := settle(t, cp).Held
+		require.Len(t, held, 1)
+		assert.Equal(t, "store/put", held[0].Point)
+		assert.Equal(t, "second", held[0].Name)
+		assert.Zero(t, time.Since(start))
+		require.NoError(t, create("first"))
+		require.NoError(t, <-created)
+		assert.Empty(t, settle(t, cp).Held)
+		assert.NoError(t, scheduler.Err())
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -60,53 +60,62 @@ func TestSettle(t *testing.T) {
 	})
 }
 
-// What a rule holds is named, and nothing waits for it.
+// What a rule holds is named, and nobody waits for its request.
 func TestSettleHeld(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		settle(t, cp)
-		gate, err := cp.Gate("store/compact")
+		gate, err := cp.Gate("http/create resource=configmaps")
 		require.NoError(t, err)
-		held := fault.Operation{Point: "store/compact", Phase: fault.Before, Server: "apiserver-0", Occurrence: 1}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = cp.Faults().At(t.Context(), func() fault.Operation { return held })
-		}()
+		created := make(chan struct{})
+		go func() { defer close(created); burst(t, cp, 1) }()
 		start := time.Now()
-		assert.Equal(t, []fault.Operation{held}, settle(t, cp).Held)
+		held := settle(t, cp).Held
+		assert.Equal(t, gate.Waiting(), held)
+		assert.Len(t, held, 1)
 		assert.Zero(t, time.Since(start))
 		gate.Open()
-		<-done
+		<-created
 		assert.Empty(t, settle(t, cp).Held)
 	})
 }
 
-// The cache that is held is behind the store, and the only one.
-func TestSettleHeldCache(t *testing.T) {
+// A delay is over by itself, so it is waited for.
+func TestSettleWaitsForDelays(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		settle(t, cp)
-		client := kubernetes.NewForConfigOrDie(cp.Config())
-		cached := func() int {
-			list, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
-			require.NoError(t, err)
-			return len(list.Items)
-		}
-		before := cached()
-		configMaps := schema.GroupResource{Resource: "configmaps"}
-		require.NoError(t, cp.HoldWatchCache(configMaps))
-		burst(t, cp, 3)
-		start := time.Now()
-		held := settle(t, cp).Held
-		require.NotEmpty(t, held)
-		for _, op := range held {
-			assert.Equal(t, "cache/configmaps", op.Point)
-		}
-		assert.Zero(t, time.Since(start))
-		assert.Equal(t, before, cached())
-		require.NoError(t, cp.ReleaseWatchCache(configMaps))
+		start, done := time.Now(), make(chan struct{})
+		addRules(t, cp, "delay http/create resource=configmaps by=3s")
+		go func() { defer close(done); burst(t, cp, 1) }()
 		assert.Empty(t, settle(t, cp).Held)
-		assert.Equal(t, before+3, cached())
+		<-done
+		assert.GreaterOrEqual(t, time.Since(start), 3*time.Second)
+		assert.Less(t, time.Since(start), 5*time.Second)
 	})
+}
+
+// An informer of the server that has lost its watch comes back by itself, after a
+// while, so it is waited for.
+func TestSettleWaitsForInformers(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		settle(t, cp)
+		start := time.Now()
+		addRules(t, cp, "cancel watch/namespaces verb=added name=new caller=system:apiserver times=1",
+			"fail http/watch resource=namespaces caller=system:apiserver with=500 times=1")
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+		_, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+		require.NoError(t, err)
+		settle(t, cp)
+		assert.Positive(t, time.Since(start))
+		assert.Less(t, time.Since(start), 10*time.Second)
+	})
+}
+
+func addRules(t *testing.T, cp *envtest.ControlPlane, rules ...string) {
+	t.Helper()
+	plan, err := fault.ParsePlan("", strings.Join(rules, "\n"), nil)
+	require.NoError(t, err)
+	_, err = cp.Faults().Add(plan...)
+	require.NoError(t, err)
 }
 
 func settle(t *testing.T, cp *envtest.ControlPlane) envtest.Settled {
@@ -215,38 +224,5 @@ func TestSettleWithoutServers(t *testing.T) {
 		require.NoError(t, cp.Stop(t.Context()))
 		_, err := cp.Settle(t.Context())
 		assert.ErrorContains(t, err, "no API server runs")
-	})
-}
-
-// What waits for a step of an order is held, and so is its request; nobody waits
-// until the order is given up.
-func TestSettleWithAnOrder(t *testing.T) {
-	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		settle(t, cp)
-		var order clock.Order
-		for _, name := range []string{"first", "second"} {
-			match, err := fault.ParseMatch("store/put resource=configmaps name=default/" + name, nil)
-			require.NoError(t, err)
-			order.Steps = append(order.Steps, clock.Step{Match: match})
-		}
-		scheduler := cp.Schedule(order)
-		defer cp.Unschedule()
-		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
-		create := func(name string) error {
-			_, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-			return err
-		}
-		created := make(chan error, 1)
-		go func() { created <- create("second") }()
-		start := time.Now()
-		held := settle(t, cp).Held
-		require.Len(t, held, 1)
-		assert.Equal(t, "store/put", held[0].Point)
-		assert.Equal(t, "second", held[0].Name)
-		assert.Zero(t, time.Since(start))
-		require.NoError(t, create("first"))
-		require.NoError(t, <-created)
-		assert.Empty(t, settle(t, cp).Held)
-		assert.NoError(t, scheduler.Err())
 	})
 }

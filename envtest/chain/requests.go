@@ -61,14 +61,15 @@ func (t *requestTracer) outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithCancelCause(req.Context())
 		defer cancel(nil)
-		traced := &tracedRequest{asked: req, server: ServerFilters, life: ctx, cancel: cancel}
+		traced := &tracedRequest{asked: req, server: ServerFilters, cancel: cancel}
+		traced.life = context.WithValue(ctx, tracedRequestKey{}, traced)
 		t.track(traced, true)
 		defer t.track(traced, false)
 
 		started := time.Now()
 		status := &statusWriter{ResponseWriter: w, code: http.StatusOK, muted: &traced.fate.muted}
 		defer func() { t.trace.Record(traced.event(req, trace.End, status.sent(), time.Since(started))) }()
-		req = req.WithContext(context.WithValue(ctx, tracedRequestKey{}, traced))
+		req = req.WithContext(traced.life)
 		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(status), req)
 		traced.fate.meet(ctx, t.edge, w)
 	})

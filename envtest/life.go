@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	"snowglobe.test/envtest/chain"
@@ -131,7 +132,11 @@ func (l *life) release(ctx context.Context) error {
 		select {
 		case <-l.runEnded:
 		case <-ctx.Done():
-			errs = append(errs, fmt.Errorf("%s has not terminated: %w", l.server.name, context.Cause(ctx)))
+			errs = append(errs, fmt.Errorf("%s has not terminated: %w%s", l.server.name, context.Cause(ctx), l.kept()))
+			l.chain.LetGo()
+			var cancel context.CancelFunc
+			ctx, cancel = l.grace(ctx)
+			defer cancel()
 		}
 	}
 	errs = append(errs, l.entrance.end(ctx))
@@ -141,4 +146,32 @@ func (l *life) release(ctx context.Context) error {
 		l.member.Leave()
 	}
 	return errors.Join(errs...)
+}
+
+// kept is the end of a message about a server that does not terminate: what
+// rules hold of it.
+func (l *life) kept() string {
+	var held []string
+	for _, entry := range l.server.cp.faults.Rules() {
+		gate := entry.Gate()
+		if gate == nil {
+			continue
+		}
+		for _, op := range gate.Waiting() {
+			if op.Server == l.server.name {
+				held = append(held, fmt.Sprintf("%s waits because of the rule %q", op, entry.Rule()))
+			}
+		}
+	}
+	if len(held) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(held, "; ")
+}
+
+// grace is the time that a server has to end of which the rules have let go at
+// the end of its time: as much once more.
+func (l *life) grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := l.server.cp.cfg.timeouts.stop
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), d, fmt.Errorf("not within %s more", d))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +28,7 @@ type config struct {
 	flags          []string
 	crds           []*apiextensionsv1.CustomResourceDefinition
 	crdPaths       []string
-	hooks          map[string]chain.HookRule
+	hooks          []chain.HookFault
 	faults         fault.Plan
 	seed           uint64
 	order          *clock.Order
@@ -49,7 +48,6 @@ type timeouts struct{ start, stop time.Duration }
 
 func newConfig(opts []Option) (*config, error) {
 	c := &config{
-		hooks:    map[string]chain.HookRule{},
 		timeouts: timeouts{start: time.Minute, stop: 30 * time.Second},
 	}
 	for _, opt := range opts {
@@ -109,9 +107,7 @@ func WithObserver(f func(trace.Record)) Option {
 func HoldHook(names ...string) Option {
 	return func(c *config) {
 		for _, name := range names {
-			rule := c.hooks[name]
-			rule.Hold = true
-			c.hooks[name] = rule
+			c.hook(name, fault.Action{Kind: fault.Hold}, nil)
 		}
 	}
 }
@@ -165,9 +161,7 @@ func DelayHook(name string, delay time.Duration) Option {
 		if delay <= 0 {
 			c.refuse("delay of post-start hook %q is %s; it must be positive", name, delay)
 		}
-		rule := c.hooks[name]
-		rule.Delay = delay
-		c.hooks[name] = rule
+		c.hook(name, fault.Action{Kind: fault.Delay, By: delay}, nil)
 	}
 }
 
@@ -179,9 +173,7 @@ func FailHook(name string, err error) Option {
 		if err == nil {
 			err = errors.New("failed on purpose")
 		}
-		rule := c.hooks[name]
-		rule.Fail = err
-		c.hooks[name] = rule
+		c.hook(name, fault.Action{Kind: fault.Fail, With: fault.PlainError}, err)
 	}
 }
 
@@ -223,7 +215,13 @@ func WithStopTimeout(d time.Duration) Option {
 // holds says whether anything is held from the start.
 func (c *config) holds() bool {
 	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool { return r.Kind == fault.Hold || r.Kind == fault.Freeze }) ||
-		slices.ContainsFunc(slices.Collect(maps.Values(c.hooks)), func(r chain.HookRule) bool { return r.Hold })
+		slices.ContainsFunc(c.hooks, func(f chain.HookFault) bool { return f.Action.Kind == fault.Hold })
+}
+
+// hook bends a post-start hook; of two faults of a kind the later one counts.
+func (c *config) hook(name string, action fault.Action, err error) {
+	c.hooks = slices.DeleteFunc(c.hooks, func(f chain.HookFault) bool { return f.Hook == name && f.Action.Kind == action.Kind })
+	c.hooks = append(c.hooks, chain.HookFault{Hook: name, Action: action, Err: err})
 }
 
 func (c *config) backend(name string) storage.Backend {

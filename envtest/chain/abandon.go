@@ -18,13 +18,12 @@ import (
 // finishTimeout bounds how long a boot may take to finish when it is stopped.
 const finishTimeout = 10 * time.Second
 
-// finishBoot ends all holds and delays, and waits until every hook has returned,
+// finishBoot ends all that rules do to a boot, and waits until every hook has returned,
 // what they started has come far enough to be stopped, and the server is as
 // ready as it gets.
 func (c *Chain) finishBoot(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
-	close(c.hooks.finishing)
 	c.edge.End()
 	returned := make(chan struct{})
 	go func() {
@@ -67,7 +66,9 @@ func (c *Chain) windDown(ctx context.Context, rest []stage) {
 	c.cfg.Trace = trace.NewRecorder(c.cfg.Name, 1)
 	c.requests.trace = c.cfg.Trace
 	c.cfg.Crash = func(error) {}
-	c.cfg.Hooks, c.cfg.StopBefore = nil, ""
+	c.cfg.Hooks, c.cfg.Faults, c.cfg.StopBefore = nil, nil, ""
+	c.edge.End()
+	c.ending.End()
 	for _, s := range rest {
 		if s.do(c, ctx) != nil {
 			c.abandon()
@@ -99,12 +100,14 @@ func (c *Chain) abandon() {
 // giveUp picks how an assembly that ended with err before or in a stage is to
 // be released.
 func (c *Chain) giveUp(ctx context.Context, err error, at int) {
-	var unknown *UnknownHookError
+	var unknown *unknownNamesError
 	switch {
 	case c.generic == nil: // nothing has been started yet
 		c.end()
-	case errors.Is(err, ErrStopped), errors.As(err, &unknown):
+	case errors.Is(err, ErrStopped):
 		c.windDown(ctx, assembly[at:])
+	case errors.As(err, &unknown): // the stage has done all it had to
+		c.windDown(ctx, assembly[at+1:])
 	default:
 		c.abandon()
 	}

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -63,8 +64,8 @@ type Config struct {
 	// Kill ends this server at once, as the end of its process would: when it
 	// returns nobody hears of it any more. Nil means that rules cannot.
 	Kill func(cause error)
-	// Hooks says what to do to post-start hooks, by name.
-	Hooks map[string]HookRule
+	// Hooks says what to do to post-start hooks; it needs Faults.
+	Hooks []HookFault
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
 	// their first try; by default they try at once.
 	UpstreamPauses bool
@@ -123,8 +124,10 @@ var assembly = []stage{
 
 // Chain is an assembled chain.
 type Chain struct {
-	cfg  Config
-	edge *fault.Edge // where everything is asked about that can be bent
+	cfg Config
+	// edge is where everything is asked about that can be bent. It ends when the
+	// server stops, so that its boot can; ending is for what comes after that.
+	edge, ending *fault.Edge
 
 	options      *completedOptions
 	informerName *cache.InformerName
@@ -146,7 +149,8 @@ type Chain struct {
 	// restoring has room for the one Restore that runs, which owns unnoticed.
 	restoring chan struct{}
 	unnoticed []storage.Change
-	signals   []signal
+	signals   []signal       // upstream's, which nobody bends
+	firing    sync.WaitGroup // those that are about to fire
 }
 
 // servers are the servers of the chain, from its end to its head.
@@ -161,6 +165,8 @@ func (c *Config) validate() error {
 	switch {
 	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil:
 		return errors.New("configuration lacks a store, a listener, a transport, a key, a trace or a handler of its events")
+	case len(c.Hooks) > 0 && c.Faults == nil:
+		return errors.New("configuration bends hooks but has no set of faults")
 	case c.StopBefore != "" && !slices.Contains(Stages(), c.StopBefore):
 		return fmt.Errorf("cannot stop before unknown stage %q; the stages are %s", c.StopBefore, strings.Join(Stages(), ", "))
 	}
@@ -177,7 +183,8 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), autoregistration: newAutoregistration(),
 		neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
 	}
-	c.edge = fault.NewEdge(cfg.Faults, cfg.Server, fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill})
+	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}
+	c.edge, c.ending = fault.NewEdge(cfg.Faults, cfg.Server, effects), fault.NewEdge(cfg.Faults, cfg.Server, effects)
 	c.requests = newRequestTracer(cfg.Trace, c.edge)
 	for i, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
@@ -206,12 +213,24 @@ func (c *Chain) enter(ctx context.Context, name string, do func() error) error {
 	return nil
 }
 
+// LetGo ends everything that rules do to the chain: what they hold goes on, and
+// the lifecycle signals fire that they have taken away. It is for a server that
+// must come to its end.
+func (c *Chain) LetGo() {
+	c.edge.End()
+	c.ending.End()
+	for _, s := range c.signals {
+		s.Signal()
+	}
+}
+
 // end releases what upstream's Run does not, or would have. Goroutines of the
 // configuration wait for signals that upstream leaves unset when it fails early.
 func (c *Chain) end() {
-	c.edge.End()
-	for _, s := range c.signals {
-		s.Signal()
+	c.LetGo()
+	c.firing.Wait()
+	if c.hooks != nil {
+		c.hooks.remove()
 	}
 	close(c.neverStop)
 	if c.rest != nil {

@@ -3,14 +3,19 @@ package chain
 import (
 	"context"
 	"net"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/egressselector"
 
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/memnet"
 )
 
@@ -25,18 +30,53 @@ func (c *Chain) buildEgress(context.Context) error {
 	return nil
 }
 
-// egressLookup is the lookup of the store's transport: the store's dialer
-// first, the configured selector for the rest.
-func (c *Chain) egressLookup(selector *egressselector.EgressSelector) egressselector.Lookup {
-	return func(network egressselector.NetworkContext) (utilnet.DialFunc, error) {
-		switch {
-		case network.EgressSelectionName == egressselector.Etcd.AsNetworkContext().EgressSelectionName && c.storeDialer != nil:
-			return c.storeDialer.DialContext, nil
-		case selector != nil:
-			return selector.Lookup(network)
-		default:
-			return nil, nil
+// bendEgress makes every dialer ask first. Where no selector is configured it
+// makes one of upstream's direct dialers, which is what there is without.
+func (c *Chain) bendEgress(config *genericapiserver.Config) error {
+	dialers := map[egressselector.EgressType]utilnet.DialFunc{}
+	for _, network := range []egressselector.EgressType{egressselector.ControlPlane, egressselector.Cluster, egressselector.Etcd} {
+		var dial utilnet.DialFunc
+		if config.EgressSelector != nil {
+			var err error
+			if dial, err = config.EgressSelector.Lookup(network.AsNetworkContext()); err != nil {
+				return err
+			}
 		}
+		if network == egressselector.Etcd && c.storeDialer != nil {
+			dial = c.storeDialer.DialContext
+		}
+		if dial == nil && network == egressselector.Etcd && c.storeOnSocket() {
+			continue
+		}
+		if dial == nil {
+			dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext
+		}
+		dialers[network] = c.bendDial(network.String(), dial)
+	}
+	config.EgressSelector = egressselector.NewEgressSelectorWithMap(dialers)
+	return nil
+}
+
+// storeOnSocket reports whether the store's address is a socket, which gRPC alone
+// knows to dial.
+func (c *Chain) storeOnSocket() bool {
+	return slices.ContainsFunc(c.cfg.Store.Endpoints().URLs, func(url string) bool { return strings.HasPrefix(url, "unix") })
+}
+
+// dialTimeout is that of upstream's direct dialers, and their keep-alive.
+const dialTimeout = 30 * time.Second
+
+// bendDial asks before a network is dialed. Ports, which may be chosen by
+// chance, are left out of what is dialed, and so are paths of sockets.
+func (c *Chain) bendDial(network string, dial utilnet.DialFunc) utilnet.DialFunc {
+	return func(ctx context.Context, kind, address string) (net.Conn, error) {
+		return fault.Call(ctx, c.edge, func() fault.Operation {
+			host, _, err := net.SplitHostPort(address)
+			if err != nil {
+				host = ""
+			}
+			return fault.Operation{Point: "egress/" + network, Key: host}
+		}, func(ctx context.Context) (net.Conn, error) { return dial(ctx, kind, address) })
 	}
 }
 

@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,7 +51,7 @@ type genericStage struct {
 func (c *Chain) buildGeneric(ctx context.Context) error {
 	g := &genericStage{config: genericapiserver.NewConfig(codecs())}
 	c.generic = g
-	c.signals = lifecycleSignals(g.config)
+	c.bendSignals(g.config)
 	g.config.Flagz = c.options.Flagz
 	g.config.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()
 	replaceLogCheck(g.config)
@@ -74,7 +75,10 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 		}
 	}
 	g.config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
-	g.config.BuildHandlerChainFunc = c.requests.handlerChain(g.config.BuildHandlerChainFunc)
+	filters := c.requests.handlerChain(g.config.BuildHandlerChainFunc)
+	g.config.BuildHandlerChainFunc = func(api http.Handler, config *genericapiserver.Config) http.Handler {
+		return filters(c.bendAPIServices(api), config)
+	}
 	return nil
 }
 
@@ -103,7 +107,7 @@ func (c *Chain) applyLoopbackClient(g *genericStage) error {
 		BearerToken:        uuid.NewString(),
 		QPS:                -1, // as upstream's: no client-side throttling
 		Burst:              -1,
-		Transport:          newSchemaIndex(&identityLease{c.cfg.Transport, c.renewals}, c.schemas),
+		Transport:          c.bendInformers(newSchemaIndex(&identityLease{c.cfg.Transport, c.renewals}, c.schemas)),
 		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
 		WarningHandler:     rest.NoWarnings{},
 		DisableCompression: true,
@@ -132,6 +136,9 @@ func (c *Chain) applyEgress(g *genericStage) error {
 	if err := c.options.EgressSelector.ApplyTo(g.config); err != nil {
 		return err
 	}
+	if err := c.bendEgress(g.config); err != nil {
+		return err
+	}
 	return c.options.Traces.ApplyTo(g.config.EgressSelector, g.config)
 }
 
@@ -151,7 +158,7 @@ func (c *Chain) applyOpenAPI(g *genericStage) error {
 
 func (c *Chain) applyStorage(g *genericStage) error {
 	etcd := c.options.Etcd
-	etcd.StorageConfig.Transport.EgressLookup = c.egressLookup(g.config.EgressSelector)
+	etcd.StorageConfig.Transport.EgressLookup = g.config.EgressSelector.Lookup
 	etcd.StorageConfig.Transport.TracerProvider = g.config.TracerProvider
 
 	client, err := c.cfg.Store.Client()

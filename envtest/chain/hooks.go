@@ -4,47 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 	"unsafe"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
 )
 
-// HookRule says what to do to a post-start hook. The zero value lets it run.
-// Hold comes before Delay, Delay before Fail.
-type HookRule struct {
-	// Hold keeps the hook from running until ReleaseHook.
-	Hold bool
-	// Delay waits this long, in the clock the chain lives in.
-	Delay time.Duration
-	// Fail makes the hook return this error instead of running, which ends a
-	// kube-apiserver process and so is a crash of the chain.
-	Fail error
-}
-
-// EveryHook stands for every post-start hook that has no rule of its own.
-const EveryHook = "*"
+// What the operations of hooks are called in rules.
+const (
+	hookPoint       = "hook/"
+	postStartVerb   = string(trace.PostStart)
+	preShutdownVerb = string(trace.PreShutdown)
+)
 
 // hookSet wraps the hooks of one chain.
 type hookSet struct {
-	chain *Chain
-	mu    sync.Mutex
-	gates map[string]chan struct{} // of held hooks, closed on release
-	names []string
-	// finishing is closed when the server stops: holds and delays end, so that
-	// its boot can.
-	finishing chan struct{}
-	pending   sync.WaitGroup // hooks that have not returned
+	chain    *Chain
+	names    []string       // of the post-start hooks, sorted
+	stopping []string       // of the pre-shutdown hooks, sorted
+	pending  sync.WaitGroup // hooks that have not returned
+
+	mu       sync.Mutex
+	own      []*fault.Entry          // of the chain's HookFaults
+	holds    map[string]*fault.Entry // those of them that hold, until they are released
+	failures map[fault.Rule]error
 }
 
 // promptHooks replace the hooks that begin with a pause of a whole second, which
@@ -55,81 +46,31 @@ var promptHooks = map[string]genericapiserver.PostStartHookFunc{
 }
 
 // wrapHooks puts the rules and the trace around every post-start and
-// pre-shutdown hook; it comes after PrepareRun, which adds the last of them.
+// pre-shutdown hook; it comes after PrepareRun, which adds the last of them. From
+// then on all names are known that rules may name.
 func (c *Chain) wrapHooks(context.Context) error {
 	server := c.servers.aggregator.GenericAPIServer
-	c.hooks = &hookSet{chain: c, gates: map[string]chan struct{}{}, finishing: make(chan struct{})}
+	h := &hookSet{chain: c, holds: map[string]*fault.Entry{}, failures: map[fault.Rule]error{}}
+	c.hooks = h
 	post := reflect.ValueOf(server.PostStartHooks())
-	for _, name := range mapKeys(post) {
+	h.names = mapKeys(post)
+	for _, name := range h.names {
 		replaceHook(post, name, func(hook genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
-			return c.hooks.postStart(name, hook)
+			return h.postStart(name, hook)
 		})
-		c.hooks.names = append(c.hooks.names, name)
 	}
-	slices.Sort(c.hooks.names)
 	pre := reflect.ValueOf(server.PreShutdownHooks())
-	for _, name := range mapKeys(pre) {
+	h.stopping = mapKeys(pre)
+	for _, name := range h.stopping {
 		replaceHook(pre, name, func(hook genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
-			return c.hooks.preShutdown(name, hook)
+			return h.preShutdown(name, hook)
 		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.cfg.Hooks)) {
-		if name != EveryHook && !slices.Contains(c.hooks.names, name) {
-			return &UnknownHookError{Name: name, Known: c.Hooks()}
-		}
+	if err := h.add(c.cfg.Hooks); err != nil {
+		h.remove()
+		return &unknownNamesError{err}
 	}
-	for _, name := range c.hooks.names {
-		if c.hooks.rule(name).Hold {
-			c.hooks.gates[name] = make(chan struct{})
-		}
-	}
-	return nil
-}
-
-// UnknownHookError says that there is no post-start hook of a name.
-type UnknownHookError struct {
-	Name  string
-	Known []string // sorted
-}
-
-// Error implements error.
-func (e *UnknownHookError) Error() string {
-	return fmt.Sprintf("no post-start hook %q; the hooks of this server are %s", e.Name, strings.Join(e.Known, ", "))
-}
-
-// rule returns what is to be done to a hook: the rule of its own name, else the
-// one of every hook.
-func (h *hookSet) rule(name string) HookRule {
-	if rule, ok := h.chain.cfg.Hooks[name]; ok {
-		return rule
-	}
-	return h.chain.cfg.Hooks[EveryHook]
-}
-
-// Hooks returns the names of the post-start hooks, sorted.
-func (c *Chain) Hooks() []string { return slices.Clone(c.hooks.names) }
-
-// HeldHooks returns the names of the hooks that are held, sorted.
-func (c *Chain) HeldHooks() []string {
-	c.hooks.mu.Lock()
-	defer c.hooks.mu.Unlock()
-	return slices.Sorted(maps.Keys(c.hooks.gates))
-}
-
-// ReleaseHook lets a held hook run. Releasing one that is not held is an error.
-func (c *Chain) ReleaseHook(name string) error {
-	c.hooks.mu.Lock()
-	defer c.hooks.mu.Unlock()
-	gate := c.hooks.gates[name]
-	if !slices.Contains(c.hooks.names, name) {
-		return &UnknownHookError{Name: name, Known: c.Hooks()}
-	}
-	if gate == nil {
-		return fmt.Errorf("post-start hook %q is not held; held are %v", name, slices.Sorted(maps.Keys(c.hooks.gates)))
-	}
-	delete(c.hooks.gates, name)
-	close(gate)
-	return nil
+	return c.knowNames()
 }
 
 func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
@@ -139,16 +80,22 @@ func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHook
 	if name == autoregistrationHook {
 		upstream = h.chain.autoregistration.wrap(upstream, h.chain.crdsEnabled())
 	}
-	rule := h.rule(name)
-	record := func(phase trace.Phase, err error) {
-		h.chain.cfg.Trace.Record(trace.Hook{Kind: trace.PostStart, Name: name, Phase: phase, Err: err})
-	}
+	record := h.recorder(trace.PostStart, name)
 	h.pending.Add(1)
 	return func(hook genericapiserver.PostStartHookContext) error {
-		defer h.pending.Done()
-		h.delay(name, rule, record)
+		returned := h.pending.Done
+		defer func() { returned() }()
+		decision, failure := h.ask(hook, h.chain.edge, postStartVerb, name, record)
+		switch decision.Kind {
+		case fault.Fail:
+			failure = h.failure(decision)
+		case fault.Drop:
+			returned = func() {}
+			go h.makeUp(upstream, hook)
+			return nil
+		}
 		record(trace.Start, nil)
-		err := rule.Fail
+		err := failure
 		if err == nil {
 			err = upstream(hook)
 		}
@@ -159,7 +106,7 @@ func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHook
 		// Upstream would end the process here, by klog.Fatalf. The chain ends
 		// instead, and the hook's readiness check stays red as it would have.
 		h.chain.cfg.Crash(fmt.Errorf("post-start hook %q failed: %w", name, err))
-		if rule.Fail != nil {
+		if failure != nil {
 			_ = upstream(hook) // others wait for what it does, and must end too
 		}
 		runtime.Goexit()
@@ -167,35 +114,45 @@ func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHook
 	}
 }
 
-// delay applies hold and delay, until the server stops.
-func (h *hookSet) delay(name string, rule HookRule, record func(trace.Phase, error)) {
-	h.mu.Lock()
-	gate := h.gates[name]
-	h.mu.Unlock()
-	if gate != nil {
-		record(trace.Held, nil)
-		select {
-		case <-gate:
-		case <-h.finishing:
+// makeUp runs a hook that was dropped when the server stops: others wait for
+// what it does, and must end too.
+func (h *hookSet) makeUp(upstream genericapiserver.PostStartHookFunc, hook genericapiserver.PostStartHookContext) {
+	defer h.pending.Done()
+	_ = h.chain.edge.Lost(hook)
+	_ = upstream(hook)
+}
+
+// ask asks what becomes of a hook. The trace says of the hook when it is held.
+func (h *hookSet) ask(ctx context.Context, edge *fault.Edge, verb, name string, record func(trace.Phase, error)) (fault.Decision, error) {
+	ctx = fault.WithNotice(ctx, func(phase trace.Phase, rule fault.Rule) {
+		if rule.Kind == fault.Hold {
+			record(phase, nil)
 		}
-		record(trace.Released, nil)
-	}
-	if rule.Delay > 0 {
-		select {
-		case <-time.After(rule.Delay):
-		case <-h.finishing:
-		}
+	})
+	return edge.At(ctx, func() fault.Operation { return fault.Operation{Point: hookPoint + name, Verb: verb} })
+}
+
+func (h *hookSet) recorder(kind trace.HookKind, name string) func(trace.Phase, error) {
+	return func(phase trace.Phase, err error) {
+		h.chain.cfg.Trace.Record(trace.Hook{Kind: kind, Name: name, Phase: phase, Err: err})
 	}
 }
 
 func (h *hookSet) preShutdown(name string, upstream genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
-	record := func(phase trace.Phase, err error) {
-		h.chain.cfg.Trace.Record(trace.Hook{Kind: trace.PreShutdown, Name: name, Phase: phase, Err: err})
-	}
+	record := h.recorder(trace.PreShutdown, name)
 	return func() error {
-		record(trace.Start, nil)
+		decision, err := h.ask(context.Background(), h.chain.ending, preShutdownVerb, name, record)
 		h.chain.renewals.end(errNoRenewal)
-		err := upstream()
+		if decision.Kind == fault.Drop {
+			return nil
+		}
+		record(trace.Start, nil)
+		if err == nil && decision.Kind == fault.Fail {
+			err = decision.Err()
+		}
+		if err == nil {
+			err = upstream()
+		}
 		record(trace.End, err)
 		return err
 	}
@@ -204,6 +161,7 @@ func (h *hookSet) preShutdown(name string, upstream genericapiserver.PreShutdown
 // errShape says that upstream's hook maps do not look as this file expects.
 var errShape = errors.New("upstream changed: hook maps are not map[string]struct{hook func ...} any more")
 
+// mapKeys returns the names of a server's hooks, sorted.
 func mapKeys(hooks reflect.Value) []string {
 	if hooks.Kind() != reflect.Map || hooks.Type().Key().Kind() != reflect.String {
 		panic(errShape)
@@ -212,6 +170,7 @@ func mapKeys(hooks reflect.Value) []string {
 	for _, key := range hooks.MapKeys() {
 		keys = append(keys, key.String())
 	}
+	slices.Sort(keys)
 	return keys
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/flagz"
 	"k8s.io/apiserver/pkg/util/compatibility"
@@ -129,6 +130,8 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 		return err
 	}
 	c.informerName = run.InformerName
+	decorators := &run.Admission.GenericAdmission.Decorators
+	*decorators = append(admission.Decorators{admission.DecoratorFunc(c.bendWebhooks)}, *decorators...)
 	c.setStore(run)
 
 	completed, err := c.complete(ctx, run)

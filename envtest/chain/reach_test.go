@@ -17,9 +17,9 @@ import (
 func TestLifecycleSignals(t *testing.T) {
 	var names []string
 	for _, s := range lifecycleSignals(genericapiserver.NewConfig(codecs())) {
-		names = append(names, s.Name())
+		names = append(names, s.Interface().(signal).Name())
 	}
-	for _, want := range []string{notAcceptingNewRequest, inFlightRequestsDrained, hasBeenReady, "MuxAndDiscoveryComplete"} {
+	for _, want := range []string{notAcceptingNewRequest, inFlightRequestsDrained, hasBeenReady, muxAndDiscoveryComplete} {
 		if !slices.Contains(names, want) {
 			t.Errorf("upstream has no lifecycle signal %s any more; it has %v", want, names)
 		}

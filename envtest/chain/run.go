@@ -24,6 +24,10 @@ const inFlightRequestsDrained = "InFlightRequestsDrained"
 // hasBeenReady is the lifecycle signal of the first green /readyz.
 const hasBeenReady = "HasBeenReady"
 
+// muxAndDiscoveryComplete is the lifecycle signal after which a path that is not
+// there is answered with 404, not with 503.
+const muxAndDiscoveryComplete = "MuxAndDiscoveryComplete"
+
 // Handler returns the whole chain, filters included, as one handler.
 func (c *Chain) Handler() http.Handler { return c.server().Handler }
 

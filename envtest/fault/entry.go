@@ -112,9 +112,12 @@ func (s *Set) wait(ctx context.Context, e *Entry, op *Operation) (bool, error) {
 	if w == nil {
 		return false, nil
 	}
+	notify := noticeOf(ctx)
 	s.record(trace.Held, e, op, nil)
+	notify(trace.Held, e.rule)
 	err := e.outwait(ctx, w)
 	s.record(trace.Released, e, op, err)
+	notify(trace.Released, e.rule)
 	return true, err
 }
 

@@ -7,6 +7,9 @@ var (
 	object   = []string{"server", "resource", "namespace", "name", "key", "caller"}
 	delivery = []string{"server", "namespace", "name", "caller"}
 	onServer = []string{"server"}
+	// What the server asks of others, and of itself.
+	informing = []string{"server", "verb", "namespace", "name"}
+	reviewed  = []string{"server", "verb", "resource", "namespace", "name", "caller"}
 
 	// A call that gets an answer.
 	call      = []ActionKind{Hold, Delay, Fail, LoseReply, Drop, Cancel, Compact, LoseLeader, Crash}
@@ -75,7 +78,7 @@ var catalogue = []PointKind{
 		Example: "duplicate watch/configmaps verb=modified name=default/a"},
 
 	{Name: "hook/<hook>", Meaning: "a post-start hook is about to run", Verbs: []string{"post-start"}, Fields: []string{"server", "verb"}, Failures: []Failure{PlainError},
-		Actions: []ActionKind{Hold, Delay, Fail, Drop, Cancel, Crash},
+		Actions: []ActionKind{Hold, Delay, Fail, Drop, Crash},
 		Example: "hold hook/start-apiextensions-informers"},
 	{Name: "hook/<hook>", Meaning: "a pre-shutdown hook is about to run", Verbs: []string{"pre-shutdown"}, Fields: []string{"server", "verb"}, Failures: []Failure{PlainError},
 		Actions: []ActionKind{Hold, Delay, Fail, Drop, Crash},
@@ -83,12 +86,11 @@ var catalogue = []PointKind{
 	{Name: "signal/<signal>", Meaning: "a lifecycle signal is about to fire", Fields: onServer, Actions: moment,
 		Example: "hold signal/MuxAndDiscoveryComplete"},
 
-	{Name: "informer/<resource>", Meaning: "an informer of the server is about to start, to be synced, or to tell everything again", Verbs: []string{"start", "sync", "resync"},
-		Fields: []string{"server", "verb"}, Actions: moment,
-		Example: "hold informer/customresourcedefinitions.apiextensions.k8s.io verb=start"},
-	{Name: "informer/<resource>", Meaning: "an informer of the server is about to list or to watch", Verbs: []string{"list", "watch"},
-		Fields: []string{"server", "verb", "caller"}, Actions: foreign, Failures: httpCodes,
+	{Name: "informer/<resource>", Meaning: "an informer of the server is about to list, by a list or a watch that begins with everything, or to watch on", Verbs: []string{"list", "watch"},
+		Fields: informing, Actions: foreign, Failures: httpCodes,
 		Example: "fail informer/secrets verb=list with=500 times=2"},
+	{Name: "informer/<resource>", Meaning: "an informer of the server is about to get the answer to its list", Verbs: []string{"sync"}, Fields: informing, Actions: moment,
+		Example: "hold informer/customresourcedefinitions.apiextensions.k8s.io verb=sync"},
 	{Name: "cache/<resource>", Meaning: "a watch cache is about to be ready", Verbs: []string{"ready"}, Fields: []string{"server", "verb"}, Actions: moment,
 		Example: "hold cache/pods verb=ready"},
 	{Name: "cache/<resource>", Meaning: "a watch cache is about to take an event", Verbs: []string{"event"}, Fields: []string{"server", "verb", "namespace", "name"},
@@ -96,7 +98,7 @@ var catalogue = []PointKind{
 		Example: "freeze cache/configmaps at=1200"},
 
 	{Name: "webhook/<webhook>", Meaning: "an admission webhook is about to be called", Verbs: []string{"create", "update", "delete", "connect"},
-		Fields: append(slices.Clip(object), "verb"), Actions: foreign, Failures: away,
+		Fields: reviewed, Actions: foreign, Failures: away,
 		Example: "fail webhook/policy.example.com verb=create with=refused"},
 	{Name: "apiservice/<apiservice>", Meaning: "a request is about to be passed on to an aggregated server", Verbs: httpVerbs,
 		Fields: append(slices.Clip(object), "verb"), Actions: foreign, Failures: away,

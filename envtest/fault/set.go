@@ -187,7 +187,9 @@ func (s *Set) Know(names Names) error {
 		known = Names{}
 	}
 	for what, of := range names {
-		known[what] = slices.Concat(known[what], of)
+		all := slices.Concat(known[what], of)
+		slices.Sort(all)
+		known[what] = slices.Compact(all)
 	}
 	s.config.Names = known
 	var errs []error

@@ -59,7 +59,7 @@ func (c *Chain) aggregated(req *http.Request) (fault.Operation, bool) {
 	if info, ok := request.RequestInfoFrom(req.Context()); ok {
 		op.Verb = info.Verb
 		if info.IsResourceRequest {
-			op.Resource, op.Namespace, op.Name = info.Resource+"."+info.APIGroup, info.Namespace, info.Name
+			op.Resource, op.Namespace, op.Name = withSubresource(info.Resource+"."+info.APIGroup, info.Subresource), info.Namespace, info.Name
 		}
 	}
 	if caller, ok := request.UserFrom(req.Context()); ok {
@@ -76,9 +76,9 @@ func (c *Chain) misreach(req *http.Request, d fault.Decision, api http.Handler) 
 	case fault.Cancel:
 		return nil, context.Canceled
 	case fault.LoseReply:
-		handleUnseen(req, api)
+		passUnheard(req, api)
 	}
-	return answer(req, d.Err())
+	return answerOf(req, d.Err())
 }
 
 // passTwice has a request handled twice, and answers with the second answer.
@@ -88,61 +88,36 @@ func (c *Chain) passTwice(w http.ResponseWriter, req *http.Request, api http.Han
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	handleUnseen(first, api)
+	passUnheard(first, api)
 	api.ServeHTTP(w, req)
 }
 
-// handleUnseen has a request handled whose answer nobody sees. A stream ends as
+// passUnheard has a request handled without anybody hearing of it. A stream ends as
 // soon as it begins.
-func handleUnseen(req *http.Request, api http.Handler) {
+func passUnheard(req *http.Request, api http.Handler) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
-	unseen := &unseenWriter{header: http.Header{}}
+	w := &unheard{header: http.Header{}, began: func() {}}
 	if info, ok := request.RequestInfoFrom(ctx); ok && info.Verb == "watch" {
-		unseen.begun = cancel
+		w.began = cancel
 	}
-	api.ServeHTTP(unseen, req.WithContext(ctx))
+	api.ServeHTTP(w, req.WithContext(ctx))
 }
-
-// unseenWriter is a http.ResponseWriter that nobody reads.
-type unseenWriter struct {
-	header http.Header
-	begun  func() // called when the answer begins; may be nil
-}
-
-// Header implements http.ResponseWriter.
-func (w *unseenWriter) Header() http.Header { return w.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *unseenWriter) WriteHeader(int) {
-	if w.begun != nil {
-		w.begun()
-	}
-}
-
-// Write implements http.ResponseWriter.
-func (w *unseenWriter) Write(p []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return len(p), nil
-}
-
-// Flush implements http.Flusher.
-func (w *unseenWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
 // reachNobody answers as upstream's proxy does when this is what came of the
 // request that it made.
-func reachNobody(w http.ResponseWriter, req *http.Request, made roundTrip) {
+func reachNobody(w http.ResponseWriter, req *http.Request, made proxied) {
 	plain := req.Clone(req.Context())
 	plain.Header.Del("Connection")
 	plain.Header.Del("Upgrade")
 	proxy.NewUpgradeAwareHandler(&url.URL{Scheme: "https", Path: req.URL.Path}, made, false, false, proxyResponder{}).ServeHTTP(w, plain)
 }
 
-// roundTrip is an http.RoundTripper.
-type roundTrip func(*http.Request) (*http.Response, error)
+// proxied is what comes of a request that a proxy makes, as an http.RoundTripper.
+type proxied func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (f proxied) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // proxyResponder says that a proxy failed as the aggregator does.
 type proxyResponder struct{}

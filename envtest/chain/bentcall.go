@@ -66,13 +66,13 @@ func bend(req *http.Request, edge *fault.Edge, op fault.Operation, do func(*http
 	}
 	switch d.Kind {
 	case fault.Fail:
-		return answer(req, d.Err())
+		return answerOf(req, d.Err())
 	case fault.LoseReply:
 		sent = true
 		if response, err := do(req); err == nil {
 			_ = response.Body.Close()
 		}
-		return answer(req, d.Err())
+		return answerOf(req, d.Err())
 	case fault.Drop:
 		return nil, edge.Lost(req.Context())
 	case fault.Cancel:
@@ -105,8 +105,8 @@ func copyOf(req *http.Request) (*http.Request, error) {
 	return same, nil
 }
 
-// answer makes an answer out of an error with a code; of others there is none.
-func answer(req *http.Request, err error) (*http.Response, error) {
+// answerOf makes an answer out of an error with a code; of others there is none.
+func answerOf(req *http.Request, err error) (*http.Response, error) {
 	var coded apierrors.APIStatus
 	if !errors.As(err, &coded) {
 		return nil, err

@@ -33,7 +33,7 @@ func (c *Chain) knowNames() error {
 }
 
 // resourceNames returns the resources that the servers of the chain bring along,
-// such as "configmaps" and "deployments.apps".
+// such as "configmaps", "deployments.apps" and "deployments.apps/scale".
 func (c *Chain) resourceNames() []string {
 	names := map[string]bool{}
 	for _, server := range []*genericapiserver.GenericAPIServer{
@@ -43,6 +43,7 @@ func (c *Chain) resourceNames() []string {
 			for _, route := range service.Routes() {
 				if path := parseAPIPath(route.Path); path.resource != "" {
 					names[path.resource] = true
+					names[withSubresource(path.resource, path.subresource)] = true
 				}
 			}
 		}
@@ -56,9 +57,10 @@ func (c *Chain) resourceNames() []string {
 
 // apiPath is what the path of a request to the API is about.
 type apiPath struct {
-	resource  string // with its group; empty if the path is of no resource
-	namespace string
-	name      string
+	resource    string // with its group; empty if the path is of no resource
+	subresource string
+	namespace   string
+	name        string
 }
 
 // parseAPIPath reads a path such as /apis/apps/v1/namespaces/default/deployments.
@@ -84,8 +86,19 @@ func parseAPIPath(path string) apiPath {
 	if len(words) > 1 {
 		p.name = words[1]
 	}
+	if len(words) > 2 {
+		p.subresource = words[2]
+	}
 	if group != "" {
 		p.resource += "." + group
 	}
 	return p
+}
+
+// withSubresource is the resource as rules name it, such as "pods/status".
+func withSubresource(resource, subresource string) string {
+	if subresource == "" {
+		return resource
+	}
+	return resource + "/" + subresource
 }

@@ -87,7 +87,7 @@ func underReview(ctx context.Context, edge *fault.Edge, a admission.Attributes) 
 		return ctx
 	}
 	op := fault.Operation{
-		Verb: strings.ToLower(string(a.GetOperation())), Resource: a.GetResource().GroupResource().String(),
+		Verb: strings.ToLower(string(a.GetOperation())), Resource: withSubresource(a.GetResource().GroupResource().String(), a.GetSubresource()),
 		Namespace: a.GetNamespace(), Name: a.GetName(),
 	}
 	if caller := a.GetUserInfo(); caller != nil {

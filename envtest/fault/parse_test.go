@@ -103,7 +103,7 @@ func TestParseRefuses(t *testing.T) {
 		"hold cache/pods caller=a":                  {"column 17: operations at cache/pods carry no caller"},
 		"duplicate store/range":                     {"column 1: duplicate means nothing at store/range; there is cancel, compact"},
 		"duplicate http/get phase=after":            {"duplicate means nothing at http/get"},
-		"fail informer/pods verb=sync with=500":   {"fail means nothing at informer/pods; there is crash, delay, drop or hold"},
+		"fail informer/pods verb=sync with=500":     {"fail means nothing at informer/pods; there is crash, delay, drop or hold"},
 		"fail store/put":                            {"column 1: at store/put with= is leader-changed, no-leader"},
 		"fail store/put with=unavailabel":           {`column 16: unknown error "unavailabel"; did you mean unavailable?`},
 		"fail store/put with=503":                   {"column 16: at store/put with= is leader-changed"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,18 +191,36 @@ func (h *httpTest) compressed(config *rest.Config) {
 	h.bent("drop watch/configmaps verb=added name=default/a", func() { open().sees("BOOKMARK ") })
 }
 
-// TestCrashAtRequest ends the server before it handles an update.
+// TestCrashAtRequest ends the server before it handles an update, before it
+// answers it, and before it tells a watch of it.
 func TestCrashAtRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cp, err := envtest.Launch(t.Context(), envtest.WithFaults("crash http/update name=default/a"))
-		require.NoError(t, err)
-		h := newHTTPTest(t, cp)
-		require.NoError(t, h.create("a"))
-		assert.ErrorIs(t, h.update(t.Context(), "never"), io.ErrUnexpectedEOF)
-		<-cp.Crashed()
-		assert.ErrorIs(t, cp.Err(), fault.ErrCrashed)
-		assert.NoError(t, cp.Stop(t.Context()))
-	})
+	const byAdmin = " caller=" + envtest.AdminUser
+	for rule, ofWatch := range map[string]bool{
+		"crash http/update" + onA:                                           false,
+		"crash http/update phase=after" + onA:                               false,
+		"crash watch/configmaps verb=modified name=default/a" + byAdmin:     true,
+		"crash http/watch phase=stream nth=2 resource=configmaps" + byAdmin: true,
+	} {
+		t.Run(strings.ReplaceAll(rule, "/", "-"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cp, err := envtest.Launch(t.Context(), envtest.WithFaults(rule))
+				require.NoError(t, err)
+				h := newHTTPTest(t, cp)
+				require.NoError(t, h.create("a"))
+				watch := h.openWatch(runtimeJSON)
+				watch.sees("ADDED a")
+				err = h.update(t.Context(), "changed")
+				if ofWatch {
+					watch.ends(io.ErrUnexpectedEOF)
+				} else {
+					assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+				}
+				<-cp.Crashed()
+				assert.ErrorIs(t, cp.Err(), fault.ErrCrashed)
+				assert.NoError(t, cp.Stop(t.Context()))
+			})
+		})
+	}
 }
 
 // TestStopLetsGo stops a server while rules keep requests and watches.

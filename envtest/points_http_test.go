@@ -119,6 +119,11 @@ func showBefore(t *testing.T, cp *envtest.ControlPlane) {
 	}))
 	assert.Equal(t, "held", h.value())
 
+	assert.True(t, apierrors.IsTimeout(h.held("http/update"+onA, func() error { return h.update(t.Context(), "late") }, func(fault.Operation) {
+		time.Sleep(2 * time.Minute)
+	})), "upstream answers when a minute is over")
+	assert.Equal(t, "held", h.value(), "and what it has given up is not done")
+
 	for failure, seen := range httpFailures {
 		h.bent("fail http/update with="+string(failure)+onA, func() {
 			err := h.update(t.Context(), "failed")

@@ -62,7 +62,7 @@ var keyLegend = []legend{
 	{"phase", "`before` it happens, which is meant without the key; `after` it, before its answer is sent; `stream`, at a part of its answer"},
 	{"server", "the control plane, or one of its API servers; `*` is any text, as in the next keys"},
 	{"verb", "one of the verbs of the point"},
-	{"resource", "the plural with its group, such as `configmaps` or `deployments.apps`"},
+	{"resource", "the plural with its group, such as `configmaps` or `deployments.apps`; the subresource of a request is another, such as `pods/status` or `deployments.apps/scale`"},
 	{"namespace", "the object's"},
 	{"name", "the object's, as NAME or NAMESPACE/NAME"},
 	{"caller", "the user or the component that asks"},

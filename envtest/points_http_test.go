@@ -61,14 +61,21 @@ func (h *httpTest) held(match string, do func() error, meanwhile func(fault.Oper
 	gate, err := h.cp.Gate(match)
 	require.NoError(h, err)
 	defer gate.Remove()
-	done := make(chan error)
-	go func() { done <- do() }()
-	waiting, err := gate.Await(h.Context(), 1)
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancelCause(h.Context())
+	defer cancel(nil)
+	go func() {
+		done <- do()
+		cancel(errNotHeld)
+	}()
+	waiting, err := gate.Await(ctx, 1)
 	require.NoError(h, err)
 	meanwhile(waiting[0])
 	gate.Open()
 	return <-done
 }
+
+var errNotHeld = errors.New("it is over, and was not held")
 
 // create makes configmap default/NAME.
 func (h *httpTest) create(name string) error {

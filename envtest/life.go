@@ -93,7 +93,6 @@ func (l *life) chainConfig() chain.Config {
 		Kill:           l.fail,
 		Hooks:          cp.cfg.hooks,
 		UpstreamPauses: cp.cfg.upstreamPauses,
-		WatchGate:      &l.server.watchGate,
 		StopBefore:     cp.cfg.stopBefore,
 		Trace:          cp.recorder,
 		Crash:          l.fail,

@@ -7,18 +7,16 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"snowglobe.test/envtest/chain"
 )
 
 // Server is one API server of a control plane. All its methods may be called
 // from any goroutine.
 type Server struct {
-	cp        *ControlPlane
-	name      string
-	log       *logBuffer
-	watchGate chain.WatchGate
+	cp         *ControlPlane
+	name       string
+	log        *logBuffer
+	heldCaches heldCaches
 
 	addr     *net.TCPAddr // where it is, from the first time it listens
 	hasPort  bool
@@ -113,14 +111,3 @@ func (s *Server) ReleaseHook(name string) error { return s.chain().ReleaseHook(n
 // FireSignal fires one of upstream's lifecycle signals before its time; see
 // ControlPlane.FireSignal.
 func (s *Server) FireSignal(name string) error { return s.chain().FireSignal(name) }
-
-// HoldWatchCache keeps the server's watch cache of a resource behind the store;
-// see ControlPlane.HoldWatchCache.
-func (s *Server) HoldWatchCache(resource schema.GroupResource) error {
-	return s.watchGate.Hold(resource)
-}
-
-// ReleaseWatchCache lets the server's watch cache of a resource catch up.
-func (s *Server) ReleaseWatchCache(resource schema.GroupResource) error {
-	return s.watchGate.Release(resource)
-}

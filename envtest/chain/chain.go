@@ -69,9 +69,6 @@ type Config struct {
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
 	// their first try; by default they try at once.
 	UpstreamPauses bool
-	// WatchGate lets a test hold a resource's watch events between the store and
-	// the watch cache. Nil means none is ever held.
-	WatchGate *WatchGate
 	// StopBefore names a stage that is not entered: Assemble (or Run) then
 	// returns ErrStopped. Empty means none.
 	StopBefore string

@@ -166,7 +166,7 @@ func (c *Chain) applyStorage(g *genericStage) error {
 		return err
 	}
 	compaction := etcd.StorageConfig.CompactionInterval
-	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.cfg.WatchGate)
+	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.edge)
 	plain := len(etcd.EtcdServersOverrides) == 0
 	if plain {
 		etcd.StorageConfig.CompactionInterval = 0 // the shared compactor does it

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -27,6 +28,9 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage/bent"
 )
 
 // restStorage makes the REST storage of every server of the chain on one shared
@@ -34,14 +38,14 @@ import (
 // seventy resources; the store, the watch cache and the decoders are upstream's
 // here all the same.
 type restStorage struct {
-	client    *kubernetes.Client
+	client    *kubernetes.Client // not bent
+	edge      *fault.Edge
 	writes    *serverWrites
 	compactor interface {
 		etcd3.Compactor
 		Stop()
 	}
 	servers   []string // the endpoints of the store this client speaks to
-	watchGate *WatchGate
 	clock     *cacheClock
 	closeOnce sync.Once
 
@@ -69,13 +73,13 @@ func (r *cachedResource) destroyed() bool {
 	}
 }
 
-func newRESTStorage(client *kubernetes.Client, servers []string, compaction time.Duration, gate *WatchGate) *restStorage {
+func newRESTStorage(client *kubernetes.Client, servers []string, compaction time.Duration, edge *fault.Edge) *restStorage {
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
 	writes := newServerWrites(client.Kubernetes)
 	client.Kubernetes = writes
-	s := &restStorage{client: client, writes: writes, servers: servers, watchGate: gate, clock: newCacheClock(), caches: map[string]*cachedResource{}}
+	s := &restStorage{client: client, writes: writes, edge: edge, servers: servers, clock: newCacheClock(), caches: map[string]*cachedResource{}}
 	if compaction > 0 {
-		s.compactor = etcd3.NewCompactor(client.Client, compaction, clock.RealClock{}, nil)
+		s.compactor = etcd3.NewCompactor(s.bent("", "").Client, compaction, clock.RealClock{}, nil)
 	}
 	return s
 }
@@ -142,7 +146,7 @@ func (s *restStorage) raw(config *storagebackend.ConfigForResource, resourcePref
 		transformer = etcd3.WithCorruptObjErrorHandlingTransformer(transformer)
 		decoder = etcd3.WithCorruptObjErrorHandlingDecoder(decoder)
 	}
-	client := s.watchGate.client(s.client, config.GroupResource)
+	client := s.bent(config.GroupResource.String(), path.Join("/", config.Prefix, resourcePrefix)+"/")
 	store, err := etcd3.New(client, s.compactor, config.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
 		config.GroupResource, transformer, config.LeaseManagerConfig, decoder, versioner)
 	if err != nil {
@@ -163,8 +167,9 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 	if err != nil {
 		return nil, nil, err
 	}
+	behind := newCacheEdge(store, s.edge, config.GroupResource)
 	watchCache, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage:             store,
+		Storage:             behind,
 		Versioner:           storage.APIObjectVersioner{},
 		GroupResource:       config.GroupResource,
 		EventsHistoryWindow: config.EventsHistoryWindow,
@@ -179,6 +184,7 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 		Clock:               s.clock,
 	})
 	if err != nil {
+		behind.end()
 		destroyStore()
 		return nil, nil, fmt.Errorf("watch cache of %s: %w", config.GroupResource, err)
 	}
@@ -190,11 +196,26 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 	s.remember(resource)
 	destroy := sync.OnceFunc(func() {
 		close(resource.done)
+		behind.end()
 		delegator.Stop()
 		watchCache.Stop()
 		destroyStore()
 	})
 	return delegator, destroy, nil
+}
+
+// bent returns the client for a resource whose keys begin with a prefix, or for
+// none in particular.
+func (s *restStorage) bent(resource, prefix string) *kubernetes.Client {
+	return bent.Client(s.client, bent.View{Edge: s.edge, Resource: resource, Prefix: prefix, Caller: callerOf})
+}
+
+// callerOf is who makes the request that a call to the store is for.
+func callerOf(ctx context.Context) string {
+	if who, ok := request.UserFrom(ctx); ok {
+		return who.GetName()
+	}
+	return ""
 }
 
 // remember notes the storage of a resource; that of a CRD may be made again.
@@ -228,10 +249,11 @@ func (s *restStorage) check(timeout time.Duration) func(*http.Request) error {
 	if timeout == 0 {
 		timeout = storagebackend.DefaultHealthcheckTimeout
 	}
+	client := s.bent("", "")
 	return func(*http.Request) error {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
-		if _, err := s.client.KV.Get(ctx, "/registry/health", clientv3.WithLimit(1)); err != nil {
+		if _, err := client.KV.Get(ctx, "/registry/health", clientv3.WithLimit(1)); err != nil {
 			return fmt.Errorf("error getting data from etcd: %w", err)
 		}
 		return nil

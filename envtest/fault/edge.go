@@ -45,6 +45,15 @@ var (
 // would have to prepare something.
 func (e *Edge) Active() bool { return e != nil && e.set.Active() && e.life.Err() == nil }
 
+// Concerns is Set.Concerns for an operation of the server.
+func (e *Edge) Concerns(op Operation) bool {
+	if !e.Active() {
+		return false
+	}
+	op.Server = e.server
+	return e.set.Concerns(op)
+}
+
 // End lets everything go on that waits at this Edge, and whatever comes later:
 // a server that stops needs its operations to end. It may be called twice.
 func (e *Edge) End() {

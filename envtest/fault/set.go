@@ -55,6 +55,19 @@ var ErrClosed = errors.New("the set of faults is closed: the control plane has s
 // would have to prepare something.
 func (s *Set) Active() bool { return s != nil && s.active.Load() }
 
+// Concerns reports whether At may do anything but pass for an operation of that
+// identity: there is a scheduler, or a rule that matches it. It counts nothing.
+// It is for edges that would have to prepare something for each operation.
+func (s *Set) Concerns(op Operation) bool {
+	if !s.Active() {
+		return false
+	}
+	op.Phase = cmp.Or(op.Phase, Before)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scheduler != nil || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.rule.covers(&op) })
+}
+
 // At is where an edge asks what becomes of an operation. describe is called only
 // if there are rules. At waits out holds, delays and freezes; when ctx ends
 // first, or a point is not in the catalogue, it returns an error, and the edge

@@ -22,7 +22,7 @@ func (s *Server) HoldWatchCache(resource schema.GroupResource) error {
 	s.heldCaches.mu.Lock()
 	defer s.heldCaches.mu.Unlock()
 	if s.heldCaches.rules[resource] != nil {
-		return fmt.Errorf("the watch cache of %s is held already", resource)
+		return fmt.Errorf("watch events of %s are held already", resource)
 	}
 	freeze := fault.Rule{
 		Action: fault.Action{Kind: fault.Freeze}, Match: fault.Match{Point: "cache/" + resource.String(), Server: s.name}, Optional: true,
@@ -44,7 +44,7 @@ func (s *Server) ReleaseWatchCache(resource schema.GroupResource) error {
 	defer s.heldCaches.mu.Unlock()
 	held := s.heldCaches.rules[resource]
 	if held == nil {
-		return fmt.Errorf("the watch cache of %s is not held", resource)
+		return fmt.Errorf("watch events of %s are not held", resource)
 	}
 	delete(s.heldCaches.rules, resource)
 	held.Remove()

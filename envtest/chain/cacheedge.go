@@ -72,4 +72,3 @@ func (e *cacheEdge) Watch(ctx context.Context, key string, opts storage.ListOpti
 	}()
 	return w, nil
 }
-

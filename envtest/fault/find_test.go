@@ -11,7 +11,7 @@ import (
 func TestFindPoints(t *testing.T) {
 	for pattern, want := range map[string][]string{
 		"store/put":                {"store/put"},
-		"store/lease-*":            {"store/lease-grant", "store/lease-keepalive", "store/lease-revoke"},
+		"store/lease-*":            {"store/lease-grant"},
 		"auth":                     {"auth/token", "auth/certificate"},
 		"auth/*":                   {"auth/token", "auth/certificate"},
 		"*/certificate":            {"hook/<hook>", "signal/<signal>", "informer/<resource>", "cache/<resource>", "watch/<resource>", "webhook/<webhook>", "apiservice/<apiservice>", "auth/certificate"},

@@ -191,6 +191,42 @@ func ExampleControlPlane_HoldWatchCache() {
 	// resourceVersion "": 1
 }
 
+// Nothing more happens by itself: the cache has what was written, unless it is held.
+func ExampleControlPlane_Settle() {
+	with(func(ctx context.Context, cp *envtest.ControlPlane) error {
+		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
+		resource := schema.GroupResource{Resource: "configmaps"}
+		look := func() error {
+			settled, err := cp.Settle(ctx)
+			if err != nil {
+				return err
+			}
+			list, err := configMaps.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+			if err != nil {
+				return err
+			}
+			fmt.Printf("cached: %d, something held: %t\n", len(list.Items), len(settled.Held) > 0)
+			return nil
+		}
+		if err := cp.HoldWatchCache(resource); err != nil {
+			return err
+		}
+		if _, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+		if err := look(); err != nil {
+			return err
+		}
+		if err := cp.ReleaseWatchCache(resource); err != nil {
+			return err
+		}
+		return look()
+	})
+	// Output:
+	// cached: 0, something held: true
+	// cached: 1, something held: false
+}
+
 // The trace says which server of the chain answered.
 func ExampleControlPlane_Trace() {
 	with(func(ctx context.Context, cp *envtest.ControlPlane) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -107,6 +108,34 @@ func TestSettleWaitsForInformers(t *testing.T) {
 		settle(t, cp)
 		assert.Positive(t, time.Since(start))
 		assert.Less(t, time.Since(start), 10*time.Second)
+	})
+}
+
+// The cache that is held is behind the store, and the only one.
+func TestSettleHeldCache(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		settle(t, cp)
+		client := kubernetes.NewForConfigOrDie(cp.Config())
+		cached := func() int {
+			list, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+			require.NoError(t, err)
+			return len(list.Items)
+		}
+		before := cached()
+		configMaps := schema.GroupResource{Resource: "configmaps"}
+		require.NoError(t, cp.HoldWatchCache(configMaps))
+		burst(t, cp, 3)
+		start := time.Now()
+		held := settle(t, cp).Held
+		require.NotEmpty(t, held)
+		for _, op := range held {
+			assert.Equal(t, "cache/configmaps", op.Point)
+		}
+		assert.Zero(t, time.Since(start))
+		assert.Equal(t, before, cached())
+		require.NoError(t, cp.ReleaseWatchCache(configMaps))
+		assert.Empty(t, settle(t, cp).Held)
+		assert.Equal(t, before+3, cached())
 	})
 }
 
@@ -224,5 +253,38 @@ func TestSettleWithoutServers(t *testing.T) {
 		require.NoError(t, cp.Stop(t.Context()))
 		_, err := cp.Settle(t.Context())
 		assert.ErrorContains(t, err, "no API server runs")
+	})
+}
+
+// What waits for a step of an order is held, and so is its request; nobody waits
+// until the order is given up.
+func TestSettleWithAnOrder(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		settle(t, cp)
+		var order clock.Order
+		for _, name := range []string{"first", "second"} {
+			match, err := fault.ParseMatch("store/put resource=configmaps name=default/"+name, nil)
+			require.NoError(t, err)
+			order.Steps = append(order.Steps, clock.Step{Match: match})
+		}
+		scheduler := cp.Schedule(order)
+		defer cp.Unschedule()
+		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
+		create := func(name string) error {
+			_, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			return err
+		}
+		created := make(chan error, 1)
+		go func() { created <- create("second") }()
+		start := time.Now()
+		held := settle(t, cp).Held
+		require.Len(t, held, 1)
+		assert.Equal(t, "store/put", held[0].Point)
+		assert.Equal(t, "second", held[0].Name)
+		assert.Zero(t, time.Since(start))
+		require.NoError(t, create("first"))
+		require.NoError(t, <-created)
+		assert.Empty(t, settle(t, cp).Held)
+		assert.NoError(t, scheduler.Err())
 	})
 }

@@ -29,9 +29,7 @@ func cached(t *testing.T, cp *envtest.ControlPlane) (names []string) {
 	list, err := core(cp).ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 	require.NoError(t, err)
 	for i := range list.Items {
-		if list.Items[i].Name != "kube-root-ca.crt" {
-			names = append(names, list.Items[i].Name)
-		}
+		names = append(names, list.Items[i].Name)
 	}
 	slices.Sort(names)
 	return names
@@ -40,10 +38,14 @@ func cached(t *testing.T, cp *envtest.ControlPlane) (names []string) {
 // watchConfigMaps watches from the cache, from now on.
 func watchConfigMaps(t *testing.T, cp *envtest.ControlPlane) watch.Interface {
 	t.Helper()
-	client := core(cp).ConfigMaps("default")
-	list, err := client.List(t.Context(), metav1.ListOptions{})
+	list, err := core(cp).ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	watching, err := client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	return watchFrom(t, cp, list.ResourceVersion)
+}
+
+func watchFrom(t *testing.T, cp *envtest.ControlPlane, version string) watch.Interface {
+	t.Helper()
+	watching, err := core(cp).ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
 	require.NoError(t, err)
 	t.Cleanup(watching.Stop)
 	return watching
@@ -60,8 +62,7 @@ func showCacheReady(t *testing.T, cp *envtest.ControlPlane) {
 	require.NoError(t, cp.InstallCRDs(t.Context(), widgetCRD()))
 	err = list("widgets", 0)
 	assert.True(t, apierrors.IsTooManyRequests(err), "not ready: %v", err)
-	waiting, err := gate.Await(t.Context(), 1)
-	require.NoError(t, err)
+	waiting := awaitHeld(t, gate)
 	assert.NotZero(t, waiting[0].Revision)
 	assert.Equal(t, "cache/widgets.example.com ready on apiserver-0", waiting[0].String())
 	gate.Release(1)
@@ -76,8 +77,7 @@ func showCacheReady(t *testing.T, cp *envtest.ControlPlane) {
 	err = core(cp).RESTClient().Post().AbsPath("/apis/example.com/v1/namespaces/default/gadgets").Body([]byte(gadget)).
 		SetHeader("Content-Type", "application/json").Do(t.Context()).Error()
 	require.NoError(t, err)
-	_, err = gate.Await(t.Context(), 1) // behind what was dropped
-	require.NoError(t, err)
+	awaitHeld(t, gate) // behind what was dropped
 	err = list("gadgets", 0)
 	assert.True(t, apierrors.IsTooManyRequests(err), "never ready: %v", err)
 	remove()
@@ -99,8 +99,7 @@ func showCacheEvent(t *testing.T, cp *envtest.ControlPlane) {
 	require.NoError(t, err)
 	create(t, cp, "held")
 	create(t, cp, "behind")
-	waiting, err := gate.Await(t.Context(), 1)
-	require.NoError(t, err)
+	waiting := awaitHeld(t, gate)
 	assert.NotZero(t, waiting[0].Revision)
 	assert.Equal(t, "cache/configmaps event default/held on apiserver-0", waiting[0].String())
 	assert.Equal(t, []string{"passed"}, cached(t, cp), "held, and what is behind")
@@ -131,8 +130,7 @@ func showCacheEvent(t *testing.T, cp *envtest.ControlPlane) {
 	frozen, err := cp.Faults().Add(freeze)
 	require.NoError(t, err)
 	create(t, cp, "later")
-	_, err = frozen[0].Gate().Await(t.Context(), 1)
-	require.NoError(t, err)
+	awaitHeld(t, frozen[0].Gate())
 	assert.NotContains(t, cached(t, cp), "later")
 	frozen[0].Remove()
 	assert.Equal(t, "ADDED later", next(t, watching))
@@ -155,8 +153,7 @@ func showCacheProgress(t *testing.T, cp *envtest.ControlPlane) {
 	gate, err := cp.Gate("cache/configmaps verb=progress")
 	require.NoError(t, err)
 	done := begin()
-	waiting, err := gate.Await(t.Context(), 1)
-	require.NoError(t, err)
+	waiting := awaitHeld(t, gate)
 	assert.NotZero(t, waiting[0].Revision)
 	gate.Remove()
 	assert.NoError(t, <-done, "released")
@@ -164,8 +161,7 @@ func showCacheProgress(t *testing.T, cp *envtest.ControlPlane) {
 
 	remove := addRule(t, cp, "drop cache/configmaps verb=progress")
 	done = begin()
-	_, err = fallback.Await(t.Context(), 1)
-	require.NoError(t, err, "upstream gives up on the cache, and asks the store")
+	awaitHeld(t, fallback)
 	fallback.Release(1)
 	assert.NoError(t, <-done)
 	remove()

@@ -34,8 +34,7 @@ func (c *compactRound) next(t *testing.T) fault.Operation {
 	if c.held {
 		c.gate.Release(1)
 	}
-	waiting, err := c.gate.Await(t.Context(), 1)
-	require.NoError(t, err)
+	waiting := awaitHeld(t, c.gate)
 	c.held = true
 	return waiting[0]
 }

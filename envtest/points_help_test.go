@@ -3,6 +3,7 @@ package envtest_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,17 @@ func awaitCache(t *testing.T, cp *envtest.ControlPlane, name string) {
 	require.NoError(t, err)
 	_, err = client.Get(t.Context(), name, metav1.GetOptions{ResourceVersion: stored.ResourceVersion})
 	require.NoError(t, err)
+}
+
+// awaitHeld waits until an operation waits at a gate, for no longer than
+// anything does that the server does by itself.
+func awaitHeld(t *testing.T, gate *fault.Gate) []fault.Operation {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	waiting, err := gate.Await(ctx, 1)
+	require.NoError(t, err)
+	return waiting
 }
 
 // addRule adds a rule, and returns what removes it when it has fired.

@@ -49,8 +49,7 @@ func (c *storeCall) show(t *testing.T, cp *envtest.ControlPlane) {
 
 	gate := c.hold(t, cp)
 	before, done := c.effects(), goDo(t.Context(), c.do)
-	waiting, err := gate.Await(t.Context(), 1)
-	require.NoError(t, err)
+	waiting := awaitHeld(t, gate)
 	c.want.Server, c.want.Phase, c.want.Caller = "apiserver-0", fault.Before, envtest.AdminUser
 	waiting[0].Occurrence, waiting[0].Key = 0, ""
 	assert.Equal(t, c.want, waiting[0])
@@ -85,8 +84,7 @@ func (c *storeCall) showDrop(t *testing.T, cp *envtest.ControlPlane) {
 	remove := addRule(t, cp, fmt.Sprint("drop ", c.want.Point, " ", c.match))
 	ctx, giveUp := context.WithCancel(t.Context())
 	before, done := c.effects(), goDo(ctx, c.do)
-	_, err := gate.Await(t.Context(), 1)
-	require.NoError(t, err)
+	awaitHeld(t, gate)
 	gate.Release(1)
 	giveUp()
 	assert.ErrorIs(t, <-done, context.Canceled)

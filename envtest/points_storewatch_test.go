@@ -3,6 +3,7 @@ package envtest_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,7 @@ func next(t *testing.T, watching watch.Interface) string {
 		}
 		assert.False(t, ok)
 		return "end"
-	case <-t.Context().Done():
+	case <-time.After(5 * time.Minute):
 		require.Fail(t, "the watch says nothing")
 		return ""
 	}
@@ -62,8 +63,7 @@ func showWatchCreate(t *testing.T, cp *envtest.ControlPlane) {
 	gate, err := cp.Gate(match)
 	require.NoError(t, err)
 	watching = watchEvents(t, cp)
-	waiting, err := gate.Await(t.Context(), 1)
-	require.NoError(t, err)
+	waiting := awaitHeld(t, gate)
 	assert.Equal(t, fault.Operation{
 		Point: "store/watch-create", Phase: fault.Before, Server: "apiserver-0", Resource: "events", Namespace: "default",
 		Key: "/registry/events/default/", Caller: envtest.AdminUser, Occurrence: 1,
@@ -88,8 +88,7 @@ func showWatchCreate(t *testing.T, cp *envtest.ControlPlane) {
 	require.NoError(t, err)
 	dropped := watchEvents(t, cp)
 	after := watchEvents(t, cp)
-	_, err = gate.Await(t.Context(), 1) // the second watch: the first was dropped, and came no further
-	require.NoError(t, err)
+	awaitHeld(t, gate) // the second watch: the first was dropped, and came no further
 	gate.Open()
 	require.NoError(t, createEvent(t.Context(), cp, "after"))
 	assert.Equal(t, "ADDED after", next(t, after))
@@ -110,8 +109,7 @@ func showWatchEvent(t *testing.T, cp *envtest.ControlPlane) {
 	require.NoError(t, err)
 	make("held")
 	make("behind")
-	waiting, err := gate.Await(t.Context(), 1)
-	require.NoError(t, err)
+	waiting := awaitHeld(t, gate)
 	assert.Equal(t, "store/watch-event put events default/held by "+envtest.AdminUser+" on apiserver-0", waiting[0].String())
 	assert.NotZero(t, waiting[0].Revision)
 	select {
@@ -159,8 +157,7 @@ func showProgress(t *testing.T, cp *envtest.ControlPlane) {
 		gate, err := cp.Gate("store/progress resource=configmaps verb=" + verb)
 		require.NoError(t, err)
 		done := begin()
-		waiting, err := gate.Await(t.Context(), 1)
-		require.NoError(t, err)
+		waiting := awaitHeld(t, gate)
 		assert.Equal(t, "store/progress "+verb+" configmaps on apiserver-0", waiting[0].String())
 		gate.Remove()
 		assert.NoError(t, <-done, "released")
@@ -169,8 +166,7 @@ func showProgress(t *testing.T, cp *envtest.ControlPlane) {
 	for _, verb := range []string{"request", "notify"} {
 		remove := addRule(t, cp, "drop store/progress resource=configmaps verb="+verb)
 		done := begin()
-		_, err := fallback.Await(t.Context(), 1)
-		require.NoError(t, err, "upstream gives up on a cache that hears nothing, and asks the store")
+		awaitHeld(t, fallback)
 		fallback.Release(1)
 		assert.NoError(t, <-done)
 		remove()

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/cluster"
 )
 
@@ -221,6 +222,20 @@ func TestMoveLeader(t *testing.T) {
 	require.ErrorContains(t, store.MoveLeader(ctx, 0), "cut off")
 	require.NoError(t, store.StopMember(ctx, 0))
 	require.ErrorContains(t, store.MoveLeader(ctx, 0), "stopped")
+}
+
+func TestLoseLeader(t *testing.T) {
+	t.Parallel()
+	ctx, store := start(t, cluster.Config{})
+	before, err := store.Leader(ctx)
+	require.NoError(t, err)
+	require.NoError(t, store.CutOff((before+1)%3))
+	var loser storage.LeaderLoser = store
+	require.NoError(t, loser.LoseLeader(ctx))
+	after, err := store.Leader(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, (before+2)%3, after, "the only other that can lead")
+	put(ctx, t, dialMember(t, store, after), "after")
 }
 
 func TestBadMembers(t *testing.T) {

@@ -109,6 +109,21 @@ func (s *Store) moveLeader(ctx context.Context, to int) error {
 	return fmt.Errorf("member %d was elected and lost the leadership again", to)
 }
 
+// LoseLeader implements storage.LeaderLoser: the leader hands over to another
+// member.
+func (s *Store) LoseLeader(ctx context.Context) error {
+	from, err := s.Leader(ctx)
+	if err != nil {
+		return fmt.Errorf("lose leader: %w", err)
+	}
+	for i := range s.cfg.Members {
+		if i != from && s.eligible(i) == nil {
+			return s.MoveLeader(ctx, i)
+		}
+	}
+	return fmt.Errorf("lose leader: no other member can lead: %s", s.census())
+}
+
 // eligible returns an error if a member can't become the leader.
 func (s *Store) eligible(i int) error {
 	s.mu.Lock()

@@ -17,6 +17,8 @@ type pointTest struct {
 	opts []envtest.Option
 	// onEtcd is set for points that the kind of store could make a difference to.
 	onEtcd bool
+	// realTime is set for what needs sockets.
+	realTime bool
 	// onTCP is set for points that only a client from outside the process
 	// reaches: there is no virtual time.
 	onTCP bool
@@ -45,6 +47,10 @@ func TestPoints(t *testing.T) {
 		}
 		t.Run(strings.ReplaceAll(pointID(kind), "/", "-")+"/memory", func(t *testing.T) {
 			if test.onTCP {
+				test.show(t, envtest.Start(t, test.opts...))
+				return
+			}
+			if test.realTime {
 				test.show(t, envtest.Start(t, test.opts...))
 				return
 			}

@@ -110,7 +110,7 @@ func reachNobody(w http.ResponseWriter, req *http.Request, made proxied) {
 	plain := req.Clone(req.Context())
 	plain.Header.Del("Connection")
 	plain.Header.Del("Upgrade")
-	proxy.NewUpgradeAwareHandler(&url.URL{Scheme: "https", Path: req.URL.Path}, made, false, false, proxyResponder{}).ServeHTTP(w, plain)
+	proxy.NewUpgradeAwareHandler(&url.URL{Scheme: "https", Path: req.URL.Path}, made, true, false, proxyResponder{}).ServeHTTP(w, plain)
 }
 
 // proxied is what comes of a request that a proxy makes, as an http.RoundTripper.

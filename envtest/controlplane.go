@@ -114,6 +114,9 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	if err := cp.makeCredentials(); err != nil {
 		return err
 	}
+	if err := cp.faults.Know(crdNames(crds)); err != nil {
+		return err
+	}
 	if _, err := cp.faults.Add(cp.cfg.faults...); err != nil {
 		return err
 	}

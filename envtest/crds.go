@@ -23,6 +23,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
+
+	"snowglobe.test/envtest/fault"
 )
 
 // crdExtensions are the files of a folder that may hold definitions.
@@ -39,6 +41,15 @@ func loadCRDs(cfg *config) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 		crds = append(crds, found...)
 	}
 	return crds, nil
+}
+
+// crdNames are the resources that definitions bring, as rules name them.
+func crdNames(crds []*apiextensionsv1.CustomResourceDefinition) fault.Names {
+	var resources []string
+	for _, crd := range crds {
+		resources = append(resources, crd.Spec.Names.Plural+"."+crd.Spec.Group)
+	}
+	return fault.Names{"resource": resources}
 }
 
 // ReadCRDs reads the definitions in a file, or in the YAML and JSON files

@@ -230,3 +230,37 @@ func TestHoldAllHooksInTurn(t *testing.T) {
 		require.NoError(t, cp.WaitReady(t.Context()))
 	}, envtest.HoldAllHooks())
 }
+
+// TestRuleNames adds rules to a running server, which knows what there is.
+func TestRuleNames(t *testing.T) {
+	crd := widgetCRD()
+	resource := crd.Spec.Names.Plural + "." + crd.Spec.Group
+	tests := map[string]string{
+		"hold store/put resource=configmap":                                "did you mean configmaps?",
+		"hold http/update resource=pod/status":                             "did you mean pods?",
+		"hold http/update resource=pods/status":                            "",
+		"hold http/update resource=deployments.apps/*":                     "",
+		"hold store/put resource=selfsubjectreviews.authentication.k8s.io": "",
+		"hold cache/lease.coordination.k8s.io verb=ready":                  "did you mean cache/leases.coordination.k8s.io?",
+		"hold store/put resource=things.example.org":                       "", // a CRD may bring it
+		"hold store/put resource=" + resource:                              "",
+		"hold http/update resource=" + resource + "/status":                "",
+		"hold store/put resource=x" + resource:                             "did you mean " + resource,
+		"hold hook/crd-informer-synce verb=post-start":                     "did you mean hook/crd-informer-synced?",
+		"hold signal/Nothing":                                              "unknown point",
+	}
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		for text, want := range tests {
+			rule, err := fault.Parse(text+" optional", nil)
+			require.NoError(t, err)
+			entries, err := cp.Faults().Add(rule)
+			if want != "" {
+				assert.ErrorContains(t, err, want, "%s", text)
+				continue
+			}
+			if assert.NoError(t, err, "%s", text) {
+				entries[0].Gate().Open()
+			}
+		}
+	}, envtest.WithCRDs(crd))
+}

@@ -33,7 +33,7 @@ func (c *Chain) knowNames() error {
 }
 
 // resourceNames returns the resources that the servers of the chain bring along,
-// such as "configmaps", "deployments.apps" and "deployments.apps/scale".
+// such as "configmaps" and "deployments.apps".
 func (c *Chain) resourceNames() []string {
 	names := map[string]bool{}
 	for _, server := range []*genericapiserver.GenericAPIServer{
@@ -43,7 +43,6 @@ func (c *Chain) resourceNames() []string {
 			for _, route := range service.Routes() {
 				if path := parseAPIPath(route.Path); path.resource != "" {
 					names[path.resource] = true
-					names[withSubresource(path.resource, path.subresource)] = true
 				}
 			}
 		}
@@ -57,10 +56,9 @@ func (c *Chain) resourceNames() []string {
 
 // apiPath is what the path of a request to the API is about.
 type apiPath struct {
-	resource    string // with its group; empty if the path is of no resource
-	subresource string
-	namespace   string
-	name        string
+	resource  string // with its group; empty if the path is of no resource
+	namespace string
+	name      string
 }
 
 // parseAPIPath reads a path such as /apis/apps/v1/namespaces/default/deployments.
@@ -85,9 +83,6 @@ func parseAPIPath(path string) apiPath {
 	p.resource = words[0]
 	if len(words) > 1 {
 		p.name = words[1]
-	}
-	if len(words) > 2 {
-		p.subresource = words[2]
 	}
 	if group != "" {
 		p.resource += "." + group

@@ -11,12 +11,12 @@ func TestParseAPIPath(t *testing.T) {
 		"/api/v1/nodes":                     {resource: "nodes"},
 		"/api/v1/namespaces/a":              {resource: "namespaces", name: "a"},
 		"/api/v1/namespaces/a/pods":         {resource: "pods", namespace: "a"},
-		"/api/v1/namespaces/a/status":       {resource: "namespaces", name: "a", subresource: "status"},
+		"/api/v1/namespaces/a/status":       {resource: "namespaces", name: "a"},
 		"/api/v1/watch/namespaces/a/pods/b": {resource: "pods", namespace: "a", name: "b"},
 		"/apis/apps/v1/namespaces/a/deployments/b":          {resource: "deployments.apps", namespace: "a", name: "b"},
-		"/apis/apps/v1/namespaces/a/deployments/b/scale":    {resource: "deployments.apps", namespace: "a", name: "b", subresource: "scale"},
+		"/apis/apps/v1/namespaces/a/deployments/b/scale":    {resource: "deployments.apps", namespace: "a", name: "b"},
 		"/apis/storage.k8s.io/v1/csinodes/{name}":           {resource: "csinodes.storage.k8s.io", name: "{name}"},
-		"/api/v1/namespaces/{namespace}/pods/{name}/proxy/": {resource: "pods", namespace: "{namespace}", name: "{name}", subresource: "proxy"},
+		"/api/v1/namespaces/{namespace}/pods/{name}/proxy/": {resource: "pods", namespace: "{namespace}", name: "{name}"},
 	}
 	for path, want := range tests {
 		if got := parseAPIPath(path); got != want {

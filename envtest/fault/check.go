@@ -114,7 +114,6 @@ func mayExist(what, name string, known []string) bool {
 		return true
 	}
 	_, group, _ := strings.Cut(name, ".")
-	group, _, _ = strings.Cut(group, "/") // what follows is a subresource
 	return what == "resource" && !slices.ContainsFunc(known, func(k string) bool {
 		_, g, _ := strings.Cut(k, ".")
 		return glob(group, g)

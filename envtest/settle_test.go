@@ -88,8 +88,8 @@ func TestSettleWaitsForDelays(t *testing.T) {
 		addRules(t, cp, "delay http/create resource=configmaps by=3s")
 		go func() { defer close(done); burst(t, cp, 1) }()
 		assert.Empty(t, settle(t, cp).Held)
-		<-done
 		assert.GreaterOrEqual(t, time.Since(start), 3*time.Second)
+		<-done
 		assert.Less(t, time.Since(start), 5*time.Second)
 	})
 }

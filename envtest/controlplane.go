@@ -134,6 +134,9 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := cp.first().chain().CheckCacheWindows(); err != nil {
+		return err
+	}
 	if err := cp.installCRDs(ctx, crds); err != nil {
 		return err
 	}

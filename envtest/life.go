@@ -93,6 +93,7 @@ func (l *life) chainConfig() chain.Config {
 		Kill:           l.fail,
 		Hooks:          cp.cfg.hooks,
 		UpstreamPauses: cp.cfg.upstreamPauses,
+		CacheWindows:   cp.cfg.cacheWindows,
 		StopBefore:     cp.cfg.stopBefore,
 		Trace:          cp.recorder,
 		Crash:          l.fail,

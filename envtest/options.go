@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/clock"
@@ -34,6 +35,7 @@ type config struct {
 	order          *clock.Order
 	fullTrace      bool
 	upstreamPauses bool
+	cacheWindows   map[schema.GroupResource]time.Duration
 	stopBefore     string
 	listen         string
 	kubeconfig     string
@@ -48,7 +50,8 @@ type timeouts struct{ start, stop time.Duration }
 
 func newConfig(opts []Option) (*config, error) {
 	c := &config{
-		timeouts: timeouts{start: time.Minute, stop: 30 * time.Second},
+		cacheWindows: map[schema.GroupResource]time.Duration{},
+		timeouts:     timeouts{start: time.Minute, stop: 30 * time.Second},
 	}
 	for _, opt := range opts {
 		opt(c)
@@ -153,6 +156,18 @@ func WithFullTrace() Option {
 // before their first try. By default they try at once.
 func WithUpstreamPauses() Option {
 	return func(c *config) { c.upstreamPauses = true }
+}
+
+// WithWatchCacheWindow makes the watch cache of a resource keep events for at
+// least so long, so that a watch may begin that far back. It is no less than
+// chain.MinCacheWindow, which is the default.
+func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) Option {
+	return func(c *config) {
+		if window < chain.MinCacheWindow {
+			c.refuse("the window of the watch cache of %s is %s; upstream takes no less than %s", resource, window, chain.MinCacheWindow)
+		}
+		c.cacheWindows[resource] = window
+	}
 }
 
 // DelayHook lets a post-start hook run only after some time.

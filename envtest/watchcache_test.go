@@ -1,6 +1,8 @@
 package envtest_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,43 @@ import (
 
 	"snowglobe.test/envtest"
 )
+
+// TestWatchCacheWindow writes, in three minutes, more than a watch cache keeps at
+// least: a watch can begin where all began only if the window is as wide.
+func TestWatchCacheWindow(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts []envtest.Option
+		want string
+	}{
+		"default": {nil, "ERROR Expired"},
+		"wide":    {[]envtest.Option{envtest.WithWatchCacheWindow(configMaps.GroupResource(), time.Hour)}, "ADDED w-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+				first := create(t, cp, "first")
+				for i := range 180 {
+					create(t, cp, fmt.Sprint("w-", i))
+					time.Sleep(time.Second)
+				}
+				if got := next(t, watchFrom(t, cp, first.ResourceVersion)); got != test.want {
+					t.Errorf("a watch of three minutes ago begins with %q, want %q", got, test.want)
+				}
+			}, test.opts...)
+		})
+	}
+}
+
+// TestWatchCacheWindowRefuses has a reason for each refusal.
+func TestWatchCacheWindowRefuses(t *testing.T) {
+	for want, opt := range map[string]envtest.Option{
+		"upstream takes no less than 1m15s": envtest.WithWatchCacheWindow(configMaps.GroupResource(), time.Minute),
+		"of confmaps: there is no such":     envtest.WithWatchCacheWindow(schema.GroupResource{Resource: "confmaps"}, time.Hour),
+	} {
+		if _, err := envtest.Launch(t.Context(), opt); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+}
 
 // TestHoldWatchCache keeps a cache behind the store: a list that accepts any
 // version is stale, a consistent one is not.

@@ -16,7 +16,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/tools/cache"
@@ -66,6 +68,9 @@ type Config struct {
 	Kill func(cause error)
 	// Hooks says what to do to post-start hooks; it needs Faults.
 	Hooks []HookFault
+	// CacheWindows is how long the watch caches of some resources keep events at
+	// least; MinCacheWindow is what all do.
+	CacheWindows map[schema.GroupResource]time.Duration
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
 	// their first try; by default they try at once.
 	UpstreamPauses bool

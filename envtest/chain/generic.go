@@ -167,6 +167,7 @@ func (c *Chain) applyStorage(g *genericStage) error {
 	}
 	compaction := etcd.StorageConfig.CompactionInterval
 	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.edge)
+	c.rest.windows = c.cfg.CacheWindows
 	plain := len(etcd.EtcdServersOverrides) == 0
 	if plain {
 		etcd.StorageConfig.CompactionInterval = 0 // the shared compactor does it

@@ -47,6 +47,7 @@ type restStorage struct {
 	}
 	servers   []string // the endpoints of the store this client speaks to
 	clock     *cacheClock
+	windows   map[schema.GroupResource]time.Duration // how long caches keep events, if not as upstream's
 	closeOnce sync.Once
 
 	mu     sync.Mutex
@@ -168,11 +169,15 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 		return nil, nil, err
 	}
 	behind := newCacheEdge(store, s.edge, config.GroupResource)
+	window, ok := s.windows[config.GroupResource]
+	if !ok {
+		window = config.EventsHistoryWindow
+	}
 	watchCache, err := cacher.NewCacherFromConfig(cacher.Config{
 		Storage:             behind,
 		Versioner:           storage.APIObjectVersioner{},
 		GroupResource:       config.GroupResource,
-		EventsHistoryWindow: config.EventsHistoryWindow,
+		EventsHistoryWindow: window,
 		ResourcePrefix:      resourcePrefix,
 		KeyFunc:             keyFunc,
 		NewFunc:             newFunc,

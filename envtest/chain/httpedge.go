@@ -55,6 +55,9 @@ func (h *httpEdge) serve(w http.ResponseWriter, req *http.Request, traced *trace
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
 	x.req, x.cancel = req.WithContext(ctx), cancel
+	if x.name = x.info.Name; x.name == "" && x.info.Verb == "create" && h.edge.Active() {
+		x.name = createdName(x.req)
+	}
 	x.serve(w)
 }
 
@@ -63,6 +66,7 @@ type bendable struct {
 	*httpEdge
 	traced *tracedRequest
 	info   *request.RequestInfo
+	name   string // of the object
 	req    *http.Request
 	cancel context.CancelCauseFunc // ends the context of req
 }
@@ -80,7 +84,7 @@ func (x *bendable) at(phase fault.Phase) (fault.Decision, error) {
 	return x.edge.At(x.traced.life, func() fault.Operation {
 		op := fault.Operation{
 			Point: "http/" + x.verb(x.req), Phase: phase, Resource: x.resource(),
-			Namespace: x.info.Namespace, Name: x.info.Name, Key: x.info.Path, Caller: x.caller(),
+			Namespace: x.info.Namespace, Name: x.name, Key: requestKey(x.req, x.info), Caller: x.caller(),
 		}
 		if x.info.APIGroup == "" && x.info.Resource == "namespaces" {
 			op.Namespace = "" // upstream has the name there as well

@@ -2,8 +2,11 @@ package chain
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	_ "unsafe" // for go:linkname
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	clientset "k8s.io/client-go/kubernetes"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
@@ -18,20 +21,53 @@ func ensureRBACPolicy(policy *rbacrest.PolicyData, client clientset.Interface) (
 // bootstrapRoles is the rbac/bootstrap-roles hook without the whole second that
 // upstream's waits before its first try. What it does is upstream's.
 func bootstrapRoles(hook genericapiserver.PostStartHookContext) error {
-	policy := &rbacrest.PolicyData{
-		ClusterRoles:               append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...),
-		ClusterRoleBindings:        append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...),
-		Roles:                      bootstrappolicy.NamespaceRoles(),
-		RoleBindings:               bootstrappolicy.NamespaceRoleBindings(),
-		ClusterRolesToAggregate:    bootstrappolicy.ClusterRolesToAggregate(),
-		ClusterRoleBindingsToSplit: bootstrappolicy.ClusterRoleBindingsToSplit(),
-	}
 	client, err := clientset.NewForConfig(hook.LoopbackClientConfig)
 	if err != nil {
 		return fmt.Errorf("unable to initialize roles: %w", err)
 	}
-	if err := retryHook(hook, func() (bool, error) { return ensureRBACPolicy(policy, client) }); err != nil {
+	if err := retryHook(hook, func() (bool, error) { return ensureRoles(client) }); err != nil {
 		return fmt.Errorf("unable to initialize roles: %w", err)
 	}
 	return nil
+}
+
+// ensureRoles has upstream ensure its policy in parts that hold one entry of a
+// map at most: upstream goes through maps in an order that differs from run to
+// run. Only with the first part it looks whether the store answers.
+func ensureRoles(client clientset.Interface) (done bool, err error) {
+	all := true
+	for i, part := range rolePolicy() {
+		if i == 1 {
+			client = unlisted{client}
+		}
+		done, err := ensureRBACPolicy(part, client)
+		if err != nil || i == 0 && !done {
+			return false, err
+		}
+		all = all && done
+	}
+	return all, nil
+}
+
+// rolePolicy is upstream's policy, in parts.
+func rolePolicy() []*rbacrest.PolicyData {
+	var parts []*rbacrest.PolicyData
+	aggregate := bootstrappolicy.ClusterRolesToAggregate()
+	for _, from := range slices.Sorted(maps.Keys(aggregate)) {
+		parts = append(parts, &rbacrest.PolicyData{ClusterRolesToAggregate: map[string]string{from: aggregate[from]}})
+	}
+	parts = append(parts, &rbacrest.PolicyData{
+		ClusterRoles:               append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...),
+		ClusterRoleBindings:        append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...),
+		ClusterRoleBindingsToSplit: bootstrappolicy.ClusterRoleBindingsToSplit(),
+	})
+	roles := bootstrappolicy.NamespaceRoles()
+	for _, namespace := range slices.Sorted(maps.Keys(roles)) {
+		parts = append(parts, &rbacrest.PolicyData{Roles: map[string][]rbacv1.Role{namespace: roles[namespace]}})
+	}
+	bindings := bootstrappolicy.NamespaceRoleBindings()
+	for _, namespace := range slices.Sorted(maps.Keys(bindings)) {
+		parts = append(parts, &rbacrest.PolicyData{RoleBindings: map[string][]rbacv1.RoleBinding{namespace: bindings[namespace]}})
+	}
+	return parts
 }

@@ -89,7 +89,7 @@ func (w *watchAnswer) tell(frame []byte) error {
 	w.catchUp()
 	d, err := w.x.edge.At(w.x.traced.life, func() fault.Operation {
 		op := event
-		op.Point, op.Caller = "watch/"+w.x.resource(), w.x.caller()
+		op.Point, op.Caller, op.Key = "watch/"+w.x.resource(), w.x.caller(), requestKey(w.x.req, w.x.info)
 		return op
 	})
 	if err != nil {

@@ -74,6 +74,9 @@ func watchEncodingOf(contentType string) *watchEncoding {
 	return nil
 }
 
+// protobufMagic begins every object that is encoded as protobuf.
+var protobufMagic = []byte("k8s\x00")
+
 // event describes the event of a frame.
 func (e *watchEncoding) event(frame []byte) (fault.Operation, bool) {
 	var event metav1.WatchEvent
@@ -126,7 +129,7 @@ func decodeProtobuf(frame []byte, event *metav1.WatchEvent) (metav1.Object, erro
 	if err := event.Unmarshal(frame[4:]); err != nil {
 		return nil, err
 	}
-	raw, ok := bytes.CutPrefix(event.Object.Raw, []byte("k8s\x00"))
+	raw, ok := bytes.CutPrefix(event.Object.Raw, protobufMagic)
 	if !ok {
 		return nil, nil
 	}

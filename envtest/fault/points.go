@@ -5,7 +5,7 @@ import "slices"
 // What the entries of the catalogue have in common.
 var (
 	object   = []string{"server", "resource", "namespace", "name", "key", "caller"}
-	delivery = []string{"server", "namespace", "name", "caller"}
+	delivery = []string{"server", "namespace", "name", "key", "caller"}
 	onServer = []string{"server"}
 	// What the server asks of others, and of itself.
 	informing = []string{"server", "verb", "namespace", "name"}

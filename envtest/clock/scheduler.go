@@ -50,6 +50,11 @@ func (s Step) matches(op *fault.Operation) bool {
 
 const defaultPatience = time.Minute
 
+// pace is how long a turn takes, in virtual time. What two operations set to
+// happen after the same while happens one after the other, as it would outside,
+// and not at one moment in an order that nobody has decided.
+const pace = time.Microsecond
+
 // Turn is an operation that has gone on.
 type Turn struct {
 	Number    int // from 1
@@ -109,7 +114,7 @@ func (s *Scheduler) Arrive(op fault.Operation, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &waiting{op: op, release: release}
-	if s.last.Equal(time.Now()) {
+	if time.Since(s.last) < pace {
 		w.cause = s.turns
 	}
 	s.waiting = append(s.waiting, w)
@@ -184,6 +189,7 @@ func (s *Scheduler) run(ctx context.Context) {
 		Wait()
 		if next := s.next(); next != nil {
 			next.release()
+			time.Sleep(pace)
 			continue
 		}
 		s.await(ctx, s.rest())

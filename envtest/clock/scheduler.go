@@ -53,7 +53,7 @@ const defaultPatience = time.Minute
 // pace is how long a turn takes, in virtual time. What two operations set to
 // happen after the same while happens one after the other, as it would outside,
 // and not at one moment in an order that nobody has decided.
-const pace = time.Microsecond
+const pace = time.Nanosecond
 
 // Turn is an operation that has gone on.
 type Turn struct {

@@ -14,7 +14,7 @@ import (
 // WriteCanonical writes what could be observed, as text that is the same, byte
 // for byte, whenever the same could be observed. Two runs are compared by it.
 //
-// A line is a moment of virtual time, a lane and what happened in it. Lanes are
+// A line is a moment of virtual time, a millisecond long, a lane and what happened in it. Lanes are
 // what can be told apart: each client's answers, each of its watches, each hook
 // and each lifecycle signal of a server, each readiness check, each of the test's
 // objects in the store, and notes; of several control planes, those of each. The test's objects are those that a client has
@@ -42,27 +42,22 @@ func WriteCanonical(w io.Writer, recs []Record) error {
 		if c.several {
 			lane = oneLine(rec.ControlPlane) + " " + lane
 		}
-		lines = append(lines, canonLine{rec.Elapsed, lane, text})
+		lines = append(lines, canonLine{rec.Elapsed.Truncate(moment), lane, text})
 	}
 	slices.SortStableFunc(lines, func(a, b canonLine) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.lane, b.lane))
 	})
 	for _, l := range lines {
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", exactly(l.at), l.lane, l.text); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", elapsed(l.at), l.lane, l.text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// exactly is a time since the start in seconds, with all its digits.
-func exactly(d time.Duration) string {
-	text := fmt.Sprintf("+%d.%09d", d/time.Second, d%time.Second)
-	for range 6 {
-		text = strings.TrimSuffix(text, "0")
-	}
-	return text + "s"
-}
+// moment is how long everything counts as happening at the same time: a turn of
+// a scheduler takes a nanosecond, and how many others have had theirs may differ.
+const moment = time.Millisecond
 
 type canonLine struct {
 	at         time.Duration

@@ -45,7 +45,7 @@ func run(by int64, first string) []Record {
 		at(second, Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Type: "ADDED", Object: snow(by + 5)}),
 		at(2*second, Write{Key: key, Revision: by + 9}),
 		at(2*second, Answer{Client: "b", Method: "GET", URI: "/api/v1/configmaps?limit=1&continue=" + strings.Repeat("x", int(by)), Code: 200, Revision: by + 9, Objects: []Object{snow(by + 9)}}),
-		at(2*second+1, Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Err: errors.New("connection reset")}),
+		at(3*second, Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Err: errors.New("connection reset")}),
 	)
 }
 
@@ -56,7 +56,7 @@ func TestCanonical(t *testing.T) {
 +1.000s|watch b /api/v1/configmaps?watch=true #1|ADDED ConfigMap default/snow@1 d1
 +2.000s|client b|GET /api/v1/configmaps?continue=...&limit=1 -> 200 @2 ConfigMap default/snow@2 d1
 +2.000s|store /registry/configmaps/default/snow|update @2
-+2.000000001s|watch b /api/v1/configmaps?watch=true #1|end: connection reset
++3.000s|watch b /api/v1/configmaps?watch=true #1|end: connection reset
 `, "|", "\t")
 	assert.Equal(t, want, canonical(t, run(1, "a")...))
 	assert.Equal(t, want, canonical(t, run(1, "b")...), "what commutes has a fixed order")

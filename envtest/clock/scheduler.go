@@ -15,7 +15,8 @@ import (
 
 // Order says in which order the operations of a bubble take their turns. Each
 // time nothing runs any more, one of those that wait goes on: the one whose
-// priority, by the seed and its identity alone, is highest.
+// priority, by the seed and its identity alone, is highest. Operations with the
+// same identity go on together.
 type Order struct {
 	Seed uint64
 	// Steps come in this order, whatever their priorities: what a step matches
@@ -88,6 +89,9 @@ type waiting struct {
 	op      fault.Operation
 	release func()
 	cause   int
+	// identity is the hash of what the operation has in common with others of
+	// its identity.
+	identity uint64
 }
 
 // NewScheduler starts to give turns. It must be called in the bubble, and told
@@ -98,7 +102,7 @@ func NewScheduler(order Order, told func(Turn)) *Scheduler {
 		told = func(Turn) {}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Scheduler{order: order, told: told, stop: stop, ended: make(chan struct{}), look: make(chan struct{}, 1)}
+	s := &Scheduler{order: order, told: told, stop: stop, ended: make(chan struct{}), look: make(chan struct{}, 1), given: map[uint64]int{}}
 	go s.run(ctx)
 	return s
 }
@@ -113,7 +117,9 @@ func (s *Scheduler) Stop() {
 func (s *Scheduler) Arrive(op fault.Operation, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &waiting{op: op, release: release}
+	identity := op
+	identity.Occurrence = 0
+	w := &waiting{op: op, release: release, identity: identity.Priority(0)}
 	if time.Since(s.last) < pace {
 		w.cause = s.turns
 	}
@@ -187,8 +193,10 @@ func (s *Scheduler) run(ctx context.Context) {
 	defer s.releaseAll()
 	for ctx.Err() == nil {
 		Wait()
-		if next := s.next(); next != nil {
-			next.release()
+		if next := s.next(); len(next) > 0 {
+			for _, w := range next {
+				w.release()
+			}
 			time.Sleep(pace)
 			continue
 		}
@@ -234,32 +242,55 @@ func (s *Scheduler) await(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// next takes the operation whose turn it is, nil if nobody may go on.
-func (s *Scheduler) next() *waiting {
+// next takes the operations whose turn it is, none if nobody may go on. They are
+// several if they have the same identity: which of them came first, nobody has
+// decided.
+func (s *Scheduler) next() []*waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var best *waiting
+	var best []*waiting
 	var bestPriority uint64
 	for _, w := range s.waiting {
-		if step := s.stepOf(w); step > s.step {
+		step := s.stepOf(w)
+		if step > s.step {
 			continue
 		}
-		if p := w.op.Priority(s.order.Seed); best == nil || p > bestPriority {
-			best, bestPriority = w, p
+		p := s.priority(w)
+		switch {
+		case len(best) == 0 || p > bestPriority:
+			best, bestPriority = []*waiting{w}, p
+		case p == bestPriority && step < 0 && s.stepOf(best[0]) < 0:
+			best = append(best, w)
 		}
 	}
-	if best == nil {
-		return nil
+	if len(best) > 0 {
+		s.give(best)
 	}
+	return best
+}
+
+// priority is decided by the seed, the identity, and how many turns that
+// identity has had.
+func (s *Scheduler) priority(w *waiting) uint64 {
+	op := w.op
+	op.Occurrence = s.given[w.identity]
+	return op.Priority(s.order.Seed)
+}
+
+// give takes operations out of those that wait; mu is held.
+func (s *Scheduler) give(turn []*waiting) {
 	s.blocked = time.Time{}
-	if s.stepOf(best) == s.step {
+	if s.stepOf(turn[0]) == s.step {
 		s.step++
 	}
-	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiting) bool { return w == best })
-	s.turns++
+	s.given[turn[0].identity]++
 	s.last = time.Now()
-	s.told(Turn{Number: s.turns, Operation: best.op, Cause: best.cause})
-	return best
+	slices.SortFunc(turn, func(a, b *waiting) int { return cmp.Compare(a.op.Occurrence, b.op.Occurrence) })
+	for _, w := range turn {
+		s.waiting = slices.DeleteFunc(s.waiting, func(other *waiting) bool { return other == w })
+		s.turns++
+		s.told(Turn{Number: s.turns, Operation: w.op, Cause: w.cause})
+	}
 }
 
 // stepOf returns the first step still to be taken that an operation is, -1 if it

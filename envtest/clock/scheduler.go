@@ -79,6 +79,7 @@ type Scheduler struct {
 	idlers   []chan struct{} // closed when nobody may go on
 	step     int             // how many have been taken
 	turns    int             // how many have been given
+	given    map[uint64]int  // the turns of each identity
 	last     time.Time       // of the last turn
 	blocked  time.Time       // since when nobody could go on but for a step; zero if somebody can
 	orderErr error

@@ -212,7 +212,9 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 // bent returns the client for a resource whose keys begin with a prefix, or for
 // none in particular.
 func (s *restStorage) bent(resource, prefix string) *kubernetes.Client {
-	return bent.Client(s.client, bent.View{Edge: s.edge, Resource: resource, Prefix: prefix, Caller: callerOf})
+	client := bent.Client(s.client, bent.View{Edge: s.edge, Resource: resource, Prefix: prefix, Caller: callerOf})
+	client.Watcher = &watchStream{client.Watcher, resource}
+	return client
 }
 
 // callerOf is who makes the request that a call to the store is for.

@@ -67,7 +67,7 @@ func TestCanonical(t *testing.T) {
 func TestCanonicalDiffers(t *testing.T) {
 	want := canonical(t, run(1, "a")...)
 	for name, change := range map[string]func([]Record){
-		"time": func(r []Record) { r[4].Elapsed++ },
+		"time": func(r []Record) { r[7].Elapsed += time.Millisecond },
 		"content": func(r []Record) {
 			r[4].Event = Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Type: "ADDED"}
 		},

@@ -90,14 +90,16 @@ func holdsInformer(op *fault.Operation, resource string) bool {
 // RequestProgress asks the store to tell the chain's watch caches how far it is,
 // as they do themselves for a consistent read.
 func (c *Chain) RequestProgress(ctx context.Context) error {
-	if err := c.rest.client.RequestProgress(cacheStream(ctx)); err != nil {
-		return fmt.Errorf("ask the store how far it is: %w", err)
+	for _, resource := range c.rest.resources() {
+		if err := c.rest.client.RequestProgress(ownStream(cacheStream(ctx), resource.name.String())); err != nil {
+			return fmt.Errorf("ask the store how far it is: %w", err)
+		}
 	}
 	return nil
 }
 
 // cacheStream returns a context of the stream on which upstream's watch caches
-// watch: etcd's client tells streams apart by the metadata of their contexts.
+// watch, but for the resource.
 func cacheStream(ctx context.Context) context.Context {
 	if utilfeature.DefaultFeatureGate.Enabled(features.SeparateCacheWatchRPC) {
 		ctx = metadata.NewOutgoingContext(ctx, metadata.Pairs("source", "cache"))

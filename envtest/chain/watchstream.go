@@ -20,16 +20,18 @@ type watchStream struct {
 	resource string
 }
 
-func (w *watchStream) own(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, streamKey, w.resource)
+// ownStream returns a context of the stream of a resource: etcd's client tells
+// streams apart by the metadata of their contexts.
+func ownStream(ctx context.Context, resource string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, streamKey, resource)
 }
 
 // Watch implements clientv3.Watcher.
 func (w *watchStream) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	return w.Watcher.Watch(w.own(ctx), key, opts...)
+	return w.Watcher.Watch(ownStream(ctx, w.resource), key, opts...)
 }
 
 // RequestProgress implements clientv3.Watcher.
 func (w *watchStream) RequestProgress(ctx context.Context) error {
-	return w.Watcher.RequestProgress(w.own(ctx))
+	return w.Watcher.RequestProgress(ownStream(ctx, w.resource))
 }

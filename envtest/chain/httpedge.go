@@ -99,11 +99,7 @@ func (x *bendable) resource() string {
 	if !x.info.IsResourceRequest {
 		return ""
 	}
-	name := schema.GroupResource{Group: x.info.APIGroup, Resource: x.info.Resource}.String()
-	if x.info.Subresource != "" {
-		name += "/" + x.info.Subresource
-	}
-	return name
+	return withSubresource(schema.GroupResource{Group: x.info.APIGroup, Resource: x.info.Resource}.String(), x.info.Subresource)
 }
 
 func (x *bendable) caller() string {

@@ -42,8 +42,10 @@ func (w *watchAnswer) Write(p []byte) (int, error) {
 		return w.answer.Write(p)
 	case w.gzip.on && w.gzip.keeps(p, w.x.edge.Active()):
 		return len(p), nil
+	case w.gzip.on && !w.silent: // without its beginning a member can't be read
+		return w.pass(p)
 	case w.gzip.on:
-		return w.answer.Write(p)
+		return len(p), nil
 	}
 	if err := w.frames.add(p, w.tell); err != nil {
 		return 0, err

@@ -99,6 +99,9 @@ func (c *checker) values() {
 
 // exists checks a name where the names are known.
 func (c *checker) exists(part, name string) {
+	if part == "resource" {
+		name, _, _ = strings.Cut(name, "/") // without the subresource
+	}
 	if known := c.known[part]; name != "" && len(known) > 0 && !mayExist(part, name, known) {
 		c.report(part, "unknown %s %q%s", part, name, suggest(name, known))
 	}

@@ -139,6 +139,8 @@ func TestKnow(t *testing.T) {
 		_, err := s.Add(parsed(t, refused))
 		assert.ErrorContains(t, err, "did you mean", refused)
 	}
+	_, err = s.Add(parsed(t, "hold http/update resource=deployments.apps/scale optional"), parsed(t, "hold http/update resource=*/status optional"))
+	require.NoError(t, err)
 	_, err = s.Add(parsed(t, "fail store/put resource=gadgets.example.com with=timeout"))
 	assert.NoError(t, err)
 }

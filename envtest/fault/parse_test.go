@@ -93,6 +93,7 @@ func TestParseRefuses(t *testing.T) {
 		"hold informer/pods verb=lst":               {`column 20: unknown verb "lst" at informer/pods; did you mean list?`},
 		"hold store/put verb=put":                   {"operations at store/put have no verb of their own"},
 		"hold http/get verb=get":                    {"operations at http/get have no verb of their own"},
+		"hold http/get resource=pod/status":         {`column 15: unknown resource "pod"; did you mean pods?`},
 		"hold store/put resource=configmap":         {`column 16: unknown resource "configmap"; did you mean configmaps?`},
 		"hold store/put resource=secrets":           {`unknown resource "secrets"; there is pods, configmaps or leases.coordination.k8s.io`},
 		"hold store/put server=gamma":               {`unknown server "gamma"; there is alpha or beta`},

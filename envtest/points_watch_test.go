@@ -128,7 +128,7 @@ func (h *httpTest) bendWatch(encoding string) {
 	}, func(op fault.Operation) {
 		assert.Equal(h, fault.Operation{
 			Point: "watch/configmaps", Phase: fault.Before, Server: "apiserver-0", Verb: "modified",
-			Namespace: "default", Name: "a", Caller: envtest.AdminUser, Occurrence: op.Occurrence,
+			Namespace: "default", Name: "a", Key: "/api/v1/namespaces/default/configmaps", Caller: envtest.AdminUser, Occurrence: op.Occurrence,
 		}, op)
 	}))
 	h.bent("drop "+modified+" times=1", func() {

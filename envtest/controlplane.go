@@ -27,8 +27,9 @@ const AdminUser = "snowglobe-admin"
 
 const mastersGroup = "system:masters"
 
-// ControlPlane is a running API server with its store. All its methods may be
-// called from any goroutine.
+// ControlPlane is a running API server with its store, or several on one. Of
+// several, methods that are about one are about the first. All its methods may
+// be called from any goroutine.
 type ControlPlane struct {
 	name      string
 	cfg       *config
@@ -43,6 +44,8 @@ type ControlPlane struct {
 	log        io.Writer        // of all servers together, nil for none
 	scheduler  *clock.Scheduler // nil if operations go as they come
 	changes    *storeWatch      // nil unless the trace is full
+	link       *Link            // that Config and AddUser go by
+	writes     *chain.Writes
 
 	member *chain.Member // whose goroutines are the store's
 	admin  *rest.Config
@@ -53,8 +56,10 @@ type ControlPlane struct {
 	crashed   chan struct{}
 	crashErr  error
 
-	stopOnce sync.Once
-	stopErr  error
+	stopping    context.Context // ends when Stop begins
+	endStopping context.CancelFunc
+	stopOnce    sync.Once
+	stopErr     error
 }
 
 // sequence numbers the control planes of a process, for their names.
@@ -74,13 +79,20 @@ func newControlPlane(cfg *config) *ControlPlane {
 	cp := &ControlPlane{
 		name:    fmt.Sprintf("cp-%d", sequence.Add(1)),
 		cfg:     cfg,
-		log:     cfg.log,
+		writes:  chain.NewWrites(),
 		crashed: make(chan struct{}),
 	}
-	cp.servers = []*Server{newServer(cp, 0)}
 	cp.recorder = trace.NewRecorder(cp.name, 0)
 	for _, observer := range cfg.observers {
 		cp.recorder.Subscribe(observer)
+	}
+	if cfg.log != nil {
+		cp.log = &sharedWriter{to: cfg.log}
+	}
+	cp.stopping, cp.endStopping = context.WithCancel(context.Background())
+	cp.link = cp.NewLink()
+	for index := range cfg.replicas {
+		cp.servers = append(cp.servers, newServer(cp, index))
 	}
 	cp.faults = fault.New(fault.Config{Seed: cfg.seed, Trace: cp.recorder})
 	return cp
@@ -102,7 +114,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	flags, err := chain.ParseFlags(cp.cfg.flags)
+	flags, err := chain.ParseFlags(cp.cfg.serverFlags(0))
 	if err != nil {
 		return err
 	}
@@ -178,7 +190,8 @@ func (cp *ControlPlane) Name() string { return cp.name }
 
 // Config returns a configuration of a cluster admin whose requests call the
 // handler chain inside the process. Upgrade requests go through TLS on an
-// in-memory connection. The caller may change the copy.
+// in-memory connection. Of several servers they go to the first that accepts
+// requests, until that one is gone. The caller may change the copy.
 func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.admin) }
 
 // Trace returns the record of what has happened so far and what happens next.
@@ -270,13 +283,13 @@ var errStopped = errors.New("the control plane was stopped")
 
 // release gives back what start took, in reverse.
 func (cp *ControlPlane) release(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, cp.cfg.timeouts.stop,
-		fmt.Errorf("not within %s", cp.cfg.timeouts.stop))
+	ctx, cancel := cp.cfg.timeouts.boundStop(ctx)
 	defer cancel()
 	cp.Unschedule()
 	var errs []error
+	cp.endStopping()
 	for _, server := range slices.Backward(cp.servers) {
-		errs = append(errs, server.release(ctx))
+		errs = append(errs, server.stop(ctx))
 	}
 	cp.faults.Close()
 	errs = append(errs, cp.kube.remove())

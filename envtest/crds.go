@@ -160,14 +160,32 @@ func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1
 		}
 	}
 	for _, crd := range crds {
-		if err := waitEstablished(ctx, client, crd); err != nil {
+		revision, err := waitEstablished(ctx, client, crd)
+		if err != nil {
 			return fmt.Errorf("CRD %s: not established: %w", crd.Name, err)
 		}
-		if err := waitServed(ctx, client, crd); err != nil {
-			return fmt.Errorf("CRD %s: established, but not served: %w", crd.Name, err)
+		for _, server := range cp.servers {
+			if err := server.waitServed(ctx, crd, revision); err != nil {
+				return fmt.Errorf("CRD %s: established, but not served by %s: %w", crd.Name, server.name, err)
+			}
 		}
 	}
 	return nil
+}
+
+// waitServed waits until a server that runs serves a definition.
+func (s *Server) waitServed(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, revision int64) error {
+	if !s.life.Load().running() {
+		return nil
+	}
+	client, err := apiextensionsclient.NewForConfig(s.Config())
+	if err != nil {
+		return err
+	}
+	if err := s.chain().WaitCRD(ctx, crd.Name, revision); err != nil {
+		return err
+	}
+	return waitServed(ctx, client, crd)
 }
 
 func applyCRD(ctx context.Context, client apiextensionsclient.Interface, crd *apiextensionsv1.CustomResourceDefinition) error {
@@ -188,25 +206,29 @@ func applyCRD(ctx context.Context, client apiextensionsclient.Interface, crd *ap
 	})
 }
 
-// waitEstablished watches one definition until the server says it serves it.
-func waitEstablished(ctx context.Context, client apiextensionsclient.Interface, crd *apiextensionsv1.CustomResourceDefinition) error {
+// waitEstablished watches one definition until the server says it serves it, and
+// returns the revision that says so.
+func waitEstablished(ctx context.Context, client apiextensionsclient.Interface, crd *apiextensionsv1.CustomResourceDefinition) (int64, error) {
 	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", crd.Name).String()}
 	list, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, only)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(list.Items) == 1 && established(&list.Items[0]) {
-		return nil
+		return revisionOf(list.Items[0].ResourceVersion), nil
 	}
 	watcher := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 		opts.FieldSelector = only.FieldSelector
 		return client.ApiextensionsV1().CustomResourceDefinitions().Watch(ctx, opts)
 	}}
-	_, err = watchtools.Until(ctx, list.ResourceVersion, watcher, func(event watch.Event) (bool, error) {
+	last, err := watchtools.Until(ctx, list.ResourceVersion, watcher, func(event watch.Event) (bool, error) {
 		found, ok := event.Object.(*apiextensionsv1.CustomResourceDefinition)
 		return ok && established(found), nil
 	})
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return revisionOf(last.Object.(*apiextensionsv1.CustomResourceDefinition).ResourceVersion), nil
 }
 
 // waitServed lists each served version once. While its storage is being set up,

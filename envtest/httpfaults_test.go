@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,14 +210,15 @@ func TestCrashAtRequest(t *testing.T) {
 				require.NoError(t, h.create("a"))
 				watch := h.openWatch(runtimeJSON)
 				watch.sees("ADDED a")
+				time.Sleep(time.Second) // its boot is over then
 				err = h.update(t.Context(), "changed")
 				if ofWatch {
-					watch.ends(io.ErrUnexpectedEOF)
+					watch.ends(syscall.ECONNRESET)
 				} else {
-					assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+					assert.ErrorIs(t, err, syscall.ECONNRESET)
 				}
-				<-cp.Crashed()
-				assert.ErrorIs(t, cp.Err(), fault.ErrCrashed)
+				assert.ErrorIs(t, h.create("b"), syscall.ECONNREFUSED)
+				assert.NoError(t, cp.Err(), "a crash on purpose")
 				assert.NoError(t, cp.Stop(t.Context()))
 			})
 		})

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/pprof"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/trace"
 )
 
 // life is one run of an API server, from its boot to the end of its last
@@ -17,8 +21,10 @@ type life struct {
 	server    *Server
 	listener  *listener
 	entrance  *entrance
+	store     *storage.Link
+	recorder  *trace.Recorder
 	member    *chain.Member // nil until start
-	chain     *chain.Chain  // nil until it is assembled
+	chain     atomic.Pointer[chain.Chain]
 	readiness readiness
 
 	run      context.Context
@@ -27,43 +33,55 @@ type life struct {
 
 	accepting chan struct{} // closed when requests may come in
 	failOnce  sync.Once
-	failed    chan struct{} // closed when the server has failed, by itself
+	failed    chan struct{} // closed when the server has failed by itself
 	failure   error
+	dead      atomic.Bool   // crashed on purpose
+	releasing atomic.Bool   // somebody ends it, and
+	over      chan struct{} // is closed then
+	released  chan struct{} // closed when it has ended
+	leftovers error
 }
 
-// born makes the next life of the server, on its listener.
-func (s *Server) born() (*life, error) {
+// newLife makes the next life of the server, on its listener.
+func newLife(s *Server) (*life, error) {
 	tls, err := s.cp.upgradeTLS()
 	if err != nil {
 		return nil, err
 	}
 	l := &life{
 		server: s, listener: s.listener, entrance: newEntrance(s.listener, tls),
+		store: storage.NewLink(), recorder: s.cp.recorder.For(s.cp.traceName(s)),
 		runEnded: make(chan struct{}), accepting: make(chan struct{}), failed: make(chan struct{}),
+		over: make(chan struct{}), released: make(chan struct{}),
 	}
 	l.run, l.endRun = context.WithCancelCause(context.Background())
-	s.life.Store(l)
 	return l, nil
 }
 
 // start builds the chain and lets it run, in a goroutine label of its own. What
 // it has taken when it fails, release gives back.
 func (l *life) start(ctx context.Context) error {
-	cp := l.server.cp
-	flags, err := chain.ParseFlags(cp.cfg.flags)
+	config := l.chainConfig()
+	flags, err := chain.ParseFlags(config.Flags)
 	if err != nil {
 		return err
 	}
-	if l.member, err = chain.Join(cp.name+"/"+l.server.name, flags, l.server.log, l.fail); err != nil {
+	if l.member, err = chain.Join(config.Name, flags, l, l.fail); err != nil {
 		return err
 	}
-	l.member.Do(func() { l.chain, err = chain.Assemble(ctx, l.chainConfig()) })
+	var assembled *chain.Chain
+	l.member.Do(func() { assembled, err = chain.Assemble(ctx, config) })
+	if l.dead.Load() && assembled == nil {
+		return errors.Join(fmt.Errorf("%s has crashed while it started", l.server.name), err)
+	}
 	if err != nil {
 		return err
 	}
+	l.chain.Store(assembled)
+	l.server.life.Store(l)
 	l.member.Go(func() {
 		defer close(l.runEnded)
-		if err := l.chain.Run(l.run); err != nil {
+		if err := assembled.Run(l.run); err != nil {
 			l.fail(err)
 		}
 	})
@@ -77,11 +95,12 @@ func (l *life) chainConfig() chain.Config {
 		panic(err) // crypto/rand never fails
 	}
 	return chain.Config{
-		Name:           cp.name,
-		Flags:          cp.cfg.flags,
+		Name:           cp.name + "-" + l.server.name,
+		Flags:          cp.cfg.serverFlags(l.server.index),
 		Store:          cp.store,
+		Link:           l.store,
 		Listener:       l.listener,
-		Transport:      loopback{l.entrance, l.run.Done()},
+		Transport:      loopback{l.entrance.own, l.run.Done()},
 		Accept:         l.accept,
 		Drained:        l.drained,
 		Serving:        serving,
@@ -90,18 +109,31 @@ func (l *life) chainConfig() chain.Config {
 		AccountKey:     cp.accountKey,
 		Faults:         cp.faults,
 		Server:         l.server.name,
-		Kill:           l.fail,
+		Host:           cp.traceName(l.server),
+		Writes:         cp.writes,
+		Kill:           l.kill,
 		Hooks:          cp.cfg.hooks,
 		UpstreamPauses: cp.cfg.upstreamPauses,
 		CacheWindows:   cp.cfg.cacheWindows,
 		StopBefore:     cp.cfg.stopBefore,
-		Trace:          cp.recorder,
+		Trace:          l.recorder,
 		Crash:          l.fail,
 	}
 }
 
+// Write implements io.Writer for the server's log; one that is dead writes none.
+func (l *life) Write(line []byte) (int, error) {
+	if l.dead.Load() {
+		return len(line), nil
+	}
+	return l.server.log.Write(line)
+}
+
 // accept lets requests in.
 func (l *life) accept(handler http.Handler) {
+	if l.dead.Load() {
+		return
+	}
 	l.entrance.serving.Store(&serving{handler: handler, member: l.member})
 	close(l.accepting)
 }
@@ -116,6 +148,9 @@ func (l *life) drained() {
 // fail notes the first failure that would have ended a kube-apiserver process,
 // and ends the chain.
 func (l *life) fail(err error) {
+	if l.dead.Load() {
+		return
+	}
 	l.failOnce.Do(func() {
 		l.failure = err
 		close(l.failed)
@@ -124,16 +159,82 @@ func (l *life) fail(err error) {
 	})
 }
 
-// release ends the life gracefully, if it has not ended, and joins it.
+func (l *life) err() error {
+	if closed(l.failed) {
+		return l.failure
+	}
+	return nil
+}
+
+// running says whether nothing has ended the life yet.
+func (l *life) running() bool {
+	return !closed(l.over) && !l.dead.Load() && !closed(l.failed)
+}
+
+// kill crashes the server because of a rule. Much of upstream can be joined only
+// when its boot has come to its end, for which it needs a store; so before that,
+// and when the server stops anyway, it is a failure of the server.
+func (l *life) kill(cause error) {
+	if c := l.chain.Load(); c == nil || !c.BeenReady() || l.releasing.Load() {
+		l.fail(cause)
+		return
+	}
+	l.crash(cause)
+}
+
+// crash is how a process ends that is killed: nobody hears of it any more. Its
+// goroutines end in the background.
+func (l *life) crash(cause error) {
+	if closed(l.released) || !l.dead.CompareAndSwap(false, true) {
+		return
+	}
+	l.recorder.Record(trace.Note{Text: fmt.Sprintf("%s crashed: %v", l.server.name, cause)})
+	l.recorder.Close()
+	l.entrance.reset()
+	l.listener.reset()
+	l.store.Break()
+	if c := l.chain.Load(); c != nil {
+		c.Kill()
+	}
+	l.endRun(cause)
+	go func() {
+		// Whoever asked for it may be the server itself, for whose goroutines
+		// this one waits.
+		pprof.SetGoroutineLabels(context.Background())
+		ctx, cancel := l.server.cp.cfg.timeouts.boundStop(context.Background())
+		defer cancel()
+		_ = l.release(ctx) // who waits for it is told
+	}()
+}
+
+// release ends the life gracefully, if it has not ended, and joins it. Who comes
+// second waits for the first, on a channel so that time can pass.
 func (l *life) release(ctx context.Context) error {
+	if l.releasing.CompareAndSwap(false, true) {
+		close(l.over)
+		l.leftovers = l.join(ctx)
+		close(l.released)
+	}
+	select {
+	case <-l.released:
+		return l.leftovers
+	case <-ctx.Done():
+		return fmt.Errorf("%s has not ended: %w", l.server.name, context.Cause(ctx))
+	}
+}
+
+func (l *life) join(ctx context.Context) error {
 	var errs []error
+	if l.store.IsCut() {
+		l.store.Break() // nothing would get through, and much would wait for it
+	}
 	l.endRun(errStopped)
-	if l.chain != nil {
+	if l.chain.Load() != nil {
 		select {
 		case <-l.runEnded:
 		case <-ctx.Done():
 			errs = append(errs, fmt.Errorf("%s has not terminated: %w%s", l.server.name, context.Cause(ctx), l.kept()))
-			l.chain.LetGo()
+			l.chain.Load().LetGo()
 			var cancel context.CancelFunc
 			ctx, cancel = l.grace(ctx)
 			defer cancel()

@@ -30,11 +30,8 @@ type listener struct {
 // memoryAddr is advertised by a server that has no port.
 var memoryAddr = net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443}
 
-func listen(cfg *config) (*listener, error) {
-	address := cfg.listen
-	if address == "" && cfg.kubeconfig != "" {
-		address = "127.0.0.1:0"
-	}
+// listen opens a listener in memory and, unless the address is empty, at a port.
+func listen(address string) (*listener, error) {
 	addr := memoryAddr
 	l := &listener{
 		addr: &addr, memory: memnet.Listen(),
@@ -130,6 +127,20 @@ func (l *listener) closeConns() {
 	for _, conn := range conns {
 		_ = conn.Close()
 	}
+}
+
+// reset closes everything as the end of a process would that had no time to:
+// what is connected is reset.
+func (l *listener) reset() {
+	_ = l.Close()
+	l.mu.Lock()
+	for conn := range l.conns {
+		if tcp, ok := conn.(*trackedConn).Conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+	}
+	l.mu.Unlock()
+	l.closeConns()
 }
 
 // end closes everything and joins the pumps.

@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,20 +43,27 @@ type config struct {
 	log            io.Writer
 	observers      []func(trace.Record)
 	timeouts       timeouts
+	replicas       int
 	errs           []error
 }
 
 // timeouts bound what a control plane waits for, in the clock it lives in.
 type timeouts struct{ start, stop time.Duration }
 
+func (t timeouts) boundStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, t.stop, fmt.Errorf("not within %s", t.stop))
+}
+
 func newConfig(opts []Option) (*config, error) {
 	c := &config{
 		cacheWindows: map[schema.GroupResource]time.Duration{},
 		timeouts:     timeouts{start: time.Minute, stop: 30 * time.Second},
+		replicas:     1,
 	}
 	for _, opt := range opts {
 		opt(c)
 	}
+	c.checkReplicas()
 	return c, errors.Join(c.errs...)
 }
 

@@ -29,6 +29,8 @@ func (l *life) waitStarted(ctx context.Context) error {
 		return nil
 	case <-l.failed:
 		return l.failure
+	case <-l.over:
+		return l.notRunning()
 	case <-ctx.Done():
 		return fmt.Errorf("the server does not accept requests: %w", context.Cause(ctx))
 	}
@@ -66,11 +68,11 @@ func (l *life) waitReady(ctx context.Context) error {
 			pause = readyFirstPause / 2
 		case <-l.failed:
 			return l.failure
-		case <-l.runEnded:
-			return errStopped
+		case <-l.over:
+			return l.notRunning()
 		case <-ctx.Done():
 			return fmt.Errorf("not ready: %w; checks that are red: %s; hooks that are held: %s", context.Cause(ctx),
-				orNone(l.redChecks()), orNone(l.chain.HeldHooks()))
+				orNone(l.redChecks()), orNone(l.chain.Load().HeldHooks()))
 		}
 	}
 }
@@ -89,6 +91,8 @@ func untilOffBeat(now time.Time) time.Duration {
 	return at.Sub(now)
 }
 
+func (l *life) notRunning() error { return fmt.Errorf("%s: %w", l.server.name, ErrNotRunning) }
+
 func orNone(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -99,11 +103,14 @@ func orNone(names []string) string {
 // ready asks /readyz once, records the checks that turned, and says whether the
 // answer was 200.
 func (l *life) ready(ctx context.Context) bool {
+	if !l.running() {
+		return false
+	}
 	l.readiness.mu.Lock()
 	defer l.readiness.mu.Unlock()
 	var ready bool
 	var checks []trace.Check
-	l.member.Do(func() { ready, checks = l.chain.Probe(ctx, "readyz") })
+	l.member.Do(func() { ready, checks = l.chain.Load().Probe(ctx, "readyz") })
 	if len(checks) == 0 && !ready {
 		return false // answered by a filter: the server is not that far yet
 	}
@@ -118,7 +125,7 @@ func (l *life) ready(ctx context.Context) bool {
 		}
 		if was, seen := r.known[check.Name]; !seen || was != check.OK {
 			r.known[check.Name] = check.OK
-			l.server.cp.recorder.Record(check)
+			l.recorder.Record(check)
 		}
 	}
 	return ready

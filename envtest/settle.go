@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
 )
@@ -151,20 +149,6 @@ func (cp *ControlPlane) fallIdle(ctx context.Context) error {
 	}
 	return cp.scheduler.Idle(ctx)
 }
-
-// chains are those of the servers that run.
-func (cp *ControlPlane) chains() []*chain.Chain {
-	var chains []*chain.Chain
-	for _, server := range slices.Clone(cp.servers) {
-		if l := server.life.Load(); l != nil && l.runs() {
-			chains = append(chains, l.chain)
-		}
-	}
-	return chains
-}
-
-// runs reports whether the server has started and has neither failed nor ended.
-func (l *life) runs() bool { return closed(l.accepting) && !closed(l.failed) && !closed(l.runEnded) }
 
 func closed(c <-chan struct{}) bool {
 	select {

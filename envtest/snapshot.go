@@ -43,7 +43,10 @@ func (cp *ControlPlane) snapshot(ctx context.Context) (*Snapshot, error) {
 	if _, ok := cp.store.(storage.Snapshotter); !ok {
 		return nil, fmt.Errorf("store %s: %w", cp.store, ErrNoSnapshots)
 	}
-	kept, err := cp.first().chain().Snapshot(ctx)
+	if err := cp.allRun(); err != nil {
+		return nil, err
+	}
+	kept, err := cp.chains().Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +88,8 @@ func (cp *ControlPlane) Reset(ctx context.Context) error {
 // served, and those that went answer 404. Informers, the server's own for
 // authorization and admission among them, catch up as they always do.
 //
+// Of several servers all must be running; each has then taken notice.
+//
 // A few objects are left alone: the leases by which servers tell that they are
 // alive, and those that a server writes by itself in the background, maybe a
 // moment after it is ready, if they are younger than the snapshot: the service
@@ -104,7 +109,10 @@ func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) e
 	case cp.Err() != nil:
 		return fmt.Errorf("the API server has crashed: %w", cp.Err())
 	}
-	changes, err := cp.first().chain().Restore(ctx, to.store)
+	if err := cp.allRun(); err != nil {
+		return err
+	}
+	changes, err := cp.chains().Restore(ctx, to.store)
 	cp.recorder.Record(trace.Note{Text: fmt.Sprintf("%s to revision %d of the store: %d writes", why, to.store.Revision(), len(changes))})
 	if err != nil {
 		return err
@@ -123,7 +131,16 @@ func (cp *ControlPlane) waitCRDsServed(ctx context.Context, changes []storage.Ch
 	if len(put) == 0 {
 		return nil
 	}
-	client, err := apiextensionsclient.NewForConfig(cp.admin)
+	for _, server := range cp.servers {
+		if err := server.waitCRDsServed(ctx, put); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) waitCRDsServed(ctx context.Context, put map[string]bool) error {
+	client, err := apiextensionsclient.NewForConfig(s.Config())
 	if err != nil {
 		return err
 	}

@@ -62,30 +62,30 @@ func (cp *ControlPlane) makeCredentials() error {
 // system:authenticated), by a random token, inside the process. What the user
 // may do is up to RBAC.
 func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
-	return &rest.Config{
-		Host:        "https://" + cp.first().addr.String(),
-		BearerToken: cp.users.add(name, groups),
-		Transport:   cp.observed(name, cp.first()),
-		QPS:         -1, // a test waits for the server, not for its own client
-	}
+	return cp.link.AddUser(name, groups...)
 }
 
 // RemoteConfig returns a configuration that reaches the control plane through
 // its TLS listener and authenticates as a user in groups by a client
 // certificate. It needs WithListener.
 func (cp *ControlPlane) RemoteConfig(name string, groups ...string) (*rest.Config, error) {
-	if !cp.first().hasPort {
+	return cp.first().RemoteConfig(name, groups...)
+}
+
+// RemoteConfig is ControlPlane.RemoteConfig for this server.
+func (s *Server) RemoteConfig(name string, groups ...string) (*rest.Config, error) {
+	if !s.hasPort {
 		return nil, fmt.Errorf("configuration of %q: the control plane has no TLS listener; start it WithListener", name)
 	}
-	pair, err := cp.authority.Client(name, groups...)
+	pair, err := s.cp.authority.Client(name, groups...)
 	if err != nil {
 		return nil, err
 	}
 	return &rest.Config{
-		Host: "https://" + cp.first().addr.String(),
+		Host: "https://" + s.addr.String(),
 		QPS:  -1,
 		TLSClientConfig: rest.TLSClientConfig{
-			CAData: cp.authority.CertPEM(), CertData: pair.Cert, KeyData: pair.Key,
+			CAData: s.cp.authority.CertPEM(), CertData: pair.Cert, KeyData: pair.Key,
 		},
 	}, nil
 }

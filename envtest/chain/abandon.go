@@ -91,6 +91,9 @@ func (c *Chain) abandon() {
 	if kube := c.configs.kubeapi.Config; kube != nil && kube.ControlPlane.PeerEndpointLeaseReconciler != nil {
 		kube.ControlPlane.PeerEndpointLeaseReconciler.Destroy()
 	}
+	if c.endpoints != nil {
+		c.endpoints.Destroy()
+	}
 	if c.servers.apiextensions != nil {
 		c.servers.apiextensions.GenericAPIServer.Destroy()
 	}

@@ -63,6 +63,13 @@ type Config struct {
 	// rules the server is called Server.
 	Faults *fault.Set
 	Server string
+	// Host stands for the name of the host in the server's identity, so that
+	// servers of one process differ. Empty means the host's own name.
+	Host string
+	// Link is the way to the store, which can be cut. Nil means it never is.
+	Link *storage.Link
+	// Writes is shared by all servers of the store. Required.
+	Writes *Writes
 	// Kill ends this server at once, as the end of its process would: when it
 	// returns nobody hears of it any more. Nil means that rules cannot.
 	Kill func(cause error)
@@ -144,6 +151,7 @@ type Chain struct {
 	requests         *requestTracer
 	schemas          *schemaPace
 	renewals         renewals
+	endpoints        *endpoints
 	autoregistration *autoregistration
 	crds             *crdObserver // nil if their API is off
 	unseen           http.Handler // the filters and all behind them, below the trace
@@ -165,7 +173,7 @@ type servers struct {
 
 func (c *Config) validate() error {
 	switch {
-	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil:
+	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil, c.Writes == nil:
 		return errors.New("configuration lacks a store, a listener, a transport, a key, a trace or a handler of its events")
 	case len(c.Hooks) > 0 && c.Faults == nil:
 		return errors.New("configuration bends hooks but has no set of faults")

@@ -50,6 +50,15 @@ func (o *crdObserver) next() <-chan struct{} {
 	return o.moved
 }
 
+// WaitCRD waits until the handler of custom resources has seen a revision of a
+// definition, or a later one.
+func (c *Chain) WaitCRD(ctx context.Context, name string, revision int64) error {
+	if c.crds == nil {
+		return nil
+	}
+	return c.crds.wait(ctx, name, revision, false)
+}
+
 // wait waits until the handler has seen a change of a definition.
 func (o *crdObserver) wait(ctx context.Context, name string, revision int64, deleted bool) error {
 	return o.until(ctx, "a change of "+name, func() (bool, error) {

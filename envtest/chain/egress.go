@@ -25,7 +25,7 @@ import (
 // network. This stage makes the dialer for the store, which a harness owns.
 func (c *Chain) buildEgress(context.Context) error {
 	if dial := c.cfg.Store.Endpoints().Dial; dial != nil {
-		c.storeDialer = &storeDialer{dial: utilnet.DialFunc(dial)}
+		c.storeDialer = &storeDialer{dial: utilnet.DialFunc(c.cfg.Link.Dialer(dial))}
 	}
 	return nil
 }

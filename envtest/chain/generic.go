@@ -52,6 +52,9 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 	g := &genericStage{config: genericapiserver.NewConfig(codecs())}
 	c.generic = g
 	c.bendSignals(g.config)
+	if c.cfg.Host != "" && g.config.APIServerID != "" {
+		g.config.APIServerID = serverID(c.cfg.Host)
+	}
 	g.config.Flagz = c.options.Flagz
 	g.config.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()
 	replaceLogCheck(g.config)
@@ -165,8 +168,9 @@ func (c *Chain) applyStorage(g *genericStage) error {
 	if err != nil {
 		return err
 	}
+	c.cfg.Link.Join(client)
 	compaction := etcd.StorageConfig.CompactionInterval
-	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.edge)
+	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.edge, c.cfg.Writes)
 	c.rest.windows = c.cfg.CacheWindows
 	plain := len(etcd.EtcdServersOverrides) == 0
 	if plain {

@@ -28,7 +28,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 		return err
 	}
 	if config.ControlPlane.PeerEndpointLeaseReconciler != nil {
-		config.ControlPlane.PeerEndpointLeaseReconciler = &peerLease{PeerEndpointLeaseReconciler: config.ControlPlane.PeerEndpointLeaseReconciler, renewals: c.renewals}
+		config.ControlPlane.PeerEndpointLeaseReconciler = &peerLease{PeerEndpointLeaseReconciler: config.ControlPlane.PeerEndpointLeaseReconciler, renewals: c.renewals, link: c.cfg.Link}
 	}
 	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
 	return nil
@@ -37,7 +37,11 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 // buildKubeAPI makes the server in the middle of the chain: /api and /apis.
 func (c *Chain) buildKubeAPI(context.Context) error {
 	target := c.requests.answeredBy(ServerAPIExtensions, c.servers.apiextensions.GenericAPIServer)
-	server, err := c.configs.kubeapi.Complete().New(target)
+	completed := c.configs.kubeapi.Complete()
+	reconciler := &completed.Extra.EndpointReconcilerConfig.Reconciler
+	c.endpoints = newEndpoints(*reconciler, c.cfg.Link)
+	*reconciler = c.endpoints
+	server, err := completed.New(target)
 	if err != nil {
 		return err
 	}

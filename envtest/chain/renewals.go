@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/reconcilers"
+
+	"snowglobe.test/envtest/storage"
 )
 
 // renewals ends when the first pre-shutdown hook runs. Upstream renews the leases
@@ -31,6 +33,7 @@ func newRenewals() renewals {
 type peerLease struct {
 	reconcilers.PeerEndpointLeaseReconciler
 	renewals renewals
+	link     *storage.Link
 	underWay sync.WaitGroup
 }
 
@@ -38,7 +41,13 @@ type peerLease struct {
 // is given up ends by itself, before the lease is removed.
 func (l *peerLease) UpdateLease(server, ip string, ports []corev1.EndpointPort) error {
 	done := make(chan error, 1)
-	l.underWay.Go(func() { done <- l.PeerEndpointLeaseReconciler.UpdateLease(server, ip, ports) })
+	l.underWay.Go(func() {
+		err := l.link.Err()
+		if err == nil {
+			err = l.PeerEndpointLeaseReconciler.UpdateLease(server, ip, ports)
+		}
+		done <- err
+	})
 	select {
 	case err := <-done:
 		return err
@@ -50,5 +59,8 @@ func (l *peerLease) UpdateLease(server, ip string, ports []corev1.EndpointPort) 
 // RemoveLease implements reconcilers.PeerEndpointLeaseReconciler.
 func (l *peerLease) RemoveLease(server string) error {
 	l.underWay.Wait()
+	if err := l.link.Err(); err != nil {
+		return err
+	}
 	return l.PeerEndpointLeaseReconciler.RemoveLease(server)
 }

@@ -40,7 +40,7 @@ import (
 type restStorage struct {
 	client    *kubernetes.Client // not bent
 	edge      *fault.Edge
-	writes    *serverWrites
+	writes    *Writes
 	compactor interface {
 		etcd3.Compactor
 		Stop()
@@ -74,10 +74,9 @@ func (r *cachedResource) destroyed() bool {
 	}
 }
 
-func newRESTStorage(client *kubernetes.Client, servers []string, compaction time.Duration, edge *fault.Edge) *restStorage {
+func newRESTStorage(client *kubernetes.Client, servers []string, compaction time.Duration, edge *fault.Edge, writes *Writes) *restStorage {
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	writes := newServerWrites(client.Kubernetes)
-	client.Kubernetes = writes
+	client.Kubernetes = &serverWrites{client.Kubernetes, writes}
 	s := &restStorage{client: client, writes: writes, edge: edge, servers: servers, clock: newCacheClock(), caches: map[string]*cachedResource{}}
 	if compaction > 0 {
 		s.compactor = etcd3.NewCompactor(s.bent("", "").Client, compaction, clock.RealClock{}, nil)

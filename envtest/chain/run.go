@@ -70,6 +70,20 @@ func (c *Chain) Run(ctx context.Context) error {
 	return err
 }
 
+// Kill lets nothing of the chain be bent any more: its process is gone. What it
+// has started still ends when Run's context does.
+func (c *Chain) Kill() { c.edge.End() }
+
+// BeenReady says whether the server has been ready, so that its boot is over.
+func (c *Chain) BeenReady() bool {
+	for _, s := range c.signals {
+		if s.Name() == hasBeenReady {
+			return signaled(s)
+		}
+	}
+	return false
+}
+
 // watchSignal records a lifecycle signal, and ends the long-running requests
 // when upstream begins to drain: nothing else would, as no process ends.
 func (c *Chain) watchSignal(s signal, ended <-chan struct{}) {

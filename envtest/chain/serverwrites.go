@@ -10,20 +10,24 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// serverWrites knows the objects of the boot that nobody but the server itself
-// has written since it made them: a restore leaves the server's later updates of
+// Writes knows the objects of the boot that nobody but API servers themselves has
+// written since they made them: a restore leaves the servers' later updates of
 // those alone, such as the status of a flow schema. What a restore has brought
-// back is no longer one of them, for it may be as others had changed it.
-type serverWrites struct {
-	kubernetes.Interface
-
+// back is no longer one of them, for it may be as others had changed it. Make it
+// with NewWrites, one for all servers of a store.
+type Writes struct {
 	mu     sync.Mutex
 	booted bool
-	last   map[string]int64 // key -> revision of the server's last write
+	last   map[string]int64 // key -> revision of a server's last write
 }
 
-func newServerWrites(inner kubernetes.Interface) *serverWrites {
-	return &serverWrites{Interface: inner, last: map[string]int64{}}
+// NewWrites returns a Writes that has seen nothing yet.
+func NewWrites() *Writes { return &Writes{last: map[string]int64{}} }
+
+// serverWrites tells Writes what a server does.
+type serverWrites struct {
+	kubernetes.Interface
+	*Writes
 }
 
 // OptimisticPut implements kubernetes.Interface.
@@ -58,14 +62,14 @@ func isServer(ctx context.Context) bool {
 }
 
 // boot says that what is made from now on is not of the boot.
-func (w *serverWrites) boot() {
+func (w *Writes) boot() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.booted = true
 }
 
-// wrote says whether the server was the only one to write what a key has.
-func (w *serverWrites) wrote(have *mvccpb.KeyValue) bool {
+// wrote says whether servers were the only ones to write what a key has.
+func (w *Writes) wrote(have *mvccpb.KeyValue) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last[string(have.Key)] == have.ModRevision

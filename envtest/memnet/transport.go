@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -113,6 +114,13 @@ func closeBody(req *http.Request) {
 // connection does: handlers find their context cancelled and clients get
 // io.ErrUnexpectedEOF. It does not wait; Wait does.
 func (t *Transport) Close() error {
+	t.Break(io.ErrUnexpectedEOF)
+	return nil
+}
+
+// Break is Close with another error for the clients of what is in flight, such
+// as that of a connection which was reset.
+func (t *Transport) Break(lost error) {
 	t.mu.Lock()
 	t.closed = true
 	var running []*exchange
@@ -121,9 +129,8 @@ func (t *Transport) Close() error {
 	}
 	t.mu.Unlock()
 	for _, x := range running {
-		x.breakOff(errTransportClosed)
+		x.sever(lost, errTransportClosed, false)
 	}
-	return nil
 }
 
 // Wait returns when no handler is running, or when ctx ends. It may be called

@@ -21,6 +21,7 @@ type jsonRecord struct {
 	Time         time.Time `json:"time"`
 	ElapsedNanos int64     `json:"elapsedNanos"`
 	ControlPlane string    `json:"controlPlane,omitempty"`
+	APIServer    string    `json:"apiServer,omitempty"`
 	Type         string    `json:"type"`
 
 	Name           string   `json:"name,omitempty"`
@@ -105,7 +106,7 @@ func ReadJSON(r io.Reader) ([]Record, error) {
 }
 
 func toJSON(rec Record) (jsonRecord, error) {
-	j := jsonRecord{Seq: rec.Seq, Time: rec.Time, ElapsedNanos: int64(rec.Elapsed), ControlPlane: rec.ControlPlane}
+	j := jsonRecord{Seq: rec.Seq, Time: rec.Time, ElapsedNanos: int64(rec.Elapsed), ControlPlane: rec.ControlPlane, APIServer: rec.Server}
 	switch e := rec.Event.(type) {
 	case Stage:
 		j.Type, j.Name, j.Phase, j.Error = "stage", e.Name, e.Phase, errorText(e.Err)
@@ -143,7 +144,7 @@ func toJSON(rec Record) (jsonRecord, error) {
 }
 
 func (j jsonRecord) record() (Record, error) {
-	rec := Record{Seq: j.Seq, Time: j.Time, Elapsed: time.Duration(j.ElapsedNanos), ControlPlane: j.ControlPlane}
+	rec := Record{Seq: j.Seq, Time: j.Time, Elapsed: time.Duration(j.ElapsedNanos), ControlPlane: j.ControlPlane, Server: j.APIServer}
 	phases, kinds := []Phase{""}, []HookKind{""}
 	switch j.Type {
 	case "stage":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type Record struct {
 	Time         time.Time
 	Elapsed      time.Duration // since the recorder was made
 	ControlPlane string        // the recorder's name
+	Server       string        // which of several API servers recorded it, else empty
 	Event        Event
 }
 
@@ -30,6 +32,15 @@ func (r Record) String() string {
 // of them. Its methods may be called from any goroutine. Make it with
 // NewRecorder.
 type Recorder struct {
+	*recording
+	server string
+	// closed keeps a server that is gone from adding to what has happened; nil
+	// for the recorder of all.
+	closed *atomic.Bool
+}
+
+// recording is what the recorders of one control plane share.
+type recording struct {
 	name  string
 	began time.Time
 	limit int
@@ -61,16 +72,32 @@ func NewRecorder(name string, limit int) *Recorder {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	return &Recorder{name: name, began: time.Now(), limit: limit}
+	return &Recorder{recording: &recording{name: name, began: time.Now(), limit: limit}}
+}
+
+// For returns a recorder that adds to the same records in the name of one of
+// several API servers. Whether or not there is a name, Close ends it alone.
+func (r *Recorder) For(server string) *Recorder {
+	return &Recorder{recording: r.recording, server: server, closed: &atomic.Bool{}}
+}
+
+// Close makes a recorder of For drop what it is given from now on.
+func (r *Recorder) Close() {
+	if r.closed != nil {
+		r.closed.Store(true)
+	}
 }
 
 // Record adds an event. It returns after every subscriber has been told.
 func (r *Recorder) Record(e Event) {
 	r.order.Lock()
 	defer r.order.Unlock()
+	if r.closed != nil && r.closed.Load() {
+		return
+	}
 	r.seq++
 	now := time.Now()
-	rec := Record{Seq: r.seq, Time: now, Elapsed: now.Sub(r.began), ControlPlane: r.name, Event: e}
+	rec := Record{Seq: r.seq, Time: now, Elapsed: now.Sub(r.began), ControlPlane: r.name, Server: r.server, Event: e}
 	subscribers := r.keep(rec)
 	r.waiters = slices.DeleteFunc(r.waiters, func(w *waiter) bool {
 		if !w.match(rec) {
@@ -85,7 +112,7 @@ func (r *Recorder) Record(e Event) {
 }
 
 // keep puts a record in the ring and returns who wants to hear of it.
-func (r *Recorder) keep(rec Record) []*subscriber {
+func (r *recording) keep(rec Record) []*subscriber {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.ring) < r.limit {

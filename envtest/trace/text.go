@@ -33,7 +33,8 @@ const kindColumns = len("request")
 
 // WriteText writes records as a timeline, a line each: time since the start,
 // kind, subject, state and details, in columns. Records of several control
-// planes get a column that tells them apart.
+// planes get a column that tells them apart, and so do those of several API
+// servers.
 func WriteText(w io.Writer, recs []Record, opts TextOptions) error {
 	var rows []row
 	hidden := 0
@@ -47,7 +48,7 @@ func WriteText(w io.Writer, recs []Record, opts TextOptions) error {
 		if d := measure(began, rec); d != "" {
 			l.detail = strings.TrimSpace(l.detail + "  " + d)
 		}
-		rows = append(rows, row{line: l, elapsed: elapsed(rec.Elapsed), plane: oneLine(rec.ControlPlane)})
+		rows = append(rows, row{line: l, elapsed: elapsed(rec.Elapsed), plane: oneLine(rec.ControlPlane), server: oneLine(serverOf(rec))})
 	}
 	var out bytes.Buffer
 	columns := layout(rows)
@@ -61,6 +62,14 @@ func WriteText(w io.Writer, recs []Record, opts TextOptions) error {
 	return err
 }
 
+// serverOf returns which of several API servers a record is about.
+func serverOf(rec Record) string {
+	if f, ok := rec.Event.(Fault); ok && rec.Server == "" {
+		return f.Server
+	}
+	return rec.Server
+}
+
 // unremarkable reports whether an event is a routine request of the server to
 // itself, of which every boot has hundreds.
 func unremarkable(e Event) bool {
@@ -69,7 +78,7 @@ func unremarkable(e Event) bool {
 }
 
 // span names what a start and its end have in common.
-type span struct{ plane, kind, name string }
+type span struct{ plane, server, kind, name string }
 
 // measure remembers starts and returns how long an end took.
 func measure(began map[span]time.Duration, rec Record) string {
@@ -77,9 +86,9 @@ func measure(began map[span]time.Duration, rec Record) string {
 	var phase Phase
 	switch e := rec.Event.(type) {
 	case Stage:
-		key, phase = span{rec.ControlPlane, "stage", e.Name}, e.Phase
+		key, phase = span{rec.ControlPlane, rec.Server, "stage", e.Name}, e.Phase
 	case Hook:
-		key, phase = span{rec.ControlPlane, string(e.Kind), e.Name}, e.Phase
+		key, phase = span{rec.ControlPlane, rec.Server, string(e.Kind), e.Name}, e.Phase
 	default:
 		return ""
 	}
@@ -95,20 +104,24 @@ func measure(began map[span]time.Duration, rec Record) string {
 
 type row struct {
 	line
-	elapsed, plane string
+	elapsed, plane, server string
 }
 
-// widths are those of the columns, in characters. A plane of 0 means that the
-// column is left out.
-type widths struct{ elapsed, plane, subject, state int }
+// widths are those of the columns, in characters. A plane or a server of 0 means
+// that the column is left out.
+type widths struct{ elapsed, plane, server, subject, state int }
 
 func layout(rows []row) widths {
 	var w widths
-	planes := map[string]bool{}
+	planes, servers := map[string]bool{}, map[string]bool{}
 	for _, r := range rows {
 		planes[r.plane] = true
+		if r.server != "" {
+			servers[r.server] = true
+		}
 		w.elapsed = max(w.elapsed, len(r.elapsed))
 		w.plane = max(w.plane, min(utf8.RuneCountInString(r.plane), maxNameColumns))
+		w.server = max(w.server, min(utf8.RuneCountInString(r.server), maxNameColumns))
 		if r.state == "" {
 			continue // nothing follows the subject, so it may be as long as it is
 		}
@@ -117,6 +130,9 @@ func layout(rows []row) widths {
 	}
 	if len(planes) < 2 {
 		w.plane = 0
+	}
+	if len(servers) < 2 {
+		w.server = 0
 	}
 	return w
 }
@@ -133,6 +149,9 @@ func (r row) write(out *bytes.Buffer, w widths, color bool) {
 	cells := []string{paint("2", fmt.Sprintf("%*s", w.elapsed, r.elapsed))}
 	if w.plane > 0 {
 		cells = append(cells, paint("36", fmt.Sprintf("%-*s", w.plane, r.plane)))
+	}
+	if w.server > 0 {
+		cells = append(cells, paint("36", fmt.Sprintf("%-*s", w.server, r.server)))
 	}
 	cells = append(cells, paint("2", fmt.Sprintf("%-*s", kindColumns, r.kind)))
 	if r.state == "" {

@@ -1,0 +1,52 @@
+package chain
+
+import (
+	"net"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/controlplane/reconcilers"
+
+	"snowglobe.test/envtest/storage"
+)
+
+// endpoints is upstream's reconciler of the endpoints of the kubernetes service.
+// Upstream's works under a mutex; a reconciliation may wait for time to pass, and
+// virtual time does not pass while another waits for a mutex. So here they take
+// turns by a channel. The reconciler's lease has an etcd client of upstream's own
+// making, which a cut of the link may not reach: nothing is done while there is
+// one.
+type endpoints struct {
+	reconcilers.EndpointReconciler
+	link    *storage.Link
+	turn    chan struct{}
+	destroy func()
+}
+
+func newEndpoints(upstream reconcilers.EndpointReconciler, link *storage.Link) *endpoints {
+	return &endpoints{EndpointReconciler: upstream, link: link, turn: make(chan struct{}, 1), destroy: sync.OnceFunc(upstream.Destroy)}
+}
+
+// ReconcileEndpoints implements reconcilers.EndpointReconciler.
+func (e *endpoints) ReconcileEndpoints(service string, ip net.IP, ports []corev1.EndpointPort, reconcilePorts bool) error {
+	return e.inTurn(func() error {
+		return e.EndpointReconciler.ReconcileEndpoints(service, ip, ports, reconcilePorts)
+	})
+}
+
+// RemoveEndpoints implements reconcilers.EndpointReconciler.
+func (e *endpoints) RemoveEndpoints(service string, ip net.IP, ports []corev1.EndpointPort) error {
+	return e.inTurn(func() error { return e.EndpointReconciler.RemoveEndpoints(service, ip, ports) })
+}
+
+func (e *endpoints) inTurn(do func() error) error {
+	e.turn <- struct{}{}
+	defer func() { <-e.turn }()
+	if err := e.link.Err(); err != nil {
+		return err
+	}
+	return do()
+}
+
+// Destroy implements reconcilers.EndpointReconciler.
+func (e *endpoints) Destroy() { e.destroy() }

@@ -1,0 +1,119 @@
+package envtest
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"snowglobe.test/envtest/chain"
+)
+
+// maxReplicas bounds how many API servers a control plane has.
+const maxReplicas = 9
+
+// WithReplicas makes the control plane have that many API servers on its store,
+// from 1 to 9, which start one after another. Each has its own name in rules
+// (server=apiserver-1), its own lag, identity lease and life; see
+// ControlPlane.Servers. With more than one the endpoints of the kubernetes
+// service follow them, unless flags say otherwise; the addresses there are from
+// 192.0.2.0/24, where nothing can be reached.
+func WithReplicas(n int) Option {
+	return func(c *config) {
+		if n < 1 || n > maxReplicas {
+			c.refuse("%d replicas; a control plane can have 1 to %d API servers", n, maxReplicas)
+			return
+		}
+		c.replicas = n
+	}
+}
+
+// checkReplicas refuses what only one server can have.
+func (c *config) checkReplicas() {
+	if c.replicas < 2 {
+		return
+	}
+	if slices.ContainsFunc(c.flags, func(flag string) bool { return strings.HasPrefix(flag, "--advertise-address") }) {
+		c.refuse("%d replicas cannot share --advertise-address; leave it out", c.replicas)
+	}
+	if _, port, err := net.SplitHostPort(c.listen); err == nil && port != "0" {
+		c.refuse("%d replicas cannot share the listener address %q; use port 0", c.replicas, c.listen)
+	}
+}
+
+// address is where each server listens besides in memory, empty for nowhere.
+func (c *config) address() string {
+	if c.listen == "" && c.kubeconfig != "" {
+		return "127.0.0.1:0"
+	}
+	return c.listen
+}
+
+// serverFlags are the flags of one of the servers. Upstream wants no loopback
+// address among the endpoints of a service.
+func (c *config) serverFlags(index int) []string {
+	if c.replicas == 1 {
+		return c.flags
+	}
+	return append([]string{fmt.Sprintf("--advertise-address=192.0.2.%d", index+1), "--endpoint-reconciler-type=lease"}, c.flags...)
+}
+
+// Servers returns the API servers, in the order of their names.
+func (cp *ControlPlane) Servers() []*Server { return slices.Clone(cp.servers) }
+
+// Server returns the API server of a name, such as "apiserver-1". An unknown one
+// is an error that names them all.
+func (cp *ControlPlane) Server(name string) (*Server, error) {
+	var names []string
+	for _, server := range cp.servers {
+		if server.name == name {
+			return server, nil
+		}
+		names = append(names, server.name)
+	}
+	return nil, fmt.Errorf("no API server %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// allRun returns an error that names a server which does not run.
+func (cp *ControlPlane) allRun() error {
+	for _, server := range cp.servers {
+		if l := server.life.Load(); !l.running() {
+			return l.notRunning()
+		}
+	}
+	return nil
+}
+
+// chains are those of the servers that run.
+func (cp *ControlPlane) chains() chain.Chains {
+	var chains chain.Chains
+	for _, server := range cp.servers {
+		if l := server.life.Load(); l != nil && l.running() && closed(l.accepting) {
+			chains = append(chains, l.chain.Load())
+		}
+	}
+	return chains
+}
+
+// traceName is a server's name where only one of several needs one.
+func (cp *ControlPlane) traceName(s *Server) string {
+	if cp.cfg.replicas == 1 {
+		return ""
+	}
+	return s.name
+}
+
+// sharedWriter lets several servers write to one log, a line at a time.
+type sharedWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (w *sharedWriter) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(line)
+}

@@ -1,0 +1,318 @@
+package envtest_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage/embedded"
+	"snowglobe.test/envtest/trace"
+)
+
+// TestReplicas writes at one server and hears of it at the other.
+func TestReplicas(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		showReplicas(t, cp)
+		if diff := cmp.Diff([]string{"192.0.2.1", "192.0.2.2"}, settledEndpoints(t, cp)); diff != "" {
+			t.Errorf("endpoints of the kubernetes service (-want +got):\n%s", diff)
+		}
+		if leases := identityLeases(t, cp); len(leases) != 2 {
+			t.Errorf("identity leases: %v", leases)
+		}
+		servers := map[string]bool{}
+		for _, rec := range cp.Trace().Records() {
+			servers[rec.Server] = true
+		}
+		if !servers["apiserver-0"] || !servers["apiserver-1"] {
+			t.Errorf("the trace tells of the servers %v", servers)
+		}
+		if _, err := cp.Server("apiserver-2"); err == nil || !strings.Contains(err.Error(), "apiserver-0, apiserver-1") {
+			t.Errorf("a server there is not: %v", err)
+		}
+	}, envtest.WithReplicas(2))
+}
+
+// TestReplicasOnEtcd is the same, and a crash, on a real etcd in real time.
+func TestReplicasOnEtcd(t *testing.T) {
+	cp := envtest.Start(t, envtest.WithReplicas(2), envtest.WithStore(embedded.New(embedded.Config{})), envtest.WithListener("127.0.0.1:0"))
+	showReplicas(t, cp)
+	staying, crashing := cp.Servers()[0], cp.Servers()[1]
+	remote, err := crashing.RemoteConfig("admin", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken, err := configMapsOf(remote).Watch(t.Context(), metav1.ListOptions{ResourceVersion: latest(t, cp)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := cp.NewLink()
+	link.Use(crashing)
+	events, resumed := follow(t, cp, link.Config())
+	writeBurst(t, configMapsOf(staying.Config()), "before", 20)
+	crashing.Crash()
+	link.Use(nil)
+	writeBurst(t, configMapsOf(staying.Config()), "during", 20)
+	for range broken.ResultChan() { // what it has told, until it breaks
+	}
+	if err := crashing.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	writeBurst(t, configMapsOf(remote), "after", 20)
+	compareHistory(t, cp, events)
+	if resumed() < 2 {
+		t.Error("the watch was never interrupted")
+	}
+}
+
+func showReplicas(t *testing.T, cp *envtest.ControlPlane) {
+	t.Helper()
+	at := [2]typedcorev1.ConfigMapInterface{configMapsOf(cp.Servers()[0].Config()), configMapsOf(cp.Servers()[1].Config())}
+	for writer, reader := range map[int]int{0: 1, 1: 0} {
+		watcher, err := at[reader].Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("from-%d", writer)
+		createAt(t, at[writer], name)
+		for event := range watcher.ResultChan() {
+			if event.Object.(*corev1.ConfigMap).Name == name {
+				break
+			}
+		}
+		watcher.Stop()
+		if _, err := at[reader].Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestReplicasLag has one server behind the store while the other is not.
+func TestReplicasLag(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		fresh, stale := cp.Servers()[0], cp.Servers()[1]
+		resource := schema.GroupResource{Resource: "configmaps"}
+		if err := stale.HoldWatchCache(resource); err != nil {
+			t.Fatal(err)
+		}
+		createAt(t, configMapsOf(fresh.Config()), "new")
+		time.Sleep(time.Second)
+		fromCache := metav1.GetOptions{ResourceVersion: "0"}
+		if _, err := configMapsOf(fresh.Config()).Get(t.Context(), "new", fromCache); err != nil {
+			t.Error(err)
+		}
+		if _, err := configMapsOf(stale.Config()).Get(t.Context(), "new", fromCache); !apierrors.IsNotFound(err) {
+			t.Errorf("the server that lags has seen it: %v", err)
+		}
+		if err := stale.ReleaseWatchCache(resource); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if _, err := configMapsOf(stale.Config()).Get(t.Context(), "new", fromCache); err != nil {
+			t.Error(err)
+		}
+	}, envtest.WithReplicas(2))
+}
+
+// TestCutStore cuts one server off the store.
+func TestCutStore(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		whole, cut := cp.Servers()[0], cp.Servers()[1]
+		watcher, err := configMapsOf(cut.Config()).Watch(t.Context(), metav1.ListOptions{ResourceVersion: latest(t, cp)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watcher.Stop()
+		cut.CutStore()
+		if cut.Ready(t.Context()) || !slices.Contains(cut.RedChecks(), "etcd-readiness") {
+			t.Errorf("a server without a store is ready; its red checks are %v", cut.RedChecks())
+		}
+		if !whole.Ready(t.Context()) {
+			t.Errorf("the other is not ready: %v", whole.RedChecks())
+		}
+		createAt(t, configMapsOf(whole.Config()), "meanwhile")
+		_, err = configMapsOf(cut.Config()).Create(t.Context(), newConfigMap("lost"), metav1.CreateOptions{})
+		if err == nil {
+			t.Error("a write without a store has succeeded")
+		}
+		select {
+		case event := <-watcher.ResultChan():
+			t.Errorf("a watch without a store has told %v", event)
+		default:
+		}
+		cut.HealStore()
+		if err := cut.WaitReady(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if event := <-watcher.ResultChan(); event.Type != watch.Added || event.Object.(*corev1.ConfigMap).Name != "meanwhile" {
+			t.Errorf("the watch goes on with %v", event)
+		}
+		createAt(t, configMapsOf(cut.Config()), "again")
+		if _, err := configMapsOf(whole.Config()).Get(t.Context(), "lost", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("what was refused is there: %v", err)
+		}
+		cut.CutStore() // and the end must not wait for it
+	}, envtest.WithReplicas(2))
+}
+
+// TestLink moves a client from one server to another, and cuts it off both.
+func TestLink(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		link := cp.NewLink()
+		if link.Server() != nil {
+			t.Error("the server of a link is known that nobody has used")
+		}
+		client := configMapsOf(link.Config())
+		open := func() watch.Interface {
+			watcher, err := client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: latest(t, cp)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return watcher
+		}
+		ended := func(watcher watch.Interface) {
+			t.Helper()
+			for event := range watcher.ResultChan() {
+				if event.Type != watch.Error {
+					t.Errorf("a watch that breaks tells %v", event)
+				}
+			}
+		}
+		watcher := open()
+		if server := link.Server(); server != cp.Servers()[0] {
+			t.Errorf("a link goes to %v", server)
+		}
+		link.Use(cp.Servers()[1])
+		ended(watcher)
+		createAt(t, client, "moved")
+		if server := served(cp, "POST", "/api/v1/namespaces/default/configmaps"); server != "apiserver-1" {
+			t.Errorf("the request went to %q", server)
+		}
+		watcher = open()
+		link.Cut()
+		ended(watcher)
+		if _, err := client.Get(t.Context(), "moved", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "no route to host") {
+			t.Errorf("a link that is cut: %v", err)
+		}
+		link.Heal()
+		if _, err := client.Get(t.Context(), "moved", metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+		cp.Servers()[1].Crash()
+		if _, err := client.Get(t.Context(), "moved", metav1.GetOptions{}); err == nil {
+			t.Error("a server that has crashed answers")
+		}
+		link.Use(nil)
+		if _, err := client.Get(t.Context(), "moved", metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+	}, envtest.WithReplicas(2))
+}
+
+// TestReplicasReset goes back with several servers: each has noticed.
+func TestReplicasReset(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		for round := range 3 {
+			createAt(t, configMapsOf(cp.Servers()[round%2].Config()), "gone")
+			if err := cp.Reset(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, server := range cp.Servers() {
+				list, err := configMapsOf(server.Config()).List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, found := range list.Items {
+					if found.Name == "gone" {
+						t.Errorf("%s has not noticed the reset", server.Name())
+					}
+				}
+			}
+		}
+		cp.Servers()[1].Crash()
+		if err := cp.Reset(t.Context()); err == nil || !strings.Contains(err.Error(), "apiserver-1") {
+			t.Errorf("reset with a server that has crashed: %v", err)
+		}
+	}, envtest.WithReplicas(2))
+}
+
+func configMapsOf(config *rest.Config) typedcorev1.ConfigMapInterface {
+	return kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+}
+
+func newConfigMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func createAt(t *testing.T, client typedcorev1.ConfigMapInterface, name string) {
+	t.Helper()
+	if _, err := client.Create(t.Context(), newConfigMap(name), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// latest is the revision that the store has now.
+func latest(t *testing.T, cp *envtest.ControlPlane) string {
+	t.Helper()
+	list, err := configMapsOf(cp.Config()).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.ResourceVersion
+}
+
+// served returns which server has answered the last request like this.
+func served(cp *envtest.ControlPlane, method, path string) (server string) {
+	for _, rec := range cp.Trace().Records() {
+		if request, ok := rec.Event.(trace.Request); ok && request.Method == method && strings.HasPrefix(request.URI, path) {
+			server = rec.Server
+		}
+	}
+	return server
+}
+
+// endpoints returns the addresses of the kubernetes service, sorted.
+func endpoints(t *testing.T, cp *envtest.ControlPlane) (addresses []string) {
+	t.Helper()
+	slices, err := kubernetes.NewForConfigOrDie(cp.Config()).DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			addresses = append(addresses, endpoint.Addresses...)
+		}
+	}
+	return addresses
+}
+
+// settledEndpoints are those when each server has looked for the others.
+func settledEndpoints(t *testing.T, cp *envtest.ControlPlane) []string {
+	t.Helper()
+	time.Sleep(30 * time.Second)
+	return endpoints(t, cp)
+}
+
+func identityLeases(t *testing.T, cp *envtest.ControlPlane) (names []string) {
+	t.Helper()
+	leases, err := kubernetes.NewForConfigOrDie(cp.Config()).CoordinationV1().Leases("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range leases.Items {
+		names = append(names, lease.Name)
+	}
+	return names
+}

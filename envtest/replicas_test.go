@@ -316,3 +316,16 @@ func identityLeases(t *testing.T, cp *envtest.ControlPlane) (names []string) {
 	}
 	return names
 }
+
+func TestReplicasRefused(t *testing.T) {
+	for want, opts := range map[string][]envtest.Option{
+		"0 replicas":                        {envtest.WithReplicas(0)},
+		"10 replicas":                       {envtest.WithReplicas(10)},
+		"cannot share --advertise-address":  {envtest.WithReplicas(2), envtest.WithFlags("--advertise-address=10.1.1.1")},
+		"cannot share the listener address": {envtest.WithReplicas(2), envtest.WithListener("127.0.0.1:6443")},
+	} {
+		if _, err := envtest.Launch(t.Context(), opts...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+}

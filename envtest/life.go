@@ -94,6 +94,10 @@ func (l *life) chainConfig() chain.Config {
 	if err != nil {
 		panic(err) // crypto/rand never fails
 	}
+	faults := cp.faults
+	if cp.cfg.unbent {
+		faults = nil
+	}
 	return chain.Config{
 		Name:           cp.name + "-" + l.server.name,
 		Flags:          cp.cfg.serverFlags(l.server.index),
@@ -107,7 +111,7 @@ func (l *life) chainConfig() chain.Config {
 		ClientCA:       cp.authority.CertPEM(),
 		Tokens:         cp.users,
 		AccountKey:     cp.accountKey,
-		Faults:         cp.faults,
+		Faults:         faults,
 		Server:         l.server.name,
 		Host:           cp.traceName(l.server),
 		Writes:         cp.writes,

@@ -35,6 +35,7 @@ type config struct {
 	seed           uint64
 	order          *clock.Order
 	fullTrace      bool
+	unbent         bool // tests only: nothing can be bent
 	upstreamPauses bool
 	cacheWindows   map[schema.GroupResource]time.Duration
 	stopBefore     string

@@ -59,8 +59,8 @@ type Config struct {
 	// AccountKey signs and verifies service-account tokens, unless flags name
 	// keys.
 	AccountKey *ecdsa.PrivateKey
-	// Faults bends what this server does; nil means nothing is bent. To its
-	// rules the server is called Server.
+	// Faults bends what this server does; nil means nothing is bent, and the
+	// edges are left out. To its rules the server is called Server.
 	Faults *fault.Set
 	Server string
 	// Host stands for the name of the host in the server's identity, so that
@@ -194,7 +194,9 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
 	}
 	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}
-	c.edge, c.ending = fault.NewEdge(cfg.Faults, cfg.Server, effects), fault.NewEdge(cfg.Faults, cfg.Server, effects)
+	if cfg.Faults != nil {
+		c.edge, c.ending = fault.NewEdge(cfg.Faults, cfg.Server, effects), fault.NewEdge(cfg.Faults, cfg.Server, effects)
+	}
 	c.requests = newRequestTracer(cfg.Trace, c.edge)
 	for i, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {

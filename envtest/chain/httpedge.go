@@ -43,7 +43,7 @@ func newHTTPEdge(edge *fault.Edge, api http.Handler, config *genericapiserver.Co
 // serve handles a request. Without rules a short one goes straight on; one that
 // runs long is followed, because rules may come while it runs.
 func (h *httpEdge) serve(w http.ResponseWriter, req *http.Request, traced *tracedRequest) {
-	if !traced.longRunning && !h.edge.Active() {
+	if h.edge == nil || !traced.longRunning && !h.edge.Active() {
 		h.api.ServeHTTP(w, req)
 		return
 	}

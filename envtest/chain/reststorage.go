@@ -167,7 +167,11 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 	if err != nil {
 		return nil, nil, err
 	}
-	behind := newCacheEdge(store, s.edge, config.GroupResource)
+	behind, endEdge := store, func() {}
+	if s.edge != nil {
+		edge := newCacheEdge(store, s.edge, config.GroupResource)
+		behind, endEdge = edge, edge.end
+	}
 	window, ok := s.windows[config.GroupResource]
 	if !ok {
 		window = config.EventsHistoryWindow
@@ -188,7 +192,7 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 		Clock:               s.clock,
 	})
 	if err != nil {
-		behind.end()
+		endEdge()
 		destroyStore()
 		return nil, nil, fmt.Errorf("watch cache of %s: %w", config.GroupResource, err)
 	}
@@ -200,7 +204,7 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 	s.remember(resource)
 	destroy := sync.OnceFunc(func() {
 		close(resource.done)
-		behind.end()
+		endEdge()
 		delegator.Stop()
 		watchCache.Stop()
 		destroyStore()

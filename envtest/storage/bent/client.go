@@ -25,13 +25,18 @@ type View struct {
 }
 
 // Client returns a client that does what the inner one does, bent as rules say.
-// It shares all the inner one has; closing it closes nothing.
+// It shares all the inner one has; closing it closes nothing. With no Edge it is
+// a copy.
 func Client(inner *kubernetes.Client, v View) *kubernetes.Client {
 	outer := clientv3.NewCtxClient(inner.Ctx())
+	outer.Cluster, outer.Maintenance, outer.Auth = inner.Cluster, inner.Maintenance, inner.Auth
+	if v.Edge == nil {
+		outer.KV, outer.Lease, outer.Watcher = inner.KV, inner.Lease, inner.Watcher
+		return &kubernetes.Client{Client: outer, Kubernetes: inner.Kubernetes}
+	}
 	outer.KV = &kv{KV: inner.KV, View: v}
 	outer.Lease = &lease{Lease: inner.Lease, View: v}
 	outer.Watcher = &watcher{Watcher: inner.Watcher, View: v}
-	outer.Cluster, outer.Maintenance, outer.Auth = inner.Cluster, inner.Maintenance, inner.Auth
 	return &kubernetes.Client{Client: outer, Kubernetes: &kubernetesClient{inner.Kubernetes, v}}
 }
 

@@ -192,7 +192,7 @@ func TestStopSaysWhatHolds(t *testing.T) {
 				cp := launched(t, envtest.WithFaults(rule), envtest.WithStopTimeout(20*time.Second))
 				began := time.Now()
 				err := cp.Stop(t.Context())
-				assert.ErrorContains(t, err, want)
+				require.ErrorContains(t, err, want)
 				assert.NotContains(t, err.Error(), "goroutine", "what was held has ended")
 				assert.Equal(t, 20*time.Second, time.Since(began).Truncate(time.Second))
 			})
@@ -208,9 +208,15 @@ func TestDroppedHooks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				// The signal is held so that the start does not wait until the server is ready.
 				cp := launched(t, envtest.WithFaults("drop hook/"+hook+" verb=post-start", "hold signal/HasBeenReady optional"))
+				synctest.Wait() // until every hook has come that comes
 				began := time.Now()
 				assert.NoError(t, cp.Stop(t.Context()))
 				assert.Less(t, time.Since(began), 5*time.Second)
+				for _, name := range cp.Hooks() {
+					if hook == "*" || hook == name {
+						assert.Empty(t, hookPhases(cp, trace.PostStart, name), "%s", name)
+					}
+				}
 			})
 		})
 	}
@@ -223,6 +229,8 @@ func TestHoldAllHooksInTurn(t *testing.T) {
 		hooks := cp.Hooks()
 		assert.Equal(t, hooks, cp.HeldHooks())
 		for len(hooks) > 0 {
+			synctest.Wait()
+			assert.Equal(t, []trace.Phase{trace.Held}, hookPhases(cp, trace.PostStart, hooks[0]))
 			require.NoError(t, cp.ReleaseHook(hooks[0]))
 			hooks = hooks[1:]
 			assert.True(t, slices.Equal(hooks, cp.HeldHooks()))

@@ -14,11 +14,12 @@ import (
 // WriteCanonical writes what could be observed, as text that is the same, byte
 // for byte, whenever the same could be observed. Two runs are compared by it.
 //
-// A line is a moment of virtual time, a millisecond long, a lane and what happened in it. Lanes are
-// what can be told apart: each client's answers, each of its watches, each hook
-// and each lifecycle signal of a server, each readiness check, each of the test's
-// objects in the store, and notes; of several control planes, those of each. The test's objects are those that a client has
-// created, changed or deleted.
+// A line is a moment of virtual time, a millisecond long, a lane and what happened
+// in it. Lanes are what can be told apart: each client's answers, each of its
+// watches, each hook and each lifecycle signal of a server, each readiness check,
+// each of the test's objects in the store, and notes; of several control planes,
+// those of each. The test's objects are those that a client has created, changed
+// or deleted.
 //
 // Within a lane everything is in the order in which it happened, and so are the
 // moments. In one moment lanes are in the order of their names: what happened in
@@ -38,6 +39,9 @@ func WriteCanonical(w io.Writer, recs []Record) error {
 		lane, text := c.describe(rec.Event)
 		if lane == "" || c.again[i] {
 			continue
+		}
+		if c.servers && ofServer(rec.Event) {
+			lane = oneLine(rec.Server) + " " + lane
 		}
 		if c.several {
 			lane = oneLine(rec.ControlPlane) + " " + lane
@@ -59,6 +63,15 @@ func WriteCanonical(w io.Writer, recs []Record) error {
 // a scheduler takes a nanosecond, and how many others have had theirs may differ.
 const moment = time.Millisecond
 
+// ofServer reports whether an event is of one server, and not of a client.
+func ofServer(e Event) bool {
+	switch e.(type) {
+	case Hook, Signal, Check:
+		return true
+	}
+	return false
+}
+
 type canonLine struct {
 	at         time.Duration
 	lane, text string
@@ -69,6 +82,7 @@ type canon struct {
 	versions map[int64]version // of every change in the store
 	tests    map[string]bool   // the keys of the test's objects
 	changes  []int64           // the revisions of their changes, ascending
+	servers  bool              // there are records of several servers
 	several  bool              // there are records of several control planes
 	again    map[int]bool      // records of changes that another control plane on the store has told
 }
@@ -81,9 +95,12 @@ type version struct {
 
 func newCanon(recs []Record) *canon {
 	c := &canon{versions: map[int64]version{}, tests: map[string]bool{}, again: map[int]bool{}}
-	numbers := map[string]int{}
+	numbers, servers := map[string]int{}, map[string]bool{}
 	var writes []Write
 	for i, rec := range recs {
+		if rec.Server != "" {
+			servers[rec.Server] = true
+		}
 		c.several = c.several || rec.ControlPlane != recs[0].ControlPlane
 		if w, ok := rec.Event.(Write); ok {
 			if _, told := c.versions[w.Revision]; told {
@@ -95,6 +112,7 @@ func newCanon(recs []Record) *canon {
 			writes = append(writes, w)
 		}
 	}
+	c.servers = len(servers) > 1
 	for _, rec := range recs {
 		if a, ok := rec.Event.(Answer); ok && a.writes() {
 			for _, o := range a.Objects {

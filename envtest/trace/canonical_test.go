@@ -100,6 +100,15 @@ func TestCanonicalSeveral(t *testing.T) {
 	assert.Contains(t, text, "\tcp client a\t")
 }
 
+// Hooks of several servers are told apart.
+func TestCanonicalServers(t *testing.T) {
+	hook := at(0, Hook{Kind: PostStart, Name: "h", Phase: Start})
+	first, second := hook, hook
+	first.Server, second.Server = "apiserver-0", "apiserver-1"
+	assert.Equal(t, "+0.000s\thook post-start h\tstart\n", canonical(t, first))
+	assert.Equal(t, "+0.000s\tapiserver-0 hook post-start h\tstart\n+0.000s\tapiserver-1 hook post-start h\tstart\n", canonical(t, at(0, Turn{}), second, first))
+}
+
 func TestDiff(t *testing.T) {
 	a := canonical(t, run(1, "a")...)
 	assert.True(t, Diff(a, a).Same())

@@ -39,7 +39,7 @@ func Names(name string, known []string) []string {
 		best = min(best, d)
 		near = append(near, k)
 	}
-	near = slices.DeleteFunc(near, func(k string) bool { return distances[k] > best+1 })
+	near = slices.DeleteFunc(near, func(k string) bool { return distances[k] > best+len(name)/8 })
 	slices.SortFunc(near, func(a, b string) int {
 		return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b))
 	})

@@ -12,6 +12,9 @@ import (
 // most is how many names an error offers.
 const most = 3
 
+// shortest is the length up to which one more letter makes a name another one.
+const shortest = 4
+
 // DidYouMean is "; did you mean a or b?" with the known names that are nearest,
 // or nothing if none is near.
 func DidYouMean(name string, known []string) string {
@@ -39,7 +42,10 @@ func Names(name string, known []string) []string {
 		best = min(best, d)
 		near = append(near, k)
 	}
-	near = slices.DeleteFunc(near, func(k string) bool { return distances[k] > best+len(name)/8 })
+	if len(name) > shortest {
+		best++
+	}
+	near = slices.DeleteFunc(near, func(k string) bool { return distances[k] > best })
 	slices.SortFunc(near, func(a, b string) int {
 		return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b))
 	})

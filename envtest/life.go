@@ -218,6 +218,7 @@ func (l *life) release(ctx context.Context) error {
 		close(l.over)
 		l.leftovers = l.join(ctx)
 		close(l.released)
+		return l.leftovers // even if the time is up: it says what for
 	}
 	select {
 	case <-l.released:

@@ -184,7 +184,7 @@ func TestStopSaysWhatHolds(t *testing.T) {
 	tests := map[string]string{
 		"hold hook/" + shutdownHook + " verb=pre-shutdown": "hook/" + shutdownHook + " pre-shutdown on apiserver-0 waits because of the rule",
 		"hold signal/NotAcceptingNewRequest":               "signal/NotAcceptingNewRequest on apiserver-0 waits because of the rule",
-		"drop signal/NotAcceptingNewRequest":               "apiserver-0 has not ended",
+		"drop signal/NotAcceptingNewRequest":               "apiserver-0 has not terminated",
 	}
 	for rule, want := range tests {
 		t.Run(strings.ReplaceAll(rule, "/", " "), func(t *testing.T) {

@@ -194,7 +194,7 @@ func TestStopSaysWhatHolds(t *testing.T) {
 				err := cp.Stop(t.Context())
 				require.ErrorContains(t, err, want)
 				assert.NotContains(t, err.Error(), "goroutine", "what was held has ended")
-				assert.Equal(t, 20*time.Second, time.Since(began).Truncate(time.Second))
+				assert.InDelta(t, 22, time.Since(began).Seconds(), 2, "the timeout, and what upstream's termination takes when it is let go")
 			})
 		})
 	}

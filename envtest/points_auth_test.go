@@ -20,7 +20,7 @@ import (
 func init() {
 	maps.Copy(pointTests, map[string]pointTest{
 		"auth/token":       {show: showToken},
-		"auth/certificate": {show: showCertificate, onTCP: true, opts: []envtest.Option{envtest.WithListener("127.0.0.1:0")}},
+		"auth/certificate": {show: showCertificate, realTime: true, opts: []envtest.Option{envtest.WithListener("127.0.0.1:0")}},
 	})
 }
 

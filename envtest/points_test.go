@@ -19,9 +19,6 @@ type pointTest struct {
 	onEtcd bool
 	// realTime is set for what needs sockets.
 	realTime bool
-	// onTCP is set for points that only a client from outside the process
-	// reaches: there is no virtual time.
-	onTCP bool
 }
 
 // pointTests has a test for each entry of the catalogue, by pointID. The files
@@ -43,13 +40,10 @@ func TestPoints(t *testing.T) {
 	for _, kind := range fault.Points() {
 		test, ok := pointTests[pointID(kind)]
 		if !ok {
+			t.Errorf("nothing shows %s", pointID(kind))
 			continue
 		}
 		t.Run(strings.ReplaceAll(pointID(kind), "/", "-")+"/memory", func(t *testing.T) {
-			if test.onTCP {
-				test.show(t, envtest.Start(t, test.opts...))
-				return
-			}
 			if test.realTime {
 				test.show(t, envtest.Start(t, test.opts...))
 				return

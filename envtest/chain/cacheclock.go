@@ -14,10 +14,10 @@ type cacheClock struct {
 	clock.RealClock
 	mu      sync.Mutex
 	stopped bool
-	pending map[*time.Timer]chan time.Time
+	pending map[chan time.Time]*time.Timer
 }
 
-func newCacheClock() *cacheClock { return &cacheClock{pending: map[*time.Timer]chan time.Time{}} }
+func newCacheClock() *cacheClock { return &cacheClock{pending: map[chan time.Time]*time.Timer{}} }
 
 // After implements clock.Clock.
 func (c *cacheClock) After(d time.Duration) <-chan time.Time {
@@ -28,17 +28,15 @@ func (c *cacheClock) After(d time.Duration) <-chan time.Time {
 		fired <- c.Now()
 		return fired
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(d, func() { c.fire(timer) })
-	c.pending[timer] = fired
+	c.pending[fired] = time.AfterFunc(d, func() { c.fire(fired) })
 	return fired
 }
 
-func (c *cacheClock) fire(timer *time.Timer) {
+func (c *cacheClock) fire(fired chan time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if fired, ok := c.pending[timer]; ok {
-		delete(c.pending, timer)
+	if _, ok := c.pending[fired]; ok {
+		delete(c.pending, fired)
 		fired <- c.Now()
 	}
 }
@@ -89,7 +87,7 @@ func (c *cacheClock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
-	for timer, fired := range c.pending {
+	for fired, timer := range c.pending {
 		timer.Stop()
 		fired <- c.Now()
 	}

@@ -3,7 +3,6 @@ package chain
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -138,20 +137,9 @@ func (m *Member) Go(f func()) {
 func takeOver(gates map[featuregate.Feature]bool, verbosity int) error {
 	undo := func(f func()) { process.restore = append(process.restore, f) }
 
-	state := klog.CaptureState()
-	undo(state.Restore)
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	for name, value := range map[string]string{
-		"logtostderr": "false", "alsologtostderr": "false", "one_output": "true",
-		"stderrthreshold": "4" /* above FATAL */, "v": fmt.Sprint(verbosity),
-	} {
-		if err := flags.Set(name, value); err != nil {
-			return fmt.Errorf("take over klog: set %s: %w", name, err)
-		}
+	if err := takeOverKlog(verbosity, undo); err != nil {
+		return err
 	}
-	klog.SetOutput(logRouter{})
-	undo(func() { klog.SetOutput(io.Discard) })
 
 	exit, crash, handlers := klog.OsExit, utilruntime.ReallyCrash, utilruntime.PanicHandlers
 	undo(func() { klog.OsExit, utilruntime.ReallyCrash, utilruntime.PanicHandlers = exit, crash, handlers })

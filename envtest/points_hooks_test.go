@@ -164,10 +164,7 @@ func showSignal(t *testing.T, cp *envtest.ControlPlane) {
 	assert.Equal(t, 404, unknownPath(t, dropped))
 	assert.NoError(t, dropped.Stop(t.Context()))
 
-	crashed := launched(t, envtest.WithFaults("crash signal/HasBeenReady"))
-	<-crashed.Crashed()
-	assert.ErrorIs(t, crashed.Err(), fault.ErrCrashed)
-	assert.NoError(t, crashed.Stop(t.Context()))
+	assert.ErrorIs(t, startError(t, "crash signal/HasBeenReady"), fault.ErrCrashed)
 }
 
 // awaitSignal waits for a lifecycle signal.

@@ -18,21 +18,30 @@ type readiness struct {
 	red   []string
 }
 
-// waitStarted waits for readiness or, when hooks are held, for the server to
-// accept requests.
+// waitStarted waits for readiness, and what comes of it, or, when hooks are held,
+// for the server to accept requests.
 func (l *life) waitStarted(ctx context.Context) error {
-	if !l.server.cp.cfg.holds() {
-		return l.waitReady(ctx)
+	if l.server.cp.cfg.holds() {
+		return l.await(ctx, l.accepting, "the server does not accept requests")
 	}
+	if err := l.waitReady(ctx); err != nil {
+		return err
+	}
+	return l.await(ctx, l.chain.Load().ReadySignal(), "the server is ready, but its signal HasBeenReady has not fired")
+}
+
+// await waits for something that happens unless the server fails or is stopped
+// first. Of a failure and what caused it, it tells the failure.
+func (l *life) await(ctx context.Context, happens <-chan struct{}, otherwise string) error {
 	select {
-	case <-l.accepting:
-		return nil
+	case <-happens:
+		return l.err()
 	case <-l.failed:
 		return l.failure
 	case <-l.over:
 		return l.notRunning()
 	case <-ctx.Done():
-		return fmt.Errorf("the server does not accept requests: %w", context.Cause(ctx))
+		return fmt.Errorf("%s: %w", otherwise, context.Cause(ctx))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,8 @@ func TestTeardown(t *testing.T) {
 	const inARow, atOnce = 50, 8
 	before, goroutines := globals(), goleak.IgnoreCurrent()
 	files := openFiles(t)
+	useOnce(t) // what a process makes once stays
+	memory := heapInUse()
 
 	for range inARow {
 		useOnce(t)
@@ -53,11 +56,27 @@ func TestTeardown(t *testing.T) {
 	if diff := cmp.Diff(before, globals()); diff != "" {
 		t.Errorf("process-wide state (-before +after):\n%s", diff)
 	}
+	if grown := heapInUse() - memory; grown > oneControlPlane {
+		t.Errorf("%d control planes left %d MiB on the heap", inARow+atOnce, grown>>20)
+	}
+}
+
+// oneControlPlane is less than what one control plane holds on the heap, in bytes.
+const oneControlPlane = 30 << 20
+
+// heapInUse is what cannot be collected, in bytes.
+func heapInUse() int64 {
+	for range 3 { // what a finalizer or a pool lets go is collected by the next
+		runtime.GC()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }
 
 // TestTeardownSeesLeaks shows that the comparisons of TestTeardown can fail.
 func TestTeardownSeesLeaks(t *testing.T) {
-	before, files := globals(), openFiles(t)
+	before, files, memory := globals(), openFiles(t), heapInUse()
 	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"), envtest.WithFlags("--feature-gates=WatchList=false"))
 	changed := globals()
 	for _, name := range []string{"wait.NeverStop", "klog.OsExit", "ErrorHandlers", "PanicHandlers", "ReallyCrash", "etcd feature checker", "feature gate WatchList"} {
@@ -67,6 +86,9 @@ func TestTeardownSeesLeaks(t *testing.T) {
 	}
 	if cmp.Equal(files, openFiles(t)) {
 		t.Error("an open port is not seen among the open files")
+	}
+	if heapInUse()-memory < oneControlPlane {
+		t.Error("a running control plane is not seen on the heap")
 	}
 	if goleak.Find(goleak.IgnoreCurrent()) != nil {
 		t.Log("goroutines come and go while the server runs")

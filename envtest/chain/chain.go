@@ -141,6 +141,7 @@ type Chain struct {
 	options      *completedOptions
 	informerName *cache.InformerName
 	storeDialer  *storeDialer
+	egress       *egressEdge
 	neverStop    chan struct{} // closed when the chain ends, run or not
 
 	generic          *genericStage
@@ -161,6 +162,8 @@ type Chain struct {
 	unnoticed []storage.Change
 	signals   []signal       // upstream's, which nobody bends
 	firing    sync.WaitGroup // those that are about to fire
+	// readySignal is closed when HasBeenReady is over and done with.
+	readySignal <-chan struct{}
 }
 
 // servers are the servers of the chain, from its end to its head.
@@ -191,7 +194,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	}
 	c := &Chain{
 		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), autoregistration: newAutoregistration(),
-		neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
+		egress: &egressEdge{}, neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
 	}
 	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}
 	if cfg.Faults != nil {
@@ -251,6 +254,7 @@ func (c *Chain) end() {
 	if c.storeDialer != nil {
 		c.storeDialer.end()
 	}
+	c.egress.end()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}

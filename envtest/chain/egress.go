@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -33,6 +34,7 @@ func (c *Chain) buildEgress(context.Context) error {
 // bendEgress makes every dialer ask first. Where no selector is configured it
 // makes one of upstream's direct dialers, which is what there is without.
 func (c *Chain) bendEgress(config *genericapiserver.Config) error {
+	c.egress.edge.Store(c.edge)
 	dialers := map[egressselector.EgressType]utilnet.DialFunc{}
 	for _, network := range []egressselector.EgressType{egressselector.ControlPlane, egressselector.Cluster, egressselector.Etcd} {
 		var dial utilnet.DialFunc
@@ -51,7 +53,7 @@ func (c *Chain) bendEgress(config *genericapiserver.Config) error {
 		if dial == nil {
 			dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext
 		}
-		dialers[network] = c.bendDial(network.String(), dial)
+		dialers[network] = c.egress.bend(network.String(), dial)
 	}
 	config.EgressSelector = egressselector.NewEgressSelectorWithMap(dialers)
 	return nil
@@ -66,11 +68,19 @@ func (c *Chain) storeOnSocket() bool {
 // dialTimeout is that of upstream's direct dialers, and their keep-alive.
 const dialTimeout = 30 * time.Second
 
-// bendDial asks before a network is dialed. Ports, which may be chosen by
-// chance, are left out of what is dialed, and so are paths of sockets.
-func (c *Chain) bendDial(network string, dial utilnet.DialFunc) utilnet.DialFunc {
+// egressEdge asks the edge before a network is dialed, until the chain ends.
+// client-go's cache of transports has dialers for its keys and so never drops
+// one from which the owner of the transport can be reached: an edge leads to its
+// chain, and every chain of the process would stay in memory.
+type egressEdge struct {
+	edge atomic.Pointer[fault.Edge]
+}
+
+// bend returns a dialer that asks first. Ports, which may be chosen by chance,
+// are left out of what is dialed, and so are paths of sockets.
+func (e *egressEdge) bend(network string, dial utilnet.DialFunc) utilnet.DialFunc {
 	return func(ctx context.Context, kind, address string) (net.Conn, error) {
-		return fault.Call(ctx, c.edge, func() fault.Operation {
+		return fault.Call(ctx, e.edge.Load(), func() fault.Operation {
 			host, _, err := net.SplitHostPort(address)
 			if err != nil {
 				host = ""
@@ -79,6 +89,9 @@ func (c *Chain) bendDial(network string, dial utilnet.DialFunc) utilnet.DialFunc
 		}, func(ctx context.Context) (net.Conn, error) { return dial(ctx, kind, address) })
 	}
 }
+
+// end lets go of the chain.
+func (e *egressEdge) end() { e.edge.Store(nil) }
 
 // storeDialer connects upstream's own etcd clients to the store. They try again
 // for minutes when the store is gone, and some of upstream's shutdown waits for

@@ -40,12 +40,14 @@ type bentSignal struct {
 	edge   *fault.Edge
 	once   sync.Once
 	firing *sync.WaitGroup // who waits to fire
+	done   chan struct{}   // closed when it has fired or is dropped
 }
 
 // Signal implements upstream's lifecycleSignal.
 func (s *bentSignal) Signal() {
 	if !s.edge.Active() {
 		s.signal.Signal()
+		s.once.Do(func() { close(s.done) })
 		return
 	}
 	s.once.Do(func() { s.firing.Go(s.fire) })
@@ -54,6 +56,7 @@ func (s *bentSignal) Signal() {
 // fire fires the signal unless it is dropped. A server that has crashed must
 // still come to its end.
 func (s *bentSignal) fire() {
+	defer close(s.done)
 	d, _ := s.edge.At(context.Background(), func() fault.Operation { return fault.Operation{Point: "signal/" + s.Name()} })
 	if d.Kind != fault.Drop {
 		s.signal.Signal()
@@ -70,9 +73,17 @@ func (c *Chain) bendSignals(config *genericapiserver.Config) {
 		if slices.Contains(bootSignals, s.Name()) {
 			edge = c.edge
 		}
-		field.Set(reflect.ValueOf(&bentSignal{signal: s, edge: edge, firing: &c.firing}))
+		bent := &bentSignal{signal: s, edge: edge, firing: &c.firing, done: make(chan struct{})}
+		if s.Name() == hasBeenReady {
+			c.readySignal = bent.done
+		}
+		field.Set(reflect.ValueOf(bent))
 	}
 }
+
+// ReadySignal is closed when HasBeenReady, of the first green /readyz, has fired
+// or is dropped, and whatever rules do to it has been done.
+func (c *Chain) ReadySignal() <-chan struct{} { return c.readySignal }
 
 func (c *Chain) signalNames() []string {
 	names := make([]string, len(c.signals))

@@ -251,9 +251,7 @@ func (c *Chain) end() {
 	if c.rest != nil {
 		c.rest.close()
 	}
-	if c.storeDialer != nil {
-		c.storeDialer.end()
-	}
+	c.storeDialer.end()
 	c.egress.end()
 	if c.informerName != nil {
 		c.informerName.Release()

@@ -33,8 +33,8 @@ const policy = `
 	envtest/fault                -> envtest/trace internal/nearest
 	envtest/clock                -> envtest/fault
 	envtest/storage              -> envtest/fault
-	envtest/storage/bent         -> envtest/fault
-	envtest/storage/bent (test)  -> envtest/storage/memory
+	envtest/storage/bent         -> envtest/fault envtest/memnet
+	envtest/storage/bent (test)  -> envtest/storage/memory internal/pki
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki
 	envtest/chain                -> envtest/storage envtest/storage/bent envtest/clock envtest/memnet internal/pki
 	envtest/chain (test)         -> envtest/storage/...

@@ -1,0 +1,112 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/bent"
+)
+
+// storeDialer connects upstream's own etcd clients, of the few callers that
+// insist on one, to the store, through a door where their calls can be bent.
+type storeDialer struct {
+	link    *storage.Link
+	dial    storage.Dialer           // nil: as flags say
+	door    *bent.Door               // nil if nothing can be bent
+	servers []string                 // what upstream's clients are told to be the store
+	members map[string]memberAddress // behind the door, by the address that they dial
+}
+
+// memberAddress is where a member of the store is.
+type memberAddress struct{ network, address string }
+
+// newStoreDialer returns nil if gRPC alone knows to dial the store, which is on a
+// socket of the file system, and nothing can be bent.
+func newStoreDialer(endpoints storage.Endpoints, link *storage.Link, edge *fault.Edge) (*storeDialer, error) {
+	d := &storeDialer{link: link, dial: endpoints.Dial, members: map[string]memberAddress{}}
+	secure := false
+	for i, endpoint := range endpoints.URLs {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			return nil, fmt.Errorf("address of the store: %w", err)
+		}
+		name, at := u.Host, memberAddress{"tcp", u.Host}
+		if u.Scheme == "unix" {
+			if edge == nil {
+				return nil, nil
+			}
+			name, at = fmt.Sprintf("etcd-%d.socket:2379", i), memberAddress{"unix", u.Host + u.Path}
+		}
+		d.servers, d.members[name] = append(d.servers, "http://"+name), at
+		secure = secure || u.Scheme == "https"
+	}
+	if edge == nil {
+		return d, nil
+	}
+	d.door = &bent.Door{View: bent.View{Edge: edge}}
+	if !secure {
+		return d, nil
+	}
+	info := transport.TLSInfo{CertFile: endpoints.CertFile, KeyFile: endpoints.KeyFile, TrustedCAFile: endpoints.CAFile}
+	var err error
+	if d.door.TLS, err = info.ClientConfig(); err != nil {
+		return nil, fmt.Errorf("TLS files of the store: %w", err)
+	}
+	return d, nil
+}
+
+// unwrap points upstream's clients at the door, to which they speak plain text; it
+// speaks TLS to the members. Where flags name other stores besides, TLS stays
+// upstream's, and nobody is behind the door.
+func (d *storeDialer) unwrap(etcd *genericoptions.EtcdOptions) {
+	switch {
+	case d == nil, d.door == nil:
+	case d.door.TLS != nil && len(etcd.EtcdServersOverrides) > 0:
+		clear(d.members)
+	default:
+		config := &etcd.StorageConfig.Transport
+		config.ServerList = d.servers
+		config.CertFile, config.KeyFile, config.TrustedCAFile = "", "", ""
+	}
+}
+
+// through returns the dialer of upstream's clients, which goes by another where
+// the store has none of its own.
+func (d *storeDialer) through(dial utilnet.DialFunc) utilnet.DialFunc {
+	if d.dial == nil {
+		d.dial = storage.Dialer(dial)
+	}
+	straight := d.link.Dialer(d.dial)
+	if d.door == nil {
+		return utilnet.DialFunc(straight)
+	}
+	d.door.Dial = straight
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if member, ok := d.members[address]; ok {
+			return d.door.DialContext(ctx, member.network, member.address)
+		}
+		return straight(ctx, network, address) // named by --etcd-servers-overrides
+	}
+}
+
+// stop is told that the server stops.
+func (d *storeDialer) stop() {
+	if d != nil && d.door != nil {
+		d.door.Closing()
+	}
+}
+
+// end breaks off what is left.
+func (d *storeDialer) end() {
+	if d != nil && d.door != nil {
+		d.door.Close()
+	}
+}

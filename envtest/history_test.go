@@ -118,6 +118,13 @@ func writeBurst(t *testing.T, client typedcorev1.ConfigMapInterface, prefix stri
 // compareHistory ends a history and compares what was seen of it with the store's.
 func compareHistory(t *testing.T, cp *envtest.ControlPlane, events told) {
 	t.Helper()
+	if diff := historyDiff(t, cp, events); diff != "" {
+		t.Errorf("events (-store +seen):\n%s", diff)
+	}
+}
+
+func historyDiff(t *testing.T, cp *envtest.ControlPlane, events told) string {
+	t.Helper()
 	createAt(t, configMapsOf(cp.Config()), lastWrite)
 	var seen []change
 	for event := range events.changes {
@@ -128,9 +135,7 @@ func compareHistory(t *testing.T, cp *envtest.ControlPlane, events told) {
 	}
 	stored := history(t, cp, events.from)
 	t.Logf("%d events", len(stored))
-	if diff := cmp.Diff(stored, seen); diff != "" {
-		t.Errorf("events (-store +seen):\n%s", diff)
-	}
+	return cmp.Diff(stored, seen)
 }
 
 // history asks the store itself for what has happened to the ConfigMaps after a

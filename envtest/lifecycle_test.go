@@ -52,6 +52,27 @@ func TestCrashAndResume(t *testing.T) {
 	}, envtest.WithReplicas(2))
 }
 
+// TestHistorySeesFaults shows that the comparison with the history can fail: a watch
+// loses one event, or is told one twice.
+func TestHistorySeesFaults(t *testing.T) {
+	for name, rule := range map[string]string{
+		"missing": "drop watch/configmaps verb=modified nth=3",
+		"doubled": "duplicate watch/configmaps verb=modified nth=3",
+	} {
+		t.Run(name, func(t *testing.T) {
+			envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+				events, _ := follow(t, cp, cp.Config())
+				stop := write(t, configMapsOf(cp.Config()))
+				time.Sleep(retryPause)
+				stop()
+				if historyDiff(t, cp, events) == "" {
+					t.Error("a watch that was lied to has told the history")
+				}
+			}, envtest.WithFaults(rule))
+		})
+	}
+}
+
 // TestCrashAndRelist has an informer that knows one server only. What it was not
 // told while the server was away it sees in a new list, as the history says.
 func TestCrashAndRelist(t *testing.T) {

@@ -31,10 +31,10 @@ import (
 )
 
 // TestTeardown starts and stops control planes one after another and side by
-// side, with a client's informer open to each, and compares the process with
-// what it was.
+// side, with a client's informer open to each, some with several servers that
+// crash, and compares the process with what it was.
 func TestTeardown(t *testing.T) {
-	const inARow, atOnce = 50, 8
+	const inARow, atOnce, ofSeveral = 50, 8, 2
 	before, goroutines := globals(), goleak.IgnoreCurrent()
 	files := openFiles(t)
 	useOnce(t) // what a process makes once stays
@@ -48,6 +48,10 @@ func TestTeardown(t *testing.T) {
 		side.Go(func() { useOnce(t) })
 	}
 	side.Wait()
+	for range ofSeveral {
+		side.Go(func() { crashOnce(t) })
+	}
+	side.Wait()
 
 	goleak.VerifyNone(t, goroutines)
 	if diff := cmp.Diff(files, openFiles(t)); diff != "" {
@@ -57,7 +61,7 @@ func TestTeardown(t *testing.T) {
 		t.Errorf("process-wide state (-before +after):\n%s", diff)
 	}
 	if grown := heapInUse() - memory; grown > oneControlPlane {
-		t.Errorf("%d control planes left %d MiB on the heap", inARow+atOnce, grown>>20)
+		t.Errorf("%d control planes left %d MiB on the heap", inARow+atOnce+ofSeveral, grown>>20)
 	}
 }
 
@@ -127,6 +131,25 @@ func useOnce(t *testing.T) {
 	}
 	cancel()
 	factory.Shutdown()
+}
+
+// crashOnce has two servers, of which one crashes and starts again, and the other
+// is down when the control plane stops.
+func crashOnce(t *testing.T) {
+	cp, err := envtest.Launch(t.Context(), envtest.WithReplicas(2))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	servers := cp.Servers()
+	servers[0].Crash()
+	if err := servers[0].Restart(t.Context()); err != nil {
+		t.Error(err)
+	}
+	servers[1].Crash()
+	if err := cp.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // globals is what upstream keeps once in a process and the chain takes over.

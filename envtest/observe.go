@@ -60,7 +60,7 @@ func isWatch(req *http.Request) bool {
 // answer records a response when the client has read it, or has had enough.
 func (o *observer) answer(req *http.Request, media string, response *http.Response) io.ReadCloser {
 	answer := trace.Answer{Client: o.client, Method: req.Method, URI: req.URL.RequestURI(), Code: response.StatusCode}
-	return &tee{ReadCloser: response.Body, ended: func(body []byte, err error) {
+	return &tee{ReadCloser: response.Body, left: req.Context().Err, ended: func(body []byte, err error) {
 		answer.Err = err
 		if err == nil {
 			seen := peek(media, body)
@@ -77,7 +77,7 @@ func (o *observer) watch(req *http.Request, media string, body io.ReadCloser) io
 	told := trace.Told{Client: o.client, URI: req.URL.RequestURI(), Watch: o.watches[req.URL.Path]}
 	o.mu.Unlock()
 	var frames frames
-	return &tee{ReadCloser: body, read: func(part []byte) {
+	return &tee{ReadCloser: body, left: req.Context().Err, read: func(part []byte) {
 		for _, frame := range frames.add(media, part) {
 			event := told
 			event.Type, event.Reason, event.Object = peekEvent(media, frame)
@@ -92,9 +92,11 @@ func (o *observer) watch(req *http.Request, media string, body io.ReadCloser) io
 
 // tee shows what is read of a body to somebody else. Read is told of every part;
 // without it what was read is kept for ended, which is told once, at the end or
-// when the body is closed before.
+// when the body is closed before. A client that has left closes the body and
+// breaks off its own read at once, and whichever comes first is no error.
 type tee struct {
 	io.ReadCloser
+	left  func() error // why the client has left, nil while it has not
 	read  func(part []byte)
 	ended func(all []byte, err error)
 	kept  []byte
@@ -123,7 +125,7 @@ func (t *tee) Close() error {
 }
 
 func (t *tee) end(err error) {
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || t.left() != nil {
 		err = nil
 	}
 	t.once.Do(func() { t.ended(t.kept, err) })

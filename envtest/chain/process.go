@@ -54,6 +54,8 @@ var process struct {
 	// members by the labels of their goroutines; looked up without the mutex,
 	// from inside klog's own lock.
 	members sync.Map
+	// handled counts the errors and panics that upstream's handlers were told of.
+	handled atomic.Int64
 }
 
 // sharedFlags are what chains side by side must agree on, because upstream keeps
@@ -142,7 +144,10 @@ func takeOver(gates map[featuregate.Feature]bool, verbosity int) error {
 	}
 
 	exit, crash, handlers := klog.OsExit, utilruntime.ReallyCrash, utilruntime.PanicHandlers
-	undo(func() { klog.OsExit, utilruntime.ReallyCrash, utilruntime.PanicHandlers = exit, crash, handlers })
+	undo(func() {
+		awaitHandled()
+		klog.OsExit, utilruntime.ReallyCrash, utilruntime.PanicHandlers = exit, crash, handlers
+	})
 	klog.OsExit = func(code int) { exited(exit, code) }
 	utilruntime.ReallyCrash = false
 	utilruntime.PanicHandlers = append(slices.Clip(handlers), panicked)
@@ -151,7 +156,10 @@ func takeOver(gates map[featuregate.Feature]bool, verbosity int) error {
 	// the last error of the process: 26 years, when that was in real time and
 	// this one is in virtual time.
 	errorHandlers := utilruntime.ErrorHandlers
-	undo(func() { utilruntime.ErrorHandlers = errorHandlers })
+	undo(func() {
+		awaitHandled()
+		utilruntime.ErrorHandlers = errorHandlers
+	})
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{errorHandlers[0], pauseAfterError}
 
 	checker := feature.DefaultFeatureSupportChecker
@@ -215,7 +223,15 @@ func setGates(gates map[featuregate.Feature]bool, undo func(func())) error {
 }
 
 // pauseAfterError keeps a loop that fails at once from spinning.
-func pauseAfterError(context.Context, error, string, ...any) { time.Sleep(time.Millisecond) }
+func pauseAfterError(context.Context, error, string, ...any) {
+	process.handled.Add(1)
+	time.Sleep(time.Millisecond)
+}
+
+// awaitHandled orders what comes after it behind every read of upstream's
+// handlers, for which upstream has no lock: who has read them has counted since.
+// That all of them have ended is known from their labels, which orders nothing.
+func awaitHandled() { _ = process.handled.Load() }
 
 func giveBack() {
 	for _, undo := range slices.Backward(process.restore) {
@@ -263,6 +279,7 @@ func exited(exit func(int), code int) {
 // request goes on, as net/http (or the in-memory transport) turns it into a
 // broken connection; that of a stranger's goroutine goes on too.
 func panicked(_ context.Context, reason any) {
+	process.handled.Add(1)
 	member := memberOfGoroutine()
 	if err, ok := reason.(error); member == nil || ok && errors.Is(err, http.ErrAbortHandler) || inRequest() {
 		panic(reason)

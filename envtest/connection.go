@@ -4,11 +4,11 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"snowglobe.test/envtest/memnet"
+	"snowglobe.test/internal/conns"
 )
 
 // connection is what a client has to one life of a server: its requests, and the
@@ -18,9 +18,7 @@ type connection struct {
 	entrance *entrance
 	upgrades *http.Transport
 	closed   atomic.Bool
-
-	mu     sync.Mutex
-	dialed map[net.Conn]struct{}
+	dialed   conns.Set
 }
 
 var (
@@ -29,7 +27,7 @@ var (
 )
 
 func newConnection(e *entrance) *connection {
-	c := &connection{entrance: e, dialed: map[net.Conn]struct{}{}}
+	c := &connection{entrance: e}
 	c.upgrades = memnet.UpgradeTransport(c.dial, e.tls)
 	c.Transport.Handler, c.Transport.Upgrade = http.HandlerFunc(e.serve), c.upgrades
 	return c
@@ -74,10 +72,7 @@ func (c *connection) dial(ctx context.Context, network, address string) (net.Con
 	if err != nil {
 		return nil, err
 	}
-	dialed := &dialedConn{conn, c}
-	c.mu.Lock()
-	c.dialed[dialed] = struct{}{}
-	c.mu.Unlock()
+	dialed := c.dialed.Add(conn)
 	if c.closed.Load() {
 		_ = dialed.Close()
 		return nil, errRefused
@@ -86,28 +81,6 @@ func (c *connection) dial(ctx context.Context, network, address string) (net.Con
 }
 
 func (c *connection) closeDialed() {
-	c.mu.Lock()
-	conns := make([]net.Conn, 0, len(c.dialed))
-	for conn := range c.dialed {
-		conns = append(conns, conn)
-	}
-	c.mu.Unlock()
-	for _, conn := range conns {
-		_ = conn.Close()
-	}
+	c.dialed.CloseAll()
 	c.upgrades.CloseIdleConnections()
-}
-
-// dialedConn is the connection of an upgrade.
-type dialedConn struct {
-	net.Conn
-	connection *connection
-}
-
-// Close implements net.Conn.
-func (d *dialedConn) Close() error {
-	d.connection.mu.Lock()
-	delete(d.connection.dialed, d)
-	d.connection.mu.Unlock()
-	return d.Conn.Close()
 }

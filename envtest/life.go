@@ -146,7 +146,7 @@ func (l *life) accept(handler http.Handler) {
 // process would.
 func (l *life) drained() {
 	l.entrance.serving.Store(nil)
-	l.listener.closeConns()
+	l.listener.conns.CloseAll()
 }
 
 // fail notes the first failure that would have ended a kube-apiserver process,

@@ -2,12 +2,12 @@ package envtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
 
 	"snowglobe.test/envtest/memnet"
+	"snowglobe.test/internal/conns"
 )
 
 // listener is what the chain serves on: an in-memory listener always, and a TCP
@@ -22,9 +22,7 @@ type listener struct {
 	done     chan struct{}
 	once     sync.Once
 	pumps    sync.WaitGroup
-
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
+	conns    conns.Set
 }
 
 // memoryAddr is advertised by a server that has no port.
@@ -35,7 +33,7 @@ func listen(address string) (*listener, error) {
 	addr := memoryAddr
 	l := &listener{
 		addr: &addr, memory: memnet.Listen(),
-		accepted: make(chan net.Conn), done: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		accepted: make(chan net.Conn), done: make(chan struct{}),
 	}
 	if address != "" {
 		if err := l.listenTCP(address); err != nil {
@@ -83,11 +81,7 @@ func (l *listener) pump(from net.Listener) {
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-l.accepted:
-		tracked := &trackedConn{Conn: conn, listener: l}
-		l.mu.Lock()
-		l.conns[tracked] = struct{}{}
-		l.mu.Unlock()
-		return tracked, nil
+		return l.conns.Add(conn), nil
 	case <-l.done:
 		return nil, net.ErrClosed
 	}
@@ -116,52 +110,20 @@ func (l *listener) DialContext(ctx context.Context, _, _ string) (net.Conn, erro
 	return l.memory.DialContext(ctx)
 }
 
-// closeConns closes all open connections.
-func (l *listener) closeConns() {
-	l.mu.Lock()
-	conns := make([]net.Conn, 0, len(l.conns))
-	for conn := range l.conns {
-		conns = append(conns, conn)
-	}
-	l.mu.Unlock()
-	for _, conn := range conns {
-		_ = conn.Close()
-	}
-}
-
 // reset closes everything as the end of a process would that had no time to:
 // what is connected is reset.
 func (l *listener) reset() {
 	_ = l.Close()
-	l.mu.Lock()
-	for conn := range l.conns {
-		if tcp, ok := conn.(*trackedConn).Conn.(*net.TCPConn); ok {
+	l.conns.CloseAllAs(func(conn net.Conn) {
+		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
-	}
-	l.mu.Unlock()
-	l.closeConns()
+	})
 }
 
 // end closes everything and joins the pumps.
 func (l *listener) end() {
 	_ = l.Close()
-	l.closeConns()
+	l.conns.CloseAll()
 	l.pumps.Wait()
-}
-
-type trackedConn struct {
-	net.Conn
-	listener *listener
-}
-
-// Close implements net.Conn.
-func (c *trackedConn) Close() error {
-	c.listener.mu.Lock()
-	delete(c.listener.conns, c)
-	c.listener.mu.Unlock()
-	if err := c.Conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil
 }

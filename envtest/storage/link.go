@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"snowglobe.test/internal/conns"
 )
 
 // patience is how long an operation waits for a dead network before it fails:
@@ -39,12 +41,12 @@ type Link struct {
 	underWay int
 	idle     chan struct{} // closed when nothing is under way; made by Break
 	clients  []*clientv3.Client
-	conns    map[net.Conn]struct{}
+	conns    conns.Set
 }
 
 // NewLink returns a whole link.
 func NewLink() *Link {
-	return &Link{broken: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	return &Link{broken: make(chan struct{})}
 }
 
 // Cut swallows all that is sent, until Heal. Watches hear nothing, and go on
@@ -55,7 +57,7 @@ func (l *Link) Cut() {
 		l.cut = make(chan struct{})
 	}
 	l.mu.Unlock()
-	l.closeConns()
+	l.conns.CloseAll()
 }
 
 // Heal makes the link whole again.
@@ -89,7 +91,7 @@ func (l *Link) Break() {
 	for _, client := range clients {
 		_ = client.Close() // breaks off what is under way
 	}
-	l.closeConns()
+	l.conns.CloseAll()
 	<-idle
 }
 
@@ -153,42 +155,13 @@ func (l *Link) Dialer(dial Dialer) Dialer {
 		if err != nil {
 			return nil, err
 		}
-		linked := &linkedConn{conn, l}
-		l.mu.Lock()
-		l.conns[linked] = struct{}{}
-		l.mu.Unlock()
+		linked := l.conns.Add(conn)
 		if l.Err() != nil { // since it was asked
 			_ = linked.Close()
 			return nil, errDial
 		}
 		return linked, nil
 	}
-}
-
-func (l *Link) closeConns() {
-	l.mu.Lock()
-	conns := make([]net.Conn, 0, len(l.conns))
-	for conn := range l.conns {
-		conns = append(conns, conn)
-	}
-	l.mu.Unlock()
-	for _, conn := range conns {
-		_ = conn.Close()
-	}
-}
-
-// linkedConn is a connection of a client that somebody else has made.
-type linkedConn struct {
-	net.Conn
-	link *Link
-}
-
-// Close implements net.Conn.
-func (c *linkedConn) Close() error {
-	c.link.mu.Lock()
-	delete(c.link.conns, c)
-	c.link.mu.Unlock()
-	return c.Conn.Close()
 }
 
 // enter waits until something can be sent, and counts it as under way.

@@ -21,6 +21,7 @@ const policy = `
 	# The foundation: no package of this module below.
 	internal/pki                 ->
 	internal/nearest             ->
+	internal/conns               ->
 	internal/pins                ->
 	internal/rules               ->
 	envtest/memnet               ->
@@ -32,13 +33,13 @@ const policy = `
 	# Inside envtest.
 	envtest/fault                -> envtest/trace internal/nearest
 	envtest/clock                -> envtest/fault
-	envtest/storage              -> envtest/fault
+	envtest/storage              -> envtest/fault internal/conns
 	envtest/storage/bent         -> envtest/fault envtest/memnet
 	envtest/storage/bent (test)  -> envtest/storage/memory internal/pki
-	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki
+	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
 	envtest/chain                -> envtest/storage envtest/storage/bent envtest/clock envtest/memnet internal/pki
 	envtest/chain (test)         -> envtest/storage/...
-	envtest                      -> envtest/chain envtest/storage/... envtest/clock envtest/memnet internal/pki
+	envtest                      -> envtest/chain envtest/storage/... envtest/clock envtest/memnet internal/pki internal/conns
 	envtest/controllers          -> envtest
 
 	# The houses on top. Siblings never import each other.
@@ -53,6 +54,7 @@ const policy = `
 	# Leaves that stay light.
 	envtest/trace                uses
 	envtest/memnet               uses
+	internal/conns               uses
 	internal/nearest             uses
 	internal/pki                 uses
 `

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"sync"
+
+	"snowglobe.test/internal/conns"
 )
 
 // gate is the way to one unix socket of a member. It can be shut, which breaks
@@ -15,12 +17,12 @@ type gate struct {
 
 	mu    sync.Mutex
 	open  bool
-	conns map[*gatedConn]struct{}
+	conns conns.Set
 }
 
 // newGate returns a gate that is shut.
 func newGate(name, socket string) *gate {
-	return &gate{name: name, socket: socket, conns: map[*gatedConn]struct{}{}}
+	return &gate{name: name, socket: socket}
 }
 
 func (g *gate) dial(ctx context.Context) (net.Conn, error) {
@@ -31,15 +33,13 @@ func (g *gate) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &gatedConn{Conn: raw, gate: g}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.open { // shut while dialing
 		_ = raw.Close()
 		return nil, g.refusal()
 	}
-	g.conns[conn] = struct{}{}
-	return conn, nil
+	return g.conns.Add(raw), nil
 }
 
 func (g *gate) refusal() error { return fmt.Errorf("%s: connection refused", g.name) }
@@ -55,25 +55,7 @@ func (g *gate) set(open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open = open
-	if open {
-		return
+	if !open {
+		g.conns.CloseAll()
 	}
-	for conn := range g.conns {
-		_ = conn.Conn.Close()
-	}
-	clear(g.conns)
-}
-
-// gatedConn is a connection that its gate knows.
-type gatedConn struct {
-	net.Conn
-	gate *gate
-}
-
-// Close implements net.Conn.
-func (c *gatedConn) Close() error {
-	c.gate.mu.Lock()
-	delete(c.gate.conns, c)
-	c.gate.mu.Unlock()
-	return c.Conn.Close()
 }

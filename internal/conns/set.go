@@ -1,0 +1,62 @@
+// Package conns owns sets of open network connections, for whoever must be able
+// to break them all off. It never dials or listens.
+package conns
+
+import (
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+)
+
+// Set holds connections from when they are added until they are closed. The zero
+// value is empty and ready for use.
+type Set struct {
+	mu   sync.Mutex
+	open map[*member]struct{}
+}
+
+// Add returns the connection as a member of the set, which leaves it when it is
+// closed. A member may be closed more than once.
+func (s *Set) Add(conn net.Conn) net.Conn {
+	m := &member{conn, s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = map[*member]struct{}{}
+	}
+	s.open[m] = struct{}{}
+	return m
+}
+
+// CloseAll closes all connections of the set.
+func (s *Set) CloseAll() { s.CloseAllAs(func(net.Conn) {}) }
+
+// CloseAllAs closes all connections of the set, and has each prepared before, as
+// it was added.
+func (s *Set) CloseAllAs(prepare func(net.Conn)) {
+	s.mu.Lock()
+	open := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+	for _, m := range open {
+		prepare(m.Conn)
+		_ = m.Close()
+	}
+}
+
+type member struct {
+	net.Conn
+	set *Set
+}
+
+// Close implements net.Conn.
+func (m *member) Close() error {
+	m.set.mu.Lock()
+	delete(m.set.open, m)
+	m.set.mu.Unlock()
+	if err := m.Conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}

@@ -10,6 +10,7 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 )
@@ -112,12 +113,35 @@ func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) e
 	if err := cp.allRun(); err != nil {
 		return err
 	}
+	if err := cp.letFinish(ctx); err != nil {
+		return err
+	}
 	changes, err := cp.chains().Restore(ctx, to.store)
 	cp.recorder.Record(trace.Note{Text: fmt.Sprintf("%s to revision %d of the store: %d writes", why, to.store.Revision(), len(changes))})
 	if err != nil {
 		return err
 	}
 	return cp.waitCRDsServed(ctx, changes)
+}
+
+// letFinish lets the server's controllers finish what they are about to do, because
+// of objects that the restore will take away: upstream's repair of IPAddresses would
+// make one again whose service it still knows. Only virtual time tells when they
+// have. What cannot fall idle is not waited for.
+func (cp *ControlPlane) letFinish(ctx context.Context) error {
+	if !clock.Virtual() {
+		return nil
+	}
+	var err error
+	if cp.scheduler == nil {
+		err = clock.Rest(ctx, idlePatience) // who is in synctest.Wait may be so
+	} else {
+		err = cp.fallIdle(ctx)
+	}
+	if _, stuck := errors.AsType[*clock.StuckError](err); stuck {
+		return nil
+	}
+	return err
 }
 
 // waitCRDsServed waits until the CRDs that were put back are served.

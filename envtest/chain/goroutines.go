@@ -47,11 +47,18 @@ func (m *Member) goroutines() []string {
 			continue
 		}
 		labels, _, _ = strings.Cut(labels, "\n")
-		if strings.Contains(labels, label) {
+		if strings.Contains(labels, label) && !ending(entry) {
 			left = append(left, entry)
 		}
 	}
 	return left
+}
+
+// ending says whether the goroutines of an entry have returned from all that they
+// were to do, and only their end by the runtime is left.
+func ending(entry string) bool {
+	frames, ends := strings.Count(entry, "\n#\t0x"), strings.Count(entry, "\truntime.goexit")
+	return frames > 0 && frames == ends
 }
 
 // goroutineLabels returns the label set of the calling goroutine, as runtime

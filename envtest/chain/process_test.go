@@ -55,6 +55,18 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// TestEnding tells a goroutine that the runtime is about to end from others.
+func TestEnding(t *testing.T) {
+	const head = "1 @ 0x499730 0x4d3a26\n# labels: {\"snowglobe\":\"cp-28\"}\n"
+	end := "#\t0x49972f\truntime.goexit1+0xef\t/usr/local/go/src/runtime/proc.go:4408\n"
+	work := "#\t0x4d3a25\tsync.(*WaitGroup).Wait+0x48\t/usr/local/go/src/sync/waitgroup.go:118\n"
+	for entry, want := range map[string]bool{head: false, head + end: true, head + work: false, head + end + work: false} {
+		if got := ending(entry); got != want {
+			t.Errorf("%q: ending is %v", entry, got)
+		}
+	}
+}
+
 // TestMemberOfGoroutine finds the member of a goroutine and of its children.
 func TestMemberOfGoroutine(t *testing.T) {
 	member, err := Join("labelled", mustParse(t), io.Discard, func(error) {})

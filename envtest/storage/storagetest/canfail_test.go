@@ -44,7 +44,7 @@ func faults() map[string]fault {
 		},
 		"reads are of the first revision": {
 			func(c *kubernetes.Client) { c.Kubernetes = &stale{c.Kubernetes} },
-			[]string{"etcd3/Get", "etcd3/GetListNonRecursive", "cacher/GuaranteedUpdateWithConflict"},
+			[]string{"etcd3/Get", "etcd3/GetListNonRecursive", "cacher/Get"},
 		},
 		"a watch has every event twice": {
 			func(c *kubernetes.Client) { c.Watcher = &stammering{c.Watcher} },

@@ -210,7 +210,6 @@ func TestCrashAtRequest(t *testing.T) {
 				require.NoError(t, h.create("a"))
 				watch := h.openWatch(runtimeJSON)
 				watch.sees("ADDED a")
-				time.Sleep(time.Second) // its boot is over then
 				err = h.update(t.Context(), "changed")
 				if ofWatch {
 					watch.ends(syscall.ECONNRESET)

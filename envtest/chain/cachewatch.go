@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage/bent"
 )
 
 // cacheWatch is the watch of a cache. There is one hop for each cache, for rules
@@ -57,17 +58,10 @@ func (w *cacheWatch) ask(ctx context.Context, event watch.Event, arrived time.Ti
 		op.Arrived = arrived
 		return op
 	})
-	switch {
-	case err != nil, d.Kind == fault.Cancel:
-		return nil, false
-	case d.Kind == fault.Drop:
-		return nil, true
-	case d.Kind == fault.Duplicate:
-		again := event
-		again.Object = event.Object.DeepCopyObject()
-		return []watch.Event{event, again}, true
-	}
-	return []watch.Event{event}, true
+	return bent.Instead(event, d, err, func(again watch.Event) watch.Event {
+		again.Object = again.Object.DeepCopyObject()
+		return again
+	})
 }
 
 // operation describes what the cache is about to take. What has no revision

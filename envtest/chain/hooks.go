@@ -118,8 +118,8 @@ func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHook
 // what it does, and must end too.
 func (h *hookSet) makeUp(upstream genericapiserver.PostStartHookFunc, hook genericapiserver.PostStartHookContext) {
 	defer h.pending.Done()
-	_ = h.chain.edge.Lost(hook)
-	_ = upstream(hook)
+	_ = h.chain.edge.Lost(hook) // until the server stops
+	_ = upstream(hook)          // whether it fails is no news any more
 }
 
 // ask asks what becomes of a hook. The trace says of the hook when it is held.

@@ -54,7 +54,7 @@ func createdName(req *http.Request) string {
 			}
 		}
 	} else {
-		_ = json.Unmarshal(body, &object)
+		_ = json.Unmarshal(body, &object) // what can't be read has no name, and is for the server to refuse
 	}
 	return object.Name
 }

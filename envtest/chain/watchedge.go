@@ -74,7 +74,7 @@ func (w *watchAnswer) endMember() {
 func (w *watchAnswer) finish() {
 	w.endMember()
 	if rest := w.frames.rest; len(rest) > 0 {
-		_ = w.send(rest)
+		_ = w.send(rest) // it is the last, and a client that has gone misses nothing
 	}
 	w.answer.finish()
 }

@@ -3,6 +3,8 @@ package bent
 import (
 	"context"
 	"time"
+
+	"snowglobe.test/envtest/fault"
 )
 
 // Relay passes on what comes on a channel, in its order. What waits because of
@@ -31,6 +33,20 @@ type Relay[T any] struct {
 type arrival[T any] struct {
 	what T
 	at   time.Time
+}
+
+// Instead is what Ask returns of a decision about something: again makes another
+// one like it.
+func Instead[T any](what T, d fault.Decision, err error, again func(T) T) (instead []T, more bool) {
+	switch {
+	case err != nil, d.Kind == fault.Cancel:
+		return nil, false
+	case d.Kind == fault.Drop:
+		return nil, true
+	case d.Kind == fault.Duplicate:
+		return []T{what, again(what)}, true
+	}
+	return []T{what}, true
 }
 
 type answer[T any] struct {

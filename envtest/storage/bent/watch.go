@@ -89,15 +89,7 @@ func (w *watcher) ask(ctx context.Context, r clientv3.WatchResponse, arrived tim
 		op.Arrived = arrived
 		return op
 	})
-	switch {
-	case err != nil, d.Kind == fault.Cancel:
-		return nil, false
-	case d.Kind == fault.Drop:
-		return nil, true
-	case d.Kind == fault.Duplicate:
-		return []clientv3.WatchResponse{r, r}, true
-	}
-	return []clientv3.WatchResponse{r}, true
+	return Instead(r, d, err, func(r clientv3.WatchResponse) clientv3.WatchResponse { return r })
 }
 
 // event describes the delivery of an event.

@@ -38,7 +38,7 @@ func (c *Chain) bendEgress(config *genericapiserver.Config) error {
 		}
 		if network == egressselector.Etcd {
 			if c.storeDialer == nil {
-				continue
+				continue // gRPC alone knows to dial the store
 			}
 			dial = c.storeDialer.through(dial)
 		}

@@ -12,9 +12,9 @@ import (
 
 // Door is where those go through who make etcd clients of their own. Behind each
 // connection to it is one to the same member, with which it comes and goes, and
-// every call is passed on without a look at what is in it; before those that a
-// store point is about the Edge is asked. Of watches and keep-alives there is
-// none: API servers make them through Client.
+// every call is passed on. Before those that a store point is about, the Edge is
+// asked; watches and keep-alives pass unasked, since API servers make theirs
+// through Client.
 type Door struct {
 	View View
 	// Dial reaches the members.

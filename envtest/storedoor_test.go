@@ -2,6 +2,7 @@ package envtest_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -65,5 +66,19 @@ func TestServerLeases(t *testing.T) {
 		assert.Equal(t, []string{"192.0.2.1"}, settledEndpoints(t, cp))
 		gate.Remove()
 		assert.Len(t, settledEndpoints(t, cp), 2)
+	}, envtest.WithReplicas(2))
+}
+
+// TestCutDuringRenewal cuts the way to the store while upstream's own client has a
+// call on it, for so long that the client would dial again only rarely. The end of
+// the server does not wait for that: Simulate fails if anything is left.
+func TestCutDuringRenewal(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		gate, err := cp.Gate("store/range key=/registry/peerserverleases/ server=apiserver-1")
+		require.NoError(t, err)
+		awaitHeld(t, gate)
+		cp.Servers()[1].CutStore()
+		gate.Remove()
+		time.Sleep(80 * time.Second)
 	}, envtest.WithReplicas(2))
 }

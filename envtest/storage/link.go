@@ -142,13 +142,16 @@ func (l *Link) Join(client *kubernetes.Client) {
 	client.Kubernetes = linkedKubernetes{client.Kubernetes, l}
 }
 
-// Dialer returns a dialer whose connections go by the link.
+// Dialer returns a dialer whose connections go by the link. While it is cut, nobody
+// answers a dialer until its context ends, as on a network that is gone: a client
+// that were refused would wait ever longer before it dials again, and notice late
+// that the link is whole, or broken.
 func (l *Link) Dialer(dial Dialer) Dialer {
 	if l == nil {
 		return dial
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if l.Err() != nil {
+		if l.pass(ctx) != nil {
 			return nil, errDial
 		}
 		conn, err := dial(ctx, network, address)

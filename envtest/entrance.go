@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
 	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/memnet"
 )
@@ -106,9 +108,9 @@ func (e *entrance) shut() []*connection {
 	return conns
 }
 
-// loopback carries the server's own requests. When the server stops it takes the
-// advice to retry out of refusals: who asks is about to end, and would sleep for
-// a second first.
+// loopback carries the server's own requests. When the server stops it takes what
+// makes client-go try again out of the answers: who asks is about to end, and
+// would sleep for a second first.
 type loopback struct {
 	*connection
 	stopping <-chan struct{}
@@ -117,13 +119,12 @@ type loopback struct {
 // RoundTrip implements http.RoundTripper.
 func (l loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := l.connection.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-l.stopping:
+	switch {
+	case !closed(l.stopping):
+	case err == nil:
 		response.Header.Del("Retry-After")
-	default:
+	case utilnet.IsProbableEOF(err), utilnet.IsConnectionReset(err):
+		err = errRefused
 	}
-	return response, nil
+	return response, err
 }

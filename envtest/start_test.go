@@ -34,6 +34,13 @@ func TestStart(t *testing.T) {
 			if _, err := client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{}); err != nil {
 				t.Errorf("a ready server has its system namespaces: %v", err)
 			}
+			role, err := client.RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if manager := role.ManagedFields[0].Manager; manager != "kube-apiserver" {
+				t.Errorf("the server writes its own objects as %q", manager)
+			}
 			if red := cp.RedChecks(); len(red) > 0 {
 				t.Errorf("ready, but red: %v", red)
 			}

@@ -152,6 +152,7 @@ type Chain struct {
 	requests         *requestTracer
 	schemas          *schemaPace
 	renewals         renewals
+	quota            *quotaDrain
 	endpoints        *endpoints
 	autoregistration *autoregistration
 	crds             *crdObserver // nil if their API is off
@@ -193,7 +194,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
 	c := &Chain{
-		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), autoregistration: newAutoregistration(),
+		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), quota: newQuotaDrain(), autoregistration: newAutoregistration(),
 		egress: &egressEdge{}, neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
 	}
 	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}

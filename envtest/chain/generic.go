@@ -108,6 +108,7 @@ func (c *Chain) applyLoopbackClient(g *genericStage) error {
 	g.config.LoopbackClientConfig = &rest.Config{
 		Host:               "https://" + c.cfg.Listener.Addr().String(),
 		BearerToken:        uuid.NewString(),
+		UserAgent:          loopbackUserAgent(),
 		QPS:                -1, // as upstream's: no client-side throttling
 		Burst:              -1,
 		Transport:          c.bendInformers(newSchemaIndex(&identityLease{c.cfg.Transport, c.renewals}, c.schemas)),

@@ -23,6 +23,7 @@ type kubeAPIConfig struct {
 // buildKubeAPIConfig makes the kube-apiserver's configuration: capabilities,
 // service range, proxy transport, service resolver, admission.
 func (c *Chain) buildKubeAPIConfig(context.Context) error {
+	defer c.quota.outlast(c.generic.config)()
 	config, resolver, initializers, err := app.CreateKubeAPIServerConfig(c.options.CompletedOptions, c.generic.config, c.generic.informers, c.generic.storageFactory)
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	}
 	c.informerName = run.InformerName
 	decorators := &run.Admission.GenericAdmission.Decorators
-	*decorators = append(admission.Decorators{admission.DecoratorFunc(c.bendWebhooks)}, *decorators...)
+	*decorators = append(admission.Decorators{admission.DecoratorFunc(c.bendWebhooks), admission.DecoratorFunc(c.quota.decorate)}, *decorators...)
 	c.setStore(run)
 
 	completed, err := c.complete(ctx, run)

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"fmt"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -35,6 +36,13 @@ var Release = sync.OnceValue(func() string {
 	}
 	return "v" + baseversion.DefaultKubeBinaryVersion + ".0"
 })
+
+// loopbackUserAgent is what client-go says in a program called kube-apiserver.
+// Upstream takes the manager of the fields it writes from it, and answers
+// requests with it also while it drains.
+func loopbackUserAgent() string {
+	return fmt.Sprintf("kube-apiserver/%s (%s/%s) kubernetes/unknown", Release(), runtime.GOOS, runtime.GOARCH)
+}
 
 // linkedVersion reports the linked release at /version; unstamped, upstream says
 // v0.0.0, and clients that look at it misbehave.

@@ -1,0 +1,125 @@
+package chain
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/controlplane"
+	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
+)
+
+// quotaServer is what a server has that is about quotas. Its informer never
+// runs, so that the plugin asks the server, which answers when asked is received.
+type quotaServer struct {
+	config *genericapiserver.Config
+	plugin admission.ValidationInterface
+	asked  chan struct{}
+}
+
+func newQuotaServer(t *testing.T, outlast func(*genericapiserver.Config) func(), decorate admission.DecoratorFunc) *quotaServer {
+	s := &quotaServer{config: genericapiserver.NewConfig(legacyscheme.Codecs), asked: make(chan struct{})}
+	client := fake.NewClientset()
+	client.PrependReactor("list", "resourcequotas", func(clienttesting.Action) (bool, runtime.Object, error) {
+		s.asked <- struct{}{}
+		return false, nil, nil
+	})
+	plugin, err := resourcequota.NewResourceQuota(nil, 1)
+	require.NoError(t, err)
+	restore := outlast(s.config)
+	plugin.SetDrainedNotification(s.config.DrainedNotify())
+	restore()
+	plugin.SetExternalKubeClientSet(client)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	plugin.SetExternalKubeInformerFactory(factory)
+	configuration, err := quotainstall.NewQuotaConfigurationForAdmission(factory, controlplane.DefaultAPIResourceConfigSource())
+	require.NoError(t, err)
+	plugin.SetQuotaConfiguration(configuration)
+	require.NoError(t, plugin.ValidateInitialization())
+	s.plugin = decorate(plugin, "ResourceQuota").(admission.ValidationInterface)
+	return s
+}
+
+func (s *quotaServer) drain() {
+	for _, field := range lifecycleSignals(s.config) {
+		if s := field.Interface().(signal); s.Name() == inFlightRequestsDrained {
+			s.Signal()
+		}
+	}
+}
+
+func (s *quotaServer) create(namespace string) error {
+	attributes := admission.NewAttributesRecord(&corev1.ConfigMap{}, nil, corev1.SchemeGroupVersion.WithKind("ConfigMap"), namespace, "a",
+		corev1.SchemeGroupVersion.WithResource("configmaps"), "", admission.Create, nil, false, nil)
+	return s.plugin.Validate(context.Background(), attributes, nil)
+}
+
+// latePlugin comes to upstream's plugin when it is let.
+type latePlugin struct {
+	admission.ValidationInterface
+	let <-chan struct{}
+}
+
+func (p *latePlugin) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	<-p.let
+	return p.ValidationInterface.Validate(ctx, a, o)
+}
+
+// TestQuotaDrain drains a server while two creates are under way, one that is
+// evaluated and one that comes to it after the drain. A third begins after it.
+func TestQuotaDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quota, let := newQuotaDrain(), make(chan struct{})
+		s := newQuotaServer(t, quota.outlast, func(plugin admission.Interface, name string) admission.Interface {
+			drained := quota.decorate(plugin, name).(*drainedQuota)
+			drained.ValidationInterface = &latePlugin{drained.ValidationInterface, let}
+			return drained
+		})
+		began := time.Now()
+		answers := make(chan error, 2)
+		create := func(namespace string) {
+			go func() { answers <- s.create(namespace) }()
+			synctest.Wait()
+		}
+		create("first")
+		let <- struct{}{}
+		synctest.Wait()
+		create("second")
+		s.drain()
+		synctest.Wait()
+		assert.True(t, apierrors.IsServiceUnavailable(s.create("third")))
+		<-s.asked
+		synctest.Wait()
+		assert.NoError(t, <-answers)
+		let <- struct{}{}
+		<-s.asked
+		assert.NoError(t, <-answers)
+		assert.Zero(t, time.Since(began))
+	})
+}
+
+// Upstream's plugin alone is why there is a quotaDrain.
+func TestQuotaWithoutDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newQuotaServer(t, func(*genericapiserver.Config) func() { return func() {} },
+			func(plugin admission.Interface, _ string) admission.Interface { return plugin })
+		s.drain()
+		synctest.Wait()
+		began := time.Now()
+		assert.ErrorContains(t, s.create("first"), "resource quota evaluation timed out")
+		assert.Equal(t, 10*time.Second, time.Since(began))
+	})
+}

@@ -3,6 +3,7 @@ package storagetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/storage"
@@ -165,7 +166,10 @@ func cacherWatches() []testCase {
 			storagetesting.RunTestWatchFromZero(ctx, t, c, c.forget)
 		}),
 		cached("WatchFromNonZero", nil, storagetesting.RunTestWatchFromNonZero),
-		timed(cached("DelayedWatchDelivery", nil, storagetesting.RunTestDelayedWatchDelivery)),
+		timed(onCache("DelayedWatchDelivery", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			time.Sleep(dispatchBudget)
+			storagetesting.RunTestDelayedWatchDelivery(ctx, t, c)
+		})),
 		cached("WatchContextCancel", nil, storagetesting.RunTestWatchContextCancel),
 		cached("WatcherTimeout", nil, storagetesting.RunTestWatcherTimeout),
 		cached("WatchDeleteEventObjectHaveLatestRV", nil, storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,11 @@ import (
 
 // cacheHistory is more events than an idle watch cache of upstream's remembers.
 const cacheHistory = 128
+
+// dispatchBudget is in how long upstream's watch cache saves up the most it has, a
+// tenth of a second, to wait for slow watchers; a new cache waits for none. A
+// watcher is slow that is not run while its two buffers of ten events fill.
+const dispatchBudget = 2 * time.Second
 
 // cachedScene is a scene behind a watch cache.
 type cachedScene struct {

@@ -152,6 +152,7 @@ type Chain struct {
 	requests         *requestTracer
 	schemas          *schemaPace
 	renewals         renewals
+	peerLease        *peerLease // nil if no server looks for another
 	quota            *quotaDrain
 	endpoints        *endpoints
 	autoregistration *autoregistration

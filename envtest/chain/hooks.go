@@ -152,6 +152,7 @@ func (h *hookSet) preShutdown(name string, upstream genericapiserver.PreShutdown
 		}
 		if err == nil {
 			err = upstream()
+			h.chain.peerLease.awaitRemoval()
 		}
 		record(trace.End, err)
 		return err

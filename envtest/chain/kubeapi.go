@@ -28,8 +28,9 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if config.ControlPlane.PeerEndpointLeaseReconciler != nil {
-		config.ControlPlane.PeerEndpointLeaseReconciler = &peerLease{PeerEndpointLeaseReconciler: config.ControlPlane.PeerEndpointLeaseReconciler, renewals: c.renewals, link: c.cfg.Link}
+	if extra := &config.ControlPlane.Extra; extra.PeerEndpointLeaseReconciler != nil {
+		c.peerLease = newPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Link)
+		extra.PeerEndpointLeaseReconciler = c.peerLease
 	}
 	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
 	return nil

@@ -65,8 +65,10 @@ func (cp *ControlPlane) Settle(ctx context.Context) (Settled, error) {
 			case <-time.After(pause):
 				continue
 			case <-limited.Done():
-				err = context.Cause(limited)
 			}
+		}
+		if stuck := (*clock.StuckError)(nil); limited.Err() != nil && !errors.As(err, &stuck) {
+			err = context.Cause(limited)
 		}
 		return state, unsettled(err, late, state.Held)
 	}
@@ -130,11 +132,11 @@ func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []str
 	}
 	for _, c := range chains {
 		u, err := c.Unsettled(ctx, held)
+		state.Revision = max(state.Revision, u.Revision)
+		late = append(late, u.List()...)
 		if err != nil {
 			return state, late, err
 		}
-		state.Revision = max(state.Revision, u.Revision)
-		late = append(late, u.List()...)
 	}
 	return state, late, nil
 }

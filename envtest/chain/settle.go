@@ -26,18 +26,21 @@ type Unsettled struct {
 	Requests []string
 }
 
-// List is all of it, a line each.
-func (u *Unsettled) List() []string { return slices.Concat(u.Behind, u.Informers, u.Requests) }
+// List is all of it, a line each; first the requests, which are few, and what the
+// rest may wait for.
+func (u *Unsettled) List() []string { return slices.Concat(u.Requests, u.Behind, u.Informers) }
 
-// Unsettled returns what the chain has yet to do. What is held is not, nor what
-// waits for it. Nothing that is asked for here meets a rule.
+// Unsettled returns what the chain has yet to do, with an error what it knows of
+// that. What is held is not, nor what waits for it. Nothing that is asked for here
+// meets a rule.
 func (c *Chain) Unsettled(ctx context.Context, held []fault.Held) (*Unsettled, error) {
+	held = slices.DeleteFunc(slices.Clone(held), func(h fault.Held) bool { return h.Server != c.cfg.Server })
+	u := &Unsettled{Requests: c.requests.inFlight(held)}
 	revision, err := c.rest.revision(ctx)
 	if err != nil {
-		return nil, err
+		return u, err
 	}
-	held = slices.DeleteFunc(slices.Clone(held), func(h fault.Held) bool { return h.Server != c.cfg.Server })
-	u := &Unsettled{Revision: revision, Requests: c.requests.inFlight(held)}
+	u.Revision = revision
 	informers := c.startedInformers()
 	for _, resource := range c.rest.resources() {
 		name := resource.name.String()
@@ -47,7 +50,7 @@ func (c *Chain) Unsettled(ctx context.Context, held []fault.Held) (*Unsettled, e
 		have, err := resource.contents(ctx, len(informers[name]) > 0)
 		switch {
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return u, context.Cause(ctx)
 		case resource.destroyed():
 		case err != nil:
 			u.Behind = append(u.Behind, fmt.Sprintf("the watch cache of %s is not ready: %v", name, err))

@@ -43,7 +43,8 @@ type Config struct {
 	MinLeaseTTL int64
 
 	// WatchBuffer is the number of responses a watch (in process) or a watch
-	// stream (over gRPC) may have waiting to be read. A watch that falls
+	// stream (over gRPC) may have waiting to be read, where the news of one
+	// write for many watches of a stream counts once. A watch that falls
 	// further behind holds one more, of up to 1000 revisions, and is fed from
 	// history when it reads on; if its position has been compacted by then it
 	// is cancelled with the compact revision. 0 means etcd's 128.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 
 	"snowglobe.test/fakes/etcd/internal/realetcd"
 )
@@ -82,7 +83,9 @@ func (e expectation) check(t *testing.T, c *clientv3.Client, another func() *cli
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	// A watch stream of its own: etcd's client tells whoever shares a stream also
+	// why a watch of somebody else on it was refused before.
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "probe", prefix))
 	defer cancel()
 	p := &probe{TB: t, Client: c, ctx: ctx, another: another, prefix: prefix, base: now.Header.Revision}
 	e.do(p)

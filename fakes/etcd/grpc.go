@@ -22,6 +22,7 @@ func (s *Server) Serve(l net.Listener) error {
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(math.MaxUint32),
 		grpc.WaitForHandlers(true),
+		grpc.ForceServerCodecV2(newCodec()),
 	)
 	for _, service := range s.services() {
 		door.RegisterService(service.desc, service.impl)

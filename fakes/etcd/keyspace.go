@@ -39,6 +39,11 @@ func (v *version) tombstone() bool { return v.kv.Version == 0 }
 type record struct {
 	head  *version
 	older []*version // ascending
+	// since and live are what a reader has to know of head, which a long list
+	// would otherwise fetch from the memory for each key: the revision it is of,
+	// and that it is no tombstone.
+	since int64
+	live  bool
 	// born tells the lives of a key apart: the revision that created the one
 	// head belongs to, or that of the life a rewind brought back.
 	born int64
@@ -50,18 +55,22 @@ type record struct {
 // at returns the version current at revision rev, or nil if the key did not
 // exist then.
 func (r *record) at(rev int64) *version {
-	v := r.head
-	if v.kv.ModRevision > rev {
-		i := r.after(rev)
-		if i == 0 {
+	if r.since <= rev {
+		if !r.live {
 			return nil
 		}
-		v = r.older[i-1]
+		return r.head
 	}
-	if v.tombstone() {
+	i := r.after(rev)
+	if i == 0 || r.older[i-1].tombstone() {
 		return nil
 	}
-	return v
+	return r.older[i-1]
+}
+
+// lead makes v the newest version.
+func (r *record) lead(v *version) {
+	r.head, r.since, r.live = v, v.kv.ModRevision, !v.tombstone()
 }
 
 // after returns the index in older of the first version newer than rev.
@@ -132,7 +141,7 @@ func (k *keyspace) put(key string, rec *record, v *version) *record {
 		rec = &record{older: append(slices.Clip(rec.older), rec.head), born: rec.born, epoch: k.epoch}
 		k.tree.ReplaceOrInsert(entry{key, rec})
 	}
-	rec.head = v
+	rec.lead(v)
 	k.bytes += v.size()
 	if v.kv.CreateRevision == v.kv.ModRevision {
 		rec.born = v.kv.CreateRevision
@@ -170,7 +179,9 @@ func (k *keyspace) compact(key string, rev int64) {
 		rec.older = older
 		return
 	}
-	k.tree.ReplaceOrInsert(entry{key, &record{head: rec.head, older: older, born: rec.born, epoch: k.epoch}})
+	pruned := &record{older: older, born: rec.born, epoch: k.epoch}
+	pruned.lead(rec.head)
+	k.tree.ReplaceOrInsert(entry{key, pruned})
 }
 
 // drop counts versions that are gone.

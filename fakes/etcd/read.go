@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"sort"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -72,6 +73,9 @@ func (k *keyspace) scan(q *scan, cur int64) (found, error) {
 		}
 		full := q.limit > 0 && int64(len(f.kvs)) >= q.limit
 		if !full {
+			if len(f.kvs) == cap(f.kvs) {
+				f.kvs = slices.Grow(f.kvs, len(f.kvs)+1) // append would go in smaller steps
+			}
 			f.kvs = append(f.kvs, q.pick(v))
 		}
 		return !full || !q.noTotal
@@ -82,7 +86,7 @@ func (k *keyspace) scan(q *scan, cur int64) (found, error) {
 // pick returns what a scan gives of v. As in etcd, a scan for keys only knows
 // nothing of the lease.
 func (q *scan) pick(v *version) *mvccpb.KeyValue {
-	if !q.keysOnly {
+	if v != nil && !q.keysOnly { // compared, or the compiler would fetch v to see that it is not nil
 		return &v.kv
 	}
 	return &mvccpb.KeyValue{

@@ -6,12 +6,10 @@ import (
 	"io"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 )
 
 var errDuplicateWatch = errors.New("mvcc: duplicate watch ID provided on the WatchStream")
@@ -23,11 +21,11 @@ type watchService struct {
 }
 
 // grpcWatch is one watch stream: any number of watchers that deliver into one
-// channel, from which the stream's only sender takes.
+// outbox, from which the stream's only sender takes.
 type grpcWatch struct {
 	s      *Server
 	stream grpc.BidiStreamingServer[pb.WatchRequest, pb.WatchResponse]
-	out    chan outgoing
+	out    *outbox
 	set    *watchSet
 
 	// The rest is guarded by the server's lock.
@@ -36,17 +34,11 @@ type grpcWatch struct {
 	nextID int64
 }
 
-// outgoing is a response with how it is to be sent.
-type outgoing struct {
-	resp     *pb.WatchResponse
-	fragment bool
-}
-
 // Watch serves a stream until the client or the server ends it.
 func (ws *watchService) Watch(stream grpc.BidiStreamingServer[pb.WatchRequest, pb.WatchResponse]) error {
 	g := &grpcWatch{
 		s: ws.s, stream: stream,
-		out: make(chan outgoing, ws.s.cfg.WatchBuffer),
+		out: newOutbox(ws.s.cfg.WatchBuffer),
 		set: &watchSet{},
 		ids: make(map[int64]*watcher),
 	}
@@ -70,8 +62,8 @@ func (ws *watchService) Watch(stream grpc.BidiStreamingServer[pb.WatchRequest, p
 	}()
 	for {
 		select {
-		case o := <-g.out:
-			if err := g.send(o); err != nil {
+		case o := <-g.out.c:
+			if err := g.send(g.out.take(o)); err != nil {
 				return err
 			}
 		case err := <-received:
@@ -129,7 +121,7 @@ func (g *grpcWatch) receive(ctx context.Context) error {
 			continue
 		}
 		select {
-		case g.out <- outgoing{resp: resp}:
+		case g.out.c <- &outgoing{resp: resp}:
 		case <-ctx.Done():
 			return nil
 		}
@@ -209,73 +201,7 @@ func (g *grpcWatch) progress() {
 	}
 	resp := &pb.WatchResponse{Header: header(s.keys.rev), WatchId: clientv3.InvalidWatchID}
 	select {
-	case g.out <- outgoing{resp: resp}:
+	case g.out.c <- &outgoing{resp: resp}:
 	default:
 	}
-}
-
-// streamSink delivers one watcher's news to its stream.
-type streamSink struct {
-	g        *grpcWatch
-	id       int64
-	fragment bool
-}
-
-func (s *streamSink) outgoing(d delivery) outgoing {
-	return outgoing{fragment: s.fragment, resp: &pb.WatchResponse{
-		Header: d.header, WatchId: s.id, Created: d.created, Events: d.events,
-		CompactRevision: d.compacted, Canceled: d.compacted != 0,
-	}}
-}
-
-func (s *streamSink) offer(_ *watcher, d delivery) bool {
-	select {
-	case s.g.out <- s.outgoing(d):
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *streamSink) push(w *watcher, d delivery) bool {
-	select {
-	case s.g.out <- s.outgoing(d):
-		return true
-	case <-w.done:
-		return false
-	}
-}
-
-func (s *streamSink) ended(*watcher) {}
-
-// send sends a response, in fragments if that was asked for and it is large.
-func (g *grpcWatch) send(o outgoing) error {
-	limit := g.s.cfg.MaxRequestBytes + grpcOverheadBytes
-	if !o.fragment || len(o.resp.Events) < 2 || proto.Size(o.resp) < limit {
-		return g.stream.Send(o.resp)
-	}
-	for events := o.resp.Events; len(events) > 0; {
-		part := &pb.WatchResponse{Header: o.resp.Header, WatchId: o.resp.WatchId}
-		n := fitting(part, events, limit)
-		part.Events, events = events[:n], events[n:]
-		part.Fragment = len(events) > 0
-		if err := g.stream.Send(part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fitting returns how many of events, one at least, make a response smaller
-// than limit bytes.
-func fitting(envelope *pb.WatchResponse, events []*mvccpb.Event, limit int) int {
-	envelope.Fragment = true
-	size := proto.Size(envelope)
-	for n, ev := range events {
-		size += proto.Size(&pb.WatchResponse{Events: []*mvccpb.Event{ev}})
-		if n > 0 && size >= limit {
-			return n
-		}
-	}
-	return len(events)
 }

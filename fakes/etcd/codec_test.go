@@ -1,0 +1,73 @@
+package etcd
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// TestCodec has protobuf read what the codec wrote: ranges short and long,
+// with fields of all sizes, empty ones and such as no store has.
+func TestCodec(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	number := func() int64 { return int64(random.Uint64()) >> random.IntN(65) }
+	text := func() []byte {
+		return bytes.Repeat([]byte{byte(random.Uint32())}, random.IntN(1<<random.IntN(12)))
+	}
+	for _, keys := range []int{0, 1, 2, 7, 100, minPartKeys - 1, minPartKeys, 3*minPartKeys + 1} {
+		want := &pb.RangeResponse{
+			Header: &pb.ResponseHeader{ClusterId: clusterID, MemberId: memberID, Revision: number(), RaftTerm: raftTerm},
+			More:   keys%2 == 0, Count: number(),
+		}
+		for range keys {
+			want.Kvs = append(want.Kvs, &mvccpb.KeyValue{
+				Key: text(), CreateRevision: number(), ModRevision: number(), Version: number(), Value: text(), Lease: number(),
+			})
+		}
+		if keys > 2 {
+			*want.Kvs[1] = mvccpb.KeyValue{}
+			want.Kvs[2].Value = bytes.Repeat([]byte("v"), 2*maxBufferBytes)
+		}
+		data, err := newCodec().Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := data.Len(), proto.Size(want); got != want {
+			t.Errorf("%d keys: %d bytes, protobuf makes %d", keys, got, want)
+		}
+		got := &pb.RangeResponse{}
+		if err := proto.Unmarshal(data.Materialize(), got); err != nil {
+			t.Fatalf("%d keys: %v", keys, err)
+		}
+		if !proto.Equal(want, got) {
+			for i := range want.Kvs {
+				if len(got.Kvs) <= i || !proto.Equal(want.Kvs[i], got.Kvs[i]) {
+					t.Fatalf("%d keys: key %d was %v and is read as something else", keys, i, want.Kvs[i])
+				}
+			}
+			t.Errorf("%d keys: read back as\n%v", keys, got)
+		}
+		data.Free()
+	}
+}
+
+// TestCodecPieces checks that a get takes a small buffer and a list large ones.
+func TestCodecPieces(t *testing.T) {
+	kv := &mvccpb.KeyValue{Key: []byte("a"), Value: make([]byte, 100)}
+	get := encodeKeys([]*mvccpb.KeyValue{kv})
+	if len(get) != 1 || cap(get[0].ReadOnlyData()) > firstBufferBytes {
+		t.Errorf("a get takes %d pieces, the first of %d bytes", len(get), cap(get[0].ReadOnlyData()))
+	}
+	list := make([]*mvccpb.KeyValue, 100_000)
+	for i := range list {
+		list[i] = kv
+	}
+	pieces := encodeKeys(list)
+	if most := pieces.Len()/maxBufferBytes + 10; len(pieces) > most {
+		t.Errorf("a list of %d bytes takes %d pieces, expected at most %d", pieces.Len(), len(pieces), most)
+	}
+}

@@ -1,0 +1,159 @@
+package etcd
+
+import (
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+)
+
+// outgoing is a response on its way to the client of a watch stream.
+type outgoing struct {
+	resp     *pb.WatchResponse
+	fragment bool
+	// more are the watchers that get the same as resp.WatchId. They are guarded
+	// by the outbox until the sender takes the response.
+	more []int64
+}
+
+// outbox is what a watch stream has to send. It holds a response that goes to
+// many watchers once, however many they are: a write that a thousand of them
+// see is one thing to queue, to encode and to wake the sender for.
+type outbox struct {
+	c chan *outgoing
+
+	mu sync.Mutex
+	// last is the newest response with events, while it waits in c.
+	last *outgoing
+}
+
+func newOutbox(size int) *outbox { return &outbox{c: make(chan *outgoing, size)} }
+
+// offer queues d for the watcher id, or says that there is no room.
+func (b *outbox) offer(id int64, fragment bool, d delivery) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last != nil && b.last.fragment == fragment && sameEvents(b.last.resp.Events, d.events) {
+		b.last.more = append(b.last.more, id)
+		return true
+	}
+	o := newOutgoing(id, fragment, d)
+	select {
+	case b.c <- o:
+		b.last = o
+		return true
+	default:
+		return false
+	}
+}
+
+// take makes o, which came from c, the caller's.
+func (b *outbox) take(o *outgoing) *outgoing {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last == o {
+		b.last = nil
+	}
+	return o
+}
+
+// sameEvents says that a and b are one slice: the events of one revision, made
+// once for all watchers with the same options.
+func sameEvents(a, b []*mvccpb.Event) bool {
+	return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
+}
+
+func newOutgoing(id int64, fragment bool, d delivery) *outgoing {
+	return &outgoing{fragment: fragment, resp: &pb.WatchResponse{
+		Header: d.header, WatchId: id, Created: d.created, Events: d.events,
+		CompactRevision: d.compacted, Canceled: d.compacted != 0,
+	}}
+}
+
+// streamSink delivers one watcher's news to its stream.
+type streamSink struct {
+	g        *grpcWatch
+	id       int64
+	fragment bool
+}
+
+func (s *streamSink) offer(_ *watcher, d delivery) bool {
+	return s.g.out.offer(s.id, s.fragment, d)
+}
+
+func (s *streamSink) push(w *watcher, d delivery) bool {
+	select {
+	case s.g.out.c <- newOutgoing(s.id, s.fragment, d):
+		return true
+	case <-w.done:
+		return false
+	}
+}
+
+func (s *streamSink) ended(*watcher) {}
+
+// send sends a response to each of its watchers, in fragments if that was
+// asked for and it is large.
+func (g *grpcWatch) send(o *outgoing) error {
+	limit := g.s.cfg.MaxRequestBytes + grpcOverheadBytes
+	if o.fragment && len(o.resp.Events) > 1 && proto.Size(o.resp) >= limit {
+		return g.sendFragments(o, limit)
+	}
+	if len(o.more) == 0 {
+		return g.stream.Send(o.resp)
+	}
+	return g.sendCopies(o)
+}
+
+// sendCopies encodes what the watchers share only once: protobuf takes the
+// fields of a message in any order, so that each message is a watch id and
+// those same bytes.
+func (g *grpcWatch) sendCopies(o *outgoing) error {
+	data, err := proto.Marshal(&pb.WatchResponse{Header: o.resp.Header, Events: o.resp.Events})
+	if err != nil {
+		return err
+	}
+	var shared mem.Buffer = mem.SliceBuffer(data)
+	for _, id := range append(o.more, o.resp.WatchId) {
+		message := encoded{shared}
+		if id != 0 {
+			message = encoded{mem.SliceBuffer(appendNumber(nil, watchID, id)), shared}
+		}
+		if err := g.stream.SendMsg(message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendFragments sends responses smaller than limit bytes.
+func (g *grpcWatch) sendFragments(o *outgoing, limit int) error {
+	for _, id := range append(o.more, o.resp.WatchId) {
+		for events := o.resp.Events; len(events) > 0; {
+			part := &pb.WatchResponse{Header: o.resp.Header, WatchId: id}
+			n := fitting(part, events, limit)
+			part.Events, events = events[:n], events[n:]
+			part.Fragment = len(events) > 0
+			if err := g.stream.Send(part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fitting returns how many of events, one at least, make a response smaller
+// than limit bytes.
+func fitting(envelope *pb.WatchResponse, events []*mvccpb.Event, limit int) int {
+	envelope.Fragment = true
+	size := proto.Size(envelope)
+	for n, ev := range events {
+		size += proto.Size(&pb.WatchResponse{Events: []*mvccpb.Event{ev}})
+		if n > 0 && size >= limit {
+			return n
+		}
+	}
+	return len(events)
+}

@@ -18,7 +18,7 @@ var benchDoors = []struct {
 	open func(b *testing.B) *kubernetes.Client
 }{
 	{"inprocess", func(b *testing.B) *kubernetes.Client { return newServer(b, Config{}).Client() }},
-	{"grpc", func(b *testing.B) *kubernetes.Client { return dial(b, newServer(b, Config{})) }},
+	{"grpc", func(b *testing.B) *kubernetes.Client { return dialSocket(b, newServer(b, Config{})) }},
 	{"embedded", func(b *testing.B) *kubernetes.Client {
 		c := &kubernetes.Client{Client: startReal(b)}
 		c.Kubernetes = c

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"net"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,15 +33,33 @@ func newServer(t testing.TB, cfg Config) *Server {
 func dial(t testing.TB, s *Server) *kubernetes.Client {
 	t.Helper()
 	l := bufconn.Listen(1 << 20)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	c, err := kubernetes.New(clientv3.Config{
+	return dialTo(t, s, l, clientv3.Config{
 		Endpoints: []string{"passthrough:///memory"},
-		Logger:    zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return l.DialContext(ctx)
 		})},
 	})
+}
+
+// dialSocket returns a client that talks gRPC to s over a socket, as the
+// client of an embedded etcd does.
+func dialSocket(t testing.TB, s *Server) *kubernetes.Client {
+	t.Helper()
+	path := filepath.Join(shortDir(t), "client")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dialTo(t, s, l, clientv3.Config{Endpoints: []string{"unix://" + path}})
+}
+
+// dialTo has s serve on l, and returns a client of it.
+func dialTo(t testing.TB, s *Server, l net.Listener, cfg clientv3.Config) *kubernetes.Client {
+	t.Helper()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	cfg.Logger = zap.NewNop()
+	c, err := kubernetes.New(cfg)
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}

@@ -12,10 +12,6 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// streamWorkers is how many goroutines wait for requests; what finds none gets
-// a new one, which has to grow its stack first. Each watch stream keeps one.
-const streamWorkers = 16
-
 // Serve answers gRPC on l with the KV, Watch, Lease, Cluster, Maintenance,
 // Auth and health services. It returns nil when the server is closed, or the
 // error that made l unusable; l is closed either way. It may be called for
@@ -26,7 +22,6 @@ func (s *Server) Serve(l net.Listener) error {
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(math.MaxUint32),
 		grpc.WaitForHandlers(true),
-		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ForceServerCodecV2(newCodec()),
 	)
 	for _, service := range s.services() {

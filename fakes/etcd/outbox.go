@@ -25,7 +25,10 @@ type outbox struct {
 	c chan *outgoing
 
 	mu sync.Mutex
-	// last is the newest response with events, while it waits in c.
+	// last is the newest response that synced watchers were offered with events,
+	// while it waits in c. A watcher that is added to it overtakes nothing of its
+	// own: all of one revision is offered while the server is locked, and whatever
+	// a watcher had before it was synced is older.
 	last *outgoing
 }
 

@@ -61,7 +61,7 @@ func TestOutbox(t *testing.T) {
 
 // TestSharedStream has more watchers on one stream than it buffers responses,
 // and nobody reads until a hundred writes are over: each watcher gets each
-// event once, in order, as protobuf has it.
+// event once and in order.
 func TestSharedStream(t *testing.T) {
 	const watchers, writes = 50, 100
 	s := newServer(t, Config{WatchBuffer: 8})

@@ -15,7 +15,7 @@ import (
 // authEdge asks about the service-account tokens and client certificates that
 // upstream's authenticators have found to be good.
 type authEdge struct {
-	edge     *fault.Edge
+	edge     *fault.Injector
 	upstream authenticator.Request
 }
 

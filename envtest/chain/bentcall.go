@@ -20,7 +20,7 @@ import (
 // each that describe knows.
 type bentCall struct {
 	next     http.RoundTripper
-	edge     *fault.Edge
+	edge     *fault.Injector
 	describe func(*http.Request) (fault.Operation, bool)
 	// answered is asked before an answer is handed over; nil is not asked.
 	answered func(context.Context, fault.Operation) error
@@ -51,7 +51,7 @@ func (b *bentCall) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // bend makes a request, bent as the rules say. An error that has a code comes as
 // an answer, as from whoever was asked.
-func bend(req *http.Request, edge *fault.Edge, op fault.Operation, do func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+func bend(req *http.Request, edge *fault.Injector, op fault.Operation, do func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	sent := false
 	if req.Body != nil {
 		defer func() {

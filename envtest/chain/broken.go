@@ -61,7 +61,7 @@ type aborter interface{ Abort(cause error) }
 
 // meet ends a request whose connection is to break, or is lost, when upstream is
 // through with it. It does not return then.
-func (f *fate) meet(client context.Context, edge *fault.Edge, w http.ResponseWriter) {
+func (f *fate) meet(client context.Context, edge *fault.Injector, w http.ResponseWriter) {
 	if !f.muted.Load() {
 		return
 	}

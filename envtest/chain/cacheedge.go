@@ -18,13 +18,13 @@ import (
 // has the store itself.
 type cacheEdge struct {
 	storage.Interface
-	edge  *fault.Edge
+	edge  *fault.Injector
 	point string
 	life  context.Context // ends with the cache
 	end   context.CancelFunc
 }
 
-func newCacheEdge(store storage.Interface, edge *fault.Edge, resource schema.GroupResource) *cacheEdge {
+func newCacheEdge(store storage.Interface, edge *fault.Injector, resource schema.GroupResource) *cacheEdge {
 	e := &cacheEdge{Interface: store, edge: edge, point: "cache/" + resource.String()}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e

@@ -136,7 +136,7 @@ type Chain struct {
 	cfg Config
 	// edge is where everything is asked about that can be bent. It ends when the
 	// server stops, so that its boot can; ending is for what comes after that.
-	edge, ending *fault.Edge
+	edge, ending *fault.Injector
 
 	options      *completedOptions
 	informerName *cache.InformerName
@@ -200,7 +200,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	}
 	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}
 	if cfg.Faults != nil {
-		c.edge, c.ending = fault.NewEdge(cfg.Faults, cfg.Server, effects), fault.NewEdge(cfg.Faults, cfg.Server, effects)
+		c.edge, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
 	c.requests = newRequestTracer(cfg.Trace, c.edge)
 	for i, s := range assembly {

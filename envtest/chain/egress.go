@@ -68,7 +68,7 @@ const dialTimeout = 30 * time.Second
 // one from which the owner of the transport can be reached: an edge leads to its
 // chain, and every chain of the process would stay in memory.
 type egressEdge struct {
-	edge atomic.Pointer[fault.Edge]
+	edge atomic.Pointer[fault.Injector]
 }
 
 // bend returns a dialer that asks first. Ports, which may be chosen by chance,

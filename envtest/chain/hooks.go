@@ -123,7 +123,7 @@ func (h *hookSet) makeUp(upstream genericapiserver.PostStartHookFunc, hook gener
 }
 
 // ask asks what becomes of a hook. The trace says of the hook when it is held.
-func (h *hookSet) ask(ctx context.Context, edge *fault.Edge, verb, name string, record func(trace.Phase, error)) (fault.Decision, error) {
+func (h *hookSet) ask(ctx context.Context, edge *fault.Injector, verb, name string, record func(trace.Phase, error)) (fault.Decision, error) {
 	ctx = fault.WithNotice(ctx, func(phase trace.Phase, rule fault.Rule) {
 		if rule.Kind == fault.Hold {
 			record(phase, nil)

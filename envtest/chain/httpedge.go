@@ -22,13 +22,13 @@ import (
 // httpEdge asks about requests between upstream's filters and its servers, where
 // a request has a user and a verb, and about their answers on the way back.
 type httpEdge struct {
-	edge       *fault.Edge
+	edge       *fault.Injector
 	api        http.Handler
 	serializer runtime.NegotiatedSerializer
 	verbs      map[string]bool // those that rules can name
 }
 
-func newHTTPEdge(edge *fault.Edge, api http.Handler, config *genericapiserver.Config) *httpEdge {
+func newHTTPEdge(edge *fault.Injector, api http.Handler, config *genericapiserver.Config) *httpEdge {
 	h := &httpEdge{edge: edge, api: api, serializer: config.Serializer, verbs: map[string]bool{}}
 	for _, kind := range fault.Points() {
 		if strings.HasPrefix(kind.Name, "http/") {

@@ -83,7 +83,7 @@ func operationOf(t *testing.T, req *http.Request) fault.Operation {
 }
 
 func edgeForTest(set *fault.Set) *requestTracer {
-	return newRequestTracer(trace.NewRecorder("test", 1), fault.NewEdge(set, "apiserver-0", fault.Effects{}))
+	return newRequestTracer(trace.NewRecorder("test", 1), fault.NewInjector(set, "apiserver-0", fault.Effects{}))
 }
 
 func plainChain(api http.Handler, _ *genericapiserver.Config) http.Handler { return api }

@@ -29,7 +29,7 @@ const (
 // answered it, and ends the long-running ones when the server stops.
 type requestTracer struct {
 	trace *trace.Recorder
-	edge  *fault.Edge
+	edge  *fault.Injector
 	mu    sync.Mutex
 	live  map[*tracedRequest]struct{}
 }
@@ -52,7 +52,7 @@ type tracedRequest struct {
 
 type tracedRequestKey struct{}
 
-func newRequestTracer(recorder *trace.Recorder, edge *fault.Edge) *requestTracer {
+func newRequestTracer(recorder *trace.Recorder, edge *fault.Injector) *requestTracer {
 	return &requestTracer{trace: recorder, edge: edge, live: map[*tracedRequest]struct{}{}}
 }
 

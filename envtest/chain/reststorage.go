@@ -39,7 +39,7 @@ import (
 // here all the same.
 type restStorage struct {
 	client    *kubernetes.Client // not bent
-	edge      *fault.Edge
+	edge      *fault.Injector
 	writes    *Writes
 	compactor interface {
 		etcd3.Compactor
@@ -74,7 +74,7 @@ func (r *cachedResource) destroyed() bool {
 	}
 }
 
-func newRESTStorage(client *kubernetes.Client, servers []string, compaction time.Duration, edge *fault.Edge, writes *Writes) *restStorage {
+func newRESTStorage(client *kubernetes.Client, servers []string, compaction time.Duration, edge *fault.Injector, writes *Writes) *restStorage {
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
 	client.Kubernetes = &serverWrites{client.Kubernetes, writes}
 	s := &restStorage{client: client, writes: writes, edge: edge, servers: servers, clock: newCacheClock(), caches: map[string]*cachedResource{}}

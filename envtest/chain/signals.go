@@ -37,7 +37,7 @@ var bootSignals = []string{hasBeenReady, muxAndDiscoveryComplete}
 // bentSignal asks before upstream's signal fires. Whoever fires it never waits.
 type bentSignal struct {
 	signal
-	edge   *fault.Edge
+	edge   *fault.Injector
 	once   sync.Once
 	firing *sync.WaitGroup // who waits to fire
 	done   chan struct{}   // closed when it has fired or is dropped

@@ -30,7 +30,7 @@ type memberAddress struct{ network, address string }
 
 // newStoreDialer returns nil if gRPC alone knows to dial the store, which is on a
 // socket of the file system, and nothing can be bent.
-func newStoreDialer(endpoints storage.Endpoints, link *storage.Link, edge *fault.Edge) (*storeDialer, error) {
+func newStoreDialer(endpoints storage.Endpoints, link *storage.Link, edge *fault.Injector) (*storeDialer, error) {
 	d := &storeDialer{link: link, dial: endpoints.Dial, members: map[string]memberAddress{}}
 	secure := false
 	for i, endpoint := range endpoints.URLs {

@@ -56,7 +56,7 @@ func (c *Chain) bendReviews(upstream webhook.AuthenticationInfoResolver) webhook
 // mutatingWebhooks is upstream's plugin that calls mutating webhooks.
 type mutatingWebhooks struct {
 	admission.MutationInterface
-	edge *fault.Edge
+	edge *fault.Injector
 }
 
 // Admit implements admission.MutationInterface.
@@ -67,7 +67,7 @@ func (m *mutatingWebhooks) Admit(ctx context.Context, a admission.Attributes, o 
 // validatingWebhooks is upstream's plugin that calls validating webhooks.
 type validatingWebhooks struct {
 	admission.ValidationInterface
-	edge *fault.Edge
+	edge *fault.Injector
 }
 
 // Validate implements admission.ValidationInterface.
@@ -82,7 +82,7 @@ type (
 )
 
 // underReview puts into the context what webhooks are called about.
-func underReview(ctx context.Context, edge *fault.Edge, a admission.Attributes) context.Context {
+func underReview(ctx context.Context, edge *fault.Injector, a admission.Attributes) context.Context {
 	if !edge.Active() {
 		return ctx
 	}

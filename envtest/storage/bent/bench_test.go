@@ -22,7 +22,7 @@ func BenchmarkStoreEdge(b *testing.B) {
 	plain, err := store.Client()
 	require.NoError(b, err)
 	defer func() { _ = plain.Close() }()
-	edge := fault.NewEdge(fault.New(fault.Config{}), "bench", fault.Effects{})
+	edge := fault.NewInjector(fault.New(fault.Config{}), "bench", fault.Effects{})
 	through := bent.Client(plain, bent.View{Edge: edge, Resource: "configmaps", Prefix: "/registry/configmaps/"})
 
 	const key = "/registry/configmaps/default/a"

@@ -12,7 +12,7 @@ import (
 
 // View is how the operations of one client look to rules.
 type View struct {
-	Edge *fault.Edge
+	Edge *fault.Injector
 	// Resource is what the client is for, such as "deployments.apps"; empty if
 	// it is for none in particular.
 	Resource string

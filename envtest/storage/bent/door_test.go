@@ -39,7 +39,7 @@ func behindDoorOf(t *testing.T, setUp func(*testing.T, *memory.Store, *bent.Door
 		store := memory.New("behind")
 		require.NoError(t, store.Start(t.Context()))
 		set := fault.New(fault.Config{})
-		edge := fault.NewEdge(set, "apiserver-0", fault.Effects{})
+		edge := fault.NewInjector(set, "apiserver-0", fault.Effects{})
 		door := &bent.Door{View: bent.View{Edge: edge}, Dial: store.Endpoints().Dial}
 		setUp(t, store, door)
 		client, err := clientv3.New(clientv3.Config{

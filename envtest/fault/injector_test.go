@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// edgeOf makes an edge of the server "a" with rules, and counts its effects.
-func edgeOf(t *testing.T, rules ...string) (e *Edge, effects map[string]int) {
+// injectorOf makes an injector of the server "a" with rules, and counts its effects.
+func injectorOf(t *testing.T, rules ...string) (e *Injector, effects map[string]int) {
 	effects = map[string]int{}
 	set := setOf(t, Config{}, rules...)
 	count := func(name string) func(context.Context) error {
@@ -21,7 +21,7 @@ func edgeOf(t *testing.T, rules ...string) (e *Edge, effects map[string]int) {
 			return nil
 		}
 	}
-	return NewEdge(set, "a", Effects{
+	return NewInjector(set, "a", Effects{
 		Compact: count("compact"), LoseLeader: count("lose-leader"), Crash: func(error) { effects["crash"]++ },
 	}), effects
 }
@@ -32,7 +32,7 @@ type called struct {
 	err   error
 }
 
-func write(ctx context.Context, e *Edge) called {
+func write(ctx context.Context, e *Injector) called {
 	var c called
 	_, c.err = Call(ctx, e, func() Operation { return Operation{Point: "store/put", Resource: "configmaps"} },
 		func(context.Context) (int, error) {
@@ -60,7 +60,7 @@ func TestCall(t *testing.T) {
 		"fail store/put resource=pods with=timeout optional": {1, nil, ""},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			e, effects := edgeOf(t, rule)
+			e, effects := injectorOf(t, rule)
 			got := write(t.Context(), e)
 			assert.Equal(t, want.times, got.times)
 			assert.ErrorIs(t, got.err, want.err)
@@ -75,7 +75,7 @@ func TestCall(t *testing.T) {
 // TestDrop waits until the caller gives up.
 func TestDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, _ := edgeOf(t, "drop store/put")
+		e, _ := injectorOf(t, "drop store/put")
 		gaveUp := errors.New("gave up")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, gaveUp)
 		defer cancel()
@@ -88,7 +88,7 @@ func TestDrop(t *testing.T) {
 // TestEnd lets what waits happen when its server stops, and what comes later.
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, _ := edgeOf(t, "hold store/put", "fail store/put with=timeout")
+		e, _ := injectorOf(t, "hold store/put", "fail store/put with=timeout")
 		done := make(chan called)
 		go func() { done <- write(t.Context(), e) }()
 		synctest.Wait()
@@ -102,15 +102,15 @@ func TestEnd(t *testing.T) {
 
 // TestNoEffect says of an effect that there is none.
 func TestNoEffect(t *testing.T) {
-	e := NewEdge(setOf(t, Config{}, "compact store/put"), "a", Effects{})
+	e := NewInjector(setOf(t, Config{}, "compact store/put"), "a", Effects{})
 	got := write(t.Context(), e)
 	assert.EqualError(t, got.err, `rule "compact store/put": compact cannot be done here`)
 	assert.Zero(t, got.times)
 }
 
-// TestNoEdge bends nothing.
-func TestNoEdge(t *testing.T) {
-	var e *Edge
+// TestNilInjector injects nothing.
+func TestNilInjector(t *testing.T) {
+	var e *Injector
 	assert.Equal(t, called{1, nil}, write(t.Context(), e))
 	e.End()
 }

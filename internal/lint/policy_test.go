@@ -1,4 +1,4 @@
-package rules
+package lint
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ const policy = `
 	internal/nearest             ->
 	internal/conns               ->
 	internal/pins                ->
-	internal/rules               ->
+	internal/lint               ->
 	envtest/memnet               ->
 	envtest/trace                ->
 

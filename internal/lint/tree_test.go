@@ -1,4 +1,4 @@
-package rules
+package lint
 
 import (
 	"bytes"
@@ -142,7 +142,7 @@ func repository(t *testing.T) *tree {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(tr.files, func(f file) bool { return f.path == "go.mod" }) {
-		t.Fatal("the tests of this package must run in internal/rules, two folders below go.mod")
+		t.Fatal("the tests of this package must run in internal/lint, two folders below go.mod")
 	}
 	return tr
 }

@@ -6,9 +6,10 @@ import (
 	"fmt"
 )
 
-// Edge asks a Set in the name of one API server. Whatever of a server can be
-// bent has its Edge; a nil Edge bends nothing. Make it with NewEdge.
-type Edge struct {
+// Injector asks a Set about the operations of one API server. Everything in a
+// server that rules can reach asks its Injector; a nil Injector injects nothing.
+// Make it with NewInjector.
+type Injector struct {
 	set     *Set
 	server  string
 	effects Effects
@@ -27,11 +28,11 @@ type Effects struct {
 	Crash func(cause error)
 }
 
-// NewEdge makes the Edge of the server of that name. Of an effect that is nil
-// the operation gets an error that says so.
-func NewEdge(set *Set, server string, effects Effects) *Edge {
+// NewInjector returns the Injector of the server of that name. A rule that needs
+// an effect which is nil fails its operation with an error that says so.
+func NewInjector(set *Set, server string, effects Effects) *Injector {
 	life, end := context.WithCancelCause(context.Background())
-	return &Edge{set: set, server: server, effects: effects, life: life, end: end}
+	return &Injector{set: set, server: server, effects: effects, life: life, end: end}
 }
 
 var (
@@ -43,36 +44,36 @@ var (
 
 // Active reports whether At can do anything but pass. It is for edges that
 // would have to prepare something.
-func (e *Edge) Active() bool { return e != nil && e.set.Active() && e.life.Err() == nil }
+func (i *Injector) Active() bool { return i != nil && i.set.Active() && i.life.Err() == nil }
 
 // Concerns is Set.Concerns for an operation of the server.
-func (e *Edge) Concerns(op Operation) bool {
-	if !e.Active() {
+func (i *Injector) Concerns(op Operation) bool {
+	if !i.Active() {
 		return false
 	}
-	op.Server = e.server
-	return e.set.Concerns(op)
+	op.Server = i.server
+	return i.set.Concerns(op)
 }
 
-// End lets everything go on that waits at this Edge, and whatever comes later:
-// a server that stops needs its operations to end. It may be called twice.
-func (e *Edge) End() {
-	if e != nil {
-		e.end(errEnded)
+// End lets go whatever waits here, and lets pass whatever comes later: a server
+// that stops needs its operations to end. It may be called twice.
+func (i *Injector) End() {
+	if i != nil {
+		i.end(errEnded)
 	}
 }
 
 // At is Set.At for an operation of the server. It does what concerns more than
 // the operation: the Decision is none of Compact, LoseLeader and Crash.
-func (e *Edge) At(ctx context.Context, describe func() Operation) (Decision, error) {
-	if !e.Active() {
+func (i *Injector) At(ctx context.Context, describe func() Operation) (Decision, error) {
+	if !i.Active() {
 		return Decision{}, nil
 	}
-	waiting, stop := e.live(ctx)
+	waiting, stop := i.live(ctx)
 	defer stop()
-	d, err := e.set.At(waiting, func() Operation {
+	d, err := i.set.At(waiting, func() Operation {
 		op := describe()
-		op.Server = e.server
+		op.Server = i.server
 		return op
 	})
 	switch {
@@ -81,13 +82,13 @@ func (e *Edge) At(ctx context.Context, describe func() Operation) (Decision, err
 	case err != nil:
 		return Decision{}, err
 	}
-	return e.affect(ctx, d)
+	return i.affect(ctx, d)
 }
 
-// live returns a context that also ends with the Edge.
-func (e *Edge) live(ctx context.Context) (context.Context, func()) {
+// live returns a context that also ends with the Injector.
+func (i *Injector) live(ctx context.Context) (context.Context, func()) {
 	live, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(e.life, func() { cancel(errEnded) })
+	stop := context.AfterFunc(i.life, func() { cancel(errEnded) })
 	return live, func() {
 		stop()
 		cancel(nil)
@@ -95,16 +96,16 @@ func (e *Edge) live(ctx context.Context) (context.Context, func()) {
 }
 
 // affect does what concerns more than the operation.
-func (e *Edge) affect(ctx context.Context, d Decision) (Decision, error) {
+func (i *Injector) affect(ctx context.Context, d Decision) (Decision, error) {
 	var effect func(context.Context) error
 	switch d.Kind {
 	case Compact:
-		effect = e.effects.Compact
+		effect = i.effects.Compact
 	case LoseLeader:
-		effect = e.effects.LoseLeader
+		effect = i.effects.LoseLeader
 	case Crash:
-		if e.effects.Crash != nil {
-			e.effects.Crash(fmt.Errorf("%w before %s, because of the rule %q", ErrCrashed, d.op, d.entry.rule))
+		if i.effects.Crash != nil {
+			i.effects.Crash(fmt.Errorf("%w before %s, because of the rule %q", ErrCrashed, d.op, d.entry.rule))
 			return Decision{}, ErrCrashed
 		}
 	default:
@@ -119,39 +120,13 @@ func (e *Edge) affect(ctx context.Context, d Decision) (Decision, error) {
 	return Decision{}, nil
 }
 
-// Call makes a call that gets an answer, bent as the rules say.
-func Call[T any](ctx context.Context, e *Edge, describe func() Operation, do func(context.Context) (T, error)) (T, error) {
-	if !e.Active() {
-		return do(ctx)
-	}
-	var none T
-	d, err := e.At(ctx, describe)
-	if err != nil {
-		return none, err
-	}
-	switch d.Kind {
-	case Fail:
-		return none, d.Err()
-	case LoseReply:
-		_, _ = do(ctx)
-		return none, d.Err()
-	case Drop:
-		return none, e.Lost(ctx)
-	case Cancel:
-		return none, context.Canceled
-	case Duplicate:
-		_, _ = do(ctx)
-	}
-	return do(ctx)
-}
-
 // Lost is how a caller fares whose call was dropped: it waits until it gives up,
 // or the server stops.
-func (e *Edge) Lost(ctx context.Context) error {
+func (i *Injector) Lost(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-e.life.Done():
+	case <-i.life.Done():
 		return errEnded
 	}
 }

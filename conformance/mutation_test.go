@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"snowglobe.test/conformance"
-	"snowglobe.test/envtest/clock"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // opened is the source that hands out a cluster it does not close, behind a
@@ -33,7 +33,7 @@ func (o opened) String() string { return "a liar" }
 func TestEveryCaseCanFail(t *testing.T) {
 	all := lies()
 	var problems []string
-	err := clock.Bubble(func() error {
+	err := virtualtime.Bubble(func() error {
 		cluster, err := conformance.Memory().Open(context.Background())
 		if err != nil {
 			return err

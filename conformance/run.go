@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"snowglobe.test/envtest/clock"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // Run opens the source's cluster, puts it to the cases one after another, and
@@ -29,7 +29,7 @@ func Run(ctx context.Context, source Source, cases []Case, reporter Reporter) (R
 func Simulate(ctx context.Context, source Source, cases []Case, reporter Reporter) (Report, error) {
 	report := Report{Target: source.String(), VirtualTime: true}
 	var err error
-	bubble := clock.Bubble(func() error {
+	bubble := virtualtime.Bubble(func() error {
 		// Waiting for a channel made outside would keep time from passing, so the
 		// outer context is only looked at.
 		inside, cancel := context.WithCancel(context.Background())

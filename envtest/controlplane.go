@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 	"snowglobe.test/internal/pki"
 )
 
@@ -41,10 +41,10 @@ type ControlPlane struct {
 	recorder   *trace.Recorder
 	faults     *fault.Set
 	servers    []*Server
-	log        io.Writer        // of all servers together, nil for none
-	scheduler  *clock.Scheduler // nil if operations go as they come
-	changes    *storeWatch      // nil unless the trace is full
-	link       *Link            // that Config and AddUser go by
+	log        io.Writer              // of all servers together, nil for none
+	scheduler  *virtualtime.Scheduler // nil if operations go as they come
+	changes    *storeWatch            // nil unless the trace is full
+	link       *Link                  // that Config and AddUser go by
 	writes     *chain.Writes
 
 	member *chain.Member // whose goroutines are the store's

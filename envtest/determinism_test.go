@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 var (
@@ -103,7 +103,7 @@ func writeMixed(file string, seed uint64) error {
 			return err
 		}
 		return trace.WriteCanonical(out, cp.Trace().Records())
-	}, envtest.WithReplicas(2), envtest.WithOrder(clock.Order{Seed: seed}), envtest.WithFullTrace(), envtest.WithCRDs(widgetCRD()))
+	}, envtest.WithReplicas(2), envtest.WithOrder(virtualtime.Order{Seed: seed}), envtest.WithFullTrace(), envtest.WithCRDs(widgetCRD()))
 	return errors.Join(err, out.Close())
 }
 

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"snowglobe.test/envtest/chain"
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // An Option says how a control plane differs from the default one.
@@ -33,7 +33,7 @@ type config struct {
 	hooks          []chain.HookFault
 	faults         fault.Plan
 	seed           uint64
-	order          *clock.Order
+	order          *virtualtime.Order
 	fullTrace      bool
 	unbent         bool // tests only: nothing can be bent
 	upstreamPauses bool
@@ -149,7 +149,7 @@ func WithSeed(seed uint64) Option {
 // WithOrder gives the operations of a control plane in virtual time their turns
 // by a seed, or in an order, from the first one on. See ControlPlane.Schedule
 // for beginning later.
-func WithOrder(order clock.Order) Option {
+func WithOrder(order virtualtime.Order) Option {
 	return func(c *config) { c.order = &order }
 }
 

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // TestPreflight starts on a store that has gone away: the preflight asks again
 // for some seconds, then says so.
 func TestPreflight(t *testing.T) {
-	err := clock.Bubble(func() error {
+	err := virtualtime.Bubble(func() error {
 		ctx := context.Background()
 		store := memory.New("gone")
 		if err := store.Start(ctx); err != nil {

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // readiness remembers the checks of /readyz as they were last seen.
@@ -65,7 +65,7 @@ func (l *life) waitReady(ctx context.Context) error {
 		}
 	})()
 	for pause := readyFirstPause; ; pause = min(2*pause, readyMaxPause) {
-		if clock.Virtual() {
+		if virtualtime.Virtual() {
 			time.Sleep(untilOffBeat(time.Now()))
 		}
 		if l.ready(ctx) {

@@ -1,17 +1,17 @@
 package envtest
 
 import (
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // Schedule gives operations their turns from now on, in place of the order
 // before: by a seed, or in an order of steps. It is for virtual time. While a
 // scheduler runs nobody else may call synctest.Wait; its Idle does that. Stop
 // ends it.
-func (cp *ControlPlane) Schedule(order clock.Order) *clock.Scheduler {
+func (cp *ControlPlane) Schedule(order virtualtime.Order) *virtualtime.Scheduler {
 	cp.Unschedule()
-	cp.scheduler = clock.NewScheduler(order, cp.tellTurn)
+	cp.scheduler = virtualtime.NewScheduler(order, cp.tellTurn)
 	cp.faults.Schedule(cp.scheduler)
 	return cp.scheduler
 }
@@ -26,7 +26,7 @@ func (cp *ControlPlane) Unschedule() {
 }
 
 // tellTurn puts a turn into a full trace.
-func (cp *ControlPlane) tellTurn(turn clock.Turn) {
+func (cp *ControlPlane) tellTurn(turn virtualtime.Turn) {
 	if !cp.cfg.fullTrace {
 		return
 	}

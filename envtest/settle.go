@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // settleTimeout bounds Settle in the clock of the control plane: longer than a
@@ -43,7 +43,7 @@ type Settled struct {
 // and whoever still waits waits for time or for what is held; time passes only
 // if something is late that time brings: a delay, a retry, an answer that was
 // dropped. When the bubble cannot fall idle because of a mutex, a system call or
-// a channel from outside, the error is a *clock.StuckError, which names the
+// a channel from outside, the error is a *virtualtime.StuckError, which names the
 // goroutine and its line; that is found out in three seconds on the wall. In real
 // time watches may still be delivering what the caches have.
 //
@@ -56,7 +56,7 @@ func (cp *ControlPlane) Settle(ctx context.Context) (Settled, error) {
 	for pause := settleFirstPause; ; pause = min(2*pause, settleMaxPause) {
 		state, late, err := cp.look(limited)
 		// Without virtual time it takes two looks to see that nothing moves.
-		if err == nil && len(late) == 0 && (clock.Virtual() || state.Revision == before) {
+		if err == nil && len(late) == 0 && (virtualtime.Virtual() || state.Revision == before) {
 			return state, nil
 		}
 		before = state.Revision
@@ -67,7 +67,7 @@ func (cp *ControlPlane) Settle(ctx context.Context) (Settled, error) {
 			case <-limited.Done():
 			}
 		}
-		if stuck := (*clock.StuckError)(nil); limited.Err() != nil && !errors.As(err, &stuck) {
+		if stuck := (*virtualtime.StuckError)(nil); limited.Err() != nil && !errors.As(err, &stuck) {
 			err = context.Cause(limited)
 		}
 		return state, unsettled(err, late, state.Held)
@@ -117,7 +117,7 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 // lookOnce is look of caches as they are, when nothing runs any more if time is
 // virtual.
 func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []string, err error) {
-	if clock.Virtual() {
+	if virtualtime.Virtual() {
 		if err := cp.fallIdle(ctx); err != nil {
 			return state, nil, err
 		}
@@ -144,9 +144,9 @@ func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []str
 // fallIdle waits until the bubble is idle, with the scheduler if there is one.
 func (cp *ControlPlane) fallIdle(ctx context.Context) error {
 	if cp.scheduler == nil {
-		return clock.Idle(ctx, idlePatience)
+		return virtualtime.Idle(ctx, idlePatience)
 	}
-	if err := clock.Rest(ctx, idlePatience); err != nil {
+	if err := virtualtime.Rest(ctx, idlePatience); err != nil {
 		return err
 	}
 	return cp.scheduler.Idle(ctx)

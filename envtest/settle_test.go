@@ -21,11 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/storage/memory"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // burst writes a number of config maps, one after another.
@@ -240,7 +240,7 @@ func TestSettleStuck(t *testing.T) {
 		done := make(chan struct{})
 		go func() { mutex.Lock(); close(done) }()
 		_, err := cp.Settle(t.Context())
-		var stuck *clock.StuckError
+		var stuck *virtualtime.StuckError
 		require.ErrorAs(t, err, &stuck)
 		require.Len(t, stuck.Goroutines, 1)
 		assert.Equal(t, "sync.Mutex.Lock", stuck.Goroutines[0].State)
@@ -265,11 +265,11 @@ func TestSettleWithoutServers(t *testing.T) {
 func TestSettleWithAnOrder(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		settle(t, cp)
-		var order clock.Order
+		var order virtualtime.Order
 		for _, name := range []string{"first", "second"} {
 			match, err := fault.ParseMatch("store/put resource=configmaps name=default/"+name, nil)
 			require.NoError(t, err)
-			order.Steps = append(order.Steps, clock.Step{Match: match})
+			order.Steps = append(order.Steps, virtualtime.Step{Match: match})
 		}
 		scheduler := cp.Schedule(order)
 		defer cp.Unschedule()

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"snowglobe.test/envtest/clock"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // Simulate runs f as a test in virtual time, with a control plane that lives in
@@ -19,7 +19,7 @@ func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Opti
 // SimulateContext is Simulate for programs: it runs f with a control plane in
 // virtual time and returns what f, or the control plane, failed with.
 func SimulateContext(f func(ctx context.Context, cp *ControlPlane) error, opts ...Option) error {
-	return clock.Bubble(func() (err error) {
+	return virtualtime.Bubble(func() (err error) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		cp, err := Launch(ctx, opts...)

@@ -10,9 +10,9 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // Snapshot is the state of a control plane at one moment: everything that its
@@ -129,16 +129,16 @@ func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) e
 // make one again whose service it still knows. Only virtual time tells when they
 // have. What cannot fall idle is not waited for.
 func (cp *ControlPlane) letFinish(ctx context.Context) error {
-	if !clock.Virtual() {
+	if !virtualtime.Virtual() {
 		return nil
 	}
 	var err error
 	if cp.scheduler == nil {
-		err = clock.Rest(ctx, idlePatience) // who is in synctest.Wait may be so
+		err = virtualtime.Rest(ctx, idlePatience) // who is in synctest.Wait may be so
 	} else {
 		err = cp.fallIdle(ctx)
 	}
-	if _, stuck := errors.AsType[*clock.StuckError](err); stuck {
+	if _, stuck := errors.AsType[*virtualtime.StuckError](err); stuck {
 		return nil
 	}
 	return err

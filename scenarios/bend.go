@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // bending is what the options of the run do to every server.
@@ -18,7 +18,7 @@ func (s *session) bending() []envtest.Option {
 	if s.opts.Seed != nil {
 		opts = append(opts, envtest.WithSeed(*s.opts.Seed))
 		if !s.opts.RealTime {
-			opts = append(opts, envtest.WithOrder(clock.Order{Seed: *s.opts.Seed}))
+			opts = append(opts, envtest.WithOrder(virtualtime.Order{Seed: *s.opts.Seed}))
 		}
 	}
 	return opts

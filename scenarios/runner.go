@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // Options say how scripts are run. The zero value runs them in virtual time.
@@ -103,7 +103,7 @@ func (s Script) run(ctx context.Context, opts Options) (result Result) {
 	}
 	if opts.RealTime {
 		_ = perform()
-	} else if err := clock.Bubble(perform); err != nil {
+	} else if err := virtualtime.Bubble(perform); err != nil {
 		result.Status, result.Err = Failed, errors.Join(result.Err, fmt.Errorf("%s: %w", s.File, err))
 	}
 	result.Log = strings.ReplaceAll(result.Log, file, s.File)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"snowglobe.test/envtest/fault"
-	"snowglobe.test/envtest/storage/bent"
+	"snowglobe.test/envtest/storage/intercept"
 )
 
 // cacheEdge is the store as one watch cache sees it: what the cache takes from
@@ -65,7 +65,7 @@ func (e *cacheEdge) Watch(ctx context.Context, key string, opts storage.ListOpti
 		edge: e, inner: inner, stop: stop, out: make(chan watch.Event),
 		listing: opts.SendInitialEvents != nil && *opts.SendInitialEvents,
 	}
-	relay := &bent.Relay[watch.Event]{In: inner.ResultChan(), Out: w.out, Concerns: w.concerns, Ask: w.ask}
+	relay := &intercept.Relay[watch.Event]{In: inner.ResultChan(), Out: w.out, Concerns: w.concerns, Ask: w.ask}
 	go func() {
 		defer w.Stop()
 		relay.Run(watching)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"snowglobe.test/envtest/fault"
-	"snowglobe.test/envtest/storage/bent"
+	"snowglobe.test/envtest/storage/intercept"
 )
 
 // cacheWatch is the watch of a cache. There is one hop for each cache, for rules
@@ -58,7 +58,7 @@ func (w *cacheWatch) ask(ctx context.Context, event watch.Event, arrived time.Ti
 		op.Arrived = arrived
 		return op
 	})
-	return bent.Instead(event, d, err, func(again watch.Event) watch.Event {
+	return intercept.Instead(event, d, err, func(again watch.Event) watch.Event {
 		again.Object = again.Object.DeepCopyObject()
 		return again
 	})

@@ -30,7 +30,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"snowglobe.test/envtest/fault"
-	"snowglobe.test/envtest/storage/bent"
+	"snowglobe.test/envtest/storage/intercept"
 )
 
 // restStorage makes the REST storage of every server of the chain on one shared
@@ -215,7 +215,7 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 // bent returns the client for a resource whose keys begin with a prefix, or for
 // none in particular.
 func (s *restStorage) bent(resource, prefix string) *kubernetes.Client {
-	client := bent.Client(s.client, bent.View{Edge: s.edge, Resource: resource, Prefix: prefix, Caller: callerOf})
+	client := intercept.Client(s.client, intercept.View{Edge: s.edge, Resource: resource, Prefix: prefix, Caller: callerOf})
 	client.Watcher = &watchStream{client.Watcher, resource}
 	return client
 }

@@ -12,7 +12,7 @@ import (
 
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
-	"snowglobe.test/envtest/storage/bent"
+	"snowglobe.test/envtest/storage/intercept"
 )
 
 // storeDialer connects upstream's own etcd clients, of the few callers that
@@ -20,7 +20,7 @@ import (
 type storeDialer struct {
 	link    *storage.Link
 	dial    storage.Dialer           // nil: as flags say
-	door    *bent.Door               // nil if nothing can be bent
+	door    *intercept.Door          // nil if nothing can be bent
 	servers []string                 // what upstream's clients are told to be the store
 	members map[string]memberAddress // behind the door, by the address that they dial
 }
@@ -51,7 +51,7 @@ func newStoreDialer(endpoints storage.Endpoints, link *storage.Link, edge *fault
 	if edge == nil {
 		return d, nil
 	}
-	d.door = &bent.Door{View: bent.View{Edge: edge}}
+	d.door = &intercept.Door{View: intercept.View{Edge: edge}}
 	if !secure {
 		return d, nil
 	}

@@ -32,14 +32,14 @@ const policy = `
 
 	# Inside envtest.
 	envtest/fault                -> envtest/trace internal/nearest
-	envtest/clock                -> envtest/fault
+	envtest/virtualtime                -> envtest/fault
 	envtest/storage              -> envtest/fault internal/conns
-	envtest/storage/bent         -> envtest/fault envtest/memnet
-	envtest/storage/bent (test)  -> envtest/storage/memory internal/pki
+	envtest/storage/intercept         -> envtest/fault envtest/memnet
+	envtest/storage/intercept (test)  -> envtest/storage/memory internal/pki
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
-	envtest/chain                -> envtest/storage envtest/storage/bent envtest/clock envtest/memnet internal/pki
+	envtest/chain                -> envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki
 	envtest/chain (test)         -> envtest/storage/...
-	envtest                      -> envtest/chain envtest/storage/... envtest/clock envtest/memnet internal/pki internal/conns
+	envtest                      -> envtest/chain envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/conns
 	envtest/controllers          -> envtest
 
 	# The houses on top. Siblings never import each other.

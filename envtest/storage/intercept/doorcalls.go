@@ -1,4 +1,4 @@
-package bent
+package intercept
 
 import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"

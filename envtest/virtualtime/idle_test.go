@@ -1,4 +1,4 @@
-package clock_test
+package virtualtime_test
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"snowglobe.test/envtest/clock"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 const ages = time.Hour // of the wall, for what is not to be waited out
 
 func TestIdleInTime(t *testing.T) {
-	err := clock.Bubble(func() error {
+	err := virtualtime.Bubble(func() error {
 		var done atomic.Int64
 		start := time.Now()
 		turns := make(chan int)
@@ -39,7 +39,7 @@ func TestIdleInTime(t *testing.T) {
 		time.AfterFunc(0, func() { done.Add(1) }) // due now, though it takes a timer
 		later := time.AfterFunc(time.Second, func() { done.Add(1) })
 		defer later.Stop()
-		if err := clock.Idle(t.Context(), ages); err != nil {
+		if err := virtualtime.Idle(t.Context(), ages); err != nil {
 			return err
 		}
 		assert.EqualValues(t, 1001, done.Load())
@@ -51,13 +51,13 @@ func TestIdleInTime(t *testing.T) {
 
 // Who else waits for the bubble to fall idle is not woken.
 func TestRestBesideWait(t *testing.T) {
-	require.NoError(t, clock.Bubble(func() error {
+	require.NoError(t, virtualtime.Bubble(func() error {
 		var woken atomic.Bool
 		go func() {
-			clock.Wait()
+			virtualtime.Wait()
 			woken.Store(true)
 		}()
-		err := clock.Rest(t.Context(), ages)
+		err := virtualtime.Rest(t.Context(), ages)
 		assert.False(t, woken.Load())
 		time.Sleep(time.Nanosecond)
 		assert.True(t, woken.Load())
@@ -66,7 +66,7 @@ func TestRestBesideWait(t *testing.T) {
 }
 
 func TestIdleOutside(t *testing.T) {
-	assert.ErrorContains(t, clock.Idle(t.Context(), ages), "in no bubble")
+	assert.ErrorContains(t, virtualtime.Idle(t.Context(), ages), "in no bubble")
 }
 
 // blocker blocks a goroutine of a bubble so that the bubble never falls idle, and
@@ -83,9 +83,9 @@ func blockers(t *testing.T) map[string]blocker {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = read.Close() })
 	return map[string]blocker{
-		"mutex":   {func() { waitForMutex(&mutex) }, mutex.Unlock, "sync.Mutex.Lock", "clock_test.waitForMutex"},
-		"channel": {func() { waitForChannel(outside) }, func() { close(outside) }, "chan receive", "clock_test.waitForChannel"},
-		"file":    {func() { waitForFile(read) }, func() { _ = write.Close() }, "IO wait", "clock_test.waitForFile"},
+		"mutex":   {func() { waitForMutex(&mutex) }, mutex.Unlock, "sync.Mutex.Lock", "virtualtime_test.waitForMutex"},
+		"channel": {func() { waitForChannel(outside) }, func() { close(outside) }, "chan receive", "virtualtime_test.waitForChannel"},
+		"file":    {func() { waitForFile(read) }, func() { _ = write.Close() }, "IO wait", "virtualtime_test.waitForFile"},
 	}
 }
 
@@ -104,11 +104,11 @@ func TestIdleStuck(t *testing.T) {
 				go func() { b.block(); close(taken) }()
 				<-taken
 			}
-			require.NoError(t, clock.Bubble(func() error {
+			require.NoError(t, virtualtime.Bubble(func() error {
 				ended := make(chan struct{})
 				go func() { b.block(); close(ended) }()
-				err := clock.Idle(t.Context(), 20*time.Millisecond)
-				var stuck *clock.StuckError
+				err := virtualtime.Idle(t.Context(), 20*time.Millisecond)
+				var stuck *virtualtime.StuckError
 				if assert.ErrorAs(t, err, &stuck) && assert.Len(t, stuck.Goroutines, 1) {
 					assert.Equal(t, b.state, stuck.Goroutines[0].State)
 					assert.Contains(t, stuck.Goroutines[0].Func, b.by)
@@ -117,7 +117,7 @@ func TestIdleStuck(t *testing.T) {
 				assert.ErrorContains(t, err, b.by)
 				b.free()
 				<-ended
-				return clock.Idle(t.Context(), ages)
+				return virtualtime.Idle(t.Context(), ages)
 			}))
 		})
 	}
@@ -125,13 +125,13 @@ func TestIdleStuck(t *testing.T) {
 
 // What runs on and on is named too, after a while.
 func TestIdleBusy(t *testing.T) {
-	require.NoError(t, clock.Bubble(func() error {
+	require.NoError(t, virtualtime.Bubble(func() error {
 		var enough atomic.Bool
 		go func() {
 			for !enough.Load() {
 			}
 		}()
-		err := clock.Idle(t.Context(), time.Millisecond)
+		err := virtualtime.Idle(t.Context(), time.Millisecond)
 		enough.Store(true)
 		assert.ErrorContains(t, err, "TestIdleBusy")
 		return nil
@@ -139,14 +139,14 @@ func TestIdleBusy(t *testing.T) {
 }
 
 func TestIdleGivesUp(t *testing.T) {
-	require.NoError(t, clock.Bubble(func() error {
+	require.NoError(t, virtualtime.Bubble(func() error {
 		outside, cancel := context.WithCancelCause(context.Background())
 		enough := errors.New("enough")
 		cancel(enough)
 		var mutex sync.Mutex
 		mutex.Lock()
 		go mutex.Lock()
-		assert.ErrorIs(t, clock.Idle(outside, ages), enough)
+		assert.ErrorIs(t, virtualtime.Idle(outside, ages), enough)
 		mutex.Unlock()
 		return nil
 	}))

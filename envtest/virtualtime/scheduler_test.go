@@ -1,4 +1,4 @@
-package clock_test
+package virtualtime_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"snowglobe.test/envtest/clock"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 func put(name, caller string) fault.Operation {
@@ -22,14 +22,14 @@ func put(name, caller string) fault.Operation {
 
 // turnsOf lets five clients write four objects each under an order, and returns
 // the turns they took. A client begins its next write in the same instant.
-func turnsOf(t *testing.T, order clock.Order, rules ...string) (turns []string, err error) {
+func turnsOf(t *testing.T, order virtualtime.Order, rules ...string) (turns []string, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		set := fault.New(fault.Config{})
 		plan, planErr := fault.ParsePlan("", strings.Join(rules, "\n"), nil)
 		require.NoError(t, planErr)
 		_, addErr := set.Add(plan...)
 		require.NoError(t, addErr)
-		scheduler := clock.NewScheduler(order, func(turn clock.Turn) {
+		scheduler := virtualtime.NewScheduler(order, func(turn virtualtime.Turn) {
 			turns = append(turns, fmt.Sprintf("%d %s/%s after %d", turn.Number, turn.Operation.Caller, turn.Operation.Name, turn.Cause))
 		})
 		set.Schedule(scheduler)
@@ -58,11 +58,11 @@ func turnsOf(t *testing.T, order clock.Order, rules ...string) (turns []string, 
 func TestSeed(t *testing.T) {
 	orders := map[string]bool{}
 	for seed := range uint64(20) {
-		first, err := turnsOf(t, clock.Order{Seed: seed})
+		first, err := turnsOf(t, virtualtime.Order{Seed: seed})
 		require.NoError(t, err)
 		require.Len(t, first, 20)
 		for range 10 {
-			again, err := turnsOf(t, clock.Order{Seed: seed})
+			again, err := turnsOf(t, virtualtime.Order{Seed: seed})
 			require.NoError(t, err)
 			require.Equal(t, first, again)
 		}
@@ -71,13 +71,13 @@ func TestSeed(t *testing.T) {
 	assert.Len(t, orders, 20)
 }
 
-func steps(t *testing.T, matches ...string) []clock.Step {
+func steps(t *testing.T, matches ...string) []virtualtime.Step {
 	t.Helper()
-	var steps []clock.Step
+	var steps []virtualtime.Step
 	for _, m := range matches {
 		match, err := fault.ParseMatch(m, nil)
 		require.NoError(t, err)
-		steps = append(steps, clock.Step{Match: match})
+		steps = append(steps, virtualtime.Step{Match: match})
 	}
 	return steps
 }
@@ -86,7 +86,7 @@ func steps(t *testing.T, matches ...string) []clock.Step {
 func TestSteps(t *testing.T) {
 	script := steps(t, "store/put name=3 caller=e", "store/put name=0 caller=a", "store/put name=0 caller=b")
 	for seed := range uint64(20) {
-		turns, err := turnsOf(t, clock.Order{Seed: seed, Steps: script})
+		turns, err := turnsOf(t, virtualtime.Order{Seed: seed, Steps: script})
 		require.NoError(t, err)
 		var places []int
 		for _, of := range []string{" e/3 ", " a/0 ", " b/0 "} {
@@ -100,7 +100,7 @@ func TestSteps(t *testing.T) {
 func TestStepsAreNeeded(t *testing.T) {
 	broken := false
 	for seed := range uint64(20) {
-		turns, err := turnsOf(t, clock.Order{Seed: seed})
+		turns, err := turnsOf(t, virtualtime.Order{Seed: seed})
 		require.NoError(t, err)
 		last := slices.IndexFunc(turns, func(turn string) bool { return strings.Contains(turn, " e/3 ") })
 		first := slices.IndexFunc(turns, func(turn string) bool { return strings.Contains(turn, " a/0 ") })
@@ -112,17 +112,17 @@ func TestStepsAreNeeded(t *testing.T) {
 // TestMissingStep gives up a step that does not come, says which and who waited,
 // and lets the others go.
 func TestMissingStep(t *testing.T) {
-	turns, err := turnsOf(t, clock.Order{Steps: steps(t, "store/put name=9", "store/put caller=a"), Patience: time.Hour})
+	turns, err := turnsOf(t, virtualtime.Order{Steps: steps(t, "store/put name=9", "store/put caller=a"), Patience: time.Hour})
 	assert.Len(t, turns, 20)
 	assert.EqualError(t, err, "step 1 of 2 did not come: store/put name=9 within 1h0m0s; behind it waited: store/put configmaps default/0 by a")
 }
 
 // TestCause tells what made an operation come: a turn, or time.
 func TestCause(t *testing.T) {
-	var turns []clock.Turn
+	var turns []virtualtime.Turn
 	synctest.Test(t, func(t *testing.T) {
 		set := fault.New(fault.Config{})
-		scheduler := clock.NewScheduler(clock.Order{}, func(turn clock.Turn) { turns = append(turns, turn) })
+		scheduler := virtualtime.NewScheduler(virtualtime.Order{}, func(turn virtualtime.Turn) { turns = append(turns, turn) })
 		set.Schedule(scheduler)
 		for i := range 3 {
 			if i == 2 {
@@ -145,7 +145,7 @@ func TestCause(t *testing.T) {
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := fault.New(fault.Config{})
-		scheduler := clock.NewScheduler(clock.Order{Steps: steps(t, "store/put name=last", "store/put name=held")}, nil)
+		scheduler := virtualtime.NewScheduler(virtualtime.Order{Steps: steps(t, "store/put name=last", "store/put name=held")}, nil)
 		set.Schedule(scheduler)
 		done := 0
 		for _, name := range []string{"held", "x", "y", "z"} {

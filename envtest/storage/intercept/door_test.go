@@ -1,4 +1,4 @@
-package bent_test
+package intercept_test
 
 import (
 	"context"
@@ -21,26 +21,26 @@ import (
 
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/memnet"
-	"snowglobe.test/envtest/storage/bent"
+	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/internal/pki"
 )
 
 // behindDoor runs f with etcd's own client of a store, connected through a door.
-func behindDoor(t *testing.T, f func(t *testing.T, client *clientv3.Client, set *fault.Set, door *bent.Door)) {
+func behindDoor(t *testing.T, f func(t *testing.T, client *clientv3.Client, set *fault.Set, door *intercept.Door)) {
 	t.Helper()
-	behindDoorOf(t, func(*testing.T, *memory.Store, *bent.Door) {}, f)
+	behindDoorOf(t, func(*testing.T, *memory.Store, *intercept.Door) {}, f)
 }
 
 // behindDoorOf does so with a door that is set up first.
-func behindDoorOf(t *testing.T, setUp func(*testing.T, *memory.Store, *bent.Door), f func(t *testing.T, client *clientv3.Client, set *fault.Set, door *bent.Door)) {
+func behindDoorOf(t *testing.T, setUp func(*testing.T, *memory.Store, *intercept.Door), f func(t *testing.T, client *clientv3.Client, set *fault.Set, door *intercept.Door)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New("behind")
 		require.NoError(t, store.Start(t.Context()))
 		set := fault.New(fault.Config{})
 		edge := fault.NewInjector(set, "apiserver-0", fault.Effects{})
-		door := &bent.Door{View: bent.View{Edge: edge}, Dial: store.Endpoints().Dial}
+		door := &intercept.Door{View: intercept.View{Edge: edge}, Dial: store.Endpoints().Dial}
 		setUp(t, store, door)
 		client, err := clientv3.New(clientv3.Config{
 			Endpoints: []string{"http://behind.memory:2379"}, Logger: zap.NewNop(), Context: t.Context(),
@@ -100,7 +100,7 @@ func TestDoorCalls(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behindDoor(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, _ *bent.Door) {
+			behindDoor(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, _ *intercept.Door) {
 				require.NoError(t, test.do(t.Context(), client), "passing")
 
 				gate, err := set.Gate(test.point)
@@ -129,7 +129,7 @@ func second[T any](_ T, err error) error { return err }
 
 // TestDoorLosesReplies writes, and hears nothing of it.
 func TestDoorLosesReplies(t *testing.T) {
-	behindDoor(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, _ *bent.Door) {
+	behindDoor(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, _ *intercept.Door) {
 		rule, err := fault.Parse("lose-reply store/put with=request-timed-out times=1", fault.Names{})
 		require.NoError(t, err)
 		_, err = set.Add(rule)
@@ -146,7 +146,7 @@ func TestDoorLosesReplies(t *testing.T) {
 // TestDoorPassesTheRest watches, keeps a lease alive and asks for a status: no
 // point is about any of it here.
 func TestDoorPassesTheRest(t *testing.T) {
-	behindDoor(t, func(t *testing.T, client *clientv3.Client, _ *fault.Set, _ *bent.Door) {
+	behindDoor(t, func(t *testing.T, client *clientv3.Client, _ *fault.Set, _ *intercept.Door) {
 		status, err := client.Status(t.Context(), client.Endpoints()[0])
 		require.NoError(t, err)
 		assert.NotEmpty(t, status.Version)
@@ -174,7 +174,7 @@ func TestDoorPassesTheRest(t *testing.T) {
 // TestDoorClosing takes the store away while the API server stops: who would try
 // again is told not to.
 func TestDoorClosing(t *testing.T) {
-	behindDoor(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, door *bent.Door) {
+	behindDoor(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, door *intercept.Door) {
 		rule, err := fault.Parse("fail store/range with=unavailable", fault.Names{})
 		require.NoError(t, err)
 		_, err = set.Add(rule)
@@ -200,7 +200,7 @@ func TestDoorSpeaksTLS(t *testing.T) {
 		"of another":       {"elsewhere", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behindDoorOf(t, func(t *testing.T, store *memory.Store, door *bent.Door) {
+			behindDoorOf(t, func(t *testing.T, store *memory.Store, door *intercept.Door) {
 				authority, err := pki.NewAuthority("store")
 				require.NoError(t, err)
 				serving, err := authority.Serving(test.host)
@@ -215,7 +215,7 @@ func TestDoorSpeaksTLS(t *testing.T) {
 				roots := x509.NewCertPool()
 				require.True(t, roots.AppendCertsFromPEM(authority.CertPEM()))
 				door.Dial, door.TLS = listener.DialNetwork, &tls.Config{RootCAs: roots}
-			}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, door *bent.Door) {
+			}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, door *intercept.Door) {
 				if test.ok {
 					_, err := client.Put(t.Context(), "a", "b")
 					assert.NoError(t, err)
@@ -233,7 +233,7 @@ func TestDoorSpeaksTLS(t *testing.T) {
 func TestDoorFollowsItsMember(t *testing.T) {
 	var behind net.Conn
 	dials := 0
-	behindDoorOf(t, func(_ *testing.T, _ *memory.Store, door *bent.Door) {
+	behindDoorOf(t, func(_ *testing.T, _ *memory.Store, door *intercept.Door) {
 		dial := door.Dial
 		door.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if dials++; dials == 2 {
@@ -243,7 +243,7 @@ func TestDoorFollowsItsMember(t *testing.T) {
 			behind, err = dial(ctx, network, address)
 			return behind, err
 		}
-	}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, _ *bent.Door) {
+	}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, _ *intercept.Door) {
 		_, err := client.Put(t.Context(), "a", "b")
 		require.NoError(t, err)
 		require.NoError(t, behind.Close())

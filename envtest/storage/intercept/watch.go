@@ -1,4 +1,4 @@
-package bent
+package intercept
 
 import (
 	"context"

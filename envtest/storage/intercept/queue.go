@@ -1,4 +1,4 @@
-package bent
+package intercept
 
 // queue is first in, first out. The zero value is empty.
 type queue[T any] struct {

@@ -1,4 +1,4 @@
-package bent_test
+package intercept_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
 	"snowglobe.test/envtest/fault"
-	"snowglobe.test/envtest/storage/bent"
+	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/storage/memory"
 )
 
@@ -23,7 +23,7 @@ func BenchmarkStoreEdge(b *testing.B) {
 	require.NoError(b, err)
 	defer func() { _ = plain.Close() }()
 	edge := fault.NewInjector(fault.New(fault.Config{}), "bench", fault.Effects{})
-	through := bent.Client(plain, bent.View{Edge: edge, Resource: "configmaps", Prefix: "/registry/configmaps/"})
+	through := intercept.Client(plain, intercept.View{Edge: edge, Resource: "configmaps", Prefix: "/registry/configmaps/"})
 
 	const key = "/registry/configmaps/default/a"
 	value := make([]byte, 1000)

@@ -1,7 +1,7 @@
-// Package clock owns virtual time: a bubble in which time stands still while
+// Package virtualtime owns virtual time: a bubble in which time stands still while
 // anything runs and jumps to the next timer when nothing does. It is the
 // standard library's testing/synctest, made usable from programs too.
-package clock
+package virtualtime
 
 import (
 	"bytes"

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"snowglobe.test/envtest/chain"
-	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -21,7 +21,7 @@ type life struct {
 	server    *Server
 	listener  *listener
 	entrance  *entrance
-	store     *storage.Link
+	store     *intercept.Connection
 	recorder  *trace.Recorder
 	member    *chain.Member // nil until start
 	chain     atomic.Pointer[chain.Chain]
@@ -50,7 +50,7 @@ func newLife(s *Server) (*life, error) {
 	}
 	l := &life{
 		server: s, listener: s.listener, entrance: newEntrance(s.listener, tls),
-		store: storage.NewLink(), recorder: s.cp.recorder.For(s.cp.traceName(s)),
+		store: intercept.NewConnection(), recorder: s.cp.recorder.For(s.cp.traceName(s)),
 		runEnded: make(chan struct{}), accepting: make(chan struct{}), failed: make(chan struct{}),
 		over: make(chan struct{}), released: make(chan struct{}),
 	}
@@ -102,7 +102,7 @@ func (l *life) chainConfig() chain.Config {
 		Name:           cp.name + "-" + l.server.name,
 		Flags:          cp.cfg.serverFlags(l.server.index),
 		Store:          cp.store,
-		Link:           l.store,
+		Connection:     l.store,
 		Listener:       l.listener,
 		Transport:      loopback{l.entrance.own, l.run.Done()},
 		Accept:         l.accept,
@@ -196,7 +196,11 @@ func (l *life) crash(cause error) {
 	l.recorder.Close()
 	l.entrance.reset()
 	l.listener.reset()
-	l.store.Break()
+	ctx, cancel := l.server.cp.cfg.timeouts.boundStop(context.Background())
+	defer cancel()
+	if err := l.store.Break(ctx); err != nil {
+		l.server.cp.crash(err)
+	}
 	if c := l.chain.Load(); c != nil {
 		c.Kill()
 	}
@@ -230,8 +234,8 @@ func (l *life) release(ctx context.Context) error {
 
 func (l *life) join(ctx context.Context) error {
 	var errs []error
-	if l.store.IsCut() {
-		l.store.Break() // nothing would get through, and much would wait for it
+	if l.store.Partitioned() { // nothing would get through, and much would wait for it
+		errs = append(errs, l.store.Break(ctx))
 	}
 	l.endRun(errStopped)
 	if l.chain.Load() != nil {

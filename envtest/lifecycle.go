@@ -121,6 +121,7 @@ func (s *Server) listen() error {
 // until it accepts requests. What it has taken when it fails, the release of the
 // newest life gives back.
 func (s *Server) boot(ctx context.Context) error {
+	s.HealStore()
 	l, err := newLife(s)
 	if err != nil {
 		return err

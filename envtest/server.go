@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/fault"
 )
 
 // Server is one API server of a control plane. It has a log, a readiness and
@@ -21,6 +23,10 @@ type Server struct {
 	log        *logBuffer
 	heldCaches heldCaches
 	link       *Link // that leads here only
+	partition  struct {
+		sync.Mutex
+		rule *fault.Entry // of CutStore
+	}
 
 	// turn has room for the one that listens, starts or stops the server: a
 	// channel, because time must pass while others wait.
@@ -105,8 +111,28 @@ func (s *Server) FireSignal(name string) error { return s.chain().FireSignal(nam
 
 // CutStore cuts the network between the server and the store, until HealStore or
 // the end of the server: its operations wait and lose patience after a while,
-// as upstream's clients do, and its watches hear nothing.
-func (s *Server) CutStore() { s.life.Load().store.Cut() }
+// as upstream's clients do, and its watches hear nothing. It is the rule
+// "partition store server=NAME optional".
+func (s *Server) CutStore() {
+	s.partition.Lock()
+	defer s.partition.Unlock()
+	if s.partition.rule != nil {
+		return
+	}
+	cut := fault.Rule{
+		Action: fault.Action{Kind: fault.Partition}, Match: fault.Match{Point: fault.StorePath, Server: s.name}, Optional: true,
+	}
+	if added, err := s.cp.faults.Add(cut); err == nil { // or the control plane has stopped
+		s.partition.rule = added[0]
+	}
+}
 
 // HealStore ends CutStore: what waits goes on, and watches tell what was missed.
-func (s *Server) HealStore() { s.life.Load().store.Heal() }
+func (s *Server) HealStore() {
+	s.partition.Lock()
+	defer s.partition.Unlock()
+	if s.partition.rule != nil {
+		s.partition.rule.Remove()
+		s.partition.rule = nil
+	}
+}

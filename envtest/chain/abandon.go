@@ -71,7 +71,7 @@ func (c *Chain) windDown(ctx context.Context, rest []stage) {
 	c.ending.End()
 	for _, s := range rest {
 		if s.do(c, ctx) != nil {
-			c.abandon()
+			c.abandon(ctx)
 			return
 		}
 	}
@@ -82,7 +82,7 @@ func (c *Chain) windDown(ctx context.Context, rest []stage) {
 
 // abandon releases what an assembly has taken that failed on the way to its
 // servers.
-func (c *Chain) abandon() {
+func (c *Chain) abandon(ctx context.Context) {
 	ended := make(chan struct{})
 	close(ended)
 	if c.generic != nil && c.generic.config.FlowControl != nil {
@@ -97,7 +97,7 @@ func (c *Chain) abandon() {
 	if c.servers.apiextensions != nil {
 		c.servers.apiextensions.GenericAPIServer.Destroy()
 	}
-	c.end()
+	_ = c.end(ctx) // why it failed is what counts
 }
 
 // giveUp picks how an assembly that ended with err before or in a stage is to
@@ -106,12 +106,12 @@ func (c *Chain) giveUp(ctx context.Context, err error, at int) {
 	var unknown *unknownNamesError
 	switch {
 	case c.generic == nil: // nothing has been started yet
-		c.end()
+		_ = c.end(ctx)
 	case errors.Is(err, ErrStopped):
 		c.windDown(ctx, assembly[at:])
 	case errors.As(err, &unknown): // the stage has done all it had to
 		c.windDown(ctx, assembly[at+1:])
 	default:
-		c.abandon()
+		c.abandon(ctx)
 	}
 }

@@ -13,27 +13,27 @@ import (
 	"snowglobe.test/envtest/storage/intercept"
 )
 
-// cacheEdge is the store as one watch cache sees it: what the cache takes from
-// its watch, and the list by which it becomes ready, can be bent. Everybody else
-// has the store itself.
-type cacheEdge struct {
+// cacheSource is the store as one watch cache sees it: rules can reach the list by
+// which the cache becomes ready, and what the cache takes from its watch. Everybody
+// else has the store itself.
+type cacheSource struct {
 	storage.Interface
-	edge  *fault.Injector
-	point string
-	life  context.Context // ends with the cache
-	end   context.CancelFunc
+	injector *fault.Injector
+	point    string
+	life     context.Context // ends with the cache
+	end      context.CancelFunc
 }
 
-func newCacheEdge(store storage.Interface, edge *fault.Injector, resource schema.GroupResource) *cacheEdge {
-	e := &cacheEdge{Interface: store, edge: edge, point: "cache/" + resource.String()}
-	e.life, e.end = context.WithCancel(context.Background())
-	return e
+func newCacheSource(store storage.Interface, injector *fault.Injector, resource schema.GroupResource) *cacheSource {
+	s := &cacheSource{Interface: store, injector: injector, point: "cache/" + resource.String()}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // GetList implements storage.Interface. The last page makes the cache ready.
-func (e *cacheEdge) GetList(ctx context.Context, key string, opts storage.ListOptions, into runtime.Object) error {
-	err := e.Interface.GetList(ctx, key, opts, into)
-	if err != nil || !e.edge.Active() {
+func (s *cacheSource) GetList(ctx context.Context, key string, opts storage.ListOptions, into runtime.Object) error {
+	err := s.Interface.GetList(ctx, key, opts, into)
+	if err != nil || !s.injector.Active() {
 		return err
 	}
 	list, err := meta.ListAccessor(into)
@@ -44,31 +44,22 @@ func (e *cacheEdge) GetList(ctx context.Context, key string, opts storage.ListOp
 	if err != nil {
 		return err
 	}
-	d, err := e.edge.At(e.life, func() fault.Operation {
-		return fault.Operation{Point: e.point, Verb: "ready", Revision: int64(revision)}
-	})
-	if d.Kind == fault.Drop {
-		return e.edge.Lost(e.life)
-	}
+	_, err = fault.Call(s.life, s.injector, func() fault.Operation { return s.becomesReady(revision) },
+		func(context.Context) (struct{}, error) { return struct{}{}, nil })
 	return err
 }
 
-// Watch implements storage.Interface. The context of a cache's watch never ends;
-// Stop ends the watch.
-func (e *cacheEdge) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
-	inner, err := e.Interface.Watch(ctx, key, opts)
-	if err != nil {
-		return nil, err
+// becomesReady describes that the cache is about to be ready.
+func (s *cacheSource) becomesReady(revision uint64) fault.Operation {
+	return fault.Operation{Point: s.point, Verb: "ready", Revision: int64(revision)}
+}
+
+// Watch implements storage.Interface. What the watch of the store delivers meets
+// the rules there, so that only the list that a watch may begin with is left.
+func (s *cacheSource) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	inner, err := s.Interface.Watch(intercept.ForCache(ctx), key, opts)
+	if err != nil || opts.SendInitialEvents == nil || !*opts.SendInitialEvents {
+		return inner, err
 	}
-	watching, stop := context.WithCancel(e.life)
-	w := &cacheWatch{
-		edge: e, inner: inner, stop: stop, out: make(chan watch.Event),
-		listing: opts.SendInitialEvents != nil && *opts.SendInitialEvents,
-	}
-	relay := &intercept.Relay[watch.Event]{In: inner.ResultChan(), Out: w.out, Concerns: w.concerns, Ask: w.ask}
-	go func() {
-		defer w.Stop()
-		relay.Run(watching)
-	}()
-	return w, nil
+	return newListingWatch(s, inner), nil
 }

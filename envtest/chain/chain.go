@@ -26,6 +26,7 @@ import (
 
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
 )
@@ -66,8 +67,9 @@ type Config struct {
 	// Host stands for the name of the host in the server's identity, so that
 	// servers of one process differ. Empty means the host's own name.
 	Host string
-	// Link is the way to the store, which can be cut. Nil means it never is.
-	Link *storage.Link
+	// Connection is the server's to its store, and has no client yet; the chain
+	// attaches one and closes it. Required.
+	Connection *intercept.Connection
 	// Writes is shared by all servers of the store. Required.
 	Writes *Writes
 	// Kill ends this server at once, as the end of its process would: when it
@@ -178,7 +180,7 @@ type servers struct {
 
 func (c *Config) validate() error {
 	switch {
-	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil, c.Writes == nil:
+	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil, c.Writes == nil, c.Connection == nil:
 		return errors.New("configuration lacks a store, a listener, a transport, a key, a trace or a handler of its events")
 	case len(c.Hooks) > 0 && c.Faults == nil:
 		return errors.New("configuration bends hooks but has no set of faults")
@@ -243,19 +245,27 @@ func (c *Chain) LetGo() {
 
 // end releases what upstream's Run does not, or would have. Goroutines of the
 // configuration wait for signals that upstream leaves unset when it fails early.
-func (c *Chain) end() {
+func (c *Chain) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
 	c.LetGo()
 	c.firing.Wait()
 	if c.hooks != nil {
 		c.hooks.remove()
 	}
 	close(c.neverStop)
+	var errs []error
 	if c.rest != nil {
-		c.rest.close()
+		errs = append(errs, c.rest.close(ctx))
 	}
-	c.storeDialer.end()
+	errs = append(errs, c.storeDialer.end(ctx))
 	c.egress.end()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}
+	return errors.Join(errs...)
 }
+
+// closeTimeout bounds how long the connections to the store are waited for, of which
+// nothing is left that could take its time.
+const closeTimeout = 10 * time.Second

@@ -169,9 +169,8 @@ func (c *Chain) applyStorage(g *genericStage) error {
 	if err != nil {
 		return err
 	}
-	c.cfg.Link.Join(client)
 	compaction := etcd.StorageConfig.CompactionInterval
-	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.edge, c.cfg.Writes)
+	c.rest = newRESTStorage(c.cfg.Connection, client, etcd.StorageConfig.Transport.ServerList, compaction, c.edge, c.cfg.Writes)
 	c.rest.windows = c.cfg.CacheWindows
 	plain := len(etcd.EtcdServersOverrides) == 0
 	if plain {

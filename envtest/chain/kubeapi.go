@@ -29,7 +29,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 		return err
 	}
 	if extra := &config.ControlPlane.Extra; extra.PeerEndpointLeaseReconciler != nil {
-		c.peerLease = newPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Link)
+		c.peerLease = newPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Connection)
 		extra.PeerEndpointLeaseReconciler = c.peerLease
 	}
 	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
@@ -41,7 +41,7 @@ func (c *Chain) buildKubeAPI(context.Context) error {
 	target := c.requests.answeredBy(ServerAPIExtensions, c.servers.apiextensions.GenericAPIServer)
 	completed := c.configs.kubeapi.Complete()
 	reconciler := &completed.Extra.EndpointReconcilerConfig.Reconciler
-	c.endpoints = newEndpoints(*reconciler, c.cfg.Link)
+	c.endpoints = newEndpoints(*reconciler, c.cfg.Connection)
 	*reconciler = c.endpoints
 	server, err := completed.New(target)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/reconcilers"
 	"k8s.io/klog/v2"
 
-	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/intercept"
 )
 
 // renewals ends when the first pre-shutdown hook runs. Upstream renews the leases
@@ -38,7 +38,7 @@ func newRenewals() renewals {
 type peerLease struct {
 	reconcilers.PeerEndpointLeaseReconciler
 	renewals renewals
-	link     *storage.Link
+	store    *intercept.Connection
 	underWay sync.WaitGroup
 	removed  chan struct{} // closed when the removal that has begun has ended
 	late     atomic.Bool   // it has taken too long
@@ -50,8 +50,8 @@ type peerLease struct {
 // gone.
 const removalTimeout = 5 * time.Second
 
-func newPeerLease(upstream reconcilers.PeerEndpointLeaseReconciler, renewals renewals, link *storage.Link) *peerLease {
-	return &peerLease{PeerEndpointLeaseReconciler: upstream, renewals: renewals, link: link, destroy: sync.OnceFunc(upstream.Destroy)}
+func newPeerLease(upstream reconcilers.PeerEndpointLeaseReconciler, renewals renewals, store *intercept.Connection) *peerLease {
+	return &peerLease{PeerEndpointLeaseReconciler: upstream, renewals: renewals, store: store, destroy: sync.OnceFunc(upstream.Destroy)}
 }
 
 // UpdateLease implements reconcilers.PeerEndpointLeaseReconciler. A renewal that
@@ -62,7 +62,7 @@ func (l *peerLease) UpdateLease(server, ip string, ports []corev1.EndpointPort) 
 	}
 	done := make(chan error, 1)
 	l.underWay.Go(func() {
-		err := l.link.Err()
+		err := l.store.Err()
 		if err == nil {
 			err = l.PeerEndpointLeaseReconciler.UpdateLease(server, ip, ports)
 		}
@@ -86,7 +86,7 @@ func (l *peerLease) RemoveLease(server string) error {
 		if l.late.Load() {
 			return
 		}
-		err := l.link.Err()
+		err := l.store.Err()
 		if err == nil {
 			err = l.PeerEndpointLeaseReconciler.RemoveLease(server)
 		}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/reconcilers"
 
-	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/intercept"
 )
 
 // slowReconciler removes a lease from a store that answers late.
@@ -38,7 +38,7 @@ func (r *slowReconciler) Destroy() { r.did = append(r.did, "destroy") }
 func TestRenewalDuringRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, renewals := &slowReconciler{}, newRenewals()
-		lease := newPeerLease(slow, renewals, &storage.Link{})
+		lease := newPeerLease(slow, renewals, intercept.NewConnection())
 		controller := reconcilers.New("apiserver-0", "192.0.2.1:6443", lease, 10*time.Second, nil)
 		assert.NoError(t, controller.UpdatePeerEndpointLeases())
 		began := time.Now()

@@ -38,10 +38,11 @@ import (
 // seventy resources; the store, the watch cache and the decoders are upstream's
 // here all the same.
 type restStorage struct {
-	client    *kubernetes.Client // not bent
-	edge      *fault.Injector
-	writes    *Writes
-	compactor interface {
+	connection *intercept.Connection
+	client     *kubernetes.Client // the connection's direct one
+	edge       *fault.Injector
+	writes     *Writes
+	compactor  interface {
 		etcd3.Compactor
 		Stop()
 	}
@@ -49,6 +50,7 @@ type restStorage struct {
 	clock     *cacheClock
 	windows   map[schema.GroupResource]time.Duration // how long caches keep events, if not as upstream's
 	closeOnce sync.Once
+	closeErr  error
 
 	mu     sync.Mutex
 	caches map[string]*cachedResource // by the prefix of the keys
@@ -74,25 +76,30 @@ func (r *cachedResource) destroyed() bool {
 	}
 }
 
-func newRESTStorage(client *kubernetes.Client, servers []string, compaction time.Duration, edge *fault.Injector, writes *Writes) *restStorage {
+// newRESTStorage has all of it go by a connection, which it gives its client.
+func newRESTStorage(connection *intercept.Connection, client *kubernetes.Client, servers []string, compaction time.Duration, edge *fault.Injector, writes *Writes) *restStorage {
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	client.Kubernetes = &serverWrites{client.Kubernetes, writes}
-	s := &restStorage{client: client, writes: writes, edge: edge, servers: servers, clock: newCacheClock(), caches: map[string]*cachedResource{}}
+	connection.Attach(client, edge, writes)
+	s := &restStorage{
+		connection: connection, client: connection.Direct(), writes: writes, edge: edge, servers: servers, clock: newCacheClock(),
+		caches: map[string]*cachedResource{},
+	}
 	if compaction > 0 {
-		s.compactor = etcd3.NewCompactor(s.bent("", "").Client, compaction, clock.RealClock{}, nil)
+		s.compactor = etcd3.NewCompactor(s.intercepted("", "").Client, compaction, clock.RealClock{}, nil)
 	}
 	return s
 }
 
-// close ends the compactor, the client and the caches' clock; the stores on it must be destroyed.
-func (s *restStorage) close() {
+// close ends the compactor, the connection and the caches' clock; the stores on it must be destroyed.
+func (s *restStorage) close(ctx context.Context) error {
 	s.closeOnce.Do(func() {
 		if s.compactor != nil {
 			s.compactor.Stop()
 		}
-		_ = s.client.Close()
+		s.closeErr = s.connection.Close(ctx)
 		s.clock.stop()
 	})
+	return s.closeErr
 }
 
 // decorate returns upstream's getter with the storage of every resource that
@@ -146,7 +153,7 @@ func (s *restStorage) raw(config *storagebackend.ConfigForResource, resourcePref
 		transformer = etcd3.WithCorruptObjErrorHandlingTransformer(transformer)
 		decoder = etcd3.WithCorruptObjErrorHandlingDecoder(decoder)
 	}
-	client := s.bent(config.GroupResource.String(), path.Join("/", config.Prefix, resourcePrefix)+"/")
+	client := s.intercepted(config.GroupResource.String(), path.Join("/", config.Prefix, resourcePrefix)+"/")
 	store, err := etcd3.New(client, s.compactor, config.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
 		config.GroupResource, transformer, config.LeaseManagerConfig, decoder, versioner)
 	if err != nil {
@@ -167,10 +174,10 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 	if err != nil {
 		return nil, nil, err
 	}
-	behind, endEdge := store, func() {}
+	behind, endSource := store, func() {}
 	if s.edge != nil {
-		edge := newCacheEdge(store, s.edge, config.GroupResource)
-		behind, endEdge = edge, edge.end
+		source := newCacheSource(store, s.edge, config.GroupResource)
+		behind, endSource = source, source.end
 	}
 	window, ok := s.windows[config.GroupResource]
 	if !ok {
@@ -192,7 +199,7 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 		Clock:               s.clock,
 	})
 	if err != nil {
-		endEdge()
+		endSource()
 		destroyStore()
 		return nil, nil, fmt.Errorf("watch cache of %s: %w", config.GroupResource, err)
 	}
@@ -204,7 +211,7 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 	s.remember(resource)
 	destroy := sync.OnceFunc(func() {
 		close(resource.done)
-		endEdge()
+		endSource()
 		delegator.Stop()
 		watchCache.Stop()
 		destroyStore()
@@ -212,12 +219,10 @@ func (s *restStorage) cached(config *storagebackend.ConfigForResource, resourceP
 	return delegator, destroy, nil
 }
 
-// bent returns the client for a resource whose keys begin with a prefix, or for
-// none in particular.
-func (s *restStorage) bent(resource, prefix string) *kubernetes.Client {
-	client := intercept.Client(s.client, intercept.View{Edge: s.edge, Resource: resource, Prefix: prefix, Caller: callerOf})
-	client.Watcher = &watchStream{client.Watcher, resource}
-	return client
+// intercepted returns the client for a resource whose keys begin with a prefix, or
+// for none in particular, which rules can reach.
+func (s *restStorage) intercepted(resource, prefix string) *kubernetes.Client {
+	return s.connection.Client(intercept.Identity{Resource: resource, Prefix: prefix, Caller: callerOf})
 }
 
 // callerOf is who makes the request that a call to the store is for.
@@ -259,7 +264,7 @@ func (s *restStorage) check(timeout time.Duration) func(*http.Request) error {
 	if timeout == 0 {
 		timeout = storagebackend.DefaultHealthcheckTimeout
 	}
-	client := s.bent("", "")
+	client := s.intercepted("", "")
 	return func(*http.Request) error {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()

@@ -61,8 +61,7 @@ func (c *Chain) Run(ctx context.Context) error {
 		close(ended)
 		watchers.Wait()
 		c.cfg.Drained()
-		c.end()
-		return err
+		return errors.Join(err, c.end(ctx))
 	})
 	if errors.Is(err, ErrStopped) {
 		c.windDown(ctx, nil)

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/client/v3/kubernetes"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
@@ -24,36 +23,25 @@ type Writes struct {
 // NewWrites returns a Writes that has seen nothing yet.
 func NewWrites() *Writes { return &Writes{last: map[string]int64{}} }
 
-// serverWrites tells Writes what a server does.
-type serverWrites struct {
-	kubernetes.Interface
-	*Writes
+// Written implements intercept.Writes.
+func (w *Writes) Written(ctx context.Context, key string, expected, revision int64) {
+	if !isServer(ctx) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if expected == w.last[key] && (expected != 0 || !w.booted) { // 0 is a new object
+		w.last[key] = revision
+	}
 }
 
-// OptimisticPut implements kubernetes.Interface.
-func (w *serverWrites) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	response, err := w.Interface.OptimisticPut(ctx, key, value, expected, opts)
-	if err == nil && response.Succeeded && isServer(ctx) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if expected == w.last[key] && (expected != 0 || !w.booted) { // 0 is a new object
-			w.last[key] = response.Revision
-		}
+// Deleted implements intercept.Writes.
+func (w *Writes) Deleted(key string, expected int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if expected == w.last[key] {
+		delete(w.last, key)
 	}
-	return response, err
-}
-
-// OptimisticDelete implements kubernetes.Interface.
-func (w *serverWrites) OptimisticDelete(ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
-	response, err := w.Interface.OptimisticDelete(ctx, key, expected, opts)
-	if err == nil && response.Succeeded {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if expected == w.last[key] {
-			delete(w.last, key)
-		}
-	}
-	return response, err
 }
 
 func isServer(ctx context.Context) bool {

@@ -12,6 +12,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage/intercept"
 )
 
 // Unsettled is what a chain has yet to do, without anybody asking for more.
@@ -94,7 +95,7 @@ func holdsInformer(op *fault.Operation, resource string) bool {
 // as they do themselves for a consistent read.
 func (c *Chain) RequestProgress(ctx context.Context) error {
 	for _, resource := range c.rest.resources() {
-		if err := c.rest.client.RequestProgress(ownStream(cacheStream(ctx), resource.name.String())); err != nil {
+		if err := c.rest.client.RequestProgress(intercept.WithStream(cacheStream(ctx), resource.name.String())); err != nil {
 			return fmt.Errorf("ask the store how far it is: %w", err)
 		}
 	}

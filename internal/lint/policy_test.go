@@ -33,8 +33,8 @@ const policy = `
 	# Inside envtest.
 	envtest/fault                -> envtest/trace internal/nearest
 	envtest/virtualtime                -> envtest/fault
-	envtest/storage              -> envtest/fault internal/conns
-	envtest/storage/intercept         -> envtest/fault envtest/memnet
+	envtest/storage              ->
+	envtest/storage/intercept         -> envtest/fault envtest/memnet internal/conns
 	envtest/storage/intercept (test)  -> envtest/storage/memory internal/pki
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
 	envtest/chain                -> envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki

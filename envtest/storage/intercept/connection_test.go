@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"runtime"
+	"runtime/pprof"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -300,7 +302,7 @@ func TestWrites(t *testing.T) {
 func TestIdleWatchesHaveNoGoroutine(t *testing.T) {
 	connected(t, nil, func(s *server) {
 		s.add("hold store/watch-event name=held")
-		count := runtime.NumGoroutine()
+		count := goroutines()
 		ctx, cancel := context.WithCancel(intercept.ForCache(s.Context()))
 		watch := s.client.Watch(ctx, "/registry/pods/", clientv3.WithPrefix())
 		for range 100 {
@@ -309,13 +311,53 @@ func TestIdleWatchesHaveNoGoroutine(t *testing.T) {
 		require.NoError(s, put(s.Context(), s.client, "/registry/pods/a"))
 		assert.Len(s, (<-watch).Events, 1)
 		synctest.Wait()
-		assert.Equal(s, count, runtime.NumGoroutine(), "nothing has to wait")
+		assert.Equal(s, count, goroutines(), "nothing has to wait")
 		require.NoError(s, put(s.Context(), s.client, "/registry/pods/held"))
 		synctest.Wait()
-		assert.Equal(s, count+101, runtime.NumGoroutine(), "each has something that waits")
+		assert.Equal(s, count+101, goroutines(), "each has something that waits")
 		s.set.Rules()[0].Remove()
 		synctest.Wait()
-		assert.Equal(s, count, runtime.NumGoroutine(), "nothing has to wait any more")
+		assert.Equal(s, count, goroutines(), "nothing has to wait any more")
 		cancel()
+	})
+}
+
+// goroutines is how many the package has.
+func goroutines() int {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return strings.Count(string(stacks), "created by snowglobe.test/envtest/storage/intercept.") +
+		strings.Count(string(stacks), "storage/intercept.(*stage).run(") // which a WaitGroup creates
+}
+
+// TestGoroutinesAreTheServers writes, as somebody else, what a watch of the server has
+// to wait for: the goroutine is the server's, by the label that tells whose it is.
+func TestGoroutinesAreTheServers(t *testing.T) {
+	connected(t, nil, func(s *server) {
+		inner, err := s.store.Client()
+		require.NoError(s, err)
+		conn := intercept.NewConnection()
+		pprof.Do(s.Context(), pprof.Labels("of", "the server"), func(context.Context) {
+			conn.Attach(inner, fault.NewInjector(s.set, "b", fault.Effects{}), nil)
+		})
+		conn.Client(intercept.Identity{Resource: "pods", Prefix: "/registry/pods/"}).Watch(s.Context(), "/registry/pods/", clientv3.WithPrefix())
+		s.add("hold store/watch-event")
+		pprof.Do(s.Context(), pprof.Labels("of", "a writer"), func(ctx context.Context) {
+			require.NoError(s, put(ctx, s.direct, "/registry/pods/a"))
+		})
+		synctest.Wait()
+		var profile strings.Builder
+		require.NoError(s, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+		var labels []string
+		for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+			if strings.Contains(stack, "(*stage).run+") {
+				_, after, _ := strings.Cut(stack, "# labels: ")
+				label, _, _ := strings.Cut(after, "\n")
+				labels = append(labels, label)
+			}
+		}
+		assert.Equal(s, []string{`{"of":"the server"}`}, labels)
+		s.set.Rules()[0].Remove()
+		require.NoError(s, conn.Close(context.Background()))
 	})
 }

@@ -165,7 +165,7 @@ func TestStartTimeout(t *testing.T) {
 // TestStopInEveryState stops clusters whose members are in all sorts of states,
 // with a client that watches.
 func TestStopInEveryState(t *testing.T) {
-	for name, bend := range map[string]func(context.Context, *testing.T, *cluster.Store){
+	for name, disturb := range map[string]func(context.Context, *testing.T, *cluster.Store){
 		"healthy":     func(context.Context, *testing.T, *cluster.Store) {},
 		"one stopped": func(ctx context.Context, t *testing.T, s *cluster.Store) { require.NoError(t, s.StopMember(ctx, 1)) },
 		"no quorum": func(ctx context.Context, t *testing.T, s *cluster.Store) {
@@ -202,7 +202,7 @@ func TestStopInEveryState(t *testing.T) {
 			put(ctx, t, client, "key")
 			watch := client.Watch(ctx, "key", clientv3.WithCreatedNotify())
 			require.True(t, (<-watch).Created)
-			bend(ctx, t, store)
+			disturb(ctx, t, store)
 			require.NoError(t, store.Stop(ctx))
 			assert.Empty(t, folders(t))
 			assert.Empty(t, store.Members())

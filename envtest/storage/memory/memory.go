@@ -95,10 +95,10 @@ func own(snapshot storage.Snapshot) (*etcd.Snapshot, error) {
 // Server returns the etcd behind the store, nil before Start.
 func (s *Store) Server() *etcd.Server { return s.server }
 
-// Client implements storage.Backend: the in-process door, no gRPC.
+// Client implements storage.Backend: the in-process client, no gRPC.
 func (s *Store) Client() (*kubernetes.Client, error) { return s.server.Client(), nil }
 
-// Endpoints implements storage.Backend: the gRPC door on an in-memory listener.
+// Endpoints implements storage.Backend: its gRPC server on an in-memory listener.
 func (s *Store) Endpoints() storage.Endpoints {
 	return storage.Endpoints{
 		URLs: []string{"http://" + s.name + ".memory:2379"},

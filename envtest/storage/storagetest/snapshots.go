@@ -26,12 +26,12 @@ func RunSnapshots(t *testing.T, store storage.Snapshotter) {
 			t.Error(err)
 		}
 	})
-	door, err := store.Client()
+	own, err := store.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = door.Close() })
-	client := door.Client
+	t.Cleanup(func() { _ = own.Close() })
+	client := own.Client
 	t.Run("anywhere", func(t *testing.T) { restoreAnywhere(t, store, client) })
 	t.Run("order", func(t *testing.T) { restoreInOrder(t, store, client) })
 	t.Run("keep", func(t *testing.T) { restoreAllBut(t, store, client) })

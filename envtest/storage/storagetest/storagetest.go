@@ -30,13 +30,13 @@ import (
 // with the case, by t.Cleanup.
 type Opener func(t *testing.T) *kubernetes.Client
 
-// Door is a way to a client of a started store: ByClient or ByEndpoints.
-type Door func(storage.Backend) (*kubernetes.Client, error)
+// Access is a way to a client of a started store: ByClient or ByEndpoints.
+type Access func(storage.Backend) (*kubernetes.Client, error)
 
-// ByClient is the door of the REST storage: the store's own client.
+// ByClient is how the REST storage gets there: the store's own client.
 func ByClient(store storage.Backend) (*kubernetes.Client, error) { return store.Client() }
 
-// ByEndpoints is the door of callers that dial for themselves: gRPC, to the
+// ByEndpoints is how callers get there that dial for themselves: gRPC, to the
 // store's endpoints.
 func ByEndpoints(store storage.Backend) (*kubernetes.Client, error) {
 	endpoints := store.Endpoints()
@@ -57,7 +57,7 @@ func ByEndpoints(store storage.Backend) (*kubernetes.Client, error) {
 }
 
 // Each returns an Opener that starts a new store for each case.
-func Each(newStore func(t *testing.T) storage.Backend, door Door) Opener {
+func Each(newStore func(t *testing.T) storage.Backend, by Access) Opener {
 	return func(t *testing.T) *kubernetes.Client {
 		t.Helper()
 		store := newStore(t)
@@ -69,7 +69,7 @@ func Each(newStore func(t *testing.T) storage.Backend, door Door) Opener {
 				t.Error(err)
 			}
 		})
-		client, err := door(store)
+		client, err := by(store)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,17 +74,17 @@ func (o *observer) answer(req *http.Request, media string, response *http.Respon
 func (o *observer) watch(req *http.Request, media string, body io.ReadCloser) io.ReadCloser {
 	o.mu.Lock()
 	o.watches[req.URL.Path]++
-	told := trace.Told{Client: o.client, URI: req.URL.RequestURI(), Watch: o.watches[req.URL.Path]}
+	watch := trace.WatchEvent{Client: o.client, URI: req.URL.RequestURI(), Watch: o.watches[req.URL.Path]}
 	o.mu.Unlock()
 	var frames frames
 	return &tee{ReadCloser: body, left: req.Context().Err, read: func(part []byte) {
 		for _, frame := range frames.add(media, part) {
-			event := told
+			event := watch
 			event.Type, event.Reason, event.Object = peekEvent(media, frame)
 			o.recorder.Record(event)
 		}
 	}, ended: func(_ []byte, err error) {
-		end := told
+		end := watch
 		end.Err = err
 		o.recorder.Record(end)
 	}}

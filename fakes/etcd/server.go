@@ -36,11 +36,11 @@ type Server struct {
 	watches registry
 	// frozen is an unchanging copy of keys as they are now, or nil when
 	// nobody has needed one since the last write.
-	frozen  *keyspace
-	clients []*client
-	doors   []*grpc.Server
-	alarms  []*pb.AlarmMember
-	auth    authStore
+	frozen      *keyspace
+	clients     []*client
+	grpcServers []*grpc.Server
+	alarms      []*pb.AlarmMember
+	auth        authStore
 }
 
 // New returns an empty server at revision 1.
@@ -82,15 +82,15 @@ func (s *Server) Close() error {
 	for _, w := range s.watches.all() {
 		s.endWatcher(w)
 	}
-	clients, doors := s.clients, s.doors
-	s.clients, s.doors = nil, nil
+	clients, grpcServers := s.clients, s.grpcServers
+	s.clients, s.grpcServers = nil, nil
 	s.mu.Unlock()
 
 	for _, c := range clients {
 		c.shut()
 	}
-	for _, door := range doors {
-		door.Stop()
+	for _, g := range grpcServers {
+		g.Stop()
 	}
 	s.work.Wait()
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -364,6 +365,39 @@ func TestProgressNotify(t *testing.T) {
 		time.Sleep(time.Minute)
 		if resp := <-w; !resp.IsProgressNotify() || resp.Header.Revision != 3 {
 			t.Errorf("got %v", resp)
+		}
+	})
+}
+
+// TestHeadersOfSlowWatches has watches wait for room: what waits has the revision
+// its watch has then seen everything up to, as in etcd, and not the store's.
+func TestHeadersOfSlowWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, Config{WatchBuffer: 1})
+		c := s.Client()
+		synced := c.Watch(t.Context(), "k")
+		for range 2500 {
+			put(t, c, "k", "v")
+		}
+		past := c.Watch(t.Context(), "k", clientv3.WithRev(2))
+		synctest.Wait()
+		for _, tt := range []struct {
+			name string
+			ch   clientv3.WatchChan
+			want []string
+		}{
+			{"synced", synced, []string{"1 at 2", "1 at 3", "1000 at 1003", "1000 at 2003", "498 at 2501"}},
+			{"past", past, []string{"1000 at 2501", "1000 at 2001", "500 at 2501"}},
+		} {
+			var got []string
+			for range tt.want {
+				resp := <-tt.ch
+				got = append(got, fmt.Sprintf("%d at %d", len(resp.Events), resp.Header.Revision))
+				synctest.Wait()
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+			}
 		}
 	})
 }

@@ -28,7 +28,7 @@ const policy = `
 	envtest/trace                ->
 
 	# Fakes know each other and nothing of envtest.
-	fakes/...                    -> fakes/... internal/pki
+	fakes/...                    -> fakes/... internal/pki internal/conns
 
 	# Inside envtest.
 	envtest/fault                -> envtest/trace internal/nearest

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// policy is the law of the arrows. Its lines are of three kinds:
+// policy says which package may import which. It has four kinds of lines:
 //
-//	A -> B C     package A may import B and C of this module, and whatever
-//	             those may import
+//	A -> B C       package A may import B and C of this module, and whatever
+//	               those may import
 //	A (test) -> B  the tests of A may import B as well
-//	A uses X Y   of what is outside the standard library and this module, A
-//	             imports only X and Y (its tests may import more)
-//	X only A B   nobody but A and B imports X, which is outside this module
+//	A uses X Y     outside the standard library and this module, A imports only
+//	               X and Y (its tests may import more)
+//	X only A B     only A and B may import X, which is outside this module
 //
-// A pattern that ends in /... covers a folder and all below it. A package is
-// ruled by the line that names it most closely; one that no line names is a
-// complaint, so that nothing moves in without an address.
+// A pattern that ends in /... covers a folder and everything below it. The most
+// specific line that covers a package decides. A package that no line covers is a
+// complaint, so every new package needs a decision.
 const policy = `
-	# The foundation: no package of this module below.
+	# The foundation: imports nothing of this module.
 	internal/pki                 ->
 	internal/nearest             ->
 	internal/conns               ->
@@ -59,7 +59,7 @@ const policy = `
 	internal/pki                 uses
 `
 
-// arrows is a policy that has been read.
+// arrows is a parsed policy.
 type arrows struct {
 	may   map[string][]string // importer pattern -> patterns
 	tests map[string][]string
@@ -103,7 +103,7 @@ func covers(pattern, pkg string) bool {
 	return pattern == pkg || below && (pkg == dir || strings.HasPrefix(pkg, dir+"/"))
 }
 
-// ruling returns the key that names the package most closely.
+// ruling returns the most specific pattern that covers a package.
 func ruling(rules map[string][]string, pkg string) (key string, ok bool) {
 	for pattern := range rules {
 		if covers(pattern, pkg) && (!ok || len(pattern) > len(key) || pattern == pkg) && key != pkg {
@@ -113,8 +113,8 @@ func ruling(rules map[string][]string, pkg string) (key string, ok bool) {
 	return key, ok
 }
 
-// reach returns every pattern that a ruled pattern may import, directly or
-// through what it may import.
+// reach returns every pattern that may be imported from start, directly or
+// indirectly.
 func (a *arrows) reach(start []string) []string {
 	var all []string
 	seen := map[string]bool{}

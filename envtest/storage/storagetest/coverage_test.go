@@ -16,24 +16,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCensus finds every function of upstream's contract: each runs on each
-// layer, or is named with the reason why not. A new one of upstream's fails here.
-func TestCensus(t *testing.T) {
-	contract := contractOf(t)
+// TestCoverage checks that every function of upstream's contract runs on each layer or
+// is listed with the reason why not. It fails when upstream adds one.
+func TestCoverage(t *testing.T) {
+	contract := contractFunctions(t)
 	require.Greater(t, len(contract), 50)
 	for layer, l := range map[string]struct {
 		file string
 		not  map[string]string
 	}{"etcd3": {"etcd3.go", notOnEtcd3()}, "cacher": {"cacher.go", notOnCacher()}} {
-		runs := calledIn(t, l.file)
-		for _, problem := range census(contract, runs, l.not) {
+		runs := referencedIn(t, l.file)
+		for _, problem := range coverage(contract, runs, l.not) {
 			t.Errorf("%s: %s", layer, problem)
 		}
 	}
 }
 
-// census compares what there is with what runs and what is excused.
-func census(contract, runs map[string]bool, not map[string]string) (problems []string) {
+// coverage compares upstream's functions with those that run and those excused.
+func coverage(contract, runs map[string]bool, not map[string]string) (problems []string) {
 	for name := range contract {
 		if !runs[name] && not[name] == "" {
 			problems = append(problems, name+" does not run; add a case, or a reason why not")
@@ -42,30 +42,30 @@ func census(contract, runs map[string]bool, not map[string]string) (problems []s
 	for name := range not {
 		switch {
 		case !contract[name]:
-			problems = append(problems, name+" is excused and is not upstream's")
+			problems = append(problems, name+" is excused but does not exist upstream")
 		case runs[name]:
-			problems = append(problems, name+" is excused and runs")
+			problems = append(problems, name+" is excused but runs")
 		}
 	}
 	slices.Sort(problems)
 	return problems
 }
 
-func TestCensusComplains(t *testing.T) {
+func TestCoverageComplains(t *testing.T) {
 	contract := map[string]bool{"RunTestNew": true, "RunTestBoth": true, "RunTestFine": true, "RunTestNoReason": true}
 	runs := map[string]bool{"RunTestBoth": true, "RunTestFine": true}
 	not := map[string]string{"RunTestBoth": "why", "RunTestGone": "why", "RunTestNoReason": ""}
 	assert.Equal(t, []string{
-		"RunTestBoth is excused and runs",
-		"RunTestGone is excused and is not upstream's",
+		"RunTestBoth is excused but runs",
+		"RunTestGone is excused but does not exist upstream",
 		"RunTestNew does not run; add a case, or a reason why not",
 		"RunTestNoReason does not run; add a case, or a reason why not",
-	}, census(contract, runs, not))
+	}, coverage(contract, runs, not))
 }
 
-// contractOf lists upstream's exported functions that run a part of the contract
-// on a test. Benchmarks take a testing.B.
-func contractOf(t *testing.T) map[string]bool {
+// contractFunctions lists upstream's exported functions that take a testing.T. Those
+// for benchmarks take a testing.B.
+func contractFunctions(t *testing.T) map[string]bool {
 	t.Helper()
 	var stderr bytes.Buffer
 	list := exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/apiserver/pkg/storage/testing")
@@ -102,8 +102,8 @@ func takesTest(f *ast.FuncDecl) bool {
 	return false
 }
 
-// calledIn lists the functions of upstream's package that a file here mentions.
-func calledIn(t *testing.T, file string) map[string]bool {
+// referencedIn lists the functions of upstream's package that a file here uses.
+func referencedIn(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	ast.Inspect(parse(t, file), func(n ast.Node) bool {
@@ -124,17 +124,17 @@ func parse(t *testing.T, file string) *ast.File {
 	return parsed
 }
 
-// TestCasesAreNamedAfterUpstream finds no case twice under the same gates, and
-// none whose function the census would look for under another name.
+// TestCasesAreNamedAfterUpstream checks that every case is named after its upstream
+// function, and that none is there twice under the same gates.
 func TestCasesAreNamedAfterUpstream(t *testing.T) {
-	contract := contractOf(t)
+	contract := contractFunctions(t)
 	seen := map[string]bool{}
 	for _, c := range casesOn("store", nil) {
 		words := strings.Split(c.name, "/")
 		require.GreaterOrEqual(t, len(words), 3, c.name)
 		known := slices.ContainsFunc([]string{"RunTest", "Run", "RunOptionalTest"}, func(prefix string) bool { return contract[prefix+words[2]] })
 		assert.True(t, known, "upstream has no function for %s", c.name)
-		key := gatesName(unusual(c.gates)) + " " + c.name
+		key := gatesName(nonDefault(c.gates)) + " " + c.name
 		assert.False(t, seen[key], "%s is there twice", key)
 		seen[key] = true
 	}

@@ -12,7 +12,7 @@ type Member struct {
 	CutOff  bool // true after CutOff; it outlives a restart
 }
 
-// Members returns the state of every member, by index; none before Start.
+// Members returns the state of every member by index, nothing before Start.
 func (s *Store) Members() []Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,25 +23,24 @@ func (s *Store) Members() []Member {
 	return all
 }
 
-// member returns a member with the mutex held.
+// member returns a member. Called with mu held.
 func (s *Store) member(i int) (*member, error) {
 	switch {
 	case s.stopping || len(s.members) < s.cfg.Members:
-		return nil, errors.New("the etcd cluster does not run; start it first")
+		return nil, errors.New("the etcd cluster is not running; start it first")
 	case i < 0 || i >= len(s.members):
 		return nil, fmt.Errorf("the etcd cluster has no member %d; its members are 0 to %d", i, len(s.members)-1)
 	}
 	return s.members[i], nil
 }
 
-// StopMember ends a member as if its process had been killed: connections to it
+// StopMember stops a member as if its process had been killed: its connections
 // break, new ones are refused, and a leader does not hand over (MoveLeader does).
-// A write that another member has passed on to a leader is lost with it: its
-// client gets "etcdserver: request timed out", after five seconds and two
-// election timeouts.
-// What the member has acknowledged is there after RestartMember. To stop a
-// stopped member does nothing. When StopMember returns without an error, nothing
-// of the member runs.
+// Writes that other members have forwarded to a leader are lost with it: their
+// clients get "etcdserver: request timed out" after five seconds and two election
+// timeouts. What the member has acknowledged is there after RestartMember. Stopping
+// a stopped member does nothing. When StopMember returns without an error, nothing
+// of the member runs any more.
 func (s *Store) StopMember(ctx context.Context, i int) error {
 	s.mu.Lock()
 	m, err := s.member(i)
@@ -52,16 +51,16 @@ func (s *Store) StopMember(ctx context.Context, i int) error {
 	m.kill()
 	name, killed := m.name, m.killed
 	s.mu.Unlock()
-	if err := over(ctx, name, killed); err != nil {
+	if err := awaitKilled(ctx, name, killed); err != nil {
 		return fmt.Errorf("stop member: %w", err)
 	}
 	return nil
 }
 
-// RestartMember starts a stopped member from its data; to restart one that runs
-// is an error. It waits until the member serves. If the members that run and are
-// not cut off are too few for a quorum, or if this one is cut off, it does not
-// wait: the member then serves as soon as it can.
+// RestartMember starts a stopped member from its data and waits until it serves; a
+// running member is an error. It does not wait if this member is cut off, or if too
+// few members for a quorum run and are not cut off: the member then serves as soon
+// as it can.
 func (s *Store) RestartMember(ctx context.Context, i int) error {
 	if err := s.restart(ctx, i); err != nil {
 		return fmt.Errorf("restart member: %w", err)
@@ -78,7 +77,7 @@ func (s *Store) restart(ctx context.Context, i int) error {
 	}
 	name, killed := m.name, m.killed
 	s.mu.Unlock()
-	if err := over(ctx, name, killed); err != nil {
+	if err := awaitKilled(ctx, name, killed); err != nil {
 		return err
 	}
 	if quorum, err := s.startAgain(i); err != nil || !quorum {
@@ -87,7 +86,7 @@ func (s *Store) restart(ctx context.Context, i int) error {
 	return s.ready(ctx, i)
 }
 
-// startAgain starts a member and reports whether it will be ready.
+// startAgain starts a member and reports whether it can become ready now.
 func (s *Store) startAgain(i int) (quorum bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +95,7 @@ func (s *Store) startAgain(i int) (quorum bool, err error) {
 		return false, err
 	}
 	if m.etcd != nil {
-		return false, fmt.Errorf("%s runs; stop it first", m.name)
+		return false, fmt.Errorf("%s is running; stop it first", m.name)
 	}
 	select {
 	case <-m.killed:
@@ -132,41 +131,43 @@ func (s *Store) ready(ctx context.Context, i int) error {
 	}
 }
 
-// CutOff cuts a member off from all other members, in both directions, as a
-// network partition does; its clients still reach it. A leader that is cut off
-// steps down within an election timeout, and the others elect a new one if they
-// are a quorum. To cut off a member twice does nothing.
+// CutOff cuts a member off from all other members, in both directions, as a network
+// partition does; clients still reach it. A leader that is cut off steps down within
+// an election timeout, and the others elect a new one if they are a quorum. Cutting
+// off a member twice does nothing.
 //
-// What a client sees at a member that is cut off, or at any while there is no
-// quorum: writes and linearizable reads are not answered, and etcd's client asks
-// again until its context ends; those under way when the leader was lost may get
-// "etcdserver: request timed out", after five seconds and two election timeouts.
-// Serializable reads show what the member has. A watch shows nothing new. What
-// requires a leader (clientv3.WithRequireLeader, which the API server asks of its
-// watches) fails with "etcdserver: no leader" once the member has noticed: calls
-// after an election timeout, watches after three more.
-// Leases are renewed by the leader, over a way of their own: a keep-alive still
-// succeeds until the member misses its leader.
+// This is what clients see at a member that is cut off, and at every member while
+// there is no quorum:
+//   - Writes and linearizable reads are not answered, and etcd's client retries
+//     until its context ends. Those under way when the leader was lost may get
+//     "etcdserver: request timed out" after five seconds and two election timeouts.
+//   - Serializable reads return what the member has.
+//   - Watches get nothing new.
+//   - What requires a leader (clientv3.WithRequireLeader, which the API server sets
+//     on its watches) fails with "etcdserver: no leader" once the member has noticed:
+//     calls after an election timeout, watches after three more.
+//   - Lease keep-alives still succeed until the member notices, because they reach
+//     the leader on a separate connection.
 //
-// A client of several members has no way to know, and asks this member every so
-// often. StopMember makes clients fail over at once.
+// A client of several members can't tell, and keeps sending this member a share of
+// its calls. StopMember makes clients fail over at once.
 func (s *Store) CutOff(i int) error {
-	if err := s.cut(i, true); err != nil {
+	if err := s.setCut(i, true); err != nil {
 		return fmt.Errorf("cut off: %w", err)
 	}
 	return nil
 }
 
-// Rejoin ends CutOff. The member catches up and follows the leader of the
-// others. To rejoin a member that is not cut off does nothing.
+// Rejoin ends CutOff. The member catches up and follows the others' leader. It does
+// nothing for a member that is not cut off.
 func (s *Store) Rejoin(i int) error {
-	if err := s.cut(i, false); err != nil {
+	if err := s.setCut(i, false); err != nil {
 		return fmt.Errorf("rejoin: %w", err)
 	}
 	return nil
 }
 
-func (s *Store) cut(i int, cut bool) error {
+func (s *Store) setCut(i int, cut bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, err := s.member(i)
@@ -174,20 +175,20 @@ func (s *Store) cut(i int, cut bool) error {
 		return err
 	}
 	m.cut = cut
-	s.partition()
-	s.announce()
+	s.applyCuts()
+	s.notifyChanged()
 	return nil
 }
 
-// partition makes the running servers agree with who is cut off. Each side drops
-// what it sends and what it gets, and nobody can connect to a member that is cut
-// off.
-func (s *Store) partition() {
+// applyCuts makes the running servers match which members are cut off: both sides
+// drop what they send and receive, and no member can connect to one that is cut off.
+// Called with mu held.
+func (s *Store) applyCuts() {
 	for _, m := range s.members {
 		for _, other := range s.members {
 			m.cutPeer(other, m.cut || other.cut)
 		}
-		m.peer.set(m.etcd != nil && !m.cut)
+		m.peer.setOpen(m.etcd != nil && !m.cut)
 	}
 }
 

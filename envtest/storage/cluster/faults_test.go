@@ -30,15 +30,15 @@ func TestOneStopped(t *testing.T) {
 	put(ctx, t, client, "while stopped")
 
 	_, err = dialMember(t, store, leader).Put(within(t, ctx, 300*time.Millisecond), "key", "")
-	require.Error(t, err, "nobody listens at a stopped member")
+	require.Error(t, err, "nothing listens at a stopped member")
 
 	require.NoError(t, store.RestartMember(ctx, leader))
 	assert.Equal(t, cluster.Member{Running: true}, store.Members()[leader])
 	assert.EqualValues(t, 1, count(ctx, t, dialMember(t, store, leader), "while stopped"))
 }
 
-// requireNoAnswer says that the deadline of a call has passed. The member knows of
-// the deadline, too, and may be the first to say so.
+// requireNoAnswer checks that a call ran into its deadline. The member knows the
+// deadline too, and may report it first.
 func requireNoAnswer(t *testing.T, err error) {
 	t.Helper()
 	for _, late := range []error{rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost} {
@@ -55,7 +55,7 @@ func TestQuorumLost(t *testing.T) {
 	client := dial(t, store)
 	put(ctx, t, client, "before")
 	last := dialMember(t, store, 2)
-	require.EqualValues(t, 1, count(ctx, t, last, "before"), "the last member has what the others agreed on")
+	require.EqualValues(t, 1, count(ctx, t, last, "before"), "the last member must have what the others agreed on")
 	watch := last.Watch(clientv3.WithRequireLeader(ctx), "key", clientv3.WithCreatedNotify())
 	require.True(t, (<-watch).Created)
 	require.NoError(t, store.StopMember(ctx, 0))
@@ -69,11 +69,11 @@ func TestQuorumLost(t *testing.T) {
 	_, err = client.Get(within(t, ctx, 300*time.Millisecond), "before")
 	requireNoAnswer(t, err)
 	_, err = client.Put(clientv3.WithRequireLeader(ctx), "during", "")
-	require.ErrorIs(t, err, rpctypes.ErrNoLeader, "at once for who asks for that")
-	assert.EqualValues(t, 1, count(ctx, t, client, "before", clientv3.WithSerializable()), "what a member has it shows")
+	require.ErrorIs(t, err, rpctypes.ErrNoLeader, "a call that requires a leader fails at once")
+	assert.EqualValues(t, 1, count(ctx, t, client, "before", clientv3.WithSerializable()), "a serializable read returns what the member has")
 	_, err = store.Leader(within(t, ctx, 300*time.Millisecond))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "1 of 3 members run and are not cut off, a quorum is 2")
+	require.ErrorContains(t, err, "1 of 3 members run and are not cut off; a quorum is 2")
 
 	require.NoError(t, store.RestartMember(ctx, 0))
 	_, err = store.Leader(ctx)
@@ -93,7 +93,7 @@ func TestQuorumOfFive(t *testing.T) {
 	put(ctx, t, dialMember(t, store, leader), "key")
 	require.NoError(t, store.StopMember(ctx, leader))
 	_, err = store.Leader(within(t, ctx, 300*time.Millisecond))
-	require.ErrorContains(t, err, "2 of 5 members run and are not cut off, a quorum is 3", "two of five are none")
+	require.ErrorContains(t, err, "2 of 5 members run and are not cut off; a quorum is 3", "two of five are not a quorum")
 
 	require.NoError(t, store.Rejoin(1))
 	_, err = store.Leader(ctx)
@@ -101,8 +101,8 @@ func TestQuorumOfFive(t *testing.T) {
 	assert.EqualValues(t, 1, count(ctx, t, client, "key"))
 }
 
-// TestAllStopped restarts a cluster from nothing but its files: no member can
-// be ready before a quorum runs, and the client heals by itself.
+// TestAllStopped restarts a cluster from its files alone: no member can be ready
+// before a quorum runs, and the client recovers by itself.
 func TestAllStopped(t *testing.T) {
 	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
@@ -144,8 +144,8 @@ func TestCutOffLeader(t *testing.T) {
 	_, err = atLeader.Put(clientv3.WithRequireLeader(ctx), "key", "")
 	require.ErrorIs(t, err, rpctypes.ErrNoLeader)
 	assert.Zero(t, count(ctx, t, atLeader, "during", clientv3.WithSerializable()), "the cut is in both directions")
-	// Clients of the whole cluster fail over: of three calls in a row at most one
-	// meets the member that is cut off.
+	// Clients of the whole cluster fail over: at most one of three calls in a row
+	// reaches the member that is cut off.
 	failed := 0
 	for range 3 {
 		if _, err := client.Put(clientv3.WithRequireLeader(ctx), "key", ""); err != nil {
@@ -159,11 +159,11 @@ func TestCutOffLeader(t *testing.T) {
 	assert.EqualValues(t, 1, count(ctx, t, atLeader, "during"), "a linearizable read waits until it has caught up")
 	now, err := store.Leader(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, successor, now, "who comes back does not disturb the leader")
+	assert.Equal(t, successor, now, "a member that rejoins does not disturb the leader")
 }
 
-// TestCutOffFollower looks at both directions from the other side: the member
-// neither learns of a write nor is heard.
+// TestCutOffFollower checks both directions from the other side: the follower
+// neither sees a write nor counts for the quorum.
 func TestCutOffFollower(t *testing.T) {
 	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
@@ -186,7 +186,7 @@ func TestCutOffFollower(t *testing.T) {
 	assert.EqualValues(t, 1, count(ctx, t, atFollower, "after"))
 }
 
-// TestRestartCutOff restarts members on both sides of a cut: it stays.
+// TestRestartCutOff restarts members on both sides of a cut: the cut stays.
 func TestRestartCutOff(t *testing.T) {
 	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
@@ -194,7 +194,7 @@ func TestRestartCutOff(t *testing.T) {
 	leader, err := store.Leader(ctx)
 	require.NoError(t, err)
 	require.NoError(t, store.StopMember(ctx, 0))
-	require.NoError(t, store.RestartMember(ctx, 0), "it does not wait for a member that is cut off")
+	require.NoError(t, store.RestartMember(ctx, 0), "it must not wait for a member that is cut off")
 	require.NoError(t, store.StopMember(ctx, leader))
 	require.NoError(t, store.RestartMember(ctx, leader))
 	leader, err = store.Leader(ctx)
@@ -249,7 +249,7 @@ func TestLoseLeader(t *testing.T) {
 	require.NoError(t, loser.LoseLeader(ctx))
 	after, err := store.Leader(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, (before+2)%3, after, "the only other that can lead")
+	assert.Equal(t, (before+2)%3, after, "no other member can lead")
 	put(ctx, t, dialMember(t, store, after), "after")
 }
 
@@ -268,11 +268,11 @@ func TestBadMembers(t *testing.T) {
 			require.ErrorContains(t, store.MoveLeader(ctx, i), want)
 		}
 	}
-	require.ErrorContains(t, started.RestartMember(ctx, 0), "runs; stop it first")
+	require.ErrorContains(t, started.RestartMember(ctx, 0), "is running; stop it first")
 }
 
-// TestStopMemberGivesUp ends the wait and not the stopping.
-func TestStopMemberGivesUp(t *testing.T) {
+// TestStopMemberCancelled cancels the wait: the member is stopped all the same.
+func TestStopMemberCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
 	ended, cancel := context.WithCancel(ctx)
@@ -281,7 +281,7 @@ func TestStopMemberGivesUp(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "still stopping")
 	}
-	require.NoError(t, store.StopMember(ctx, 0), "a second one waits on")
+	require.NoError(t, store.StopMember(ctx, 0), "a second call waits for the rest")
 	require.NoError(t, store.RestartMember(ctx, 0))
 }
 
@@ -293,19 +293,19 @@ func within(t *testing.T, ctx context.Context, timeout time.Duration) context.Co
 	return ctx
 }
 
-// TestStopMemberWithCallsUnderWay stops and restarts a member that is asked all
-// the time. A call that met its closed database would end the process.
+// TestStopMemberWithCallsUnderWay stops and restarts a member under constant calls. A
+// call that used its closed database would end the process.
 func TestStopMemberWithCallsUnderWay(t *testing.T) {
 	t.Parallel()
 	ctx, store := start(t, cluster.Config{})
-	asking, stop := context.WithCancel(ctx)
-	var askers sync.WaitGroup
+	calling, stop := context.WithCancel(ctx)
+	var callers sync.WaitGroup
 	for range 64 {
 		client := dialMember(t, store, 0)
 		endpoint := store.Endpoints().URLs[0]
-		askers.Go(func() {
-			for asking.Err() == nil {
-				attempt, cancel := context.WithTimeout(asking, time.Second)
+		callers.Go(func() {
+			for calling.Err() == nil {
+				attempt, cancel := context.WithTimeout(calling, time.Second)
 				_, _ = client.Status(attempt, endpoint) // fails while the member is stopped
 				cancel()
 			}
@@ -316,6 +316,6 @@ func TestStopMemberWithCallsUnderWay(t *testing.T) {
 		require.NoError(t, store.RestartMember(ctx, 0))
 	}
 	stop()
-	askers.Wait()
+	callers.Wait()
 	put(ctx, t, dialMember(t, store, 0), "after")
 }

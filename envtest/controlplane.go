@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
@@ -45,7 +46,7 @@ type ControlPlane struct {
 	scheduler  *virtualtime.Scheduler // nil if operations go as they come
 	changes    *storeWatch            // nil unless the trace is full
 	link       *Link                  // that Config and AddUser go by
-	writes     *chain.Writes
+	restorer   *restore.Restorer      // nil before the store is started
 
 	member *chain.Member // whose goroutines are the store's
 	admin  *rest.Config
@@ -79,7 +80,6 @@ func newControlPlane(cfg *config) *ControlPlane {
 	cp := &ControlPlane{
 		name:    fmt.Sprintf("cp-%d", sequence.Add(1)),
 		cfg:     cfg,
-		writes:  chain.NewWrites(),
 		crashed: make(chan struct{}),
 	}
 	cp.recorder = trace.NewRecorder(cp.name, 0)
@@ -146,7 +146,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := cp.first().chain().CheckCacheWindows(); err != nil {
+	if err := cp.first().chain().Storage().CheckEventsHistoryWindows(); err != nil {
 		return err
 	}
 	if err := cp.installCRDs(ctx, crds); err != nil {
@@ -166,6 +166,7 @@ func (cp *ControlPlane) startStore(ctx context.Context, flags *chain.ParsedFlags
 		return err
 	}
 	cp.member, cp.store = member, cp.cfg.backend(cp.name)
+	cp.restorer = restore.New(cp.store)
 	if cp.cfg.sharedStore {
 		return nil
 	}

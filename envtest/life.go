@@ -114,7 +114,7 @@ func (l *life) chainConfig() chain.Config {
 		Faults:         faults,
 		Server:         l.server.name,
 		Host:           cp.traceName(l.server),
-		Writes:         cp.writes,
+		Restorer:       cp.restorer,
 		Kill:           l.kill,
 		Hooks:          cp.cfg.hooks,
 		UpstreamPauses: cp.cfg.upstreamPauses,

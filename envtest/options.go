@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
@@ -169,11 +170,11 @@ func WithUpstreamPauses() Option {
 
 // WithWatchCacheWindow makes the watch cache of a resource keep events for at
 // least so long, so that a watch may begin that far back. It is no less than
-// chain.MinCacheWindow, which is the default.
+// reststorage.MinEventsHistoryWindow, which is the default.
 func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) Option {
 	return func(c *config) {
-		if window < chain.MinCacheWindow {
-			c.refuse("the window of the watch cache of %s is %s; upstream takes no less than %s", resource, window, chain.MinCacheWindow)
+		if window < reststorage.MinEventsHistoryWindow {
+			c.refuse("the window of the watch cache of %s is %s; upstream takes no less than %s", resource, window, reststorage.MinEventsHistoryWindow)
 		}
 		c.cacheWindows[resource] = window
 	}

@@ -87,8 +87,8 @@ func (cp *ControlPlane) allRun() error {
 }
 
 // chains are those of the servers that run.
-func (cp *ControlPlane) chains() chain.Chains {
-	var chains chain.Chains
+func (cp *ControlPlane) chains() []*chain.Chain {
+	var chains []*chain.Chain
 	for _, server := range cp.servers {
 		if l := server.life.Load(); l != nil && l.running() && closed(l.accepting) {
 			chains = append(chains, l.chain.Load())

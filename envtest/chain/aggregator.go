@@ -14,9 +14,7 @@ func (c *Chain) buildAggregatorConfig(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if config.GenericConfig.RESTOptionsGetter, err = c.rest.decorate(config.GenericConfig.RESTOptionsGetter, c.options.Etcd); err != nil {
-		return err
-	}
+	config.GenericConfig.RESTOptionsGetter = c.state.storage.Decorate(config.GenericConfig.RESTOptionsGetter, c.options.Etcd)
 	c.configs.aggregator = config
 	return nil
 }
@@ -30,5 +28,5 @@ func (c *Chain) buildAggregator(context.Context) error {
 		return err
 	}
 	c.servers.aggregator = server
-	return nil
+	return c.observeState()
 }

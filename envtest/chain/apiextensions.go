@@ -32,12 +32,8 @@ func (c *Chain) buildAPIExtensionsConfig(context.Context) error {
 		return err
 	}
 	etcd := c.options.Etcd
-	if config.GenericConfig.RESTOptionsGetter, err = c.rest.decorate(config.GenericConfig.RESTOptionsGetter, etcd); err != nil {
-		return err
-	}
-	if config.ExtraConfig.CRDRESTOptionsGetter, err = c.rest.decorate(config.ExtraConfig.CRDRESTOptionsGetter, etcd); err != nil {
-		return err
-	}
+	config.GenericConfig.RESTOptionsGetter = c.state.storage.Decorate(config.GenericConfig.RESTOptionsGetter, etcd)
+	config.ExtraConfig.CRDRESTOptionsGetter = c.state.storage.Decorate(config.ExtraConfig.CRDRESTOptionsGetter, etcd)
 	c.configs.apiextensions = config
 	return nil
 }
@@ -49,11 +45,7 @@ func (c *Chain) buildAPIExtensions(context.Context) error {
 		return err
 	}
 	c.servers.apiextensions = server
-	if !c.crdsEnabled() {
-		return nil
-	}
-	c.crds, err = observeCRDs(server.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer(), c.schemas.touch)
-	return err
+	return nil
 }
 
 // crdsEnabled says whether --runtime-config left the CRD API on.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 
+	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
@@ -68,15 +69,15 @@ type Config struct {
 	Host string
 	// Link is the way to the store, which can be cut. Nil means it never is.
 	Link *storage.Link
-	// Writes is shared by all servers of the store. Required.
-	Writes *Writes
+	// Restorer is the one of all servers of the store. Required.
+	Restorer *restore.Restorer
 	// Kill ends this server at once, as the end of its process would: when it
 	// returns nobody hears of it any more. Nil means that rules cannot.
 	Kill func(cause error)
 	// Hooks says what to do to post-start hooks; it needs Faults.
 	Hooks []HookFault
 	// CacheWindows is how long the watch caches of some resources keep events at
-	// least; MinCacheWindow is what all do.
+	// least; reststorage.MinEventsHistoryWindow is what all do.
 	CacheWindows map[schema.GroupResource]time.Duration
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
 	// their first try; by default they try at once.
@@ -148,7 +149,7 @@ type Chain struct {
 	configs          serverConfigs
 	servers          servers
 	prepared         interface{ Run(context.Context) error }
-	rest             *restStorage
+	state            state
 	requests         *requestTracer
 	schemas          *schemaPace
 	renewals         renewals
@@ -156,14 +157,10 @@ type Chain struct {
 	quota            *quotaDrain
 	endpoints        *endpoints
 	autoregistration *autoregistration
-	crds             *crdObserver // nil if their API is off
 	unseen           http.Handler // the filters and all behind them, below the trace
 	hooks            *hookSet
-	// restoring has room for the one Restore that runs, which owns unnoticed.
-	restoring chan struct{}
-	unnoticed []storage.Change
-	signals   []signal       // upstream's, which nobody bends
-	firing    sync.WaitGroup // those that are about to fire
+	signals          []signal       // upstream's, which nobody bends
+	firing           sync.WaitGroup // those that are about to fire
 	// readySignal is closed when HasBeenReady is over and done with.
 	readySignal <-chan struct{}
 }
@@ -178,7 +175,7 @@ type servers struct {
 
 func (c *Config) validate() error {
 	switch {
-	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil, c.Writes == nil:
+	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil, c.Restorer == nil:
 		return errors.New("configuration lacks a store, a listener, a transport, a key, a trace or a handler of its events")
 	case len(c.Hooks) > 0 && c.Faults == nil:
 		return errors.New("configuration bends hooks but has no set of faults")
@@ -196,7 +193,7 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	}
 	c := &Chain{
 		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), quota: newQuotaDrain(), autoregistration: newAutoregistration(),
-		egress: &egressEdge{}, neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
+		egress: &egressEdge{}, neverStop: make(chan struct{}),
 	}
 	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}
 	if cfg.Faults != nil {
@@ -250,8 +247,8 @@ func (c *Chain) end() {
 		c.hooks.remove()
 	}
 	close(c.neverStop)
-	if c.rest != nil {
-		c.rest.close()
+	if c.state.storage != nil {
+		c.state.storage.Close()
 	}
 	c.storeDialer.end()
 	c.egress.end()

@@ -32,6 +32,8 @@ import (
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+
+	"snowglobe.test/envtest/chain/reststorage"
 )
 
 // informerResync is upstream's resync period of the shared informers.
@@ -170,9 +172,15 @@ func (c *Chain) applyStorage(g *genericStage) error {
 		return err
 	}
 	c.cfg.Link.Join(client)
-	compaction := etcd.StorageConfig.CompactionInterval
-	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.edge, c.cfg.Writes)
-	c.rest.windows = c.cfg.CacheWindows
+	client.Kubernetes = c.cfg.Restorer.ObserveWrites(client.Kubernetes)
+	c.state.storage = reststorage.New(reststorage.Config{
+		Client:               client,
+		ServerList:           etcd.StorageConfig.Transport.ServerList,
+		CompactionInterval:   etcd.StorageConfig.CompactionInterval,
+		EventsHistoryWindows: c.cfg.CacheWindows,
+		Intercept:            c.interceptStore,
+		InterceptCache:       c.interceptCache,
+	})
 	plain := len(etcd.EtcdServersOverrides) == 0
 	if plain {
 		etcd.StorageConfig.CompactionInterval = 0 // the shared compactor does it
@@ -190,13 +198,13 @@ func (c *Chain) applyStorage(g *genericStage) error {
 	// adds together with the two that are replaced here.
 	if plain && etcd.EncryptionProviderConfigFilepath == "" {
 		etcd.SkipHealthEndpoints = true
-		c.rest.addHealthChecks(g.config, etcd)
+		c.state.storage.AddHealthChecks(g.config, etcd)
 	}
 	if err := etcd.ApplyWithStorageFactoryTo(g.storageFactory, g.config); err != nil {
 		return err
 	}
-	g.config.RESTOptionsGetter, err = c.rest.decorate(g.config.RESTOptionsGetter, etcd)
-	return err
+	g.config.RESTOptionsGetter = c.state.storage.Decorate(g.config.RESTOptionsGetter, etcd)
+	return nil
 }
 
 func (c *Chain) applyAuthentication(g *genericStage) error {

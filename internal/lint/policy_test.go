@@ -37,9 +37,16 @@ const policy = `
 	envtest/storage/intercept         -> envtest/fault envtest/memnet
 	envtest/storage/intercept (test)  -> envtest/storage/memory internal/pki
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
-	envtest/chain                -> envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki
+	envtest/chain                -> envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki
 	envtest/chain (test)         -> envtest/storage/...
-	envtest                      -> envtest/chain envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/conns
+	envtest/chain/reststorage                 ->
+	envtest/chain/reststorage (test)          -> envtest/chain/reststorage/reststoragetest
+	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
+	envtest/chain/restore                     -> envtest/chain/reststorage envtest/storage
+	envtest/chain/restore (test)              -> envtest/chain/reststorage/reststoragetest
+	envtest/chain/settle                      -> envtest/chain/reststorage envtest/fault
+	envtest/chain/settle (test)               -> envtest/chain/reststorage/reststoragetest
+	envtest                      -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/conns
 	envtest/controllers          -> envtest
 
 	# The houses on top. Siblings never import each other.

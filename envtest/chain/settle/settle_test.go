@@ -1,9 +1,10 @@
-package chain
+package settle
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -31,22 +32,26 @@ func TestResourceOf(t *testing.T) {
 	}
 }
 
-func TestUnseen(t *testing.T) {
-	pod := func(name, revision string) any {
+func TestBehind(t *testing.T) {
+	pod := func(name, revision string) runtime.Object {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ResourceVersion: revision}}
 	}
-	cache := contents{objects: map[string]string{"default/a": "3", "default/b": "4"}}
+	cached := []runtime.Object{pod("a", "3"), pod("b", "4")}
 	for _, test := range []struct {
-		name string
-		seen []any
-		want []string
+		name     string
+		informer []runtime.Object
+		want     []string
 	}{
-		{"all", []any{pod("a", "3"), pod("b", "4")}, nil},
-		{"not one", []any{pod("a", "3")}, []string{"an informer has not seen pods default/b at revision 4"}},
-		{"not the last of one", []any{pod("a", "2"), pod("b", "4")}, []string{"an informer has not seen pods default/a at revision 3"}},
-		{"not that one is gone", []any{pod("a", "3"), pod("b", "4"), pod("c", "1")}, []string{"an informer has not seen that pods default/c is deleted"}},
+		{"all", []runtime.Object{pod("a", "3"), pod("b", "4")}, nil},
+		{"not one", []runtime.Object{pod("a", "3")}, []string{"an informer has not seen pods default/b at revision 4"}},
+		{"not the last of one", []runtime.Object{pod("a", "2"), pod("b", "4")}, []string{"an informer has not seen pods default/a at revision 3"}},
+		{"not that one is gone", []runtime.Object{pod("a", "3"), pod("b", "4"), pod("c", "1")}, []string{"an informer has not seen that pods default/c is deleted"}},
 	} {
-		t.Run(test.name, func(t *testing.T) { assert.Equal(t, test.want, cache.unseen("pods", test.seen)) })
+		t.Run(test.name, func(t *testing.T) {
+			lines, err := behind("pods", cached, test.informer)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, lines)
+		})
 	}
 }
 

@@ -1,4 +1,4 @@
-package chain
+package reststorage
 
 import (
 	"sync"
@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// cacheClock is the clock of the chain's watch caches. Upstream leaves a
-// goroutine waiting out its full three seconds on the clock for every read that
-// waited for a fresh cache; a stopped clock lets them all go.
+// cacheClock is the clock of the watch caches. For every read that waited for a
+// fresh cache, upstream leaves a goroutine behind that sleeps out its full three
+// seconds on the clock; stopping the clock wakes them all.
 type cacheClock struct {
 	clock.RealClock
 	mu      sync.Mutex
@@ -41,10 +41,10 @@ func (c *cacheClock) fire(fired chan time.Time) {
 	}
 }
 
-// Since implements clock.PassiveClock. On a stopped clock a minute more has
-// passed, so that who still waits the three seconds for a fresh cache gives up.
-// It is no more than that: a cache counts the seconds since it last sent
-// bookmarks one by one.
+// Since implements clock.PassiveClock. A stopped clock adds a minute, so that
+// reads which still wait three seconds for a fresh cache time out. It adds no
+// more, because a cache goes through the seconds since its last bookmarks one by
+// one.
 func (c *cacheClock) Since(t time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,10 +55,9 @@ func (c *cacheClock) Since(t time.Time) time.Duration {
 	return since
 }
 
-// NewTimer implements clock.Clock. Upstream gives each of some seventy caches a
-// timer of its own, about once a second and never at the same time; on whole
-// seconds they share a wake-up, which is most of what an idle virtual second
-// costs.
+// NewTimer implements clock.Clock. Each of some seventy caches has a timer of
+// about a second, and no two are due at the same time. On whole seconds they share
+// a wake-up, and wake-ups are most of what an idle virtual second costs.
 func (c *cacheClock) NewTimer(d time.Duration) clock.Timer {
 	return &alignedTimer{Timer: c.RealClock.NewTimer(align(d))}
 }
@@ -69,20 +68,16 @@ type alignedTimer struct{ clock.Timer }
 // Reset implements clock.Timer.
 func (t *alignedTimer) Reset(d time.Duration) bool { return t.Timer.Reset(align(d)) }
 
-// align rounds the end of a wait of a second or more up to a whole second.
+// align lengthens a wait of a second or more so that it ends on a whole second.
 func align(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d
 	}
 	now := time.Now()
-	end := now.Add(d)
-	if whole := end.Truncate(time.Second); whole.Before(end) {
-		end = whole.Add(time.Second)
-	}
-	return end.Sub(now)
+	return now.Add(d + time.Second - 1).Truncate(time.Second).Sub(now)
 }
 
-// stop fires everything that waits, now and later.
+// stop ends all waits on the clock, and all that begin later.
 func (c *cacheClock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-package chain
+package reststorage
 
 import (
 	"context"
@@ -7,21 +7,21 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// streamKey is a field of a watch's metadata that etcd does not know.
+// streamKey is a field in the metadata of a watch that means nothing to etcd.
 const streamKey = "snowglobe-resource"
 
-// watchStream gives the watches of a resource a stream of their own on the
-// shared client, as they have with upstream's client for each resource. etcd
-// tells how far a stream is only if no watch of it has just begun, so that on a
-// common stream one resource would keep the caches of all others waiting, on a
-// store to which nobody writes for ever.
+// watchStream gives the watches of a resource a gRPC stream of their own on the
+// shared client, as upstream's client for each resource does. etcd sends no
+// progress notification on a stream while a watch on it is starting, so on a common
+// stream one resource would keep the caches of all others waiting, and for ever if
+// nobody writes to the store.
 type watchStream struct {
 	clientv3.Watcher
 	resource string
 }
 
-// ownStream returns a context of the stream of a resource: etcd's client tells
-// streams apart by the metadata of their contexts.
+// ownStream returns a context for the stream of a resource: etcd's client opens one
+// stream for each distinct metadata.
 func ownStream(ctx context.Context, resource string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, streamKey, resource)
 }

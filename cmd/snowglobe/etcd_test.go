@@ -12,8 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestEtcdServes talks to the etcd of the command as etcdctl does, and then
-// interrupts it.
+// TestEtcdServes talks to the command's etcd as etcdctl does, and then interrupts it.
 func TestEtcdServes(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	defer interrupt(nil)
@@ -28,7 +27,7 @@ func TestEtcdServes(t *testing.T) {
 	endpoint := ""
 	for endpoint == "" {
 		line, err := lines.ReadString('\n')
-		require.NoError(t, err, "it ended without saying where it is")
+		require.NoError(t, err, "it ended without printing its endpoint")
 		_, endpoint, _ = strings.Cut(strings.TrimSpace(line), "ETCDCTL_ENDPOINTS=")
 	}
 	rest := make(chan string, 1)

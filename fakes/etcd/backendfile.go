@@ -50,7 +50,7 @@ func (n *Snapshot) writeBackend(tx *bolt.Tx, raftIndex uint64) error {
 		"storageVersion":   []byte(storageVersion),
 	}
 	if rev := n.keys.compactRev; rev > 0 {
-		done := revisionKey(&version{kv: mvccpb.KeyValue{ModRevision: rev, Version: 1}})
+		done := appendRevisionKey(nil, &version{kv: mvccpb.KeyValue{ModRevision: rev, Version: 1}})
 		meta["scheduledCompactRev"], meta["finishedCompactRev"] = done, done
 	}
 	for key, value := range meta {
@@ -60,12 +60,8 @@ func (n *Snapshot) writeBackend(tx *bolt.Tx, raftIndex uint64) error {
 	}
 	bucket := tx.Bucket([]byte("key"))
 	bucket.FillPercent = 0.9 // keys come in order
-	for _, v := range versionsAt(&n.keys, n.keys.rev) {
-		value, err := storedValue(v)
-		if err != nil {
-			return err
-		}
-		if err := bucket.Put(revisionKey(v), value); err != nil {
+	for _, v := range storedAt(&n.keys, n.keys.rev) {
+		if err := bucket.Put(appendRevisionKey(nil, v.version), appendStored(nil, v.version)); err != nil {
 			return err
 		}
 	}

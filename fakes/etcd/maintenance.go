@@ -93,11 +93,8 @@ func (m *maintenanceService) Defragment(context.Context, *pb.DefragmentRequest) 
 
 // Hash is the hash of the whole backend in etcd; the keys are all there is here.
 func (m *maintenanceService) Hash(context.Context, *pb.HashRequest) (*pb.HashResponse, error) {
-	resp, err := m.s.hashKV(0)
-	if err != nil {
-		return nil, err
-	}
-	return &pb.HashResponse{Header: resp.Header, Hash: resp.Hash}, nil
+	k := m.s.freeze()
+	return &pb.HashResponse{Header: header(k.rev), Hash: k.hash(k.rev, false)}, nil
 }
 
 func (m *maintenanceService) HashKV(_ context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {

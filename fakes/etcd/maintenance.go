@@ -137,8 +137,12 @@ const snapshotChunkBytes = 32 * 1024
 // Snapshot sends the store as the database file of an etcd, and its digest, so
 // that etcd's own tools can restore a cluster from it.
 func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream grpc.ServerStreamingServer[pb.SnapshotResponse]) error {
-	db, err := backendFile(m.s.Snapshot(), m.s.raftIndex.Load())
-	if err != nil {
+	ctx := stream.Context()
+	db, err := backendFile(ctx, m.s.Snapshot(), m.s.raftIndex.Load())
+	switch {
+	case ctx.Err() != nil:
+		return status.FromContextError(ctx.Err()).Err()
+	case err != nil:
 		return status.Error(codes.Unknown, err.Error())
 	}
 	digest := sha256.Sum256(db)

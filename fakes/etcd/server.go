@@ -36,11 +36,13 @@ type Server struct {
 	watches registry
 	// frozen is an unchanging copy of keys as they are now, or nil when
 	// nobody has needed one since the last write.
-	frozen      *keyspace
-	clients     []*client
-	grpcServers []*grpc.Server
-	alarms      []*pb.AlarmMember
-	auth        authStore
+	frozen *keyspace
+	// compactionHashes are by revision, and replaced, not changed.
+	compactionHashes []compactionHash
+	clients          []*client
+	grpcServers      []*grpc.Server
+	alarms           []*pb.AlarmMember
+	auth             authStore
 }
 
 // New returns an empty server at revision 1.
@@ -270,6 +272,11 @@ func (t *writeTxn) deleteRange(sp span) []*mvccpb.KeyValue {
 func (s *Server) freeze() *keyspace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.freezeLocked()
+}
+
+// freezeLocked is freeze with the server locked.
+func (s *Server) freezeLocked() *keyspace {
 	if s.frozen == nil {
 		k := s.keys.clone()
 		s.frozen = &k

@@ -23,6 +23,9 @@ type client struct {
 // afterwards. Closing it ends what was started through it and nothing else;
 // like every clientv3.Client without a connection it then returns
 // context.Canceled. Closing the server closes its clients.
+//
+// Unlike upstream's, its Kubernetes interface works on the store directly and
+// not through its KV: to intercept calls, wrap both.
 func (s *Server) Client() *kubernetes.Client {
 	c := &client{s: s, streams: make(map[string]*watchSet)}
 	v3 := clientv3.NewCtxClient(context.Background())

@@ -26,7 +26,7 @@ import (
 
 // TestSnapshotFile opens a saved snapshot with etcd's own storage.
 func TestSnapshotFile(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		scribble(t, c, rand.New(rand.NewPCG(8, 9)), 500)
 		if _, err := c.Compact(ctx, 250); err != nil {

@@ -15,7 +15,7 @@ const (
 	minProgressNotifyInterval     = 100 * time.Millisecond
 	defaultQuotaBytes             = 2 * 1024 * 1024 * 1024
 
-	// grpcOverheadBytes is how much more than MaxRequestBytes the gRPC door
+	// grpcOverheadBytes is how much more than MaxRequestBytes the gRPC server
 	// reads before it refuses a message, as in etcd.
 	grpcOverheadBytes = 512 * 1024
 )

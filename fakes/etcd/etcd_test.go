@@ -83,8 +83,9 @@ func dialTo(t testing.TB, s *Server, l net.Listener, cfg clientv3.Config) *kuber
 	return c
 }
 
-// eachDoor runs a test through both doors to a server of its own.
-func eachDoor(t *testing.T, cfg Config, test func(t *testing.T, s *Server, c *kubernetes.Client)) {
+// eachClient runs a test with an in-process client and with a gRPC client, each of a
+// server of its own.
+func eachClient(t *testing.T, cfg Config, test func(t *testing.T, s *Server, c *kubernetes.Client)) {
 	t.Run("in process", func(t *testing.T) {
 		s := newServer(t, cfg)
 		test(t, s, s.Client())
@@ -96,7 +97,7 @@ func eachDoor(t *testing.T, cfg Config, test func(t *testing.T, s *Server, c *ku
 }
 
 func TestPutGetWatch(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		w := c.Watch(ctx, "a", clientv3.WithPrefix(), clientv3.WithPrevKV())

@@ -96,7 +96,7 @@ func TestRangeOptions(t *testing.T) {
 		{"created until", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithMaxCreateRev(3)},
 			result{"a=3@2/2/1 b=9@3/5/2", false, 4}},
 	}
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		for _, kv := range []string{"a=3", "b=2", "c=1", "b=9", "d=x"} {
 			key, value, _ := strings.Cut(kv, "=")
 			put(t, c, key, value)
@@ -122,7 +122,7 @@ func TestRangeOptions(t *testing.T) {
 }
 
 func TestRangeErrors(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		for i := range 6 {
 			put(t, c, "a", fmt.Sprint(i))
 		}
@@ -208,7 +208,7 @@ func TestLongRangeIsOneMoment(t *testing.T) {
 }
 
 func TestGetStream(t *testing.T) {
-	eachDoor(t, Config{MaxRequestBytes: 4096}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{MaxRequestBytes: 4096}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		const keys = 2500
 		for i := range keys {

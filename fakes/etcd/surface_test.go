@@ -163,8 +163,8 @@ func raise(alarm pb.AlarmType) func(context.Context, *clientv3.Client) (any, err
 // serverOf returns the server of an in-process client.
 func serverOf(c *clientv3.Client) *Server { return c.Watcher.(*watchClient).c.s }
 
-// TestSurface compares what an embedded etcd and both doors answer to each of
-// the calls above, but for ids, sizes and how far a log has grown.
+// TestSurface compares what an embedded etcd and this one, in process and over gRPC,
+// answer to each of the calls above, but for ids, sizes and how far a log has grown.
 func TestSurface(t *testing.T) {
 	real := startReal(t)
 	near, far := newServer(t, Config{}).Client().Client, dial(t, newServer(t, Config{})).Client

@@ -59,7 +59,7 @@ func TestWatchOptions(t *testing.T) {
 		{"no deletes", "a", []clientv3.OpOption{clientv3.WithFilterDelete(), clientv3.WithRev(3)}, "PUT a=2@3, PUT a=4@6"},
 		{"later revision", "", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithRev(7)}, "DELETE a=@7, PUT b=5@8"},
 	}
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		put(t, c, "a", "1")
@@ -86,7 +86,7 @@ func TestWatchOptions(t *testing.T) {
 }
 
 func TestWatchRevisionIsOneResponse(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		w := c.Watch(ctx, "", clientv3.WithFromKey(), clientv3.WithCreatedNotify())
@@ -112,7 +112,7 @@ func TestWatchRevisionIsOneResponse(t *testing.T) {
 }
 
 func TestWatchCompacted(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		for i := range 5 {
@@ -143,7 +143,7 @@ func TestWatchCompacted(t *testing.T) {
 // in nested transactions. Once that revision is the compact one, only the last
 // change of it is left.
 func TestWatchSuperseded(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		put(t, c, "a", "1")
@@ -168,7 +168,7 @@ func TestWatchSuperseded(t *testing.T) {
 }
 
 func TestWatchRefused(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		for _, tt := range []struct {
 			name string
 			opts []clientv3.OpOption
@@ -225,7 +225,7 @@ func TestWatchEnds(t *testing.T) {
 // TestSlowWatch has a watch fall behind its buffer. It must get everything
 // when it reads on, in order and once.
 func TestSlowWatch(t *testing.T) {
-	eachDoor(t, Config{WatchBuffer: 4}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{WatchBuffer: 4}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		slow := c.Watch(ctx, "a", clientv3.WithPrevKV(), clientv3.WithCreatedNotify())

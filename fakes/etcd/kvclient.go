@@ -22,7 +22,7 @@ func (c *client) usable(ctx context.Context) error {
 	return nil
 }
 
-// call calls a method of a service for c.
+// call calls a method of a service on behalf of c.
 func call[Q, A any](ctx context.Context, c *client, method func(context.Context, *Q) (*A, error), r *Q) (*A, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func call[Q, A any](ctx context.Context, c *client, method func(context.Context,
 	return method(ctx, r)
 }
 
-// replay is a server stream whose messages are all there already.
+// replay is a server stream that has all its messages from the start.
 type replay[T any] struct {
 	grpc.ClientStream
 	ctx      context.Context
@@ -55,38 +55,38 @@ func (r *replay[T]) Recv() (*T, error) {
 	return m, nil
 }
 
-// kvDoor is the KV service as an in-process client calls it: the methods gRPC
-// would call, without gRPC.
-type kvDoor struct {
+// localKV is the KV service for an in-process client: it calls the methods that
+// the gRPC server would.
+type localKV struct {
 	c *client
 	k *kvService
 }
 
-func (d *kvDoor) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
-	return call(ctx, d.c, d.k.Range, r)
+func (l *localKV) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
+	return call(ctx, l.c, l.k.Range, r)
 }
 
-func (d *kvDoor) Put(ctx context.Context, r *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
-	return call(ctx, d.c, d.k.Put, r)
+func (l *localKV) Put(ctx context.Context, r *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
+	return call(ctx, l.c, l.k.Put, r)
 }
 
-func (d *kvDoor) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest, _ ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
-	return call(ctx, d.c, d.k.DeleteRange, r)
+func (l *localKV) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest, _ ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
+	return call(ctx, l.c, l.k.DeleteRange, r)
 }
 
-func (d *kvDoor) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
-	return call(ctx, d.c, d.k.Txn, r)
+func (l *localKV) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
+	return call(ctx, l.c, l.k.Txn, r)
 }
 
-func (d *kvDoor) Compact(ctx context.Context, r *pb.CompactionRequest, _ ...grpc.CallOption) (*pb.CompactionResponse, error) {
-	return call(ctx, d.c, d.k.Compact, r)
+func (l *localKV) Compact(ctx context.Context, r *pb.CompactionRequest, _ ...grpc.CallOption) (*pb.CompactionResponse, error) {
+	return call(ctx, l.c, l.k.Compact, r)
 }
 
 // streamChunk is how many keys a chunk of an in-process range stream has.
 const streamChunk = 1000
 
-func (d *kvDoor) RangeStream(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[pb.RangeStreamResponse], error) {
-	resp, err := call(ctx, d.c, d.c.s.rangeForStream, r)
+func (l *localKV) RangeStream(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[pb.RangeStreamResponse], error) {
+	resp, err := call(ctx, l.c, l.c.s.rangeForStream, r)
 	if err != nil {
 		// As over a wire, the failure comes with the first message.
 		return &replay[pb.RangeStreamResponse]{ctx: ctx, err: err}, nil
@@ -104,13 +104,14 @@ func (d *kvDoor) RangeStream(ctx context.Context, r *pb.RangeRequest, _ ...grpc.
 // kvClient is the clientv3.KV of an in-process client.
 type kvClient struct {
 	clientv3.KV
-	door *kvDoor
+	local *localKV
 }
 
-// GetStream hands out what upstream's would, without a goroutine that waits
-// for ever for a caller who stopped reading.
+// GetStream answers as upstream's, but without a goroutine that would wait
+// forever if the caller stopped reading: all chunks are in the channel when it
+// returns. So none of them is lost to a compaction, as may happen over gRPC.
 func (k *kvClient) GetStream(ctx context.Context, key string, opts ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
-	stream, err := k.door.RangeStream(ctx, rangeRequest(clientv3.OpGet(key, opts...)))
+	stream, err := k.local.RangeStream(ctx, rangeRequest(clientv3.OpGet(key, opts...)))
 	if err != nil {
 		return nil, clientv3.ContextError(ctx, err)
 	}

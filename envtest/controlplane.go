@@ -16,6 +16,7 @@ import (
 	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
@@ -48,7 +49,7 @@ type ControlPlane struct {
 	link       *Link                  // that Config and AddUser go by
 	restorer   *restore.Restorer      // nil before the store is started
 
-	member *chain.Member // whose goroutines are the store's
+	member *process.Member // whose goroutines are the store's
 	admin  *rest.Config
 	kube   kubeconfigs
 	boot   *Snapshot // for Reset, nil if there can be none
@@ -161,7 +162,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 // startStore starts the store, in a goroutine label of its own: it outlives
 // every server.
 func (cp *ControlPlane) startStore(ctx context.Context, flags *chain.ParsedFlags) error {
-	member, err := chain.Join(cp.name, flags, cp.first().log, cp.first().fail)
+	member, err := process.Join(cp.name, flags.Process(), cp.first().log, cp.first().fail)
 	if err != nil {
 		return err
 	}
@@ -299,7 +300,7 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 		errs = append(errs, cp.store.Stop(ctx))
 	}
 	if cp.member != nil {
-		errs = append(errs, cp.member.Join(ctx))
+		errs = append(errs, cp.member.Wait(ctx))
 		cp.member.Leave()
 	}
 	return errors.Join(errs...)

@@ -11,8 +11,8 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/memnet"
+	"snowglobe.test/envtest/process"
 )
 
 // entrance is where requests from inside the process enter the chain. While the
@@ -31,7 +31,7 @@ type entrance struct {
 // serving is a chain that accepts requests.
 type serving struct {
 	handler http.Handler
-	member  *chain.Member
+	member  *process.Member
 }
 
 func newEntrance(l *listener, tls *tls.Config) *entrance {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 )
@@ -23,7 +24,7 @@ type life struct {
 	entrance  *entrance
 	store     *storage.Link
 	recorder  *trace.Recorder
-	member    *chain.Member // nil until start
+	member    *process.Member // nil until start
 	chain     atomic.Pointer[chain.Chain]
 	readiness readiness
 
@@ -66,11 +67,10 @@ func (l *life) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.member, err = chain.Join(config.Name, flags, l, l.fail); err != nil {
+	if l.member, err = process.Join(config.Name, flags.Process(), l, l.fail); err != nil {
 		return err
 	}
-	var assembled *chain.Chain
-	l.member.Do(func() { assembled, err = chain.Assemble(ctx, config) })
+	assembled, err := l.assemble(ctx, config)
 	if l.dead.Load() && assembled == nil {
 		return errors.Join(fmt.Errorf("%s has crashed while it started", l.server.name), err)
 	}
@@ -86,6 +86,21 @@ func (l *life) start(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// assemble builds the chain in a goroutine of its own, because a fatal log line
+// ends the one it is written in.
+func (l *life) assemble(ctx context.Context, config chain.Config) (assembled *chain.Chain, err error) {
+	ended := make(chan struct{})
+	l.member.Go(func() {
+		defer close(ended)
+		assembled, err = chain.Assemble(ctx, config)
+	})
+	<-ended
+	if assembled == nil && err == nil {
+		err = l.err()
+	}
+	return assembled, err
 }
 
 func (l *life) chainConfig() chain.Config {
@@ -248,7 +263,7 @@ func (l *life) join(ctx context.Context) error {
 	errs = append(errs, l.entrance.end(ctx))
 	l.listener.end()
 	if l.member != nil {
-		errs = append(errs, l.member.Join(ctx))
+		errs = append(errs, l.member.Wait(ctx))
 		l.member.Leave()
 	}
 	return errors.Join(errs...)

@@ -220,10 +220,8 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 func (c *Chain) applyAuthorization(g *genericStage) error {
 	var rbac bool
 	var err error
-	withNeverStop(c.neverStop, func() {
-		g.config.Authorization.Authorizer, g.config.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(drained(g.config),
-			c.options.CompletedOptions.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, g.informers)
-	})
+	g.config.Authorization.Authorizer, g.config.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(drained(g.config),
+		c.options.CompletedOptions.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, patientInformers{g.informers, c.neverStop})
 	if err != nil {
 		return fmt.Errorf("invalid authorization config: %w", err)
 	}

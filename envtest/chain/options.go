@@ -21,7 +21,10 @@ import (
 	"k8s.io/component-base/featuregate"
 	zpagesfeatures "k8s.io/component-base/zpages/features"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/kubernetes/pkg/capabilities"
 	"k8s.io/kubernetes/pkg/serviceaccount"
+
+	"snowglobe.test/envtest/process"
 )
 
 // defaults are the flags every chain starts from; Config.Flags come after them
@@ -99,9 +102,28 @@ func ParseFlags(flags []string) (*ParsedFlags, error) {
 	return &ParsedFlags{run: run, gates: differingGates(gates)}, nil
 }
 
-// Gates returns the feature gates the flags set to something else than the
-// process has now.
-func (f *ParsedFlags) Gates() map[featuregate.Feature]bool { return f.gates }
+// Process returns those of the flags that upstream keeps once in a process.
+func (f *ParsedFlags) Process() process.Flags {
+	return process.Flags{
+		Gates:               f.gates,
+		AllowPrivileged:     f.run.AllowPrivileged,
+		BytesPerSecond:      f.run.MaxConnectionBytesPerSec,
+		Verbosity:           int(f.run.Logs.Verbosity),
+		ContentionProfiling: f.run.Features.EnableContentionProfiling,
+		TakeOver:            []func() func(){takeOverCapabilities},
+	}
+}
+
+// takeOverCapabilities lets the next server set its capabilities, which upstream
+// does once in a process.
+func takeOverCapabilities() (giveBack func()) {
+	before := capabilities.Get()
+	capabilities.ResetForTest()
+	return func() {
+		capabilities.ResetForTest()
+		capabilities.Initialize(before)
+	}
+}
 
 func differingGates(gates featuregate.MutableVersionedFeatureGate) map[featuregate.Feature]bool {
 	differing := map[featuregate.Feature]bool{}

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -70,7 +72,9 @@ func (t *requestTracer) outermost(next http.Handler) http.Handler {
 		status := &statusWriter{ResponseWriter: w, code: http.StatusOK, muted: &traced.fate.muted}
 		defer func() { t.trace.Record(traced.event(req, trace.End, status.sent(), time.Since(started))) }()
 		req = req.WithContext(traced.life)
-		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(status), req)
+		if process.Serve(func() { next.ServeHTTP(responsewriter.WrapForHTTP1Or2(status), req) }) {
+			traced.fate.breakOff(io.ErrUnexpectedEOF)
+		}
 		traced.fate.meet(ctx, t.edge, w)
 	})
 }
@@ -90,7 +94,8 @@ func (t *requestTracer) handlerChain(upstream func(http.Handler, *genericapiserv
 			if traced.longRunning {
 				t.trace.Record(traced.event(req, trace.Start, 0, 0))
 			}
-			edge.serve(w, req, traced)
+			// Upstream's filters may have begun another goroutine.
+			process.Serve(func() { edge.serve(w, req, traced) })
 		})
 		return upstream(entered, config)
 	}

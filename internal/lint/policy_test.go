@@ -37,7 +37,8 @@ const policy = `
 	envtest/storage/intercept         -> envtest/fault envtest/memnet
 	envtest/storage/intercept (test)  -> envtest/storage/memory internal/pki
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
-	envtest/chain                -> envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki
+	envtest/process              ->
+	envtest/chain                -> envtest/process envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki
 	envtest/chain (test)         -> envtest/storage/...
 	envtest/chain/reststorage                 ->
 	envtest/chain/reststorage (test)          -> envtest/chain/reststorage/reststoragetest
@@ -57,6 +58,7 @@ const policy = `
 
 	# What links the chain costs every importer a slow link.
 	k8s.io/kubernetes/...        only envtest/chain envtest/controllers
+	k8s.io/kubernetes/pkg/capabilities only envtest/chain envtest
 
 	# Leaves that stay light.
 	envtest/trace                uses

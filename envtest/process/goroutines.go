@@ -1,4 +1,4 @@
-package chain
+package process
 
 import (
 	"bytes"
@@ -12,15 +12,15 @@ import (
 
 // The pauses between two looks at the goroutines of a member.
 const (
-	joinFirstPause = time.Millisecond
-	joinMaxPause   = 50 * time.Millisecond
+	firstPause = time.Millisecond
+	maxPause   = 50 * time.Millisecond
 )
 
-// Join waits until no goroutine of the member is left. Upstream starts many
+// Wait returns when no goroutine of the member is left. Upstream starts many
 // whose end it gives no handle on; their label is the only way to see them.
 // When the context ends first, the error holds the stacks that are left.
-func (m *Member) Join(ctx context.Context) error {
-	for pause := joinFirstPause; ; pause = min(2*pause, joinMaxPause) {
+func (m *Member) Wait(ctx context.Context) error {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		left := m.goroutines()
 		if len(left) == 0 {
 			return nil
@@ -39,7 +39,7 @@ func (m *Member) goroutines() []string {
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
 		return []string{err.Error()}
 	}
-	label := fmt.Sprintf("%q:%q", processLabel, m.name)
+	pair := fmt.Sprintf("%q:%q", label, m.name)
 	var left []string
 	for entry := range strings.SplitSeq(profile.String(), "\n\n") {
 		_, labels, ok := strings.Cut(entry, "# labels: ")
@@ -47,7 +47,7 @@ func (m *Member) goroutines() []string {
 			continue
 		}
 		labels, _, _ = strings.Cut(labels, "\n")
-		if strings.Contains(labels, label) && !ending(entry) {
+		if strings.Contains(labels, pair) && !ending(entry) {
 			left = append(left, entry)
 		}
 	}

@@ -29,26 +29,6 @@ type Order struct {
 	Patience time.Duration
 }
 
-// Step is one operation of an Order.
-type Step struct {
-	fault.Match
-	// Occurrence is which of the operations with one identity it is; 0 is any.
-	Occurrence int
-}
-
-// String is the step as text.
-func (s Step) String() string {
-	text := s.Match.String()
-	if s.Occurrence > 0 {
-		text += fmt.Sprintf(" #%d", s.Occurrence)
-	}
-	return text
-}
-
-func (s Step) matches(op *fault.Operation) bool {
-	return (s.Occurrence == 0 || s.Occurrence == op.Occurrence) && s.Covers(op)
-}
-
 const defaultPatience = time.Minute
 
 // pace is how long a turn takes, in virtual time. What two operations set to
@@ -82,6 +62,7 @@ type Scheduler struct {
 	given    map[uint64]int  // the turns of each identity
 	last     time.Time       // of the last turn
 	blocked  time.Time       // since when nobody could go on but for a step; zero if somebody can
+	stopped  bool
 	orderErr error
 }
 
@@ -108,16 +89,27 @@ func NewScheduler(order Order, told func(Turn)) *Scheduler {
 	return s
 }
 
-// Stop lets everybody go on that waits.
+// Stop lets everybody go on that waits, and whoever comes later.
 func (s *Scheduler) Stop() {
 	s.stop()
 	<-s.ended
+}
+
+// Stopped reports whether Stop has ended the scheduler.
+func (s *Scheduler) Stopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
 }
 
 // Arrive implements fault.Scheduler.
 func (s *Scheduler) Arrive(op fault.Operation, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopped {
+		release()
+		return
+	}
 	identity := op
 	identity.Occurrence = 0
 	w := &waiting{op: op, release: release, identity: identity.Priority(0)}
@@ -322,5 +314,5 @@ func (s *Scheduler) releaseAll() {
 	for _, w := range s.waiting {
 		w.release()
 	}
-	s.waiting = nil
+	s.waiting, s.stopped = nil, true
 }

@@ -21,7 +21,7 @@ func (c *Chain) knowNames() error {
 	if c.cfg.Faults == nil {
 		return nil
 	}
-	err := c.cfg.Faults.Know(fault.Names{
+	err := c.cfg.Faults.AddNames(fault.Names{
 		"hook":     slices.Concat(c.hooks.names, c.hooks.stopping),
 		"signal":   c.signalNames(),
 		"resource": c.resourceNames(),

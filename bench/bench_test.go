@@ -54,7 +54,7 @@ func BenchmarkFirstBoot(b *testing.B) {
 func BenchmarkWatch(b *testing.B) {
 	const rate = 100 // two CPUs keep up with it
 	cp := envtest.Start(b, envtest.WithListener("127.0.0.1:0"))
-	remote, err := cp.RemoteConfig("snowglobe-bench", "system:masters")
+	remote, err := cp.Servers()[0].RemoteConfig("snowglobe-bench", "system:masters")
 	if err != nil {
 		b.Fatal(err)
 	}

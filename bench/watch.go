@@ -175,7 +175,7 @@ func watchOver(ctx context.Context, opts WatchOptions, transport string) (_ *Wat
 	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
 	config := cp.Config()
 	if transport == TransportTLS {
-		if config, err = cp.RemoteConfig("snowglobe-bench", "system:masters"); err != nil {
+		if config, err = cp.Servers()[0].RemoteConfig("snowglobe-bench", "system:masters"); err != nil {
 			return nil, err
 		}
 	}

@@ -176,7 +176,7 @@ func TestWatchLeavesNothing(t *testing.T) {
 	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"))
 	opts := small()
 	var err error
-	if opts.Target, err = cp.RemoteConfig("loader", "system:masters"); err != nil {
+	if opts.Target, err = cp.Servers()[0].RemoteConfig("loader", "system:masters"); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex

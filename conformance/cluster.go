@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/transport"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/storage"
 )
 
@@ -77,7 +76,7 @@ func (p Launched) Open(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := &Cluster{Name: p.Name, Config: cp.Config(), Release: chain.Release(), Close: func(ctx context.Context) error {
+	cluster := &Cluster{Name: p.Name, Config: cp.Config(), Release: envtest.Release(), Close: func(ctx context.Context) error {
 		return errors.Join(cp.Stop(context.WithoutCancel(ctx)), cp.Err())
 	}}
 	if !p.Borrowed {

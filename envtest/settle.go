@@ -118,7 +118,7 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 // virtual.
 func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []string, err error) {
 	if virtualtime.Virtual() {
-		if err := cp.fallIdle(ctx); err != nil {
+		if err := cp.awaitIdle(ctx, true); err != nil {
 			return state, nil, err
 		}
 	}
@@ -139,17 +139,6 @@ func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []str
 		}
 	}
 	return state, late, nil
-}
-
-// fallIdle waits until the bubble is idle, with the scheduler if there is one.
-func (cp *ControlPlane) fallIdle(ctx context.Context) error {
-	if cp.scheduler == nil {
-		return virtualtime.Idle(ctx, idlePatience)
-	}
-	if err := virtualtime.Rest(ctx, idlePatience); err != nil {
-		return err
-	}
-	return cp.scheduler.Idle(ctx)
 }
 
 func closed(c <-chan struct{}) bool {

@@ -23,13 +23,16 @@ type Snapshot struct {
 	store  storage.Snapshot
 }
 
-// ErrNoSnapshots is in the error of a control plane whose store cannot be brought
-// back to an earlier state. An external store cannot: it is somebody else's.
-var ErrNoSnapshots = errors.New("a store of this kind keeps no snapshots; use memory, embedded or cluster")
+// ErrNoSnapshots is in the error of a control plane that cannot be brought back to
+// an earlier state: its store keeps none, as one that somebody else runs, or Reset
+// has none because the boot has not ended.
+var ErrNoSnapshots = errors.New("no snapshots")
 
-// ErrNoBootState is in Reset's error when hooks were held while the control plane
-// was launched, so that its boot has no end that Launch could see.
-var ErrNoBootState = errors.New("hooks were held at the start, so there is no state right after boot; take a Snapshot when the server is ready, and Restore it")
+var (
+	errStoreKeepsNone = fmt.Errorf("%w: a store of this kind keeps none; use memory, embedded or cluster", ErrNoSnapshots)
+	// errNoBootState: the boot has no end that Launch could see.
+	errNoBootState = fmt.Errorf("%w: something was held at the start, so there is none of right after boot; take a Snapshot when the server is ready, and Restore it", ErrNoSnapshots)
+)
 
 // Snapshot keeps the state of the running server. On the in-memory store that
 // takes no time, whatever the size; other stores copy every key.
@@ -43,7 +46,7 @@ func (cp *ControlPlane) Snapshot(ctx context.Context) (*Snapshot, error) {
 
 func (cp *ControlPlane) snapshot(ctx context.Context) (*Snapshot, error) {
 	if _, ok := cp.store.(storage.Snapshotter); !ok {
-		return nil, fmt.Errorf("store %s: %w", cp.store, ErrNoSnapshots)
+		return nil, fmt.Errorf("store %s: %w", cp.store, errStoreKeepsNone)
 	}
 	if err := cp.allRun(); err != nil {
 		return nil, err
@@ -69,12 +72,12 @@ func (cp *ControlPlane) keepBootState(ctx context.Context) error {
 // Reset brings the running server back to its state right after boot, the CRDs of
 // WithCRDs and WithCRDPaths included; see Restore.
 func (cp *ControlPlane) Reset(ctx context.Context) error {
-	err := ErrNoBootState
+	err := errNoBootState
 	switch {
 	case cp.boot != nil:
 		err = cp.restore(ctx, cp.boot, "reset")
 	case !cp.cfg.holds():
-		err = fmt.Errorf("store %s: %w", cp.store, ErrNoSnapshots)
+		err = fmt.Errorf("store %s: %w", cp.store, errStoreKeepsNone)
 	}
 	if err != nil {
 		return fmt.Errorf("reset control plane: %w", err)
@@ -142,12 +145,7 @@ func (cp *ControlPlane) waitControllersIdle(ctx context.Context) error {
 	if !virtualtime.Virtual() {
 		return nil
 	}
-	var err error
-	if cp.scheduler == nil {
-		err = virtualtime.Rest(ctx, idlePatience) // who is in synctest.Wait may be so
-	} else {
-		err = cp.fallIdle(ctx)
-	}
+	err := cp.awaitIdle(ctx, false)
 	if _, stuck := errors.AsType[*virtualtime.StuckError](err); stuck {
 		return nil
 	}

@@ -131,11 +131,11 @@ func crashOnce(t *testing.T) {
 		return
 	}
 	servers := cp.Servers()
-	servers[0].Crash()
+	crash(t, servers[0])
 	if err := servers[0].Restart(t.Context()); err != nil {
 		t.Error(err)
 	}
-	servers[1].Crash()
+	crash(t, servers[1])
 	if err := cp.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -174,8 +174,8 @@ func TestStopAtOnce(t *testing.T) {
 		for range 2 {
 			began := time.Now()
 			cp, err := envtest.Launch(t.Context(), envtest.WithSharedStore(store),
-				envtest.DelayHook("kube-apiserver-autoregistration", 40*time.Millisecond),
-				envtest.DelayHook("start-apiextensions-informers", 50*time.Millisecond))
+				envtest.WithFaults("delay hook/kube-apiserver-autoregistration by=40ms"),
+				envtest.WithFaults("delay hook/start-apiextensions-informers by=50ms"))
 			if err != nil {
 				t.Fatal(err)
 			}

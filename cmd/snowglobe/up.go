@@ -139,7 +139,7 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 // greet prints how to use the control plane.
 func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration) {
 	host := "an unknown address"
-	if config, err := cp.RemoteConfig(envtest.AdminUser); err == nil {
+	if config, err := cp.Servers()[0].RemoteConfig(envtest.AdminUser); err == nil {
 		host = config.Host
 	}
 	fmt.Fprintf(stdout, `Kubernetes %s is up at %s, on store %s, after %s.

@@ -11,11 +11,11 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +26,7 @@ import (
 
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
@@ -36,20 +37,14 @@ import (
 type Config struct {
 	// Name tells chains side by side apart; it becomes part of the trace.
 	Name string
-	// Flags are kube-apiserver flags ("--feature-gates=...", ...).
-	Flags []string
+	// Flags are those of kube-apiserver, parsed for this chain alone.
+	Flags *ParsedFlags
 	// Store is a started store. The chain does not stop it.
 	Store storage.Backend
-	// Listener accepts the TLS connections to serve; its address is what the
-	// server advertises.
-	Listener net.Listener
-	// Transport carries the chain's own loopback requests to Handler.
-	Transport http.RoundTripper
-	// Accept is told the handler of the whole chain when requests may come in.
-	Accept func(http.Handler)
-	// Drained is told that all requests have been answered and connections may
-	// be closed.
-	Drained func()
+	// Endpoint is where the chain can be reached: it is opened when requests may
+	// come in, drained when the chain begins to stop, and closed when all requests
+	// have been answered. The chain does not stop it.
+	Endpoint *serve.Endpoint
 	// Serving is the certificate of the TLS listener.
 	Serving pki.Pair
 	// ClientCA verifies client certificates, PEM encoded.
@@ -71,9 +66,6 @@ type Config struct {
 	Link *storage.Link
 	// Restorer is the one of all servers of the store. Required.
 	Restorer *restore.Restorer
-	// Kill ends this server at once, as the end of its process would: when it
-	// returns nobody hears of it any more. Nil means that rules cannot.
-	Kill func(cause error)
 	// Hooks says what to do to post-start hooks; it needs Faults.
 	Hooks []HookFault
 	// CacheWindows is how long the watch caches of some resources keep events at
@@ -163,6 +155,10 @@ type Chain struct {
 	firing           sync.WaitGroup // those that are about to fire
 	// readySignal is closed when HasBeenReady is over and done with.
 	readySignal <-chan struct{}
+
+	stopping atomic.Bool   // Run's context has ended
+	dead     atomic.Bool   // Kill has begun
+	killed   chan struct{} // closed when Kill has ended
 }
 
 // servers are the servers of the chain, from its end to its head.
@@ -175,8 +171,8 @@ type servers struct {
 
 func (c *Config) validate() error {
 	switch {
-	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil, c.Restorer == nil:
-		return errors.New("configuration lacks a store, a listener, a transport, a key, a trace or a handler of its events")
+	case c.Flags == nil, c.Store == nil, c.Endpoint == nil, c.AccountKey == nil, c.Trace == nil, c.Crash == nil, c.Restorer == nil:
+		return errors.New("configuration lacks flags, a store, an endpoint, a key, a trace or a handler of its crash")
 	case len(c.Hooks) > 0 && c.Faults == nil:
 		return errors.New("configuration bends hooks but has no set of faults")
 	case c.StopBefore != "" && !slices.Contains(Stages(), c.StopBefore):
@@ -193,9 +189,9 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	}
 	c := &Chain{
 		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), quota: newQuotaDrain(), autoregistration: newAutoregistration(),
-		egress: &egressEdge{}, neverStop: make(chan struct{}),
+		egress: &egressEdge{}, neverStop: make(chan struct{}), killed: make(chan struct{}),
 	}
-	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}
+	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
 	if cfg.Faults != nil {
 		c.edge, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}

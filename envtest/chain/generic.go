@@ -108,12 +108,12 @@ func (c *Chain) applyServing(g *genericStage) error {
 // calls the handler chain directly, as the same privileged user, by a token.
 func (c *Chain) applyLoopbackClient(g *genericStage) error {
 	g.config.LoopbackClientConfig = &rest.Config{
-		Host:               "https://" + c.cfg.Listener.Addr().String(),
+		Host:               "https://" + c.cfg.Endpoint.Addr().String(),
 		BearerToken:        uuid.NewString(),
 		UserAgent:          loopbackUserAgent(),
 		QPS:                -1, // as upstream's: no client-side throttling
 		Burst:              -1,
-		Transport:          c.bendInformers(newSchemaIndex(&identityLease{c.cfg.Transport, c.renewals}, c.schemas)),
+		Transport:          c.bendInformers(newSchemaIndex(&identityLease{c.cfg.Endpoint.Loopback(), c.renewals}, c.schemas)),
 		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
 		WarningHandler:     rest.NoWarnings{},
 		DisableCompression: true,

@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 
@@ -137,17 +136,14 @@ func differingGates(gates featuregate.MutableVersionedFeatureGate) map[featurega
 
 // completeOptions is the first stage: flags become completed, valid options.
 func (c *Chain) completeOptions(ctx context.Context) error {
-	parsed, err := ParseFlags(c.cfg.Flags)
-	if err != nil {
-		return err
-	}
-	run := parsed.run
+	run := c.cfg.Flags.run
 	if err := c.setServing(run); err != nil {
 		return err
 	}
 	if err := setServiceAccountKeys(run, c.cfg.AccountKey); err != nil {
 		return err
 	}
+	var err error
 	if run.InformerName, err = cache.NewInformerName("kube-apiserver-" + c.cfg.Name); err != nil {
 		return err
 	}
@@ -192,11 +188,8 @@ func (c *Chain) complete(ctx context.Context, run *options.ServerRunOptions) (op
 // setServing hands the listener and the certificates over as content: a file
 // would be watched through the operating system, which virtual time can't see.
 func (c *Chain) setServing(run *options.ServerRunOptions) error {
-	addr, ok := c.cfg.Listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return fmt.Errorf("listener address %s is not a TCP address", c.cfg.Listener.Addr())
-	}
-	run.SecureServing.Listener = c.cfg.Listener
+	addr := c.cfg.Endpoint.Addr()
+	run.SecureServing.Listener = c.cfg.Endpoint.Listener()
 	run.SecureServing.BindPort, run.SecureServing.BindAddress = addr.Port, addr.IP
 	ca, err := dynamiccertificates.NewStaticCAContent("client-ca", c.cfg.ClientCA)
 	if err != nil {

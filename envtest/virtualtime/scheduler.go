@@ -29,26 +29,6 @@ type Order struct {
 	Patience time.Duration
 }
 
-// Step is one operation of an Order.
-type Step struct {
-	fault.Match
-	// Occurrence counts the operations with one identity, from 1; 0 is any of them.
-	Occurrence int
-}
-
-// String returns the step as text.
-func (s Step) String() string {
-	text := s.Match.String()
-	if s.Occurrence > 0 {
-		text += fmt.Sprintf(" #%d", s.Occurrence)
-	}
-	return text
-}
-
-func (s Step) matches(op *fault.Operation) bool {
-	return (s.Occurrence == 0 || s.Occurrence == op.Occurrence) && s.Covers(op)
-}
-
 const defaultPatience = time.Minute
 
 // turnTime is how long a turn takes, in virtual time. Without it, timers that two
@@ -82,6 +62,7 @@ type Scheduler struct {
 	given    map[uint64]int  // turns by identity
 	last     time.Time       // of the last turn
 	blocked  time.Time       // since when operations wait for nothing but a step; else zero
+	stopped  bool
 	orderErr error
 }
 
@@ -106,16 +87,28 @@ func NewScheduler(order Order, onTurn func(Turn)) *Scheduler {
 	return s
 }
 
-// Stop releases every waiting operation and waits for the scheduler to end.
+// Stop releases every waiting operation, and those that come later, and waits for
+// the scheduler to end.
 func (s *Scheduler) Stop() {
 	s.stop()
 	<-s.ended
+}
+
+// Stopped reports whether Stop has ended the scheduler.
+func (s *Scheduler) Stopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
 }
 
 // Arrive implements fault.Scheduler.
 func (s *Scheduler) Arrive(op fault.Operation, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopped {
+		release()
+		return
+	}
 	identity := op
 	identity.Occurrence = 0
 	w := &waiting{op: op, release: release, identity: identity.Priority(0)}
@@ -321,5 +314,5 @@ func (s *Scheduler) releaseAll() {
 	for _, w := range s.waiting {
 		w.release()
 	}
-	s.waiting = nil
+	s.waiting, s.stopped = nil, true
 }

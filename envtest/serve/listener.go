@@ -1,4 +1,4 @@
-package envtest
+package serve
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"snowglobe.test/internal/conns"
 )
 
-// listener is what the chain serves on: an in-memory listener always, and a TCP
-// one on loopback on request. It keeps the open connections, to close them when
-// a stopping server has answered all requests, as the end of a process would.
+// listener accepts connections in memory always, and TCP connections on loopback
+// if it has a port. It remembers those that are open, because a stopping server
+// must close them as the end of its process would.
 type listener struct {
 	addr   *net.TCPAddr
 	memory *memnet.Listener
@@ -25,7 +25,7 @@ type listener struct {
 	conns    conns.Set
 }
 
-// memoryAddr is advertised by a server that has no port.
+// memoryAddr is what a server advertises that has no port.
 var memoryAddr = net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443}
 
 // listen opens a listener in memory and, unless the address is empty, at a port.
@@ -37,7 +37,7 @@ func listen(address string) (*listener, error) {
 	}
 	if address != "" {
 		if err := l.listenTCP(address); err != nil {
-			l.end()
+			l.stop()
 			return nil, err
 		}
 		l.pumps.Go(func() { l.pump(l.tcp) })
@@ -61,7 +61,7 @@ func (l *listener) listenTCP(address string) error {
 	return nil
 }
 
-// pump hands one listener's connections to Accept.
+// pump hands the connections of one listener to Accept.
 func (l *listener) pump(from net.Listener) {
 	for {
 		conn, err := from.Accept()
@@ -87,7 +87,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener.
+// Close implements net.Listener. Connections that are open stay open.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		close(l.done)
@@ -102,16 +102,13 @@ func (l *listener) Close() error {
 // Addr implements net.Listener; it is a *net.TCPAddr, as upstream insists.
 func (l *listener) Addr() net.Addr { return l.addr }
 
-// hasPort says whether other processes can connect.
-func (l *listener) hasPort() bool { return l.tcp != nil }
-
-// DialContext connects to the in-memory listener, whatever the address.
-func (l *listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+// dial connects to the in-memory listener, whatever the address.
+func (l *listener) dial(ctx context.Context) (net.Conn, error) {
 	return l.memory.DialContext(ctx)
 }
 
-// reset closes everything as the end of a process would that had no time to:
-// what is connected is reset.
+// reset closes everything as the sudden end of a process would: TCP peers see a
+// reset, not an end.
 func (l *listener) reset() {
 	_ = l.Close()
 	l.conns.CloseAllAs(func(conn net.Conn) {
@@ -121,8 +118,8 @@ func (l *listener) reset() {
 	})
 }
 
-// end closes everything and joins the pumps.
-func (l *listener) end() {
+// stop closes everything and joins the pumps.
+func (l *listener) stop() {
 	_ = l.Close()
 	l.conns.CloseAll()
 	l.pumps.Wait()

@@ -1,4 +1,4 @@
-package envtest
+package serve_test
 
 import (
 	"net/http"
@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest/serve"
 )
 
 // TestLoopbackRetries has requests of a server to itself broken off, and answered
@@ -22,28 +25,35 @@ func TestLoopbackRetries(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		},
 	}
-	running, stopping := make(chan struct{}), make(chan struct{})
-	close(stopping)
 	for name, handler := range handlers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				took := func(l *loopback) (time.Duration, error) {
-					l.entrance = &entrance{}
-					l.entrance.serving.Store(&serving{})
-					l.Transport.Handler = handler
-					client := kubernetes.NewForConfigOrDie(&rest.Config{Transport: l})
+				endpoint := listen(t, serve.Config{})
+				endpoint.Open(handler)
+				took := func() (time.Duration, error) {
+					client := kubernetes.NewForConfigOrDie(&rest.Config{Transport: endpoint.Loopback()})
 					began := time.Now()
 					err := client.RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
 					return time.Since(began), err
 				}
-				whole, err := took(&loopback{&connection{}, running})
+				running, err := took()
 				assert.Error(t, err)
-				assert.Equal(t, 10*time.Second, whole)
-				ending, err := took(&loopback{&connection{}, stopping})
+				assert.Equal(t, 10*time.Second, running)
+				endpoint.Drain()
+				stopping, err := took()
 				assert.Error(t, err)
-				assert.Zero(t, ending)
+				assert.Zero(t, stopping)
 				assert.Equal(t, name == "broken off", utilnet.IsConnectionRefused(err))
 			})
 		})
 	}
+}
+
+// listen makes an endpoint that the test stops.
+func listen(t *testing.T, config serve.Config) *serve.Endpoint {
+	t.Helper()
+	endpoint, err := serve.Listen(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, endpoint.Stop(t.Context())) })
+	return endpoint
 }

@@ -62,7 +62,7 @@ commands of scripts.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.realTime, "real-time", false, "run in real time; scripts that need hours skip themselves")
-	flags.Uint64Var(&opts.seed, "seed", 0, "`seed` of the order in which operations take turns in virtual time, and of the random choices of --faults")
+	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of the order in which operations take turns in virtual time, and of the random choices of --faults")
 	flags.StringVar(&opts.faults, "faults", "", "a `file` of fault rules for every server of the scripts, one rule a line")
 	flags.StringVar(&opts.trace, "trace", "", "write the canonical trace to this `file`: the same text, byte for byte, if clients could observe the same (see trace diff)")
 	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")

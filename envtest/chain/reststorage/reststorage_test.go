@@ -57,6 +57,7 @@ func TestResources(t *testing.T) {
 		store := reststoragetest.Start(t)
 		s := reststoragetest.New(t, store, reststorage.Config{})
 		stored, destroy := reststoragetest.Add(t, s, store, pods)
+		time.Sleep(time.Second) // the cache is ready
 		key, revision := create(t, stored, "a")
 		resource := s.ResourceOf(key)
 		require.NotNil(t, resource)

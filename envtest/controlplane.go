@@ -44,6 +44,7 @@ type ControlPlane struct {
 	scheduling *scheduling
 	changes    *storeWatch // nil unless the trace is full
 	client     *Client     // of Config and AddUser
+	clients    atomic.Int64
 	writes     *chain.Writes
 
 	member     *chain.Member // whose goroutines are the store's
@@ -90,7 +91,7 @@ func newControlPlane(cfg *config) *ControlPlane {
 		cp.log = &sharedWriter{to: cfg.log}
 	}
 	cp.stopping, cp.endStopping = context.WithCancel(context.Background())
-	cp.client = cp.NewClient()
+	cp.client = newClient(cp, 0, nil)
 	for index := range cfg.replicas {
 		cp.servers = append(cp.servers, newServer(cp, index))
 	}

@@ -106,8 +106,8 @@ func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// start brings the control plane up; what it has taken when it fails, release
-// gives back.
+// start brings the control plane up. If it fails, release gives back what it has
+// taken.
 func (cp *ControlPlane) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cp.cfg.timeouts.start)
 	defer cancel()
@@ -156,7 +156,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	return cp.writeKubeconfig()
 }
 
-// startStore starts the store, in a goroutine label of its own: it outlives
+// startStore starts the store under a goroutine label of its own, because it outlives
 // every server.
 func (cp *ControlPlane) startStore(ctx context.Context) error {
 	member, err := chain.Join(cp.name, cp.first().newest.flags, cp.first().log, cp.first().fail)
@@ -171,7 +171,7 @@ func (cp *ControlPlane) startStore(ctx context.Context) error {
 	return err
 }
 
-// crash notes the first failure of a server that would have ended a
+// crash remembers the first failure of a server that would have ended a
 // kube-apiserver process.
 func (cp *ControlPlane) crash(err error) {
 	cp.crashOnce.Do(func() {

@@ -44,8 +44,9 @@ type ControlPlane struct {
 	servers    []*Server
 	log        io.Writer // of all servers together, nil for none
 	scheduling *scheduling
-	changes    *storeWatch       // nil unless the trace is full
-	client     *Client           // of Config and AddUser
+	changes    *storeWatch // nil unless the trace is full
+	client     *Client     // of Config and AddUser
+	clients    atomic.Int64
 	restorer   *restore.Restorer // nil before the store is started
 
 	member     *process.Member // whose goroutines are the store's
@@ -91,7 +92,7 @@ func newControlPlane(cfg *config) *ControlPlane {
 		cp.log = &sharedWriter{to: cfg.log}
 	}
 	cp.stopping, cp.endStopping = context.WithCancel(context.Background())
-	cp.client = cp.NewClient()
+	cp.client = newClient(cp, 0, nil)
 	for index := range cfg.replicas {
 		cp.servers = append(cp.servers, newServer(cp, index))
 	}
@@ -106,8 +107,8 @@ func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// start brings the control plane up; what it has taken when it fails, release
-// gives back.
+// start brings the control plane up. If it fails, release gives back what it has
+// taken.
 func (cp *ControlPlane) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cp.cfg.timeouts.start)
 	defer cancel()
@@ -156,7 +157,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	return cp.writeKubeconfig()
 }
 
-// startStore starts the store, in a goroutine label of its own: it outlives
+// startStore starts the store under a goroutine label of its own, because it outlives
 // every server.
 func (cp *ControlPlane) startStore(ctx context.Context) error {
 	member, err := process.Join(cp.name, cp.first().newest.flags.Process(), cp.first().log, cp.first().fail)
@@ -172,7 +173,7 @@ func (cp *ControlPlane) startStore(ctx context.Context) error {
 	return err
 }
 
-// crash notes the first failure of a server that would have ended a
+// crash remembers the first failure of a server that would have ended a
 // kube-apiserver process.
 func (cp *ControlPlane) crash(err error) {
 	cp.crashOnce.Do(func() {

@@ -72,8 +72,8 @@ func newInstance(s *Server) (*instance, error) {
 	return i, nil
 }
 
-// start builds the chain and lets it run, in a goroutine label of its own. What
-// it has taken when it fails, release gives back.
+// start builds the chain and runs it, under a goroutine label of its own. If it
+// fails, release gives back what it has taken.
 func (i *instance) start(ctx context.Context) error {
 	config, err := i.chainConfig()
 	if err != nil {
@@ -145,7 +145,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 	}, nil
 }
 
-// Write implements io.Writer for the server's log; one that is dead writes none.
+// Write implements io.Writer for the server's log. A dead server logs nothing.
 func (i *instance) Write(line []byte) (int, error) {
 	if i.dead() {
 		return len(line), nil
@@ -153,7 +153,7 @@ func (i *instance) Write(line []byte) (int, error) {
 	return i.server.log.Write(line)
 }
 
-// fail notes the first failure that would have ended a kube-apiserver process,
+// fail remembers the first failure that would have ended a kube-apiserver process,
 // and ends the chain.
 func (i *instance) fail(err error) {
 	if i.dead() {

@@ -124,8 +124,8 @@ func (s *Server) address() string {
 }
 
 // boot starts the instance that was prepared, and waits until it is ready or, when
-// something is held, until it accepts requests. What it has taken when it fails,
-// the release of the instance gives back.
+// something is held, until it accepts requests. If it fails, the release of the
+// instance gives back what it has taken.
 func (s *Server) boot(ctx context.Context) error {
 	if err := s.newest.start(ctx); err != nil {
 		return err

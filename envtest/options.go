@@ -23,7 +23,7 @@ import (
 // An Option says how a control plane differs from the default one.
 type Option func(*config)
 
-// config is what the options of one control plane add up to.
+// config is what the options of a control plane add up to.
 type config struct {
 	store          storage.Backend
 	sharedStore    bool
@@ -135,9 +135,9 @@ func WithOrder(steps ...string) Option {
 	return func(c *config) { c.steps = append(c.steps, steps...) }
 }
 
-// WithFullTrace puts into the trace what each client inside the process is told,
-// every change of the store, and every turn. A canonical trace is made of it
-// (trace.WriteCanonical).
+// WithFullTrace puts what each client inside the process is told, every change of the
+// store and every turn into the trace, so that trace.WriteCanonical can tell all that
+// could be observed.
 func WithFullTrace() Option {
 	return func(c *config) { c.fullTrace = true }
 }
@@ -149,9 +149,9 @@ func WithUpstreamPauses() Option {
 	return func(c *config) { c.upstreamPauses = true }
 }
 
-// WithWatchCacheWindow makes the watch cache of a resource keep events for at
-// least so long, so that a watch may begin that far back. It is no less than
-// reststorage.MinEventsHistoryWindow, which is the default.
+// WithWatchCacheWindow makes the watch cache of a resource keep events for at least
+// that long, so that a watch may begin that far back. The default is upstream's, and
+// the least it takes: 75 seconds.
 func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) Option {
 	return func(c *config) {
 		if window < reststorage.MinEventsHistoryWindow {

@@ -34,7 +34,7 @@ type Server struct {
 
 func newServer(cp *ControlPlane, index int) *Server {
 	s := &Server{cp: cp, index: index, name: fmt.Sprintf("apiserver-%d", index), log: newLogBuffer(cp.log), turn: make(chan struct{}, 1)}
-	s.client = newClient(cp, s)
+	s.client = newClient(cp, 0, s)
 	return s
 }
 

@@ -34,8 +34,8 @@ var (
 	errNoBootState = fmt.Errorf("%w: something was held at the start, so there is none of right after boot; take a Snapshot when the server is ready, and Restore it", ErrNoSnapshots)
 )
 
-// Snapshot keeps the state of the running server. On the in-memory store that
-// takes no time, whatever the size; other stores copy every key.
+// Snapshot keeps the state that the running control plane has now. On the in-memory
+// store that takes no time, whatever the size; other stores copy every key.
 func (cp *ControlPlane) Snapshot(ctx context.Context) (*Snapshot, error) {
 	s, err := cp.snapshot(ctx)
 	if err != nil {
@@ -95,11 +95,11 @@ func (cp *ControlPlane) Reset(ctx context.Context) error {
 //
 // Of several servers all must be running; each has then taken notice.
 //
-// A few objects are left alone: the leases by which servers tell that they are
-// alive, and those that a server writes by itself in the background, maybe a
-// moment after it is ready, if they are younger than the snapshot: the service
-// default/kubernetes, the system namespaces, two ConfigMaps of kube-system. A store that several control planes share is
-// brought back for all of them. Users of AddUser stay.
+// A few objects are left alone: the leases by which servers say that they are alive,
+// and what a server writes by itself in the background, maybe a moment after it is
+// ready, if it is younger than the snapshot (the service default/kubernetes, the
+// system namespaces, two ConfigMaps of kube-system). A store that several control
+// planes share is brought back for all of them. Users of AddUser stay.
 func (cp *ControlPlane) Restore(ctx context.Context, to *Snapshot) error {
 	if err := cp.restore(ctx, to, "restore"); err != nil {
 		return fmt.Errorf("restore control plane: %w", err)
@@ -227,7 +227,7 @@ func (cp *ControlPlane) fork(from *Snapshot, opts []Option) (*ControlPlane, erro
 	return fork, err
 }
 
-// inherit gives a fork what it has of its parent.
+// inherit is what a fork takes over from its parent.
 func inherit(parent *config) Option {
 	return func(c *config) {
 		c.flags, c.timeouts, c.upstreamPauses = slices.Clone(parent.flags), parent.timeouts, parent.upstreamPauses

@@ -12,7 +12,7 @@ import (
 //	A (test) -> B  the tests of A may import B as well
 //	A uses X Y     outside the standard library and this module, A imports only
 //	               X and Y (its tests may import more)
-//	X only A B     only A and B may import X, which is outside this module
+//	X only A B     only A and B may import X, of this module or not
 //
 // A pattern that ends in /... covers a folder and everything below it. The most
 // specific line that covers a package decides. A package that no line covers is a
@@ -38,8 +38,9 @@ const policy = `
 	envtest/storage/intercept (test)  -> envtest/storage/memory internal/pki
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
 	envtest/process              ->
-	envtest/chain                -> envtest/process envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki
-	envtest/chain (test)         -> envtest/storage/...
+	envtest/serve                -> envtest/memnet internal/conns
+	envtest/chain                -> envtest/process envtest/serve envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime internal/pki
+	envtest/chain (test)         -> envtest/storage/... envtest/memnet
 	envtest/chain/reststorage                 ->
 	envtest/chain/reststorage (test)          -> envtest/chain/reststorage/reststoragetest
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
@@ -47,7 +48,7 @@ const policy = `
 	envtest/chain/restore (test)              -> envtest/chain/reststorage/reststoragetest
 	envtest/chain/settle                      -> envtest/chain/reststorage envtest/fault
 	envtest/chain/settle (test)               -> envtest/chain/reststorage/reststoragetest
-	envtest                      -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/conns
+	envtest                      -> envtest/chain envtest/serve envtest/chain/reststorage envtest/chain/restore envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/nearest
 	envtest/controllers          -> envtest
 
 	# The houses on top. Siblings never import each other.
@@ -55,6 +56,10 @@ const policy = `
 	conformance/...              -> conformance/... envtest envtest/controllers
 	bench/...                    -> bench/... envtest envtest/controllers
 	cmd/...                      -> cmd/... scenarios/... conformance/... bench/...
+
+	# What is below the face is reached through the face.
+	envtest/chain/...            only envtest envtest/chain/...
+	envtest/serve                only envtest envtest/chain/...
 
 	# What links the chain costs every importer a slow link.
 	k8s.io/kubernetes/...        only envtest/chain envtest/controllers

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 
+	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
@@ -141,7 +142,7 @@ type Chain struct {
 	options      *completedOptions
 	informerName *cache.InformerName
 	storeDialer  *storeDialer
-	egress       *egressEdge
+	egress       *inject.Egress
 	neverStop    chan struct{} // closed when the chain ends, run or not
 
 	generic          *genericStage
@@ -149,7 +150,7 @@ type Chain struct {
 	servers          servers
 	prepared         interface{ Run(context.Context) error }
 	rest             *restStorage
-	requests         *requestTracer
+	requests         *inject.Requests
 	schemas          *schemaPace
 	renewals         renewals
 	peerLease        *peerLease // nil if no server looks for another
@@ -196,13 +197,13 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	}
 	c := &Chain{
 		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), quota: newQuotaDrain(), autoregistration: newAutoregistration(),
-		egress: &egressEdge{}, neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
+		neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
 	}
 	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}
 	if cfg.Faults != nil {
 		c.edge, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
-	c.requests = newRequestTracer(cfg.Trace, c.edge)
+	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.edge), inject.NewEgress(c.edge)
 	for i, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
 			c.giveUp(ctx, err, i)
@@ -254,7 +255,7 @@ func (c *Chain) end() {
 		c.rest.close()
 	}
 	c.storeDialer.end()
-	c.egress.end()
+	c.egress.Close()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}

@@ -22,6 +22,8 @@ import (
 	zpagesfeatures "k8s.io/component-base/zpages/features"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/serviceaccount"
+
+	"snowglobe.test/envtest/chain/inject"
 )
 
 // defaults are the flags every chain starts from; Config.Flags come after them
@@ -131,7 +133,7 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	}
 	c.informerName = run.InformerName
 	decorators := &run.Admission.GenericAdmission.Decorators
-	*decorators = append(admission.Decorators{admission.DecoratorFunc(c.bendWebhooks), admission.DecoratorFunc(c.quota.decorate)}, *decorators...)
+	*decorators = append(admission.Decorators{inject.Webhooks(c.edge), admission.DecoratorFunc(c.quota.decorate)}, *decorators...)
 	c.setStore(run)
 
 	completed, err := c.complete(ctx, run)

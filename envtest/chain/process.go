@@ -295,7 +295,7 @@ func inRequest() bool {
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
 	for {
 		frame, more := frames.Next()
-		if strings.Contains(frame.Function, "requestTracer).outermost") {
+		if strings.Contains(frame.Function, "inject.(*Requests).Outermost") {
 			return true
 		}
 		if !more {

@@ -35,7 +35,7 @@ func (u *Unsettled) List() []string { return slices.Concat(u.Requests, u.Behind,
 // meets a rule.
 func (c *Chain) Unsettled(ctx context.Context, held []fault.Held) (*Unsettled, error) {
 	held = slices.DeleteFunc(slices.Clone(held), func(h fault.Held) bool { return h.Server != c.cfg.Server })
-	u := &Unsettled{Requests: c.requests.inFlight(held)}
+	u := &Unsettled{Requests: c.requests.InFlight(held)}
 	revision, err := c.rest.revision(ctx)
 	if err != nil {
 		return u, err
@@ -131,27 +131,4 @@ func (s *restStorage) resources() []*cachedResource {
 	}
 	slices.SortFunc(all, func(a, b *cachedResource) int { return strings.Compare(a.name.String(), b.name.String()) })
 	return all
-}
-
-// inFlight returns the requests that are being handled, without the long-running
-// ones and those that are held.
-func (t *requestTracer) inFlight(held []fault.Held) []string {
-	waits := map[*tracedRequest]bool{}
-	for _, h := range held {
-		if traced, ok := h.Value(tracedRequestKey{}).(*tracedRequest); ok {
-			waits[traced] = true
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var requests []string
-	for r := range t.live {
-		r.mu.Lock()
-		if !r.longRunning && !waits[r] {
-			requests = append(requests, fmt.Sprintf("%s %s is in flight", r.asked.Method, r.asked.URL.RequestURI()))
-		}
-		r.mu.Unlock()
-	}
-	slices.Sort(requests)
-	return requests
 }

@@ -24,6 +24,7 @@ const policy = `
 	internal/conns               ->
 	internal/pins                ->
 	internal/lint               ->
+	internal/watchframe          ->
 	envtest/memnet               ->
 	envtest/trace                ->
 
@@ -37,9 +38,11 @@ const policy = `
 	envtest/storage/intercept         -> envtest/fault envtest/memnet
 	envtest/storage/intercept (test)  -> envtest/storage/memory internal/pki
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
-	envtest/chain                -> envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki
+	envtest/chain/inject         -> envtest/fault internal/watchframe
+	envtest/chain/inject (test)  -> envtest/memnet
+	envtest/chain                -> envtest/chain/inject envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki
 	envtest/chain (test)         -> envtest/storage/...
-	envtest                      -> envtest/chain envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/conns
+	envtest                      -> envtest/chain envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/conns internal/watchframe
 	envtest/controllers          -> envtest
 
 	# The houses on top. Siblings never import each other.
@@ -55,6 +58,7 @@ const policy = `
 	envtest/trace                uses
 	envtest/memnet               uses
 	internal/conns               uses
+	internal/watchframe          uses k8s.io/apimachinery/...
 	internal/nearest             uses
 	internal/pki                 uses
 `

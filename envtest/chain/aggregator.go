@@ -4,6 +4,8 @@ import (
 	"context"
 
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+
+	"snowglobe.test/envtest/chain/inject"
 )
 
 // buildAggregatorConfig makes the configuration of the head of the chain.
@@ -21,7 +23,7 @@ func (c *Chain) buildAggregatorConfig(context.Context) error {
 
 // buildAggregator makes the head of the chain, which every request enters.
 func (c *Chain) buildAggregator(context.Context) error {
-	target := c.requests.answeredBy(ServerKubeAPI, c.servers.kubeapi.ControlPlane.GenericAPIServer)
+	target := inject.AnsweredBy(inject.ServerKubeAPI, c.servers.kubeapi.ControlPlane.GenericAPIServer)
 	server, err := controlplaneapiserver.CreateAggregatorServer(c.configs.aggregator.Complete(), target,
 		c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions(), c.crdsEnabled(), apiVersionPriorities)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apiserver/pkg/util/webhook"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+
+	"snowglobe.test/envtest/chain/inject"
 )
 
 // apiExtensionsServer is upstream's type under the name the chain uses for it.
@@ -40,7 +42,7 @@ func (c *Chain) buildAPIExtensionsConfig(context.Context) error {
 
 // buildAPIExtensions makes the server nearest to the end of the chain.
 func (c *Chain) buildAPIExtensions(context.Context) error {
-	server, err := c.configs.apiextensions.Complete().New(c.requests.answeredBy(ServerNotFound, c.servers.notFound))
+	server, err := c.configs.apiextensions.Complete().New(inject.AnsweredBy(inject.ServerNotFound, c.servers.notFound))
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 
+	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/serve"
@@ -134,7 +135,7 @@ type Chain struct {
 	options      *completedOptions
 	informerName *cache.InformerName
 	storeDialer  *storeDialer
-	egress       *egressEdge
+	egress       *inject.Egress
 	neverStop    chan struct{} // closed when the chain ends, run or not
 
 	generic          *genericStage
@@ -142,7 +143,7 @@ type Chain struct {
 	servers          servers
 	prepared         interface{ Run(context.Context) error }
 	state            state
-	requests         *requestTracer
+	requests         *inject.Requests
 	schemas          *schemaPace
 	renewals         renewals
 	peerLease        *peerLease // nil if no server looks for another
@@ -189,13 +190,13 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	}
 	c := &Chain{
 		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), quota: newQuotaDrain(), autoregistration: newAutoregistration(),
-		egress: &egressEdge{}, neverStop: make(chan struct{}), killed: make(chan struct{}),
+		neverStop: make(chan struct{}), killed: make(chan struct{}),
 	}
 	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
 	if cfg.Faults != nil {
 		c.edge, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
-	c.requests = newRequestTracer(cfg.Trace, c.edge)
+	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.edge), inject.NewEgress(c.edge)
 	for i, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
 			c.giveUp(ctx, err, i)
@@ -247,7 +248,7 @@ func (c *Chain) end() {
 		c.state.storage.Close()
 	}
 	c.storeDialer.end()
-	c.egress.end()
+	c.egress.Close()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}

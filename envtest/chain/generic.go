@@ -25,6 +25,7 @@ import (
 	clientgoinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controlplane"
@@ -33,6 +34,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 
+	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/reststorage"
 )
 
@@ -53,7 +55,7 @@ type genericStage struct {
 func (c *Chain) buildGeneric(ctx context.Context) error {
 	g := &genericStage{config: genericapiserver.NewConfig(codecs())}
 	c.generic = g
-	c.bendSignals(g.config)
+	c.injectSignals(g.config)
 	if c.cfg.Host != "" && g.config.APIServerID != "" {
 		g.config.APIServerID = serverID(c.cfg.Host)
 	}
@@ -80,11 +82,16 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 		}
 	}
 	g.config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
-	filters := c.requests.handlerChain(g.config.BuildHandlerChainFunc)
+	filters := c.requests.HandlerChain(g.config.BuildHandlerChainFunc)
 	g.config.BuildHandlerChainFunc = func(api http.Handler, config *genericapiserver.Config) http.Handler {
-		return filters(c.bendAPIServices(api), config)
+		return filters(inject.APIServices(api, c.edge, c.apiService), config)
 	}
 	return nil
+}
+
+// apiService returns an APIService as the aggregator knows it.
+func (c *Chain) apiService(name string) (*apiregistrationv1.APIService, error) {
+	return c.servers.aggregator.APIRegistrationInformers.Apiregistration().V1().APIServices().Lister().Get(name)
 }
 
 // codecs adds CBOR only behind its gate: apiextensions refuses it otherwise.
@@ -108,12 +115,13 @@ func (c *Chain) applyServing(g *genericStage) error {
 // calls the handler chain directly, as the same privileged user, by a token.
 func (c *Chain) applyLoopbackClient(g *genericStage) error {
 	g.config.LoopbackClientConfig = &rest.Config{
-		Host:               "https://" + c.cfg.Endpoint.Addr().String(),
-		BearerToken:        uuid.NewString(),
-		UserAgent:          loopbackUserAgent(),
-		QPS:                -1, // as upstream's: no client-side throttling
-		Burst:              -1,
-		Transport:          c.bendInformers(newSchemaIndex(&identityLease{c.cfg.Endpoint.Loopback(), c.renewals}, c.schemas)),
+		Host:        "https://" + c.cfg.Endpoint.Addr().String(),
+		BearerToken: uuid.NewString(),
+		UserAgent:   loopbackUserAgent(),
+		QPS:         -1, // as upstream's: no client-side throttling
+		Burst:       -1,
+		Transport: inject.Informers(newSchemaIndex(&identityLease{c.cfg.Endpoint.Loopback(), c.renewals}, c.schemas),
+			c.edge, genericapiserver.NewRequestInfoResolver(g.config)),
 		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
 		WarningHandler:     rest.NoWarnings{},
 		DisableCompression: true,
@@ -142,7 +150,7 @@ func (c *Chain) applyEgress(g *genericStage) error {
 	if err := c.options.EgressSelector.ApplyTo(g.config); err != nil {
 		return err
 	}
-	if err := c.bendEgress(g.config); err != nil {
+	if err := c.injectEgress(g.config); err != nil {
 		return err
 	}
 	return c.options.Traces.ApplyTo(g.config.EgressSelector, g.config)
@@ -213,7 +221,7 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 	if err != nil {
 		return err
 	}
-	g.config.Authentication.Authenticator = authEdge{c.edge, withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator)}
+	g.config.Authentication.Authenticator = inject.Authentication(withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator), c.edge)
 	return nil
 }
 

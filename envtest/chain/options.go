@@ -23,6 +23,7 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 	"k8s.io/kubernetes/pkg/serviceaccount"
 
+	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/process"
 )
 
@@ -149,7 +150,7 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	}
 	c.informerName = run.InformerName
 	decorators := &run.Admission.GenericAdmission.Decorators
-	*decorators = append(admission.Decorators{admission.DecoratorFunc(c.bendWebhooks), admission.DecoratorFunc(c.quota.decorate)}, *decorators...)
+	*decorators = append(admission.Decorators{inject.Webhooks(c.edge), admission.DecoratorFunc(c.quota.decorate)}, *decorators...)
 	c.setStore(run)
 
 	completed, err := c.complete(ctx, run)

@@ -40,7 +40,7 @@ func (c *Chain) observeState() error {
 			settle.Started(c.servers.apiextensions.Informers),
 			settle.Started(c.servers.aggregator.APIRegistrationInformers),
 		},
-		InFlight: c.requests.inFlight,
+		InFlight: c.requests.InFlight,
 	}
 	if !c.crdsEnabled() {
 		return nil

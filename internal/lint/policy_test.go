@@ -24,6 +24,7 @@ const policy = `
 	internal/conns               ->
 	internal/pins                ->
 	internal/lint               ->
+	internal/watchframe          ->
 	envtest/memnet               ->
 	envtest/trace                ->
 
@@ -39,8 +40,10 @@ const policy = `
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
 	envtest/process              ->
 	envtest/serve                -> envtest/memnet internal/conns
-	envtest/chain                -> envtest/process envtest/serve envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime internal/pki
+	envtest/chain                -> envtest/process envtest/serve envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime internal/pki
 	envtest/chain (test)         -> envtest/storage/... envtest/memnet
+	envtest/chain/inject         -> envtest/fault envtest/process internal/watchframe
+	envtest/chain/inject (test)  -> envtest/memnet
 	envtest/chain/reststorage                 ->
 	envtest/chain/reststorage (test)          -> envtest/chain/reststorage/reststoragetest
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
@@ -48,7 +51,7 @@ const policy = `
 	envtest/chain/restore (test)              -> envtest/chain/reststorage/reststoragetest
 	envtest/chain/settle                      -> envtest/chain/reststorage envtest/fault
 	envtest/chain/settle (test)               -> envtest/chain/reststorage/reststoragetest
-	envtest                      -> envtest/chain envtest/serve envtest/chain/reststorage envtest/chain/restore envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/nearest
+	envtest                      -> envtest/chain envtest/serve envtest/chain/reststorage envtest/chain/restore envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/nearest internal/watchframe
 	envtest/controllers          -> envtest
 
 	# The houses on top. Siblings never import each other.
@@ -69,6 +72,7 @@ const policy = `
 	envtest/trace                uses
 	envtest/memnet               uses
 	internal/conns               uses
+	internal/watchframe          uses k8s.io/apimachinery/...
 	internal/nearest             uses
 	internal/pki                 uses
 `

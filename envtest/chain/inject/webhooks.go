@@ -1,4 +1,4 @@
-package chain
+package inject
 
 import (
 	"context"
@@ -14,41 +14,46 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// bendWebhooks asks before an admission webhook is called. Of a call the
-// transport knows an address only; what it is about, the plugin of admission
-// knows, and puts it into the context. The name of the webhook, of which there
-// may be several at one address, is in the span that upstream begins for the call.
-func (c *Chain) bendWebhooks(plugin admission.Interface, _ string) admission.Interface {
-	webhooks, ok := plugin.(initializer.WantsAuthenticationInfoResolverWrapper)
-	if !ok {
+// Webhooks returns a decorator of admission plugins that asks before an admission
+// webhook is called. Of a call the transport knows an address only; what it is
+// about, the plugin of admission knows, and puts it into the context. The name of
+// the webhook, of which there may be several at one address, is in the span that
+// upstream begins for the call.
+func Webhooks(i *fault.Injector) admission.Decorator {
+	return admission.DecoratorFunc(func(plugin admission.Interface, _ string) admission.Interface {
+		webhooks, ok := plugin.(initializer.WantsAuthenticationInfoResolverWrapper)
+		if !ok {
+			return plugin
+		}
+		webhooks.SetAuthenticationInfoResolverWrapper(func(upstream webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+			return webhookClients(upstream, i)
+		})
+		if mutation, ok := plugin.(admission.MutationInterface); ok {
+			return &mutatingWebhooks{mutation, i}
+		}
+		if validation, ok := plugin.(admission.ValidationInterface); ok {
+			return &validatingWebhooks{validation, i}
+		}
 		return plugin
-	}
-	webhooks.SetAuthenticationInfoResolverWrapper(c.bendReviews)
-	if mutation, ok := plugin.(admission.MutationInterface); ok {
-		return &mutatingWebhooks{mutation, c.edge}
-	}
-	if validation, ok := plugin.(admission.ValidationInterface); ok {
-		return &validatingWebhooks{validation, c.edge}
-	}
-	return plugin
+	})
 }
 
-// bendReviews puts the rules between the clients of webhooks and the network.
-func (c *Chain) bendReviews(upstream webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
-	bent := func(config *rest.Config, err error) (*rest.Config, error) {
+// webhookClients puts the rules between the clients of webhooks and the network.
+func webhookClients(upstream webhook.AuthenticationInfoResolver, i *fault.Injector) webhook.AuthenticationInfoResolver {
+	injected := func(config *rest.Config, err error) (*rest.Config, error) {
 		if err != nil {
 			return nil, err
 		}
 		config = rest.CopyConfig(config)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return &bentCall{next: next, edge: c.edge, describe: describeReview}
+			return &transport{next: next, injector: i, describe: describeReview}
 		})
 		return config, nil
 	}
 	return &webhook.AuthenticationInfoResolverDelegator{
-		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return bent(upstream.ClientConfigFor(hostPort)) },
+		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return injected(upstream.ClientConfigFor(hostPort)) },
 		ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
-			return bent(upstream.ClientConfigForService(name, namespace, port))
+			return injected(upstream.ClientConfigForService(name, namespace, port))
 		},
 	}
 }
@@ -56,23 +61,23 @@ func (c *Chain) bendReviews(upstream webhook.AuthenticationInfoResolver) webhook
 // mutatingWebhooks is upstream's plugin that calls mutating webhooks.
 type mutatingWebhooks struct {
 	admission.MutationInterface
-	edge *fault.Injector
+	injector *fault.Injector
 }
 
 // Admit implements admission.MutationInterface.
 func (m *mutatingWebhooks) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	return m.MutationInterface.Admit(underReview(ctx, m.edge, a), a, o)
+	return m.MutationInterface.Admit(underReview(ctx, m.injector, a), a, o)
 }
 
 // validatingWebhooks is upstream's plugin that calls validating webhooks.
 type validatingWebhooks struct {
 	admission.ValidationInterface
-	edge *fault.Injector
+	injector *fault.Injector
 }
 
 // Validate implements admission.ValidationInterface.
 func (v *validatingWebhooks) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	return v.ValidationInterface.Validate(underReview(ctx, v.edge, a), a, o)
+	return v.ValidationInterface.Validate(underReview(ctx, v.injector, a), a, o)
 }
 
 // reviewKey is for what a webhook is called about; reviewerKey for its name.
@@ -82,12 +87,12 @@ type (
 )
 
 // underReview puts into the context what webhooks are called about.
-func underReview(ctx context.Context, edge *fault.Injector, a admission.Attributes) context.Context {
-	if !edge.Active() {
+func underReview(ctx context.Context, i *fault.Injector, a admission.Attributes) context.Context {
+	if !i.Active() {
 		return ctx
 	}
 	op := fault.Operation{
-		Verb: strings.ToLower(string(a.GetOperation())), Resource: withSubresource(a.GetResource().GroupResource().String(), a.GetSubresource()),
+		Verb: strings.ToLower(string(a.GetOperation())), Resource: withSubresource(a.GetResource().GroupResource(), a.GetSubresource()),
 		Namespace: a.GetNamespace(), Name: a.GetName(),
 	}
 	if caller := a.GetUserInfo(); caller != nil {
@@ -135,6 +140,6 @@ func (t *reviewTracer) Start(ctx context.Context, name string, options ...trace.
 			return context.WithValue(ctx, reviewerKey{}, attribute.Value.AsString()), span
 		}
 	}
-	bent := &reviewSpan{span}
-	return trace.ContextWithSpan(ctx, bent), bent
+	wrapped := &reviewSpan{span}
+	return trace.ContextWithSpan(ctx, wrapped), wrapped
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	etcdversion "go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
@@ -27,6 +29,7 @@ import (
 // port that gRPC clients use, without an alarm and under each.
 func TestHTTP(t *testing.T) {
 	real, here := startReal(t), dialSocket(t, newServer(t, Config{})).Client
+	awaitVersion(t, real)
 	requests := []string{
 		"GET /health", "GET /health?serializable=true", "GET /health?exclude=NOSPACE", "POST /health",
 		"GET /health?exclude=NOSPACE&exclude=CORRUPT", "GET /health/x",
@@ -78,6 +81,7 @@ func TestHTTPMetrics(t *testing.T) {
 		}
 		<-c.Watch(t.Context(), "k", clientv3.WithCreatedNotify())
 	}
+	awaitVersion(t, real)
 	theirs := strings.Split(askHTTP(t, real, "GET /metrics").Body, "\n")
 	ours := askHTTP(t, here, "GET /metrics").Body
 	differs := []string{ // by server, by size and by how far a log has grown
@@ -96,6 +100,31 @@ func TestHTTPMetrics(t *testing.T) {
 	}
 	if compared == 0 || !strings.Contains(ours, "\ngo_goroutines ") || !strings.Contains(ours, "\nprocess_open_fds ") {
 		t.Errorf("got\n%s", ours)
+	}
+}
+
+// awaitVersion waits until an embedded etcd has raised the version of its cluster
+// and storage to its own, which it does some time after it is ready.
+func awaitVersion(t *testing.T, c *clientv3.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		answer := askHTTP(t, c, "GET /version").Body
+		var said etcdversion.Versions
+		if err := json.Unmarshal([]byte(answer), &said); err != nil {
+			t.Fatal(err)
+		}
+		if said.Cluster == clusterVersion() && said.Storage == storageVersion {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("still %s", answer)
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ type Server struct {
 	grpcServers      []*grpc.Server
 	alarms           []*pb.AlarmMember
 	auth             authStore
+	peerURLs         []string // of the member, which are only listed
 }
 
 // New returns an empty server at revision 1.
@@ -57,6 +58,8 @@ func New(cfg Config) (*Server, error) {
 		leases:  newLessor(),
 		watches: newRegistry(),
 		auth:    newAuthStore(),
+
+		peerURLs: []string{"http://localhost:2380"},
 	}
 	if s.cfg.Endpoint == "" {
 		s.cfg.Endpoint = fmt.Sprintf("memory:%p", s)

@@ -88,15 +88,10 @@ func (l *life) start(ctx context.Context) error {
 	return nil
 }
 
-// assemble builds the chain in a goroutine of its own, because a fatal log line
-// ends the one it is written in.
+// assemble builds the chain in a goroutine of its own, because a fatal log line or
+// a panic ends it.
 func (l *life) assemble(ctx context.Context, config chain.Config) (assembled *chain.Chain, err error) {
-	ended := make(chan struct{})
-	l.member.Go(func() {
-		defer close(ended)
-		assembled, err = chain.Assemble(ctx, config)
-	})
-	<-ended
+	<-l.member.Go(func() { assembled, err = chain.Assemble(ctx, config) })
 	if assembled == nil && err == nil {
 		err = l.err()
 	}

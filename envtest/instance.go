@@ -99,15 +99,10 @@ func (i *instance) start(ctx context.Context) error {
 	return nil
 }
 
-// assemble builds the chain in a goroutine of its own, because a fatal log line
-// ends the one it is written in.
+// assemble builds the chain in a goroutine of its own, because a fatal log line or
+// a panic ends it.
 func (i *instance) assemble(ctx context.Context, config chain.Config) (assembled *chain.Chain, err error) {
-	ended := make(chan struct{})
-	i.member.Go(func() {
-		defer close(ended)
-		assembled, err = chain.Assemble(ctx, config)
-	})
-	<-ended
+	<-i.member.Go(func() { assembled, err = chain.Assemble(ctx, config) })
 	if assembled == nil && err == nil {
 		err = i.err()
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -160,8 +159,12 @@ func blockingIsProfiled() bool {
 		return events
 	}
 	before := blocked()
-	woken := make(chan struct{})
-	time.AfterFunc(time.Millisecond, func() { close(woken) })
-	<-woken
+	meet, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		meet <- struct{}{} // who comes first blocks
+		close(done)
+	}()
+	<-meet
+	<-done
 	return blocked() != before
 }

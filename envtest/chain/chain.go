@@ -89,6 +89,9 @@ type Config struct {
 // ErrStopped is returned when the stage named by Config.StopBefore is reached.
 var ErrStopped = errors.New("stopped before stage")
 
+// errCut is how an assembly ends that does not return.
+var errCut = errors.New("the goroutine has ended")
+
 // Stages lists the stages in the order in which they are entered.
 func Stages() []string {
 	names := make([]string, 0, len(assembly)+1)
@@ -197,12 +200,21 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		c.edge, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
 	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.edge), inject.NewEgress(c.edge)
+	at, ended := 0, false
+	defer func() {
+		if !ended { // nor will it: a fatal log line or a panic ends the goroutine
+			c.giveUp(ctx, errCut, at)
+		}
+	}()
 	for i, s := range assembly {
+		at = i
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
+			ended = true
 			c.giveUp(ctx, err, i)
 			return nil, err
 		}
 	}
+	ended = true
 	return c, nil
 }
 

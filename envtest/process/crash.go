@@ -25,7 +25,11 @@ func (m *Member) die(what string) {
 func exited(exit func(int), code int) {
 	shared.handled.Add(1)
 	if m := current(); m != nil {
-		m.die(fmt.Sprintf("the API server logged a fatal error and would have exited with code %d; its log has the message", code))
+		line := "no fatal line" // who exits need not log one
+		if fatal := m.fatal.Load(); fatal != nil {
+			line = *fatal
+		}
+		m.die(fmt.Sprintf("the API server logged a fatal error and would have exited with code %d: %s", code, line))
 	}
 	exit(code)
 }

@@ -41,7 +41,19 @@ func TestCrash(t *testing.T) {
 	broken := map[string]outcome{"fatal": {Crashed: "right", Broken: true}, "panic": {Crashed: "right", Broken: true}}
 	rows := map[string]row{
 		"a goroutine": {func(m *Member, _ *outcome, f func()) { m.Do(f) }, crashed},
-		"its child":   {func(m *Member, _ *outcome, f func()) { m.Do(func() { inChild(f) }) }, crashed},
+		"a goroutine of Go": {
+			func(m *Member, _ *outcome, f func()) {
+				<-m.Go(func() {
+					f()
+					panic("on its way")
+				})
+				if !m.crashed.Load() {
+					panic("the goroutine has ended before its crash is known")
+				}
+			},
+			crashed,
+		},
+		"its child": {func(m *Member, _ *outcome, f func()) { m.Do(func() { inChild(f) }) }, crashed},
 		"a request": {
 			func(m *Member, o *outcome, f func()) { m.Do(func() { o.Broken = Serve(f) }) },
 			map[string]outcome{"fatal": {Crashed: "right"}, "panic": {Panic: "the end"}},
@@ -144,8 +156,8 @@ func crash(t *testing.T, where func(*Member, *outcome, func()), end func()) outc
 	}
 	if err := right.err(); err != nil {
 		o.Crashed = "right"
-		if !strings.Contains(err.Error(), "crash_test.go") {
-			t.Errorf("the crash does not say where it was: %v", err)
+		if text := err.Error(); !strings.Contains(text, "the end") || !strings.Contains(text, "crash_test.go") {
+			t.Errorf("the crash does not say why or where: %v", err)
 		}
 	}
 	return o
@@ -168,6 +180,28 @@ func deeper(frames int, f func()) {
 		return
 	}
 	f()
+}
+
+// TestFatalLog keeps the fatal line in the log, and not the stacks of all goroutines
+// after it.
+func TestFatalLog(t *testing.T) {
+	var log syncBuffer
+	var crashed crashes
+	m, err := Join("verbose", Flags{}, &log, crashed.add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Leave()
+	stop := make(chan struct{})
+	defer close(stop)
+	for range 500 {
+		go func() { <-stop }()
+	}
+	<-m.Go(ends["fatal"])
+	got := log.String()
+	if !strings.Contains(got, "] the end") || !strings.Contains(got, "crash_test.go") || len(got) > 2*stackBytes {
+		t.Errorf("the log has %d bytes: %.2000s", len(got), got)
+	}
 }
 
 // TestServeAfterCrash still answers the requests by which a server that has crashed

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -213,17 +212,21 @@ func TestContentionProfile(t *testing.T) {
 }
 
 func blockingIsProfiled() bool {
-	blocked := func() (n int64) {
-		records := make([]runtime.BlockProfileRecord, 1000)
-		found, _ := runtime.BlockProfile(records)
-		for _, record := range records[:found] {
-			n += record.Count
+	blocked := func() (events int64) {
+		records := make([]runtime.BlockProfileRecord, 10_000)
+		n, _ := runtime.BlockProfile(records)
+		for _, record := range records[:n] {
+			events += record.Count
 		}
-		return n
+		return events
 	}
 	before := blocked()
-	woken := make(chan struct{})
-	time.AfterFunc(time.Millisecond, func() { close(woken) })
-	<-woken
+	meet, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		meet <- struct{}{} // who comes first blocks
+		close(done)
+	}()
+	<-meet
+	<-done
 	return blocked() != before
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"io"
@@ -39,11 +40,14 @@ func takeOverKlog(verbosity int) error {
 			return fmt.Errorf("take over klog: set %s: %w", name, err)
 		}
 	}
-	// klog writes a line to the outputs of its own severity and of all below.
+	// klog writes a line to the outputs of its own severity and of all below, or to
+	// the first of them only.
 	klog.SetOutput(io.Discard)
 	klog.SetOutputBySeverity("INFO", logRouter{})
+	klog.SetOutputBySeverity("FATAL", fatalRouter{io.Discard})
 	if flags.Lookup("one_output").Value.String() == "true" {
 		klog.SetOutput(logRouter{})
+		klog.SetOutputBySeverity("FATAL", fatalRouter{logRouter{}})
 	}
 	klog.LogToStderr(false)
 	return nil
@@ -55,8 +59,34 @@ type logRouter struct{}
 
 // Write implements io.Writer.
 func (logRouter) Write(line []byte) (int, error) {
-	if m := current(); m != nil {
-		return m.log.Write(line)
+	m := current()
+	if m == nil {
+		return os.Stderr.Write(line)
 	}
-	return os.Stderr.Write(line)
+	if _, err := m.log.Write(withoutStacks(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// withoutStacks cuts what klog writes after a fatal line, the stacks of all
+// goroutines of the process, to those that come first, which has the one that wrote
+// the line. All of them are megabytes, and would drive the line out of the log.
+func withoutStacks(line []byte) []byte {
+	if len(line) > stackBytes && bytes.HasPrefix(line, []byte("goroutine ")) {
+		return append(line[:stackBytes:stackBytes], "\n... (more goroutines)\n"...)
+	}
+	return line
+}
+
+// fatalRouter keeps the first fatal line of a member, for the report of its crash.
+type fatalRouter struct{ next io.Writer }
+
+// Write implements io.Writer.
+func (r fatalRouter) Write(line []byte) (int, error) {
+	if m := current(); m != nil {
+		text := string(bytes.TrimSpace(line))
+		m.fatal.CompareAndSwap(nil, &text)
+	}
+	return r.next.Write(line)
 }

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-base/featuregate"
 )
 
@@ -53,6 +54,7 @@ type Member struct {
 	log     io.Writer
 	crash   func(error)
 	crashed atomic.Bool
+	fatal   atomic.Pointer[string] // its first fatal log line
 	flags   Flags
 	labels  unsafe.Pointer
 	ctx     context.Context
@@ -144,9 +146,18 @@ func (m *Member) Do(f func()) {
 	f()
 }
 
-// Go runs f in a goroutine of the member.
-func (m *Member) Go(f func()) {
-	m.Do(func() { go f() })
+// Go runs f in a goroutine of the member. The channel is closed when it has ended,
+// and a panic or a fatal log line in it been reported as a crash.
+func (m *Member) Go(f func()) (ended <-chan struct{}) {
+	done := make(chan struct{})
+	m.Do(func() {
+		go func() {
+			defer close(done)
+			defer utilruntime.HandleCrash()
+			f()
+		}()
+	})
+	return done
 }
 
 // current returns whose goroutine this is, nil for a stranger's.

@@ -106,8 +106,12 @@ func TestGoroutines(t *testing.T) {
 	if found := current(); found != nil {
 		t.Errorf("the test's own goroutine belongs to %v", found)
 	}
-	stop := make(chan struct{})
-	m.Go(func() { <-stop })
+	started, stop := make(chan struct{}), make(chan struct{})
+	m.Go(func() {
+		close(started)
+		<-stop
+	})
+	<-started
 	if left := m.goroutines(); len(left) != 1 || !strings.Contains(left[0], "TestGoroutines") {
 		t.Errorf("the goroutines of the member: %v", left)
 	}

@@ -56,7 +56,7 @@ type completedOptions struct {
 // ParsedFlags are kube-apiserver flags that upstream has parsed and validated.
 type ParsedFlags struct {
 	run   *options.ServerRunOptions
-	gates map[featuregate.Feature]bool
+	gates featuregate.MutableVersionedFeatureGate
 }
 
 // ParseFlags parses kube-apiserver flags as kube-apiserver does, with the
@@ -95,12 +95,12 @@ func ParseFlags(flags []string) (*ParsedFlags, error) {
 	if err := registry.Set(); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
-	return &ParsedFlags{run: run, gates: differingGates(gates)}, nil
+	return &ParsedFlags{run: run, gates: gates}, nil
 }
 
 // Gates returns the feature gates the flags set to something else than the
-// process has now.
-func (f *ParsedFlags) Gates() map[featuregate.Feature]bool { return f.gates }
+// process has at the moment.
+func (f *ParsedFlags) Gates() map[featuregate.Feature]bool { return differingGates(f.gates) }
 
 func differingGates(gates featuregate.MutableVersionedFeatureGate) map[featuregate.Feature]bool {
 	differing := map[featuregate.Feature]bool{}

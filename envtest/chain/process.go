@@ -73,7 +73,7 @@ func Join(name string, flags *ParsedFlags, log io.Writer, crash func(error)) (*M
 	process.Lock()
 	defer process.Unlock()
 	want := sharedFlags{
-		gates:           gatesText(flags.gates),
+		gates:           gatesText(flags.Gates()),
 		allowPrivileged: flags.run.AllowPrivileged,
 		bytesPerSecond:  flags.run.MaxConnectionBytesPerSec,
 	}
@@ -85,7 +85,7 @@ func Join(name string, flags *ParsedFlags, log io.Writer, crash func(error)) (*M
 	member.ctx = pprof.WithLabels(context.Background(), pprof.Labels(processLabel, name))
 	member.Do(func() { member.labels = goroutineLabels() })
 	if process.count == 0 {
-		if err := takeOver(flags.gates, int(flags.run.Logs.Verbosity)); err != nil {
+		if err := takeOver(flags.Gates(), int(flags.run.Logs.Verbosity)); err != nil {
 			giveBack()
 			return nil, err
 		}

@@ -267,8 +267,7 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 		errs = append(errs, server.stop(ctx))
 	}
 	cp.faults.Close()
-	errs = append(errs, cp.removeKubeconfig())
-	cp.changes.stop()
+	errs = append(errs, cp.removeKubeconfig(), cp.changes.stop(ctx))
 	if cp.store != nil && !cp.cfg.sharedStore {
 		errs = append(errs, cp.store.Stop(ctx))
 	}

@@ -60,7 +60,7 @@ type completedOptions struct {
 // ParsedFlags are kube-apiserver flags that upstream has parsed and validated.
 type ParsedFlags struct {
 	run   *options.ServerRunOptions
-	gates map[featuregate.Feature]bool
+	gates featuregate.MutableVersionedFeatureGate
 }
 
 // ParseFlags parses kube-apiserver flags as kube-apiserver does, with the
@@ -99,13 +99,14 @@ func ParseFlags(flags []string) (*ParsedFlags, error) {
 	if err := registry.Set(); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
-	return &ParsedFlags{run: run, gates: differingGates(gates)}, nil
+	return &ParsedFlags{run: run, gates: gates}, nil
 }
 
-// Process returns those of the flags that upstream keeps once in a process.
+// Process returns what upstream keeps once in a process: of the feature gates
+// those that differ from the process's at the moment.
 func (f *ParsedFlags) Process() process.Flags {
 	return process.Flags{
-		Gates:               f.gates,
+		Gates:               differingGates(f.gates),
 		AllowPrivileged:     f.run.AllowPrivileged,
 		BytesPerSecond:      f.run.MaxConnectionBytesPerSec,
 		Verbosity:           int(f.run.Logs.Verbosity),

@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,33 +13,32 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
-	"snowglobe.test/envtest/virtualtime"
 )
 
 // An Option says how a control plane differs from the default one.
 type Option func(*config)
 
-// config is what the options of one control plane add up to.
+// config is what the options of a control plane add up to.
 type config struct {
 	store          storage.Backend
 	sharedStore    bool
 	flags          []string
 	crds           []*apiextensionsv1.CustomResourceDefinition
 	crdPaths       []string
-	hooks          []chain.HookFault
+	heldHooks      []string
 	faults         fault.Plan
 	seed           uint64
-	order          *virtualtime.Order
+	seeded         bool
+	steps          []string // of the order, nil for none
 	fullTrace      bool
-	unbent         bool // tests only: nothing can be bent
+	withoutFaults  bool // tests only: without the injectors
 	upstreamPauses bool
 	cacheWindows   map[schema.GroupResource]time.Duration
-	stopBefore     string
 	listen         string
 	kubeconfig     string
 	log            io.Writer
@@ -65,6 +65,7 @@ func newConfig(opts []Option) (*config, error) {
 		opt(c)
 	}
 	c.checkReplicas()
+	c.faults = append(c.holdRules(), c.faults...)
 	return c, errors.Join(c.errs...)
 }
 
@@ -104,29 +105,16 @@ func WithCRDPaths(paths ...string) Option {
 	return func(c *config) { c.crdPaths = append(c.crdPaths, paths...) }
 }
 
-// HoldAllHooks holds every post-start hook that no other option names.
-func HoldAllHooks() Option { return HoldHook(chain.EveryHook) }
-
 // WithObserver calls f for every event of the trace, in order, from before the
 // first one. It must return quickly and must not call the control plane.
 func WithObserver(f func(trace.Record)) Option {
 	return func(c *config) { c.observers = append(c.observers, f) }
 }
 
-// HoldHook keeps a post-start hook from running until ControlPlane.ReleaseHook.
-// Start then returns as soon as the server accepts requests; WaitReady waits for
-// the rest.
-func HoldHook(names ...string) Option {
-	return func(c *config) {
-		for _, name := range names {
-			c.hook(name, fault.Action{Kind: fault.Hold}, nil)
-		}
-	}
-}
-
-// WithFaults adds rules of faults, a line of text each (see fault.Rule), which
-// are there from the start. Later ones are for ControlPlane.Faults. A rule that
-// never fired fails the test, unless it is optional.
+// WithFaults adds rules of faults, a line of text each (see fault.Rule), which are
+// there from the start; the text of a plan (fault.Plan) is several. Rules can be
+// added later by ControlPlane.Faults. One that never fired fails the test, unless it
+// is optional.
 func WithFaults(rules ...string) Option {
 	return func(c *config) {
 		plan, err := fault.ParsePlan("WithFaults", strings.Join(rules, "\n"), nil)
@@ -134,28 +122,22 @@ func WithFaults(rules ...string) Option {
 	}
 }
 
-// WithPlan adds the rules of a plan, as WithFaults does.
-func WithPlan(plan fault.Plan) Option {
-	return func(c *config) {
-		c.faults, c.errs = append(c.faults, plan...), append(c.errs, plan.Validate(nil))
-	}
-}
-
-// WithSeed decides what is left to chance. The default is 0.
+// WithSeed decides what is left to chance: which operations a rule with a probability
+// is about and, in virtual time, whose turn it is (ControlPlane.Schedule). The default
+// is 0, and operations go as they come.
 func WithSeed(seed uint64) Option {
-	return func(c *config) { c.seed = seed }
+	return func(c *config) { c.seed, c.seeded = seed, true }
 }
 
-// WithOrder gives the operations of a control plane in virtual time their turns
-// by a seed, or in an order, from the first one on. See ControlPlane.Schedule
-// for beginning later.
-func WithOrder(order virtualtime.Order) Option {
-	return func(c *config) { c.order = &order }
+// WithOrder gives operations in virtual time their turns in the order of steps, from
+// the first operation of the boot on; see ControlPlane.Schedule, which begins later.
+func WithOrder(steps ...string) Option {
+	return func(c *config) { c.steps = append(c.steps, steps...) }
 }
 
-// WithFullTrace puts into the trace what each client inside the process is told,
-// every change of the store, and every turn. A canonical trace is made of it
-// (trace.WriteCanonical).
+// WithFullTrace puts what each client inside the process is told, every change of the
+// store and every turn into the trace, so that trace.WriteCanonical can tell all that
+// could be observed.
 func WithFullTrace() Option {
 	return func(c *config) { c.fullTrace = true }
 }
@@ -167,44 +149,16 @@ func WithUpstreamPauses() Option {
 	return func(c *config) { c.upstreamPauses = true }
 }
 
-// WithWatchCacheWindow makes the watch cache of a resource keep events for at
-// least so long, so that a watch may begin that far back. It is no less than
-// chain.MinCacheWindow, which is the default.
+// WithWatchCacheWindow makes the watch cache of a resource keep events for at least
+// that long, so that a watch may begin that far back. The default is upstream's, and
+// the least it takes: 75 seconds.
 func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) Option {
 	return func(c *config) {
-		if window < chain.MinCacheWindow {
-			c.refuse("the window of the watch cache of %s is %s; upstream takes no less than %s", resource, window, chain.MinCacheWindow)
+		if window < reststorage.MinEventsHistoryWindow {
+			c.refuse("the window of the watch cache of %s is %s; upstream takes no less than %s", resource, window, reststorage.MinEventsHistoryWindow)
 		}
 		c.cacheWindows[resource] = window
 	}
-}
-
-// DelayHook lets a post-start hook run only after some time.
-func DelayHook(name string, delay time.Duration) Option {
-	return func(c *config) {
-		if delay <= 0 {
-			c.refuse("delay of post-start hook %q is %s; it must be positive", name, delay)
-		}
-		c.hook(name, fault.Action{Kind: fault.Delay, By: delay}, nil)
-	}
-}
-
-// FailHook makes a post-start hook fail instead of running, which in a
-// kube-apiserver ends the process: Start returns an error that names the hook,
-// or, if Start has returned already, ControlPlane.Err does.
-func FailHook(name string, err error) Option {
-	return func(c *config) {
-		if err == nil {
-			err = errors.New("failed on purpose")
-		}
-		c.hook(name, fault.Action{Kind: fault.Fail, With: fault.PlainError}, err)
-	}
-}
-
-// StopBefore makes Start give up before a stage of the assembly (see
-// chain.Stages), with an error that is chain.ErrStopped.
-func StopBefore(stage string) Option {
-	return func(c *config) { c.stopBefore = stage }
 }
 
 // WithListener serves TLS on a loopback address as well ("127.0.0.1:0" for a
@@ -225,27 +179,18 @@ func WithLog(w io.Writer) Option {
 	return func(c *config) { c.log = w }
 }
 
-// WithStartTimeout bounds the time from Start until the server is ready, in the
-// clock the control plane lives in. The default is one minute.
-func WithStartTimeout(d time.Duration) Option {
-	return func(c *config) { c.timeouts.start = d }
-}
-
-// WithStopTimeout bounds Stop. The default is 30 seconds.
-func WithStopTimeout(d time.Duration) Option {
-	return func(c *config) { c.timeouts.stop = d }
+// WithTimeouts bounds the time from Start until the server is ready, and the time of
+// Stop, in the clock the control plane lives in. Zero keeps the default: one minute,
+// and 30 seconds.
+func WithTimeouts(start, stop time.Duration) Option {
+	return func(c *config) {
+		c.timeouts.start, c.timeouts.stop = cmp.Or(start, c.timeouts.start), cmp.Or(stop, c.timeouts.stop)
+	}
 }
 
 // holds says whether anything is held from the start.
 func (c *config) holds() bool {
-	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool { return r.Kind == fault.Hold || r.Kind == fault.Freeze }) ||
-		slices.ContainsFunc(c.hooks, func(f chain.HookFault) bool { return f.Action.Kind == fault.Hold })
-}
-
-// hook bends a post-start hook; of two faults of a kind the later one counts.
-func (c *config) hook(name string, action fault.Action, err error) {
-	c.hooks = slices.DeleteFunc(c.hooks, func(f chain.HookFault) bool { return f.Hook == name && f.Action.Kind == action.Kind })
-	c.hooks = append(c.hooks, chain.HookFault{Hook: name, Action: action, Err: err})
+	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool { return r.Kind == fault.Hold || r.Kind == fault.Freeze })
 }
 
 func (c *config) backend(name string) storage.Backend {

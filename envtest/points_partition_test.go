@@ -27,8 +27,9 @@ func showStorePartition(t *testing.T, cp *envtest.ControlPlane) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, added[0].Fired())
 	gate.Remove()
-	assert.False(t, cp.Ready(t.Context()))
-	assert.Contains(t, cp.RedChecks(), "etcd-readiness")
+	ready, red := cp.Servers()[0].Ready(t.Context())
+	assert.False(t, ready)
+	assert.Contains(t, red, "etcd-readiness")
 	select {
 	case err := <-done:
 		t.Errorf("a write got through: %v", err)

@@ -11,11 +11,11 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +24,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 
+	"snowglobe.test/envtest/chain/inject"
+	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/trace"
@@ -36,20 +39,14 @@ import (
 type Config struct {
 	// Name tells chains side by side apart; it becomes part of the trace.
 	Name string
-	// Flags are kube-apiserver flags ("--feature-gates=...", ...).
-	Flags []string
+	// Flags are those of kube-apiserver, parsed for this chain alone.
+	Flags *ParsedFlags
 	// Store is a started store. The chain does not stop it.
 	Store storage.Backend
-	// Listener accepts the TLS connections to serve; its address is what the
-	// server advertises.
-	Listener net.Listener
-	// Transport carries the chain's own loopback requests to Handler.
-	Transport http.RoundTripper
-	// Accept is told the handler of the whole chain when requests may come in.
-	Accept func(http.Handler)
-	// Drained is told that all requests have been answered and connections may
-	// be closed.
-	Drained func()
+	// Endpoint is where the chain can be reached: it is opened when requests may
+	// come in, drained when the chain begins to stop, and closed when all requests
+	// have been answered. The chain does not stop it.
+	Endpoint *serve.Endpoint
 	// Serving is the certificate of the TLS listener.
 	Serving pki.Pair
 	// ClientCA verifies client certificates, PEM encoded.
@@ -70,15 +67,12 @@ type Config struct {
 	// Connection is the server's to its store, and has no client yet; the chain
 	// attaches one and closes it. Required.
 	Connection *intercept.Connection
-	// Writes is shared by all servers of the store. Required.
-	Writes *Writes
-	// Kill ends this server at once, as the end of its process would: when it
-	// returns nobody hears of it any more. Nil means that rules cannot.
-	Kill func(cause error)
+	// Restorer is the one of all servers of the store. Required.
+	Restorer *restore.Restorer
 	// Hooks says what to do to post-start hooks; it needs Faults.
 	Hooks []HookFault
 	// CacheWindows is how long the watch caches of some resources keep events at
-	// least; MinCacheWindow is what all do.
+	// least; reststorage.MinEventsHistoryWindow is what all do.
 	CacheWindows map[schema.GroupResource]time.Duration
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
 	// their first try; by default they try at once.
@@ -96,6 +90,9 @@ type Config struct {
 
 // ErrStopped is returned when the stage named by Config.StopBefore is reached.
 var ErrStopped = errors.New("stopped before stage")
+
+// errCut is how an assembly ends that does not return.
+var errCut = errors.New("the goroutine has ended")
 
 // Stages lists the stages in the order in which they are entered.
 func Stages() []string {
@@ -143,31 +140,31 @@ type Chain struct {
 	options      *completedOptions
 	informerName *cache.InformerName
 	storeDialer  *storeDialer
-	egress       *egressEdge
+	egress       *inject.Egress
 	neverStop    chan struct{} // closed when the chain ends, run or not
 
 	generic          *genericStage
 	configs          serverConfigs
 	servers          servers
 	prepared         interface{ Run(context.Context) error }
-	rest             *restStorage
-	requests         *requestTracer
+	state            state
+	requests         *inject.Requests
 	schemas          *schemaPace
 	renewals         renewals
 	peerLease        *peerLease // nil if no server looks for another
 	quota            *quotaDrain
 	endpoints        *endpoints
 	autoregistration *autoregistration
-	crds             *crdObserver // nil if their API is off
 	unseen           http.Handler // the filters and all behind them, below the trace
 	hooks            *hookSet
-	// restoring has room for the one Restore that runs, which owns unnoticed.
-	restoring chan struct{}
-	unnoticed []storage.Change
-	signals   []signal       // upstream's, which nobody bends
-	firing    sync.WaitGroup // those that are about to fire
+	signals          []signal       // upstream's, which nobody bends
+	firing           sync.WaitGroup // those that are about to fire
 	// readySignal is closed when HasBeenReady is over and done with.
 	readySignal <-chan struct{}
+
+	stopping atomic.Bool   // Run's context has ended
+	dead     atomic.Bool   // Kill has begun
+	killed   chan struct{} // closed when Kill has ended
 }
 
 // servers are the servers of the chain, from its end to its head.
@@ -180,8 +177,8 @@ type servers struct {
 
 func (c *Config) validate() error {
 	switch {
-	case c.Store == nil, c.Listener == nil, c.Transport == nil, c.AccountKey == nil, c.Accept == nil, c.Drained == nil, c.Trace == nil, c.Crash == nil, c.Writes == nil, c.Connection == nil:
-		return errors.New("configuration lacks a store, a listener, a transport, a key, a trace or a handler of its events")
+	case c.Flags == nil, c.Store == nil, c.Connection == nil, c.Endpoint == nil, c.AccountKey == nil, c.Trace == nil, c.Crash == nil, c.Restorer == nil:
+		return errors.New("configuration lacks flags, a store or a connection to it, an endpoint, a key, a trace or a handler of its crash")
 	case len(c.Hooks) > 0 && c.Faults == nil:
 		return errors.New("configuration bends hooks but has no set of faults")
 	case c.StopBefore != "" && !slices.Contains(Stages(), c.StopBefore):
@@ -198,19 +195,28 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	}
 	c := &Chain{
 		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), quota: newQuotaDrain(), autoregistration: newAutoregistration(),
-		egress: &egressEdge{}, neverStop: make(chan struct{}), restoring: make(chan struct{}, 1),
+		neverStop: make(chan struct{}), killed: make(chan struct{}),
 	}
-	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}
+	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
 	if cfg.Faults != nil {
 		c.edge, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
-	c.requests = newRequestTracer(cfg.Trace, c.edge)
+	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.edge), inject.NewEgress(c.edge)
+	at, ended := 0, false
+	defer func() {
+		if !ended { // nor will it: a fatal log line or a panic ends the goroutine
+			c.giveUp(ctx, errCut, at)
+		}
+	}()
 	for i, s := range assembly {
+		at = i
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
+			ended = true
 			c.giveUp(ctx, err, i)
 			return nil, err
 		}
 	}
+	ended = true
 	return c, nil
 }
 
@@ -255,11 +261,11 @@ func (c *Chain) end(ctx context.Context) error {
 	}
 	close(c.neverStop)
 	var errs []error
-	if c.rest != nil {
-		errs = append(errs, c.rest.close(ctx))
+	if c.state.storage != nil {
+		errs = append(errs, c.state.storage.Close(ctx))
 	}
 	errs = append(errs, c.storeDialer.end(ctx))
-	c.egress.end()
+	c.egress.Close()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}

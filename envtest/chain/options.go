@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 
@@ -21,7 +20,11 @@ import (
 	"k8s.io/component-base/featuregate"
 	zpagesfeatures "k8s.io/component-base/zpages/features"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/kubernetes/pkg/capabilities"
 	"k8s.io/kubernetes/pkg/serviceaccount"
+
+	"snowglobe.test/envtest/chain/inject"
+	"snowglobe.test/envtest/process"
 )
 
 // defaults are the flags every chain starts from; Config.Flags come after them
@@ -57,7 +60,7 @@ type completedOptions struct {
 // ParsedFlags are kube-apiserver flags that upstream has parsed and validated.
 type ParsedFlags struct {
 	run   *options.ServerRunOptions
-	gates map[featuregate.Feature]bool
+	gates featuregate.MutableVersionedFeatureGate
 }
 
 // ParseFlags parses kube-apiserver flags as kube-apiserver does, with the
@@ -96,12 +99,32 @@ func ParseFlags(flags []string) (*ParsedFlags, error) {
 	if err := registry.Set(); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
-	return &ParsedFlags{run: run, gates: differingGates(gates)}, nil
+	return &ParsedFlags{run: run, gates: gates}, nil
 }
 
-// Gates returns the feature gates the flags set to something else than the
-// process has now.
-func (f *ParsedFlags) Gates() map[featuregate.Feature]bool { return f.gates }
+// Process returns what upstream keeps once in a process: of the feature gates
+// those that differ from the process's at the moment.
+func (f *ParsedFlags) Process() process.Flags {
+	return process.Flags{
+		Gates:               differingGates(f.gates),
+		AllowPrivileged:     f.run.AllowPrivileged,
+		BytesPerSecond:      f.run.MaxConnectionBytesPerSec,
+		Verbosity:           int(f.run.Logs.Verbosity),
+		ContentionProfiling: f.run.Features.EnableContentionProfiling,
+		TakeOver:            []func() func(){takeOverCapabilities},
+	}
+}
+
+// takeOverCapabilities lets the next server set its capabilities, which upstream
+// does once in a process.
+func takeOverCapabilities() (giveBack func()) {
+	before := capabilities.Get()
+	capabilities.ResetForTest()
+	return func() {
+		capabilities.ResetForTest()
+		capabilities.Initialize(before)
+	}
+}
 
 func differingGates(gates featuregate.MutableVersionedFeatureGate) map[featuregate.Feature]bool {
 	differing := map[featuregate.Feature]bool{}
@@ -115,23 +138,20 @@ func differingGates(gates featuregate.MutableVersionedFeatureGate) map[featurega
 
 // completeOptions is the first stage: flags become completed, valid options.
 func (c *Chain) completeOptions(ctx context.Context) error {
-	parsed, err := ParseFlags(c.cfg.Flags)
-	if err != nil {
-		return err
-	}
-	run := parsed.run
+	run := c.cfg.Flags.run
 	if err := c.setServing(run); err != nil {
 		return err
 	}
 	if err := setServiceAccountKeys(run, c.cfg.AccountKey); err != nil {
 		return err
 	}
+	var err error
 	if run.InformerName, err = cache.NewInformerName("kube-apiserver-" + c.cfg.Name); err != nil {
 		return err
 	}
 	c.informerName = run.InformerName
 	decorators := &run.Admission.GenericAdmission.Decorators
-	*decorators = append(admission.Decorators{admission.DecoratorFunc(c.bendWebhooks), admission.DecoratorFunc(c.quota.decorate)}, *decorators...)
+	*decorators = append(admission.Decorators{inject.Webhooks(c.edge), admission.DecoratorFunc(c.quota.decorate)}, *decorators...)
 	c.setStore(run)
 
 	completed, err := c.complete(ctx, run)
@@ -170,11 +190,8 @@ func (c *Chain) complete(ctx context.Context, run *options.ServerRunOptions) (op
 // setServing hands the listener and the certificates over as content: a file
 // would be watched through the operating system, which virtual time can't see.
 func (c *Chain) setServing(run *options.ServerRunOptions) error {
-	addr, ok := c.cfg.Listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return fmt.Errorf("listener address %s is not a TCP address", c.cfg.Listener.Addr())
-	}
-	run.SecureServing.Listener = c.cfg.Listener
+	addr := c.cfg.Endpoint.Addr()
+	run.SecureServing.Listener = c.cfg.Endpoint.Listener()
 	run.SecureServing.BindPort, run.SecureServing.BindAddress = addr.Port, addr.IP
 	ca, err := dynamiccertificates.NewStaticCAContent("client-ca", c.cfg.ClientCA)
 	if err != nil {

@@ -40,7 +40,7 @@ func (c *Chain) server() *genericapiserver.GenericAPIServer {
 // that is under way is let finish before it is stopped.
 func (c *Chain) Run(ctx context.Context) error {
 	err := c.enter(context.WithoutCancel(ctx), stageRun, func() error {
-		c.cfg.Accept(c.Handler())
+		c.cfg.Endpoint.Open(c.Handler())
 		ended := make(chan struct{})
 		var watchers sync.WaitGroup
 		for _, s := range c.signals {
@@ -51,6 +51,8 @@ func (c *Chain) Run(ctx context.Context) error {
 		watchers.Go(func() {
 			select {
 			case <-ctx.Done():
+				c.stopping.Store(true)
+				c.cfg.Endpoint.Drain()
 				c.finishBoot(serving)
 				c.storeDialer.stop()
 				stop()
@@ -60,7 +62,7 @@ func (c *Chain) Run(ctx context.Context) error {
 		err := c.prepared.Run(serving)
 		close(ended)
 		watchers.Wait()
-		c.cfg.Drained()
+		c.cfg.Endpoint.Close()
 		return errors.Join(err, c.end(ctx))
 	})
 	if errors.Is(err, ErrStopped) {
@@ -68,10 +70,6 @@ func (c *Chain) Run(ctx context.Context) error {
 	}
 	return err
 }
-
-// Kill lets nothing of the chain be bent any more: its process is gone. What it
-// has started still ends when Run's context does.
-func (c *Chain) Kill() { c.edge.End() }
 
 // BeenReady says whether the server has been ready, so that its boot is over.
 func (c *Chain) BeenReady() bool {
@@ -96,8 +94,8 @@ func (c *Chain) watchSignal(s signal, ended <-chan struct{}) {
 	c.cfg.Trace.Record(trace.Signal{Name: s.Name()})
 	switch s.Name() {
 	case notAcceptingNewRequest:
-		c.requests.cancelLongRunning(errStopping)
+		c.requests.CancelLongRunning(errStopping)
 	case inFlightRequestsDrained:
-		c.cfg.Drained()
+		c.cfg.Endpoint.Close()
 	}
 }

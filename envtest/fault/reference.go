@@ -30,7 +30,8 @@ rule that never fires fails its test, unless its last word is ` + "`optional`" +
 
 ` + "```go" + `
 cp := envtest.Start(t, envtest.WithFaults("fail store/put resource=configmaps nth=2 with=unavailable"), envtest.WithSeed(1))
-gate, err := cp.Gate("store/put resource=configmaps name=default/a")
+frozen, err := cp.Faults().Inject("freeze cache/configmaps") // until frozen.Remove()
+gate, err := cp.Faults().Gate("store/put resource=configmaps name=default/a")
 waiting, err := gate.Await(ctx, 1) // who waits; then gate.Release(1), or gate.Open()
 ` + "```" + `
 

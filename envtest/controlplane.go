@@ -129,6 +129,9 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	if err := cp.faults.Know(crdNames(crds)); err != nil {
 		return err
 	}
+	if err := cp.faults.Know(fault.Names{"stage": chain.Stages()}); err != nil {
+		return err
+	}
 	if _, err := cp.faults.Add(cp.cfg.faults...); err != nil {
 		return err
 	}
@@ -160,7 +163,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 
 // startStore starts the store, in a goroutine label of its own: it outlives
 // every server.
-func (cp *ControlPlane) startStore(ctx context.Context, flags *chain.ParsedFlags) error {
+func (cp *ControlPlane) startStore(ctx context.Context, flags *chain.Flags) error {
 	member, err := chain.Join(cp.name, flags, cp.first().log, cp.first().fail)
 	if err != nil {
 		return err

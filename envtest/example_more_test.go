@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
 )
@@ -160,10 +159,10 @@ func ExampleFailHook() {
 }
 
 // The chain is assembled stage by stage.
-func ExampleStopBefore() {
-	_, err := envtest.Launch(context.Background(), envtest.StopBefore("aggregator"))
-	fmt.Println(errors.Is(err, chain.ErrStopped), err)
-	// Output: true start control plane: start chain: stopped before stage aggregator
+func ExampleWithFaults_stage() {
+	_, err := envtest.Launch(context.Background(), envtest.WithFaults("fail stage/aggregator with=error"))
+	fmt.Println(err)
+	// Output: start control plane: start chain: stage aggregator: injected at stage/aggregator on apiserver-0, because of the rule "fail stage/aggregator with=error"
 }
 
 // A list from a cache that is held behind the store is stale.

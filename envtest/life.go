@@ -25,6 +25,7 @@ type life struct {
 	recorder  *trace.Recorder
 	member    *chain.Member // nil until start
 	chain     atomic.Pointer[chain.Chain]
+	hooks     hookRules
 	readiness readiness
 
 	run      context.Context
@@ -61,12 +62,12 @@ func newLife(s *Server) (*life, error) {
 // start builds the chain and lets it run, in a goroutine label of its own. What
 // it has taken when it fails, release gives back.
 func (l *life) start(ctx context.Context) error {
-	config := l.chainConfig()
-	flags, err := chain.ParseFlags(config.Flags)
+	flags, err := chain.ParseFlags(l.server.cp.cfg.serverFlags(l.server.index))
 	if err != nil {
 		return err
 	}
-	if l.member, err = chain.Join(config.Name, flags, l, l.fail); err != nil {
+	config := l.chainConfig(flags)
+	if l.member, err = chain.Join(config.ControlPlane+"-"+config.Server, flags, l, l.fail); err != nil {
 		return err
 	}
 	var assembled *chain.Chain
@@ -79,16 +80,20 @@ func (l *life) start(ctx context.Context) error {
 	}
 	l.chain.Store(assembled)
 	l.server.life.Store(l)
+	if err = l.hooks.add(l.server.cp.faults, l.server.name, assembled.Hooks(), l.server.cp.cfg.hooks); err != nil {
+		l.endRun(err)
+	}
 	l.member.Go(func() {
 		defer close(l.runEnded)
 		if err := assembled.Run(l.run); err != nil {
 			l.fail(err)
 		}
+		l.hooks.remove()
 	})
-	return nil
+	return err
 }
 
-func (l *life) chainConfig() chain.Config {
+func (l *life) chainConfig(flags *chain.Flags) chain.Config {
 	cp := l.server.cp
 	serving, err := cp.authority.Serving("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
 	if err != nil {
@@ -99,27 +104,25 @@ func (l *life) chainConfig() chain.Config {
 		faults = nil
 	}
 	return chain.Config{
-		Name:           cp.name + "-" + l.server.name,
-		Flags:          cp.cfg.serverFlags(l.server.index),
+		ControlPlane:   cp.name,
+		Server:         l.server.name,
+		OwnIdentity:    cp.cfg.replicas > 1,
+		Flags:          flags,
 		Store:          cp.store,
 		Link:           l.store,
+		Writes:         cp.writes,
+		CacheWindows:   cp.cfg.cacheWindows,
 		Listener:       l.listener,
 		Transport:      loopback{l.entrance.own, l.run.Done()},
 		Accept:         l.accept,
 		Drained:        l.drained,
 		Serving:        serving,
 		ClientCA:       cp.authority.CertPEM(),
-		Tokens:         cp.users,
 		AccountKey:     cp.accountKey,
+		Tokens:         cp.users,
 		Faults:         faults,
-		Server:         l.server.name,
-		Host:           cp.traceName(l.server),
-		Writes:         cp.writes,
 		Kill:           l.kill,
-		Hooks:          cp.cfg.hooks,
 		UpstreamPauses: cp.cfg.upstreamPauses,
-		CacheWindows:   cp.cfg.cacheWindows,
-		StopBefore:     cp.cfg.stopBefore,
 		Trace:          l.recorder,
 		Crash:          l.fail,
 	}
@@ -239,7 +242,7 @@ func (l *life) join(ctx context.Context) error {
 		case <-l.runEnded:
 		case <-ctx.Done():
 			errs = append(errs, fmt.Errorf("%s has not terminated: %w%s", l.server.name, context.Cause(ctx), l.kept()))
-			l.chain.Load().LetGo()
+			l.chain.Load().EndFaults()
 			var cancel context.CancelFunc
 			ctx, cancel = l.grace(ctx)
 			defer cancel()

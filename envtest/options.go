@@ -30,7 +30,7 @@ type config struct {
 	flags          []string
 	crds           []*apiextensionsv1.CustomResourceDefinition
 	crdPaths       []string
-	hooks          []chain.HookFault
+	hooks          []hookRule
 	faults         fault.Plan
 	seed           uint64
 	order          *virtualtime.Order
@@ -38,7 +38,6 @@ type config struct {
 	unbent         bool // tests only: nothing can be bent
 	upstreamPauses bool
 	cacheWindows   map[schema.GroupResource]time.Duration
-	stopBefore     string
 	listen         string
 	kubeconfig     string
 	log            io.Writer
@@ -104,24 +103,10 @@ func WithCRDPaths(paths ...string) Option {
 	return func(c *config) { c.crdPaths = append(c.crdPaths, paths...) }
 }
 
-// HoldAllHooks holds every post-start hook that no other option names.
-func HoldAllHooks() Option { return HoldHook(chain.EveryHook) }
-
 // WithObserver calls f for every event of the trace, in order, from before the
 // first one. It must return quickly and must not call the control plane.
 func WithObserver(f func(trace.Record)) Option {
 	return func(c *config) { c.observers = append(c.observers, f) }
-}
-
-// HoldHook keeps a post-start hook from running until ControlPlane.ReleaseHook.
-// Start then returns as soon as the server accepts requests; WaitReady waits for
-// the rest.
-func HoldHook(names ...string) Option {
-	return func(c *config) {
-		for _, name := range names {
-			c.hook(name, fault.Action{Kind: fault.Hold}, nil)
-		}
-	}
 }
 
 // WithFaults adds rules of faults, a line of text each (see fault.Rule), which
@@ -179,34 +164,6 @@ func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) O
 	}
 }
 
-// DelayHook lets a post-start hook run only after some time.
-func DelayHook(name string, delay time.Duration) Option {
-	return func(c *config) {
-		if delay <= 0 {
-			c.refuse("delay of post-start hook %q is %s; it must be positive", name, delay)
-		}
-		c.hook(name, fault.Action{Kind: fault.Delay, By: delay}, nil)
-	}
-}
-
-// FailHook makes a post-start hook fail instead of running, which in a
-// kube-apiserver ends the process: Start returns an error that names the hook,
-// or, if Start has returned already, ControlPlane.Err does.
-func FailHook(name string, err error) Option {
-	return func(c *config) {
-		if err == nil {
-			err = errors.New("failed on purpose")
-		}
-		c.hook(name, fault.Action{Kind: fault.Fail, With: fault.PlainError}, err)
-	}
-}
-
-// StopBefore makes Start give up before a stage of the assembly (see
-// chain.Stages), with an error that is chain.ErrStopped.
-func StopBefore(stage string) Option {
-	return func(c *config) { c.stopBefore = stage }
-}
-
 // WithListener serves TLS on a loopback address as well ("127.0.0.1:0" for a
 // free port). It can't be used in virtual time.
 func WithListener(address string) Option {
@@ -239,13 +196,7 @@ func WithStopTimeout(d time.Duration) Option {
 // holds says whether anything is held from the start.
 func (c *config) holds() bool {
 	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool { return r.Kind == fault.Hold || r.Kind == fault.Freeze }) ||
-		slices.ContainsFunc(c.hooks, func(f chain.HookFault) bool { return f.Action.Kind == fault.Hold })
-}
-
-// hook bends a post-start hook; of two faults of a kind the later one counts.
-func (c *config) hook(name string, action fault.Action, err error) {
-	c.hooks = slices.DeleteFunc(c.hooks, func(f chain.HookFault) bool { return f.Hook == name && f.Action.Kind == action.Kind })
-	c.hooks = append(c.hooks, chain.HookFault{Hook: name, Action: action, Err: err})
+		slices.ContainsFunc(c.hooks, func(r hookRule) bool { return r.action.Kind == fault.Hold })
 }
 
 func (c *config) backend(name string) storage.Backend {

@@ -81,7 +81,7 @@ func (l *life) waitReady(ctx context.Context) error {
 			return l.notRunning()
 		case <-ctx.Done():
 			return fmt.Errorf("not ready: %w; checks that are red: %s; hooks that are held: %s", context.Cause(ctx),
-				orNone(l.redChecks()), orNone(l.chain.Load().HeldHooks()))
+				orNone(l.redChecks()), orNone(l.server.HeldHooks()))
 		}
 	}
 }

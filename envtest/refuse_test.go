@@ -12,7 +12,6 @@ import (
 	"go.uber.org/goleak"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/storage/external"
 )
 
@@ -49,7 +48,7 @@ func TestLaunchRefuses(t *testing.T) {
 		"kubeconfig there":    {opt(envtest.WithKubeconfig(kubeconfig)), []string{kubeconfig, "exists already"}},
 		"unreachable store":   {opt(envtest.WithStore(unreachable)), []string{"http://127.0.0.1:1", "is etcd running there?"}},
 		"unknown hook":        {opt(envtest.HoldHook("no-such-hook")), []string{`no post-start hook "no-such-hook"`, "crd-informer-synced"}},
-		"unknown stage":       {opt(envtest.StopBefore("no-such-stage")), []string{`"no-such-stage"`, "aggregator"}},
+		"unknown stage":       {opt(envtest.WithFaults("fail stage/agregator with=error")), []string{`unknown point "stage/agregator"`, "did you mean stage/aggregator"}},
 		"rule of no hook":     {opt(envtest.WithFaults("hold hook/crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},
 		"rule of no signal":   {opt(envtest.WithFaults("drop signal/HasBeenRead")), []string{`unknown point "signal/HasBeenRead"`, "did you mean signal/HasBeenReady?"}},
 		"rule of no resource": {opt(envtest.WithFaults("fail store/put resource=deployment.apps with=unavailable")), []string{`unknown resource "deployment.apps"`, "did you mean deployments.apps?"}},
@@ -78,20 +77,6 @@ func TestLaunchRefuses(t *testing.T) {
 }
 
 func opt(opts ...envtest.Option) []envtest.Option { return opts }
-
-// TestStopBefore gives up before each stage in turn and leaves nothing.
-func TestStopBefore(t *testing.T) {
-	for _, stage := range chain.Stages() {
-		t.Run(stage, func(t *testing.T) {
-			before := goleak.IgnoreCurrent()
-			_, err := envtest.Launch(t.Context(), envtest.StopBefore(stage))
-			if !errors.Is(err, chain.ErrStopped) || !strings.HasSuffix(err.Error(), stage) {
-				t.Errorf("stop before %s: %v", stage, err)
-			}
-			goleak.VerifyNone(t, before)
-		})
-	}
-}
 
 // TestHeldHookIsNamed waits for readiness that can't come.
 func TestHeldHookIsNamed(t *testing.T) {

@@ -92,13 +92,6 @@ func (s *Server) RedChecks() []string { return s.life.Load().redChecks() }
 // Hooks returns the names of the post-start hooks, sorted.
 func (s *Server) Hooks() []string { return s.chain().Hooks() }
 
-// HeldHooks returns the names of the post-start hooks that are held, sorted.
-func (s *Server) HeldHooks() []string { return s.chain().HeldHooks() }
-
-// ReleaseHook lets a post-start hook run that HoldHook holds. Releasing one that
-// is not held is an error that names those that are.
-func (s *Server) ReleaseHook(name string) error { return s.chain().ReleaseHook(name) }
-
 // FireSignal fires one of upstream's lifecycle signals before its time; see
 // ControlPlane.FireSignal.
 func (s *Server) FireSignal(name string) error { return s.chain().FireSignal(name) }

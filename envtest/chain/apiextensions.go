@@ -52,7 +52,7 @@ func (c *Chain) buildAPIExtensions(context.Context) error {
 	if !c.crdsEnabled() {
 		return nil
 	}
-	c.crds, err = observeCRDs(server.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer(), c.schemas.touch)
+	c.crds, err = observeCRDs(server.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer(), c.polling.SchemasChange)
 	return err
 }
 

@@ -20,7 +20,7 @@ import (
 // the client is told is upstream's own proxy's answer to what was bent.
 func (c *Chain) bendAPIServices(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !c.edge.Active() {
+		if !c.injector.Active() {
 			api.ServeHTTP(w, req)
 			return
 		}
@@ -29,7 +29,7 @@ func (c *Chain) bendAPIServices(api http.Handler) http.Handler {
 			api.ServeHTTP(w, req)
 			return
 		}
-		d, err := c.edge.At(req.Context(), func() fault.Operation { return op })
+		d, err := c.injector.At(req.Context(), func() fault.Operation { return op })
 		switch {
 		case err != nil:
 			reachNobody(w, req, func(*http.Request) (*http.Response, error) { return nil, err })
@@ -72,7 +72,7 @@ func (c *Chain) aggregated(req *http.Request) (fault.Operation, bool) {
 func (c *Chain) misreach(req *http.Request, d fault.Decision, api http.Handler) (*http.Response, error) {
 	switch d.Kind {
 	case fault.Drop:
-		return nil, c.edge.Lost(req.Context())
+		return nil, c.injector.Lost(req.Context())
 	case fault.Cancel:
 		return nil, context.Canceled
 	case fault.LoseReply:

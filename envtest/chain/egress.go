@@ -19,7 +19,7 @@ import (
 // network. This stage makes the dialer for the store, which a harness owns.
 func (c *Chain) buildEgress(context.Context) error {
 	var err error
-	if c.storeDialer, err = newStoreDialer(c.cfg.Store.Endpoints(), c.cfg.Link, c.edge); err != nil {
+	if c.storeDialer, err = newStoreDialer(c.cfg.Store.Endpoints(), c.cfg.Link, c.injector); err != nil {
 		return err
 	}
 	c.storeDialer.unwrap(c.options.Etcd)
@@ -29,7 +29,7 @@ func (c *Chain) buildEgress(context.Context) error {
 // bendEgress makes every dialer ask first. Where no selector is configured it
 // makes one of upstream's direct dialers, which is what there is without.
 func (c *Chain) bendEgress(config *genericapiserver.Config) error {
-	c.egress.edge.Store(c.edge)
+	c.egress.edge.Store(c.injector)
 	dialers := map[egressselector.EgressType]utilnet.DialFunc{}
 	for _, network := range []egressselector.EgressType{egressselector.ControlPlane, egressselector.Cluster, egressselector.Etcd} {
 		dial, err := selected(config, network)

@@ -32,6 +32,8 @@ import (
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+
+	"snowglobe.test/envtest/chain/upstream"
 )
 
 // informerResync is upstream's resync period of the shared informers.
@@ -51,13 +53,15 @@ type genericStage struct {
 func (c *Chain) buildGeneric(ctx context.Context) error {
 	g := &genericStage{config: genericapiserver.NewConfig(codecs())}
 	c.generic = g
-	c.bendSignals(g.config)
-	if c.cfg.Host != "" && g.config.APIServerID != "" {
-		g.config.APIServerID = serverID(c.cfg.Host)
+	if err := c.injectSignals(g.config); err != nil {
+		return err
+	}
+	if c.cfg.OwnIdentity && g.config.APIServerID != "" {
+		g.config.APIServerID = serverID(c.cfg.Server)
 	}
 	g.config.Flagz = c.options.Flagz
 	g.config.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()
-	replaceLogCheck(g.config)
+	upstream.ReplaceLogCheck(g.config)
 	steps := []struct {
 		name string
 		do   func(*genericStage) error
@@ -111,7 +115,7 @@ func (c *Chain) applyLoopbackClient(g *genericStage) error {
 		UserAgent:          loopbackUserAgent(),
 		QPS:                -1, // as upstream's: no client-side throttling
 		Burst:              -1,
-		Transport:          c.bendInformers(newSchemaIndex(&identityLease{c.cfg.Transport, c.renewals}, c.schemas)),
+		Transport:          c.bendInformers(c.polling.CacheIndex(upstream.BreakOffIdentityLease(c.cfg.Transport, c.renewals))),
 		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
 		WarningHandler:     rest.NoWarnings{},
 		DisableCompression: true,
@@ -171,7 +175,7 @@ func (c *Chain) applyStorage(g *genericStage) error {
 	}
 	c.cfg.Link.Join(client)
 	compaction := etcd.StorageConfig.CompactionInterval
-	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.edge, c.cfg.Writes)
+	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.injector, c.cfg.Writes)
 	c.rest.windows = c.cfg.CacheWindows
 	plain := len(etcd.EtcdServersOverrides) == 0
 	if plain {
@@ -205,14 +209,14 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 	if err != nil {
 		return err
 	}
-	g.config.Authentication.Authenticator = authEdge{c.edge, withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator)}
+	g.config.Authentication.Authenticator = authEdge{c.injector, withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator)}
 	return nil
 }
 
 func (c *Chain) applyAuthorization(g *genericStage) error {
 	var rbac bool
 	var err error
-	withNeverStop(c.neverStop, func() {
+	withNeverStop(c.life.Done(), func() {
 		g.config.Authorization.Authorizer, g.config.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(drained(g.config),
 			c.options.CompletedOptions.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, g.informers)
 	})

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
 	"snowglobe.test/envtest/fault"
 )
 
@@ -20,17 +22,20 @@ const (
 // resource version on. When it asks for everything is its list, be it a list or
 // a watch that begins with all there is.
 func (c *Chain) bendInformers(next http.RoundTripper) http.RoundTripper {
+	infos := genericapiserver.NewRequestInfoResolver(c.generic.config)
 	return &bentCall{
-		next: next, edge: c.edge,
+		next: next, edge: c.injector,
 		describe: func(req *http.Request) (fault.Operation, bool) {
-			query := req.URL.Query()
-			verb := informerVerb(req, query)
-			path := parseAPIPath(req.URL.Path)
-			if verb == "" || path.resource == "" || path.name != "" {
+			verb := informerVerb(req, req.URL.Query())
+			if verb == "" {
+				return fault.Operation{}, false
+			}
+			info, err := infos.NewRequestInfo(req)
+			if err != nil || !info.IsResourceRequest || info.Verb == "get" {
 				return fault.Operation{}, false
 			}
 			return fault.Operation{
-				Point: "informer/" + path.resource, Verb: verb, Namespace: path.namespace, Name: nameSelected(query),
+				Point: "informer/" + requestedResource(info), Verb: verb, Namespace: info.Namespace, Name: info.Name, // that is selected
 			}, true
 		},
 		answered: c.synced,
@@ -53,20 +58,6 @@ func informerVerb(req *http.Request, query url.Values) string {
 	return ""
 }
 
-// nameSelected returns the name of the one object that a query is about, empty
-// if it is about all.
-func nameSelected(query url.Values) string {
-	fields, err := url.QueryUnescape(query.Get("fieldSelector"))
-	if err != nil {
-		return ""
-	}
-	const byName = "metadata.name="
-	if len(fields) > len(byName) && fields[:len(byName)] == byName {
-		return fields[len(byName):]
-	}
-	return ""
-}
-
 // synced asks before an informer gets the answer to its list. One that is
 // dropped leaves it without, until the server stops.
 func (c *Chain) synced(ctx context.Context, op fault.Operation) error {
@@ -74,9 +65,9 @@ func (c *Chain) synced(ctx context.Context, op fault.Operation) error {
 		return nil
 	}
 	op.Verb = informerSync
-	d, err := c.edge.At(ctx, func() fault.Operation { return op })
+	d, err := c.injector.At(ctx, func() fault.Operation { return op })
 	if err == nil && d.Kind == fault.Drop {
-		err = c.edge.Lost(ctx)
+		err = c.injector.Lost(ctx)
 	}
 	return err
 }

@@ -1,19 +1,17 @@
 package chain
 
 import (
+	"maps"
+	"net/http"
+	"net/url"
 	"slices"
-	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"snowglobe.test/envtest/fault"
 )
-
-// unknownNamesError says that rules, or HookFaults, name what is not there.
-type unknownNamesError struct{ error }
-
-// Unwrap returns what is wrong.
-func (e *unknownNamesError) Unwrap() error { return e.error }
 
 // knowNames tells the rules which names there are, and refuses those that name
 // others.
@@ -21,73 +19,45 @@ func (c *Chain) knowNames() error {
 	if c.cfg.Faults == nil {
 		return nil
 	}
-	err := c.cfg.Faults.Know(fault.Names{
+	return c.cfg.Faults.Know(fault.Names{
 		"hook":     slices.Concat(c.hooks.names, c.hooks.stopping),
 		"signal":   c.signalNames(),
 		"resource": c.resourceNames(),
 	})
-	if err != nil {
-		return &unknownNamesError{err}
-	}
-	return nil
 }
 
 // resourceNames returns the resources that the servers of the chain bring along,
 // such as "configmaps" and "deployments.apps".
 func (c *Chain) resourceNames() []string {
+	infos := genericapiserver.NewRequestInfoResolver(c.generic.config)
 	names := map[string]bool{}
 	for _, server := range []*genericapiserver.GenericAPIServer{
 		c.servers.apiextensions.GenericAPIServer, c.servers.kubeapi.ControlPlane.GenericAPIServer, c.server(),
 	} {
 		for _, service := range server.Handler.GoRestfulContainer.RegisteredWebServices() {
 			for _, route := range service.Routes() {
-				if path := parseAPIPath(route.Path); path.resource != "" {
-					names[path.resource] = true
+				if name := resourceAt(infos, route.Path); name != "" {
+					names[name] = true
 				}
 			}
 		}
 	}
-	all := make([]string, 0, len(names))
-	for name := range names {
-		all = append(all, name)
-	}
-	return all
+	return slices.Collect(maps.Keys(names))
 }
 
-// apiPath is what the path of a request to the API is about.
-type apiPath struct {
-	resource  string // with its group; empty if the path is of no resource
-	namespace string
-	name      string
+// resourceAt returns the resource that a path of the API is about, with its group;
+// empty if it is about none.
+func resourceAt(infos request.RequestInfoResolver, path string) string {
+	info, err := infos.NewRequestInfo(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
+	if err != nil || !info.IsResourceRequest {
+		return ""
+	}
+	return requestedResource(info)
 }
 
-// parseAPIPath reads a path such as /apis/apps/v1/namespaces/default/deployments.
-func parseAPIPath(path string) apiPath {
-	words := strings.Split(strings.Trim(path, "/"), "/")
-	var group string
-	switch {
-	case words[0] == "api" && len(words) > 2:
-		words = words[2:]
-	case words[0] == "apis" && len(words) > 3:
-		group, words = words[1], words[3:]
-	default:
-		return apiPath{}
-	}
-	if words[0] == "watch" && len(words) > 1 {
-		words = words[1:]
-	}
-	var p apiPath
-	if words[0] == "namespaces" && len(words) > 2 && words[2] != "status" && words[2] != "finalize" {
-		p.namespace, words = words[1], words[2:]
-	}
-	p.resource = words[0]
-	if len(words) > 1 {
-		p.name = words[1]
-	}
-	if group != "" {
-		p.resource += "." + group
-	}
-	return p
+// requestedResource returns the resource of a request that is about one, with its group.
+func requestedResource(info *request.RequestInfo) string {
+	return schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String()
 }
 
 // withSubresource is the resource as rules name it, such as "pods/status".

@@ -69,13 +69,13 @@ type sharedFlags struct {
 // Join makes the calling chain a member of the process. The log receives what
 // its goroutines log; crash is told of their fatal log lines and panics. Flags
 // that upstream keeps once in a process must agree with the other members'.
-func Join(name string, flags *ParsedFlags, log io.Writer, crash func(error)) (*Member, error) {
+func Join(name string, flags *Flags, log io.Writer, crash func(error)) (*Member, error) {
 	process.Lock()
 	defer process.Unlock()
 	want := sharedFlags{
-		gates:           gatesText(flags.gates),
-		allowPrivileged: flags.run.AllowPrivileged,
-		bytesPerSecond:  flags.run.MaxConnectionBytesPerSec,
+		gates:           gatesText(flags.Gates()),
+		allowPrivileged: flags.AllowPrivileged(),
+		bytesPerSecond:  flags.MaxConnectionBytesPerSec(),
 	}
 	if process.count > 0 && (want.gates != "" || want.allowPrivileged != process.shared.allowPrivileged || want.bytesPerSecond != process.shared.bytesPerSecond) {
 		return nil, fmt.Errorf("control planes side by side share feature gates, --allow-privileged and --max-connection-bytes-per-sec: "+
@@ -85,7 +85,7 @@ func Join(name string, flags *ParsedFlags, log io.Writer, crash func(error)) (*M
 	member.ctx = pprof.WithLabels(context.Background(), pprof.Labels(processLabel, name))
 	member.Do(func() { member.labels = goroutineLabels() })
 	if process.count == 0 {
-		if err := takeOver(flags.gates, int(flags.run.Logs.Verbosity)); err != nil {
+		if err := takeOver(flags.Gates(), flags.Verbosity()); err != nil {
 			giveBack()
 			return nil, err
 		}

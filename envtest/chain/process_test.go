@@ -10,7 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 )
 
-func mustParse(t *testing.T, flags ...string) *ParsedFlags {
+func mustParse(t *testing.T, flags ...string) *Flags {
 	t.Helper()
 	parsed, err := ParseFlags(flags)
 	if err != nil {

@@ -3,50 +3,34 @@ package chain
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
-	"unsafe"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/fault"
 )
 
-// signal is upstream's unexported lifecycle signal.
-type signal interface {
-	Name() string
-	Signal()
-	Signaled() <-chan struct{}
-}
-
-func signaled(s signal) bool {
-	select {
-	case <-s.Signaled():
-		return true
-	default:
-		return false
-	}
-}
-
 // bootSignals are the lifecycle signals of a boot; the others are of a
 // termination.
-var bootSignals = []string{hasBeenReady, muxAndDiscoveryComplete}
+var bootSignals = []string{upstream.HasBeenReady, upstream.MuxAndDiscoveryComplete}
 
-// bentSignal asks before upstream's signal fires. Whoever fires it never waits.
-type bentSignal struct {
-	signal
-	edge   *fault.Injector
-	once   sync.Once
-	firing *sync.WaitGroup // who waits to fire
-	done   chan struct{}   // closed when it has fired or is dropped
+// injectedSignal asks the rules before upstream's signal fires. Whoever fires it
+// never waits.
+type injectedSignal struct {
+	upstream.LifecycleSignal
+	injector *fault.Injector
+	once     sync.Once
+	firing   *sync.WaitGroup // who waits to fire
+	done     chan struct{}   // closed when it has fired or is dropped
 }
 
 // Signal implements upstream's lifecycleSignal.
-func (s *bentSignal) Signal() {
-	if !s.edge.Active() {
-		s.signal.Signal()
+func (s *injectedSignal) Signal() {
+	if !s.injector.Active() {
+		s.LifecycleSignal.Signal()
 		s.once.Do(func() { close(s.done) })
 		return
 	}
@@ -55,30 +39,30 @@ func (s *bentSignal) Signal() {
 
 // fire fires the signal unless it is dropped. A server that has crashed must
 // still come to its end.
-func (s *bentSignal) fire() {
+func (s *injectedSignal) fire() {
 	defer close(s.done)
-	d, _ := s.edge.At(context.Background(), func() fault.Operation { return fault.Operation{Point: "signal/" + s.Name()} })
-	if d.Kind != fault.Drop {
-		s.signal.Signal()
-	}
+	fault.Execute(context.Background(), s.injector, func() fault.Operation { return fault.Operation{Point: "signal/" + s.Name()} }, fault.Ways[struct{}]{
+		Proceed: func() struct{} { s.LifecycleSignal.Signal(); return struct{}{} },
+		Fail:    func(error) struct{} { s.LifecycleSignal.Signal(); return struct{}{} },
+		Drop:    func() struct{} { return struct{}{} },
+	})
 }
 
-// bendSignals puts a bentSignal in the place of each of a configuration's
+// injectSignals puts an injectedSignal in the place of each of a configuration's
 // lifecycle signals. It comes before the servers copy them.
-func (c *Chain) bendSignals(config *genericapiserver.Config) {
-	for _, field := range lifecycleSignals(config) {
-		s := field.Interface().(signal)
+func (c *Chain) injectSignals(config *genericapiserver.Config) error {
+	return upstream.ReplaceSignals(config, func(s upstream.LifecycleSignal) upstream.LifecycleSignal {
 		c.signals = append(c.signals, s)
-		edge := c.ending
+		injector := c.ending
 		if slices.Contains(bootSignals, s.Name()) {
-			edge = c.edge
+			injector = c.injector
 		}
-		bent := &bentSignal{signal: s, edge: edge, firing: &c.firing, done: make(chan struct{})}
-		if s.Name() == hasBeenReady {
-			c.readySignal = bent.done
+		injected := &injectedSignal{LifecycleSignal: s, injector: injector, firing: &c.firing, done: make(chan struct{})}
+		if s.Name() == upstream.HasBeenReady {
+			c.readySignal = injected.done
 		}
-		field.Set(reflect.ValueOf(bent))
-	}
+		return injected
+	})
 }
 
 // ReadySignal is closed when HasBeenReady, of the first green /readyz, has fired
@@ -103,24 +87,4 @@ func (c *Chain) FireSignal(name string) error {
 		}
 	}
 	return fmt.Errorf("no lifecycle signal %q; the signals are %s", name, strings.Join(c.signalNames(), ", "))
-}
-
-// lifecycleSignals reaches for the unexported lifecycle signals of a
-// configuration, in upstream's order. It panics with a plain message when
-// upstream's shape has changed, which TestLifecycleSignals finds first.
-func lifecycleSignals(config *genericapiserver.Config) []reflect.Value {
-	field := reflect.ValueOf(config).Elem().FieldByName("lifecycleSignals")
-	if !field.IsValid() || field.Kind() != reflect.Struct {
-		panic("upstream changed: server.Config has no struct lifecycleSignals any more")
-	}
-	signals := make([]reflect.Value, 0, field.NumField())
-	for i := range field.NumField() {
-		value := field.Field(i)
-		value = reflect.NewAt(value.Type(), unsafe.Pointer(value.UnsafeAddr())).Elem()
-		if _, ok := value.Interface().(signal); !ok || !reflect.TypeFor[*bentSignal]().AssignableTo(value.Type()) {
-			panic(fmt.Sprintf("upstream changed: lifecycle signal %s is a %s", field.Type().Field(i).Name, value.Type()))
-		}
-		signals = append(signals, value)
-	}
-	return signals
 }

@@ -25,10 +25,10 @@ func (c *Chain) bendWebhooks(plugin admission.Interface, _ string) admission.Int
 	}
 	webhooks.SetAuthenticationInfoResolverWrapper(c.bendReviews)
 	if mutation, ok := plugin.(admission.MutationInterface); ok {
-		return &mutatingWebhooks{mutation, c.edge}
+		return &mutatingWebhooks{mutation, c.injector}
 	}
 	if validation, ok := plugin.(admission.ValidationInterface); ok {
-		return &validatingWebhooks{validation, c.edge}
+		return &validatingWebhooks{validation, c.injector}
 	}
 	return plugin
 }
@@ -41,7 +41,7 @@ func (c *Chain) bendReviews(upstream webhook.AuthenticationInfoResolver) webhook
 		}
 		config = rest.CopyConfig(config)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return &bentCall{next: next, edge: c.edge, describe: describeReview}
+			return &bentCall{next: next, edge: c.injector, describe: describeReview}
 		})
 		return config, nil
 	}

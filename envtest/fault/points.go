@@ -74,6 +74,9 @@ var catalogue = []PointKind{
 		Fields: append(slices.Clip(delivery), "verb"), Actions: append(slices.Clip(event), Fail), Failures: []Failure{Gone, Reset, EOF},
 		Example: "duplicate watch/configmaps verb=modified name=default/a"},
 
+	{Name: "stage/<stage>", Meaning: "a stage of the assembly is about to begin", Fields: onServer, Failures: []Failure{PlainError},
+		Actions: []ActionKind{Hold, Delay, Fail, Crash},
+		Example: "hold stage/aggregator"},
 	{Name: "hook/<hook>", Meaning: "a post-start hook is about to run", Verbs: []string{"post-start"}, Fields: []string{"server", "verb"}, Failures: []Failure{PlainError},
 		Actions: []ActionKind{Hold, Delay, Fail, Drop, Crash},
 		Example: "hold hook/start-apiextensions-informers"},

@@ -14,7 +14,7 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// TestConformance puts every kind of control plane to all cases.
+// TestConformance runs all cases on every kind of control plane.
 func TestConformance(t *testing.T) {
 	cases := conformance.Cases()
 	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), cases)

@@ -14,7 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
@@ -45,9 +47,9 @@ type ControlPlane struct {
 	changes    *storeWatch // nil unless the trace is full
 	client     *Client     // of Config and AddUser
 	clients    atomic.Int64
-	writes     *chain.Writes
+	restorer   *restore.Restorer // nil before the store is started
 
-	member     *chain.Member // whose goroutines are the store's
+	member     *process.Member // whose goroutines are the store's
 	admin      *rest.Config
 	kubeconfig string    // the file that was written, empty for none
 	boot       *Snapshot // for Reset, nil if there can be none
@@ -79,7 +81,6 @@ func newControlPlane(cfg *config) *ControlPlane {
 	cp := &ControlPlane{
 		name:       fmt.Sprintf("cp-%d", sequence.Add(1)),
 		cfg:        cfg,
-		writes:     chain.NewWrites(),
 		scheduling: newScheduling(),
 		crashed:    make(chan struct{}),
 	}
@@ -144,7 +145,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := cp.first().chain().CheckCacheWindows(); err != nil {
+	if err := cp.first().chain().Storage().CheckEventsHistoryWindows(); err != nil {
 		return err
 	}
 	if err := cp.installCRDs(ctx, crds); err != nil {
@@ -159,11 +160,12 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 // startStore starts the store under a goroutine label of its own, because it outlives
 // every server.
 func (cp *ControlPlane) startStore(ctx context.Context) error {
-	member, err := chain.Join(cp.name, cp.first().newest.flags, cp.first().log, cp.first().fail)
+	member, err := process.Join(cp.name, cp.first().newest.flags.Process(), cp.first().log, cp.first().fail)
 	if err != nil {
 		return err
 	}
 	cp.member, cp.store = member, cp.cfg.backend(cp.name)
+	cp.restorer = restore.New(cp.store)
 	if cp.cfg.sharedStore {
 		return nil
 	}
@@ -270,7 +272,7 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 		errs = append(errs, cp.store.Stop(ctx))
 	}
 	if cp.member != nil {
-		errs = append(errs, cp.member.Join(ctx))
+		errs = append(errs, cp.member.Wait(ctx))
 		cp.member.Leave()
 	}
 	return errors.Join(errs...)

@@ -182,7 +182,7 @@ func (s *Server) waitServed(ctx context.Context, crd *apiextensionsv1.CustomReso
 	if err != nil {
 		return err
 	}
-	if err := s.chain().WaitCRD(ctx, crd.Name, revision); err != nil {
+	if err := s.chain().RestoreServer().CRDs.Wait(ctx, crd.Name, revision); err != nil {
 		return err
 	}
 	return waitServed(ctx, client, crd)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
@@ -23,7 +24,7 @@ type instance struct {
 	endpoint  *serve.Endpoint
 	store     *storage.Link
 	recorder  *trace.Recorder
-	member    *chain.Member // nil until start
+	member    *process.Member // nil until start
 	chain     atomic.Pointer[chain.Chain]
 	readiness readiness
 
@@ -78,11 +79,10 @@ func (i *instance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if i.member, err = chain.Join(config.Name, i.flags, i, i.fail); err != nil {
+	if i.member, err = process.Join(config.Name, i.flags.Process(), i, i.fail); err != nil {
 		return err
 	}
-	var assembled *chain.Chain
-	i.member.Do(func() { assembled, err = chain.Assemble(ctx, config) })
+	assembled, err := i.assemble(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -97,6 +97,16 @@ func (i *instance) start(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// assemble builds the chain in a goroutine of its own, because a fatal log line or
+// a panic ends it.
+func (i *instance) assemble(ctx context.Context, config chain.Config) (assembled *chain.Chain, err error) {
+	<-i.member.Go(func() { assembled, err = chain.Assemble(ctx, config) })
+	if assembled == nil && err == nil {
+		err = i.err()
+	}
+	return assembled, err
 }
 
 func (i *instance) chainConfig() (chain.Config, error) {
@@ -122,7 +132,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Faults:         faults,
 		Server:         i.server.name,
 		Host:           cp.traceName(i.server),
-		Writes:         cp.writes,
+		Restorer:       cp.restorer,
 		UpstreamPauses: cp.cfg.upstreamPauses,
 		CacheWindows:   cp.cfg.cacheWindows,
 		Trace:          i.recorder,
@@ -236,7 +246,7 @@ func (i *instance) join(ctx context.Context) error {
 	}
 	errs = append(errs, i.endpoint.Stop(ctx))
 	if i.member != nil {
-		errs = append(errs, i.member.Join(ctx))
+		errs = append(errs, i.member.Wait(ctx))
 		i.member.Leave()
 	}
 	return errors.Join(errs...)

@@ -13,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
@@ -154,8 +154,8 @@ func WithUpstreamPauses() Option {
 // the least it takes: 75 seconds.
 func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) Option {
 	return func(c *config) {
-		if window < chain.MinCacheWindow {
-			c.refuse("the window of the watch cache of %s is %s; upstream takes no less than %s", resource, window, chain.MinCacheWindow)
+		if window < reststorage.MinEventsHistoryWindow {
+			c.refuse("the window of the watch cache of %s is %s; upstream takes no less than %s", resource, window, reststorage.MinEventsHistoryWindow)
 		}
 		c.cacheWindows[resource] = window
 	}

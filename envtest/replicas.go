@@ -75,8 +75,8 @@ func (cp *ControlPlane) allRun() error {
 }
 
 // chains are those of the servers that run.
-func (cp *ControlPlane) chains() chain.Chains {
-	var chains chain.Chains
+func (cp *ControlPlane) chains() []*chain.Chain {
+	var chains []*chain.Chain
 	for _, server := range cp.servers {
 		if i := server.current.Load(); i != nil && i.running() && closed(i.endpoint.Opened()) {
 			chains = append(chains, i.chain.Load())

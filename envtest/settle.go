@@ -107,7 +107,7 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 	// A cache of what nobody has written hears nothing of the store's revision
 	// unless it asks.
 	for _, c := range cp.chains() {
-		if err := c.RequestProgress(ctx); err != nil {
+		if err := c.Storage().RequestProgress(ctx); err != nil {
 			return state, late, err
 		}
 	}
@@ -131,9 +131,9 @@ func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []str
 		return state, nil, errors.Join(errors.New("no API server runs"), cp.Err())
 	}
 	for _, c := range chains {
-		u, err := c.Unsettled(ctx, held)
+		u, err := c.SettleServer().Unsettled(ctx, held)
 		state.Revision = max(state.Revision, u.Revision)
-		late = append(late, u.List()...)
+		late = append(late, u.Lines()...)
 		if err != nil {
 			return state, late, err
 		}

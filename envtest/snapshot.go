@@ -10,6 +10,7 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
@@ -50,7 +51,7 @@ func (cp *ControlPlane) snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := cp.allRun(); err != nil {
 		return nil, err
 	}
-	kept, err := cp.chains().Snapshot(ctx)
+	kept, err := cp.restorer.Snapshot(ctx, cp.restoreServers())
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (cp *ControlPlane) keepBootState(ctx context.Context) error {
 	if _, ok := cp.store.(storage.Snapshotter); !ok || cp.cfg.holds() {
 		return nil
 	}
-	cp.first().chain().Booted()
+	cp.restorer.BootFinished()
 	var err error
 	cp.boot, err = cp.snapshot(ctx)
 	return err
@@ -116,10 +117,10 @@ func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) e
 	if err := cp.allRun(); err != nil {
 		return err
 	}
-	if err := cp.letFinish(ctx); err != nil {
+	if err := cp.waitControllersIdle(ctx); err != nil {
 		return err
 	}
-	changes, err := cp.chains().Restore(ctx, to.store)
+	changes, err := cp.restorer.Restore(ctx, cp.restoreServers(), to.store)
 	cp.recorder.Record(trace.Note{Text: fmt.Sprintf("%s to revision %d of the store: %d writes", why, to.store.Revision(), len(changes))})
 	if err != nil {
 		return err
@@ -127,11 +128,20 @@ func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) e
 	return cp.waitCRDsServed(ctx, changes)
 }
 
-// letFinish lets the server's controllers finish what they are about to do, because
-// of objects that the restore will take away: upstream's repair of IPAddresses would
-// make one again whose service it still knows. Only virtual time tells when they
-// have. What cannot fall idle is not waited for.
-func (cp *ControlPlane) letFinish(ctx context.Context) error {
+// restoreServers are the running servers, as a restore knows them.
+func (cp *ControlPlane) restoreServers() []*restore.Server {
+	var servers []*restore.Server
+	for _, c := range cp.chains() {
+		servers = append(servers, c.RestoreServer())
+	}
+	return servers
+}
+
+// waitControllersIdle waits until the server's controllers have done what they are
+// about to do because of objects that the restore will take away: upstream's repair of
+// IPAddresses would create one again whose service it still knows. Only virtual time
+// tells when they have. A bubble that cannot fall idle is not waited for.
+func (cp *ControlPlane) waitControllersIdle(ctx context.Context) error {
 	if !virtualtime.Virtual() {
 		return nil
 	}

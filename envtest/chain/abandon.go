@@ -28,7 +28,7 @@ func (c *Chain) finishBoot(ctx context.Context) {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		c.hooks.pending.Wait()
+		c.hooks.Wait()
 	}()
 	for _, done := range []<-chan struct{}{returned, c.autoregistration.began} {
 		select {
@@ -64,8 +64,11 @@ func (c *Chain) bootDone(ctx context.Context) bool {
 // the rest of the chain is assembled, started and stopped.
 func (c *Chain) windDown(ctx context.Context, rest []stage) {
 	c.cfg.Trace = trace.NewRecorder(c.cfg.Name, 1)
-	c.requests.trace = c.cfg.Trace
+	c.requests.SetRecorder(c.cfg.Trace)
 	c.cfg.Crash = func(error) {}
+	if c.hooks != nil {
+		c.hooks.Recorder = c.cfg.Trace
+	}
 	c.cfg.Hooks, c.cfg.Faults, c.cfg.StopBefore = nil, nil, ""
 	c.edge.End()
 	c.ending.End()

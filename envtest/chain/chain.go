@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 
+	"snowglobe.test/envtest/chain/inject"
+	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage"
@@ -63,12 +65,12 @@ type Config struct {
 	Host string
 	// Link is the way to the store, which can be cut. Nil means it never is.
 	Link *storage.Link
-	// Writes is shared by all servers of the store. Required.
-	Writes *Writes
+	// Restorer is the one of all servers of the store. Required.
+	Restorer *restore.Restorer
 	// Hooks says what to do to post-start hooks; it needs Faults.
 	Hooks []HookFault
 	// CacheWindows is how long the watch caches of some resources keep events at
-	// least; MinCacheWindow is what all do.
+	// least; reststorage.MinEventsHistoryWindow is what all do.
 	CacheWindows map[schema.GroupResource]time.Duration
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
 	// their first try; by default they try at once.
@@ -86,6 +88,9 @@ type Config struct {
 
 // ErrStopped is returned when the stage named by Config.StopBefore is reached.
 var ErrStopped = errors.New("stopped before stage")
+
+// errCut is how an assembly ends that does not return.
+var errCut = errors.New("the goroutine has ended")
 
 // Stages lists the stages in the order in which they are entered.
 func Stages() []string {
@@ -133,29 +138,25 @@ type Chain struct {
 	options      *completedOptions
 	informerName *cache.InformerName
 	storeDialer  *storeDialer
-	egress       *egressEdge
+	egress       *inject.Egress
 	neverStop    chan struct{} // closed when the chain ends, run or not
 
 	generic          *genericStage
 	configs          serverConfigs
 	servers          servers
 	prepared         interface{ Run(context.Context) error }
-	rest             *restStorage
-	requests         *requestTracer
+	state            state
+	requests         *inject.Requests
 	schemas          *schemaPace
 	renewals         renewals
 	peerLease        *peerLease // nil if no server looks for another
 	quota            *quotaDrain
 	endpoints        *endpoints
 	autoregistration *autoregistration
-	crds             *crdObserver // nil if their API is off
 	unseen           http.Handler // the filters and all behind them, below the trace
 	hooks            *hookSet
-	// restoring has room for the one Restore that runs, which owns unnoticed.
-	restoring chan struct{}
-	unnoticed []storage.Change
-	signals   []signal       // upstream's, which nobody bends
-	firing    sync.WaitGroup // those that are about to fire
+	signals          []signal       // upstream's, which nobody bends
+	firing           sync.WaitGroup // those that are about to fire
 	// readySignal is closed when HasBeenReady is over and done with.
 	readySignal <-chan struct{}
 
@@ -174,7 +175,7 @@ type servers struct {
 
 func (c *Config) validate() error {
 	switch {
-	case c.Flags == nil, c.Store == nil, c.Endpoint == nil, c.AccountKey == nil, c.Trace == nil, c.Crash == nil, c.Writes == nil:
+	case c.Flags == nil, c.Store == nil, c.Endpoint == nil, c.AccountKey == nil, c.Trace == nil, c.Crash == nil, c.Restorer == nil:
 		return errors.New("configuration lacks flags, a store, an endpoint, a key, a trace or a handler of its crash")
 	case len(c.Hooks) > 0 && c.Faults == nil:
 		return errors.New("configuration bends hooks but has no set of faults")
@@ -192,19 +193,28 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	}
 	c := &Chain{
 		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), quota: newQuotaDrain(), autoregistration: newAutoregistration(),
-		egress: &egressEdge{}, neverStop: make(chan struct{}), restoring: make(chan struct{}, 1), killed: make(chan struct{}),
+		neverStop: make(chan struct{}), killed: make(chan struct{}),
 	}
 	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
 	if cfg.Faults != nil {
 		c.edge, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
-	c.requests = newRequestTracer(cfg.Trace, c.edge)
+	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.edge), inject.NewEgress(c.edge)
+	at, ended := 0, false
+	defer func() {
+		if !ended { // nor will it: a fatal log line or a panic ends the goroutine
+			c.giveUp(ctx, errCut, at)
+		}
+	}()
 	for i, s := range assembly {
+		at = i
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
+			ended = true
 			c.giveUp(ctx, err, i)
 			return nil, err
 		}
 	}
+	ended = true
 	return c, nil
 }
 
@@ -246,11 +256,11 @@ func (c *Chain) end() {
 		c.hooks.remove()
 	}
 	close(c.neverStop)
-	if c.rest != nil {
-		c.rest.close()
+	if c.state.storage != nil {
+		c.state.storage.Close()
 	}
 	c.storeDialer.end()
-	c.egress.end()
+	c.egress.Close()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/trace"
 )
 
 // HookFault is what happens to a post-start hook before it runs: a rule of the
@@ -68,7 +70,7 @@ func (h *hookSet) add(faults []HookFault) error {
 func (h *hookSet) addTo(name string, f HookFault) error {
 	added, err := h.chain.cfg.Faults.Add(fault.Rule{
 		Action:   f.Action,
-		Match:    fault.Match{Point: hookPoint + name, Server: h.chain.cfg.Server, Verb: postStartVerb},
+		Match:    fault.Match{Point: inject.HookPoint(name), Server: h.chain.cfg.Server, Verb: string(trace.PostStart)},
 		Optional: true,
 	})
 	if err != nil {
@@ -95,14 +97,11 @@ func (h *hookSet) remove() {
 	}
 }
 
-// failure is what a hook fails with because of a rule.
-func (h *hookSet) failure(d fault.Decision) error {
+// failure is what a hook fails with because of a rule, nil for the rule's error.
+func (h *hookSet) failure(rule fault.Rule) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.failures[d.Rule()]; err != nil {
-		return err
-	}
-	return d.Err()
+	return h.failures[rule]
 }
 
 // Hooks returns the names of the post-start hooks, sorted.
@@ -118,7 +117,7 @@ func (c *Chain) HeldHooks() []string {
 	}
 	c.hooks.mu.Unlock()
 	c.heldAt(func(_ *fault.Gate, op fault.Operation) {
-		held[strings.TrimPrefix(op.Point, hookPoint)] = true
+		held[strings.TrimPrefix(op.Point, inject.HookPoint(""))] = true
 	})
 	return slices.Sorted(maps.Keys(held))
 }
@@ -133,7 +132,7 @@ func (c *Chain) heldAt(f func(*fault.Gate, fault.Operation)) {
 			continue
 		}
 		for _, op := range entry.Gate().Waiting() {
-			if strings.HasPrefix(op.Point, hookPoint) && op.Verb == postStartVerb && op.Server == c.cfg.Server {
+			if strings.HasPrefix(op.Point, inject.HookPoint("")) && op.Verb == string(trace.PostStart) && op.Server == c.cfg.Server {
 				f(entry.Gate(), op)
 			}
 		}
@@ -154,7 +153,7 @@ func (c *Chain) ReleaseHook(name string) error {
 		own.Remove()
 	}
 	c.heldAt(func(gate *fault.Gate, op fault.Operation) {
-		if op.Point == hookPoint+name && gate.ReleaseOnly(op) {
+		if op.Point == inject.HookPoint(name) && gate.ReleaseOnly(op) {
 			released = true
 		}
 	})

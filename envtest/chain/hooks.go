@@ -3,9 +3,7 @@ package chain
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
-	"runtime"
 	"slices"
 	"sync"
 	"unsafe"
@@ -14,23 +12,16 @@ import (
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
 
+	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/fault"
-	"snowglobe.test/envtest/trace"
 )
 
-// What the operations of hooks are called in rules.
-const (
-	hookPoint       = "hook/"
-	postStartVerb   = string(trace.PostStart)
-	preShutdownVerb = string(trace.PreShutdown)
-)
-
-// hookSet wraps the hooks of one chain.
+// hookSet has the hooks of one chain.
 type hookSet struct {
+	inject.Hooks
 	chain    *Chain
-	names    []string       // of the post-start hooks, sorted
-	stopping []string       // of the pre-shutdown hooks, sorted
-	pending  sync.WaitGroup // hooks that have not returned
+	names    []string // of the post-start hooks, sorted
+	stopping []string // of the pre-shutdown hooks, sorted
 
 	mu       sync.Mutex
 	own      []*fault.Entry          // of the chain's HookFaults
@@ -50,7 +41,11 @@ var promptHooks = map[string]genericapiserver.PostStartHookFunc{
 // then on all names are known that rules may name.
 func (c *Chain) wrapHooks(context.Context) error {
 	server := c.servers.aggregator.GenericAPIServer
-	h := &hookSet{chain: c, holds: map[string]*fault.Entry{}, failures: map[fault.Rule]error{}}
+	h := &hookSet{
+		Hooks: inject.Hooks{Injector: c.edge, Ending: c.ending, Recorder: c.cfg.Trace, Failed: func(err error) { c.cfg.Crash(err) }},
+		chain: c, holds: map[string]*fault.Entry{}, failures: map[fault.Rule]error{},
+	}
+	h.Failure = h.failure
 	c.hooks = h
 	post := reflect.ValueOf(server.PostStartHooks())
 	h.names = mapKeys(post)
@@ -80,82 +75,19 @@ func (h *hookSet) postStart(name string, upstream genericapiserver.PostStartHook
 	if name == autoregistrationHook {
 		upstream = h.chain.autoregistration.wrap(upstream, h.chain.crdsEnabled())
 	}
-	record := h.recorder(trace.PostStart, name)
-	h.pending.Add(1)
-	return func(hook genericapiserver.PostStartHookContext) error {
-		returned := h.pending.Done
-		defer func() { returned() }()
-		decision, failure := h.ask(hook, h.chain.edge, postStartVerb, name, record)
-		switch decision.Kind {
-		case fault.Fail:
-			failure = h.failure(decision)
-		case fault.Drop:
-			returned = func() {}
-			go h.makeUp(upstream, hook)
-			return nil
-		}
-		record(trace.Start, nil)
-		err := failure
-		if err == nil {
-			err = upstream(hook)
-		}
-		record(trace.End, err)
-		if err == nil {
-			return nil
-		}
-		// Upstream would end the process here, by klog.Fatalf. The chain ends
-		// instead, and the hook's readiness check stays red as it would have.
-		h.chain.cfg.Crash(fmt.Errorf("post-start hook %q failed: %w", name, err))
-		if failure != nil {
-			_ = upstream(hook) // others wait for what it does, and must end too
-		}
-		runtime.Goexit()
-		return nil
-	}
-}
-
-// makeUp runs a hook that was dropped when the server stops: others wait for
-// what it does, and must end too.
-func (h *hookSet) makeUp(upstream genericapiserver.PostStartHookFunc, hook genericapiserver.PostStartHookContext) {
-	defer h.pending.Done()
-	_ = h.chain.edge.Lost(hook) // until the server stops
-	_ = upstream(hook)          // whether it fails is no news any more
-}
-
-// ask asks what becomes of a hook. The trace says of the hook when it is held.
-func (h *hookSet) ask(ctx context.Context, edge *fault.Injector, verb, name string, record func(trace.Phase, error)) (fault.Decision, error) {
-	ctx = fault.WithNotice(ctx, func(phase trace.Phase, rule fault.Rule) {
-		if rule.Kind == fault.Hold {
-			record(phase, nil)
-		}
-	})
-	return edge.At(ctx, func() fault.Operation { return fault.Operation{Point: hookPoint + name, Verb: verb} })
-}
-
-func (h *hookSet) recorder(kind trace.HookKind, name string) func(trace.Phase, error) {
-	return func(phase trace.Phase, err error) {
-		h.chain.cfg.Trace.Record(trace.Hook{Kind: kind, Name: name, Phase: phase, Err: err})
-	}
+	return h.PostStart(name, upstream)
 }
 
 func (h *hookSet) preShutdown(name string, upstream genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
-	record := h.recorder(trace.PreShutdown, name)
-	return func() error {
-		decision, err := h.ask(context.Background(), h.chain.ending, preShutdownVerb, name, record)
+	injected := h.PreShutdown(name, func() error {
 		h.chain.renewals.end(errNoRenewal)
-		if decision.Kind == fault.Drop {
-			return nil
-		}
-		record(trace.Start, nil)
-		if err == nil && decision.Kind == fault.Fail {
-			err = decision.Err()
-		}
-		if err == nil {
-			err = upstream()
-			h.chain.peerLease.awaitRemoval()
-		}
-		record(trace.End, err)
+		err := upstream()
+		h.chain.peerLease.awaitRemoval()
 		return err
+	})
+	return func() error {
+		defer h.chain.renewals.end(errNoRenewal) // of a hook that a rule drops or fails as well
+		return injected()
 	}
 }
 

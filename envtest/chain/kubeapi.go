@@ -7,6 +7,8 @@ import (
 	"k8s.io/kube-aggregator/pkg/apiserver"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/pkg/controlplane"
+
+	"snowglobe.test/envtest/chain/inject"
 )
 
 // kubeAPIServer is upstream's type under the name the chain uses for it.
@@ -38,7 +40,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 
 // buildKubeAPI makes the server in the middle of the chain: /api and /apis.
 func (c *Chain) buildKubeAPI(context.Context) error {
-	target := c.requests.answeredBy(ServerAPIExtensions, c.servers.apiextensions.GenericAPIServer)
+	target := inject.AnsweredBy(inject.ServerAPIExtensions, c.servers.apiextensions.GenericAPIServer)
 	completed := c.configs.kubeapi.Complete()
 	reconciler := &completed.Extra.EndpointReconcilerConfig.Reconciler
 	c.endpoints = newEndpoints(*reconciler, c.cfg.Link)

@@ -1,9 +1,12 @@
 package chain
 
 import (
+	"net/http"
+	"net/url"
 	"slices"
-	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"snowglobe.test/envtest/fault"
@@ -35,14 +38,15 @@ func (c *Chain) knowNames() error {
 // resourceNames returns the resources that the servers of the chain bring along,
 // such as "configmaps" and "deployments.apps".
 func (c *Chain) resourceNames() []string {
+	resolver := genericapiserver.NewRequestInfoResolver(c.generic.config)
 	names := map[string]bool{}
 	for _, server := range []*genericapiserver.GenericAPIServer{
 		c.servers.apiextensions.GenericAPIServer, c.servers.kubeapi.ControlPlane.GenericAPIServer, c.server(),
 	} {
 		for _, service := range server.Handler.GoRestfulContainer.RegisteredWebServices() {
 			for _, route := range service.Routes() {
-				if path := parseAPIPath(route.Path); path.resource != "" {
-					names[path.resource] = true
+				if resource := resourceIn(route.Path, resolver); resource != "" {
+					names[resource] = true
 				}
 			}
 		}
@@ -54,46 +58,12 @@ func (c *Chain) resourceNames() []string {
 	return all
 }
 
-// apiPath is what the path of a request to the API is about.
-type apiPath struct {
-	resource  string // with its group; empty if the path is of no resource
-	namespace string
-	name      string
-}
-
-// parseAPIPath reads a path such as /apis/apps/v1/namespaces/default/deployments.
-func parseAPIPath(path string) apiPath {
-	words := strings.Split(strings.Trim(path, "/"), "/")
-	var group string
-	switch {
-	case words[0] == "api" && len(words) > 2:
-		words = words[2:]
-	case words[0] == "apis" && len(words) > 3:
-		group, words = words[1], words[3:]
-	default:
-		return apiPath{}
+// resourceIn returns the resource that a path is about, such as "deployments.apps",
+// empty if it is about none.
+func resourceIn(path string, resolver request.RequestInfoResolver) string {
+	info, err := resolver.NewRequestInfo(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
+	if err != nil || !info.IsResourceRequest {
+		return ""
 	}
-	if words[0] == "watch" && len(words) > 1 {
-		words = words[1:]
-	}
-	var p apiPath
-	if words[0] == "namespaces" && len(words) > 2 && words[2] != "status" && words[2] != "finalize" {
-		p.namespace, words = words[1], words[2:]
-	}
-	p.resource = words[0]
-	if len(words) > 1 {
-		p.name = words[1]
-	}
-	if group != "" {
-		p.resource += "." + group
-	}
-	return p
-}
-
-// withSubresource is the resource as rules name it, such as "pods/status".
-func withSubresource(resource, subresource string) string {
-	if subresource == "" {
-		return resource
-	}
-	return resource + "/" + subresource
+	return schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String()
 }

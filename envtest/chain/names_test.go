@@ -1,26 +1,32 @@
 package chain
 
-import "testing"
+import (
+	"testing"
 
-func TestParseAPIPath(t *testing.T) {
-	tests := map[string]apiPath{
-		"/":                                 {},
-		"/healthz":                          {},
-		"/api/v1":                           {},
-		"/apis/apps/v1":                     {},
-		"/api/v1/nodes":                     {resource: "nodes"},
-		"/api/v1/namespaces/a":              {resource: "namespaces", name: "a"},
-		"/api/v1/namespaces/a/pods":         {resource: "pods", namespace: "a"},
-		"/api/v1/namespaces/a/status":       {resource: "namespaces", name: "a"},
-		"/api/v1/watch/namespaces/a/pods/b": {resource: "pods", namespace: "a", name: "b"},
-		"/apis/apps/v1/namespaces/a/deployments/b":          {resource: "deployments.apps", namespace: "a", name: "b"},
-		"/apis/apps/v1/namespaces/a/deployments/b/scale":    {resource: "deployments.apps", namespace: "a", name: "b"},
-		"/apis/storage.k8s.io/v1/csinodes/{name}":           {resource: "csinodes.storage.k8s.io", name: "{name}"},
-		"/api/v1/namespaces/{namespace}/pods/{name}/proxy/": {resource: "pods", namespace: "{namespace}", name: "{name}"},
+	genericapiserver "k8s.io/apiserver/pkg/server"
+)
+
+func TestResourceIn(t *testing.T) {
+	resolver := genericapiserver.NewRequestInfoResolver(genericapiserver.NewConfig(codecs()))
+	tests := map[string]string{
+		"/":                                 "",
+		"/healthz":                          "",
+		"/api/v1":                           "",
+		"/apis/apps/v1":                     "",
+		"/api/v1/watch":                     "",
+		"/api/v1/nodes":                     "nodes",
+		"/api/v1/namespaces/a":              "namespaces",
+		"/api/v1/namespaces/a/pods":         "pods",
+		"/api/v1/namespaces/a/status":       "namespaces",
+		"/api/v1/watch/namespaces/a/pods/b": "pods",
+		"/apis/apps/v1/namespaces/a/deployments/b":          "deployments.apps",
+		"/apis/apps/v1/namespaces/a/deployments/b/scale":    "deployments.apps",
+		"/apis/storage.k8s.io/v1/csinodes/{name}":           "csinodes.storage.k8s.io",
+		"/api/v1/namespaces/{namespace}/pods/{name}/proxy/": "pods",
 	}
 	for path, want := range tests {
-		if got := parseAPIPath(path); got != want {
-			t.Errorf("%s is %+v, want %+v", path, got, want)
+		if got := resourceIn(path, resolver); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
 }

@@ -20,7 +20,11 @@ import (
 	"k8s.io/component-base/featuregate"
 	zpagesfeatures "k8s.io/component-base/zpages/features"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/kubernetes/pkg/capabilities"
 	"k8s.io/kubernetes/pkg/serviceaccount"
+
+	"snowglobe.test/envtest/chain/inject"
+	"snowglobe.test/envtest/process"
 )
 
 // defaults are the flags every chain starts from; Config.Flags come after them
@@ -98,9 +102,29 @@ func ParseFlags(flags []string) (*ParsedFlags, error) {
 	return &ParsedFlags{run: run, gates: gates}, nil
 }
 
-// Gates returns the feature gates the flags set to something else than the
-// process has at the moment.
-func (f *ParsedFlags) Gates() map[featuregate.Feature]bool { return differingGates(f.gates) }
+// Process returns what upstream keeps once in a process: of the feature gates
+// those that differ from the process's at the moment.
+func (f *ParsedFlags) Process() process.Flags {
+	return process.Flags{
+		Gates:               differingGates(f.gates),
+		AllowPrivileged:     f.run.AllowPrivileged,
+		BytesPerSecond:      f.run.MaxConnectionBytesPerSec,
+		Verbosity:           int(f.run.Logs.Verbosity),
+		ContentionProfiling: f.run.Features.EnableContentionProfiling,
+		TakeOver:            []func() func(){takeOverCapabilities},
+	}
+}
+
+// takeOverCapabilities lets the next server set its capabilities, which upstream
+// does once in a process.
+func takeOverCapabilities() (giveBack func()) {
+	before := capabilities.Get()
+	capabilities.ResetForTest()
+	return func() {
+		capabilities.ResetForTest()
+		capabilities.Initialize(before)
+	}
+}
 
 func differingGates(gates featuregate.MutableVersionedFeatureGate) map[featuregate.Feature]bool {
 	differing := map[featuregate.Feature]bool{}
@@ -127,7 +151,7 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	}
 	c.informerName = run.InformerName
 	decorators := &run.Admission.GenericAdmission.Decorators
-	*decorators = append(admission.Decorators{admission.DecoratorFunc(c.bendWebhooks), admission.DecoratorFunc(c.quota.decorate)}, *decorators...)
+	*decorators = append(admission.Decorators{inject.Webhooks(c.edge), admission.DecoratorFunc(c.quota.decorate)}, *decorators...)
 	c.setStore(run)
 
 	completed, err := c.complete(ctx, run)

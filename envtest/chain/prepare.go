@@ -13,6 +13,6 @@ func (c *Chain) prepare(context.Context) error {
 	c.schemas.slow(c.servers.aggregator)
 	handler := c.servers.aggregator.GenericAPIServer.Handler
 	c.unseen = handler.FullHandlerChain
-	handler.FullHandlerChain = c.requests.outermost(c.unseen)
+	handler.FullHandlerChain = c.requests.Outermost(c.unseen)
 	return nil
 }

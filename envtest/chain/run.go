@@ -95,7 +95,7 @@ func (c *Chain) watchSignal(s signal, ended <-chan struct{}) {
 	c.cfg.Trace.Record(trace.Signal{Name: s.Name()})
 	switch s.Name() {
 	case notAcceptingNewRequest:
-		c.requests.cancelLongRunning(errStopping)
+		c.requests.CancelLongRunning(errStopping)
 	case inFlightRequestsDrained:
 		c.cfg.Endpoint.Close()
 	}

@@ -1,25 +1,19 @@
 package chain
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"unsafe"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
-	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/chain/inject"
 )
 
 // signal is upstream's unexported lifecycle signal.
-type signal interface {
-	Name() string
-	Signal()
-	Signaled() <-chan struct{}
-}
+type signal = inject.LifecycleSignal
 
 func signaled(s signal) bool {
 	select {
@@ -34,50 +28,21 @@ func signaled(s signal) bool {
 // termination.
 var bootSignals = []string{hasBeenReady, muxAndDiscoveryComplete}
 
-// bentSignal asks before upstream's signal fires. Whoever fires it never waits.
-type bentSignal struct {
-	signal
-	edge   *fault.Injector
-	once   sync.Once
-	firing *sync.WaitGroup // who waits to fire
-	done   chan struct{}   // closed when it has fired or is dropped
-}
-
-// Signal implements upstream's lifecycleSignal.
-func (s *bentSignal) Signal() {
-	if !s.edge.Active() {
-		s.signal.Signal()
-		s.once.Do(func() { close(s.done) })
-		return
-	}
-	s.once.Do(func() { s.firing.Go(s.fire) })
-}
-
-// fire fires the signal unless it is dropped. A server that has crashed must
-// still come to its end.
-func (s *bentSignal) fire() {
-	defer close(s.done)
-	d, _ := s.edge.At(context.Background(), func() fault.Operation { return fault.Operation{Point: "signal/" + s.Name()} })
-	if d.Kind != fault.Drop {
-		s.signal.Signal()
-	}
-}
-
-// bendSignals puts a bentSignal in the place of each of a configuration's
+// injectSignals puts an inject.Signal in the place of each of a configuration's
 // lifecycle signals. It comes before the servers copy them.
-func (c *Chain) bendSignals(config *genericapiserver.Config) {
+func (c *Chain) injectSignals(config *genericapiserver.Config) {
 	for _, field := range lifecycleSignals(config) {
 		s := field.Interface().(signal)
 		c.signals = append(c.signals, s)
-		edge := c.ending
+		injector := c.ending
 		if slices.Contains(bootSignals, s.Name()) {
-			edge = c.edge
+			injector = c.edge
 		}
-		bent := &bentSignal{signal: s, edge: edge, firing: &c.firing, done: make(chan struct{})}
+		injected := inject.NewSignal(s, injector, &c.firing)
 		if s.Name() == hasBeenReady {
-			c.readySignal = bent.done
+			c.readySignal = injected.Done()
 		}
-		field.Set(reflect.ValueOf(bent))
+		field.Set(reflect.ValueOf(injected))
 	}
 }
 
@@ -117,7 +82,7 @@ func lifecycleSignals(config *genericapiserver.Config) []reflect.Value {
 	for i := range field.NumField() {
 		value := field.Field(i)
 		value = reflect.NewAt(value.Type(), unsafe.Pointer(value.UnsafeAddr())).Elem()
-		if _, ok := value.Interface().(signal); !ok || !reflect.TypeFor[*bentSignal]().AssignableTo(value.Type()) {
+		if _, ok := value.Interface().(signal); !ok || !reflect.TypeFor[*inject.Signal]().AssignableTo(value.Type()) {
 			panic(fmt.Sprintf("upstream changed: lifecycle signal %s is a %s", field.Type().Field(i).Name, value.Type()))
 		}
 		signals = append(signals, value)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// imports is the rule that the policy holds.
+// imports is the rule that imports follow the policy.
 func (a *arrows) imports(t *tree) []string {
 	var complaints []string
 	for _, f := range t.files {
@@ -16,7 +16,7 @@ func (a *arrows) imports(t *tree) []string {
 		}
 		key, ok := ruling(a.may, f.dir())
 		if !ok {
-			complaints = append(complaints, complaint(f, 1, "package %s is not in the import policy: give it a line", f.dir()))
+			complaints = append(complaints, complaint(f, 1, "package %s is not in the import policy: add a line for it", f.dir()))
 			continue
 		}
 		start := a.may[key]
@@ -34,12 +34,12 @@ func (a *arrows) imports(t *tree) []string {
 	return complaints
 }
 
-// refuse says why a file must not have an import, or nothing.
+// refuse returns why a file must not have an import, or nothing if it may.
 func (a *arrows) refuse(f file, importPath string, reach []string) string {
 	inside, ok := strings.CutPrefix(importPath, modulePath+"/")
 	if ok || importPath == modulePath {
 		if !slices.ContainsFunc(reach, func(p string) bool { return covers(p, inside) }) {
-			return f.dir() + " must not import " + inside + ": the arrows do not lead there"
+			return f.dir() + " must not import " + inside + ": the policy has no arrow there"
 		}
 		return a.reserved(f, inside)
 	}

@@ -96,8 +96,8 @@ func TestCrashOfTheRightOne(t *testing.T) {
 				if err := cp.Stop(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if ready, red := other.Servers()[0].Ready(t.Context()); !ready || other.Err() != nil {
-					t.Errorf("the other control plane is not ready: %v, red: %v", other.Err(), red)
+				if !ready(t, other) || other.Err() != nil {
+					t.Errorf("the other control plane is not ready: %v", other.Err())
 				}
 			})
 		}
@@ -146,7 +146,7 @@ func TestCrashOfAStranger(t *testing.T) {
 	if panicked["panic"] != "the end" {
 		t.Errorf("the panic has gone on as %v", panicked["panic"])
 	}
-	if ready, _ := cp.Servers()[0].Ready(t.Context()); !ready || cp.Err() != nil || strings.Contains(cp.Log(), "the end") {
+	if !ready(t, cp) || cp.Err() != nil || strings.Contains(cp.Log(), "the end") {
 		t.Errorf("the control plane is not ready, or has a stranger's log: %v", cp.Err())
 	}
 	if err := cp.Stop(t.Context()); err != nil {

@@ -23,7 +23,6 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
-
 )
 
 // crdExtensions are the files of a folder that may hold definitions.

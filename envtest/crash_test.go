@@ -96,7 +96,7 @@ func TestCrashOfTheRightOne(t *testing.T) {
 				if err := cp.Stop(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if !other.Ready(t.Context()) || other.Err() != nil {
+				if !ready(t, other) || other.Err() != nil {
 					t.Errorf("the other control plane is not ready: %v", other.Err())
 				}
 			})
@@ -146,7 +146,7 @@ func TestCrashOfAStranger(t *testing.T) {
 	if panicked["panic"] != "the end" {
 		t.Errorf("the panic has gone on as %v", panicked["panic"])
 	}
-	if !cp.Ready(t.Context()) || cp.Err() != nil || strings.Contains(cp.Log(), "the end") {
+	if !ready(t, cp) || cp.Err() != nil || strings.Contains(cp.Log(), "the end") {
 		t.Errorf("the control plane is not ready, or has a stranger's log: %v", cp.Err())
 	}
 	if err := cp.Stop(t.Context()); err != nil {

@@ -19,7 +19,7 @@ func init() {
 // the write waits, and a watch hears of it when the network is whole again.
 func showStorePartition(t *testing.T, cp *envtest.ControlPlane) {
 	watching := watchEvents(t, cp)
-	gate, err := cp.Gate("store/put resource=events")
+	gate, err := cp.Faults().Gate("store/put resource=events")
 	require.NoError(t, err)
 	done := goDo(t.Context(), func(ctx context.Context) error { return createEvent(ctx, cp, "late") })
 	awaitHeld(t, gate)

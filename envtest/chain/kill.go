@@ -21,7 +21,7 @@ func (c *Chain) Kill(ctx context.Context, cause error) error {
 	c.cfg.Trace.Close()
 	c.cfg.Endpoint.Reset()
 	err := c.cfg.Connection.Break(ctx)
-	c.edge.End()
+	c.injector.End()
 	return err
 }
 
@@ -39,7 +39,7 @@ func (c *Chain) crash(cause error) {
 		c.cfg.Crash(cause)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
 	defer cancel()
 	_ = c.Kill(ctx, cause)
 }

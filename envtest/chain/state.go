@@ -43,7 +43,7 @@ func (c *Chain) observeState() error {
 	}
 	var err error
 	informer := c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer()
-	c.state.restore.CRDs, err = restore.ObserveCRDs(informer, c.schemas.touch)
+	c.state.restore.CRDs, err = restore.ObserveCRDs(informer, c.polling.SchemasChange)
 	return err
 }
 
@@ -58,8 +58,8 @@ func (c *Chain) SettleServer() *settle.Server { return c.state.settle }
 
 // interceptCache is reststorage.Config.InterceptCache.
 func (c *Chain) interceptCache(store apistorage.Interface, resource schema.GroupResource) (apistorage.Interface, func()) {
-	if c.edge == nil {
+	if c.injector == nil {
 		return store, func() {}
 	}
-	return inject.CacheSource(store, c.edge, resource)
+	return inject.CacheSource(store, c.injector, resource)
 }

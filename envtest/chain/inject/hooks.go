@@ -21,11 +21,7 @@ type Hooks struct {
 	Recorder *trace.Recorder
 	// Failed is told of a post-start hook that failed: upstream would end the
 	// process, by klog.Fatalf.
-	Failed func(error)
-	// Failure is what a post-start hook fails with because of a rule, nil for the
-	// rule's own error. It may be nil itself.
-	Failure func(fault.Rule) error
-
+	Failed  func(error)
 	pending sync.WaitGroup // post-start hooks that have not returned
 }
 
@@ -42,8 +38,7 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 	return func(hook genericapiserver.PostStartHookContext) error {
 		returned := h.pending.Done
 		defer func() { returned() }()
-		var rule fault.Rule // that decides about the hook
-		ctx := h.noticing(hook, trace.PostStart, name, &rule)
+		ctx := h.noticing(hook, trace.PostStart, name)
 		return fault.Execute(ctx, h.Injector, describeHook(trace.PostStart, name), fault.Ways[error]{
 			Proceed: func() error {
 				h.record(trace.PostStart, name, trace.Start, nil)
@@ -54,9 +49,6 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 				return nil
 			},
 			Fail: func(err error) error {
-				if h.Failure != nil && h.Failure(rule) != nil {
-					err = h.Failure(rule)
-				}
 				h.record(trace.PostStart, name, trace.Start, nil)
 				// Others wait for what the hook does, and must end too.
 				h.fail(name, err, func() { _ = upstream(hook) })
@@ -91,7 +83,7 @@ func (h *Hooks) runLate(upstream genericapiserver.PostStartHookFunc, hook generi
 // PreShutdown wraps a pre-shutdown hook.
 func (h *Hooks) PreShutdown(name string, upstream genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
 	return func() error {
-		ctx := h.noticing(context.Background(), trace.PreShutdown, name, new(fault.Rule))
+		ctx := h.noticing(context.Background(), trace.PreShutdown, name)
 		run := func(do func() error) error {
 			h.record(trace.PreShutdown, name, trace.Start, nil)
 			err := do()
@@ -110,14 +102,10 @@ func describeHook(kind trace.HookKind, name string) func() fault.Operation {
 	return func() fault.Operation { return fault.Operation{Point: HookPoint(name), Verb: string(kind)} }
 }
 
-// noticing returns a context with which the trace says of the hook when it is held,
-// and by which the rule is kept that decides about it.
-func (h *Hooks) noticing(ctx context.Context, kind trace.HookKind, name string, decides *fault.Rule) context.Context {
+// noticing returns a context with which the trace says of the hook when it is held.
+func (h *Hooks) noticing(ctx context.Context, kind trace.HookKind, name string) context.Context {
 	return fault.WithNotice(ctx, func(phase trace.Phase, rule fault.Rule) {
-		switch {
-		case phase == trace.Applied:
-			*decides = rule
-		case rule.Kind == fault.Hold:
+		if rule.Kind == fault.Hold {
 			h.record(kind, name, phase, nil)
 		}
 	})

@@ -40,9 +40,9 @@ func TestCrash(t *testing.T) {
 	crashed := map[string]outcome{"fatal": {Crashed: "right"}, "panic": {Crashed: "right"}}
 	broken := map[string]outcome{"fatal": {Crashed: "right", Broken: true}, "panic": {Crashed: "right", Broken: true}}
 	rows := map[string]row{
-		"a goroutine": {func(m *Member, _ *outcome, f func()) { m.Do(f) }, crashed},
+		"a goroutine":       {func(m *Member, _ *outcome, f func()) { m.Do(f) }, crashed},
 		"a goroutine of Go": {func(m *Member, _ *outcome, f func()) { <-m.Go(f) }, crashed},
-		"its child": {func(m *Member, _ *outcome, f func()) { m.Do(func() { inChild(f) }) }, crashed},
+		"its child":         {func(m *Member, _ *outcome, f func()) { m.Do(func() { inChild(f) }) }, crashed},
 		"a request": {
 			func(m *Member, o *outcome, f func()) { m.Do(func() { o.Broken = Serve(f) }) },
 			map[string]outcome{"fatal": {Crashed: "right"}, "panic": {Panic: "the end"}},

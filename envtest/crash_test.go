@@ -191,6 +191,9 @@ func TestCrashOfAnAssembly(t *testing.T) {
 	}
 }
 
+// neverStop is what upstream has made.
+var neverStop = wait.NeverStop
+
 // TestStrangersInformer runs an informer of the program until wait.NeverStop, begun
 // while a control plane starts. It lives on when that has stopped.
 func TestStrangersInformer(t *testing.T) {
@@ -202,10 +205,10 @@ func TestStrangersInformer(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	never, done := wait.NeverStop, make(chan struct{})
+	done := make(chan struct{})
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		for wait.NeverStop == never {
+		for wait.NeverStop == neverStop {
 			select {
 			case <-done:
 				return

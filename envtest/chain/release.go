@@ -65,10 +65,13 @@ func (c *Chain) end() error {
 // release gives back what a chain has taken that never runs, whichever stages it
 // has gone through.
 func (c *Chain) release() {
-	c.EndFaults() // nothing below may wait for a rule
-	c.storeDialer.stop()
+	c.injector.End() // nothing below may wait for a rule
 	if c.generic != nil {
-		c.releaseControllers()
+		ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+		defer cancel()
+		c.awaitStoreClients(ctx)
+		c.storeDialer.stop()
+		c.releaseControllers(ctx)
 	}
 	if c.peerLease != nil {
 		c.peerLease.Destroy()
@@ -97,9 +100,9 @@ func (c *Chain) headmost() *genericapiserver.GenericAPIServer {
 }
 
 // releaseControllers runs, with a context that has ended, the controllers that have
-// been built: those that hooks would start, and those that upstream starts before
+// been built: those that hooks would start, and those that upstream builds before
 // there is a server with hooks.
-func (c *Chain) releaseControllers() {
+func (c *Chain) releaseControllers(ctx context.Context) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	released := make(chan struct{})
@@ -110,15 +113,10 @@ func (c *Chain) releaseControllers() {
 		if config.FlowControl != nil && c.headmost() == nil {
 			_ = config.FlowControl.Run(ended.Done())
 		}
-		for _, content := range servingCertificates(config.SecureServing) {
+		for _, content := range c.certificates() {
 			if controller, ok := content.(dynamiccertificates.ControllerRunner); ok {
 				controller.Run(ended, 1)
 			}
-		}
-		if kube := c.configs.kubeapi.Config; kube != nil && kube.ControlPlane.PeerProxy != nil && c.servers.kubeapi == nil {
-			kube.ControlPlane.PeerProxy.RunPeerDiscoveryCacheSync(ended, 1)
-			kube.ControlPlane.PeerProxy.RunPeerDiscoveryActiveGVTracker(ended)
-			kube.ControlPlane.PeerProxy.RunPeerDiscoveryRefilter(ended)
 		}
 		if c.servers.aggregator != nil {
 			logChanged(upstream.ShutDownDiscovery(c.servers.aggregator))
@@ -126,7 +124,7 @@ func (c *Chain) releaseControllers() {
 	}()
 	select {
 	case <-released:
-	case <-time.After(finishTimeout): // what is left is named in the error of the stop
+	case <-ctx.Done(): // what is left is named in the error of the stop
 	}
 }
 
@@ -153,16 +151,39 @@ func (c *Chain) runHooks(ctx context.Context) {
 	}
 }
 
-// servingCertificates are the certificates and authorities that secure serving was given.
-func servingCertificates(serving *genericapiserver.SecureServingInfo) []any {
-	if serving == nil {
-		return nil
+// certificates are the certificates and authorities that flags may have upstream
+// read from files, by controllers.
+func (c *Chain) certificates() []any {
+	var all []any
+	if serving := c.generic.config.SecureServing; serving != nil {
+		all = append(all, serving.Cert, serving.ClientCA)
+		for _, cert := range serving.SNICerts {
+			all = append(all, cert)
+		}
 	}
-	all := []any{serving.Cert, serving.ClientCA}
-	for _, cert := range serving.SNICerts {
-		all = append(all, cert)
+	if kube := c.configs.kubeapi.Config; kube != nil {
+		all = append(all, kube.ControlPlane.ClusterAuthenticationInfo.RequestHeaderCA)
 	}
 	return all
+}
+
+// awaitStoreClients waits until the etcd clients of upstream's health checks have
+// connected, if flags left the checks to upstream. It makes them in the background,
+// and loses one that does not connect.
+func (c *Chain) awaitStoreClients(ctx context.Context) {
+	if c.options.Etcd.SkipHealthEndpoints {
+		return
+	}
+	config := c.generic.config
+	for _, check := range slices.Concat(config.HealthzChecks, config.ReadyzChecks) {
+		for strings.HasPrefix(check.Name(), "etcd") && check.Check(nil) != nil {
+			select {
+			case <-time.After(bootPollInterval):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
 }
 
 // logChanged logs that upstream is not what it was. An assembly that is released

@@ -2,14 +2,10 @@ package scenarios
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/pflag"
-
-	"snowglobe.test/envtest/chain"
-	"snowglobe.test/internal/nearest"
 )
 
 func hooksCommand() command {
@@ -43,13 +39,4 @@ their name.`,
 			}
 		},
 	}
-}
-
-// suggestHook adds the nearest names to an error about an unknown hook.
-func suggestHook(err error) error {
-	var unknown *chain.UnknownHookError
-	if errors.As(err, &unknown) {
-		return fmt.Errorf("%w%s", err, nearest.DidYouMean(unknown.Name, unknown.Known))
-	}
-	return err
 }

@@ -110,7 +110,7 @@ func (s *session) start(ctx context.Context, request startRequest) error {
 	opts = append(opts, s.bending()...)
 	server, err := envtest.Launch(ctx, opts...)
 	if err != nil {
-		return suggestHook(err)
+		return err
 	}
 	s.server, s.identity, s.excused = server, server.Config(), false
 	if s.opts.tamper.started != nil {

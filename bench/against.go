@@ -9,9 +9,8 @@ import (
 	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// bootEnvtest starts and stops controller-runtime's envtest with its defaults
-// on the binaries in a folder. It can't be interrupted, but it has time limits
-// of its own.
+// bootEnvtest starts and stops controller-runtime's envtest with its defaults on the
+// binaries in a folder. It can't be interrupted, but has timeouts of its own.
 func bootEnvtest(ctx context.Context, folder string) (start, stop time.Duration, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err

@@ -8,12 +8,12 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// BenchmarkStartup is what each further control plane of a process costs.
+// BenchmarkStartup measures every further control plane of a process.
 func BenchmarkStartup(b *testing.B) {
 	for _, store := range []string{StoreMemory, StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
 			request := childRequest{Store: store}
-			if _, _, err := request.boot(b.Context(), 1); err != nil { // the first boot is not a following one
+			if _, _, err := request.boot(b.Context(), 1); err != nil { // don't count the first boot
 				b.Fatal(err)
 			}
 			var starts, stops time.Duration
@@ -30,8 +30,8 @@ func BenchmarkStartup(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstBoot is what the first control plane of a process costs; each is
-// booted in a process of its own.
+// BenchmarkFirstBoot measures the first control plane of a process, each in a process
+// of its own.
 func BenchmarkFirstBoot(b *testing.B) {
 	for _, store := range []string{StoreMemory, StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
@@ -48,13 +48,13 @@ func BenchmarkFirstBoot(b *testing.B) {
 	}
 }
 
-// BenchmarkWatch is watch fan-out at a fixed rate: one operation is one event
-// that is written and delivered to all watchers. Time per operation is the pace,
-// not a cost; look at the latencies and allocations.
+// BenchmarkWatch measures watch fan-out at a fixed rate. One operation is one event,
+// written and delivered to all watchers. Time per operation is that rate, not a cost;
+// look at the latencies and allocations.
 func BenchmarkWatch(b *testing.B) {
 	const rate = 100 // two CPUs keep up with it
 	cp := envtest.Start(b, envtest.WithListener("127.0.0.1:0"))
-	remote, err := cp.RemoteConfig("snowglobe-bench", "system:masters")
+	remote, err := cp.Servers()[0].RemoteConfig("snowglobe-bench", "system:masters")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,18 +13,17 @@ import (
 // Binaries are what controller-runtime's envtest runs.
 type Binaries struct {
 	Folder    string `json:"folder"`    // absolute
-	APIServer string `json:"apiserver"` // what kube-apiserver says its version is
-	Etcd      string `json:"etcd"`      // what etcd says its version is
+	APIServer string `json:"apiserver"` // what kube-apiserver --version prints
+	Etcd      string `json:"etcd"`      // what etcd --version prints
 }
 
-// programs are the binaries envtest needs to start, and the packages they are
-// built from.
+// programs are the binaries that envtest starts, and the packages to build them from.
 var programs = []struct{ name, packagePath string }{
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{"etcd", "go.etcd.io/etcd/server/v3"},
 }
 
-// findBinaries looks for all binaries in a folder before anything is measured.
+// findBinaries checks for all binaries in a folder before anything is measured.
 func findBinaries(ctx context.Context, folder string) (Binaries, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -42,7 +41,7 @@ func findBinaries(ctx context.Context, folder string) (Binaries, error) {
 	return Binaries{Folder: folder, APIServer: versions[0], Etcd: versions[1]}, nil
 }
 
-// versionOf runs a binary for the first line of its version.
+// versionOf returns the first line a binary prints for --version.
 func versionOf(ctx context.Context, path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {

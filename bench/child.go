@@ -23,8 +23,8 @@ import (
 // childVariable is the environment variable that carries a childRequest.
 const childVariable = "SNOWGLOBE_BENCH_STARTUP"
 
-// childRequest is what one process measures: ours on a store, or envtest on
-// binaries.
+// childRequest is what one process measures: our control planes on a store, or envtest
+// on binaries.
 type childRequest struct {
 	Store    string    `json:"store,omitempty"`
 	Binaries string    `json:"binaries,omitempty"`
@@ -33,19 +33,19 @@ type childRequest struct {
 	Executed time.Time `json:"executed"`
 }
 
-// childAnswer is the line it prints.
+// childAnswer is the line the process prints.
 type childAnswer struct {
 	Load   time.Duration   `json:"loadNS"`
 	Starts []time.Duration `json:"startsNS"`
 	Stops  []time.Duration `json:"stopsNS"`
 }
 
-// StartupRequested says whether this process was executed by Startup. If so,
-// main calls StartupChild and does nothing else.
+// StartupRequested reports whether Startup executed this process. If so, main must
+// call StartupChild and do nothing else.
 func StartupRequested() bool { return os.Getenv(childVariable) != "" }
 
-// StartupChild measures what Startup, in the parent process, asks for, and
-// writes the result to w, which is standard output.
+// StartupChild measures what Startup asks for in the parent process, and writes the
+// result to w, which must be standard output.
 func StartupChild(ctx context.Context, w io.Writer) error {
 	begun := time.Now()
 	var request childRequest
@@ -86,7 +86,8 @@ func (r childRequest) boot(ctx context.Context, number int) (start, stop time.Du
 	return start, time.Since(begun), err
 }
 
-// awaitDefaultNamespace waits as envtest's Start does, by watching.
+// awaitDefaultNamespace waits for the default namespace, as envtest's Start does, but by
+// watching.
 func awaitDefaultNamespace(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -103,7 +104,7 @@ func awaitDefaultNamespace(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// profile writes a CPU profile until the function it returns is called.
+// profile writes a CPU profile until the returned function is called.
 func profile(path string) (end func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

@@ -10,18 +10,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// connection is one client of a load. client-go shares connections between
-// clients of one configuration; a load stands for clients on many machines, so
-// each gets its own, unless the configuration comes with a transport.
+// connection is one client of a load. A load stands for clients on many machines, so
+// each gets connections of its own, unless the configuration has a transport:
+// client-go would share connections between clients of one configuration.
 type connection struct {
 	kubernetes.Interface
-	dialed *dialed // nil when the connections are not ours
+	dialed *dialed // nil if the configuration has a transport
 }
 
 func connect(config *rest.Config, contentType string) (connection, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = contentType, contentType
-	config.QPS = -1 // the load sets its own pace
+	config.QPS = -1 // the load limits its own rate
 	if config.Transport != nil {
 		client, err := kubernetes.NewForConfig(config)
 		return connection{Interface: client}, err
@@ -43,15 +43,15 @@ func connect(config *rest.Config, contentType string) (connection, error) {
 	return connection{Interface: client, dialed: own}, err
 }
 
-// close breaks off what goes on and closes the connections.
+// close aborts calls under way and closes the connections.
 func (c connection) close() {
 	if c.dialed != nil {
 		c.dialed.close()
 	}
 }
 
-// dialed are the connections of one client. http.Transport closes only those
-// that are idle, and a watch that was just stopped is not yet.
+// dialed holds the connections of one client. http.Transport closes only idle ones,
+// and that of a watch just stopped is not idle yet.
 type dialed struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	mu    sync.Mutex
@@ -73,6 +73,6 @@ func (d *dialed) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, conn := range d.conns {
-		_ = conn.Close() // nothing of it is needed any more
+		_ = conn.Close() // nothing more is read from it
 	}
 }

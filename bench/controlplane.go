@@ -7,13 +7,13 @@ import (
 	"snowglobe.test/envtest/storage/embedded"
 )
 
-// The stores a measurement can be made on. Each control plane gets an empty one.
+// The stores to measure on. Each control plane gets an empty one.
 const (
 	StoreMemory   = "memory"
 	StoreEmbedded = "embedded" // an etcd in the process, in a temporary folder
 )
 
-// checkStore refuses the kinds of store that onStore does not know.
+// checkStore returns an error for a kind of store that onStore does not know.
 func checkStore(kind string) error {
 	switch kind {
 	case StoreMemory, StoreEmbedded:

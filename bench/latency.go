@@ -8,9 +8,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Latency is the distribution of a duration over many events. It is exact to
-// three digits, from a microsecond to a minute; what is longer counts as a
-// minute.
+// Latency is the distribution of a duration over many events. It is exact to three
+// digits, from a microsecond to a minute; longer ones count as a minute.
 type Latency struct {
 	Count int64         `json:"count"`
 	Mean  time.Duration `json:"meanNS"`
@@ -26,8 +25,8 @@ const (
 	longestLatency  = time.Minute
 )
 
-// latencies collects durations from many goroutines. It has as many histograms
-// as there are CPUs, so that they seldom wait for each other.
+// latencies collects durations from many goroutines. It has one histogram per CPU, so
+// that they seldom wait for each other.
 type latencies struct {
 	shards []latencyShard
 }
@@ -49,12 +48,12 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(int64(shortestLatency), int64(longestLatency), 3)
 }
 
-// record notes a duration. Callers with different numbers seldom wait.
+// record adds a duration. Callers with different numbers seldom wait for each other.
 func (l *latencies) record(number int, d time.Duration) {
 	shard := &l.shards[number%len(l.shards)]
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	// It fails for a value out of range only, which the clamps keep away.
+	// It fails only for a value out of range, which the clamping prevents.
 	_ = shard.histogram.RecordValue(int64(min(max(d, 0), longestLatency)))
 }
 

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// load is one measurement of watch fan-out against one API server: some clients
-// write, many watch, in a namespace of its own.
+// load is one measurement of watch fan-out on one API server: some clients write and
+// many watch, in a namespace of its own.
 type load struct {
 	opts      WatchOptions
 	config    *rest.Config
@@ -25,18 +25,18 @@ type load struct {
 	writers   []*writer
 	watchers  []*watcher
 
-	begun    time.Time // clocks of writers and watchers count from here
+	begun    time.Time // zero of the load's clock, which writers and watchers share
 	delivery *latencies
 	writing  *latencies
 }
 
-// openAtOnce bounds the watches that are being opened.
-const openAtOnce = 32
+// parallelOpens bounds how many watches are opened at a time.
+const parallelOpens = 32
 
-// cleanupTimeout bounds what a load does to clean up behind itself.
+// cleanupTimeout bounds how long a load takes to clean up.
 const cleanupTimeout = 10 * time.Second
 
-// runLoad returns a result with the error when that is ErrDelivery.
+// runLoad runs one load. It returns a result even if the error is ErrDelivery.
 func runLoad(ctx context.Context, opts WatchOptions, transport string, config *rest.Config) (_ *WatchLoad, err error) {
 	l := &load{opts: opts, config: config, events: opts.events(), delivery: newLatencies(), writing: newLatencies()}
 	defer func() { err = errors.Join(err, l.close(ctx)) }()
@@ -47,7 +47,7 @@ func runLoad(ctx context.Context, opts WatchOptions, transport string, config *r
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	written, err := l.exchange(ctx)
+	written, err := l.run(ctx)
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func runLoad(ctx context.Context, opts WatchOptions, transport string, config *r
 	return result, l.defects()
 }
 
-// open makes the namespace and connects everybody, so that the load begins with
-// all writers and watchers there. What it has opened when it fails, close closes.
+// open makes the namespace and connects all writers and watchers before the load
+// begins. If it fails, close closes what it has opened.
 func (l *load) open(ctx context.Context) (err error) {
 	if l.admin, err = connect(l.config, contentTypes[l.opts.Encoding]); err != nil {
 		return err
@@ -88,9 +88,9 @@ func (l *load) open(ctx context.Context) (err error) {
 	return l.openWatches(ctx)
 }
 
-// close ends all connections. It deletes the namespace from a cluster that lives
-// on, and the objects too: a namespace goes away only where a namespace
-// controller runs. It goes first, because nothing can be created in it then.
+// close ends all connections. On a cluster that keeps running it also deletes the
+// namespace, first because then nothing more can be created in it, and the objects,
+// because only a namespace controller would remove them.
 func (l *load) close(ctx context.Context) error {
 	for _, w := range l.watchers {
 		w.close()
@@ -116,7 +116,7 @@ func (l *load) close(ctx context.Context) error {
 func (l *load) openWatches(ctx context.Context) error {
 	l.watchers = make([]*watcher, l.opts.Watchers)
 	errs := make([]error, l.opts.Watchers)
-	places := make(chan struct{}, openAtOnce)
+	places := make(chan struct{}, parallelOpens)
 	var opening sync.WaitGroup
 	for number := range l.watchers {
 		w := &watcher{number: number, load: l, tally: newTally(l.events)}
@@ -130,25 +130,25 @@ func (l *load) openWatches(ctx context.Context) error {
 	opening.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return err // the others are likely the same
+			return err // the other errors are likely the same
 		}
 	}
 	return nil
 }
 
-// errDrained ends watchers that still wait for the last event.
-var errDrained = errors.New("the last event did not come in time")
+// errDrainTimeout ends watchers that still wait for the last event.
+var errDrainTimeout = errors.New("the last event did not arrive in time")
 
-// exchange writes and watches until all watchers have the last event or the time
-// for it is over, and returns how long the writing took.
-func (l *load) exchange(ctx context.Context) (written time.Duration, err error) {
+// run writes and watches until all watchers have the last event or the drain timeout
+// expires, and returns how long the writing took.
+func (l *load) run(ctx context.Context) (written time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.begun = time.Now()
 	var watching sync.WaitGroup
 	for _, w := range l.watchers {
 		watching.Go(func() {
-			if err := w.follow(ctx); err != nil && !errors.Is(context.Cause(ctx), errDrained) {
+			if err := w.follow(ctx); err != nil && !errors.Is(context.Cause(ctx), errDrainTimeout) {
 				cancel(err)
 			}
 		})
@@ -156,19 +156,19 @@ func (l *load) exchange(ctx context.Context) (written time.Duration, err error) 
 	if err := l.write(ctx, l.writers); err != nil {
 		cancel(err)
 		watching.Wait()
-		return 0, context.Cause(ctx) // the first of all that went wrong
+		return 0, context.Cause(ctx) // the first error
 	}
 	written = time.Since(l.begun)
-	drain := time.AfterFunc(l.opts.Drain, func() { cancel(errDrained) })
+	drain := time.AfterFunc(l.opts.Drain, func() { cancel(errDrainTimeout) })
 	defer drain.Stop()
 	watching.Wait()
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, errDrained) {
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, errDrainTimeout) {
 		return 0, err
 	}
 	return written, nil
 }
 
-// defects turns what the watchers missed into one error.
+// defects returns one error for everything the watchers missed.
 func (l *load) defects() error {
 	sick, first := 0, ""
 	for _, w := range l.watchers {

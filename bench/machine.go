@@ -9,15 +9,14 @@ import (
 	"strings"
 )
 
-// Machine says where a measurement was made, without which its numbers mean
-// little.
+// Machine says where a measurement was made; its numbers mean little without that.
 type Machine struct {
 	GOOS       string `json:"goos"`
 	GOARCH     string `json:"goarch"`
-	CPU        string `json:"cpu,omitempty"` // model, where it is known
+	CPU        string `json:"cpu,omitempty"` // model, if known
 	GOMAXPROCS int    `json:"gomaxprocs"`
 	Go         string `json:"go"`
-	Kubernetes string `json:"kubernetes,omitempty"` // the release that is linked in
+	Kubernetes string `json:"kubernetes,omitempty"` // the linked release
 }
 
 func thisMachine() Machine {
@@ -27,7 +26,7 @@ func thisMachine() Machine {
 	}
 }
 
-// cpuModel reads what go test prints as "cpu:". It is known on Linux only.
+// cpuModel returns what go test prints as "cpu:", on Linux only.
 func cpuModel() string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -54,7 +53,7 @@ func linkedRelease() string {
 	return ""
 }
 
-// String names the machine for a person.
+// String describes the machine for people.
 func (m Machine) String() string {
 	words := []string{fmt.Sprintf("%s/%s", m.GOOS, m.GOARCH), fmt.Sprintf("%d CPUs", m.GOMAXPROCS), m.Go}
 	if m.CPU != "" {
@@ -66,7 +65,7 @@ func (m Machine) String() string {
 	return strings.Join(words, ", ")
 }
 
-// writeHeader writes the lines that go test writes above benchmarks.
+// writeHeader writes the lines that go test prints above benchmarks.
 func (m Machine) writeHeader(w io.Writer) {
 	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: snowglobe.test/bench\n", m.GOOS, m.GOARCH)
 	if m.CPU != "" {

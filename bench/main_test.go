@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMain lets Startup execute the test binary again, as it does a command.
+// TestMain lets Startup execute the test binary as its child.
 func TestMain(m *testing.M) {
 	if !StartupRequested() {
 		os.Exit(m.Run())

@@ -15,7 +15,7 @@ import (
 func runChild(ctx context.Context, request childRequest) (childAnswer, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return childAnswer{}, fmt.Errorf("find this program, to measure in a process of its own: %w", err)
+		return childAnswer{}, fmt.Errorf("find this program, to execute it as a child: %w", err)
 	}
 	var stdout, stderr bytes.Buffer
 	child := exec.CommandContext(ctx, program)
@@ -29,21 +29,21 @@ func runChild(ctx context.Context, request childRequest) (childAnswer, error) {
 	}
 	child.Env = append(childEnvironment(), childVariable+"="+string(text))
 	if err := child.Run(); err != nil {
-		return childAnswer{}, fmt.Errorf("measure in a process of its own: %w: %s", err, tail(stderr.String()))
+		return childAnswer{}, fmt.Errorf("measure in a child process: %w: %s", err, tail(stderr.String()))
 	}
 	var answer childAnswer
 	if err := json.Unmarshal(stdout.Bytes(), &answer); err != nil || len(answer.Starts) != request.Boots {
-		return childAnswer{}, fmt.Errorf("the process printed %q instead of measurements; does main call bench.StartupChild when bench.StartupRequested?", tail(stdout.String()))
+		return childAnswer{}, fmt.Errorf("the child process printed %q instead of measurements; does main call bench.StartupChild when bench.StartupRequested?", tail(stdout.String()))
 	}
 	return answer, nil
 }
 
-// endDelay is how long a child that was interrupted may take to stop what it
-// started before it is killed. Envtest gives each of its processes 20 s.
+// endDelay is how long an interrupted child may take to stop what it started before it
+// is killed. Envtest gives each of its processes 20 s.
 const endDelay = time.Minute
 
-// childEnvironment is that of this process without what makes envtest run other
-// binaries, or none, or chatter on standard output.
+// childEnvironment is this process's environment without the variables that make
+// envtest run other binaries, use an existing cluster, or write to standard output.
 func childEnvironment() []string {
 	var kept []string
 	for _, variable := range os.Environ() {
@@ -55,7 +55,7 @@ func childEnvironment() []string {
 	return kept
 }
 
-// tail keeps what fits in an error message, the end of it.
+// tail returns the end of a text, short enough for an error message.
 func tail(text string) string {
 	const limit = 2000
 	text = strings.TrimSpace(text)

@@ -12,11 +12,11 @@ type Format string
 
 const (
 	FormatText      Format = "text" // a table for people
-	FormatJSON      Format = "json" // the report as it is
-	FormatBenchmark Format = "go"   // lines of a Go benchmark, which benchstat compares
+	FormatJSON      Format = "json" // the whole report
+	FormatBenchmark Format = "go"   // Go benchmark lines, for benchstat
 )
 
-// ParseFormat reads the name of a format. The empty name is FormatText.
+// ParseFormat parses the name of a format. An empty name means FormatText.
 func ParseFormat(name string) (Format, error) {
 	switch format := Format(name); format {
 	case "":
@@ -27,7 +27,7 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("output format %q is unknown; use %s, %s or %s", name, FormatText, FormatJSON, FormatBenchmark)
 }
 
-// Report is the outcome of a measurement.
+// Report is the result of a measurement.
 type Report interface {
 	writeText(w *bytes.Buffer)
 	writeBenchmark(w *bytes.Buffer)
@@ -59,7 +59,7 @@ func Write(w io.Writer, format Format, r Report) error {
 	return nil
 }
 
-// progress writes lines on how far a measurement is; its writer may be nil.
+// progress writes lines about how far a measurement has come; its writer may be nil.
 type progress struct{ w io.Writer }
 
 func (p progress) printf(format string, args ...any) {

@@ -97,8 +97,8 @@ duplicate             0        0
 out of order          0        0
 watches restarted     0        0
 
-tls: fewer events arrived than were asked for. The machine was saturated, and the
-latencies are those of a queue that grows: lower the rate or the watchers.
+tls: fewer events arrived than were asked for. The machine was saturated, so the
+latencies are those of a growing queue: lower the rate or the number of watchers.
 `},
 		"watch for benchstat": {WatchReport{Machine: someMachine, Loads: someWatch().Loads[:1]}, FormatBenchmark, `Unit events/s better=higher
 goos: plan9

@@ -14,9 +14,9 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// BenchmarkReset brings a control plane back to its state right after boot when a
-// thousand objects were created, and does the same by stopping it and starting
-// another, in turns.
+// BenchmarkReset compares two ways to get rid of a thousand objects: resetting the
+// control plane to its state right after boot, and stopping it and starting another. It
+// takes turns with both.
 func BenchmarkReset(b *testing.B) {
 	for _, store := range []string{StoreMemory, StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
@@ -45,7 +45,7 @@ func BenchmarkReset(b *testing.B) {
 			b.ReportMetric(resets.Seconds()*1e3/float64(b.N), "reset-ms")
 			b.ReportMetric(restarts.Seconds()*1e3/float64(b.N), "stop+start-ms")
 			b.ReportMetric(restarts.Seconds()/resets.Seconds(), "x-stop+start")
-			b.ReportMetric(0, "ns/op") // of no interest: it is all of the above and more
+			b.ReportMetric(0, "ns/op") // of no interest: it covers all of the above and more
 			if err := cp.Stop(context.WithoutCancel(b.Context())); err != nil {
 				b.Error(err)
 			}

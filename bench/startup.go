@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// StartupOptions say how startup is measured.
+// StartupOptions say how to measure startup.
 type StartupOptions struct {
-	// Runs is how many processes are measured one after another; each gives one
-	// first boot. Zero means 5.
+	// Runs is how many processes to measure, one after another. Each has one first
+	// boot. Zero means 5.
 	Runs int
 	// Following is how many further control planes each process starts and
 	// stops. Zero means 3.
 	Following int
 	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
 	Store string
-	// Against is a folder with kube-apiserver and etcd. If it is set, every run
-	// is followed by one of controller-runtime's envtest on these binaries, and
-	// the report compares them.
+	// Against is a folder with kube-apiserver and etcd. If set, every run is followed
+	// by one of controller-runtime's envtest on these binaries, and the report
+	// compares the two.
 	Against string
 	// Profile is a folder for CPU profiles of the boots of one more process,
 	// which is not part of the report: boot-1.pprof is the first boot.
 	Profile string
-	// Progress is told of every run as it ends; it may be nil.
+	// Progress gets a line when a run ends; it may be nil.
 	Progress io.Writer
 }
 
-// envtestStarts is how often one run starts and stops controller-runtime's
-// envtest. It starts new processes each time, so that there is no first one.
+// envtestStarts is how often one run starts and stops controller-runtime's envtest. It
+// starts new processes each time, so its first start is like any other.
 const envtestStarts = 2
 
 // maxBoots bounds the runs and the boots in a run.
@@ -59,13 +59,13 @@ func (o StartupOptions) validate() error {
 	return checkStore(o.Store)
 }
 
-// Startup measures how long control planes take to start and to stop. A start
-// lasts from the call until /readyz answers 200 and the default namespace is
-// there, a stop until everything has ended.
+// Startup measures how long control planes take to start and to stop. A start lasts
+// from the call until /readyz answers 200 and the default namespace exists; a stop
+// lasts until everything has ended.
 //
-// The first boot of a process does work that later ones share, so each run is a
-// process of its own: Startup executes the program it is called in again, which
-// must call StartupChild for it (see StartupRequested).
+// The first boot of a process does work that later boots share, so each run is a
+// process of its own: Startup executes its own program again, which must then call
+// StartupChild (see StartupRequested).
 func Startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 	report, err := startup(ctx, opts.withDefaults())
 	if err != nil {
@@ -100,8 +100,8 @@ func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 	return report, nil
 }
 
-// measure runs ours and theirs in turn, so that whatever else the machine does
-// meets both.
+// measure runs ours and envtest in turn, so that other work on the machine affects
+// both.
 func measure(ctx context.Context, opts StartupOptions, report *StartupReport) error {
 	var load, first, following, stop, theirStart, theirStop []time.Duration
 	say := progress{opts.Progress}

@@ -13,8 +13,8 @@ type StartupReport struct {
 	Machine Machine `json:"machine"`
 	Store   string  `json:"store"`
 	Runs    int     `json:"runs"` // processes
-	// Load is how long a process takes until it runs code of its own. It comes
-	// before the first boot and is no part of it.
+	// Load is how long a process takes until it reaches main. It is not part of the
+	// first boot.
 	Load          Timing      `json:"load"`
 	FirstBoot     Timing      `json:"firstBoot"`
 	FollowingBoot Timing      `json:"followingBoot"`
@@ -22,10 +22,10 @@ type StartupReport struct {
 	Against       *Comparison `json:"against,omitempty"`
 }
 
-// Comparison is how long controller-runtime's envtest took on the same machine
-// in between. Its start lasts until its Start returns: /healthz of etcd and of
-// kube-apiserver have answered 200 and the default namespace is there. Ours
-// lasts until /readyz, which has all checks of /healthz and more.
+// Comparison is how long controller-runtime's envtest took, in turn with ours on the
+// same machine. Its start lasts until its Start returns: /healthz of etcd and of
+// kube-apiserver have answered 200 and the default namespace exists. Our start lasts
+// longer, until /readyz, which has all checks of /healthz and more.
 type Comparison struct {
 	Binaries
 	Start Timing `json:"start"`
@@ -33,8 +33,7 @@ type Comparison struct {
 	Ratio Ratio  `json:"ratio"`
 }
 
-// Ratio holds medians of ours divided by medians of envtest's; below 1 ours is
-// faster.
+// Ratio holds our medians divided by envtest's; below 1 ours is faster.
 type Ratio struct {
 	FirstBoot     float64 `json:"firstBoot"`
 	FollowingBoot float64 `json:"followingBoot"`

@@ -37,7 +37,7 @@ func TestStartupMeasuresEveryBoot(t *testing.T) {
 	decodes(t, report)
 }
 
-// decodes checks that the JSON of a report holds all that the report holds.
+// decodes checks that a report's JSON loses nothing.
 func decodes[R Report](t *testing.T, report R) {
 	t.Helper()
 	var text bytes.Buffer
@@ -97,7 +97,7 @@ func TestStartupRefuses(t *testing.T) {
 func TestStartupRefusesToNest(t *testing.T) {
 	t.Setenv(childVariable, "{}")
 	if _, err := Startup(t.Context(), StartupOptions{}); err == nil || !strings.Contains(err.Error(), "StartupChild") {
-		t.Errorf("a child may not measure in children: %v", err)
+		t.Errorf("a child must not start children: %v", err)
 	}
 }
 

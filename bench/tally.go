@@ -2,8 +2,8 @@ package bench
 
 import "fmt"
 
-// tally is which of the numbered events one watcher has seen. It belongs to the
-// watcher's goroutine.
+// tally records which of the numbered events one watcher has seen. Only the watcher's
+// goroutine uses it.
 type tally struct {
 	events int
 	bits   []uint64 // one for each event
@@ -18,7 +18,7 @@ func newTally(events int) tally {
 	return tally{events: events, bits: make([]uint64, (events+63)/64)}
 }
 
-// see counts an event and says whether it is a new one.
+// see records an event and reports whether it is new.
 func (t *tally) see(event int) bool {
 	word, bit := &t.bits[event/64], uint64(1)<<(event%64)
 	if *word&bit != 0 {
@@ -32,7 +32,7 @@ func (t *tally) see(event int) bool {
 
 func (t *tally) lost() int { return t.events - t.seen }
 
-// firstLost is the number of the first event that was not seen, or -1.
+// firstLost returns the number of the first event not seen, or -1.
 func (t *tally) firstLost() int {
 	for event := range t.events {
 		if t.bits[event/64]&(1<<(event%64)) == 0 {
@@ -42,7 +42,7 @@ func (t *tally) firstLost() int {
 	return -1
 }
 
-// defects says in words what went wrong, or nothing.
+// defects describes what went wrong; it is empty if nothing did.
 func (t *tally) defects() string {
 	switch {
 	case t.lost() > 0:

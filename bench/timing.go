@@ -15,7 +15,7 @@ type Timing struct {
 	Samples []time.Duration `json:"samplesNS"` // in the order they were taken
 }
 
-// timing sums samples up; without any it is zero.
+// timing summarizes samples. It returns the zero value if there are none.
 func timing(samples []time.Duration) Timing {
 	if len(samples) == 0 {
 		return Timing{}
@@ -29,7 +29,7 @@ func timing(samples []time.Duration) Timing {
 	return Timing{Median: median, Min: sorted[0], Max: sorted[len(sorted)-1], Samples: samples}
 }
 
-// ratio is that of the medians, 0 when there is nothing to compare with.
+// ratio is the ratio of the medians, 0 if there is nothing to compare with.
 func (t Timing) ratio(to Timing) float64 {
 	if to.Median == 0 {
 		return 0
@@ -37,7 +37,7 @@ func (t Timing) ratio(to Timing) float64 {
 	return float64(t.Median) / float64(to.Median)
 }
 
-// row is the timing as columns of a table.
+// row formats the timing as columns of a table.
 func (t Timing) row() string {
 	if len(t.Samples) == 0 {
 		return "-\t-\t-\t0"
@@ -45,15 +45,14 @@ func (t Timing) row() string {
 	return fmt.Sprintf("%s\t%s\t%s\t%d", round(t.Median), round(t.Min), round(t.Max), len(t.Samples))
 }
 
-// writeBenchmark writes one line for each sample, so that benchstat sees how
-// they spread.
+// writeBenchmark writes one line for each sample, so that benchstat sees their spread.
 func (t Timing) writeBenchmark(w io.Writer, name string, gomaxprocs int) {
 	for _, sample := range t.Samples {
 		fmt.Fprintf(w, "Benchmark%s-%d\t1\t%d ns/op\n", name, gomaxprocs, sample.Nanoseconds())
 	}
 }
 
-// round keeps three or four digits, which is what a measurement is good for.
+// round keeps three or four digits; a measurement is not more precise.
 func round(d time.Duration) time.Duration {
 	for unit := time.Second; unit > 1; unit /= 10 {
 		if d >= 10*unit {

@@ -13,28 +13,28 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// The ways events can take to the watchers.
+// How watchers connect to the API server.
 const (
-	TransportProcess = "process" // calls inside the process, no connection
+	TransportProcess = "process" // function calls in the process, no connection
 	TransportTLS     = "tls"     // HTTP/2 over TLS on loopback, a connection for each watcher
 	TransportBoth    = "both"    // one after the other
-	transportTarget  = "target"  // whatever the configuration of the caller says
+	transportTarget  = "target"  // as the caller's configuration says
 )
 
-// WatchOptions say what load watch fan-out is measured under. The zero value is
-// a small one.
+// WatchOptions describe the load under which to measure watch fan-out. The zero value
+// is a small load.
 type WatchOptions struct {
 	// Watchers is how many clients watch the ConfigMaps of one namespace. Zero
 	// means 100.
 	Watchers int
 	// Rate is how many events a second are written. Zero means 100.
 	Rate float64
-	// Duration is how long. Zero means 10 s. Rate times Duration is the number
-	// of events.
+	// Duration is how long to write. Zero means 10 s. Rate times Duration is the
+	// number of events.
 	Duration time.Duration
-	// Writers is how many clients write, each an object of its own. Zero means
-	// 4. One writer awaits each answer before it writes again, so that few
-	// writers may not reach a high rate; the report says what they reached.
+	// Writers is how many clients write, each to an object of its own. Zero means 4.
+	// A writer waits for each answer before it writes again, so few writers may not
+	// reach a high rate; the report says which rate they reached.
 	Writers int
 	// PayloadBytes is the size of the data in each object. Zero means 256.
 	PayloadBytes int
@@ -45,14 +45,14 @@ type WatchOptions struct {
 	Encoding string
 	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
 	Store string
-	// Target measures a cluster that runs already instead of control planes of
-	// our own. The load works in a namespace that it makes and deletes.
-	// Transport and Store must then be empty.
+	// Target is an existing cluster to measure instead of launching control planes.
+	// The load uses a namespace that it creates and deletes. Transport and Store must
+	// then be empty.
 	Target *rest.Config
 	// Drain is how long the watchers may take to see the last event once it is
 	// written. Zero means 30 s.
 	Drain time.Duration
-	// Progress is told of every load as it begins and ends; it may be nil.
+	// Progress gets a line when a load begins and when it ends; it may be nil.
 	Progress io.Writer
 }
 
@@ -62,11 +62,11 @@ var contentTypes = map[string]string{
 	"protobuf": runtime.ContentTypeProtobuf,
 }
 
-// What is counted takes a bit for each event and watcher.
+// Limits on the load: each watcher keeps a bit for each event.
 const (
 	maxWatchers   = 100_000
 	maxDeliveries = 1 << 32 // half a GiB of bits
-	maxPayload    = 1 << 20 // as much as a ConfigMap holds
+	maxPayload    = 1 << 20 // the size limit of a ConfigMap
 )
 
 func (o WatchOptions) withDefaults() WatchOptions {
@@ -91,7 +91,7 @@ func defaultTo[T comparable](option *T, value T) {
 	}
 }
 
-// events is how many the writers write.
+// events is how many events the writers write.
 func (o WatchOptions) events() int { return int(o.Rate*o.Duration.Seconds() + 0.5) }
 
 func (o WatchOptions) validate() error {
@@ -101,7 +101,7 @@ func (o WatchOptions) validate() error {
 	case o.Writers < 1:
 		return fmt.Errorf("%d writers: give at least 1", o.Writers)
 	case o.Rate <= 0 || o.Duration <= 0 || o.Drain <= 0:
-		return fmt.Errorf("a rate of %g events/s for %s, with %s for the last: all must be positive", o.Rate, o.Duration, o.Drain)
+		return fmt.Errorf("a rate of %g events/s for %s, with %s to drain: all must be positive", o.Rate, o.Duration, o.Drain)
 	case o.PayloadBytes < 0 || o.PayloadBytes > maxPayload:
 		return fmt.Errorf("a payload of %d bytes: give a number from 1 to %d", o.PayloadBytes, maxPayload)
 	case o.Rate*o.Duration.Seconds() < 0.5:
@@ -111,7 +111,7 @@ func (o WatchOptions) validate() error {
 	case contentTypes[o.Encoding] == "":
 		return fmt.Errorf("encoding %q is unknown; use json or protobuf", o.Encoding)
 	case o.Target != nil && o.Transport+o.Store != "":
-		return errors.New("a cluster that runs already has its own transport and store: leave out either these or the cluster")
+		return errors.New("an existing cluster has its own transport and store: leave out either these or the cluster")
 	case o.Target != nil:
 		return nil
 	}
@@ -122,14 +122,14 @@ func (o WatchOptions) validate() error {
 	return fmt.Errorf("transport %q is unknown; use %s, %s or %s", o.Transport, TransportProcess, TransportTLS, TransportBoth)
 }
 
-// ErrDelivery is the error of a load in which a watcher missed an event, or saw
-// one twice or out of order. The report tells how many.
+// ErrDelivery is the error of a load in which a watcher missed an event, or saw one
+// twice or out of order. The report says how many.
 var ErrDelivery = errors.New("events were not delivered once each and in order")
 
-// Watch measures how long it takes from the moment a client is about to write an
-// object until each of many watchers has decoded the event. Each transport gets
-// a control plane of its own. With an error the report holds what was measured
-// before and, if the error is ErrDelivery, the load that failed.
+// Watch measures the time from just before a client writes an object until each of many
+// watchers has decoded the event. Each transport gets a control plane of its own. If
+// there is an error, the report holds what was measured before it, and the failed load
+// if the error is ErrDelivery.
 func Watch(ctx context.Context, opts WatchOptions) (WatchReport, error) {
 	opts = opts.withDefaults()
 	report := WatchReport{Machine: thisMachine()}
@@ -159,8 +159,7 @@ func (o WatchOptions) transports() []string {
 	}
 }
 
-// watchOver runs one load, on a control plane of its own unless there is a
-// target.
+// watchOver runs one load, on a control plane of its own unless opts.Target is set.
 func watchOver(ctx context.Context, opts WatchOptions, transport string) (_ *WatchLoad, err error) {
 	if opts.Target != nil {
 		return runLoad(ctx, opts, transport, opts.Target)
@@ -176,7 +175,7 @@ func watchOver(ctx context.Context, opts WatchOptions, transport string) (_ *Wat
 	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
 	config := cp.Config()
 	if transport == TransportTLS {
-		if config, err = cp.RemoteConfig("snowglobe-bench", "system:masters"); err != nil {
+		if config, err = cp.Servers()[0].RemoteConfig("snowglobe-bench", "system:masters"); err != nil {
 			return nil, err
 		}
 	}

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// WatchReport is what watch fan-out was measured to be.
+// WatchReport is the result of measuring watch fan-out.
 type WatchReport struct {
 	Machine Machine     `json:"machine"`
 	Loads   []WatchLoad `json:"loads"`
 }
 
-// WatchLoad is one load and what came of it.
+// WatchLoad is one load and its result.
 type WatchLoad struct {
 	Transport    string  `json:"transport"`
 	Encoding     string  `json:"encoding"`
-	Store        string  `json:"store,omitempty"` // not known of a cluster of somebody else
+	Store        string  `json:"store,omitempty"` // unknown for an existing cluster
 	Watchers     int     `json:"watchers"`
 	Writers      int     `json:"writers"`
 	PayloadBytes int     `json:"payloadBytes"`
@@ -44,7 +44,7 @@ type WatchLoad struct {
 	BytesPerDelivery  float64 `json:"bytesPerDelivery"`
 }
 
-// sum gathers what the watchers saw.
+// sum adds up what the watchers saw.
 func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 	r := &WatchLoad{
 		Transport: transport, Encoding: l.opts.Encoding, Store: l.opts.Store,
@@ -105,12 +105,12 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	table.Flush()
 	for _, load := range r.Loads {
 		if load.saturated() {
-			fmt.Fprintf(w, "\n%s: fewer events arrived than were asked for. The machine was saturated, and the\nlatencies are those of a queue that grows: lower the rate or the watchers.\n", load.Transport)
+			fmt.Fprintf(w, "\n%s: fewer events arrived than were asked for. The machine was saturated, so the\nlatencies are those of a growing queue: lower the rate or the number of watchers.\n", load.Transport)
 		}
 	}
 }
 
-// saturated says whether the load was more than the machine could take.
+// saturated reports whether the load was more than the machine could take.
 func (l WatchLoad) saturated() bool {
 	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.Watchers)
 }
@@ -139,7 +139,7 @@ func (r WatchReport) writeBenchmark(w *bytes.Buffer) {
 	}
 }
 
-// name is the load as the name of a benchmark.
+// name is the load's benchmark name.
 func (l WatchLoad) name() string {
 	name := fmt.Sprintf("transport=%s/watchers=%d/rate=%g/encoding=%s", l.Transport, l.Watchers, l.RateAsked, l.Encoding)
 	if l.Store != "" {

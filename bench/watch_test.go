@@ -24,7 +24,7 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// small is a load that is over at once.
+// small is a load that takes only a moment.
 func small() WatchOptions {
 	return WatchOptions{Watchers: 3, Writers: 2, Rate: 1000, Duration: 21 * time.Millisecond}
 }
@@ -57,14 +57,13 @@ func TestWatchDeliversEverythingOnce(t *testing.T) {
 	}
 }
 
-// A measurement that can't tell a broken watch from a whole one is worthless, so
-// one is broken here in each way.
-func TestWatchTellsDefects(t *testing.T) {
+// TestWatchReportsDefects breaks a watch in every way that the measurement must notice.
+func TestWatchReportsDefects(t *testing.T) {
 	cp := envtest.Start(t)
 	for name, test := range map[string]struct {
-		bend bend
+		edit edit
 		want string
-		sick WatchLoad // what of the result differs from that of a whole watch
+		diff WatchLoad // how the result differs from that of an intact watch
 	}{
 		"lost":      {func(n int, line string) (string, bool) { return pick(n == 7, "", line), false }, "missed 1 of 21 events, the first of them number 8", WatchLoad{Lost: 1}},
 		"last lost": {func(n int, line string) (string, bool) { return pick(n == 20, "", line), false }, "missed 1 of 21 events, the first of them number 21", WatchLoad{Lost: 1}},
@@ -74,10 +73,10 @@ func TestWatchTellsDefects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := small()
-			opts.Writers = 1 // then events come in the order of their numbers
+			opts.Writers = 1 // so that events come in the order of their numbers
 			opts.Drain = 200 * time.Millisecond
 			opts.Target = cp.Config()
-			opts.Target.Wrap(bendFirstWatch(test.bend))
+			opts.Target.Wrap(editFirstWatch(test.edit))
 			report, err := Watch(t.Context(), opts)
 			if test.want == "" && err != nil {
 				t.Fatal(err)
@@ -89,15 +88,15 @@ func TestWatchTellsDefects(t *testing.T) {
 				t.Fatalf("the report of a broken load is missing: %+v", report)
 			}
 			got := report.Loads[0]
-			if got.Lost != test.sick.Lost || got.Duplicates != test.sick.Duplicates || got.Reordered != test.sick.Reordered || got.Restarts != test.sick.Restarts {
-				t.Errorf("got %+v, want %+v", got, test.sick)
+			if got.Lost != test.diff.Lost || got.Duplicates != test.diff.Duplicates || got.Reordered != test.diff.Reordered || got.Restarts != test.diff.Restarts {
+				t.Errorf("got %+v, want %+v", got, test.diff)
 			}
 		})
 	}
 	nothingLeft(t, cp.Config())
 }
 
-// nothingLeft checks that loads on a cluster of somebody else clean up.
+// nothingLeft checks that loads on an existing cluster have cleaned up.
 func nothingLeft(t *testing.T, config *rest.Config) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -147,17 +146,17 @@ func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
 func TestWatchRefuses(t *testing.T) {
 	for want, opts := range map[string]WatchOptions{
-		"-1 watchers":                      {Watchers: -1},
-		"-1 writers":                       {Writers: -1},
-		"all must be positive":             {Rate: -5},
-		"less than one event":              {Rate: 0.001},
-		"payload of -1 bytes":              {PayloadBytes: -1},
-		"more than 4294967296 deliveries":  {Watchers: 100_000, Rate: 1e6},
-		`encoding "xml" is unknown`:        {Encoding: "xml"},
-		`transport "pigeon" is unknown`:    {Transport: "pigeon"},
-		`store "disk" is unknown`:          {Store: "disk"},
-		"has its own transport and store":  {Target: &rest.Config{}, Store: StoreMemory},
-		"for 10s, with -1ns for the last:": {Drain: -1},
+		"-1 watchers":                     {Watchers: -1},
+		"-1 writers":                      {Writers: -1},
+		"all must be positive":            {Rate: -5},
+		"less than one event":             {Rate: 0.001},
+		"payload of -1 bytes":             {PayloadBytes: -1},
+		"more than 4294967296 deliveries": {Watchers: 100_000, Rate: 1e6},
+		`encoding "xml" is unknown`:       {Encoding: "xml"},
+		`transport "pigeon" is unknown`:   {Transport: "pigeon"},
+		`store "disk" is unknown`:         {Store: "disk"},
+		"has its own transport and store": {Target: &rest.Config{}, Store: StoreMemory},
+		"for 10s, with -1ns to drain:":    {Drain: -1},
 	} {
 		if _, err := Watch(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: ") {
 			t.Errorf("%+v: want %q, got %v", opts, want, err)
@@ -165,8 +164,8 @@ func TestWatchRefuses(t *testing.T) {
 	}
 }
 
-// A load on a cluster of somebody else leaves no goroutine and no connection,
-// and one on control planes of its own none at all.
+// A load leaves no goroutine and no connection behind: neither on an existing cluster,
+// nor on control planes of its own.
 func TestWatchLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	if _, err := Watch(t.Context(), small()); err != nil {
@@ -177,7 +176,7 @@ func TestWatchLeavesNothing(t *testing.T) {
 	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"))
 	opts := small()
 	var err error
-	if opts.Target, err = cp.RemoteConfig("loader", "system:masters"); err != nil {
+	if opts.Target, err = cp.Servers()[0].RemoteConfig("loader", "system:masters"); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -204,9 +203,9 @@ func TestWatchLeavesNothing(t *testing.T) {
 	}
 }
 
-// bend changes the line of one event of a watch stream; number is that of the
-// event, -1 of one that has no stamp. It may also end the stream.
-type bend func(number int, line string) (_ string, end bool)
+// edit changes the line of one event of a watch stream, and may end the stream. number
+// is the event's, -1 if it has no stamp.
+type edit func(number int, line string) (_ string, end bool)
 
 func pick(first bool, a, b string) string {
 	if first {
@@ -216,7 +215,7 @@ func pick(first bool, a, b string) string {
 }
 
 // swap lets event 7 come after event 8.
-func swap() bend {
+func swap() edit {
 	held := ""
 	return func(number int, line string) (string, bool) {
 		switch number {
@@ -229,14 +228,14 @@ func swap() bend {
 	}
 }
 
-// bendFirstWatch bends the first watch that goes through it and no other.
-func bendFirstWatch(bend bend) func(http.RoundTripper) http.RoundTripper {
+// editFirstWatch edits the first watch that goes through it and no other.
+func editFirstWatch(edit edit) func(http.RoundTripper) http.RoundTripper {
 	var taken atomic.Bool
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			resp, err := next.RoundTrip(req)
 			if err == nil && req.URL.Query().Get("watch") != "" && taken.CompareAndSwap(false, true) {
-				resp.Body = &bentBody{ReadCloser: resp.Body, lines: bufio.NewReader(resp.Body), bend: bend}
+				resp.Body = &editedBody{ReadCloser: resp.Body, lines: bufio.NewReader(resp.Body), edit: edit}
 			}
 			return resp, err
 		})
@@ -247,16 +246,16 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// bentBody is a stream of JSON lines, one for each event.
-type bentBody struct {
+// editedBody is a stream of JSON lines, one for each event.
+type editedBody struct {
 	io.ReadCloser
 	lines *bufio.Reader
-	bend  bend
+	edit  edit
 	ready bytes.Buffer
 	ended bool
 }
 
-func (b *bentBody) Read(p []byte) (int, error) {
+func (b *editedBody) Read(p []byte) (int, error) {
 	for b.ready.Len() == 0 {
 		if b.ended {
 			return 0, io.EOF
@@ -269,7 +268,7 @@ func (b *bentBody) Read(p []byte) (int, error) {
 		if _, rest, ok := strings.Cut(line, `"`+numberAnnotation+`":"`); ok {
 			fmt.Sscanf(rest, "%d", &number)
 		}
-		line, b.ended = b.bend(number, line)
+		line, b.ended = b.edit(number, line)
 		b.ready.WriteString(line)
 	}
 	return b.ready.Read(p)

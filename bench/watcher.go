@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watcher is one client that watches the objects of a load, as an informer does:
-// when the server ends the watch, it goes on from the last event it has.
+// watcher is one client that watches the objects of a load. Like an informer, it
+// continues from its last event when the server ends the watch.
 type watcher struct {
 	number   int
 	load     *load
@@ -22,11 +22,10 @@ type watcher struct {
 	stream   watch.Interface // nil before it is opened
 	tally    tally
 	restarts int
-	newest   time.Duration // when the newest event came, on the load's clock
+	newest   time.Duration // when the newest event arrived, on the load's clock
 }
 
-// maxIdleRestarts is how often in a row the server may end a watch that had no
-// event.
+// maxIdleRestarts is how often in a row the server may end a watch without an event.
 const maxIdleRestarts = 10
 
 func (w *watcher) open(ctx context.Context) error {
@@ -81,7 +80,7 @@ func (w *watcher) follow(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("watcher %d: the server has ended the watch %d times in a row without an event", w.number+1, maxIdleRestarts)
+	return fmt.Errorf("watcher %d: the server ended the watch %d times in a row without an event", w.number+1, maxIdleRestarts)
 }
 
 // receive follows one stream to its end, or until the last event of the load.
@@ -102,14 +101,14 @@ func (w *watcher) receive(ctx context.Context) (done bool, err error) {
 	}
 }
 
-// observe takes one event and says whether it was the last one of the load.
+// observe handles one event and reports whether it was the last one of the load.
 func (w *watcher) observe(event watch.Event, now time.Duration) (done bool, err error) {
 	if event.Type == watch.Error {
 		return false, apierrors.FromObject(event.Object)
 	}
 	object, ok := event.Object.(*corev1.ConfigMap)
 	if !ok {
-		return false, fmt.Errorf("the event %s holds a %T", event.Type, event.Object)
+		return false, fmt.Errorf("event %s has a %T", event.Type, event.Object)
 	}
 	if event.Type != watch.Bookmark {
 		if done, err = w.count(object, now); err != nil {
@@ -119,8 +118,8 @@ func (w *watcher) observe(event watch.Event, now time.Duration) (done bool, err 
 	return done, w.order(object.ResourceVersion)
 }
 
-// count notes an event of the load. Others may write in the namespace too, as
-// the controllers of a cluster do; what has no stamp is theirs.
+// count records an event of the load. Others may write in the namespace too, such as a
+// cluster's controllers; their events have no stamp.
 func (w *watcher) count(object *corev1.ConfigMap, now time.Duration) (last bool, err error) {
 	stamp := object.Annotations[numberAnnotation]
 	if stamp == "" {
@@ -141,7 +140,7 @@ func (w *watcher) count(object *corev1.ConfigMap, now time.Duration) (last bool,
 	return number == w.load.events-1, nil
 }
 
-// order checks that what comes is newer than all before.
+// order checks that a resourceVersion is newer than all before it.
 func (w *watcher) order(resourceVersion string) error {
 	if w.tally.last != "" {
 		order, err := resourceversion.CompareResourceVersion(w.tally.last, resourceVersion)

@@ -12,22 +12,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The stamp of an event: its number, counted from 0, and when its writer was
-// about to send it, in nanoseconds of the load's clock.
+// The stamp of an event: its number, counted from 0, and the time just before its
+// writer sent it, in nanoseconds on the load's clock.
 const (
 	numberAnnotation = "bench.snowglobe.test/number"
 	sentAnnotation   = "bench.snowglobe.test/sent"
 )
 
-// writer is one client that writes one object over and over.
+// writer is one client that keeps updating one object.
 type writer struct {
 	load   *load
 	client connection
 	object *corev1.ConfigMap
 }
 
-// openWriter connects a writer and creates its object, neither of which is
-// measured.
+// openWriter connects a writer and creates its object. Neither is measured.
 func (l *load) openWriter(ctx context.Context, number int) (*writer, error) {
 	client, err := connect(l.config, contentTypes[l.opts.Encoding])
 	if err != nil {
@@ -44,9 +43,9 @@ func (l *load) openWriter(ctx context.Context, number int) (*writer, error) {
 	return w, nil
 }
 
-// write writes all events at the rate that was asked for, or as fast as the
-// writers can. The last one is written when all others have been acknowledged:
-// a watcher that has it will not get any other.
+// write writes all events at the rate asked for, or as fast as the writers can. It
+// writes the last event when all others have been acknowledged, so a watcher that has
+// it gets no other.
 func (l *load) write(ctx context.Context, writers []*writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -94,7 +93,7 @@ func (w *writer) write(ctx context.Context, number int) error {
 	return nil
 }
 
-// sleep waits for a while, if it is not over yet, or for the context.
+// sleep waits for a positive duration or until the context ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Area groups cases by what they are about.
+// Area groups cases by topic.
 type Area string
 
-// The areas, in the order in which they are run.
+// The areas, in the order in which they run.
 const (
 	AreaStartup    Area = "startup"
 	AreaDelegation Area = "delegation"
@@ -22,35 +22,35 @@ const (
 	AreaWrite      Area = "write"
 )
 
-// Case is one promise and the test of it.
+// Case is one promise and its test.
 type Case struct {
 	// ID is the system and a name, unique: "S11/unknown-path-is-404".
 	ID string `json:"id"`
-	// System is the part of the server whose promise it is, like "S11": see
+	// System is the part of the server that makes the promise, like "S11"; see
 	// docs/reference/conformance.md.
 	System string `json:"system"`
 	// Area groups the case with others.
 	Area Area `json:"area"`
-	// Promise is what holds, in one sentence.
+	// Promise is what the server promises, in one sentence.
 	Promise string `json:"promise"`
 	// Needs is what the target must offer.
 	Needs Needs `json:"needs,omitzero"`
-	// Test fails an assertion of the target when the promise is broken. It
-	// returns when the context ends, and makes assertions on its own goroutine.
+	// Test fails an assertion on the target if the promise is broken. It returns when
+	// the context ends, and asserts only on the goroutine it is called on.
 	Test func(ctx context.Context, t *Target) `json:"-"`
 }
 
-// Needs says what a case asks of its target beyond an API server of the linked
-// release and a user who may do everything there.
+// Needs says what a case requires beyond an API server of the linked release and a
+// user with all permissions.
 type Needs struct {
-	// Release: it is known which release the target must report.
+	// Release: the release that the target must report is known.
 	Release bool `json:"release,omitempty"`
 	// Launch: another control plane, on a store of its own, can be started beside
 	// the target, with its post-start hooks held.
 	Launch bool `json:"launch,omitempty"`
 }
 
-// String names the needs for a person; it is empty when there are none.
+// String describes the needs for people; it is empty if there are none.
 func (n Needs) String() string {
 	switch {
 	case n.Release && n.Launch:
@@ -68,12 +68,12 @@ const (
 	needLaunch  = "control planes of its own, with hooks held"
 )
 
-// Unmet says what the case needs and the cluster does not offer, and is empty
-// when the case can be run.
+// Unmet says what the case needs that the cluster does not offer. It is empty if the
+// case can run.
 func (c Case) Unmet(cluster *Cluster) string {
 	switch {
 	case c.Needs.Release && cluster.Release == "":
-		return "needs " + needRelease + ": nobody said which one runs at " + cluster.Name
+		return "needs " + needRelease + ": it is not known which one runs at " + cluster.Name
 	case c.Needs.Launch && cluster.Launch == nil:
 		return "needs " + needLaunch + ": none can be started beside " + cluster.Name
 	}
@@ -85,8 +85,8 @@ func Cases() []Case {
 	return slices.Concat(startupCases(), delegationCases(), discoveryCases(), crdCases(), watchCases(), listCases(), writeCases())
 }
 
-// Select returns the cases whose ID, area or promise matches a regular
-// expression; an empty one matches all. That none matches is an error.
+// Select returns the cases whose ID, area or promise matches a regular expression; an
+// empty one matches all. It is an error if none matches.
 func Select(cases []Case, focus string) ([]Case, error) {
 	matches, err := regexp.Compile(focus)
 	if err != nil {
@@ -104,14 +104,14 @@ func Select(cases []Case, focus string) ([]Case, error) {
 	return chosen, nil
 }
 
-// caseLimit bounds one case, in the clock the target lives in.
-const caseLimit = time.Minute
+// caseTimeout bounds one case, on the target's clock.
+const caseTimeout = time.Minute
 
-// Do runs the case on a cluster that meets its needs, and cleans up after it.
-// fail is told of the first assertion that fails and must not return: ginkgo.Fail
-// is one, as is a function that panics.
+// Do runs the case on a cluster that meets its needs, and cleans up after it. The first
+// assertion that fails calls fail, which must not return: use ginkgo.Fail, or a function
+// that panics.
 func (c Case) Do(ctx context.Context, cluster *Cluster, fail func(message string, callerSkip ...int)) {
-	ctx, cancel := context.WithTimeoutCause(ctx, caseLimit, fmt.Errorf("the case did not end within %s", caseLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, caseTimeout, fmt.Errorf("the case did not end within %s", caseTimeout))
 	defer cancel()
 	t, err := newTarget(cluster, c.ID, fail)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c Case) Do(ctx context.Context, cluster *Cluster, fail func(message string
 	}
 	held := false
 	defer func() {
-		// A case that failed is reported for that, not for what it left behind.
+		// If the case failed, report that and not what it left behind.
 		if err := t.cleanUp(ctx); err != nil && held {
 			fail("clean up: " + err.Error())
 		}

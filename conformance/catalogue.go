@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// systems are the parts of the server that cases are about.
+// systems are the parts of the server that cases test.
 var systems = []struct{ id, name string }{
 	{"S1", "server chain"},
 	{"S6", "watch cache"},
@@ -33,7 +33,7 @@ func List(w io.Writer, output string) error {
 	case OutputMarkdown:
 		return listMarkdown(w)
 	}
-	return fmt.Errorf("conformance: list as %q is not known; use %q, %q or %q", output, OutputText, OutputJSON, OutputMarkdown)
+	return fmt.Errorf("conformance: list format %q is not known; use %q, %q or %q", output, OutputText, OutputJSON, OutputMarkdown)
 }
 
 func listText(w io.Writer) error {
@@ -57,14 +57,14 @@ func listMarkdown(w io.Writer) error {
 
 <!-- Generated: go test ./conformance -run TestPageIsFresh -update -->
 
-%d promises of an API server, each with a test. Put a control plane of Snowglobe, or any cluster of
-the linked release, to them:
+%d promises of an API server, each with a test. Run them against a control plane of Snowglobe, or
+against any cluster of the linked release:
 
     snowglobe conformance
     snowglobe conformance --store embedded
     snowglobe conformance --kubeconfig FILE
 
-The first part of an ID is the system whose promise it is.
+The first part of an ID is the system that makes the promise.
 
 | system | is |
 | --- | --- |

@@ -33,7 +33,7 @@ func TestPageIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(committed), fresh.String()); diff != "" {
-		t.Errorf("%s is not fresh; write it with go test ./conformance -run TestPageIsFresh -update\n%s", page, diff)
+		t.Errorf("%s is stale; run: go test ./conformance -run TestPageIsFresh -update\n%s", page, diff)
 	}
 }
 

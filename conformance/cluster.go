@@ -11,31 +11,28 @@ import (
 	"k8s.io/client-go/transport"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/storage"
 )
 
-// Cluster is a running API server that cases are put to.
+// Cluster is a running API server to test.
 type Cluster struct {
-	// Name tells a person which one it is.
+	// Name identifies it for people.
 	Name string
-	// Config is of a user who may do everything.
+	// Config is for a user with all permissions.
 	Config *rest.Config
-	// Release is what /version must report, like "v1.37.1". Empty means that
-	// nobody knows.
+	// Release is what /version must report, like "v1.37.1". Empty means unknown.
 	Release string
-	// Launch starts another control plane of the same kind, on a store of its
-	// own; the caller stops it. Nil means that it can't be done.
+	// Launch starts another control plane of the same kind, on a store of its own;
+	// the caller stops it. Nil means that this is not possible.
 	Launch func(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, error)
-	// Wrap comes between the cases and the transport of the cluster, and of those
-	// launched beside it: to watch what goes by, or to change it. Nil means
-	// nothing does.
+	// Wrap wraps the transport of this cluster and of those launched beside it, to
+	// observe or change what goes through. Nil means no wrapper.
 	Wrap transport.WrapperFunc
-	// Close releases what Open took. Nil means nothing.
+	// Close releases what Open took. Nil means there is nothing to release.
 	Close func(ctx context.Context) error
 }
 
-// wrap returns a copy of a configuration with the wrapper in it.
+// wrap returns a copy of a configuration with the wrapper added.
 func (c *Cluster) wrap(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if c.Wrap != nil {
@@ -53,20 +50,20 @@ func (c *Cluster) close(ctx context.Context) error {
 
 // A Source opens a cluster for a run.
 type Source interface {
-	// Open brings the cluster up, or finds it. The caller closes it.
+	// Open starts or finds the cluster. The caller closes it.
 	Open(ctx context.Context) (*Cluster, error)
-	// String names the source for a person.
+	// String names the source for people.
 	String() string
 }
 
-// Launched is the source that launches a control plane in this process.
+// Launched is a source that launches a control plane in this process.
 type Launched struct {
 	// Name for reports, like "memory".
 	Name string
 	// NewStore makes a store for one control plane. Nil means in memory.
 	NewStore func() storage.Backend
-	// Borrowed stores hold data that is not ours: no further control plane is
-	// launched on them.
+	// Borrowed means that the store holds data that is not ours: no further control
+	// plane is launched on it.
 	Borrowed bool
 }
 
@@ -79,7 +76,7 @@ func (p Launched) Open(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := &Cluster{Name: p.Name, Config: cp.Config(), Release: chain.Release(), Close: func(ctx context.Context) error {
+	cluster := &Cluster{Name: p.Name, Config: cp.Config(), Release: envtest.Release(), Close: func(ctx context.Context) error {
 		return errors.Join(cp.Stop(context.WithoutCancel(ctx)), cp.Err())
 	}}
 	if !p.Borrowed {
@@ -95,11 +92,11 @@ func (p Launched) launch(ctx context.Context, opts ...envtest.Option) (*envtest.
 	return envtest.Launch(ctx, opts...)
 }
 
-// Kubeconfig is the source that finds a cluster by a kubeconfig file.
+// Kubeconfig is a source that finds a cluster by a kubeconfig file.
 type Kubeconfig struct {
 	// Path of the file; its current context is used.
 	Path string
-	// Release the cluster must report, if it is known.
+	// Release is what the cluster must report; empty if unknown.
 	Release string
 }
 

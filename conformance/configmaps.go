@@ -9,11 +9,11 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// caseLabel is on every ConfigMap of a case: a cluster's controllers put others
-// into a namespace.
+// caseLabel marks every ConfigMap of a case, because a cluster's controllers add their
+// own to a namespace.
 const caseLabel = "conformance.snowglobe.test/case"
 
-// configMaps is the built-in resource that cases write, in their namespace.
+// configMaps is the built-in resource that cases write, in the case's namespace.
 type configMaps struct {
 	typedcorev1.ConfigMapInterface
 	target    *Target
@@ -28,7 +28,7 @@ func (t *Target) configMaps(ctx context.Context) *configMaps {
 // path of the collection.
 func (c *configMaps) path() string { return "/api/v1/namespaces/" + c.namespace + "/configmaps" }
 
-// mine selects the case's own.
+// mine selects the case's own ConfigMaps.
 func (c *configMaps) mine(change ...func(*metav1.ListOptions)) metav1.ListOptions {
 	opts := metav1.ListOptions{LabelSelector: caseLabel + "=" + c.target.Name}
 	for _, f := range change {

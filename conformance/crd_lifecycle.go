@@ -16,19 +16,19 @@ import (
 func crdCases() []Case {
 	return slices.Concat([]Case{{
 		ID: "S10/crd-is-established", System: "S10", Area: AreaCRDs,
-		Promise: "A CRD whose names are free gets NamesAccepted and Established, its names accepted and its storage version remembered.",
+		Promise: "A CRD whose names are free becomes NamesAccepted and Established; its status has the accepted names and the storage version.",
 		Test:    crdIsEstablished,
 	}, {
 		ID: "S10/custom-resource-is-an-object", System: "S10", Area: AreaCRDs,
-		Promise: "A custom resource is created, read, updated and deleted as any object: uid, creation time, and a generation that counts changes of spec.",
+		Promise: "A custom resource is created, read, updated and deleted like any object: uid, creation time, and a generation that counts changes of spec.",
 		Test:    customResourceIsAnObject,
 	}, {
 		ID: "S10/name-conflict-is-refused", System: "S10", Area: AreaCRDs,
-		Promise: "A second CRD of a group that wants a taken kind or short name is told so, is not established and not served.",
+		Promise: "A second CRD of a group with a kind or short name that is taken gets a condition that says so, and is neither established nor served.",
 		Test:    nameConflictIsRefused,
 	}, {
 		ID: "S10/versions-share-their-objects", System: "S10", Area: AreaCRDs,
-		Promise: "With conversion None, one object is served in every served version, with another apiVersion and nothing else changed; other versions are 404.",
+		Promise: "With conversion None, an object is available in every served version and only its apiVersion differs; other versions are 404.",
 		Test:    versionsShareTheirObjects,
 	}, {
 		ID: "S10/stored-versions-are-remembered", System: "S10", Area: AreaCRDs,
@@ -36,7 +36,7 @@ func crdCases() []Case {
 		Test:    storedVersionsAreRemembered,
 	}, {
 		ID: "S10/status-is-a-subresource", System: "S10", Area: AreaCRDs,
-		Promise: "With the status subresource, a write to the object leaves status alone, a write to status leaves the rest alone, and only the first counts as a generation.",
+		Promise: "With the status subresource, a write to the object leaves status alone, a write to status leaves the rest alone, and only the first increases the generation.",
 		Test:    statusIsASubresource,
 	}, {
 		ID: "S10/scale-is-a-subresource", System: "S10", Area: AreaCRDs,
@@ -48,15 +48,15 @@ func crdCases() []Case {
 		Test:    printerColumnsMakeATable,
 	}, {
 		ID: "S10/selectable-fields-select", System: "S10", Area: AreaCRDs,
-		Promise: "A field that the CRD declares selectable can be used in a field selector, another can not.",
+		Promise: "A field that the CRD declares selectable can be used in a field selector; another field can't.",
 		Test:    selectableFieldsSelect,
 	}, {
 		ID: "S10/deleting-a-CRD-deletes-its-objects", System: "S10", Area: AreaCRDs,
-		Promise: "Deleting a CRD deletes its objects, as their watchers see, then the CRD; the path is 404, and a CRD of the same name begins empty.",
+		Promise: "Deleting a CRD deletes its objects, which watchers see, and then the CRD; its path is then 404, and a new CRD of the same name starts empty.",
 		Test:    deletingACRDDeletesItsObjects,
 	}, {
 		ID: "S10/terminating-CRD-waits-for-its-objects", System: "S10", Area: AreaCRDs,
-		Promise: "A deleted CRD stays, Terminating, while a finalizer holds one of its objects, and admits no new object meanwhile.",
+		Promise: "A deleted CRD stays Terminating while a finalizer keeps one of its objects, and admits no new objects.",
 		Test:    terminatingCRDWaitsForItsObjects,
 	}}, schemaCases())
 }
@@ -92,7 +92,7 @@ func customResourceIsAnObject(ctx context.Context, t *Target) {
 	labelled.SetLabels(map[string]string{"a": "b"})
 	labelled, err = w.Update(ctx, labelled, metav1.UpdateOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
-	t.Expect(labelled.GetGeneration()).To(gomega.BeEquivalentTo(1), "metadata is no generation")
+	t.Expect(labelled.GetGeneration()).To(gomega.BeEquivalentTo(1), "changing metadata must not change the generation")
 	t.Expect(t.number(labelled.GetResourceVersion())).To(gomega.BeNumerically(">", t.number(created.GetResourceVersion())))
 
 	patched, err := w.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"size":2}}`), metav1.PatchOptions{})
@@ -237,7 +237,7 @@ func scaleIsASubresource(ctx context.Context, t *Target) {
 // tableType is the media type of a list that the server has laid out.
 const tableType = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
-// table is what the cases read of a Table.
+// table is the part of a Table that the cases read.
 type table struct {
 	Kind              string
 	Metadata          metav1.ListMeta
@@ -287,19 +287,19 @@ func selectableFieldsSelect(ctx context.Context, t *Target) {
 	t.Expect(err).To(beStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
 }
 
-// gone waits until a definition is no longer there.
+// gone waits until a definition does not exist any more.
 func (t *Target) gone(ctx context.Context, definition *crd) {
 	t.Eventually(ctx, func() error {
 		_, err := t.crds.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
 		return err
-	}).Should(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "CRD %s is still there", definition.Name)
+	}).Should(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "CRD %s still exists", definition.Name)
 }
 
 // k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go.
 func deletingACRDDeletesItsObjects(ctx context.Context, t *Target) {
 	definition := t.widgetCRD()
 	w := t.install(ctx, definition.DeepCopy())
-	t.Expect(w.crd.Finalizers).To(gomega.BeEmpty(), "the finalizer comes with the deletion")
+	t.Expect(w.crd.Finalizers).To(gomega.BeEmpty(), "the finalizer is added by the deletion")
 	w.make(ctx, "one")
 	w.make(ctx, "two")
 	list, err := w.List(ctx, metav1.ListOptions{})

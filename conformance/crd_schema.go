@@ -23,11 +23,11 @@ func schemaCases() []Case {
 		Test:    celRuleValidates,
 	}, {
 		ID: "S10/unchanged-values-are-tolerated", System: "S10", Area: AreaCRDs,
-		Promise: "When a schema becomes stricter, an old value that breaks it is tolerated while it is left alone, and refused when it is written anew.",
+		Promise: "When a schema becomes stricter, an old value that breaks it is tolerated as long as it stays the same, and a new one is refused.",
 		Test:    unchangedValuesAreTolerated,
 	}, {
 		ID: "S10/defaults-are-set", System: "S10", Area: AreaCRDs,
-		Promise: "A default is set when an object is written, and, for objects that were there before it, when they are read.",
+		Promise: "A default is set when an object is written; objects older than the default get it when they are read.",
 		Test:    defaultsAreSet,
 	}, {
 		ID: "S10/unknown-fields-are-pruned", System: "S10", Area: AreaCRDs,
@@ -35,11 +35,11 @@ func schemaCases() []Case {
 		Test:    unknownFieldsArePruned,
 	}, {
 		ID: "S10/strict-validation-names-unknown-fields", System: "S10", Area: AreaCRDs,
-		Promise: "fieldValidation=Strict refuses an unknown field by its name, Warn warns of it, Ignore drops it.",
+		Promise: "fieldValidation=Strict refuses an unknown field and names it, Warn warns about it, Ignore drops it.",
 		Test:    strictValidationNamesUnknownFields,
 	}, {
 		ID: "S10/broken-CRD-is-refused", System: "S10", Area: AreaCRDs,
-		Promise: "A CRD without structural schema, with a name that is not PLURAL.GROUP, with a broken CEL rule or with two storage versions is refused with 422.",
+		Promise: "A CRD without a structural schema, with a name that is not PLURAL.GROUP, with a broken CEL rule or with two storage versions is refused with 422.",
 		Test:    brokenCRDIsRefused,
 	}, {
 		ID: "S10/protected-group-needs-approval", System: "S10", Area: AreaCRDs,
@@ -48,7 +48,7 @@ func schemaCases() []Case {
 	}}
 }
 
-// causes are the fields that an answer of 422 blames.
+// causes returns the fields that a 422 answer names as causes.
 func (t *Target) causes(err error) []string {
 	t.Expect(err).To(beStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
 	var fields []string
@@ -105,15 +105,15 @@ func celRuleValidates(ctx context.Context, t *Target) {
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 }
 
-// changeSchema replaces the CRD's schema of spec and waits until a probe is
-// answered by it.
+// changeSchema changes the CRD's schema of spec and waits until probe shows that it is
+// in force.
 func (w *widgets) changeSchema(ctx context.Context, change func(spec *schemaOf), probe func() bool) {
 	t := w.target
 	crds := t.crds.ApiextensionsV1().CustomResourceDefinitions()
 	definition, err := crds.Get(ctx, w.crd.Name, metav1.GetOptions{})
 	t.must(err, "get the CRD")
 	withSpec(change)(definition)
-	// The status is a controller's; a conflict with it is no fault of the case.
+	// A controller writes the status; a conflict with it must not fail the case.
 	definition.ResourceVersion = ""
 	patch := map[string]any{"spec": map[string]any{"versions": definition.Spec.Versions}}
 	got := t.ask(ctx, request{
@@ -121,7 +121,7 @@ func (w *widgets) changeSchema(ctx context.Context, change func(spec *schemaOf),
 		contentType: string(types.MergePatchType), body: patch,
 	})
 	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
-	t.Eventually(ctx, probe).Should(gomega.BeTrue(), "the new schema of %s does not come into force", w.crd.Name)
+	t.Eventually(ctx, probe).Should(gomega.BeTrue(), "the new schema of %s did not come into force", w.crd.Name)
 }
 
 // k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go:

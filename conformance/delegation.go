@@ -21,11 +21,11 @@ func delegationCases() []Case {
 		Test:    builtInPathIsAnswered,
 	}, {
 		ID: "S10/custom-resource-path-is-answered", System: "S10", Area: AreaDelegation,
-		Promise: "The path of a custom resource is answered, though the servers in front of apiextensions do not know it.",
+		Promise: "The path of a custom resource is answered, although the servers in front of apiextensions do not know it.",
 		Test:    customResourcePathIsAnswered,
 	}, {
 		ID: "S11/unknown-path-is-404", System: "S11", Area: AreaDelegation,
-		Promise: "A path that no server of the chain knows, group or not, is answered 404 by the end of the chain: plain text, no Status.",
+		Promise: "A path that no server of the chain knows, in a group or not, is answered 404 by the end of the chain: plain text, no Status.",
 		Test:    unknownPathIs404,
 	}, {
 		ID: "S11/unknown-path-is-503-before-CRDs-are-known", System: "S11", Area: AreaDelegation, Needs: Needs{Launch: true},
@@ -37,11 +37,11 @@ func delegationCases() []Case {
 		Test:    unknownResourceIs404,
 	}, {
 		ID: "S12/missing-object-is-404", System: "S12", Area: AreaDelegation,
-		Promise: "A name that is not there is answered 404 with a Status that names the object, its resource and its group.",
+		Promise: "A missing object is answered 404 with a Status that names the object, its resource and its group.",
 		Test:    missingObjectIs404,
 	}, {
 		ID: "S12/method-is-not-allowed", System: "S12", Area: AreaDelegation,
-		Promise: "A method that a known path does not have is answered 405 with a Status.",
+		Promise: "A method that a known path does not support is answered 405 with a Status.",
 		Test:    methodIsNotAllowed,
 	}, {
 		ID: "S14/local-apiservices-are-available", System: "S14", Area: AreaDelegation,
@@ -53,7 +53,7 @@ func delegationCases() []Case {
 		Test:    customGroupHasAnAPIService,
 	}, {
 		ID: "S14/deleted-apiservice-comes-back", System: "S14", Area: AreaDelegation,
-		Promise: "A managed APIService of a CRD's group version that somebody deletes is registered again.",
+		Promise: "If the managed APIService of a CRD's group version is deleted, it is registered again.",
 		Test:    deletedAPIServiceComesBack,
 	}, {
 		ID: "S1/index-lists-the-whole-chain", System: "S1", Area: AreaDelegation,
@@ -62,7 +62,7 @@ func delegationCases() []Case {
 	}}
 }
 
-// typeOf decodes what an answer is.
+// typeOf returns the apiVersion and kind of an answer.
 func (t *Target) typeOf(got answer) string {
 	var meta metav1.TypeMeta
 	t.json(got, &meta)
@@ -167,12 +167,12 @@ func methodIsNotAllowed(ctx context.Context, t *Target) {
 	}
 }
 
-// apiServices is the resource of the aggregator.
+// apiServices returns the aggregator's APIService resource.
 func (t *Target) apiServices() dynamic.ResourceInterface {
 	return t.dynamic.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
 }
 
-// availability of an APIService: status and reason of its condition.
+// availability returns the status and reason of an APIService's Available condition.
 func availability(service *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(service.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -183,7 +183,7 @@ func availability(service *unstructured.Unstructured) string {
 	return "unknown"
 }
 
-// automanaged marks the APIServices that the server registers by itself.
+// automanaged is the label of APIServices that the server registers by itself.
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 
 // k8s.io/kube-aggregator/pkg/controllers/status/local.
@@ -199,8 +199,7 @@ func localAPIServicesAreAvailable(ctx context.Context, t *Target) {
 	t.Expect(found).To(gomega.ContainElements("v1.", "v1.apps", "v1.apiextensions.k8s.io", "v1.rbac.authorization.k8s.io", "v1.coordination.k8s.io"))
 }
 
-// registered waits until the APIService of a group version is there and
-// available, and returns it.
+// registered waits until an APIService exists and is available, and returns it.
 func (t *Target) registered(ctx context.Context, name string) *unstructured.Unstructured {
 	var service *unstructured.Unstructured
 	t.Eventually(ctx, func() (string, error) {

@@ -35,7 +35,7 @@ func discoveryCases() []Case {
 		Test:    aggregatedDiscoveryAgrees,
 	}, {
 		ID: "S18/aggregated-discovery-is-cacheable", System: "S18", Area: AreaDiscovery,
-		Promise: "Aggregated discovery carries an ETag, and is answered 304 without a body to who has it.",
+		Promise: "Aggregated discovery has an ETag; a request that sends it back is answered 304 without a body.",
 		Test:    aggregatedDiscoveryIsCacheable,
 	}, {
 		ID: "S18/custom-resource-comes-and-goes", System: "S18", Area: AreaDiscovery,
@@ -61,7 +61,7 @@ var builtIn = []string{
 	"flowcontrol.apiserver.k8s.io/v1",
 }
 
-// groupPath is where the document of a group version is.
+// groupPath is the path of a group version's discovery document.
 func groupPath(groupVersion string) string {
 	if groupVersion == "v1" {
 		return "/api/v1"
@@ -97,7 +97,7 @@ func groupsPreferAVersion(ctx context.Context, t *Target) {
 		t.Expect(listed[name].Versions).To(gomega.ContainElement(metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: version}))
 		var group metav1.APIGroup
 		t.getJSON(ctx, "/apis/"+name, &group)
-		group.TypeMeta = metav1.TypeMeta{} // it is a document of its own there
+		group.TypeMeta = metav1.TypeMeta{} // only the group's own document has it
 		t.Expect(group).To(gomega.Equal(listed[name]))
 	}
 }
@@ -155,7 +155,7 @@ func shortNamesAndCategories(ctx context.Context, t *Target) {
 	}
 }
 
-// resourceNamed returns a resource of a list, an empty one if it is not there.
+// resourceNamed returns a resource of a list by name, an empty one if there is none.
 func resourceNamed(list metav1.APIResourceList, name string) metav1.APIResource {
 	at := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
 	if at < 0 {
@@ -167,7 +167,7 @@ func resourceNamed(list metav1.APIResourceList, name string) metav1.APIResource 
 // aggregatedType is the media type of aggregated discovery.
 const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// aggregated asks for aggregated discovery and returns it by group version.
+// aggregated fetches aggregated discovery and returns it by group version.
 func (t *Target) aggregated(ctx context.Context, path string) map[string]apidiscoveryv2.APIVersionDiscovery {
 	got := t.ask(ctx, request{path: path, accept: aggregatedType})
 	var list apidiscoveryv2.APIGroupDiscoveryList

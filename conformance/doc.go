@@ -1,13 +1,12 @@
-// Package conformance owns cases: promises that a Kubernetes API server keeps,
-// each a value with a test. It is a library first: Run puts a target to the
-// cases and returns the results as values, in real or in virtual time; the
-// package specs declares the same cases as ginkgo specs; Execute is what the
-// command line calls.
+// Package conformance owns the cases: promises that a Kubernetes API server makes, each
+// with a test. It is a library first: Run runs cases against a target and returns the
+// results as values, and Simulate does so in virtual time. Package specs declares the
+// same cases as ginkgo specs. Execute is what the command line calls.
 //
 //	report, err := conformance.Run(ctx, conformance.Kubeconfig{Path: path}, conformance.Cases(), nil)
 //
-// A case works in names of its own, depends on no other, and takes away what it
-// made. It never sleeps, never looks behind the API, and holds on every
-// conformant cluster of the linked release, unless its Needs say otherwise; what
-// a target can't offer is reported as skipped, with the reason.
+// A case uses names of its own, depends on no other case, and removes what it made. It
+// never sleeps and never looks behind the API. It passes on every conformant cluster of
+// the linked release, unless its Needs say otherwise: a case whose needs a target does
+// not meet is reported as skipped, with the reason.
 package conformance

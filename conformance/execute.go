@@ -13,22 +13,23 @@ import (
 	"snowglobe.test/envtest/storage/external"
 )
 
-// Options are what a person asks of one run on the command line.
+// Options are the options of one run from the command line.
 type Options struct {
 	// Store the control plane is launched on: "memory" (the default), "embedded",
 	// or the URLs of an etcd, separated by commas.
 	Store string
-	// Kubeconfig names a cluster that is there already, instead of a store.
+	// Kubeconfig names an existing cluster to test instead of launching one.
 	Kubeconfig string
-	// VirtualTime runs control plane and cases in virtual time, on memory.
+	// VirtualTime runs the control plane and the cases in virtual time, on memory.
 	VirtualTime bool
-	// Focus is a regular expression of IDs, areas or promises; empty means all.
+	// Focus is a regular expression that selects cases by ID, area or promise; empty
+	// means all.
 	Focus string
-	// JUnit is a file to write a report to; empty means none.
+	// JUnit is the file for a JUnit report; empty means none.
 	JUnit string
 	// Output is "text" (the default) or "json".
 	Output string
-	// Out receives the output; nil means the standard output.
+	// Out receives the output; nil means standard output.
 	Out io.Writer
 }
 
@@ -42,8 +43,8 @@ const (
 	OutputMarkdown = "markdown"
 )
 
-// Execute runs the cases as asked. The error is ErrFailed if a case failed;
-// other errors say what kept it from being run.
+// Execute runs the cases. The error wraps ErrFailed if a case failed; other errors say
+// why cases could not run.
 func Execute(ctx context.Context, opts Options) (Report, error) {
 	source, err := opts.source()
 	if err != nil {
@@ -69,7 +70,7 @@ func Execute(ctx context.Context, opts Options) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// source is the target that is asked for.
+// source returns the target given by the options.
 func (o Options) source() (Source, error) {
 	switch {
 	case o.Kubeconfig != "" && o.Store != "":
@@ -84,7 +85,7 @@ func (o Options) source() (Source, error) {
 	case o.Store == "" || o.Store == StoreMemory:
 		return Memory(), nil
 	case o.VirtualTime:
-		return nil, fmt.Errorf("conformance: store %q has sockets, which know no virtual time; use %q", o.Store, StoreMemory)
+		return nil, fmt.Errorf("conformance: store %q uses sockets, which do not work in virtual time; use %q", o.Store, StoreMemory)
 	case o.Store == StoreEmbedded:
 		return Embedded(), nil
 	case strings.Contains(o.Store, "://"):
@@ -122,8 +123,8 @@ func Embedded() Launched {
 	return Launched{Name: "embedded etcd", NewStore: func() storage.Backend { return embedded.New(embedded.Config{}) }}
 }
 
-// External is a control plane on an etcd that somebody else runs. What it leaves
-// there, its system namespaces among it, stays.
+// External is a control plane on an etcd that somebody else runs. What it writes there,
+// such as its system namespaces, stays.
 func External(cfg external.Config) (Launched, error) {
 	store, err := external.New(cfg)
 	if err != nil {

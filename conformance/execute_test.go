@@ -29,7 +29,7 @@ func TestExecuteRefuses(t *testing.T) {
 		`lives in real time`:                             {Kubeconfig: file, VirtualTime: true},
 		`no such file`:                                   {Kubeconfig: file + "s"},
 		`invalid configuration`:                          {Kubeconfig: file},
-		`know no virtual time`:                           {Store: "embedded", VirtualTime: true},
+		`do not work in virtual time`:                    {Store: "embedded", VirtualTime: true},
 		`is not an etcd URL`:                             {Store: "ftp://127.0.0.1:1"},
 		`none of the`:                                    {Focus: "no such case"},
 		`focus is not a regular expression`:              {Focus: "("},

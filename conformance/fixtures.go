@@ -23,8 +23,8 @@ type (
 // groupSuffix ends the API groups of all cases.
 const groupSuffix = ".conformance.snowglobe.test"
 
-// widgetCRD returns a cluster-scoped definition in a group of the target's own:
-// v1 Widgets with spec.size and spec.color. It is not installed.
+// widgetCRD returns a cluster-scoped definition in a group of the target's own: v1
+// Widgets with spec.size and spec.color. It does not install it.
 func (t *Target) widgetCRD(change ...func(*crd)) *crd {
 	group := t.Name + groupSuffix
 	definition := &crd{
@@ -87,8 +87,8 @@ type widgets struct {
 	path     string // of the collection
 }
 
-// install creates a definition, waits until it is established and its path is
-// served, and takes it away in the end.
+// install creates a definition and waits until it is established and its path is
+// served. It is removed when the case ends.
 func (t *Target) install(ctx context.Context, definition *crd) *widgets {
 	created, err := t.create(ctx, definition)
 	t.must(err, "create CRD %s", definition.Name)
@@ -98,7 +98,7 @@ func (t *Target) install(ctx context.Context, definition *crd) *widgets {
 	return w
 }
 
-// create creates a definition and takes it away in the end.
+// create creates a definition. It is removed when the case ends.
 func (t *Target) create(ctx context.Context, definition *crd) (*crd, error) {
 	crds := t.crds.ApiextensionsV1().CustomResourceDefinitions()
 	created, err := crds.Create(ctx, definition, metav1.CreateOptions{})
@@ -108,7 +108,7 @@ func (t *Target) create(ctx context.Context, definition *crd) (*crd, error) {
 	return created, err
 }
 
-// widgetsOf is the resource of one version of a definition.
+// widgetsOf returns the resource of one version of a definition.
 func (t *Target) widgetsOf(definition *crd, version string) *widgets {
 	resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version, Resource: definition.Spec.Names.Plural}
 	return &widgets{
@@ -122,9 +122,9 @@ func (w *widgets) removeCRD(ctx context.Context) error {
 	return w.target.crds.ApiextensionsV1().CustomResourceDefinitions().Delete(ctx, w.crd.Name, metav1.DeleteOptions{})
 }
 
-// served waits until a path is answered 200. The condition of a definition comes
-// from a controller; the handlers follow it through an informer, and nothing can
-// be watched that says they have.
+// served polls until a path is answered 200. A controller sets the definition's
+// conditions, but the handlers follow them through an informer, and there is nothing to
+// watch that says they have.
 func (t *Target) served(ctx context.Context, path string) {
 	t.Eventually(ctx, func() (int, error) {
 		got, err := t.raw.do(ctx, request{path: path})
@@ -132,13 +132,12 @@ func (t *Target) served(ctx context.Context, path string) {
 	}).Should(gomega.Equal(200), "%s is not served", path)
 }
 
-// crdWith waits until a definition has a condition, and returns it as it then
-// is.
+// crdWith waits until a definition has a condition, and returns the definition.
 func (t *Target) crdWith(ctx context.Context, definition *crd, kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) *crd {
 	return t.crdUntil(ctx, definition, func(seen *crd) bool { return condition(seen, kind).Status == status })
 }
 
-// crdUntil watches a definition until it is as wanted.
+// crdUntil watches a definition until a condition holds.
 func (t *Target) crdUntil(ctx context.Context, definition *crd, wanted func(*crd) bool) *crd {
 	events := t.watch(ctx, t.crds.ApiextensionsV1().CustomResourceDefinitions().Watch, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", definition.Name).String(),
@@ -151,7 +150,7 @@ func (t *Target) crdUntil(ctx context.Context, definition *crd, wanted func(*crd
 	}
 }
 
-// condition returns the condition of a kind, an empty one if there is none.
+// condition returns the condition of a type, an empty one if there is none.
 func condition(definition *crd, kind apiextensionsv1.CustomResourceDefinitionConditionType) apiextensionsv1.CustomResourceDefinitionCondition {
 	at := slices.IndexFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == kind })
 	if at < 0 {
@@ -160,7 +159,7 @@ func condition(definition *crd, kind apiextensionsv1.CustomResourceDefinitionCon
 	return definition.Status.Conditions[at]
 }
 
-// object returns a Widget, not created yet. Each setting is a path and a value.
+// object returns a Widget without creating it. Each setting is a path and a value.
 func (w *widgets) object(name string, settings ...setting) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetAPIVersion(w.resource.GroupVersion().String())
@@ -172,9 +171,9 @@ func (w *widgets) object(name string, settings ...setting) *unstructured.Unstruc
 	return object
 }
 
-// make creates a Widget. It is applied, because the first POSTs to a new CRD are
-// held up for two seconds (customresource_handler.go, serveResource), and what
-// is promised of POST only has cases of its own.
+// make creates a Widget. It uses apply, because the server delays the first POSTs to a
+// new CRD by two seconds (customresource_handler.go, serveResource), and what is
+// promised of POST alone has cases of its own.
 func (w *widgets) make(ctx context.Context, name string, settings ...setting) *unstructured.Unstructured {
 	created, err := w.apply(ctx, name, settings...)
 	w.target.must(err, "create Widget %s", name)
@@ -185,7 +184,7 @@ func (w *widgets) apply(ctx context.Context, name string, settings ...setting) (
 	return w.Apply(ctx, name, w.object(name, settings...), metav1.ApplyOptions{FieldManager: "conformance"})
 }
 
-// probe applies a Widget without leaving it.
+// probe applies a Widget as a dry run.
 func (w *widgets) probe(ctx context.Context, settings ...setting) (*unstructured.Unstructured, error) {
 	dry := metav1.ApplyOptions{FieldManager: "conformance", DryRun: []string{metav1.DryRunAll}}
 	return w.Apply(ctx, "probe", w.object("probe", settings...), dry)
@@ -198,20 +197,20 @@ func (w *widgets) read(ctx context.Context, name string) *unstructured.Unstructu
 	return got
 }
 
-// setting is a value at a path of an object.
+// setting sets a value at a path of an object.
 type setting struct {
 	value any
 	path  []string
 }
 
-// at makes a setting.
+// at returns a setting.
 func at(value any, path ...string) setting { return setting{value, path} }
 
 func (t *Target) set(object *unstructured.Unstructured, s setting) {
 	t.must(unstructured.SetNestedField(object.Object, s.value, s.path...), "set %v", s.path)
 }
 
-// value reads at a path of an object, nil if nothing is there.
+// value returns the value at a path of an object, nil if there is none.
 func value(object *unstructured.Unstructured, path ...string) any {
 	found, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
 	return found

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 )
 
-// lie is one way in which a server could break a promise: it changes requests
-// before the server sees them, or answers before the case does.
+// lie is one way in which a server could break a promise: it changes requests before the
+// server sees them, or answers before the case sees them.
 type lie struct {
 	name    string
 	about   func(*http.Request) bool
@@ -21,8 +21,8 @@ type lie struct {
 	answer  func(*http.Request, *http.Response)
 }
 
-// about matches requests by method (all if empty) and a regular expression of
-// path and query.
+// about matches requests by method (any if empty) and a regular expression for path and
+// query.
 func about(method, pattern string) func(*http.Request) bool {
 	matches := regexp.MustCompile(pattern)
 	return func(req *http.Request) bool {
@@ -30,7 +30,7 @@ func about(method, pattern string) func(*http.Request) bool {
 	}
 }
 
-// liar tells one lie over a transport that does not.
+// liar wraps a transport with one lie.
 type liar struct {
 	honest http.RoundTripper
 	lie    lie
@@ -55,8 +55,7 @@ func (l *liar) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// query changes a parameter of the request; without values the server does not
-// get it at all.
+// query replaces a query parameter of the request; without values it removes it.
 func query(name string, values ...string) func(*http.Request) {
 	return func(req *http.Request) {
 		asked := req.URL.Query()
@@ -68,8 +67,7 @@ func query(name string, values ...string) func(*http.Request) {
 	}
 }
 
-// header changes a header of the request; without a value the server does not
-// get it at all.
+// header replaces a header of the request; without a value it removes it.
 func header(name, value string) func(*http.Request) {
 	return func(req *http.Request) {
 		req.Header.Del(name)
@@ -107,7 +105,7 @@ func sent(old, new string) func(*http.Request) {
 	}
 }
 
-// code answers with another status, and a body that fits it.
+// code changes the status code of the answer, with a body to match.
 func code(from, to int) func(*http.Request, *http.Response) {
 	return func(_ *http.Request, resp *http.Response) {
 		if resp.StatusCode != from {
@@ -123,7 +121,7 @@ func code(from, to int) func(*http.Request, *http.Response) {
 	}
 }
 
-// without answers without a header.
+// without removes a header from the answer.
 func without(name string) func(*http.Request, *http.Response) {
 	return func(_ *http.Request, resp *http.Response) { resp.Header.Del(name) }
 }
@@ -133,7 +131,7 @@ func replace(resp *http.Response, body io.ReadCloser) {
 	resp.Header.Del("Content-Length")
 }
 
-// text changes what is said, in documents and in events.
+// text replaces text in answers, in documents and in events.
 func text(old, new string) func(*http.Request, *http.Response) {
 	matches := regexp.MustCompile(old)
 	return lines(func(_ int, line []byte) [][]byte { return [][]byte{matches.ReplaceAll(line, []byte(new))} })
@@ -156,7 +154,7 @@ func failing(line []byte) [][]byte {
 	return [][]byte{line, []byte(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}}` + "\n")}
 }
 
-// swapped tells two neighbouring events in the wrong order.
+// swapped swaps two neighbouring events.
 func swapped(n int) func(*http.Request, *http.Response) {
 	return func(req *http.Request, resp *http.Response) {
 		var held []byte
@@ -173,7 +171,7 @@ func swapped(n int) func(*http.Request, *http.Response) {
 	}
 }
 
-// lines puts a filter over the lines of an answer, as they come.
+// lines filters the lines of an answer as they arrive.
 func lines(filter func(i int, line []byte) [][]byte) func(*http.Request, *http.Response) {
 	return func(_ *http.Request, resp *http.Response) {
 		replace(resp, &lineFilter{Closer: resp.Body, in: bufio.NewReader(resp.Body), filter: filter})
@@ -206,7 +204,7 @@ func (f *lineFilter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// stale answers with what was said when the collection was first asked for.
+// stale repeats the first answer for the collection.
 func stale() func(*http.Request, *http.Response) {
 	first := map[string][]byte{}
 	return func(req *http.Request, resp *http.Response) {

@@ -79,7 +79,7 @@ func watchLies() map[string][]lie {
 	}
 }
 
-// onlyFirst lies in the first answer alone.
+// onlyFirst lies in the first answer only.
 func onlyFirst(answer func(*http.Request, *http.Response)) func(*http.Request, *http.Response) {
 	var told atomic.Bool
 	return func(req *http.Request, resp *http.Response) {
@@ -133,7 +133,7 @@ func listLies() map[string][]lie {
 	}
 }
 
-// goesBack takes the latest moment back to the first.
+// goesBack makes later answers report an older resourceVersion.
 func goesBack() func(*http.Request, *http.Response) {
 	var lists atomic.Int64
 	return func(req *http.Request, resp *http.Response) {

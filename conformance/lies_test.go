@@ -9,7 +9,7 @@ const (
 	crds       = `/customresourcedefinitions`
 )
 
-// changed lies in answers, asked in requests.
+// changed is a lie in the answer, asked one in the request.
 func changed(name, method, pattern string, answer func(*http.Request, *http.Response)) lie {
 	return lie{name: name, about: about(method, pattern), answer: answer}
 }
@@ -18,7 +18,7 @@ func asked(name, method, pattern string, request func(*http.Request)) lie {
 	return lie{name: name, about: about(method, pattern), request: request}
 }
 
-// lies are, for each case, servers that break its promise.
+// lies maps each case to lies that break its promise.
 func lies() map[string][]lie {
 	all := map[string][]lie{}
 	for _, some := range []map[string][]lie{startupLies(), delegationLies(), discoveryLies(), crdLies(), schemaLies(), watchLies(), listLies(), writeLies()} {

@@ -20,15 +20,15 @@ func listCases() []Case {
 		Test:    listSeesEveryWrite,
 	}, {
 		ID: "S6/list-is-no-older-than-its-items", System: "S6", Area: AreaList,
-		Promise: "A list's resourceVersion is at least that of each of its items, and does not go back.",
+		Promise: "A list's resourceVersion is at least that of each of its items, and never decreases.",
 		Test:    listIsNoOlderThanItsItems,
 	}, {
 		ID: "S12/pages-show-one-moment", System: "S12", Area: AreaList,
-		Promise: "The pages of a limited list show the collection as it was at the first page, whatever is written meanwhile, and carry its resourceVersion.",
+		Promise: "All pages of a limited list show the collection as of the first page, with its resourceVersion, whatever is written meanwhile.",
 		Test:    pagesShowOneMoment,
 	}, {
 		ID: "S12/remaining-items-are-counted", System: "S12", Area: AreaList,
-		Promise: "remainingItemCount says how many items the pages to come hold; the last page, and a list with a selector, have none.",
+		Promise: "remainingItemCount is the number of items on later pages; the last page, and a list with a selector, have none.",
 		Test:    remainingItemsAreCounted,
 	}, {
 		ID: "S12/broken-continue-token-is-refused", System: "S12", Area: AreaList,
@@ -40,31 +40,31 @@ func listCases() []Case {
 		Test:    exactVersionIsExact,
 	}, {
 		ID: "S6/not-older-than-is-not-older", System: "S6", Area: AreaList,
-		Promise: "resourceVersionMatch=NotOlderThan shows at least the state of that resourceVersion, also of one that was just written.",
+		Promise: "resourceVersionMatch=NotOlderThan shows at least the state of that resourceVersion, even one that was just written.",
 		Test:    notOlderThanIsNotOlder,
 	}, {
 		ID: "S6/future-version-times-out", System: "S6", Area: AreaList,
-		Promise: "A list that is to be no older than a resourceVersion nobody has reached is answered 504 with the cause ResourceVersionTooLarge.",
+		Promise: "A list that must be no older than a future resourceVersion is answered 504 with the cause ResourceVersionTooLarge.",
 		Test:    futureVersionTimesOut,
 	}, {
 		ID: "S6/version-match-must-be-asked-right", System: "S6", Area: AreaList,
-		Promise: "resourceVersionMatch without a resourceVersion, with 0 and Exact, or with an unknown value is refused with 422, as is sendInitialEvents of a list.",
+		Promise: "resourceVersionMatch without a resourceVersion, with 0 and Exact, or with an unknown value is refused with 422, as is sendInitialEvents on a list.",
 		Test:    versionMatchMustBeAskedRight,
 	}, {
 		ID: "S12/field-selectors-select", System: "S12", Area: AreaList,
-		Promise: "metadata.name, metadata.namespace and a resource's own fields select; a field that a resource does not offer is refused with 400.",
+		Promise: "Field selectors support metadata.name, metadata.namespace and the resource's own fields; any other field is refused with 400.",
 		Test:    fieldSelectorsSelect,
 	}, {
 		ID: "S12/label-selectors-select", System: "S12", Area: AreaList,
-		Promise: "Equality, sets, presence and absence of labels select, and a malformed selector is refused with 400.",
+		Promise: "Label selectors support equality, sets, presence and absence; a malformed one is refused with 400.",
 		Test:    labelSelectorsSelect,
 	}, {
 		ID: "S12/list-as-table", System: "S12", Area: AreaList,
-		Promise: "A list accepted as Table has columns, a row an object and the metadata of each, or the object, or nothing, as includeObject says.",
+		Promise: "A list requested as a Table has columns and one row for each object, with the object's metadata, the whole object or nothing, as includeObject says.",
 		Test:    listAsTable,
 	}, {
 		ID: "S12/list-as-metadata", System: "S12", Area: AreaList,
-		Promise: "A list accepted as PartialObjectMetadataList has the metadata of each object and nothing else.",
+		Promise: "A list requested as a PartialObjectMetadataList has the metadata of each object and nothing else.",
 		Test:    listAsMetadata,
 	}}
 }
@@ -108,7 +108,7 @@ func listIsNoOlderThanItsItems(ctx context.Context, t *Target) {
 	}
 }
 
-// limited asks for pages.
+// limited limits the size of pages.
 func limited(size int64, token string) func(*metav1.ListOptions) {
 	return func(opts *metav1.ListOptions) { opts.Limit, opts.Continue = size, token }
 }
@@ -138,7 +138,7 @@ func pagesShowOneMoment(ctx context.Context, t *Target) {
 }
 
 // k8s.io/apiserver/pkg/storage/continue.go, PrepareContinueToken. Leases,
-// because nobody else makes any in a fresh namespace.
+// because nothing else creates any in a fresh namespace.
 func remainingItemsAreCounted(ctx context.Context, t *Target) {
 	leases := t.kube.CoordinationV1().Leases(t.Namespace(ctx))
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -173,7 +173,7 @@ func brokenContinueTokenIsRefused(ctx context.Context, t *Target) {
 	t.Expect(err).To(beStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
 }
 
-// match asks for a state relative to a resourceVersion.
+// match asks for the state at or since a resourceVersion.
 func match(kind metav1.ResourceVersionMatch, version string) func(*metav1.ListOptions) {
 	return func(opts *metav1.ListOptions) { opts.ResourceVersionMatch, opts.ResourceVersion = kind, version }
 }
@@ -215,7 +215,7 @@ func notOlderThanIsNotOlder(ctx context.Context, t *Target) {
 func futureVersionTimesOut(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	future := strconv.FormatUint(t.number(cms.list(ctx, cms.mine()).ResourceVersion)+1_000_000_000, 10)
-	// A raw request: clients try again after the time they are told.
+	// A raw request, because clients retry after the time the server gives.
 	got := t.get(ctx, cms.path()+"?resourceVersionMatch=NotOlderThan&resourceVersion="+future)
 	status := t.expectStatus(got, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
 	t.Expect(status.Details.Causes).To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)), "%s", got)
@@ -335,7 +335,7 @@ func listAsMetadata(ctx context.Context, t *Target) {
 	}
 }
 
-// kindOf returns the kind of an encoded object, nothing if there is none.
+// kindOf returns the kind of an encoded object, empty if there is none.
 func kindOf(object json.RawMessage) string {
 	var meta metav1.TypeMeta
 	if err := json.Unmarshal(object, &meta); err != nil {

@@ -11,8 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// beStatus matches an error that an API server answered with a code and a
-// reason.
+// beStatus matches an API server's error with a code and a reason.
 func beStatus(code int32, reason metav1.StatusReason) gomegatypes.GomegaMatcher {
 	return &statusMatcher{code: code, reason: reason}
 }
@@ -26,7 +25,7 @@ type statusMatcher struct {
 func (m *statusMatcher) Match(actual any) (bool, error) {
 	err, ok := actual.(error)
 	if !ok {
-		return false, nil // nil is an answer that is not an error
+		return false, nil // the server answered without an error
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -54,7 +53,7 @@ func describe(actual any) string {
 	if errors.As(err, &status) {
 		return fmt.Sprintf("%d %s: %v", status.Status().Code, status.Status().Reason, err)
 	}
-	return "an error that is no answer: " + err.Error()
+	return "an error that is not an answer: " + err.Error()
 }
 
 // beSorted matches a slice of strings in ascending order.

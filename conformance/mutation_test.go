@@ -11,8 +11,8 @@ import (
 	"snowglobe.test/envtest/virtualtime"
 )
 
-// opened is the source that hands out a cluster it does not close, behind a
-// liar.
+// opened is a source that returns a running cluster behind a liar, and does not close
+// the cluster.
 type opened struct {
 	cluster *conformance.Cluster
 	wrap    func(http.RoundTripper) http.RoundTripper
@@ -28,8 +28,8 @@ func (o opened) Open(context.Context) (*conformance.Cluster, error) {
 // String implements conformance.Source.
 func (o opened) String() string { return "a liar" }
 
-// TestEveryCaseCanFail puts each case to servers that break its promise, and
-// demands that the case says so: an assertion of its own fails, not the clean-up.
+// TestEveryCaseCanFail runs each case against servers that break its promise. One of
+// the case's own assertions must fail, not the clean-up.
 func TestEveryCaseCanFail(t *testing.T) {
 	all := lies()
 	var problems []string
@@ -40,10 +40,10 @@ func TestEveryCaseCanFail(t *testing.T) {
 		}
 		for _, tested := range conformance.Cases() {
 			if len(all[tested.ID]) == 0 {
-				problems = append(problems, tested.ID+": no lie is known that makes it fail")
+				problems = append(problems, tested.ID+": there is no lie that makes it fail")
 			}
 			for _, told := range all[tested.ID] {
-				if problem := uncovered(cluster, tested, told); problem != "" {
+				if problem := undetected(cluster, tested, told); problem != "" {
 					problems = append(problems, fmt.Sprintf("%s: %q: %s", tested.ID, told.name, problem))
 				}
 			}
@@ -62,8 +62,8 @@ func TestEveryCaseCanFail(t *testing.T) {
 	}
 }
 
-// uncovered says why a lie was not found out, nothing if it was.
-func uncovered(cluster *conformance.Cluster, tested conformance.Case, told lie) string {
+// undetected says why a case did not detect a lie; it is empty if it did.
+func undetected(cluster *conformance.Cluster, tested conformance.Case, told lie) string {
 	var times atomic.Int64
 	source := opened{cluster: cluster, wrap: func(honest http.RoundTripper) http.RoundTripper {
 		return &liar{honest: honest, lie: told, told: &times}
@@ -75,11 +75,11 @@ func uncovered(cluster *conformance.Cluster, tested conformance.Case, told lie) 
 	result := report.Results[0]
 	switch {
 	case times.Load() == 0:
-		return "it was never told"
+		return "the lie was never told"
 	case result.State != conformance.Failed:
-		return "the case " + string(result.State)
+		return "the case " + string(result.State) + " all the same"
 	case result.Location == "":
-		return "no assertion of the case failed, but: " + result.Message
+		return "no assertion of the case failed, only: " + result.Message
 	}
 	return ""
 }

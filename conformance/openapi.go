@@ -17,20 +17,20 @@ func openAPICases() []Case {
 		Test:    openAPIV2IsServed,
 	}, {
 		ID: "S14/openapi-v2-is-cacheable", System: "S14", Area: AreaDiscovery,
-		Promise: "/openapi/v2 carries an ETag, and is answered 304 to who has it.",
+		Promise: "/openapi/v2 has an ETag; a request that sends it back is answered 304.",
 		Test:    openAPIV2IsCacheable,
 	}, {
 		ID: "S14/openapi-v3-is-served", System: "S14", Area: AreaDiscovery,
-		Promise: "/openapi/v3 lists a document for each group version at a path with its hash, where it is OpenAPI 3 and may be kept for ever.",
+		Promise: "/openapi/v3 lists an OpenAPI 3 document for each group version, at a path with its hash, so that clients may cache it for ever.",
 		Test:    openAPIV3IsServed,
 	}, {
 		ID: "S10/openapi-v3-follows-a-CRD", System: "S10", Area: AreaDiscovery,
-		Promise: "A CRD's schema is published in the OpenAPI v3 document of its group version, and goes with the CRD.",
+		Promise: "A CRD's schema is published in the OpenAPI v3 document of its group version, and disappears with the CRD.",
 		Test:    openAPIV3FollowsACRD,
 	}}
 }
 
-// swagger is what the cases read of an OpenAPI v2 document.
+// swagger is the part of an OpenAPI v2 document that the cases read.
 type swagger struct {
 	Swagger     string
 	Info        struct{ Title, Version string }
@@ -78,7 +78,7 @@ func (t *Target) openAPIIndex(ctx context.Context) map[string]struct{ ServerRela
 	return index.Paths
 }
 
-// openAPI is what the cases read of an OpenAPI v3 document.
+// openAPI is the part of an OpenAPI v3 document that the cases read.
 type openAPI struct {
 	OpenAPI    string
 	Paths      map[string]any

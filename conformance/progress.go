@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A Reporter is told how a run goes, on the goroutine of the run.
+// A Reporter is called as a run goes on, on the run's goroutine.
 type Reporter interface {
-	// Begin comes before the target is opened.
+	// Begin is called before the target is opened.
 	Begin(target string, cases int)
-	// Case comes after each case, run or skipped.
+	// Case is called after each case, even if it was skipped.
 	Case(result Result)
-	// End comes last, also when the target could not be opened.
+	// End is called last, even if the target could not be opened.
 	End(report Report)
 }
 
@@ -31,7 +31,7 @@ func (silent) Begin(string, int) {}
 func (silent) Case(Result)       {}
 func (silent) End(Report)        {}
 
-// Text is a reporter for people: a line a case and a summary.
+// Text is a reporter for people: one line for each case, and a summary.
 type Text struct{ Out io.Writer }
 
 var marks = map[State]string{Passed: "ok  ", Failed: "FAIL", Skipped: "skip"}
@@ -53,7 +53,7 @@ func (t Text) Case(r Result) {
 	}
 }
 
-// explain says what was promised and what was found.
+// explain describes what was promised and what was found.
 func explain(r Result) string {
 	text := "promise: " + r.Case.Promise + "\n"
 	if r.Location != "" {
@@ -76,11 +76,11 @@ func (t Text) End(r Report) {
 		r.Took.Round(time.Millisecond), clock)
 }
 
-// printf ignores errors: a reader who went away does not fail the run.
+// printf ignores errors: an output that is gone does not fail the run.
 func (t Text) printf(format string, args ...any) { _, _ = fmt.Fprintf(t.Out, format, args...) }
 
-// JSON is a reporter for programs: the report, as one document, when the run has
-// ended.
+// JSON is a reporter for programs: it writes the report as one document when the run
+// has ended.
 type JSON struct{ Out io.Writer }
 
 // Begin implements Reporter.

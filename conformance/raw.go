@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// rawClient makes requests that no typed client would make, and shows answers
-// as they came.
+// rawClient makes requests that no typed client would make, and returns answers
+// unchanged.
 type rawClient struct {
 	http *http.Client
 	base string
@@ -34,8 +34,8 @@ func newRawClient(config *rest.Config) (*rawClient, error) {
 	return &rawClient{http: client, base: strings.TrimRight(base.String(), "/")}, nil
 }
 
-// request is one raw request. The zero values of the rest mean GET, accepting
-// JSON, without a body.
+// request is one raw request. Only path is required; the zero values of the other fields
+// mean GET, accepting JSON, without a body.
 type request struct {
 	path        string // with its query
 	method      string
@@ -45,7 +45,7 @@ type request struct {
 	body        any // marshalled as JSON
 }
 
-// answer is the response to a raw request, read to its end.
+// answer is the complete response to a raw request.
 type answer struct {
 	code   int
 	header http.Header
@@ -53,7 +53,7 @@ type answer struct {
 	asked  string
 }
 
-// String shows what was asked and what came back, for messages.
+// String describes request and response, for messages.
 func (a answer) String() string {
 	const enough = 600
 	body := a.body
@@ -101,7 +101,7 @@ func (c *rawClient) do(ctx context.Context, r request) (answer, error) {
 	return answer{code: resp.StatusCode, header: resp.Header, body: content, asked: r.method + " " + r.path}, err
 }
 
-// ask makes a raw request; that there is no answer fails the case.
+// ask makes a raw request. The case fails if there is no answer.
 func (t *Target) ask(ctx context.Context, r request) answer {
 	got, err := t.raw.do(ctx, r)
 	t.must(err, "request of %s", r.path)
@@ -113,7 +113,7 @@ func (t *Target) get(ctx context.Context, path string) answer {
 	return t.ask(ctx, request{path: path})
 }
 
-// getJSON makes a raw GET request that must be answered 200 with JSON.
+// getJSON makes a raw GET request, which must be answered 200 with JSON.
 func (t *Target) getJSON(ctx context.Context, path string, into any) {
 	t.json(t.get(ctx, path), into)
 }
@@ -123,7 +123,7 @@ func (t *Target) json(got answer, into any) {
 	t.must(json.Unmarshal(got.body, into), "decode: %s", got)
 }
 
-// expectStatus demands a Status object with a code and a reason.
+// expectStatus asserts that the answer is a Status with a code and a reason.
 func (t *Target) expectStatus(got answer, code int, reason metav1.StatusReason) metav1.Status {
 	t.Expect(got.code).To(gomega.Equal(code), "%s", got)
 	var status metav1.Status

@@ -12,7 +12,7 @@ import (
 // State is how a case ended.
 type State string
 
-// The states of a case that was, or was not, run.
+// The states of a case.
 const (
 	Passed  State = "passed"
 	Failed  State = "failed"
@@ -27,16 +27,16 @@ type Result struct {
 	Message string `json:"message,omitempty"`
 	// Location is the line of the case that failed, as "watch.go:42".
 	Location string `json:"location,omitempty"`
-	// Start and Took are in the clock the target lives in.
+	// Start and Took are on the target's clock.
 	Start time.Time     `json:"start"`
 	Took  time.Duration `json:"tookNanoseconds"`
 }
 
-// Report is how a run ended.
+// Report is the result of a run.
 type Report struct {
 	// Target is the source the run was given.
 	Target string `json:"target"`
-	// Cluster is what the source opened; empty if it could not.
+	// Cluster is the name of the cluster; empty if it could not be opened.
 	Cluster     string        `json:"cluster"`
 	VirtualTime bool          `json:"virtualTime"`
 	Start       time.Time     `json:"start"`
@@ -55,7 +55,7 @@ func (r Report) Count(state State) int {
 	return n
 }
 
-// ErrFailed is in the error of a report in which a case failed.
+// ErrFailed is wrapped by the error of a report in which a case failed.
 var ErrFailed = errors.New("conformance: broken promises")
 
 // Err returns nil if no case failed, and names those that did.
@@ -72,8 +72,8 @@ func (r Report) Err() error {
 	return err
 }
 
-// WriteJUnit writes the report as JUnit XML, which CI systems show. An existing
-// file is overwritten, a missing folder made.
+// WriteJUnit writes the report as JUnit XML, for CI systems. It overwrites an existing
+// file and creates missing folders.
 func (r Report) WriteJUnit(path string) error {
 	config := reporters.JunitReportConfig{OmitLeafNodeType: true, OmitSpecLabels: true}
 	if err := reporters.GenerateJUnitReportWithConfig(r.ginkgo(), path, config); err != nil {
@@ -82,7 +82,7 @@ func (r Report) WriteJUnit(path string) error {
 	return nil
 }
 
-// ginkgo is ginkgo's name of a state.
+// ginkgo returns ginkgo's name of a state.
 func (s State) ginkgo() types.SpecState {
 	switch s {
 	case Passed:
@@ -93,7 +93,7 @@ func (s State) ginkgo() types.SpecState {
 	return types.SpecStateSkipped
 }
 
-// ginkgo is the report as ginkgo's own, for its writers.
+// ginkgo converts the report to ginkgo's, for ginkgo's writers.
 func (r Report) ginkgo() types.Report {
 	suite := types.Report{
 		SuitePath:        "snowglobe.test/conformance",

@@ -14,24 +14,23 @@ import (
 	"snowglobe.test/envtest/virtualtime"
 )
 
-// Run opens the source's cluster, puts it to the cases one after another, and
-// closes it. Cases whose needs the cluster does not meet are skipped, with the
-// reason, as are those that a cancelled context leaves no time for. The error
-// says what kept cases from being run; that a case failed is in the report (see
-// Report.Err). A nil reporter is told nothing.
+// Run opens the source's cluster, runs the cases on it one after another, and closes
+// it. It skips, with the reason, cases whose needs the cluster does not meet, and those
+// left when the context is cancelled. The error says why cases could not run; failed
+// cases are in the report (see Report.Err). reporter may be nil.
 func Run(ctx context.Context, source Source, cases []Case, reporter Reporter) (Report, error) {
 	return run(ctx, Report{Target: source.String()}, source, cases, orSilent(reporter), func() error { return nil })
 }
 
-// Simulate is Run in virtual time: the source's cluster lives in a bubble with
-// the cases, so it must have no sockets. Cancelling the context lets the running
-// case end, which takes no time. Durations in the report are virtual.
+// Simulate is Run in virtual time. The source's cluster runs in a bubble with the cases,
+// so it must not use sockets. If the context is cancelled, the running case still
+// finishes, which takes next to no time. Durations in the report are virtual.
 func Simulate(ctx context.Context, source Source, cases []Case, reporter Reporter) (Report, error) {
 	report := Report{Target: source.String(), VirtualTime: true}
 	var err error
 	bubble := virtualtime.Bubble(func() error {
-		// Waiting for a channel made outside would keep time from passing, so the
-		// outer context is only looked at.
+		// Virtual time would not pass while something waits for a channel from outside
+		// the bubble, so the outer context is only polled.
 		inside, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		report, err = run(inside, report, source, cases, orSilent(reporter), func() error { return context.Cause(ctx) })
@@ -40,7 +39,8 @@ func Simulate(ctx context.Context, source Source, cases []Case, reporter Reporte
 	return report, errors.Join(err, bubble)
 }
 
-// run adds to the report. interrupted says why no further case is to be begun.
+// run runs the cases and adds to the report. interrupted returns why no further case
+// should begin, or nil.
 func run(ctx context.Context, report Report, source Source, cases []Case, reporter Reporter, interrupted func() error) (Report, error) {
 	report.Start = time.Now()
 	reporter.Begin(report.Target, len(cases))
@@ -74,13 +74,13 @@ func run(ctx context.Context, report Report, source Source, cases []Case, report
 	return end(errors.Join(stopped, cluster.close(ctx)))
 }
 
-// failure is what an assertion panics with to leave the case.
+// failure is the panic value with which a failed assertion leaves the case.
 type failure struct {
 	message  string
 	location string
 }
 
-// run puts the cluster to one case.
+// run runs one case on the cluster.
 func (c *Cluster) run(ctx context.Context, tested Case) (result Result) {
 	result = Result{Case: tested, State: Passed, Start: time.Now()}
 	if result.Message = tested.Unmet(c); result.Message != "" {
@@ -107,8 +107,9 @@ func (c *Cluster) run(ctx context.Context, tested Case) (result Result) {
 	return result
 }
 
-// location is the line of a case's test that is being executed, as
-// "watch.go:42". Assertions in helpers say what failed; this says for what.
+// location returns the line of the case's test that is being executed, like
+// "watch.go:42". An assertion may fail in a helper; this says which step of the case
+// called it.
 func location(tested Case) string {
 	test := runtime.FuncForPC(reflect.ValueOf(tested.Test).Pointer()).Name()
 	pcs := make([]uintptr, 64)

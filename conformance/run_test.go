@@ -20,7 +20,7 @@ import (
 	"snowglobe.test/conformance"
 )
 
-// nowhere is a source of a cluster that nobody asks for anything.
+// nowhere is a source whose cluster no case uses.
 type nowhere struct {
 	err    error
 	closed *bool
@@ -40,7 +40,7 @@ func (n nowhere) Open(context.Context) (*conformance.Cluster, error) {
 
 func (n nowhere) String() string { return "a fake" }
 
-// made returns a case; what it does beside its test is fixed.
+// made returns a case with a fixed area and promise.
 func made(id string, needs conformance.Needs, test func(ctx context.Context, t *conformance.Target)) conformance.Case {
 	return conformance.Case{ID: id, System: "S0", Area: "area", Promise: id + " holds.", Needs: needs, Test: test}
 }
@@ -53,7 +53,7 @@ func fails(_ context.Context, t *conformance.Target) {
 
 func panics(context.Context, *conformance.Target) { panic("at the case") }
 
-// plain removes what differs from run to run.
+// plain formats results without what differs from run to run.
 func plain(report conformance.Report) []string {
 	var lines []string
 	for _, r := range report.Results {
@@ -63,7 +63,7 @@ func plain(report conformance.Report) []string {
 	return lines
 }
 
-func TestRunTellsHowCasesEnd(t *testing.T) {
+func TestRunReportsResults(t *testing.T) {
 	var tidied []string
 	report, err := conformance.Run(t.Context(), nowhere{}, []conformance.Case{
 		made("passes", conformance.Needs{}, passes),
@@ -88,7 +88,7 @@ func TestRunTellsHowCasesEnd(t *testing.T) {
 		"passes passed",
 		"fails failed counting run_test.go:LINE",
 		"panics failed panic: at the case",
-		"needs a release skipped needs a known release: nobody said which one runs at nowhere",
+		"needs a release skipped needs a known release: it is not known which one runs at nowhere",
 		"needs another skipped needs control planes of its own, with hooks held: none can be started beside nowhere",
 		"tidies up failed Expected run_test.go:LINE",
 		"leaves something failed clean up: it would not go",
@@ -152,7 +152,7 @@ func TestRunIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestRunTellsOfATargetThatIsNotThere(t *testing.T) {
+func TestRunWithoutTarget(t *testing.T) {
 	reason := errors.New("no such thing")
 	var out bytes.Buffer
 	report, err := conformance.Run(t.Context(), nowhere{err: reason}, []conformance.Case{made("a", conformance.Needs{}, passes)}, conformance.Text{Out: &out})
@@ -185,7 +185,7 @@ FAIL S0/fails (0s)
          <int>: 1
      to equal
          <int>: 2
-skip S0/needs (needs a known release: nobody said which one runs at nowhere)
+skip S0/needs (needs a known release: it is not known which one runs at nowhere)
 a fake: 1 passed, 1 failed, 1 skipped in 0s of virtual time
 `
 	if diff := cmp.Diff(want, lineNumber.ReplaceAllString(text.String(), "_test.go:LINE")); diff != "" {

@@ -29,11 +29,11 @@ func startupCases() []Case {
 		Test:    livezLeavesReadinessOut,
 	}, {
 		ID: "S15/check-has-a-path", System: "S15", Area: AreaStartup,
-		Promise: "Each check of /readyz and /livez can be asked alone below it, and an unknown one is 404.",
+		Promise: "Each check of /readyz and /livez has a path of its own below it; an unknown one is 404.",
 		Test:    checkHasAPath,
 	}, {
 		ID: "S15/check-can-be-excluded", System: "S15", Area: AreaStartup,
-		Promise: "exclude= leaves a check out and says so; excluding an unknown one is warned of and does no harm.",
+		Promise: "exclude= leaves a check out and says so; excluding an unknown check only causes a warning.",
 		Test:    checkCanBeExcluded,
 	}, {
 		ID: "S16/post-start-hooks-are-checks", System: "S16", Area: AreaStartup,
@@ -45,7 +45,7 @@ func startupCases() []Case {
 		Test:    heldHookKeepsReadyzRed,
 	}, {
 		ID: "S20/version-is-well-formed", System: "S20", Area: AreaStartup,
-		Promise: "/version reports a major and a minor that are those of gitVersion.",
+		Promise: "/version reports a major and a minor that match gitVersion.",
 		Test:    versionIsWellFormed,
 	}, {
 		ID: "S20/version-is-the-linked-release", System: "S20", Area: AreaStartup, Needs: Needs{Release: true},
@@ -53,11 +53,11 @@ func startupCases() []Case {
 		Test:    versionIsTheRelease,
 	}, {
 		ID: "S13/system-namespaces-exist", System: "S13", Area: AreaStartup,
-		Promise: "default, kube-system, kube-public and kube-node-lease come into being by themselves.",
+		Promise: "The server creates the namespaces default, kube-system, kube-public and kube-node-lease by itself.",
 		Test:    systemNamespacesExist,
 	}, {
 		ID: "S13/kubernetes-service-exists", System: "S13", Area: AreaStartup,
-		Promise: "The service default/kubernetes comes into being by itself, with a cluster IP and the https port.",
+		Promise: "The server creates the service default/kubernetes by itself, with a cluster IP and the https port.",
 		Test:    kubernetesServiceExists,
 	}, {
 		ID: "S8/bootstrap-roles-exist", System: "S8", Area: AreaStartup,
@@ -79,8 +79,8 @@ func healthAnswersOK(ctx context.Context, t *Target) {
 	}
 }
 
-// checks reads a verbose health report: the state of each check, by name, and
-// the line that closes the report.
+// checks parses a verbose health report into the state of each check by name and the
+// last line.
 func (t *Target) checks(got answer) (states map[string]string, verdict string) {
 	states = map[string]string{}
 	for line := range strings.Lines(string(got.body)) {
@@ -173,7 +173,7 @@ func postStartHooksAreChecks(ctx context.Context, t *Target) {
 	}
 }
 
-// launch starts another control plane and stops it at the end of the case.
+// launch starts another control plane. It is stopped when the case ends.
 func (t *Target) launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *rawClient) {
 	cp, err := t.Cluster.Launch(ctx, opts...)
 	t.must(err, "launch a control plane beside %s", t.Cluster.Name)

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// stream is a watch that fails the case when nothing comes.
+// stream is a watch that fails the case if an expected event does not come.
 type stream struct {
 	watch.Interface
 	target *Target
 	asked  metav1.ListOptions
 }
 
-// watch opens a watch, and stops it at the end of the case.
+// watch opens a watch. It is stopped when the case ends.
 func (t *Target) watch(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error), opts metav1.ListOptions) *stream {
 	opened, err := open(ctx, opts)
 	t.must(err, "watch with %s", show(opts))
@@ -35,8 +35,8 @@ func show(opts metav1.ListOptions) string {
 	return text
 }
 
-// next returns the next event. That the stream ends instead, or that there is
-// none until the context does, fails the case.
+// next returns the next event. The case fails if the stream ends instead, or if the
+// context ends first.
 func (s *stream) next(ctx context.Context) watch.Event {
 	select {
 	case event, open := <-s.ResultChan():
@@ -57,8 +57,8 @@ func (s *stream) take(ctx context.Context, n int) []watch.Event {
 	return events
 }
 
-// until returns the events up to and with that of an object's name and a type:
-// what has not come before it does not come any more.
+// until returns the events up to and including the one with a type and an object's name.
+// Events are in order, so anything missing before it will not come.
 func (s *stream) until(ctx context.Context, kind watch.EventType, name string) []watch.Event {
 	var events []watch.Event
 	for {
@@ -71,7 +71,7 @@ func (s *stream) until(ctx context.Context, kind watch.EventType, name string) [
 	}
 }
 
-// ended waits until the server ends the stream, and returns what still came.
+// ended waits until the server ends the stream, and returns the remaining events.
 func (s *stream) ended(ctx context.Context) []watch.Event {
 	var events []watch.Event
 	for {
@@ -82,12 +82,12 @@ func (s *stream) ended(ctx context.Context) []watch.Event {
 			}
 			events = append(events, event)
 		case <-ctx.Done():
-			s.target.Expect(context.Cause(ctx)).NotTo(gomega.HaveOccurred(), "the server has not ended the watch (%s)", show(s.asked))
+			s.target.Expect(context.Cause(ctx)).NotTo(gomega.HaveOccurred(), "the server did not end the watch (%s)", show(s.asked))
 		}
 	}
 }
 
-// brief says of each event its type and the object's name.
+// brief returns the type of each event and the name of its object.
 func brief(events []watch.Event) []string {
 	lines := make([]string, 0, len(events))
 	for _, event := range events {

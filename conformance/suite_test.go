@@ -12,10 +12,9 @@ import (
 	"snowglobe.test/conformance"
 	"snowglobe.test/conformance/specs"
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/chain"
 )
 
-// TestConformance puts every kind of control plane to all cases.
+// TestConformance runs all cases on every kind of control plane.
 func TestConformance(t *testing.T) {
 	cases := conformance.Cases()
 	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), cases)
@@ -38,7 +37,7 @@ func (r remote) Open(ctx context.Context) (*conformance.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := conformance.Kubeconfig{Path: path, Release: chain.Release()}.Open(ctx)
+	cluster, err := conformance.Kubeconfig{Path: path, Release: envtest.Release()}.Open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, cp.Stop(ctx))
 	}

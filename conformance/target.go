@@ -20,17 +20,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Target is a cluster as one run of one case sees it. Its assertions fail the
-// case: t.Expect, t.Eventually and the rest of gomega.
+// Target is what one run of one case tests a cluster through. Its assertions
+// (t.Expect, t.Eventually and the rest of gomega) fail the case.
 type Target struct {
 	gomega.Gomega
 	// Cluster under test.
 	Cluster *Cluster
-	// Config is of a user who may do everything. It asks for JSON, and is not
-	// held back by the client.
+	// Config is for a user with all permissions. It asks for JSON and has no
+	// client-side rate limit.
 	Config *rest.Config
-	// Name is a DNS label that no other run of any case has: for what a case
-	// makes outside a namespace.
+	// Name is a DNS label unique to this run of the case, for what it creates
+	// outside its namespace.
 	Name string
 
 	kube      kubernetes.Interface
@@ -44,7 +44,7 @@ type Target struct {
 func newTarget(cluster *Cluster, id string, fail func(message string, callerSkip ...int)) (*Target, error) {
 	config := cluster.wrap(cluster.Config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.QPS = -1 // a case waits for the server, not for its own client
+	config.QPS = -1 // no client-side rate limit
 	config.WarningHandler = rest.NoWarnings{}
 	rest.AddUserAgent(config, "snowglobe-conformance/"+id)
 	t := &Target{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id)}
@@ -60,24 +60,24 @@ func newTarget(cluster *Cluster, id string, fail func(message string, callerSkip
 	return t, nil
 }
 
-// pollInterval is how often a case asks again for what can't be watched.
+// pollInterval is how often a case polls what can't be watched.
 const pollInterval = 50 * time.Millisecond
 
-// uniqueName is short enough to be the beginning of other names.
+// uniqueName returns a unique name, short enough for a prefix of other names.
 func uniqueName(id string) string {
 	name := strings.ReplaceAll(strings.ToLower(id), "/", "-")
 	return strings.TrimRight(name[:min(len(name), 40)], "-") + "-" + utilrand.String(5)
 }
 
-// Cleanup has f called when the case has ended, before what was put in earlier.
-// The context it gets outlives the case for a while.
+// Cleanup registers f to be called when the case has ended, last registered first. Its
+// context outlives the case for a while.
 func (t *Target) Cleanup(f func(ctx context.Context) error) { t.cleanups = append(t.cleanups, f) }
 
-// cleanupLimit bounds taking away what one case made.
-const cleanupLimit = 30 * time.Second
+// cleanupTimeout bounds the removal of what one case made.
+const cleanupTimeout = 30 * time.Second
 
 func (t *Target) cleanUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var errs []error
 	for _, f := range slices.Backward(t.cleanups) {
@@ -88,8 +88,8 @@ func (t *Target) cleanUp(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Namespace returns a namespace that only this run of the case uses. It is made
-// at the first call. A cluster's own controllers may put things into it.
+// Namespace returns a namespace that only this run of the case uses. The first call
+// creates it. A cluster's own controllers may create objects in it.
 func (t *Target) Namespace(ctx context.Context) string {
 	if t.namespace != "" {
 		return t.namespace
@@ -102,8 +102,8 @@ func (t *Target) Namespace(ctx context.Context) string {
 	return t.namespace
 }
 
-// emptyNamespace takes away what cases put into their namespace. Without the
-// namespace controller nobody else does, and the namespace stays Terminating.
+// emptyNamespace removes what cases create in their namespace. Without a namespace
+// controller nothing else does, and the namespace stays Terminating.
 func (t *Target) emptyNamespace(ctx context.Context) error {
 	all := metav1.ListOptions{}
 	err := errors.Join(
@@ -113,7 +113,7 @@ func (t *Target) emptyNamespace(ctx context.Context) error {
 	return errors.Join(err, t.kube.CoreV1().Namespaces().Delete(ctx, t.namespace, metav1.DeleteOptions{}))
 }
 
-// must fails the case if a step that is not the promise itself fails.
+// must fails the case if a step that is not part of the promise fails.
 func (t *Target) must(err error, format string, args ...any) {
 	t.Expect(err).NotTo(gomega.HaveOccurred(), append([]any{format}, args...)...)
 }

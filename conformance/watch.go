@@ -17,11 +17,11 @@ import (
 func watchCases() []Case {
 	return []Case{{
 		ID: "S6/watch-begins-with-what-is-there", System: "S6", Area: AreaWatch,
-		Promise: "A watch without a resourceVersion begins with an ADDED for each object there is, then goes on with what happens, in order.",
+		Promise: "A watch without a resourceVersion begins with an ADDED event for each existing object, then delivers changes in order.",
 		Test:    watchBeginsWithWhatIsThere,
 	}, {
 		ID: "S6/watch-from-zero", System: "S6", Area: AreaWatch,
-		Promise: "A watch at resourceVersion 0 begins with the state the server has cached, without an object twice, and reaches the present.",
+		Promise: "A watch at resourceVersion 0 begins with the state in the server's cache, shows no object twice, and catches up with the present.",
 		Test:    watchFromZero,
 	}, {
 		ID: "S6/watch-follows-a-list-without-a-gap", System: "S6", Area: AreaWatch,
@@ -45,11 +45,11 @@ func watchCases() []Case {
 		Test:    malformedVersionIsRefused,
 	}, {
 		ID: "S6/bookmarks-on-request", System: "S6", Area: AreaWatch,
-		Promise: "allowWatchBookmarks brings a BOOKMARK before the watch times out, that names the type and a resourceVersion no older than the last event; who has not asked gets none.",
+		Promise: "With allowWatchBookmarks, a BOOKMARK with the type and a resourceVersion no older than the last event comes before the watch times out; without it, none comes.",
 		Test:    bookmarksOnRequest,
 	}, {
 		ID: "S6/streaming-list-ends-with-a-bookmark", System: "S6", Area: AreaWatch,
-		Promise: "sendInitialEvents streams the present as ADDED events, ends it with one annotated BOOKMARK, and goes on with what happens.",
+		Promise: "sendInitialEvents streams the current state as ADDED events, then one annotated BOOKMARK, then changes.",
 		Test:    streamingListEndsWithABookmark,
 	}, {
 		ID: "S6/streaming-list-must-be-asked-right", System: "S6", Area: AreaWatch,
@@ -57,19 +57,19 @@ func watchCases() []Case {
 		Test:    streamingListMustBeAskedRight,
 	}, {
 		ID: "S6/deleted-carries-the-last-state", System: "S6", Area: AreaWatch,
-		Promise: "DELETED carries the object as it last was, with the newer resourceVersion of its deletion.",
+		Promise: "DELETED carries the object's last state, with the resourceVersion of the deletion.",
 		Test:    deletedCarriesTheLastState,
 	}, {
 		ID: "S6/finalized-deletion-is-two-events", System: "S6", Area: AreaWatch,
-		Promise: "Deleting an object that has a finalizer is a MODIFIED with a deletionTimestamp; DELETED comes when the last finalizer goes.",
+		Promise: "Deleting an object with a finalizer causes a MODIFIED with a deletionTimestamp; DELETED comes when the last finalizer is removed.",
 		Test:    finalizedDeletionIsTwoEvents,
 	}, {
 		ID: "S6/label-selector-turns-updates-into-events", System: "S6", Area: AreaWatch,
-		Promise: "To a watch with a label selector, an object that begins to match is ADDED, and one that ceases to is DELETED, as it was when it matched.",
+		Promise: "On a watch with a label selector, an object that starts to match is ADDED, and one that stops matching is DELETED, with its last matching state.",
 		Test:    labelSelectorTurnsUpdates,
 	}, {
 		ID: "S6/field-selector-watches-one", System: "S6", Area: AreaWatch,
-		Promise: "A watch of one name, by field selector, sees that object alone.",
+		Promise: "A watch of one name, by field selector, sees only that object.",
 		Test:    fieldSelectorWatchesOne,
 	}, {
 		ID: "S6/watch-stays-in-its-namespace", System: "S6", Area: AreaWatch,
@@ -77,11 +77,11 @@ func watchCases() []Case {
 		Test:    watchStaysInItsNamespace,
 	}, {
 		ID: "S6/watch-times-out", System: "S6", Area: AreaWatch,
-		Promise: "A watch with timeoutSeconds ends by itself, without an ERROR event; its stream is one JSON document a line.",
+		Promise: "A watch with timeoutSeconds ends by itself, without an ERROR event; its stream has one JSON document per line.",
 		Test:    watchTimesOut,
 	}, {
 		ID: "S6/watch-as-metadata-or-table", System: "S6", Area: AreaWatch,
-		Promise: "A watch can be asked for as PartialObjectMetadata, or as a Table whose columns come with the first event only.",
+		Promise: "A watch can be requested as PartialObjectMetadata, or as a Table whose columns come with the first event only.",
 		Test:    watchAsMetadataOrTable,
 	}}
 }
@@ -99,8 +99,8 @@ func watchBeginsWithWhatIsThere(ctx context.Context, t *Target) {
 }
 
 // k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, getAllEventsSinceLocked:
-// "Get State and Start at Any". The cache may lag, so what came before the watch
-// may come as state or as events.
+// "Get State and Start at Any". The cache may lag, so earlier changes may come as state
+// or as events.
 func watchFromZero(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	cms.make(ctx, "a", "b")
@@ -110,7 +110,7 @@ func watchFromZero(ctx context.Context, t *Target) {
 	t.Expect(seen).To(gomega.ConsistOf("ADDED a", "ADDED b", "ADDED last"))
 }
 
-// story changes ConfigMaps and returns what a watcher must see of it.
+// story changes ConfigMaps and returns the events a watcher must see.
 func (c *configMaps) story(ctx context.Context) []string {
 	var told []string
 	tell := func(kind watch.EventType, object *corev1.ConfigMap) {
@@ -183,7 +183,7 @@ func tooOldAWatchIsGone(ctx context.Context, t *Target) {
 }
 
 // k8s.io/apiserver/pkg/storage/api_object_versioner.go, ParseResourceVersion. To
-// a watch, upstream of this release says 500; only that it says no is promised.
+// a watch, this release answers 500; only the refusal is promised.
 func malformedVersionIsRefused(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	listed := t.get(ctx, cms.path()+"?resourceVersion=abc")
@@ -213,7 +213,7 @@ func bookmarksOnRequest(ctx context.Context, t *Target) {
 	t.Expect(brief(quiet.ended(ctx))).To(gomega.Equal([]string{"ADDED a"}))
 }
 
-// streaming asks for a streaming list.
+// streaming requests a streaming list (sendInitialEvents).
 func streaming(opts *metav1.ListOptions) {
 	yes := true
 	opts.SendInitialEvents, opts.ResourceVersionMatch, opts.AllowWatchBookmarks = &yes, metav1.ResourceVersionMatchNotOlderThan, true
@@ -346,7 +346,7 @@ func watchStaysInItsNamespace(ctx context.Context, t *Target) {
 	t.Expect(brief(everywhere.take(ctx, 2))).To(gomega.Equal([]string{"ADDED " + stranger, "ADDED own"}))
 }
 
-// frames decodes the documents of a watch stream that has ended.
+// frames decodes the JSON documents of a watch stream that has ended.
 func (t *Target) frames(got answer) []frame {
 	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
 	var events []frame

@@ -23,7 +23,7 @@ func writeCases() []Case {
 		Test:    staleUpdateConflicts,
 	}, {
 		ID: "S12/update-without-change-is-no-write", System: "S12", Area: AreaWrite,
-		Promise: "An update that changes nothing keeps the resourceVersion and is no event.",
+		Promise: "An update that changes nothing keeps the resourceVersion and causes no event.",
 		Test:    updateWithoutChangeIsNoWrite,
 	}, {
 		ID: "S12/second-create-already-exists", System: "S12", Area: AreaWrite,
@@ -31,7 +31,7 @@ func writeCases() []Case {
 		Test:    secondCreateAlreadyExists,
 	}, {
 		ID: "S12/generated-names-differ", System: "S12", Area: AreaWrite,
-		Promise: "generateName gives each object a name of its own with that beginning.",
+		Promise: "generateName gives each object a name of its own with that prefix.",
 		Test:    generatedNamesDiffer,
 	}, {
 		ID: "S12/dry-run-leaves-nothing", System: "S12", Area: AreaWrite,
@@ -39,7 +39,7 @@ func writeCases() []Case {
 		Test:    dryRunLeavesNothing,
 	}, {
 		ID: "S12/delete-preconditions-hold", System: "S12", Area: AreaWrite,
-		Promise: "A deletion with the precondition of another UID or resourceVersion is refused with 409, one with the right ones is not.",
+		Promise: "A deletion with the precondition of another UID or resourceVersion is refused with 409; one with the right ones succeeds.",
 		Test:    deletePreconditionsHold,
 	}, {
 		ID: "S12/delete-collection-deletes-the-selected", System: "S12", Area: AreaWrite,
@@ -59,19 +59,19 @@ func writeCases() []Case {
 		Test:    strategicMergePatchMergesLists,
 	}, {
 		ID: "S12/apply-conflicts-name-the-manager", System: "S12", Area: AreaWrite,
-		Promise: "Server-side apply of a field that another manager owns is refused with 409 that names manager and field; with force it takes the field over.",
+		Promise: "Server-side apply of a field that another manager owns is refused with a 409 that names the manager and the field; with force it takes the field over.",
 		Test:    applyConflictsNameTheManager,
 	}, {
 		ID: "S12/apply-removes-what-it-no-longer-names", System: "S12", Area: AreaWrite,
-		Promise: "A field that a manager has applied and applies no more is removed, unless another manager owns it as well.",
+		Promise: "A field that a manager stops applying is removed, unless another manager owns it too.",
 		Test:    applyRemovesWhatItNoLongerNames,
 	}, {
 		ID: "S12/immutable-means-immutable", System: "S12", Area: AreaWrite,
-		Promise: "The content of an immutable ConfigMap, and that it is one, can't be changed: 422 with the field.",
+		Promise: "Neither the content of an immutable ConfigMap nor its immutable field can be changed: 422 that names the field.",
 		Test:    immutableMeansImmutable,
 	}, {
 		ID: "S9/no-object-without-its-namespace", System: "S9", Area: AreaWrite,
-		Promise: "An object can't be created in a namespace that is not there: 404 that names the namespace.",
+		Promise: "An object can't be created in a namespace that does not exist: 404 that names the namespace.",
 		Test:    noObjectWithoutItsNamespace,
 	}}
 }
@@ -248,7 +248,7 @@ func owners(object *corev1.ConfigMap) []string {
 	return found
 }
 
-// apply is a server-side apply of content as a manager.
+// apply applies content server-side as a field manager.
 func (c *configMaps) apply(ctx context.Context, name, manager string, force bool, data map[string]string) (*corev1.ConfigMap, error) {
 	object := c.object(name, "")
 	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
@@ -276,7 +276,7 @@ func applyConflictsNameTheManager(ctx context.Context, t *Target) {
 	t.Expect(managersOf(taken, "f:content")).To(gomega.Equal([]string{"bob"}))
 }
 
-// managersOf are the managers that own a field of data.
+// managersOf returns the managers that own a field of data.
 func managersOf(object *corev1.ConfigMap, field string) []string {
 	var found []string
 	for _, entry := range object.ManagedFields {

@@ -7,17 +7,18 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
-	"snowglobe.test/envtest/virtualtime"
 	"snowglobe.test/internal/pki"
 )
 
@@ -27,9 +28,9 @@ const AdminUser = "snowglobe-admin"
 
 const mastersGroup = "system:masters"
 
-// ControlPlane is a running API server with its store, or several on one. Of
-// several, methods that are about one are about the first. All its methods may
-// be called from any goroutine.
+// ControlPlane is a running API server with its store, or several on one. What can
+// be asked of each of them is on Server. All its methods may be called from any
+// goroutine.
 type ControlPlane struct {
 	name      string
 	cfg       *config
@@ -41,16 +42,17 @@ type ControlPlane struct {
 	recorder   *trace.Recorder
 	faults     *fault.Set
 	servers    []*Server
-	log        io.Writer              // of all servers together, nil for none
-	scheduler  *virtualtime.Scheduler // nil if operations go as they come
-	changes    *storeWatch            // nil unless the trace is full
-	link       *Link                  // that Config and AddUser go by
-	writes     *chain.Writes
+	log        io.Writer // of all servers together, nil for none
+	scheduling *scheduling
+	changes    *storeWatch // nil unless the trace is full
+	client     *Client     // of Config and AddUser
+	clients    atomic.Int64
+	restorer   *restore.Restorer // nil before the store is started
 
-	member *chain.Member // whose goroutines are the store's
-	admin  *rest.Config
-	kube   kubeconfigs
-	boot   *Snapshot // for Reset, nil if there can be none
+	member     *process.Member // whose goroutines are the store's
+	admin      *rest.Config
+	kubeconfig string    // the file that was written, empty for none
+	boot       *Snapshot // for Reset, nil if there can be none
 
 	crashOnce sync.Once
 	crashed   chan struct{}
@@ -77,10 +79,10 @@ func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 
 func newControlPlane(cfg *config) *ControlPlane {
 	cp := &ControlPlane{
-		name:    fmt.Sprintf("cp-%d", sequence.Add(1)),
-		cfg:     cfg,
-		writes:  chain.NewWrites(),
-		crashed: make(chan struct{}),
+		name:       fmt.Sprintf("cp-%d", sequence.Add(1)),
+		cfg:        cfg,
+		scheduling: newScheduling(),
+		crashed:    make(chan struct{}),
 	}
 	cp.recorder = trace.NewRecorder(cp.name, 0)
 	for _, observer := range cfg.observers {
@@ -90,7 +92,7 @@ func newControlPlane(cfg *config) *ControlPlane {
 		cp.log = &sharedWriter{to: cfg.log}
 	}
 	cp.stopping, cp.endStopping = context.WithCancel(context.Background())
-	cp.link = cp.NewLink()
+	cp.client = newClient(cp, 0, nil)
 	for index := range cfg.replicas {
 		cp.servers = append(cp.servers, newServer(cp, index))
 	}
@@ -105,8 +107,8 @@ func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// start brings the control plane up; what it has taken when it fails, release
-// gives back.
+// start brings the control plane up. If it fails, release gives back what it has
+// taken.
 func (cp *ControlPlane) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cp.cfg.timeouts.start)
 	defer cancel()
@@ -114,42 +116,36 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	flags, err := chain.ParseFlags(cp.cfg.serverFlags(0))
-	if err != nil {
+	if err := cp.makeAuthority(); err != nil {
 		return err
 	}
 	for _, server := range cp.servers {
-		if err := server.listen(); err != nil {
+		if err := server.prepare(); err != nil {
 			return err
 		}
 	}
-	if err := cp.makeCredentials(); err != nil {
-		return err
-	}
-	if err := cp.faults.Know(crdNames(crds)); err != nil {
-		return err
-	}
-	if err := cp.faults.Know(fault.Names{"stage": chain.Stages()}); err != nil {
+	cp.admin = cp.AddUser(AdminUser, mastersGroup)
+	if err := cp.faults.AddNames(fault.Names{"stage": chain.Stages(), "resource": resourcesOf(crds)}); err != nil {
 		return err
 	}
 	if _, err := cp.faults.Add(cp.cfg.faults...); err != nil {
 		return err
 	}
-	if err := cp.startStore(ctx, flags); err != nil {
+	if err := cp.startStore(ctx); err != nil {
 		return err
 	}
 	if err := cp.watchStore(); err != nil {
 		return err
 	}
-	if cp.cfg.order != nil {
-		cp.Schedule(*cp.cfg.order)
+	if err := cp.startOrder(ctx); err != nil {
+		return err
 	}
 	for _, server := range cp.servers {
 		if err := server.boot(ctx); err != nil {
 			return err
 		}
 	}
-	if err := cp.first().chain().CheckCacheWindows(); err != nil {
+	if err := cp.first().chain().Storage().CheckEventsHistoryWindows(); err != nil {
 		return err
 	}
 	if err := cp.installCRDs(ctx, crds); err != nil {
@@ -161,14 +157,15 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	return cp.writeKubeconfig()
 }
 
-// startStore starts the store, in a goroutine label of its own: it outlives
+// startStore starts the store under a goroutine label of its own, because it outlives
 // every server.
-func (cp *ControlPlane) startStore(ctx context.Context, flags *chain.Flags) error {
-	member, err := chain.Join(cp.name, flags, cp.first().log, cp.first().fail)
+func (cp *ControlPlane) startStore(ctx context.Context) error {
+	member, err := process.Join(cp.name, cp.first().newest.flags.Process(), cp.first().log, cp.first().fail)
 	if err != nil {
 		return err
 	}
 	cp.member, cp.store = member, cp.cfg.backend(cp.name)
+	cp.restorer = restore.New(cp.store)
 	if cp.cfg.sharedStore {
 		return nil
 	}
@@ -176,7 +173,7 @@ func (cp *ControlPlane) startStore(ctx context.Context, flags *chain.Flags) erro
 	return err
 }
 
-// crash notes the first failure of a server that would have ended a
+// crash remembers the first failure of a server that would have ended a
 // kube-apiserver process.
 func (cp *ControlPlane) crash(err error) {
 	cp.crashOnce.Do(func() {
@@ -188,9 +185,6 @@ func (cp *ControlPlane) crash(err error) {
 // first is the server that stands for all where one is meant.
 func (cp *ControlPlane) first() *Server { return cp.servers[0] }
 
-// Name returns the control plane's name, unique in the process.
-func (cp *ControlPlane) Name() string { return cp.name }
-
 // Config returns a configuration of a cluster admin whose requests call the
 // handler chain inside the process. Upgrade requests go through TLS on an
 // in-memory connection. Of several servers they go to the first that accepts
@@ -200,17 +194,28 @@ func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.admin)
 // Trace returns the record of what has happened so far and what happens next.
 func (cp *ControlPlane) Trace() *trace.Recorder { return cp.recorder }
 
-// Log returns the API server's log, or the end of it when it is long.
-func (cp *ControlPlane) Log() string { return cp.first().Log() }
+// Log returns the log of the API server, or the end of it when it is long; of
+// several, one after the other, each below a line with its name.
+func (cp *ControlPlane) Log() string {
+	if len(cp.servers) == 1 {
+		return cp.first().Log()
+	}
+	var text strings.Builder
+	for _, server := range cp.servers {
+		fmt.Fprintf(&text, "%s:\n%s", server.name, server.Log())
+	}
+	return text.String()
+}
 
 // Store returns the store the control plane runs on.
 func (cp *ControlPlane) Store() storage.Backend { return cp.store }
 
-// Crashed is closed when the API server has failed in a way that would have
-// ended a kube-apiserver process; Err says how.
+// Crashed is closed when an API server has failed in a way that would have ended a
+// kube-apiserver process; Err says how.
 func (cp *ControlPlane) Crashed() <-chan struct{} { return cp.crashed }
 
-// Err returns why the API server crashed, nil if it did not.
+// Err returns why an API server crashed, nil if none did. Of several it names the
+// first that did. Server.Crash is no such crash.
 func (cp *ControlPlane) Err() error {
 	select {
 	case <-cp.crashed:
@@ -220,55 +225,23 @@ func (cp *ControlPlane) Err() error {
 	}
 }
 
-// Ready asks /readyz once, records the checks that turned, and says whether the
-// answer was 200.
-func (cp *ControlPlane) Ready(ctx context.Context) bool { return cp.first().Ready(ctx) }
-
-// WaitReady waits until /readyz answers 200. When the context ends first, the
-// error names the checks that are red and the hooks that are held.
-func (cp *ControlPlane) WaitReady(ctx context.Context) error { return cp.first().WaitReady(ctx) }
-
-// RedChecks returns the readiness checks that were red when they were last
-// asked, in upstream's order.
-func (cp *ControlPlane) RedChecks() []string { return cp.first().RedChecks() }
-
-// Hooks returns the names of the post-start hooks, sorted.
-func (cp *ControlPlane) Hooks() []string { return cp.first().Hooks() }
-
-// HeldHooks returns the names of the post-start hooks that are held, sorted.
-func (cp *ControlPlane) HeldHooks() []string { return cp.first().HeldHooks() }
-
-// ReleaseHook lets a post-start hook run that HoldHook holds. Releasing one that
-// is not held is an error that names those that are.
-func (cp *ControlPlane) ReleaseHook(name string) error { return cp.first().ReleaseHook(name) }
-
-// FireSignal fires one of upstream's lifecycle signals before its time, as a bug
-// would: MuxAndDiscoveryComplete, HasBeenReady, ... An unknown one is an error
-// that names them all.
-func (cp *ControlPlane) FireSignal(name string) error { return cp.first().FireSignal(name) }
+// WaitReady waits until every server's /readyz answers 200. When the context ends
+// first, the error names the checks that are red and the hooks that are held.
+func (cp *ControlPlane) WaitReady(ctx context.Context) error {
+	for _, server := range cp.servers {
+		if err := server.current.Load().waitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Release returns the release of the linked kube-apiserver, like "v1.37.1".
 func Release() string { return chain.Release() }
 
-// Faults holds the rules that bend what the control plane does. They may be
-// added, listed and removed while it runs.
+// Faults holds the rules of what happens to the operations of the control plane.
+// They may be added (Inject, Gate), listed and removed while it runs.
 func (cp *ControlPlane) Faults() *fault.Set { return cp.faults }
-
-// Gate returns where operations wait that match, such as
-// "store/put resource=configmaps": from now on they are held, until the gate is
-// opened or releases them.
-func (cp *ControlPlane) Gate(match string) (*fault.Gate, error) { return cp.faults.Gate(match) }
-
-// HoldWatchCache keeps the watch cache of a resource behind the store: events
-// and progress notifications of the store are held until ReleaseWatchCache.
-func (cp *ControlPlane) HoldWatchCache(resource schema.GroupResource) error {
-	return cp.first().HoldWatchCache(resource)
-}
-
-// ReleaseWatchCache lets the watch cache of a resource catch up.
-func (cp *ControlPlane) ReleaseWatchCache(resource schema.GroupResource) error {
-	return cp.first().ReleaseWatchCache(resource)
-}
 
 // Stop ends the API server gracefully and its store with it, and joins every
 // goroutine they started. The error names what did not end in time. Stop may be
@@ -288,20 +261,18 @@ var errStopped = errors.New("the control plane was stopped")
 func (cp *ControlPlane) release(ctx context.Context) error {
 	ctx, cancel := cp.cfg.timeouts.boundStop(ctx)
 	defer cancel()
-	cp.Unschedule()
-	var errs []error
+	errs := []error{cp.unschedule(ctx)}
 	cp.endStopping()
 	for _, server := range slices.Backward(cp.servers) {
 		errs = append(errs, server.stop(ctx))
 	}
 	cp.faults.Close()
-	errs = append(errs, cp.kube.remove())
-	cp.changes.stop()
+	errs = append(errs, cp.removeKubeconfig(), cp.changes.stop(ctx))
 	if cp.store != nil && !cp.cfg.sharedStore {
 		errs = append(errs, cp.store.Stop(ctx))
 	}
 	if cp.member != nil {
-		errs = append(errs, cp.member.Join(ctx))
+		errs = append(errs, cp.member.Wait(ctx))
 		cp.member.Leave()
 	}
 	return errors.Join(errs...)

@@ -23,8 +23,6 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
-
-	"snowglobe.test/envtest/fault"
 )
 
 // crdExtensions are the files of a folder that may hold definitions.
@@ -34,7 +32,7 @@ var crdExtensions = []string{".yaml", ".yml", ".json"}
 func loadCRDs(cfg *config) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds := slices.Clone(cfg.crds)
 	for _, path := range cfg.crdPaths {
-		found, err := ReadCRDs(path)
+		found, err := readCRDs(path)
 		if err != nil {
 			return nil, err
 		}
@@ -43,19 +41,19 @@ func loadCRDs(cfg *config) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 	return crds, nil
 }
 
-// crdNames are the resources that definitions bring, as rules name them.
-func crdNames(crds []*apiextensionsv1.CustomResourceDefinition) fault.Names {
-	var resources []string
-	for _, crd := range crds {
-		resources = append(resources, crd.Spec.Names.Plural+"."+crd.Spec.Group)
+// resourcesOf returns the resources that definitions bring, as rules name them.
+func resourcesOf(crds []*apiextensionsv1.CustomResourceDefinition) []string {
+	resources := make([]string, len(crds))
+	for i, crd := range crds {
+		resources[i] = crd.Spec.Names.Plural + "." + crd.Spec.Group
 	}
-	return fault.Names{"resource": resources}
+	return resources
 }
 
-// ReadCRDs reads the definitions in a file, or in the YAML and JSON files
+// readCRDs reads the definitions in a file, or in the YAML and JSON files
 // directly in a folder. A file that is named must hold at least one; in a folder
 // other objects are left alone. Errors name the file and the document.
-func ReadCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func readCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("CRDs: %w", err)
@@ -175,14 +173,14 @@ func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1
 
 // waitServed waits until a server that runs serves a definition.
 func (s *Server) waitServed(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, revision int64) error {
-	if !s.life.Load().running() {
+	if !s.current.Load().running() {
 		return nil
 	}
 	client, err := apiextensionsclient.NewForConfig(s.Config())
 	if err != nil {
 		return err
 	}
-	if err := s.chain().WaitCRD(ctx, crd.Name, revision); err != nil {
+	if err := s.chain().RestoreServer().CRDs.Wait(ctx, crd.Name, revision); err != nil {
 		return err
 	}
 	return waitServed(ctx, client, crd)

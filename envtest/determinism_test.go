@@ -23,7 +23,6 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
-	"snowglobe.test/envtest/virtualtime"
 )
 
 var (
@@ -103,7 +102,7 @@ func writeMixed(file string, seed uint64) error {
 			return err
 		}
 		return trace.WriteCanonical(out, cp.Trace().Records())
-	}, envtest.WithReplicas(2), envtest.WithOrder(virtualtime.Order{Seed: seed}), envtest.WithFullTrace(), envtest.WithCRDs(widgetCRD()))
+	}, envtest.WithReplicas(2), envtest.WithSeed(seed), envtest.WithFullTrace(), envtest.WithCRDs(widgetCRD()))
 	return errors.Join(err, out.Close())
 }
 
@@ -121,7 +120,9 @@ func mixedRun(ctx context.Context, cp *envtest.ControlPlane) error {
 	}
 	for _, server := range cp.Servers() {
 		time.Sleep(300 * time.Millisecond)
-		server.Crash()
+		if err := server.Crash(ctx); err != nil {
+			return err
+		}
 		time.Sleep(100 * time.Millisecond)
 		if err := server.Restart(ctx); err != nil {
 			return err
@@ -143,7 +144,7 @@ var mixedResources = []schema.GroupVersionResource{
 // mixedClient makes requests to a few objects that it shares with the others.
 // Which ones is up to its number, not to the seed.
 func mixedClient(ctx context.Context, cp *envtest.ControlPlane, number int) {
-	client := dynamic.NewForConfigOrDie(cp.NewLink().AddUser(fmt.Sprintf("client-%d", number), "system:masters"))
+	client := dynamic.NewForConfigOrDie(cp.NewClient().AddUser(fmt.Sprintf("client-%d", number), "system:masters"))
 	choose := rand.New(rand.NewPCG(uint64(number), 0))
 	for i := range 40 {
 		gvr := mixedResources[choose.IntN(len(mixedResources))]
@@ -183,7 +184,7 @@ func mixedRequest(ctx context.Context, objects dynamic.ResourceInterface, gvr sc
 
 // mixedWatch watches objects of a kind, again and again, until the context ends.
 func mixedWatch(ctx context.Context, cp *envtest.ControlPlane, number int) {
-	config := rest.CopyConfig(cp.NewLink().AddUser(fmt.Sprintf("watcher-%d", number), "system:masters"))
+	config := rest.CopyConfig(cp.NewClient().AddUser(fmt.Sprintf("watcher-%d", number), "system:masters"))
 	objects := dynamic.NewForConfigOrDie(config).Resource(mixedResources[number]).Namespace("default")
 	for ctx.Err() == nil {
 		watch, err := objects.Watch(ctx, metav1.ListOptions{})

@@ -8,8 +8,8 @@
 //		...
 //	}
 //
-// Start begins a control plane for a test and stops it with the test; Launch
-// does without a test. Simulate runs a test function in virtual time, where an
-// hour passes at once. By default nothing leaves the process: no port, no file,
-// no binary.
+// Start is for tests, Launch for programs; Simulate and SimulateContext are the same
+// in virtual time, where an hour passes at once. Options say what differs from a
+// server with the defaults of kube-apiserver on an empty store in memory. By default
+// nothing leaves the process: no port, no file, no binary.
 package envtest

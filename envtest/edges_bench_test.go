@@ -31,10 +31,10 @@ func BenchmarkEdges(b *testing.B) {
 			return took
 		}
 		boot() // the first one of a process pays for all
-		inTurns(b, func() time.Duration { return boot() }, func() time.Duration { return boot(envtest.WithoutEdges()) })
+		inTurns(b, func() time.Duration { return boot() }, func() time.Duration { return boot(envtest.WithoutInjectors()) })
 	})
 	b.Run("requests", func(b *testing.B) {
-		with, without := envtest.Start(b), envtest.Start(b, envtest.WithoutEdges())
+		with, without := envtest.Start(b), envtest.Start(b, envtest.WithoutInjectors())
 		inTurns(b, func() time.Duration { return requests(b, with) }, func() time.Duration { return requests(b, without) })
 	})
 }

@@ -2,7 +2,6 @@ package envtest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -11,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -152,27 +150,28 @@ func ExampleWithKubeconfig() {
 }
 
 // A failed hook ends a kube-apiserver process; here it is an error.
-func ExampleFailHook() {
-	_, err := envtest.Launch(context.Background(), envtest.FailHook("rbac/bootstrap-roles", errors.New("frozen")))
+func ExampleWithFaults() {
+	_, err := envtest.Launch(context.Background(), envtest.WithFaults("fail hook/rbac/bootstrap-roles with=error"))
 	fmt.Println(err)
-	// Output: start control plane: post-start hook "rbac/bootstrap-roles" failed: frozen
+	// Output: start control plane: post-start hook "rbac/bootstrap-roles" failed: injected at hook/rbac/bootstrap-roles
 }
 
-// The chain is assembled stage by stage.
+// The chain is assembled stage by stage, and each stage can fail.
 func ExampleWithFaults_stage() {
 	_, err := envtest.Launch(context.Background(), envtest.WithFaults("fail stage/aggregator with=error"))
 	fmt.Println(err)
-	// Output: start control plane: start chain: stage aggregator: injected at stage/aggregator on apiserver-0, because of the rule "fail stage/aggregator with=error"
+	// Output: start control plane: start chain: stage aggregator: injected at stage/aggregator
 }
 
-// A list from a cache that is held behind the store is stale.
-func ExampleControlPlane_HoldWatchCache() {
+// A list from a cache that is frozen behind the store is stale.
+func ExampleControlPlane_Faults() {
 	with(func(ctx context.Context, cp *envtest.ControlPlane) error {
 		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
-		resource := schema.GroupResource{Resource: "configmaps"}
-		if err := cp.HoldWatchCache(resource); err != nil {
+		frozen, err := cp.Faults().Inject("freeze cache/configmaps")
+		if err != nil {
 			return err
 		}
+		defer frozen.Remove()
 		if _, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{}); err != nil {
 			return err
 		}
@@ -183,7 +182,7 @@ func ExampleControlPlane_HoldWatchCache() {
 			}
 			fmt.Printf("resourceVersion %q: %d\n", version, len(list.Items))
 		}
-		return cp.ReleaseWatchCache(resource)
+		return nil
 	})
 	// Output:
 	// resourceVersion "0": 0
@@ -194,7 +193,6 @@ func ExampleControlPlane_HoldWatchCache() {
 func ExampleControlPlane_Settle() {
 	with(func(ctx context.Context, cp *envtest.ControlPlane) error {
 		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
-		resource := schema.GroupResource{Resource: "configmaps"}
 		look := func() error {
 			settled, err := cp.Settle(ctx)
 			if err != nil {
@@ -207,7 +205,8 @@ func ExampleControlPlane_Settle() {
 			fmt.Printf("cached: %d, something held: %t\n", len(list.Items), len(settled.Held) > 0)
 			return nil
 		}
-		if err := cp.HoldWatchCache(resource); err != nil {
+		frozen, err := cp.Faults().Inject("freeze cache/configmaps")
+		if err != nil {
 			return err
 		}
 		if _, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{}); err != nil {
@@ -216,9 +215,7 @@ func ExampleControlPlane_Settle() {
 		if err := look(); err != nil {
 			return err
 		}
-		if err := cp.ReleaseWatchCache(resource); err != nil {
-			return err
-		}
+		frozen.Remove()
 		return look()
 	})
 	// Output:
@@ -246,14 +243,14 @@ func ExampleControlPlane_Trace() {
 
 // A path is unknown for good only when all paths are known; fired early, the
 // signal shows the 404 that upstream guards against.
-func ExampleControlPlane_FireSignal() {
+func ExampleServer_FireSignal() {
 	with(func(ctx context.Context, cp *envtest.ControlPlane) error {
 		get := func() (code int) {
 			kubernetes.NewForConfigOrDie(cp.Config()).RESTClient().Get().AbsPath("/apis/example.com/v1/widgets").Do(ctx).StatusCode(&code)
 			return code
 		}
 		fmt.Println(get())
-		if err := cp.FireSignal("MuxAndDiscoveryComplete"); err != nil {
+		if err := cp.Servers()[0].FireSignal("MuxAndDiscoveryComplete"); err != nil {
 			return err
 		}
 		fmt.Println(get())

@@ -13,14 +13,16 @@ import (
 // A client behind a load balancer goes on when the server it was at crashes.
 func ExampleWithReplicas() {
 	err := envtest.SimulateContext(func(ctx context.Context, cp *envtest.ControlPlane) error {
-		link := cp.NewLink()
-		namespaces := kubernetes.NewForConfigOrDie(link.Config()).CoreV1().Namespaces()
+		client := cp.NewClient()
+		namespaces := kubernetes.NewForConfigOrDie(client.Config()).CoreV1().Namespaces()
 		for range 2 {
 			if _, err := namespaces.Get(ctx, "default", metav1.GetOptions{}); err != nil {
 				return err
 			}
-			fmt.Println(link.Server().Name())
-			link.Server().Crash()
+			fmt.Println(client.Server().Name())
+			if err := client.Server().Crash(ctx); err != nil {
+				return err
+			}
 		}
 		return cp.Servers()[0].Restart(ctx)
 	}, envtest.WithReplicas(2))

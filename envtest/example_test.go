@@ -74,14 +74,16 @@ func ExampleHoldHook() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(cp.HeldHooks())
+	_, held := cp.Servers()[0].Hooks()
+	fmt.Println(held)
 	if err := cp.ReleaseHook("rbac/bootstrap-roles"); err != nil {
 		log.Fatal(err)
 	}
 	if err := cp.WaitReady(ctx); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(cp.HeldHooks())
+	_, held = cp.Servers()[0].Hooks()
+	fmt.Println(held)
 	if err := cp.Stop(ctx); err != nil {
 		log.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestDelayHook(t *testing.T) {
 		if ran := hookTime(t, cp, "rbac/bootstrap-roles"); ran > time.Minute {
 			t.Errorf("another hook ran after %s", ran)
 		}
-	}, envtest.DelayHook(crdHook, delay), envtest.WithStartTimeout(2*delay))
+	}, envtest.WithFaults("delay hook/"+crdHook+" verb=post-start by=2m"), envtest.WithTimeouts(2*delay, 0))
 }
 
 // hookTime is when a hook started, since the control plane did.
@@ -38,16 +38,16 @@ func hookTime(t *testing.T, cp *envtest.ControlPlane, name string) time.Duration
 	return record.Elapsed
 }
 
-// TestHoldAllHooks holds everything, and stops without releasing it.
-func TestHoldAllHooks(t *testing.T) {
-	cp := envtest.Start(t, envtest.HoldAllHooks())
-	if held := cp.HeldHooks(); !slices.Equal(held, cp.Hooks()) {
-		t.Errorf("held are %v of %v", held, cp.Hooks())
+// TestHoldEveryHook holds everything, and stops without releasing it.
+func TestHoldEveryHook(t *testing.T) {
+	cp := envtest.Start(t, envtest.HoldHook("*"))
+	if held := heldHooks(cp); !slices.Equal(held, hooksOf(cp)) {
+		t.Errorf("held are %v of %v", held, hooksOf(cp))
 	}
-	if cp.Ready(t.Context()) {
+	if ready(t, cp) {
 		t.Error("ready with all hooks held")
 	}
-	if err := cp.ReleaseHook("no-such-hook"); err == nil || !strings.Contains(err.Error(), crdHook) {
+	if err := cp.ReleaseHook("crd-informer-sync"); err == nil || !strings.Contains(err.Error(), "did you mean "+crdHook) {
 		t.Errorf("release of an unknown hook: %v", err)
 	}
 }
@@ -55,7 +55,7 @@ func TestHoldAllHooks(t *testing.T) {
 // TestFailHookLater fails a hook of a running server: the server ends with an
 // error that names it, and the process goes on.
 func TestFailHookLater(t *testing.T) {
-	cp, err := envtest.Launch(t.Context(), envtest.HoldHook(crdHook), envtest.FailHook(crdHook, nil))
+	cp, err := envtest.Launch(t.Context(), envtest.HoldHook(crdHook), envtest.WithFaults("fail hook/"+crdHook+" with=error"))
 	if err != nil {
 		t.Fatal(err)
 	}

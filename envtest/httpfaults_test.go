@@ -98,7 +98,7 @@ func TestWatchForms(t *testing.T) {
 // told sees a watch about to be told of something.
 func (h *httpTest) told(match string, of func() error) {
 	h.Helper()
-	gate, err := h.cp.Gate(match)
+	gate, err := h.cp.Faults().Gate(match)
 	require.NoError(h, err)
 	defer gate.Remove()
 	require.NoError(h, of())
@@ -129,7 +129,7 @@ func (h *httpTest) customResource() {
 // TestOverTLS bends what a client on the wire asks for.
 func TestOverTLS(t *testing.T) {
 	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"))
-	config, err := cp.RemoteConfig(envtest.AdminUser, "system:masters")
+	config, err := cp.Servers()[0].RemoteConfig(envtest.AdminUser, "system:masters")
 	require.NoError(t, err)
 	h := &httpTest{t, cp, kubernetes.NewForConfigOrDie(config)}
 	require.NoError(t, h.create("a"))
@@ -234,9 +234,9 @@ func TestStopLetsGo(t *testing.T) {
 	h.openWatch(runtimeJSON).sees("ADDED a")
 	_, err = cp.Faults().Add(fault.Rule{Action: fault.Action{Kind: fault.Drop}, Match: fault.Match{Point: "http/delete", Resource: "configmaps"}})
 	require.NoError(t, err)
-	updates, err := cp.Gate("http/update resource=configmaps")
+	updates, err := cp.Faults().Gate("http/update resource=configmaps")
 	require.NoError(t, err)
-	events, err := cp.Gate("watch/configmaps caller=" + envtest.AdminUser)
+	events, err := cp.Faults().Gate("watch/configmaps caller=" + envtest.AdminUser)
 	require.NoError(t, err)
 
 	held, dropped := make(chan error, 1), make(chan error, 1)

@@ -7,43 +7,26 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfigs remembers the files that Stop removes.
-type kubeconfigs struct {
-	mu    sync.Mutex
-	paths []string
-}
-
-func (k *kubeconfigs) remove() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var errs []error
-	for _, path := range k.paths {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("remove kubeconfig: %w", err))
-		}
+// writeKubeconfig writes the file of WithKubeconfig, mode 0600, with a random client
+// certificate. An existing file is not overwritten.
+func (cp *ControlPlane) writeKubeconfig() error {
+	path := cp.cfg.kubeconfig
+	if path == "" {
+		return nil
 	}
-	k.paths = nil
-	return errors.Join(errs...)
-}
-
-// WriteKubeconfig writes a kubeconfig of a user in groups to path, mode 0600,
-// with a random client certificate. It needs WithListener. Stop removes the
-// file. An existing file is not overwritten.
-func (cp *ControlPlane) WriteKubeconfig(path, user string, groups ...string) error {
-	remote, err := cp.RemoteConfig(user, groups...)
+	remote, err := cp.first().RemoteConfig(AdminUser, mastersGroup)
 	if err != nil {
 		return err
 	}
 	config := clientcmdapi.NewConfig()
 	config.Clusters["snowglobe"] = &clientcmdapi.Cluster{Server: remote.Host, CertificateAuthorityData: remote.CAData}
-	config.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: remote.CertData, ClientKeyData: remote.KeyData}
-	config.Contexts["snowglobe"] = &clientcmdapi.Context{Cluster: "snowglobe", AuthInfo: user}
+	config.AuthInfos[AdminUser] = &clientcmdapi.AuthInfo{ClientCertificateData: remote.CertData, ClientKeyData: remote.KeyData}
+	config.Contexts["snowglobe"] = &clientcmdapi.Context{Cluster: "snowglobe", AuthInfo: AdminUser}
 	config.CurrentContext = "snowglobe"
 	content, err := clientcmd.Write(*config)
 	if err != nil {
@@ -56,9 +39,7 @@ func (cp *ControlPlane) WriteKubeconfig(path, user string, groups ...string) err
 	if err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
-	cp.kube.mu.Lock()
-	cp.kube.paths = append(cp.kube.paths, path)
-	cp.kube.mu.Unlock()
+	cp.kubeconfig = path
 	_, err = file.Write(content)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
@@ -66,11 +47,16 @@ func (cp *ControlPlane) WriteKubeconfig(path, user string, groups ...string) err
 	return nil
 }
 
-func (cp *ControlPlane) writeKubeconfig() error {
-	if cp.cfg.kubeconfig == "" {
+// removeKubeconfig removes the file that was written, if one was.
+func (cp *ControlPlane) removeKubeconfig() error {
+	if cp.kubeconfig == "" {
 		return nil
 	}
-	return cp.WriteKubeconfig(cp.cfg.kubeconfig, AdminUser, mastersGroup)
+	if err := os.Remove(cp.kubeconfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove kubeconfig: %w", err)
+	}
+	cp.kubeconfig = ""
+	return nil
 }
 
 // upgradeTLS is the client side of the in-memory TLS connection of upgrade

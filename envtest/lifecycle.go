@@ -6,21 +6,25 @@ import (
 	"fmt"
 )
 
-// ErrNotRunning is in the error of what needs a server that runs, when it has
-// crashed on purpose or was stopped.
-var ErrNotRunning = errors.New("it does not run; Restart it")
+var (
+	errNotRunning = errors.New("it does not run; Restart it")
+	errRunning    = errors.New("it is running; Crash it or Stop it first")
+	errOnPurpose  = errors.New("on purpose")
+)
 
-var errRunning = errors.New("it is running; Crash it or Stop it first")
-
-// Crash ends the server as the end of its process would. When it returns no
-// request of its clients is in flight any more, their connections having been
-// reset, and nothing more of it reaches the store: its leases stay until they
-// expire. It is no failure: Crashed and Err are about those nobody asked for. A
-// server that does not run is left alone. Restart starts it again.
-func (s *Server) Crash() {
-	if l := s.life.Load(); l != nil {
-		l.crash(errors.New("on purpose"))
+// Crash ends the server as the end of its process would. When it returns, the
+// connections of its clients have been reset, and nothing more of it reaches the
+// store: its leases stay until they expire. A crash on purpose is no failure of the
+// control plane, so Err does not tell of it. A server that does not run is left
+// alone. Restart starts it again. When ctx ends first, the error says what may
+// still reach the store.
+func (s *Server) Crash(ctx context.Context) error {
+	if i := s.current.Load(); i != nil {
+		if err := i.crash(ctx); err != nil {
+			return fmt.Errorf("crash %s: %w", s.name, err)
+		}
 	}
+	return nil
 }
 
 // Stop ends the server gracefully, as SIGTERM would, and joins it: it gives its
@@ -40,13 +44,10 @@ func (s *Server) stop(ctx context.Context) error {
 		return err
 	}
 	defer s.endTurn()
-	if s.newest != nil {
-		return s.newest.release(ctx)
+	if s.newest == nil {
+		return nil
 	}
-	if s.listener != nil {
-		s.listener.end()
-	}
-	return nil
+	return s.newest.release(ctx)
 }
 
 // Restart starts a server that has crashed or was stopped, under its old name,
@@ -77,9 +78,9 @@ func (s *Server) restart(ctx context.Context) error {
 		return errRunning
 	}
 	if err := s.newest.release(ctx); err != nil {
-		return fmt.Errorf("what it was has not ended: %w", err)
+		return fmt.Errorf("its last run has not ended: %w", err)
 	}
-	if err := s.listen(); err != nil {
+	if err := s.prepare(); err != nil {
 		return err
 	}
 	err := s.boot(ctx)
@@ -100,34 +101,34 @@ func (s *Server) takeTurn(ctx context.Context) error {
 
 func (s *Server) endTurn() { <-s.turn }
 
-// listen makes the listener of the next life, where the last one was.
-func (s *Server) listen() error {
-	address := s.cp.cfg.address()
-	if s.hasPort {
-		address = s.addr.String()
-	}
-	l, err := listen(address)
+// prepare makes the next instance of the server, on the address of the one before.
+func (s *Server) prepare() error {
+	i, err := newInstance(s)
 	if err != nil {
 		return err
 	}
-	s.listener = l
+	s.newest = i
 	if s.addr == nil {
-		s.addr, s.hasPort = l.addr, l.hasPort()
+		s.addr, s.hasPort = i.endpoint.Addr(), i.endpoint.HasPort()
 	}
 	return nil
 }
 
-// boot starts the server and waits until it is ready or, when something is held,
-// until it accepts requests. What it has taken when it fails, the release of the
-// newest life gives back.
+// address is where the server listens besides in memory, empty for nowhere: from
+// the second time on where it did before.
+func (s *Server) address() string {
+	if s.hasPort {
+		return s.addr.String()
+	}
+	return s.cp.cfg.address()
+}
+
+// boot starts the instance that was prepared, and waits until it is ready or, when
+// something is held, until it accepts requests. If it fails, the release of the
+// instance gives back what it has taken.
 func (s *Server) boot(ctx context.Context) error {
-	l, err := newLife(s)
-	if err != nil {
+	if err := s.newest.start(ctx); err != nil {
 		return err
 	}
-	s.newest = l
-	if err := l.start(ctx); err != nil {
-		return err
-	}
-	return l.waitStarted(ctx)
+	return s.newest.waitStarted(ctx)
 }

@@ -22,23 +22,23 @@ import (
 func TestCrashAndResume(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		staying, crashing := cp.Servers()[0], cp.Servers()[1]
-		link := cp.NewLink()
-		link.Use(crashing)
-		events, resumed := follow(t, cp, link.Config())
+		client := cp.NewClient()
+		client.Use(crashing)
+		events, resumed := follow(t, cp, client.Config())
 		stop := write(t, configMapsOf(staying.Config()))
 		const rounds = 4
 		for range rounds {
 			time.Sleep(retryPause)
-			crashing.Crash()
-			if crashing.Ready(t.Context()) {
+			crash(t, crashing)
+			if ready, _ := crashing.Ready(t.Context()); ready {
 				t.Error("a server that has crashed is ready")
 			}
-			link.Use(nil)
+			client.Use(nil)
 			if err := crashing.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(retryPause)
-			link.Use(crashing)
+			client.Use(crashing)
 		}
 		time.Sleep(retryPause)
 		stop()
@@ -46,8 +46,8 @@ func TestCrashAndResume(t *testing.T) {
 		if resumed() != 1+2*rounds {
 			t.Errorf("the watch was begun %d times", resumed())
 		}
-		if cp.Err() != nil || crashing.Err() != nil {
-			t.Error("a crash on purpose is no failure:", cp.Err(), crashing.Err())
+		if err := cp.Err(); err != nil {
+			t.Error("a crash on purpose is no failure:", err)
 		}
 	}, envtest.WithReplicas(2))
 }
@@ -95,7 +95,7 @@ func TestCrashAndRelist(t *testing.T) {
 		stop := write(t, configMapsOf(staying.Config()))
 		for range 3 {
 			time.Sleep(retryPause)
-			crashing.Crash()
+			crash(t, crashing)
 			time.Sleep(retryPause)
 			if err := crashing.Restart(t.Context()); err != nil {
 				t.Fatal(err)
@@ -150,13 +150,13 @@ func without(all, some []string) []string {
 // that go to whichever runs.
 func TestRollingCrash(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		events, resumed := follow(t, cp, cp.NewLink().Config())
+		events, resumed := follow(t, cp, cp.NewClient().Config())
 		stop := write(t, configMapsOf(cp.Config()))
 		const rounds = 3
 		for range rounds {
 			for _, server := range cp.Servers() {
 				time.Sleep(retryPause)
-				server.Crash()
+				crash(t, server)
 				time.Sleep(50 * time.Millisecond)
 				if err := server.Restart(t.Context()); err != nil {
 					t.Fatal(err)
@@ -202,7 +202,7 @@ func TestStopAndCrash(t *testing.T) {
 			t.Errorf("identity leases: %v, and after a restart %v", leases, again)
 		}
 
-		leaving.Crash()
+		crash(t, leaving)
 		if diff := cmp.Diff(both, endpoints(t, cp)); diff != "" {
 			t.Errorf("endpoints after a crash (-want +got):\n%s", diff)
 		}

@@ -19,7 +19,7 @@ func TestStoreLost(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(outage)
-				if cp.Ready(t.Context()) {
+				if ready(t, cp) {
 					t.Error("ready without a store")
 				}
 				begin := time.Now()

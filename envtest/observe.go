@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/watchframe"
 )
 
 // observer stands between a client and the server, and puts what the client is
@@ -42,11 +43,11 @@ func (o *observer) RoundTrip(req *http.Request) (*http.Response, error) {
 		o.recorder.Record(trace.Answer{Client: o.client, Method: req.Method, URI: req.URL.RequestURI(), Err: err})
 		return nil, err
 	}
-	media := mediaOf(response.Header)
+	contentType := response.Header.Get("Content-Type")
 	if isWatch(req) && response.StatusCode == http.StatusOK {
-		response.Body = o.watch(req, media, response.Body)
+		response.Body = o.watch(req, contentType, response.Body)
 	} else {
-		response.Body = o.answer(req, media, response)
+		response.Body = o.answer(req, contentType, response)
 	}
 	return response, nil
 }
@@ -58,12 +59,12 @@ func isWatch(req *http.Request) bool {
 }
 
 // answer records a response when the client has read it, or has had enough.
-func (o *observer) answer(req *http.Request, media string, response *http.Response) io.ReadCloser {
+func (o *observer) answer(req *http.Request, contentType string, response *http.Response) io.ReadCloser {
 	answer := trace.Answer{Client: o.client, Method: req.Method, URI: req.URL.RequestURI(), Code: response.StatusCode}
 	return &tee{ReadCloser: response.Body, left: req.Context().Err, ended: func(body []byte, err error) {
 		answer.Err = err
 		if err == nil {
-			seen := peek(media, body)
+			seen := peek(mediaOf(contentType), body)
 			answer.Reason, answer.Revision, answer.Objects = seen.reason, seen.revision, seen.objects
 		}
 		o.recorder.Record(answer)
@@ -71,20 +72,24 @@ func (o *observer) answer(req *http.Request, media string, response *http.Respon
 }
 
 // watch records each event when the client has read it, and the end.
-func (o *observer) watch(req *http.Request, media string, body io.ReadCloser) io.ReadCloser {
+func (o *observer) watch(req *http.Request, contentType string, body io.ReadCloser) io.ReadCloser {
 	o.mu.Lock()
 	o.watches[req.URL.Path]++
-	told := trace.Told{Client: o.client, URI: req.URL.RequestURI(), Watch: o.watches[req.URL.Path]}
+	watch := trace.WatchEvent{Client: o.client, URI: req.URL.RequestURI(), Watch: o.watches[req.URL.Path]}
 	o.mu.Unlock()
-	var frames frames
+	splitter := watchframe.NewSplitter(contentType)
 	return &tee{ReadCloser: body, left: req.Context().Err, read: func(part []byte) {
-		for _, frame := range frames.add(media, part) {
-			event := told
-			event.Type, event.Reason, event.Object = peekEvent(media, frame)
-			o.recorder.Record(event)
+		if splitter == nil {
+			return
 		}
+		_ = splitter.Add(part, func(frame watchframe.Frame) error {
+			event := watch
+			event.Type, event.Reason, event.Object = peekEvent(splitter.MediaType(), frame)
+			o.recorder.Record(event)
+			return nil
+		})
 	}, ended: func(_ []byte, err error) {
-		end := told
+		end := watch
 		end.Err = err
 		o.recorder.Record(end)
 	}}

@@ -21,8 +21,8 @@ func TestFullTrace(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		want := []string{
 			"answer DELETE 200", "answer GET 200 ConfigMap default/snow true", "answer GET 404 NotFound",
-			"answer POST 201 ConfigMap default/snow true", "told ", "told ADDED ConfigMap default/snow true",
-			"told DELETED ConfigMap default/snow true", "write create", "write delete",
+			"answer POST 201 ConfigMap default/snow true", "watch ", "watch ADDED ConfigMap default/snow true",
+			"watch DELETED ConfigMap default/snow true", "write create", "write delete",
 		}
 		for _, encoding := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
 			config := rest.CopyConfig(cp.AddUser("viewer", "system:masters"))
@@ -97,11 +97,11 @@ func shape(e trace.Event) string {
 			text += " " + object(o)
 		}
 		return text
-	case trace.Told:
+	case trace.WatchEvent:
 		if e.Type == "" {
-			return "told "
+			return "watch "
 		}
-		return "told " + e.Type + " " + object(e.Object)
+		return "watch " + e.Type + " " + object(e.Object)
 	case trace.Write:
 		switch {
 		case e.Created:

@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,30 +13,30 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
-	"snowglobe.test/envtest/virtualtime"
 )
 
 // An Option says how a control plane differs from the default one.
 type Option func(*config)
 
-// config is what the options of one control plane add up to.
+// config is what the options of a control plane add up to.
 type config struct {
 	store          storage.Backend
 	sharedStore    bool
 	flags          []string
 	crds           []*apiextensionsv1.CustomResourceDefinition
 	crdPaths       []string
-	hooks          []hookRule
+	heldHooks      []string
 	faults         fault.Plan
 	seed           uint64
-	order          *virtualtime.Order
+	seeded         bool
+	steps          []string // of the order, nil for none
 	fullTrace      bool
-	unbent         bool // tests only: nothing can be bent
+	withoutFaults  bool // tests only: without the injectors
 	upstreamPauses bool
 	cacheWindows   map[schema.GroupResource]time.Duration
 	listen         string
@@ -64,6 +65,7 @@ func newConfig(opts []Option) (*config, error) {
 		opt(c)
 	}
 	c.checkReplicas()
+	c.faults = append(c.holdRules(), c.faults...)
 	return c, errors.Join(c.errs...)
 }
 
@@ -109,9 +111,10 @@ func WithObserver(f func(trace.Record)) Option {
 	return func(c *config) { c.observers = append(c.observers, f) }
 }
 
-// WithFaults adds rules of faults, a line of text each (see fault.Rule), which
-// are there from the start. Later ones are for ControlPlane.Faults. A rule that
-// never fired fails the test, unless it is optional.
+// WithFaults adds rules of faults, a line of text each (see fault.Rule), which are
+// there from the start; the text of a plan (fault.Plan) is several. Rules can be
+// added later by ControlPlane.Faults. One that never fired fails the test, unless it
+// is optional.
 func WithFaults(rules ...string) Option {
 	return func(c *config) {
 		plan, err := fault.ParsePlan("WithFaults", strings.Join(rules, "\n"), nil)
@@ -119,28 +122,22 @@ func WithFaults(rules ...string) Option {
 	}
 }
 
-// WithPlan adds the rules of a plan, as WithFaults does.
-func WithPlan(plan fault.Plan) Option {
-	return func(c *config) {
-		c.faults, c.errs = append(c.faults, plan...), append(c.errs, plan.Validate(nil))
-	}
-}
-
-// WithSeed decides what is left to chance. The default is 0.
+// WithSeed decides what is left to chance: which operations a rule with a probability
+// is about and, in virtual time, whose turn it is (ControlPlane.Schedule). The default
+// is 0, and operations go as they come.
 func WithSeed(seed uint64) Option {
-	return func(c *config) { c.seed = seed }
+	return func(c *config) { c.seed, c.seeded = seed, true }
 }
 
-// WithOrder gives the operations of a control plane in virtual time their turns
-// by a seed, or in an order, from the first one on. See ControlPlane.Schedule
-// for beginning later.
-func WithOrder(order virtualtime.Order) Option {
-	return func(c *config) { c.order = &order }
+// WithOrder gives operations in virtual time their turns in the order of steps, from
+// the first operation of the boot on; see ControlPlane.Schedule, which begins later.
+func WithOrder(steps ...string) Option {
+	return func(c *config) { c.steps = append(c.steps, steps...) }
 }
 
-// WithFullTrace puts into the trace what each client inside the process is told,
-// every change of the store, and every turn. A canonical trace is made of it
-// (trace.WriteCanonical).
+// WithFullTrace puts what each client inside the process is told, every change of the
+// store and every turn into the trace, so that trace.WriteCanonical can tell all that
+// could be observed.
 func WithFullTrace() Option {
 	return func(c *config) { c.fullTrace = true }
 }
@@ -152,13 +149,13 @@ func WithUpstreamPauses() Option {
 	return func(c *config) { c.upstreamPauses = true }
 }
 
-// WithWatchCacheWindow makes the watch cache of a resource keep events for at
-// least so long, so that a watch may begin that far back. It is no less than
-// chain.MinCacheWindow, which is the default.
+// WithWatchCacheWindow makes the watch cache of a resource keep events for at least
+// that long, so that a watch may begin that far back. The default is upstream's, and
+// the least it takes: 75 seconds.
 func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) Option {
 	return func(c *config) {
-		if window < chain.MinCacheWindow {
-			c.refuse("the window of the watch cache of %s is %s; upstream takes no less than %s", resource, window, chain.MinCacheWindow)
+		if window < reststorage.MinEventsHistoryWindow {
+			c.refuse("the window of the watch cache of %s is %s; upstream takes no less than %s", resource, window, reststorage.MinEventsHistoryWindow)
 		}
 		c.cacheWindows[resource] = window
 	}
@@ -182,21 +179,18 @@ func WithLog(w io.Writer) Option {
 	return func(c *config) { c.log = w }
 }
 
-// WithStartTimeout bounds the time from Start until the server is ready, in the
-// clock the control plane lives in. The default is one minute.
-func WithStartTimeout(d time.Duration) Option {
-	return func(c *config) { c.timeouts.start = d }
-}
-
-// WithStopTimeout bounds Stop. The default is 30 seconds.
-func WithStopTimeout(d time.Duration) Option {
-	return func(c *config) { c.timeouts.stop = d }
+// WithTimeouts bounds the time from Start until the server is ready, and the time of
+// Stop, in the clock the control plane lives in. Zero keeps the default: one minute,
+// and 30 seconds.
+func WithTimeouts(start, stop time.Duration) Option {
+	return func(c *config) {
+		c.timeouts.start, c.timeouts.stop = cmp.Or(start, c.timeouts.start), cmp.Or(stop, c.timeouts.stop)
+	}
 }
 
 // holds says whether anything is held from the start.
 func (c *config) holds() bool {
-	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool { return r.Kind == fault.Hold || r.Kind == fault.Freeze }) ||
-		slices.ContainsFunc(c.hooks, func(r hookRule) bool { return r.action.Kind == fault.Hold })
+	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool { return r.Kind == fault.Hold || r.Kind == fault.Freeze })
 }
 
 func (c *config) backend(name string) storage.Backend {

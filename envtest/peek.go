@@ -1,26 +1,25 @@
 package envtest
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"mime"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	cbor "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/watchframe"
 )
 
 // seen is what an answer holds.
@@ -30,8 +29,8 @@ type seen struct {
 	objects  []trace.Object
 }
 
-func mediaOf(header http.Header) string {
-	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+func mediaOf(contentType string) string {
+	media, _, _ := mime.ParseMediaType(contentType)
 	return media
 }
 
@@ -61,33 +60,22 @@ func peek(media string, body []byte) seen {
 	return all
 }
 
-// peekEvent looks into a frame of a watch.
-func peekEvent(media string, frame []byte) (kind, reason string, object trace.Object) {
-	var event struct {
-		Type   string          `json:"type"`
-		Object json.RawMessage `json:"object"`
-	}
-	raw := metav1.WatchEvent{}
-	if strings.HasSuffix(media, protobufMedia) {
-		if raw.Unmarshal(frame) != nil {
-			return "unreadable", "", object
-		}
-		event.Type, event.Object = raw.Type, raw.Object.Raw
-	} else if json.Unmarshal(frame, &event) != nil {
+// peekEvent looks into a frame of a watch whose objects are of that media type.
+func peekEvent(media string, frame watchframe.Frame) (kind, reason string, object trace.Object) {
+	event, err := frame.Event()
+	if err != nil {
 		return "unreadable", "", object
 	}
-	content := decode(media, event.Object)
+	content := decode(media, event.Object.Raw)
 	if content == nil {
 		return event.Type, "", object
 	}
-	if event.Type == "ERROR" {
+	if event.Type == string(watch.Error) {
 		reason, _, _ = unstructured.NestedString(content, "reason")
 		return event.Type, reason, object
 	}
 	return event.Type, "", objectOf(content)
 }
-
-const protobufMedia = "protobuf"
 
 // protobufs knows the kinds that are sent as protobuf.
 var protobufs = func() serializer.CodecFactory {
@@ -100,17 +88,28 @@ var protobufs = func() serializer.CodecFactory {
 // decode returns an object in any encoding as JSON has it, nil if it is none.
 func decode(media string, body []byte) map[string]any {
 	var content map[string]any
-	if !strings.HasSuffix(media, protobufMedia) {
+	switch media {
+	case runtime.ContentTypeProtobuf:
+		return decodeProtobuf(body)
+	case runtime.ContentTypeCBOR:
+		if cbor.Unmarshal(body, &content) != nil {
+			return nil
+		}
+	default:
 		if json.Unmarshal(body, &content) != nil {
 			return nil
 		}
-		return content
 	}
+	return content
+}
+
+func decodeProtobuf(body []byte) map[string]any {
 	object, kind, err := protobufs.UniversalDeserializer().Decode(body, nil, nil)
 	if err != nil {
 		return nil
 	}
-	if content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
 		return nil
 	}
 	content["kind"] = kind.Kind
@@ -160,36 +159,4 @@ func digest(content map[string]any) string {
 	}
 	sum := sha256.Sum256(uids.ReplaceAll(text, []byte("uid")))
 	return hex.EncodeToString(sum[:4])
-}
-
-// frames cuts the stream of a watch into its events.
-type frames struct{ rest []byte }
-
-// add takes a part of the stream and returns the events that are whole now. In
-// JSON an event ends with its line, in protobuf its length stands before it.
-func (f *frames) add(media string, part []byte) (whole [][]byte) {
-	f.rest = append(f.rest, part...)
-	for {
-		frame, rest, ok := cut(media, f.rest)
-		if !ok {
-			return whole
-		}
-		whole = append(whole, bytes.Clone(frame))
-		f.rest = rest
-	}
-}
-
-func cut(media string, stream []byte) (frame, rest []byte, ok bool) {
-	if !strings.HasSuffix(media, protobufMedia) {
-		return bytes.Cut(stream, []byte("\n"))
-	}
-	const header = 4
-	if len(stream) < header {
-		return nil, stream, false
-	}
-	end := header + int(binary.BigEndian.Uint32(stream))
-	if len(stream) < end {
-		return nil, stream, false
-	}
-	return stream[header:end], stream[end:], true
 }

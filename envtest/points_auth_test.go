@@ -36,7 +36,7 @@ func showToken(t *testing.T, cp *envtest.ControlPlane) {
 }
 
 func showCertificate(t *testing.T, cp *envtest.ControlPlane) {
-	config, err := cp.RemoteConfig("jane")
+	config, err := cp.Servers()[0].RemoteConfig("jane")
 	require.NoError(t, err)
 	bendLogin(t, cp, config, "auth/certificate caller=jane")
 }

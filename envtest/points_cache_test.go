@@ -54,7 +54,7 @@ func watchFrom(t *testing.T, cp *envtest.ControlPlane, version string) watch.Int
 // showCacheReady lists a custom resource, whose watch cache is made for the first
 // request and is not ready before the rules let it.
 func showCacheReady(t *testing.T, cp *envtest.ControlPlane) {
-	gate, err := cp.Gate("cache/widgets.example.com verb=ready")
+	gate, err := cp.Faults().Gate("cache/widgets.example.com verb=ready")
 	require.NoError(t, err)
 	list := func(resource string, retries int) error {
 		return core(cp).RESTClient().Get().AbsPath("/apis/example.com/v1", resource).Param("resourceVersion", "0").MaxRetries(retries).Do(t.Context()).Error()
@@ -71,7 +71,7 @@ func showCacheReady(t *testing.T, cp *envtest.ControlPlane) {
 
 	remove := addRule(t, cp, "drop cache/gadgets.example.com verb=ready")
 	require.NoError(t, cp.InstallCRDs(t.Context(), gadgetCRD()))
-	gate, err = cp.Gate("cache/gadgets.example.com verb=event name=default/a")
+	gate, err = cp.Faults().Gate("cache/gadgets.example.com verb=event name=default/a")
 	require.NoError(t, err)
 	gadget := `{"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "a"}}`
 	err = core(cp).RESTClient().Post().AbsPath("/apis/example.com/v1/namespaces/default/gadgets").Body([]byte(gadget)).
@@ -95,7 +95,7 @@ func showCacheEvent(t *testing.T, cp *envtest.ControlPlane) {
 	create(t, cp, "passed")
 	assert.Equal(t, "ADDED passed", next(t, watching))
 
-	gate, err := cp.Gate("cache/configmaps verb=event name=default/held")
+	gate, err := cp.Faults().Gate("cache/configmaps verb=event name=default/held")
 	require.NoError(t, err)
 	create(t, cp, "held")
 	create(t, cp, "behind")
@@ -139,7 +139,7 @@ func showCacheEvent(t *testing.T, cp *envtest.ControlPlane) {
 // showCacheProgress keeps from the cache how far the store is, so that it cannot
 // answer a list that has to be fresh.
 func showCacheProgress(t *testing.T, cp *envtest.ControlPlane) {
-	fallback, err := cp.Gate("store/list resource=configmaps caller=" + envtest.AdminUser)
+	fallback, err := cp.Faults().Gate("store/list resource=configmaps caller=" + envtest.AdminUser)
 	require.NoError(t, err)
 	begin := func() <-chan error {
 		_, err := core(cp).Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "s"}}, metav1.CreateOptions{})
@@ -150,7 +150,7 @@ func showCacheProgress(t *testing.T, cp *envtest.ControlPlane) {
 		})
 	}
 	assert.NoError(t, <-begin(), "passing")
-	gate, err := cp.Gate("cache/configmaps verb=progress")
+	gate, err := cp.Faults().Gate("cache/configmaps verb=progress")
 	require.NoError(t, err)
 	done := begin()
 	waiting := awaitHeld(t, gate)

@@ -41,7 +41,7 @@ func (c *compactRound) next(t *testing.T) fault.Operation {
 
 // showTxn bends the transaction with which upstream's compactor begins.
 func showTxn(t *testing.T, cp *envtest.ControlPlane) {
-	gate, err := cp.Gate("store/txn key=compact_rev_key")
+	gate, err := cp.Faults().Gate("store/txn key=compact_rev_key")
 	require.NoError(t, err)
 	round := compactRound{gate: gate}
 	op := round.next(t)
@@ -77,7 +77,7 @@ func showTxn(t *testing.T, cp *envtest.ControlPlane) {
 
 // showCompact bends the compactor's compaction, and reads what it has to forget.
 func showCompact(t *testing.T, cp *envtest.ControlPlane) {
-	gate, err := cp.Gate("store/compact")
+	gate, err := cp.Faults().Gate("store/compact")
 	require.NoError(t, err)
 	round := compactRound{gate: gate}
 	op := round.next(t)
@@ -137,7 +137,7 @@ func showCompact(t *testing.T, cp *envtest.ControlPlane) {
 // showCount bends the count of Events for the metrics: of what has a watch cache
 // upstream knows the number.
 func showCount(t *testing.T, cp *envtest.ControlPlane) {
-	gate, err := cp.Gate("store/count resource=events")
+	gate, err := cp.Faults().Gate("store/count resource=events")
 	require.NoError(t, err)
 	round := compactRound{gate: gate}
 	op := round.next(t)

@@ -33,7 +33,7 @@ func init() {
 // gateOf returns the gate of a rule.
 func gateOf(t *testing.T, cp *envtest.ControlPlane, match string) *fault.Gate {
 	t.Helper()
-	gate, err := cp.Gate(match)
+	gate, err := cp.Faults().Gate(match)
 	require.NoError(t, err)
 	return gate
 }
@@ -71,9 +71,9 @@ func showPostStart(t *testing.T, cp *envtest.ControlPlane) {
 	gate := gateOf(t, cp, "hook/"+crdHook+" verb=post-start")
 	op := awaitOne(t, gate)
 	assert.Equal(t, fault.Operation{Point: "hook/" + crdHook, Phase: fault.Before, Server: "apiserver-0", Verb: "post-start", Occurrence: 1}, op)
-	assert.Equal(t, []string{crdHook}, cp.HeldHooks())
-	assert.False(t, cp.Ready(t.Context()))
-	assert.Contains(t, cp.RedChecks(), "poststarthook/"+crdHook)
+	assert.Equal(t, []string{crdHook}, heldHooks(cp))
+	assert.False(t, ready(t, cp))
+	assert.Contains(t, redChecks(t, cp), "poststarthook/"+crdHook)
 
 	gate.Release(1)
 	require.NoError(t, cp.WaitReady(t.Context()))
@@ -160,7 +160,7 @@ func showSignal(t *testing.T, cp *envtest.ControlPlane) {
 	require.NoError(t, dropped.WaitReady(t.Context()))
 	assert.Equal(t, 503, unknownPath(t, dropped))
 	assert.NotContains(t, signals(dropped), mux)
-	require.NoError(t, dropped.FireSignal(mux))
+	require.NoError(t, dropped.Servers()[0].FireSignal(mux))
 	assert.Equal(t, 404, unknownPath(t, dropped))
 	assert.NoError(t, dropped.Stop(t.Context()))
 
@@ -186,7 +186,7 @@ func TestStopSaysWhatHolds(t *testing.T) {
 	for rule, want := range tests {
 		t.Run(strings.ReplaceAll(rule, "/", " "), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cp := launched(t, envtest.WithFaults(rule), envtest.WithStopTimeout(20*time.Second))
+				cp := launched(t, envtest.WithFaults(rule), envtest.WithTimeouts(0, 20*time.Second))
 				began := time.Now()
 				err := cp.Stop(t.Context())
 				require.ErrorContains(t, err, want)
@@ -209,7 +209,7 @@ func TestDroppedHooks(t *testing.T) {
 				began := time.Now()
 				assert.NoError(t, cp.Stop(t.Context()))
 				assert.Less(t, time.Since(began), 5*time.Second)
-				for _, name := range cp.Hooks() {
+				for _, name := range hooksOf(cp) {
 					if hook == "*" || hook == name {
 						assert.Empty(t, hookPhases(cp, trace.PostStart, name), "%s", name)
 					}
@@ -219,21 +219,20 @@ func TestDroppedHooks(t *testing.T) {
 	}
 }
 
-// TestHoldAllHooksInTurn holds all hooks, and releases each by its name, also
-// before it has come to be held.
-func TestHoldAllHooksInTurn(t *testing.T) {
+// TestHoldEveryHookInTurn holds all hooks, and releases each by its name.
+func TestHoldEveryHookInTurn(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		hooks := cp.Hooks()
-		assert.Equal(t, hooks, cp.HeldHooks())
+		hooks := hooksOf(cp)
+		assert.Equal(t, hooks, heldHooks(cp))
 		for len(hooks) > 0 {
 			synctest.Wait()
 			assert.Equal(t, []trace.Phase{trace.Held}, hookPhases(cp, trace.PostStart, hooks[0]))
 			require.NoError(t, cp.ReleaseHook(hooks[0]))
 			hooks = hooks[1:]
-			assert.True(t, slices.Equal(hooks, cp.HeldHooks()))
+			assert.True(t, slices.Equal(hooks, heldHooks(cp)))
 		}
 		require.NoError(t, cp.WaitReady(t.Context()))
-	}, envtest.HoldAllHooks())
+	}, envtest.HoldHook("*"))
 }
 
 // TestRuleNames adds rules to a running server, which knows what there is.

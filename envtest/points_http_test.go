@@ -58,7 +58,7 @@ func (h *httpTest) bent(rules string, do func()) {
 // held starts something that a gate holds, and opens the gate after meanwhile.
 func (h *httpTest) held(match string, do func() error, meanwhile func(fault.Operation)) error {
 	h.Helper()
-	gate, err := h.cp.Gate(match)
+	gate, err := h.cp.Faults().Gate(match)
 	require.NoError(h, err)
 	defer gate.Remove()
 	done := make(chan error, 1)

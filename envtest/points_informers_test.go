@@ -57,8 +57,8 @@ func showInformer(t *testing.T, cp *envtest.ControlPlane) {
 	assert.Equal(t, fault.Operation{Point: crdInformer, Phase: fault.Before, Server: "apiserver-0", Verb: "list", Occurrence: 1}, op)
 	time.Sleep(time.Minute) // nothing comes of waiting
 	assert.Zero(t, lists(cp, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"))
-	assert.False(t, cp.Ready(t.Context()))
-	assert.Contains(t, cp.RedChecks(), "poststarthook/"+crdHook)
+	assert.False(t, ready(t, cp))
+	assert.Contains(t, redChecks(t, cp), "poststarthook/"+crdHook)
 	gate.Open()
 	awaitEnd(t, cp, crdHook)
 
@@ -75,8 +75,8 @@ func showInformer(t *testing.T, cp *envtest.ControlPlane) {
 	assert.Equal(t, 2, lists(cp, "/api/v1/nodes"))
 	assert.Zero(t, lists(cp, "/apis/node.k8s.io/v1/runtimeclasses"))
 	time.Sleep(time.Minute)
-	assert.False(t, cp.Ready(t.Context()))
-	assert.Equal(t, []string{"informer-sync"}, cp.RedChecks(), "of what was dropped nobody is told")
+	assert.False(t, ready(t, cp))
+	assert.Equal(t, []string{"informer-sync"}, redChecks(t, cp), "of what was dropped nobody is told")
 
 	// Some minutes later the watch that has begun with the list comes to its end.
 	watch := gateOf(t, cp, crdInformer+" verb=watch")
@@ -99,12 +99,12 @@ func showSync(t *testing.T, cp *envtest.ControlPlane) {
 	assert.Equal(t, fault.Operation{Point: crdInformer, Phase: fault.Before, Server: "apiserver-0", Verb: "sync", Occurrence: 1}, op)
 	time.Sleep(time.Minute)
 	assert.Equal(t, 1, lists(cp, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"), "the server has answered")
-	assert.False(t, cp.Ready(t.Context()))
-	assert.Contains(t, cp.RedChecks(), "poststarthook/"+crdHook)
+	assert.False(t, ready(t, cp))
+	assert.Contains(t, redChecks(t, cp), "poststarthook/"+crdHook)
 	gate.Open()
 	awaitEnd(t, cp, crdHook)
 	time.Sleep(time.Minute)
-	assert.False(t, cp.Ready(t.Context()))
-	assert.Equal(t, []string{"informer-sync"}, cp.RedChecks(), "an answer was dropped")
+	assert.False(t, ready(t, cp))
+	assert.Equal(t, []string{"informer-sync"}, redChecks(t, cp), "an answer was dropped")
 	assert.Equal(t, 1, lists(cp, "/apis/node.k8s.io/v1/runtimeclasses"))
 }

@@ -95,7 +95,7 @@ func (c *storeCall) showDrop(t *testing.T, cp *envtest.ControlPlane) {
 
 func (c *storeCall) hold(t *testing.T, cp *envtest.ControlPlane) *fault.Gate {
 	t.Helper()
-	gate, err := cp.Gate(c.want.Point + " " + c.match)
+	gate, err := cp.Faults().Gate(c.want.Point + " " + c.match)
 	require.NoError(t, err)
 	return gate
 }

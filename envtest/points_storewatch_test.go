@@ -60,7 +60,7 @@ func showWatchCreate(t *testing.T, cp *envtest.ControlPlane) {
 	require.NoError(t, createEvent(t.Context(), cp, "passed"))
 	assert.Equal(t, "ADDED passed", next(t, watching))
 
-	gate, err := cp.Gate(match)
+	gate, err := cp.Faults().Gate(match)
 	require.NoError(t, err)
 	watching = watchEvents(t, cp)
 	waiting := awaitHeld(t, gate)
@@ -84,7 +84,7 @@ func showWatchCreate(t *testing.T, cp *envtest.ControlPlane) {
 	}
 
 	remove := addRule(t, cp, "drop "+match+" times=1")
-	gate, err = cp.Gate(match)
+	gate, err = cp.Faults().Gate(match)
 	require.NoError(t, err)
 	dropped := watchEvents(t, cp)
 	after := watchEvents(t, cp)
@@ -105,7 +105,7 @@ func showWatchEvent(t *testing.T, cp *envtest.ControlPlane) {
 	make("passed")
 	assert.Equal(t, "ADDED passed", next(t, watching))
 
-	gate, err := cp.Gate("store/watch-event resource=events name=default/held")
+	gate, err := cp.Faults().Gate("store/watch-event resource=events name=default/held")
 	require.NoError(t, err)
 	make("held")
 	make("behind")
@@ -141,7 +141,7 @@ func showWatchEvent(t *testing.T, cp *envtest.ControlPlane) {
 // showProgress makes the watch cache of ConfigMaps ask how far it is: a list has
 // to be as fresh as the store, which has changed elsewhere.
 func showProgress(t *testing.T, cp *envtest.ControlPlane) {
-	fallback, err := cp.Gate("store/list resource=configmaps caller=" + envtest.AdminUser)
+	fallback, err := cp.Faults().Gate("store/list resource=configmaps caller=" + envtest.AdminUser)
 	require.NoError(t, err)
 	list := func(ctx context.Context) error {
 		_, err := core(cp).ConfigMaps("default").List(ctx, metav1.ListOptions{})
@@ -154,7 +154,7 @@ func showProgress(t *testing.T, cp *envtest.ControlPlane) {
 	}
 	assert.NoError(t, <-begin(), "passing")
 	for _, verb := range []string{"request", "notify"} {
-		gate, err := cp.Gate("store/progress resource=configmaps verb=" + verb)
+		gate, err := cp.Faults().Gate("store/progress resource=configmaps verb=" + verb)
 		require.NoError(t, err)
 		done := begin()
 		waiting := awaitHeld(t, gate)

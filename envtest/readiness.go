@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"snowglobe.test/envtest/trace"
@@ -13,33 +12,39 @@ import (
 
 // readiness remembers the checks of /readyz as they were last seen.
 type readiness struct {
-	mu    sync.Mutex
+	// turn has room for the one who asks, and who looks at the rest: a channel,
+	// because an answer may take time.
+	turn  chan struct{}
 	known map[string]bool
 	red   []string
 }
 
-// waitStarted waits for readiness, and what comes of it, or, when hooks are held,
-// for the server to accept requests.
-func (l *life) waitStarted(ctx context.Context) error {
-	if l.server.cp.cfg.holds() {
-		return l.await(ctx, l.accepting, "the server does not accept requests")
+// waitStarted waits until the server is ready, and its signal says so. If something
+// is held from the start, it waits until the server accepts requests, and the hooks
+// that are held have come.
+func (i *instance) waitStarted(ctx context.Context) error {
+	if i.server.cp.cfg.holds() {
+		if err := i.await(ctx, i.endpoint.Opened(), "the server does not accept requests"); err != nil {
+			return err
+		}
+		return i.awaitHeldHooks(ctx)
 	}
-	if err := l.waitReady(ctx); err != nil {
+	if err := i.waitReady(ctx); err != nil {
 		return err
 	}
-	return l.await(ctx, l.chain.Load().ReadySignal(), "the server is ready, but its signal HasBeenReady has not fired")
+	return i.await(ctx, i.chain.Load().ReadySignal(), "the server is ready, but its signal HasBeenReady has not fired")
 }
 
-// await waits for something that happens unless the server fails or is stopped
-// first. Of a failure and what caused it, it tells the failure.
-func (l *life) await(ctx context.Context, happens <-chan struct{}, otherwise string) error {
+// await waits for something to happen. If the server fails first, the error is its
+// failure, whatever that has led to.
+func (i *instance) await(ctx context.Context, happens <-chan struct{}, otherwise string) error {
 	select {
 	case <-happens:
-		return l.err()
-	case <-l.failed:
-		return l.failure
-	case <-l.over:
-		return l.notRunning()
+		return i.err()
+	case <-i.failed:
+		return i.failure
+	case <-i.over:
+		return i.notRunning()
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %w", otherwise, context.Cause(ctx))
 	}
@@ -54,9 +59,9 @@ const (
 
 // waitReady waits until /readyz answers 200. When the context ends first, the
 // error names the checks that are red and the hooks that are held.
-func (l *life) waitReady(ctx context.Context) error {
+func (i *instance) waitReady(ctx context.Context) error {
 	moved := make(chan struct{}, 1)
-	defer l.server.cp.recorder.Subscribe(func(r trace.Record) {
+	defer i.server.cp.recorder.Subscribe(func(r trace.Record) {
 		if _, ok := r.Event.(trace.Hook); ok {
 			select {
 			case moved <- struct{}{}:
@@ -68,20 +73,22 @@ func (l *life) waitReady(ctx context.Context) error {
 		if virtualtime.Virtual() {
 			time.Sleep(untilOffBeat(time.Now()))
 		}
-		if l.ready(ctx) {
+		ready, red := i.ready(ctx)
+		if ready {
 			return nil
 		}
 		select {
 		case <-time.After(pause):
 		case <-moved:
 			pause = readyFirstPause / 2
-		case <-l.failed:
-			return l.failure
-		case <-l.over:
-			return l.notRunning()
+		case <-i.failed:
+			return i.failure
+		case <-i.over:
+			return i.notRunning()
 		case <-ctx.Done():
+			_, held := i.server.Hooks()
 			return fmt.Errorf("not ready: %w; checks that are red: %s; hooks that are held: %s", context.Cause(ctx),
-				orNone(l.redChecks()), orNone(l.server.HeldHooks()))
+				orNone(red), orNone(held))
 		}
 	}
 }
@@ -100,7 +107,7 @@ func untilOffBeat(now time.Time) time.Duration {
 	return at.Sub(now)
 }
 
-func (l *life) notRunning() error { return fmt.Errorf("%s: %w", l.server.name, ErrNotRunning) }
+func (i *instance) notRunning() error { return fmt.Errorf("%s: %w", i.server.name, errNotRunning) }
 
 func orNone(names []string) string {
 	if len(names) == 0 {
@@ -109,23 +116,24 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ready asks /readyz once, records the checks that turned, and says whether the
-// answer was 200.
-func (l *life) ready(ctx context.Context) bool {
-	if !l.running() {
-		return false
+// ready asks /readyz once and records the checks that turned. It says whether the
+// answer was 200, and which checks were red when they were last asked, in upstream's
+// order.
+func (i *instance) ready(ctx context.Context) (ready bool, red []string) {
+	r := &i.readiness
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, nil
 	}
-	l.readiness.mu.Lock()
-	defer l.readiness.mu.Unlock()
-	var ready bool
+	defer func() { <-r.turn }()
+	if !i.running() {
+		return false, r.red
+	}
 	var checks []trace.Check
-	l.member.Do(func() { ready, checks = l.chain.Load().Probe(ctx, "readyz") })
+	i.member.Do(func() { ready, checks = i.chain.Load().Probe(ctx, "readyz") })
 	if len(checks) == 0 && !ready {
-		return false // answered by a filter: the server is not that far yet
-	}
-	r := &l.readiness
-	if r.known == nil {
-		r.known = map[string]bool{}
+		return false, r.red // answered by a filter: the server is not that far yet
 	}
 	r.red = nil
 	for _, check := range checks {
@@ -134,16 +142,8 @@ func (l *life) ready(ctx context.Context) bool {
 		}
 		if was, seen := r.known[check.Name]; !seen || was != check.OK {
 			r.known[check.Name] = check.OK
-			l.recorder.Record(check)
+			i.recorder.Record(check)
 		}
 	}
-	return ready
-}
-
-// redChecks returns the readiness checks that were red when they were last
-// asked, in upstream's order.
-func (l *life) redChecks() []string {
-	l.readiness.mu.Lock()
-	defer l.readiness.mu.Unlock()
-	return l.readiness.red
+	return ready, r.red
 }

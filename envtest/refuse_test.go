@@ -2,7 +2,6 @@ package envtest_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage/external"
+	"snowglobe.test/envtest/trace"
 )
 
 // TestLaunchRefuses gives Launch what it must refuse: one clear error each, and
@@ -47,13 +47,14 @@ func TestLaunchRefuses(t *testing.T) {
 		"public address":      {opt(envtest.WithListener("0.0.0.0:0")), []string{"not on loopback"}},
 		"kubeconfig there":    {opt(envtest.WithKubeconfig(kubeconfig)), []string{kubeconfig, "exists already"}},
 		"unreachable store":   {opt(envtest.WithStore(unreachable)), []string{"http://127.0.0.1:1", "is etcd running there?"}},
-		"unknown hook":        {opt(envtest.HoldHook("no-such-hook")), []string{`no post-start hook "no-such-hook"`, "crd-informer-synced"}},
-		"unknown stage":       {opt(envtest.WithFaults("fail stage/agregator with=error")), []string{`unknown point "stage/agregator"`, "did you mean stage/aggregator"}},
+		"unknown hook":        {opt(envtest.HoldHook("crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},
+		"rule of no stage":    {opt(envtest.WithFaults("fail stage/aggregate with=error")), []string{`unknown point "stage/aggregate"`, "did you mean stage/aggregator?"}},
 		"rule of no hook":     {opt(envtest.WithFaults("hold hook/crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},
 		"rule of no signal":   {opt(envtest.WithFaults("drop signal/HasBeenRead")), []string{`unknown point "signal/HasBeenRead"`, "did you mean signal/HasBeenReady?"}},
 		"rule of no resource": {opt(envtest.WithFaults("fail store/put resource=deployment.apps with=unavailable")), []string{`unknown resource "deployment.apps"`, "did you mean deployments.apps?"}},
-		"failing hook":        {opt(envtest.FailHook("crd-informer-synced", errors.New("on purpose"))), []string{`post-start hook "crd-informer-synced" failed: on purpose`}},
-		"nonsense of a hook":  {opt(envtest.DelayHook("crd-informer-synced", -time.Second)), []string{"crd-informer-synced", "must be positive"}},
+		"failing hook":        {opt(envtest.WithFaults("fail hook/crd-informer-synced with=error")), []string{`post-start hook "crd-informer-synced" failed: injected at hook/crd-informer-synced`}},
+		"nonsense of a hook":  {opt(envtest.WithFaults("delay hook/crd-informer-synced by=-1s")), []string{"by= is a time above 0"}},
+		"order in real time":  {opt(envtest.WithOrder("store/put")), []string{"virtual time"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -77,6 +78,34 @@ func TestLaunchRefuses(t *testing.T) {
 }
 
 func opt(opts ...envtest.Option) []envtest.Option { return opts }
+
+// TestFailStage fails each stage in turn and leaves nothing.
+func TestFailStage(t *testing.T) {
+	stages := stagesOf(t)
+	if len(stages) < 10 {
+		t.Fatalf("the trace has the stages %v", stages)
+	}
+	for _, stage := range stages {
+		t.Run(stage, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			_, err := envtest.Launch(t.Context(), envtest.WithFaults("fail stage/"+stage+" with=error"))
+			if err == nil || !strings.Contains(err.Error(), "start chain: stage "+stage+": injected at stage/"+stage) {
+				t.Errorf("fail stage %s: %v", stage, err)
+			}
+			goleak.VerifyNone(t, before)
+		})
+	}
+}
+
+// stagesOf are the stages of a boot, as the trace tells of them.
+func stagesOf(t *testing.T) (stages []string) {
+	for _, r := range envtest.Start(t).Trace().Records() {
+		if stage, ok := r.Event.(trace.Stage); ok && stage.Phase == trace.Start {
+			stages = append(stages, stage.Name)
+		}
+	}
+	return stages
+}
 
 // TestHeldHookIsNamed waits for readiness that can't come.
 func TestHeldHookIsNamed(t *testing.T) {

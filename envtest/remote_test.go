@@ -36,7 +36,7 @@ func TestKubeconfig(t *testing.T) {
 	if user := userOf(t, config); user != envtest.AdminUser {
 		t.Errorf("the kubeconfig logs in as %q", user)
 	}
-	jane, err := cp.RemoteConfig("jane", "developers")
+	jane, err := cp.Servers()[0].RemoteConfig("jane", "developers")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func userOf(t *testing.T, config *rest.Config) string {
 // TestRemoteConfigNeedsListener says what is missing.
 func TestRemoteConfigNeedsListener(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		if _, err := cp.RemoteConfig("jane"); err == nil {
+		if _, err := cp.Servers()[0].RemoteConfig("jane"); err == nil {
 			t.Error("a control plane without a port gave a remote configuration")
 		}
 	})

@@ -16,8 +16,8 @@ const maxReplicas = 9
 
 // WithReplicas makes the control plane have that many API servers on its store,
 // from 1 to 9, which start one after another. Each has its own name in rules
-// (server=apiserver-1), its own lag, identity lease and life; see
-// ControlPlane.Servers. With more than one the endpoints of the kubernetes
+// (server=apiserver-1), its own lag and identity lease, and can
+// crash and restart alone; see ControlPlane.Servers. With more than one the endpoints of the kubernetes
 // service follow them, unless flags say otherwise; the addresses there are from
 // 192.0.2.0/24, where nothing can be reached.
 func WithReplicas(n int) Option {
@@ -60,38 +60,26 @@ func (c *config) serverFlags(index int) []string {
 	return append([]string{fmt.Sprintf("--advertise-address=192.0.2.%d", index+1), "--endpoint-reconciler-type=lease"}, c.flags...)
 }
 
-// Servers returns the API servers, in the order of their names.
+// Servers returns the API servers, in the order of their names: Servers()[1] is
+// apiserver-1.
 func (cp *ControlPlane) Servers() []*Server { return slices.Clone(cp.servers) }
-
-// Server returns the API server of a name, such as "apiserver-1". An unknown one
-// is an error that names them all.
-func (cp *ControlPlane) Server(name string) (*Server, error) {
-	var names []string
-	for _, server := range cp.servers {
-		if server.name == name {
-			return server, nil
-		}
-		names = append(names, server.name)
-	}
-	return nil, fmt.Errorf("no API server %q; there are %s", name, strings.Join(names, ", "))
-}
 
 // allRun returns an error that names a server which does not run.
 func (cp *ControlPlane) allRun() error {
 	for _, server := range cp.servers {
-		if l := server.life.Load(); !l.running() {
-			return l.notRunning()
+		if i := server.current.Load(); !i.running() {
+			return i.notRunning()
 		}
 	}
 	return nil
 }
 
 // chains are those of the servers that run.
-func (cp *ControlPlane) chains() chain.Chains {
-	var chains chain.Chains
+func (cp *ControlPlane) chains() []*chain.Chain {
+	var chains []*chain.Chain
 	for _, server := range cp.servers {
-		if l := server.life.Load(); l != nil && l.running() && closed(l.accepting) {
-			chains = append(chains, l.chain.Load())
+		if i := server.current.Load(); i != nil && i.running() && closed(i.endpoint.Opened()) {
+			chains = append(chains, i.chain.Load())
 		}
 	}
 	return chains

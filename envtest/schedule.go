@@ -1,32 +1,135 @@
 package envtest
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
 )
 
-// Schedule gives operations their turns from now on, in place of the order
-// before: by a seed, or in an order of steps. It is for virtual time. While a
-// scheduler runs nobody else may call synctest.Wait; its Idle does that. Stop
-// ends it.
-func (cp *ControlPlane) Schedule(order virtualtime.Order) *virtualtime.Scheduler {
-	cp.Unschedule()
-	cp.scheduler = virtualtime.NewScheduler(order, cp.tellTurn)
-	cp.faults.Schedule(cp.scheduler)
-	return cp.scheduler
+// scheduling says who waits for the bubble of virtual time to fall idle: only one
+// may at a time, a scheduler or a caller of Settle.
+type scheduling struct {
+	// turn has room for the one who may look at the rest: a channel, because time
+	// must pass while others wait.
+	turn      chan struct{}
+	scheduler *virtualtime.Scheduler // nil if operations go as they come
 }
 
-// Unschedule lets operations go as they come.
-func (cp *ControlPlane) Unschedule() {
-	if cp.scheduler != nil {
+func newScheduling() *scheduling { return &scheduling{turn: make(chan struct{}, 1)} }
+
+// do calls f when nobody else is in it.
+func (s *scheduling) do(ctx context.Context, f func() error) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("virtual time is being waited for: %w", context.Cause(ctx))
+	}
+	defer func() { <-s.turn }()
+	return f()
+}
+
+// running returns the scheduler if there is one that gives turns.
+func (s *scheduling) running() *virtualtime.Scheduler {
+	if s.scheduler == nil || s.scheduler.Stopped() {
+		return nil
+	}
+	return s.scheduler
+}
+
+var errRealTime = errors.New("operations have an order in virtual time only; use Simulate or SimulateContext")
+
+// Schedule gives operations their turns from now on, in virtual time: those that a
+// step matches come in the order of the steps, all others when their priority by the
+// seed (WithSeed) says so. A step is a match of a rule, such as "store/put
+// resource=configmaps name=default/a"; " #2" after it means the second such
+// operation. It replaces the scheduler before. The one it returns says which step is
+// missing (Err), and ends the order (Stop), as the end of the control plane does.
+// While it runs, nobody else may call synctest.Wait; its Idle does that.
+func (cp *ControlPlane) Schedule(ctx context.Context, steps ...string) (*virtualtime.Scheduler, error) {
+	order, err := cp.cfg.orderOf(steps)
+	if err != nil {
+		return nil, err
+	}
+	var scheduler *virtualtime.Scheduler
+	err = cp.scheduling.do(ctx, func() error {
+		cp.endScheduler()
+		scheduler = virtualtime.NewScheduler(order, cp.recordTurn)
+		cp.scheduling.scheduler = scheduler
+		cp.faults.Schedule(scheduler)
+		return nil
+	})
+	return scheduler, err
+}
+
+// startOrder begins the order that options ask for: a seed orders operations where
+// time is virtual, and steps are refused where it is not.
+func (cp *ControlPlane) startOrder(ctx context.Context) error {
+	if cp.cfg.steps == nil && (!cp.cfg.seeded || !virtualtime.Virtual()) {
+		return nil
+	}
+	_, err := cp.Schedule(ctx, cp.cfg.steps...)
+	return err
+}
+
+// orderOf is the order of steps, with the seed of the control plane.
+func (c *config) orderOf(steps []string) (virtualtime.Order, error) {
+	order := virtualtime.Order{Seed: c.seed}
+	if !virtualtime.Virtual() {
+		return order, errRealTime
+	}
+	for _, text := range steps {
+		step, err := virtualtime.ParseStep(text)
+		if err != nil {
+			return order, err
+		}
+		order.Steps = append(order.Steps, step)
+	}
+	return order, nil
+}
+
+// unschedule lets operations go as they come.
+func (cp *ControlPlane) unschedule(ctx context.Context) error {
+	return cp.scheduling.do(ctx, func() error {
+		cp.endScheduler()
+		return nil
+	})
+}
+
+// endScheduler stops the scheduler there is; the caller has the turn.
+func (cp *ControlPlane) endScheduler() {
+	if s := cp.scheduling.scheduler; s != nil {
 		cp.faults.Schedule(nil)
-		cp.scheduler.Stop()
-		cp.scheduler = nil
+		s.Stop()
+		cp.scheduling.scheduler = nil
 	}
 }
 
-// tellTurn puts a turn into a full trace.
-func (cp *ControlPlane) tellTurn(turn virtualtime.Turn) {
+// awaitIdle waits until the bubble is idle, with the scheduler if there is one.
+// Without one the last word is synctest.Wait, which only one goroutine may call; if
+// others might, alone is false.
+func (cp *ControlPlane) awaitIdle(ctx context.Context, alone bool) error {
+	return cp.scheduling.do(ctx, func() error {
+		for {
+			s := cp.scheduling.running()
+			if s == nil && alone {
+				return virtualtime.Idle(ctx, idlePatience)
+			}
+			if err := virtualtime.Rest(ctx, idlePatience); err != nil || s == nil {
+				return err
+			}
+			if err := s.Idle(ctx); err == nil || !s.Stopped() {
+				return err
+			}
+			// Somebody has stopped it meanwhile.
+		}
+	})
+}
+
+// recordTurn puts a turn into a full trace.
+func (cp *ControlPlane) recordTurn(turn virtualtime.Turn) {
 	if !cp.cfg.fullTrace {
 		return
 	}

@@ -107,7 +107,7 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 	// A cache of what nobody has written hears nothing of the store's revision
 	// unless it asks.
 	for _, c := range cp.chains() {
-		if err := c.RequestProgress(ctx); err != nil {
+		if err := c.Storage().RequestProgress(ctx); err != nil {
 			return state, late, err
 		}
 	}
@@ -118,7 +118,7 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 // virtual.
 func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []string, err error) {
 	if virtualtime.Virtual() {
-		if err := cp.fallIdle(ctx); err != nil {
+		if err := cp.awaitIdle(ctx, true); err != nil {
 			return state, nil, err
 		}
 	}
@@ -131,25 +131,14 @@ func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []str
 		return state, nil, errors.Join(errors.New("no API server runs"), cp.Err())
 	}
 	for _, c := range chains {
-		u, err := c.Unsettled(ctx, held)
+		u, err := c.SettleServer().Unsettled(ctx, held)
 		state.Revision = max(state.Revision, u.Revision)
-		late = append(late, u.List()...)
+		late = append(late, u.Late...)
 		if err != nil {
 			return state, late, err
 		}
 	}
 	return state, late, nil
-}
-
-// fallIdle waits until the bubble is idle, with the scheduler if there is one.
-func (cp *ControlPlane) fallIdle(ctx context.Context) error {
-	if cp.scheduler == nil {
-		return virtualtime.Idle(ctx, idlePatience)
-	}
-	if err := virtualtime.Rest(ctx, idlePatience); err != nil {
-		return err
-	}
-	return cp.scheduler.Idle(ctx)
 }
 
 func closed(c <-chan struct{}) bool {

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -65,7 +64,7 @@ func TestSettle(t *testing.T) {
 func TestSettleHeld(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		settle(t, cp)
-		gate, err := cp.Gate("http/create resource=configmaps")
+		gate, err := cp.Faults().Gate("http/create resource=configmaps")
 		require.NoError(t, err)
 		created := make(chan struct{})
 		go func() { defer close(created); burst(t, cp, 1) }()
@@ -122,8 +121,7 @@ func TestSettleHeldCache(t *testing.T) {
 			return len(list.Items)
 		}
 		before := cached()
-		configMaps := schema.GroupResource{Resource: "configmaps"}
-		require.NoError(t, cp.HoldWatchCache(configMaps))
+		frozen := inject(t, cp, "freeze cache/configmaps")
 		burst(t, cp, 3)
 		start := time.Now()
 		held := settle(t, cp).Held
@@ -133,7 +131,7 @@ func TestSettleHeldCache(t *testing.T) {
 		}
 		assert.Zero(t, time.Since(start))
 		assert.Equal(t, before, cached())
-		require.NoError(t, cp.ReleaseWatchCache(configMaps))
+		frozen.Remove()
 		assert.Empty(t, settle(t, cp).Held)
 		assert.Equal(t, before+3, cached())
 	})
@@ -265,14 +263,9 @@ func TestSettleWithoutServers(t *testing.T) {
 func TestSettleWithAnOrder(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		settle(t, cp)
-		var order virtualtime.Order
-		for _, name := range []string{"first", "second"} {
-			match, err := fault.ParseMatch("store/put resource=configmaps name=default/"+name, nil)
-			require.NoError(t, err)
-			order.Steps = append(order.Steps, virtualtime.Step{Match: match})
-		}
-		scheduler := cp.Schedule(order)
-		defer cp.Unschedule()
+		scheduler, err := cp.Schedule(t.Context(), "store/put resource=configmaps name=default/first", "store/put resource=configmaps name=default/second")
+		require.NoError(t, err)
+		defer scheduler.Stop()
 		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
 		create := func(name string) error {
 			_, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})

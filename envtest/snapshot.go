@@ -10,6 +10,7 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
@@ -22,16 +23,19 @@ type Snapshot struct {
 	store  storage.Snapshot
 }
 
-// ErrNoSnapshots is in the error of a control plane whose store cannot be brought
-// back to an earlier state. An external store cannot: it is somebody else's.
-var ErrNoSnapshots = errors.New("a store of this kind keeps no snapshots; use memory, embedded or cluster")
+// ErrNoSnapshots is in the error of a control plane that cannot be brought back to
+// an earlier state: its store keeps none, as one that somebody else runs, or Reset
+// has none because the boot has not ended.
+var ErrNoSnapshots = errors.New("no snapshots")
 
-// ErrNoBootState is in Reset's error when hooks were held while the control plane
-// was launched, so that its boot has no end that Launch could see.
-var ErrNoBootState = errors.New("hooks were held at the start, so there is no state right after boot; take a Snapshot when the server is ready, and Restore it")
+var (
+	errStoreKeepsNone = fmt.Errorf("%w: a store of this kind keeps none; use memory, embedded or cluster", ErrNoSnapshots)
+	// errNoBootState: the boot has no end that Launch could see.
+	errNoBootState = fmt.Errorf("%w: something was held at the start, so there is none of right after boot; take a Snapshot when the server is ready, and Restore it", ErrNoSnapshots)
+)
 
-// Snapshot keeps the state of the running server. On the in-memory store that
-// takes no time, whatever the size; other stores copy every key.
+// Snapshot keeps the state that the running control plane has now. On the in-memory
+// store that takes no time, whatever the size; other stores copy every key.
 func (cp *ControlPlane) Snapshot(ctx context.Context) (*Snapshot, error) {
 	s, err := cp.snapshot(ctx)
 	if err != nil {
@@ -42,12 +46,12 @@ func (cp *ControlPlane) Snapshot(ctx context.Context) (*Snapshot, error) {
 
 func (cp *ControlPlane) snapshot(ctx context.Context) (*Snapshot, error) {
 	if _, ok := cp.store.(storage.Snapshotter); !ok {
-		return nil, fmt.Errorf("store %s: %w", cp.store, ErrNoSnapshots)
+		return nil, fmt.Errorf("store %s: %w", cp.store, errStoreKeepsNone)
 	}
 	if err := cp.allRun(); err != nil {
 		return nil, err
 	}
-	kept, err := cp.chains().Snapshot(ctx)
+	kept, err := cp.restorer.Snapshot(ctx, cp.restoreServers())
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +63,7 @@ func (cp *ControlPlane) keepBootState(ctx context.Context) error {
 	if _, ok := cp.store.(storage.Snapshotter); !ok || cp.cfg.holds() {
 		return nil
 	}
-	cp.first().chain().Booted()
+	cp.restorer.BootFinished()
 	var err error
 	cp.boot, err = cp.snapshot(ctx)
 	return err
@@ -68,12 +72,12 @@ func (cp *ControlPlane) keepBootState(ctx context.Context) error {
 // Reset brings the running server back to its state right after boot, the CRDs of
 // WithCRDs and WithCRDPaths included; see Restore.
 func (cp *ControlPlane) Reset(ctx context.Context) error {
-	err := ErrNoBootState
+	err := errNoBootState
 	switch {
 	case cp.boot != nil:
 		err = cp.restore(ctx, cp.boot, "reset")
 	case !cp.cfg.holds():
-		err = fmt.Errorf("store %s: %w", cp.store, ErrNoSnapshots)
+		err = fmt.Errorf("store %s: %w", cp.store, errStoreKeepsNone)
 	}
 	if err != nil {
 		return fmt.Errorf("reset control plane: %w", err)
@@ -91,11 +95,11 @@ func (cp *ControlPlane) Reset(ctx context.Context) error {
 //
 // Of several servers all must be running; each has then taken notice.
 //
-// A few objects are left alone: the leases by which servers tell that they are
-// alive, and those that a server writes by itself in the background, maybe a
-// moment after it is ready, if they are younger than the snapshot: the service
-// default/kubernetes, the system namespaces, two ConfigMaps of kube-system. A store that several control planes share is
-// brought back for all of them. Users of AddUser stay.
+// A few objects are left alone: the leases by which servers say that they are alive,
+// and what a server writes by itself in the background, maybe a moment after it is
+// ready, if it is younger than the snapshot (the service default/kubernetes, the
+// system namespaces, two ConfigMaps of kube-system). A store that several control
+// planes share is brought back for all of them. Users of AddUser stay.
 func (cp *ControlPlane) Restore(ctx context.Context, to *Snapshot) error {
 	if err := cp.restore(ctx, to, "restore"); err != nil {
 		return fmt.Errorf("restore control plane: %w", err)
@@ -113,10 +117,10 @@ func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) e
 	if err := cp.allRun(); err != nil {
 		return err
 	}
-	if err := cp.letFinish(ctx); err != nil {
+	if err := cp.waitControllersIdle(ctx); err != nil {
 		return err
 	}
-	changes, err := cp.chains().Restore(ctx, to.store)
+	changes, err := cp.restorer.Restore(ctx, cp.restoreServers(), to.store)
 	cp.recorder.Record(trace.Note{Text: fmt.Sprintf("%s to revision %d of the store: %d writes", why, to.store.Revision(), len(changes))})
 	if err != nil {
 		return err
@@ -124,20 +128,24 @@ func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) e
 	return cp.waitCRDsServed(ctx, changes)
 }
 
-// letFinish lets the server's controllers finish what they are about to do, because
-// of objects that the restore will take away: upstream's repair of IPAddresses would
-// make one again whose service it still knows. Only virtual time tells when they
-// have. What cannot fall idle is not waited for.
-func (cp *ControlPlane) letFinish(ctx context.Context) error {
+// restoreServers are the running servers, as a restore knows them.
+func (cp *ControlPlane) restoreServers() []*restore.Server {
+	var servers []*restore.Server
+	for _, c := range cp.chains() {
+		servers = append(servers, c.RestoreServer())
+	}
+	return servers
+}
+
+// waitControllersIdle waits until the server's controllers have done what they are
+// about to do because of objects that the restore will take away: upstream's repair of
+// IPAddresses would create one again whose service it still knows. Only virtual time
+// tells when they have. A bubble that cannot fall idle is not waited for.
+func (cp *ControlPlane) waitControllersIdle(ctx context.Context) error {
 	if !virtualtime.Virtual() {
 		return nil
 	}
-	var err error
-	if cp.scheduler == nil {
-		err = virtualtime.Rest(ctx, idlePatience) // who is in synctest.Wait may be so
-	} else {
-		err = cp.fallIdle(ctx)
-	}
+	err := cp.awaitIdle(ctx, false)
 	if _, stuck := errors.AsType[*virtualtime.StuckError](err); stuck {
 		return nil
 	}
@@ -219,7 +227,7 @@ func (cp *ControlPlane) fork(from *Snapshot, opts []Option) (*ControlPlane, erro
 	return fork, err
 }
 
-// inherit gives a fork what it has of its parent.
+// inherit is what a fork takes over from its parent.
 func inherit(parent *config) Option {
 	return func(c *config) {
 		c.flags, c.timeouts, c.upstreamPauses = slices.Clone(parent.flags), parent.timeouts, parent.upstreamPauses

@@ -41,7 +41,7 @@ func TestStart(t *testing.T) {
 			if manager := role.ManagedFields[0].Manager; manager != "kube-apiserver" {
 				t.Errorf("the server writes its own objects as %q", manager)
 			}
-			if red := cp.RedChecks(); len(red) > 0 {
+			if red := redChecks(t, cp); len(red) > 0 {
 				t.Errorf("ready, but red: %v", red)
 			}
 		})
@@ -72,7 +72,7 @@ func TestStartTraces(t *testing.T) {
 			t.Errorf("%s: %d starts more than ends", what, n)
 		}
 	}
-	for _, hook := range cp.Hooks() {
+	for _, hook := range hooksOf(cp) {
 		if _, ok := open["post-start "+hook]; !ok {
 			t.Errorf("post-start hook %s is not in the trace", hook)
 		}

@@ -30,7 +30,7 @@ func TestOwnStoreClients(t *testing.T) {
 		require.NoError(t, offer("passes"))
 		assert.Equal(t, before+1, versionOf(t, cp, ports))
 
-		gate, err := cp.Gate("store/put key=" + ports)
+		gate, err := cp.Faults().Gate("store/put key=" + ports)
 		require.NoError(t, err)
 		done := make(chan error, 1)
 		go func() { done <- offer("held") }()
@@ -60,7 +60,7 @@ func TestOwnStoreClients(t *testing.T) {
 func TestServerLeases(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		require.Len(t, settledEndpoints(t, cp), 2)
-		gate, err := cp.Gate("store/put key=/registry/masterleases/ server=apiserver-1")
+		gate, err := cp.Faults().Gate("store/put key=/registry/masterleases/ server=apiserver-1")
 		require.NoError(t, err)
 		awaitHeld(t, gate)
 		assert.Equal(t, []string{"192.0.2.1"}, settledEndpoints(t, cp))
@@ -74,7 +74,7 @@ func TestServerLeases(t *testing.T) {
 // the server does not wait for that: Simulate fails if anything is left.
 func TestCutDuringRenewal(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		gate, err := cp.Gate("store/range key=/registry/peerserverleases/ server=apiserver-1")
+		gate, err := cp.Faults().Gate("store/range key=/registry/peerserverleases/ server=apiserver-1")
 		require.NoError(t, err)
 		awaitHeld(t, gate)
 		cp.Servers()[1].CutStore()

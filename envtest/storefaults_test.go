@@ -55,7 +55,7 @@ func TestFrozenCache(t *testing.T) {
 		client := core(cp).ConfigMaps("default")
 		assert.Equal(t, []string{"before"}, cached(t, cp))
 
-		fallback, err := cp.Gate("store/list resource=configmaps caller=" + envtest.AdminUser)
+		fallback, err := cp.Faults().Gate("store/list resource=configmaps caller=" + envtest.AdminUser)
 		require.NoError(t, err)
 		begin := time.Now()
 		done := goDo(t.Context(), func(ctx context.Context) error {

@@ -42,10 +42,16 @@ func (cp *ControlPlane) watchStore() error {
 	return nil
 }
 
-// stop ends the watch; nil was never started.
-func (w *storeWatch) stop() {
-	if w != nil {
-		w.cancel()
-		<-w.ended
+// stop ends the watch and joins it; nil was never started.
+func (w *storeWatch) stop(ctx context.Context) error {
+	if w == nil {
+		return nil
+	}
+	w.cancel()
+	select {
+	case <-w.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the watch of the store for the trace has not ended: %w", context.Cause(ctx))
 	}
 }

@@ -3,10 +3,8 @@ package envtest_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,13 +16,8 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apiserver/pkg/storage/feature"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage/memory"
@@ -35,7 +28,7 @@ import (
 // crash, and compares the process with what it was.
 func TestTeardown(t *testing.T) {
 	const inARow, atOnce, ofSeveral = 50, 8, 2
-	before, goroutines := globals(), goleak.IgnoreCurrent()
+	before, goroutines := lookAtProcess(t), goleak.IgnoreCurrent()
 	files := openFiles(t)
 	useOnce(t) // what a process makes once stays
 	memory := heapInUse()
@@ -57,9 +50,7 @@ func TestTeardown(t *testing.T) {
 	if diff := cmp.Diff(files, openFiles(t)); diff != "" {
 		t.Errorf("open files (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(before, globals()); diff != "" {
-		t.Errorf("process-wide state (-before +after):\n%s", diff)
-	}
+	compareProcess(t, before)
 	if grown := heapInUse() - memory; grown > oneControlPlane {
 		t.Errorf("%d control planes left %d MiB on the heap", inARow+atOnce+ofSeveral, grown>>20)
 	}
@@ -80,12 +71,12 @@ func heapInUse() int64 {
 
 // TestTeardownSeesLeaks shows that the comparisons of TestTeardown can fail.
 func TestTeardownSeesLeaks(t *testing.T) {
-	before, files, memory := globals(), openFiles(t), heapInUse()
-	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"), envtest.WithFlags("--feature-gates=WatchList=false"))
-	changed := globals()
-	for _, name := range []string{"wait.NeverStop", "klog.OsExit", "ErrorHandlers", "PanicHandlers", "ReallyCrash", "etcd feature checker", "feature gate WatchList"} {
-		if before[name] == changed[name] {
-			t.Errorf("a running control plane does not change %s; does the test still look at it?", name)
+	before, files, memory := lookAtProcess(t), openFiles(t), heapInUse()
+	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"), envtest.WithFlags("--feature-gates=WatchList=false", "--contention-profiling"))
+	during := lookAtProcess(t)
+	for row := range processState {
+		if cmp.Equal(before[row], during[row]) {
+			t.Errorf("a running control plane does not change %s; does the test still look at it?", row)
 		}
 	}
 	if cmp.Equal(files, openFiles(t)) {
@@ -100,9 +91,7 @@ func TestTeardownSeesLeaks(t *testing.T) {
 	if err := cp.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, globals()); diff != "" {
-		t.Errorf("process-wide state (-before +after):\n%s", diff)
-	}
+	compareProcess(t, before)
 }
 
 // useOnce is what a test does with a control plane.
@@ -142,31 +131,14 @@ func crashOnce(t *testing.T) {
 		return
 	}
 	servers := cp.Servers()
-	servers[0].Crash()
+	crash(t, servers[0])
 	if err := servers[0].Restart(t.Context()); err != nil {
 		t.Error(err)
 	}
-	servers[1].Crash()
+	crash(t, servers[1])
 	if err := cp.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-}
-
-// globals is what upstream keeps once in a process and the chain takes over.
-func globals() map[string]string {
-	pointer := func(v any) string { return fmt.Sprintf("%#x", reflect.ValueOf(v).Pointer()) }
-	state := map[string]string{
-		"wait.NeverStop":       pointer(wait.NeverStop),
-		"klog.OsExit":          pointer(klog.OsExit),
-		"ErrorHandlers":        fmt.Sprint(len(utilruntime.ErrorHandlers), pointer(utilruntime.ErrorHandlers[len(utilruntime.ErrorHandlers)-1])),
-		"PanicHandlers":        fmt.Sprint(len(utilruntime.PanicHandlers)),
-		"ReallyCrash":          fmt.Sprint(utilruntime.ReallyCrash),
-		"etcd feature checker": fmt.Sprintf("%p", feature.DefaultFeatureSupportChecker),
-	}
-	for name := range utilfeature.DefaultMutableFeatureGate.GetAll() {
-		state["feature gate "+string(name)] = fmt.Sprint(utilfeature.DefaultFeatureGate.Enabled(name), utilfeature.DefaultMutableFeatureGate.ExplicitlySet(name))
-	}
-	return maps.Clone(state)
 }
 
 // openFiles lists what the process has open, sockets included, and how often.
@@ -202,8 +174,8 @@ func TestStopAtOnce(t *testing.T) {
 		for range 2 {
 			began := time.Now()
 			cp, err := envtest.Launch(t.Context(), envtest.WithSharedStore(store),
-				envtest.DelayHook("kube-apiserver-autoregistration", 40*time.Millisecond),
-				envtest.DelayHook("start-apiextensions-informers", 50*time.Millisecond))
+				envtest.WithFaults("delay hook/kube-apiserver-autoregistration by=40ms"),
+				envtest.WithFaults("delay hook/start-apiextensions-informers by=50ms"))
 			if err != nil {
 				t.Fatal(err)
 			}

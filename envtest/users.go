@@ -41,8 +41,8 @@ func (u *users) add(name string, groups []string) (token string) {
 	return token
 }
 
-// makeCredentials makes the control plane's authority and its admin.
-func (cp *ControlPlane) makeCredentials() error {
+// makeAuthority makes what credentials are made with.
+func (cp *ControlPlane) makeAuthority() error {
 	authority, err := pki.NewAuthority("snowglobe " + cp.name)
 	if err != nil {
 		return err
@@ -54,7 +54,6 @@ func (cp *ControlPlane) makeCredentials() error {
 		}
 	}
 	cp.users = &users{tokens: map[string]user.Info{}}
-	cp.admin = cp.AddUser(AdminUser, mastersGroup)
 	return nil
 }
 
@@ -62,17 +61,12 @@ func (cp *ControlPlane) makeCredentials() error {
 // system:authenticated), by a random token, inside the process. What the user
 // may do is up to RBAC.
 func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
-	return cp.link.AddUser(name, groups...)
+	return cp.client.AddUser(name, groups...)
 }
 
-// RemoteConfig returns a configuration that reaches the control plane through
-// its TLS listener and authenticates as a user in groups by a client
-// certificate. It needs WithListener.
-func (cp *ControlPlane) RemoteConfig(name string, groups ...string) (*rest.Config, error) {
-	return cp.first().RemoteConfig(name, groups...)
-}
-
-// RemoteConfig is ControlPlane.RemoteConfig for this server.
+// RemoteConfig returns a configuration that reaches the server through its TLS
+// listener and authenticates as a user in groups by a client certificate. It needs
+// WithListener.
 func (s *Server) RemoteConfig(name string, groups ...string) (*rest.Config, error) {
 	if !s.hasPort {
 		return nil, fmt.Errorf("configuration of %q: the control plane has no TLS listener; start it WithListener", name)

@@ -51,9 +51,9 @@ func TestWatchCacheWindowRefuses(t *testing.T) {
 	}
 }
 
-// TestHoldWatchCache keeps a cache behind the store: a list that accepts any
+// TestFrozenWatchCache keeps a cache behind the store: a list that accepts any
 // version is stale, a consistent one is not.
-func TestHoldWatchCache(t *testing.T) {
+func TestFrozenWatchCache(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
 		count := func(version string) int {
@@ -63,14 +63,8 @@ func TestHoldWatchCache(t *testing.T) {
 			}
 			return len(list.Items)
 		}
-		resource := schema.GroupResource{Resource: "configmaps"}
 		before := count("")
-		if err := cp.HoldWatchCache(resource); err != nil {
-			t.Fatal(err)
-		}
-		if err := cp.HoldWatchCache(resource); err == nil {
-			t.Error("a cache was held twice")
-		}
+		frozen := inject(t, cp, "freeze cache/configmaps")
 		_, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -81,9 +75,7 @@ func TestHoldWatchCache(t *testing.T) {
 		if fresh := count(""); fresh != before+1 {
 			t.Errorf("a consistent list has %d items, want %d", fresh, before+1)
 		}
-		if err := cp.ReleaseWatchCache(resource); err != nil {
-			t.Fatal(err)
-		}
+		frozen.Remove()
 		time.Sleep(time.Second)
 		if released := count("0"); released != before+1 {
 			t.Errorf("after the release the cache has %d items, want %d", released, before+1)

@@ -43,7 +43,7 @@ func awaitHook(ctx context.Context, server *envtest.ControlPlane, name string, p
 	if !slices.Contains(phases, phase) {
 		return fmt.Errorf("%w: a hook can't be awaited to %q", errUsage, phase)
 	}
-	if hooks := server.Hooks(); !slices.Contains(hooks, name) {
+	if hooks, _ := apiServer(server).Hooks(); !slices.Contains(hooks, name) {
 		return fmt.Errorf("%w: no post-start hook %q%s", errUsage, name, nearest.DidYouMean(name, hooks))
 	}
 	return awaitEvent(ctx, server, func(r trace.Record) bool {
@@ -89,11 +89,11 @@ const checkPause = 5 * time.Millisecond
 // awaitCheck waits until a check of /readyz is ok, or failing.
 func awaitCheck(ctx context.Context, server *envtest.ControlPlane, name string, ok bool) error {
 	for {
-		server.Ready(ctx)
+		_, red := apiServer(server).Ready(ctx)
 		if known := readyzChecks(server); !slices.Contains(known, name) {
 			return fmt.Errorf("%w: /readyz has no check %q%s", errUsage, name, nearest.DidYouMean(name, known))
 		}
-		if slices.Contains(server.RedChecks(), name) != ok {
+		if slices.Contains(red, name) != ok {
 			return nil
 		}
 		select {
@@ -101,8 +101,9 @@ func awaitCheck(ctx context.Context, server *envtest.ControlPlane, name string, 
 		case <-server.Crashed():
 			return fmt.Errorf("the API server crashed: %w", server.Err())
 		case <-ctx.Done():
+			_, held := apiServer(server).Hooks()
 			return fmt.Errorf("check %q is still %s: %w; hooks that are held: %s", name,
-				map[bool]string{true: "failing", false: "ok"}[ok], context.Cause(ctx), strings.Join(server.HeldHooks(), ", "))
+				map[bool]string{true: "failing", false: "ok"}[ok], context.Cause(ctx), strings.Join(held, ", "))
 		}
 	}
 }

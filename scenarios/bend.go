@@ -6,20 +6,16 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
-	"snowglobe.test/envtest/virtualtime"
 )
 
 // bending is what the options of the run do to every server.
 func (s *session) bending() []envtest.Option {
-	opts := []envtest.Option{envtest.WithPlan(s.opts.Faults)}
+	opts := []envtest.Option{envtest.WithFaults(s.opts.Faults.String())}
 	if s.opts.FullTrace {
 		opts = append(opts, envtest.WithFullTrace())
 	}
 	if s.opts.Seed != nil {
 		opts = append(opts, envtest.WithSeed(*s.opts.Seed))
-		if !s.opts.RealTime {
-			opts = append(opts, envtest.WithOrder(virtualtime.Order{Seed: *s.opts.Seed}))
-		}
 	}
 	return opts
 }

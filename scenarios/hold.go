@@ -35,5 +35,13 @@ func (s *session) holdCache(ctx context.Context, name string) error {
 	if err != nil || s.opts.tamper.openCaches {
 		return err
 	}
-	return server.HoldWatchCache(found.gvr.GroupResource())
+	resource := found.gvr.GroupResource().String()
+	if s.heldCaches[resource] != nil {
+		return fmt.Errorf("the watch cache of %s is held already", resource)
+	}
+	freeze, err := server.Faults().Inject("freeze cache/" + resource + " optional")
+	if err == nil {
+		s.heldCaches[resource] = freeze
+	}
+	return err
 }

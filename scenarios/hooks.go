@@ -26,8 +26,8 @@ their name.`,
 				if err != nil {
 					return err
 				}
-				held := server.HeldHooks()
-				for _, hook := range server.Hooks() {
+				hooks, held := apiServer(server).Hooks()
+				for _, hook := range hooks {
 					switch isHeld := slices.Contains(held, hook); {
 					case isHeld && !*onlyHeld:
 						fmt.Fprintln(s.ts.Stdout(), hook, "held")

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/internal/nearest"
 )
 
 func releaseCommand() command {
@@ -29,11 +28,12 @@ resource catch up; it does not wait for that either.`,
 			case len(args) >= 2 && args[0] == "hook":
 				return releaseHooks(server, args[1:])
 			case len(args) == 1 && args[0] == "hooks":
-				return releaseHooks(server, server.HeldHooks())
+				_, held := apiServer(server).Hooks()
+				return releaseHooks(server, held)
 			case len(args) == 2 && args[0] == "hooks":
 				return s.releaseInOrder(ctx, server, hooksOfFile(s.ts.ReadFile(args[1])))
 			case len(args) == 2 && args[0] == "cache":
-				return s.releaseCache(ctx, server, args[1])
+				return s.releaseCache(ctx, args[1])
 			}
 			return errUsage
 		}),
@@ -43,9 +43,8 @@ resource catch up; it does not wait for that either.`,
 // releaseHooks lets hooks run.
 func releaseHooks(server *envtest.ControlPlane, names []string) error {
 	for _, name := range names {
-		held := server.HeldHooks()
 		if err := server.ReleaseHook(name); err != nil {
-			return fmt.Errorf("%w%s", err, nearest.DidYouMean(name, held))
+			return err
 		}
 	}
 	return nil
@@ -84,10 +83,17 @@ func (s *session) releaseInOrder(ctx context.Context, server *envtest.ControlPla
 }
 
 // releaseCache lets the watch cache of a resource catch up.
-func (s *session) releaseCache(ctx context.Context, server *envtest.ControlPlane, name string) error {
+func (s *session) releaseCache(ctx context.Context, name string) error {
 	found, err := s.resource(ctx, name)
 	if err != nil || s.opts.tamper.openCaches {
 		return err
 	}
-	return server.ReleaseWatchCache(found.gvr.GroupResource())
+	resource := found.gvr.GroupResource().String()
+	freeze := s.heldCaches[resource]
+	if freeze == nil {
+		return fmt.Errorf("the watch cache of %s is not held", resource)
+	}
+	delete(s.heldCaches, resource)
+	freeze.Remove()
+	return nil
 }

@@ -45,8 +45,8 @@ func TestMistakes(t *testing.T) {
 		"no crash":              {"start\ncrash\n", "the API server has not crashed: not within 1m0s"},
 		"relative path":         {"start\nrequest GET healthz\n", `the path "healthz" does not begin with /`},
 		"missing file":          {"start\napply no-such.yaml\n", "no such file or directory"},
-		"cache held twice":      {"start\nhold cache pods\nhold cache pods\n", "x.txtar:3: hold: watch events of pods are held already"},
-		"cache not held":        {"start\nrelease cache pods\n", "watch events of pods are not held"},
+		"cache held twice":      {"start\nhold cache pods\nhold cache pods\n", "x.txtar:3: hold: the watch cache of pods is held already"},
+		"cache not held":        {"start\nrelease cache pods\n", "the watch cache of pods is not held"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

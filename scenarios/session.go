@@ -30,13 +30,14 @@ type session struct {
 	toldLines int
 	ts        *testscript.TestScript // of the command that runs now
 
-	store     *memory.Store
-	server    *envtest.ControlPlane
-	identity  *rest.Config // who the script's requests come from
-	excused   bool         // the server was expected to crash, and did
-	serverLog string
-	unfired   []fault.Rule // of all servers so far, if there has been one
-	wasServer bool
+	store      *memory.Store
+	server     *envtest.ControlPlane
+	identity   *rest.Config            // who the script's requests come from
+	heldCaches map[string]*fault.Entry // of "hold cache", by resource
+	excused    bool                    // the server was expected to crash, and did
+	serverLog  string
+	unfired    []fault.Rule // of all servers so far, if there has been one
+	wasServer  bool
 }
 
 func newSession(ctx context.Context, script Script, opts Options) *session {
@@ -81,6 +82,9 @@ func (s *session) running() (*envtest.ControlPlane, error) {
 	}
 	return s.server, nil
 }
+
+// apiServer is the API server of a control plane that has one.
+func apiServer(cp *envtest.ControlPlane) *envtest.Server { return cp.Servers()[0] }
 
 // startedStore returns the store of the script; the first start makes it.
 func (s *session) startedStore(ctx context.Context) (*memory.Store, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/fault"
 )
 
 func startCommand() command {
@@ -74,18 +74,17 @@ func (r *startRequest) options() ([]envtest.Option, error) {
 	// Upstream's own pauses cost nothing in virtual time, and are part of the story.
 	opts := []envtest.Option{envtest.HoldHook(r.hold...), envtest.WithFlags(r.flags...), envtest.WithUpstreamPauses()}
 	if r.holdAll {
-		opts = append(opts, envtest.HoldAllHooks())
+		opts = append(opts, envtest.HoldHook("*"))
 	}
 	for _, delay := range r.delay {
-		hook, text, _ := strings.Cut(delay, "=")
-		duration, err := time.ParseDuration(text)
-		if err != nil {
+		hook, by, _ := strings.Cut(delay, "=")
+		if duration, err := time.ParseDuration(by); err != nil || duration <= 0 {
 			return nil, fmt.Errorf("%w: --delay %s is not like HOOK=10s", errUsage, delay)
 		}
-		opts = append(opts, envtest.DelayHook(hook, duration))
+		opts = append(opts, envtest.WithFaults("delay hook/"+hook+" verb=post-start by="+by+" optional"))
 	}
 	for _, hook := range r.fail {
-		opts = append(opts, envtest.FailHook(hook, nil))
+		opts = append(opts, envtest.WithFaults("fail hook/"+hook+" verb=post-start with=error optional"))
 	}
 	return opts, nil
 }
@@ -113,20 +112,10 @@ func (s *session) start(ctx context.Context, request startRequest) error {
 		return err
 	}
 	s.server, s.identity, s.excused = server, server.Config(), false
+	s.heldCaches = map[string]*fault.Entry{}
 	if s.opts.tamper.started != nil {
 		if err := s.opts.tamper.started(server); err != nil {
 			return err
-		}
-	}
-	return awaitHeld(ctx, server)
-}
-
-// awaitHeld waits until the hooks that are to be held have come to be: upstream
-// starts them all at once, each in its own time.
-func awaitHeld(ctx context.Context, server *envtest.ControlPlane) error {
-	for _, hook := range server.HeldHooks() {
-		if err := awaitHook(ctx, server, hook, trace.Held); err != nil {
-			return fmt.Errorf("hold post-start hook %q: %w", hook, err)
 		}
 	}
 	return nil

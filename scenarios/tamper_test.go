@@ -22,7 +22,7 @@ var tampers = map[string]map[string]tamper{
 		// The protection itself: the server says that it knows all its paths
 		// before it has read its definitions.
 		"signal fired early": {started: func(cp *envtest.ControlPlane) error {
-			return cp.FireSignal("MuxAndDiscoveryComplete")
+			return apiServer(cp).FireSignal("MuxAndDiscoveryComplete")
 		}},
 		"signal not held": {start: func(r *startRequest) {
 			r.hold = slices.DeleteFunc(r.hold, func(hook string) bool { return hook == "crd-informer-synced" })

@@ -29,10 +29,10 @@ func newBenchStartup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "startup",
 		Short: "Measure first boots, following boots and stops",
-		Long: `Measure how long a control plane takes until it is ready, the first one of a
-process and those that follow, and how long it takes to stop. With --against it
-takes turns with controller-runtime's envtest on the binaries in that folder, and
-prints the ratios; docs/HACKING.md tells how to build these.`,
+		Long: `Measure how long control planes take until they are ready, the first one of a
+process and those that follow, and how long they take to stop. With --against it
+takes turns with controller-runtime's envtest on the binaries in that folder and
+prints the ratios; docs/HACKING.md says how to build the binaries.`,
 		Example: `  snowglobe bench startup
   snowglobe bench startup --against ./bin --runs 10`,
 		Args: cobra.NoArgs,
@@ -64,10 +64,10 @@ func newBenchWatch() *cobra.Command {
 	output, kubeconfig := "", ""
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Measure how long events take to many watchers",
-		Long: `Measure the time from the moment a client is about to write an object until each
-of many watchers has decoded the event. Every event is accounted for: one that is
-lost, doubled or out of order is a failure.`,
+		Short: "Measure how long events take to reach many watchers",
+		Long: `Measure the time from just before a client writes an object until each of many
+watchers has decoded the event. Every event is accounted for: one that is lost,
+repeated or out of order is a failure.`,
 		Example: `  snowglobe bench watch
   snowglobe bench watch --watchers 1000 --rate 200 --transport tls --encoding protobuf
   snowglobe bench watch --kubeconfig ~/.kube/config`,
@@ -105,5 +105,5 @@ lost, doubled or out of order is a failure.`,
 }
 
 func outputFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", string(bench.FormatText), "text, json, or go for what benchstat reads")
+	cmd.Flags().StringVarP(output, "output", "o", string(bench.FormatText), "text, json, or go for Go benchmark lines, which benchstat reads")
 }

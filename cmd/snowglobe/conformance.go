@@ -11,9 +11,9 @@ func newConformance() *cobra.Command {
 	list := false
 	cmd := &cobra.Command{
 		Use:   "conformance",
-		Short: "Check what a control plane promises, on our stores or on any cluster",
+		Short: "Check what an API server promises, on our stores or on any cluster",
 		Long: `Run the conformance cases against a control plane of our own, or against the
-cluster of a kubeconfig. It ends with 1 if a promise is broken.`,
+cluster of a kubeconfig. The exit code is 1 if a promise is broken.`,
 		Example: `  snowglobe conformance --list
   snowglobe conformance --virtual
   snowglobe conformance --store embedded --junit report.xml
@@ -29,10 +29,10 @@ cluster of a kubeconfig. It ends with 1 if a promise is broken.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&list, "list", false, "print the cases and run none")
+	flags.BoolVar(&list, "list", false, "print the cases instead of running them")
 	flags.StringVar(&opts.Store, "store", "", "the `store` to run on: memory, embedded, or the URLs of an etcd (default memory)")
 	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "run against the cluster of this kubeconfig `file` instead")
-	flags.BoolVar(&opts.VirtualTime, "virtual", false, "run in virtual time (on memory)")
+	flags.BoolVar(&opts.VirtualTime, "virtual", false, "run in virtual time (with the memory store)")
 	flags.StringVar(&opts.Focus, "focus", "", "run only the cases whose ID, area or promise matches this `regexp`")
 	flags.StringVar(&opts.JUnit, "junit", "", "write a JUnit report to this `file`")
 	flags.StringVarP(&opts.Output, "output", "o", conformance.OutputText, "text or json")

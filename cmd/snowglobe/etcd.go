@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/grpclog"
 
 	"snowglobe.test/fakes/etcd"
 )
@@ -29,6 +31,9 @@ so does a kube-apiserver, or "snowglobe up --store". Ctrl-C stops it.`,
 			if err != nil {
 				return err
 			}
+			// gRPC's default, which upstream's storage replaces as soon as it is
+			// linked: a client that dies is worth no warning.
+			grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr))
 			return failed(serveEtcd(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), address))
 		},
 	}

@@ -2,10 +2,9 @@ package main
 
 import "github.com/spf13/pflag"
 
-// hideForeignFlags puts away the flags that the libraries of Kubernetes register
-// for every program that links them, a --version among them: cobra takes them
-// for flags of ours. The function returned puts them back; the chain looks for
-// them when it starts.
+// hideForeignFlags removes the flags, --version among them, that Kubernetes libraries
+// register in every program that links them: cobra would treat them as ours. The
+// returned function restores them, because the chain needs them when it starts.
 func hideForeignFlags() (restore func()) {
 	theirs := pflag.CommandLine
 	pflag.CommandLine = pflag.NewFlagSet("snowglobe", pflag.ContinueOnError)

@@ -14,12 +14,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// dialTimeout is how long the server of an old kubeconfig may take to say that
-// it is still there; it is on loopback.
+// dialTimeout is how long the server of an old kubeconfig may take to accept a
+// connection; it is on loopback.
 const dialTimeout = time.Second
 
-// clearKubeconfig removes what a control plane that was killed has left at path,
-// and refuses anything else that is there, and a folder that is not.
+// clearKubeconfig removes a kubeconfig that a killed control plane has left at path. It
+// returns an error if anything else is there, or if the folder does not exist.
 func clearKubeconfig(ctx context.Context, path string) error {
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
@@ -29,11 +29,11 @@ func clearKubeconfig(ctx context.Context, path string) error {
 	}
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {
-		return fmt.Errorf("kubeconfig: %s is there already and is none of ours (%w); name another file with --kubeconfig", path, err)
+		return fmt.Errorf("kubeconfig: %s already exists and was not written by snowglobe (%w); name another file with --kubeconfig", path, err)
 	}
 	cluster := config.Clusters["snowglobe"]
 	if cluster == nil || len(config.Clusters) != 1 || config.CurrentContext != "snowglobe" {
-		return fmt.Errorf("kubeconfig: %s is there already and is none of ours; name another file with --kubeconfig", path)
+		return fmt.Errorf("kubeconfig: %s already exists and was not written by snowglobe; name another file with --kubeconfig", path)
 	}
 	server, err := url.Parse(cluster.Server)
 	if err != nil {
@@ -45,7 +45,7 @@ func clearKubeconfig(ctx context.Context, path string) error {
 		return fmt.Errorf("kubeconfig: %s belongs to a control plane that is up at %s; stop that one, or name another file with --kubeconfig", path, cluster.Server)
 	}
 	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("kubeconfig: remove the one of a control plane that is gone: %w", err)
+		return fmt.Errorf("kubeconfig: remove the leftover of a control plane that is gone: %w", err)
 	}
 	return nil
 }

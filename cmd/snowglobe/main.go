@@ -1,9 +1,8 @@
-// Command snowglobe runs a real kube-apiserver sealed in its own process: the
-// scenario scripts that shake it, a control plane for kubectl, the conformance
-// cases and the benchmarks; and it lists the points where it can be shaken. It
-// owns flags, signals and exit codes, and nothing else: 0 when all went well, 1
-// when what was asked for failed, 2 when it was asked for wrongly, 130 when it
-// was interrupted.
+// Command snowglobe runs a real kube-apiserver sealed in its own process: scenario
+// scripts that shake it, a control plane for kubectl, the conformance cases and the
+// benchmarks. It also lists the points where faults can be injected. It owns flags,
+// signals and exit codes, and nothing else. The exit code is 0 for success, 1 if the
+// command failed, 2 for wrong usage, and 130 if it was interrupted.
 package main
 
 import (
@@ -21,7 +20,7 @@ import (
 
 func main() { os.Exit(start()) }
 
-// start runs the command that the process was started with.
+// start runs the command line of the process.
 func start() int {
 	ctx, stop := withSignals(context.Background(), os.Stderr)
 	defer stop()
@@ -55,12 +54,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // whatever it broke
+		err = context.Cause(ctx) // not the errors it caused
 	}
 	return exitCode(stderr, err)
 }
 
-// exitCode says an error, on one line where it has one, and what to make of it.
+// exitCode prints an error and returns the exit code for it.
 func exitCode(stderr io.Writer, err error) int {
 	var failure *failureError
 	switch {
@@ -72,13 +71,13 @@ func exitCode(stderr io.Writer, err error) int {
 	case errors.As(err, &failure):
 		fmt.Fprintf(stderr, "snowglobe: %v\n", failure.err)
 		return exitFailed
-	default: // cobra's, or a usage error of ours
+	default: // a usage error, cobra's or ours
 		fmt.Fprintf(stderr, "snowglobe: %v; see: snowglobe help\n", err)
 		return exitUsage
 	}
 }
 
-// failureError is an error of what was asked for, not of how it was asked.
+// failureError is a failure of the command, as opposed to wrong usage.
 type failureError struct{ err error }
 
 // Error implements error.
@@ -87,7 +86,7 @@ func (e *failureError) Error() string { return e.err.Error() }
 // Unwrap returns what failed.
 func (e *failureError) Unwrap() error { return e.err }
 
-// failed marks an error as one of what was asked for. Nil stays nil.
+// failed marks an error as a failure of the command. Nil stays nil.
 func failed(err error) error {
 	if err == nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestMain lets the test binary be the program when a script runs it.
+// TestMain makes the test binary act as the program when a script runs it.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"snowglobe": main})
 }
@@ -36,7 +36,7 @@ func TestCommandLine(t *testing.T) {
 	})
 }
 
-// exits CODE PROGRAM ARG... runs a program that must end with that code.
+// exits CODE PROGRAM ARG... runs a program that must exit with that code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARG...")
@@ -56,38 +56,38 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// patience is how long a control plane on a busy machine may take.
-const patience = time.Minute
+// waitTimeout bounds waiting for a control plane on a busy machine.
+const waitTimeout = time.Minute
 
 // awaitUp KUBECONFIG waits until the control plane of a kubeconfig answers.
 func awaitUp(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: up KUBECONFIG")
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitTimeout)
 	for {
 		code, _, err := request(ts.MkAbs(args[0]), http.MethodGet, "/readyz", "")
 		if err == nil && code == http.StatusOK {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("not up within %s: %d, %v", patience, code, err)
+			ts.Fatalf("not up within %s: %d, %v", waitTimeout, code, err)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// appears FILE waits until a file is there.
+// appears FILE waits until a file exists.
 func appears(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: appears FILE")
 	}
-	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(10 * time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < waitTimeout; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
 			return
 		}
 	}
-	ts.Fatalf("%s has not appeared within %s", args[0], patience)
+	ts.Fatalf("%s has not appeared within %s", args[0], waitTimeout)
 }
 
 // kube KUBECONFIG METHOD PATH [BODY] sends a request and prints the answer.
@@ -96,8 +96,8 @@ func kube(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: kube KUBECONFIG METHOD PATH [BODY]")
 	}
 	code, body, err := request(ts.MkAbs(args[0]), args[1], args[2], strings.Join(args[3:], " "))
-	for begin := time.Now(); err == nil && code == http.StatusTooManyRequests && time.Since(begin) < patience; {
-		time.Sleep(time.Second) // a cache is new, and the server asks for that much
+	for begin := time.Now(); err == nil && code == http.StatusTooManyRequests && time.Since(begin) < waitTimeout; {
+		time.Sleep(time.Second) // the server asks for that much while a new cache fills
 		code, body, err = request(ts.MkAbs(args[0]), args[1], args[2], strings.Join(args[3:], " "))
 	}
 	ts.Check(err)
@@ -114,7 +114,7 @@ func request(kubeconfig, method, path, body string) (code int, answer string, er
 		return 0, "", err
 	}
 	defer client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, config.Host+path, strings.NewReader(body))
 	if err != nil {
@@ -141,7 +141,7 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// taken puts a port into $PORT that another listens on until the script ends.
+// taken sets $PORT to a port that is in use until the script ends.
 func taken(ts *testscript.TestScript, _ bool, _ []string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
@@ -149,7 +149,7 @@ func taken(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("PORT", strconv.Itoa(listener.Addr().(*net.TCPAddr).Port))
 }
 
-// TestHelp checks that every command says what it is for and shows how.
+// TestHelp checks that every command has a short description and examples.
 func TestHelp(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {

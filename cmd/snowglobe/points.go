@@ -17,8 +17,8 @@ func newPoints() *cobra.Command {
 		Use:   "points [PATTERN]",
 		Short: "List the points where operations can be held, delayed, failed, lost or reordered",
 		Long: `List the points where operations of a control plane can be held, delayed, failed,
-lost or reordered by rules. With a PATTERN, a point as a rule names it, show what
-rules can say there. It ends with 1 if no point is like it.
+lost or reordered by rules. With a PATTERN, which names points as a rule does, show
+what rules can say at those points. The exit code is 1 if no point matches.
 docs/reference/points.md describes rules and plans.`,
 		Example: `  snowglobe points
   snowglobe points store/put
@@ -61,7 +61,7 @@ func completePoints(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// listPoints writes a line for each point and phase.
+// listPoints writes a line for each point.
 func listPoints(out io.Writer, kinds []fault.PointKind) error {
 	color := wantsColor(out)
 	width := 0
@@ -74,11 +74,11 @@ func listPoints(out io.Writer, kinds []fault.PointKind) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", paint(color, faint, "snowglobe points PATTERN shows what rules can say there"))
+	_, err := fmt.Fprintf(out, "\n%s\n", paint(color, faint, "snowglobe points PATTERN shows what rules can say at a point"))
 	return err
 }
 
-// describePoints writes all that rules can say at some points.
+// describePoints writes everything rules can say at the points.
 func describePoints(out io.Writer, kinds []fault.PointKind) error {
 	color := wantsColor(out)
 	var text strings.Builder
@@ -105,7 +105,7 @@ func describePoints(out io.Writer, kinds []fault.PointKind) error {
 	return err
 }
 
-// joined lists words of any kind.
+// joined joins words of any string type.
 func joined[S ~string](words []S) string {
 	all := make([]string, len(words))
 	for i, w := range words {

@@ -8,15 +8,15 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// progress shows on one line of a terminal how far a start is; elsewhere it
-// shows nothing.
+// progress shows on one line of a terminal how far a start has come. Elsewhere it shows
+// nothing.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer
 	shown bool
 }
 
-// newProgress returns nil, which shows nothing, if no person is looking.
+// newProgress returns nil, which shows nothing, if w is not a terminal.
 func newProgress(w io.Writer) *progress {
 	if !isTerminal(w) {
 		return nil
@@ -26,7 +26,7 @@ func newProgress(w io.Writer) *progress {
 
 const clearLine = "\r\x1b[K"
 
-// observe takes the events of a control plane.
+// observe receives the trace of a control plane.
 func (p *progress) observe(rec trace.Record) {
 	if p == nil {
 		return

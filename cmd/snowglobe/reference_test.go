@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the reference page")
 
 const referencePage = "../../docs/reference/cli.md"
 
-// TestReference compares the reference page with what the commands say.
+// TestReference compares the reference page with the commands' help.
 func TestReference(t *testing.T) {
 	defer hideForeignFlags()()
 	var page bytes.Buffer
@@ -36,11 +36,11 @@ asked for wrongly, 130 when it was interrupted.
 		t.Fatal(err)
 	}
 	if !bytes.Equal(have, page.Bytes()) {
-		t.Error("docs/reference/cli.md is not what the help texts say; run: go test ./cmd/snowglobe -run TestReference -update")
+		t.Error("docs/reference/cli.md does not match the help texts; run: go test ./cmd/snowglobe -run TestReference -update")
 	}
 }
 
-// describeCommand writes a section for a command and those below it.
+// describeCommand writes a section for a command and its subcommands.
 func describeCommand(page *bytes.Buffer, cmd *cobra.Command) {
 	about := cmd.Long
 	if about == "" {

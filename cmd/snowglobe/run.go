@@ -30,11 +30,11 @@ func newRun() *cobra.Command {
 	opts := runOptions{}
 	cmd := &cobra.Command{
 		Use:   "run [SCRIPT...]",
-		Short: "Run scenario scripts and tell what happened",
-		Long: `Run scenario scripts, each in virtual time and on a store of its own, and tell
-what happened. SCRIPT is a file, a folder of such, or the name of a script of the
-library; without one the whole library is run. docs/reference/scripts.md
-describes the commands of scripts.`,
+		Short: "Run scenario scripts and show what happened",
+		Long: `Run scenario scripts, each in virtual time and on a store of its own, and show
+what happened. SCRIPT is a file, a folder of scripts, or the name of a script in the
+library; the default is the whole library. docs/reference/scripts.md describes the
+commands of scripts.`,
 		Example: `  snowglobe run
   snowglobe run stale-read
   snowglobe run --seed 7 --faults plan.faults --trace a.trace ./my-script.txtar
@@ -61,23 +61,23 @@ describes the commands of scripts.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&opts.realTime, "real-time", false, "let time pass as on the wall; scripts that need hours skip themselves")
-	flags.Uint64Var(&opts.seed, "seed", 0, "in virtual time, the order in which operations take their turns; and what the rules of --faults leave to chance")
-	flags.StringVar(&opts.faults, "faults", "", "a `file` of rules that bend every server of the scripts, one a line")
-	flags.StringVar(&opts.trace, "trace", "", "write what could be observed to this `file`: the same text, byte for byte, if the same could be (see trace diff)")
+	flags.BoolVar(&opts.realTime, "real-time", false, "run in real time; scripts that need hours skip themselves")
+	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of the order in which operations take turns in virtual time, and of the random choices of --faults")
+	flags.StringVar(&opts.faults, "faults", "", "a `file` of fault rules for every server of the scripts, one rule a line")
+	flags.StringVar(&opts.trace, "trace", "", "write the canonical trace to this `file`: the same text, byte for byte, if clients could observe the same (see trace diff)")
 	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")
-	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events but the servers' routine, every command's output, and the servers' logs of what fails")
-	flags.StringVarP(&opts.output, "output", "o", outputText, "text, or json for a line a script")
+	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events except the servers' routine, the output of every command, and the server's log when a script fails")
+	flags.StringVarP(&opts.output, "output", "o", outputText, "text, or json with one line for each script")
 	return cmd
 }
 
-// The output formats that most commands know.
+// The output formats that most commands support.
 const (
 	outputText = "text"
 	outputJSON = "json"
 )
 
-// checkOutput refuses any other.
+// checkOutput returns an error for any other format.
 func checkOutput(output string) error {
 	if output != outputText && output != outputJSON {
 		return fmt.Errorf("output %q is not known; use %s or %s", output, outputText, outputJSON)
@@ -93,7 +93,7 @@ func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 	return names, cobra.ShellCompDirectiveDefault
 }
 
-// errScripts is how a run ends in which a script failed.
+// errScripts is the error of a run in which a script failed.
 var errScripts = errors.New("scripts failed")
 
 // runScripts runs scripts one after another.
@@ -108,27 +108,27 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 		return err
 	}
 	defer func() { err = errors.Join(err, events.close()) }()
-	var teller teller = &storyTeller{out: out, color: wantsColor(out), verbose: opts.verbose}
+	var report reporter = &storyReporter{out: out, color: wantsColor(out), verbose: opts.verbose}
 	if opts.output == outputJSON {
-		teller = jsonTeller{json.NewEncoder(out)}
+		report = jsonReporter{json.NewEncoder(out)}
 	}
 	failures := 0
 	var results []scenarios.Result
 	for _, script := range scripts {
-		teller.begin(script)
+		report.begin(script)
 		result := script.Run(ctx, run)
 		results = append(results, result)
 		if result.Status == scenarios.Failed {
 			failures++
 		}
-		if err := errors.Join(teller.tell(result), canonical.write(result), events.write(result)); err != nil {
+		if err := errors.Join(report.script(result), canonical.write(result), events.write(result)); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
-	if err := teller.summarize(results); err != nil {
+	if err := report.summarize(results); err != nil {
 		return err
 	}
 	if failures > 0 {
@@ -137,19 +137,19 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 	return nil
 }
 
-// teller tells how scripts went.
-type teller interface {
+// reporter reports how scripts went.
+type reporter interface {
 	begin(script scenarios.Script)
-	tell(result scenarios.Result) error
+	script(result scenarios.Result) error
 	summarize(results []scenarios.Result) error
 }
 
-// jsonTeller tells it to programs: an object a line and script.
-type jsonTeller struct{ out *json.Encoder }
+// jsonReporter reports to programs: one JSON object a line for each script.
+type jsonReporter struct{ out *json.Encoder }
 
-func (t jsonTeller) begin(scenarios.Script) {}
+func (r jsonReporter) begin(scenarios.Script) {}
 
-func (t jsonTeller) tell(result scenarios.Result) error {
+func (r jsonReporter) script(result scenarios.Result) error {
 	line := struct {
 		Script      string           `json:"script"`
 		File        string           `json:"file"`
@@ -162,7 +162,7 @@ func (t jsonTeller) tell(result scenarios.Result) error {
 	if result.Err != nil {
 		line.Error = result.Err.Error()
 	}
-	return t.out.Encode(line)
+	return r.out.Encode(line)
 }
 
-func (t jsonTeller) summarize([]scenarios.Result) error { return nil }
+func (r jsonReporter) summarize([]scenarios.Result) error { return nil }

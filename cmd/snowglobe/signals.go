@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// errInterrupted is the cause with which a context ends on Ctrl-C.
+// errInterrupted is the cause of a context that Ctrl-C has cancelled.
 var errInterrupted = errors.New("interrupted")
 
-// withSignals returns a context that ends, with errInterrupted, when the process
-// is asked to end. Asked a second time it ends at once. The function returned
-// gives the signals back.
+// withSignals returns a context that ends with errInterrupted on the first signal to
+// terminate; the second one ends the process at once. The returned function stops
+// handling signals.
 func withSignals(parent context.Context, stderr io.Writer) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	asked := make(chan os.Signal, 2)

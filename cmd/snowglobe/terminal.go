@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// isTerminal says whether what is written to w is read by a person right away.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -15,10 +15,10 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// wantsColor says whether to write colours to w; see https://no-color.org.
+// wantsColor reports whether to write colours to w; see https://no-color.org.
 func wantsColor(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
-// paint puts text into an ANSI code.
+// paint wraps text in an ANSI code.
 func paint(color bool, code, text string) string {
 	if !color {
 		return text

@@ -13,23 +13,23 @@ import (
 func newTrace() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trace",
-		Short:   "Work with traces that run --trace has written",
+		Short:   "Work with traces written by run --trace",
 		Example: `  snowglobe trace diff a.trace b.trace`,
 	}
 	cmd.AddCommand(newTraceDiff())
 	return cmd
 }
 
-// errTracesDiffer is how a comparison ends that found a difference.
+// errTracesDiffer is the error of a comparison that found a difference.
 var errTracesDiffer = errors.New("the traces differ")
 
 func newTraceDiff() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A B",
-		Short: "Say where two traces part, and how",
-		Long: `Compare two traces that run --trace has written, and say where they part, what
-they have in common just before, and how they differ from there. It ends with 0 if
-they are the same, and with 1 if not.`,
+		Short: "Show where two traces begin to differ, and how",
+		Long: `Compare two traces written by run --trace: show where they begin to differ, what
+they have in common just before, and how they go on from there. The exit code is 0
+if they are the same, and 1 if not.`,
 		Example: `  snowglobe run --seed 1 --trace a.trace stale-read
   snowglobe run --seed 2 --trace b.trace stale-read
   snowglobe trace diff a.trace b.trace`,

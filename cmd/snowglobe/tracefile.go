@@ -10,8 +10,8 @@ import (
 	"snowglobe.test/scenarios"
 )
 
-// traceFile is where the records of all scripts are written in some form; nil
-// writes none.
+// traceFile writes the records of all scripts to a file. A nil traceFile writes
+// nothing.
 type traceFile struct {
 	file *os.File
 	form func(io.Writer, []trace.Record) error
@@ -28,7 +28,7 @@ func openTrace(path string, form func(io.Writer, []trace.Record) error) (*traceF
 	return &traceFile{file, form}, nil
 }
 
-// write adds the records of a script, with its name before that of the server.
+// write adds the records of a script, with the script's name before the server's.
 func (t *traceFile) write(result scenarios.Result) error {
 	if t == nil {
 		return nil

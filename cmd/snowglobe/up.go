@@ -28,10 +28,10 @@ type upOptions struct {
 	kubeconfig string
 	port       int
 	verbose    bool
-	flags      []string // kube-apiserver's
+	flags      []string // for kube-apiserver
 }
 
-// The stores that are not URLs.
+// The values of --store that are not URLs.
 const (
 	storeMemory   = "memory"
 	storeEmbedded = "embedded"
@@ -44,8 +44,7 @@ func newUp() *cobra.Command {
 		Short: "Run a control plane for kubectl until Ctrl-C",
 		Long: `Run a control plane on loopback in the foreground, and write a kubeconfig of a
 cluster admin for it. Ctrl-C drains and stops it and removes the kubeconfig; a
-second Ctrl-C ends it at once. What comes after -- goes to the API server, as to
-kube-apiserver.`,
+second Ctrl-C ends it at once. Arguments after -- are flags of kube-apiserver.`,
 		Example: `  snowglobe up
   snowglobe up --port 6443 --crds ./config/crd
   snowglobe up --store embedded --data-dir ./data
@@ -77,13 +76,13 @@ kube-apiserver.`,
 	return cmd
 }
 
-// newStore makes the store that the flags ask for; it is not started yet.
+// newStore makes the store given by the flags. It does not start it.
 func (o upOptions) newStore() (storage.Backend, error) {
 	if o.port < 0 || o.port > 65535 {
 		return nil, fmt.Errorf("--port %d is not a port; give a number from 0 to 65535", o.port)
 	}
 	if o.dataDir != "" && o.store != storeEmbedded {
-		return nil, fmt.Errorf("--data-dir is for --store %s; store %q has no such folder", storeEmbedded, o.store)
+		return nil, fmt.Errorf("--data-dir is for --store %s; store %q has no data folder", storeEmbedded, o.store)
 	}
 	switch {
 	case o.store == storeMemory:
@@ -137,10 +136,10 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	return err
 }
 
-// greet says how to use a control plane.
+// greet prints how to use the control plane.
 func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration) {
 	host := "an unknown address"
-	if config, err := cp.RemoteConfig(envtest.AdminUser); err == nil {
+	if config, err := cp.Servers()[0].RemoteConfig(envtest.AdminUser); err == nil {
 		host = config.Host
 	}
 	fmt.Fprintf(stdout, `Kubernetes %s is up at %s, on store %s, after %s.

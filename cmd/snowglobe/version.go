@@ -37,7 +37,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// ownVersion is the version of this module as the build recorded it, with the
+// ownVersion returns the version of this module from the build information, with the
 // commit if it was built from a working tree.
 func ownVersion() string {
 	info, ok := debug.ReadBuildInfo()

@@ -1,6 +1,6 @@
-// Package specs declares conformance cases as ginkgo specs. It is apart from the
-// cases because ginkgo belongs to test binaries: it brings flags and a tree of
-// nodes that are the process's own. It never decides what holds.
+// Package specs declares conformance cases as ginkgo specs. It is separate from the cases
+// because ginkgo belongs in test binaries: it registers flags and keeps a tree of nodes
+// for the whole process. It never decides what conformance means.
 package specs
 
 import (
@@ -11,9 +11,9 @@ import (
 	"snowglobe.test/conformance"
 )
 
-// Describe declares a container of cases on one cluster, which is opened before
-// the first and closed after the last. A case that fails does not keep the
-// others from being run. Focus and skip them by ID; area and system are labels.
+// Describe declares a container of cases on one cluster, which is opened before the first
+// case and closed after the last. The other cases still run if one fails. Focus or skip
+// cases by ID; area and system are labels.
 func Describe(text string, source conformance.Source, cases []conformance.Case) bool {
 	return ginkgo.Describe(text, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		var cluster *conformance.Cluster
@@ -38,9 +38,9 @@ func Describe(text string, source conformance.Source, cases []conformance.Case) 
 	})
 }
 
-// DescribeVirtual is Describe in virtual time. No spec may be begun inside a
-// bubble, so all cases are run before the first spec, in one bubble, and each
-// spec tells how its case ended.
+// DescribeVirtual is Describe in virtual time. A spec can't begin inside a bubble, so all
+// cases run in one bubble before the first spec, and each spec reports the result of its
+// case.
 func DescribeVirtual(text string, source conformance.Source, cases []conformance.Case) bool {
 	return ginkgo.Describe(text, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		ended := map[string]conformance.Result{}
@@ -66,7 +66,7 @@ func DescribeVirtual(text string, source conformance.Source, cases []conformance
 	})
 }
 
-// each declares one spec a case.
+// each declares one spec for each case.
 func each(cases []conformance.Case, run func(ctx context.Context, c conformance.Case)) {
 	for _, c := range cases {
 		ginkgo.It(c.ID+": "+c.Promise, ginkgo.Label(string(c.Area), c.System), func(ctx context.Context) { run(ctx, c) })

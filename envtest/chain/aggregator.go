@@ -4,6 +4,8 @@ import (
 	"context"
 
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+
+	"snowglobe.test/envtest/chain/inject"
 )
 
 // buildAggregatorConfig makes the configuration of the head of the chain.
@@ -14,21 +16,19 @@ func (c *Chain) buildAggregatorConfig(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if config.GenericConfig.RESTOptionsGetter, err = c.rest.decorate(config.GenericConfig.RESTOptionsGetter, c.options.Etcd); err != nil {
-		return err
-	}
+	config.GenericConfig.RESTOptionsGetter = c.state.storage.Decorate(config.GenericConfig.RESTOptionsGetter, c.options.Etcd)
 	c.configs.aggregator = config
 	return nil
 }
 
 // buildAggregator makes the head of the chain, which every request enters.
 func (c *Chain) buildAggregator(context.Context) error {
-	target := c.requests.answeredBy(ServerKubeAPI, c.servers.kubeapi.ControlPlane.GenericAPIServer)
+	target := inject.AnsweredBy(inject.ServerKubeAPI, c.servers.kubeapi.ControlPlane.GenericAPIServer)
 	server, err := controlplaneapiserver.CreateAggregatorServer(c.configs.aggregator.Complete(), target,
 		c.autoregistering.CRDs(c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions()), c.crdsEnabled(), apiVersionPriorities)
 	if err != nil {
 		return err
 	}
 	c.servers.aggregator = server
-	return nil
+	return c.observeState()
 }

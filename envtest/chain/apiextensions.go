@@ -8,6 +8,8 @@ import (
 	"k8s.io/apiserver/pkg/util/webhook"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+
+	"snowglobe.test/envtest/chain/inject"
 )
 
 // apiExtensionsServer is upstream's type under the name the chain uses for it.
@@ -32,28 +34,20 @@ func (c *Chain) buildAPIExtensionsConfig(context.Context) error {
 		return err
 	}
 	etcd := c.options.Etcd
-	if config.GenericConfig.RESTOptionsGetter, err = c.rest.decorate(config.GenericConfig.RESTOptionsGetter, etcd); err != nil {
-		return err
-	}
-	if config.ExtraConfig.CRDRESTOptionsGetter, err = c.rest.decorate(config.ExtraConfig.CRDRESTOptionsGetter, etcd); err != nil {
-		return err
-	}
+	config.GenericConfig.RESTOptionsGetter = c.state.storage.Decorate(config.GenericConfig.RESTOptionsGetter, etcd)
+	config.ExtraConfig.CRDRESTOptionsGetter = c.state.storage.Decorate(config.ExtraConfig.CRDRESTOptionsGetter, etcd)
 	c.configs.apiextensions = config
 	return nil
 }
 
 // buildAPIExtensions makes the server nearest to the end of the chain.
 func (c *Chain) buildAPIExtensions(context.Context) error {
-	server, err := c.configs.apiextensions.Complete().New(c.requests.answeredBy(ServerNotFound, c.servers.notFound))
+	server, err := c.configs.apiextensions.Complete().New(inject.AnsweredBy(inject.ServerNotFound, c.servers.notFound))
 	if err != nil {
 		return err
 	}
 	c.servers.apiextensions = server
-	if !c.crdsEnabled() {
-		return nil
-	}
-	c.crds, err = observeCRDs(server.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer(), c.polling.SchemasChange)
-	return err
+	return nil
 }
 
 // crdsEnabled says whether --runtime-config left the CRD API on.

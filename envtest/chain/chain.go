@@ -8,9 +8,9 @@
 // signals, hooks, controllers and leases in package upstream; the bootstrap roles
 // in package bootstrap; the order of the groups in discovery in priorities.go; the
 // release from the path of a linked source file in version.go; the informers of a
-// factory in contents.go; the name of the webhook that is called in webhooks.go;
-// and of the runtime, the labels of a goroutine and the stacks of them all in
-// goroutines.go and process.go.
+// factory in package settle; the name of the webhook that is called in package
+// inject; and of the runtime, the labels and the stacks of goroutines in package
+// process.
 package chain
 
 import (
@@ -18,10 +18,10 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,8 +30,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 
+	"snowglobe.test/envtest/chain/inject"
+	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
@@ -53,21 +56,15 @@ type Config struct {
 	Store storage.Backend
 	// Link is the way to the store, which can be cut. Nil means it never is.
 	Link *storage.Link
-	// Writes is shared by all servers of the store.
-	Writes *Writes
+	// Restorer is shared by all servers of the store.
+	Restorer *restore.Restorer
 	// CacheWindows is how long the watch caches of some resources keep events at
-	// least; MinCacheWindow is what all do.
+	// least; reststorage.MinEventsHistoryWindow is what all do.
 	CacheWindows map[schema.GroupResource]time.Duration
-	// Listener accepts the TLS connections to serve; its address is what the
-	// server advertises.
-	Listener net.Listener
-	// Transport carries the chain's own loopback requests to Handler.
-	Transport http.RoundTripper
-	// Accept is told the handler of the whole chain when requests may come in.
-	Accept func(http.Handler)
-	// Drained is told that all requests have been answered and connections may
-	// be closed.
-	Drained func()
+	// Endpoint is where the chain can be reached: it is opened when requests may
+	// come in, drained when the chain begins to stop, and closed when all requests
+	// have been answered. The chain does not stop it.
+	Endpoint *serve.Endpoint
 	// Serving is the certificate of the TLS listener, PEM encoded.
 	Serving pki.Pair
 	// ClientCA verifies client certificates, PEM encoded.
@@ -81,9 +78,6 @@ type Config struct {
 	// Faults are the rules about this server; nil means that there can be none,
 	// and the injectors are left out.
 	Faults *fault.Set
-	// Kill ends this server at once, as the end of its process would: when it
-	// returns nobody hears of it any more. Nil means that rules cannot.
-	Kill func(cause error)
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
 	// their first try; by default they try at once.
 	UpstreamPauses bool
@@ -105,11 +99,8 @@ func (c *Config) validate() error {
 		{"Server", c.Server != ""},
 		{"Flags", c.Flags != nil},
 		{"Store", c.Store != nil},
-		{"Writes", c.Writes != nil},
-		{"Listener", c.Listener != nil},
-		{"Transport", c.Transport != nil},
-		{"Accept", c.Accept != nil},
-		{"Drained", c.Drained != nil},
+		{"Restorer", c.Restorer != nil},
+		{"Endpoint", c.Endpoint != nil},
 		{"Serving", len(c.Serving.Cert) > 0 && len(c.Serving.Key) > 0},
 		{"ClientCA", len(c.ClientCA) > 0},
 		{"AccountKey", c.AccountKey != nil},
@@ -139,30 +130,30 @@ type Chain struct {
 	options      *completedOptions
 	informerName *cache.InformerName
 	storeDialer  *storeDialer
-	egress       *egressEdge
+	egress       *inject.Egress
 
 	generic         *genericStage
 	configs         serverConfigs
 	servers         servers
 	prepared        interface{ Run(context.Context) error }
-	rest            *restStorage
-	requests        *requestTracer
+	state           state
+	requests        *inject.Requests
 	polling         *upstream.OpenAPIPolling
 	renewals        *upstream.Renewals
 	peerLease       *upstream.PeerLease // nil if no server looks for another
 	quota           *upstream.QuotaDrain
 	endpoints       *upstream.Endpoints
 	autoregistering *upstream.Autoregistration
-	crds            *crdObserver // nil if their API is off
 	untraced        http.Handler // the filters and all behind them, below the trace
 	hooks           *hookSet
-	// restoring has room for the one Restore that runs, which owns unnoticed.
-	restoring chan struct{}
-	unnoticed []storage.Change
-	signals   []upstream.LifecycleSignal // upstream's own, below the injector
-	firing    sync.WaitGroup             // those that are about to fire
+	signals         []upstream.LifecycleSignal // upstream's own, below the injector
+	firing          sync.WaitGroup             // those that are about to fire
 	// readySignal is closed when HasBeenReady is over and done with.
 	readySignal <-chan struct{}
+
+	stopping atomic.Bool   // Run's context has ended
+	dead     atomic.Bool   // Kill has begun
+	killed   chan struct{} // closed when Kill has ended
 }
 
 // servers are the servers of the chain, from its end to its head.
@@ -181,19 +172,25 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	}
 	c := &Chain{
 		cfg: cfg, polling: upstream.NewOpenAPIPolling(), renewals: upstream.NewRenewals(), quota: upstream.NewQuotaDrain(),
-		autoregistering: upstream.NewAutoregistration(), egress: &egressEdge{}, restoring: make(chan struct{}, 1),
+		autoregistering: upstream.NewAutoregistration(), killed: make(chan struct{}),
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
-	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: cfg.Kill}
+	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
 	if cfg.Faults != nil {
 		c.injector, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
-	c.requests = newRequestTracer(cfg.Trace, c.injector)
+	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.injector), inject.NewEgress(c.injector)
+	assembled := false
+	defer func() {
+		if !assembled { // also when a fatal log line or a panic ends the goroutine
+			c.release()
+		}
+	}()
 	for _, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
-			c.release()
 			return nil, err
 		}
 	}
+	assembled = true
 	return c, nil
 }

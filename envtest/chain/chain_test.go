@@ -2,14 +2,14 @@ package chain
 
 import (
 	"crypto/ecdsa"
-	"net"
-	"net/http"
 	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/envtest/chain/restore"
+	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
@@ -17,13 +17,13 @@ import (
 
 // optional are the fields of Config that may be left out.
 var optional = map[string]bool{
-	"OwnIdentity": true, "Link": true, "CacheWindows": true, "Tokens": true, "Faults": true, "Kill": true, "UpstreamPauses": true,
+	"OwnIdentity": true, "Link": true, "CacheWindows": true, "Tokens": true, "Faults": true, "UpstreamPauses": true,
 }
 
 func fullConfig() Config {
 	return Config{
-		ControlPlane: "cp", Server: "apiserver-0", Flags: &Flags{}, Store: memory.New("store"), Writes: NewWrites(),
-		Listener: &net.TCPListener{}, Transport: http.DefaultTransport, Accept: func(http.Handler) {}, Drained: func() {},
+		ControlPlane: "cp", Server: "apiserver-0", Flags: &Flags{}, Store: memory.New("store"),
+		Restorer: &restore.Restorer{}, Endpoint: &serve.Endpoint{},
 		Serving: pki.Pair{Cert: []byte("cert"), Key: []byte("key")}, ClientCA: []byte("ca"), AccountKey: &ecdsa.PrivateKey{},
 		Trace: trace.NewRecorder("cp", 0), Crash: func(error) {},
 	}

@@ -2,20 +2,17 @@ package chain
 
 import (
 	"context"
-	"fmt"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"snowglobe.test/envtest/storage"
 )
 
 // compactStore makes the store forget all revisions before its present one.
 func (c *Chain) compactStore(ctx context.Context) error {
-	now, err := c.rest.client.Client.Get(ctx, "compact", clientv3.WithCountOnly())
+	revision, err := c.state.storage.Revision(ctx)
 	if err != nil {
-		return fmt.Errorf("ask for the revision of the store: %w", err)
+		return err
 	}
-	_, err = c.rest.client.Client.Compact(ctx, now.Header.Revision)
+	_, err = c.state.storage.Client().Compact(ctx, revision)
 	return err
 }
 

@@ -3,14 +3,11 @@ package chain
 import (
 	"context"
 	"net"
-	"sync/atomic"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/egressselector"
-
-	"snowglobe.test/envtest/fault"
 )
 
 // buildEgress decides how the server dials out. Upstream once opened SSH
@@ -26,10 +23,9 @@ func (c *Chain) buildEgress(context.Context) error {
 	return nil
 }
 
-// bendEgress makes every dialer ask first. Where no selector is configured it
+// injectEgress makes every dialer ask the rules first. Where no selector is configured it
 // makes one of upstream's direct dialers, which is what there is without.
-func (c *Chain) bendEgress(config *genericapiserver.Config) error {
-	c.egress.edge.Store(c.injector)
+func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 	dialers := map[egressselector.EgressType]utilnet.DialFunc{}
 	for _, network := range []egressselector.EgressType{egressselector.ControlPlane, egressselector.Cluster, egressselector.Etcd} {
 		dial, err := selected(config, network)
@@ -42,7 +38,7 @@ func (c *Chain) bendEgress(config *genericapiserver.Config) error {
 			}
 			dial = c.storeDialer.through(dial)
 		}
-		dialers[network] = c.egress.bend(network.String(), dial)
+		dialers[network] = c.egress.Dialer(network, dial)
 	}
 	config.EgressSelector = egressselector.NewEgressSelectorWithMap(dialers)
 	return nil
@@ -62,28 +58,3 @@ func selected(config *genericapiserver.Config, network egressselector.EgressType
 
 // dialTimeout is that of upstream's direct dialers, and their keep-alive.
 const dialTimeout = 30 * time.Second
-
-// egressEdge asks the edge before a network is dialed, until the chain ends.
-// client-go's cache of transports has dialers for its keys and so never drops
-// one from which the owner of the transport can be reached: an edge leads to its
-// chain, and every chain of the process would stay in memory.
-type egressEdge struct {
-	edge atomic.Pointer[fault.Injector]
-}
-
-// bend returns a dialer that asks first. Ports, which may be chosen by chance,
-// are left out of what is dialed, and so are paths of sockets.
-func (e *egressEdge) bend(network string, dial utilnet.DialFunc) utilnet.DialFunc {
-	return func(ctx context.Context, kind, address string) (net.Conn, error) {
-		return fault.Call(ctx, e.edge.Load(), func() fault.Operation {
-			host, _, err := net.SplitHostPort(address)
-			if err != nil {
-				host = ""
-			}
-			return fault.Operation{Point: "egress/" + network, Key: host}
-		}, func(ctx context.Context) (net.Conn, error) { return dial(ctx, kind, address) })
-	}
-}
-
-// end lets go of the chain.
-func (e *egressEdge) end() { e.edge.Store(nil) }

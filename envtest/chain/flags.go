@@ -13,6 +13,9 @@ import (
 	"k8s.io/component-base/featuregate"
 	zpagesfeatures "k8s.io/component-base/zpages/features"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/kubernetes/pkg/capabilities"
+
+	"snowglobe.test/envtest/process"
 )
 
 // defaults are the flags every chain starts from; those of the user come after
@@ -44,7 +47,7 @@ var owned = map[string]string{
 // them, which changes them: they are good for one chain.
 type Flags struct {
 	run   *options.ServerRunOptions
-	gates map[featuregate.Feature]bool
+	gates featuregate.MutableVersionedFeatureGate
 }
 
 // ParseFlags parses kube-apiserver flags as kube-apiserver does, with the
@@ -83,21 +86,32 @@ func ParseFlags(flags []string) (*Flags, error) {
 	if err := registry.Set(); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
-	return &Flags{run: run, gates: differingGates(gates)}, nil
+	return &Flags{run: run, gates: gates}, nil
 }
 
-// Gates returns the feature gates the flags set to something else than the
-// process had when they were parsed.
-func (f *Flags) Gates() map[featuregate.Feature]bool { return f.gates }
+// Process returns what upstream keeps once in a process: of the feature gates
+// those that differ from the process's at the moment.
+func (f *Flags) Process() process.Flags {
+	return process.Flags{
+		Gates:               differingGates(f.gates),
+		AllowPrivileged:     f.run.AllowPrivileged,
+		BytesPerSecond:      f.run.MaxConnectionBytesPerSec,
+		Verbosity:           int(f.run.Logs.Verbosity),
+		ContentionProfiling: f.run.Features.EnableContentionProfiling,
+		TakeOver:            []func() func(){takeOverCapabilities},
+	}
+}
 
-// AllowPrivileged is --allow-privileged.
-func (f *Flags) AllowPrivileged() bool { return f.run.AllowPrivileged }
-
-// MaxConnectionBytesPerSec is --max-connection-bytes-per-sec.
-func (f *Flags) MaxConnectionBytesPerSec() int64 { return f.run.MaxConnectionBytesPerSec }
-
-// Verbosity is -v.
-func (f *Flags) Verbosity() int { return int(f.run.Logs.Verbosity) }
+// takeOverCapabilities lets the next server set its capabilities, which upstream
+// does once in a process.
+func takeOverCapabilities() (giveBack func()) {
+	before := capabilities.Get()
+	capabilities.ResetForTest()
+	return func() {
+		capabilities.ResetForTest()
+		capabilities.Initialize(before)
+	}
+}
 
 func differingGates(gates featuregate.MutableVersionedFeatureGate) map[featuregate.Feature]bool {
 	differing := map[featuregate.Feature]bool{}

@@ -25,6 +25,7 @@ import (
 	clientgoinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controlplane"
@@ -33,6 +34,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 
+	"snowglobe.test/envtest/chain/inject"
+	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/chain/upstream"
 )
 
@@ -82,11 +85,16 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 		}
 	}
 	g.config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
-	filters := c.requests.handlerChain(g.config.BuildHandlerChainFunc)
+	filters := c.requests.HandlerChain(g.config.BuildHandlerChainFunc)
 	g.config.BuildHandlerChainFunc = func(api http.Handler, config *genericapiserver.Config) http.Handler {
-		return filters(c.bendAPIServices(api), config)
+		return filters(inject.APIServices(api, c.injector, c.apiService), config)
 	}
 	return nil
+}
+
+// apiService returns an APIService as the aggregator knows it.
+func (c *Chain) apiService(name string) (*apiregistrationv1.APIService, error) {
+	return c.servers.aggregator.APIRegistrationInformers.Apiregistration().V1().APIServices().Lister().Get(name)
 }
 
 // codecs adds CBOR only behind its gate: apiextensions refuses it otherwise.
@@ -110,12 +118,13 @@ func (c *Chain) applyServing(g *genericStage) error {
 // calls the handler chain directly, as the same privileged user, by a token.
 func (c *Chain) applyLoopbackClient(g *genericStage) error {
 	g.config.LoopbackClientConfig = &rest.Config{
-		Host:               "https://" + c.cfg.Listener.Addr().String(),
-		BearerToken:        uuid.NewString(),
-		UserAgent:          loopbackUserAgent(),
-		QPS:                -1, // as upstream's: no client-side throttling
-		Burst:              -1,
-		Transport:          c.bendInformers(c.polling.CacheIndex(upstream.BreakOffIdentityLease(c.cfg.Transport, c.renewals))),
+		Host:        "https://" + c.cfg.Endpoint.Addr().String(),
+		BearerToken: uuid.NewString(),
+		UserAgent:   loopbackUserAgent(),
+		QPS:         -1, // as upstream's: no client-side throttling
+		Burst:       -1,
+		Transport: inject.Informers(c.polling.CacheIndex(upstream.BreakOffIdentityLease(c.cfg.Endpoint.Loopback(), c.renewals)),
+			c.injector, genericapiserver.NewRequestInfoResolver(g.config)),
 		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
 		WarningHandler:     rest.NoWarnings{},
 		DisableCompression: true,
@@ -144,7 +153,7 @@ func (c *Chain) applyEgress(g *genericStage) error {
 	if err := c.options.EgressSelector.ApplyTo(g.config); err != nil {
 		return err
 	}
-	if err := c.bendEgress(g.config); err != nil {
+	if err := c.injectEgress(g.config); err != nil {
 		return err
 	}
 	return c.options.Traces.ApplyTo(g.config.EgressSelector, g.config)
@@ -174,9 +183,15 @@ func (c *Chain) applyStorage(g *genericStage) error {
 		return err
 	}
 	c.cfg.Link.Join(client)
-	compaction := etcd.StorageConfig.CompactionInterval
-	c.rest = newRESTStorage(client, etcd.StorageConfig.Transport.ServerList, compaction, c.injector, c.cfg.Writes)
-	c.rest.windows = c.cfg.CacheWindows
+	client.Kubernetes = c.cfg.Restorer.ObserveWrites(client.Kubernetes)
+	c.state.storage = reststorage.New(reststorage.Config{
+		Client:               client,
+		ServerList:           etcd.StorageConfig.Transport.ServerList,
+		CompactionInterval:   etcd.StorageConfig.CompactionInterval,
+		EventsHistoryWindows: c.cfg.CacheWindows,
+		Intercept:            c.interceptStore,
+		InterceptCache:       c.interceptCache,
+	})
 	plain := len(etcd.EtcdServersOverrides) == 0
 	if plain {
 		etcd.StorageConfig.CompactionInterval = 0 // the shared compactor does it
@@ -194,13 +209,13 @@ func (c *Chain) applyStorage(g *genericStage) error {
 	// adds together with the two that are replaced here.
 	if plain && etcd.EncryptionProviderConfigFilepath == "" {
 		etcd.SkipHealthEndpoints = true
-		c.rest.addHealthChecks(g.config, etcd)
+		c.state.storage.AddHealthChecks(g.config, etcd)
 	}
 	if err := etcd.ApplyWithStorageFactoryTo(g.storageFactory, g.config); err != nil {
 		return err
 	}
-	g.config.RESTOptionsGetter, err = c.rest.decorate(g.config.RESTOptionsGetter, etcd)
-	return err
+	g.config.RESTOptionsGetter = c.state.storage.Decorate(g.config.RESTOptionsGetter, etcd)
+	return nil
 }
 
 func (c *Chain) applyAuthentication(g *genericStage) error {
@@ -209,17 +224,15 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 	if err != nil {
 		return err
 	}
-	g.config.Authentication.Authenticator = authEdge{c.injector, withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator)}
+	g.config.Authentication.Authenticator = inject.Authentication(withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator), c.injector)
 	return nil
 }
 
 func (c *Chain) applyAuthorization(g *genericStage) error {
 	var rbac bool
 	var err error
-	withNeverStop(c.life.Done(), func() {
-		g.config.Authorization.Authorizer, g.config.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(drained(g.config),
-			c.options.CompletedOptions.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, g.informers)
-	})
+	g.config.Authorization.Authorizer, g.config.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(drained(g.config),
+		c.options.CompletedOptions.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, patientInformers{g.informers, c.life.Done()})
 	if err != nil {
 		return fmt.Errorf("invalid authorization config: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/pkg/controlplane"
 
+	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/upstream"
 )
 
@@ -44,7 +45,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 
 // buildKubeAPI makes the server in the middle of the chain: /api and /apis.
 func (c *Chain) buildKubeAPI(context.Context) error {
-	target := c.requests.answeredBy(ServerAPIExtensions, c.servers.apiextensions.GenericAPIServer)
+	target := inject.AnsweredBy(inject.ServerAPIExtensions, c.servers.apiextensions.GenericAPIServer)
 	completed := c.configs.kubeapi.Complete()
 	reconciler := &completed.Extra.EndpointReconcilerConfig.Reconciler
 	c.endpoints = upstream.NewEndpoints(c.life, *reconciler, c.cfg.Link.Err)

@@ -19,7 +19,7 @@ func (c *Chain) knowNames() error {
 	if c.cfg.Faults == nil {
 		return nil
 	}
-	return c.cfg.Faults.Know(fault.Names{
+	return c.cfg.Faults.AddNames(fault.Names{
 		"hook":     slices.Concat(c.hooks.names, c.hooks.stopping),
 		"signal":   c.signalNames(),
 		"resource": c.resourceNames(),
@@ -52,18 +52,5 @@ func resourceAt(infos request.RequestInfoResolver, path string) string {
 	if err != nil || !info.IsResourceRequest {
 		return ""
 	}
-	return requestedResource(info)
-}
-
-// requestedResource returns the resource of a request that is about one, with its group.
-func requestedResource(info *request.RequestInfo) string {
 	return schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String()
-}
-
-// withSubresource is the resource as rules name it, such as "pods/status".
-func withSubresource(resource, subresource string) string {
-	if subresource == "" {
-		return resource
-	}
-	return resource + "/" + subresource
 }

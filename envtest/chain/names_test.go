@@ -13,6 +13,7 @@ func TestResourceAt(t *testing.T) {
 		"/healthz":                          "",
 		"/api/v1":                           "",
 		"/apis/apps/v1":                     "",
+		"/api/v1/watch":                     "",
 		"/api/v1/nodes":                     "nodes",
 		"/api/v1/namespaces/a":              "namespaces",
 		"/api/v1/namespaces/a/pods":         "pods",

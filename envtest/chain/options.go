@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
-	"net"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/admission"
@@ -13,6 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/serviceaccount"
+
+	"snowglobe.test/envtest/chain/inject"
 )
 
 // completedOptions is upstream's type with what the other stages need beside.
@@ -35,7 +36,7 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	}
 	c.informerName, run.InformerName = name, name
 	decorators := &run.Admission.GenericAdmission.Decorators
-	*decorators = append(admission.Decorators{admission.DecoratorFunc(c.bendWebhooks), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
+	*decorators = append(admission.Decorators{inject.Webhooks(c.injector), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
 	c.setStore(run)
 
 	completed, err := c.complete(ctx, run)
@@ -74,11 +75,8 @@ func (c *Chain) complete(ctx context.Context, run *options.ServerRunOptions) (op
 // setServing hands the listener and the certificates over as content: a file
 // would be watched through the operating system, which virtual time can't see.
 func (c *Chain) setServing(run *options.ServerRunOptions) error {
-	addr, ok := c.cfg.Listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return fmt.Errorf("listener address %s is not a TCP address", c.cfg.Listener.Addr())
-	}
-	run.SecureServing.Listener = c.cfg.Listener
+	addr := c.cfg.Endpoint.Addr()
+	run.SecureServing.Listener = c.cfg.Endpoint.Listener()
 	run.SecureServing.BindPort, run.SecureServing.BindAddress = addr.Port, addr.IP
 	ca, err := dynamiccertificates.NewStaticCAContent("client-ca", c.cfg.ClientCA)
 	if err != nil {

@@ -36,6 +36,6 @@ func (c *Chain) preflight(ctx context.Context) error {
 func (c *Chain) askStore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
 	defer cancel()
-	_, err := c.rest.client.KV.Get(ctx, "/registry/health")
+	_, err := c.state.storage.Client().KV.Get(ctx, "/registry/health")
 	return err
 }

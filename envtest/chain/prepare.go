@@ -15,6 +15,6 @@ func (c *Chain) prepare(context.Context) error {
 	}
 	handler := c.servers.aggregator.GenericAPIServer.Handler
 	c.untraced = handler.FullHandlerChain
-	handler.FullHandlerChain = c.requests.outermost(c.untraced)
+	handler.FullHandlerChain = c.requests.Outermost(c.untraced)
 	return nil
 }

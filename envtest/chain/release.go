@@ -22,7 +22,7 @@ import (
 // stopped is let finish first, and the controllers of a server that never runs are
 // run when all is over.
 
-// finishTimeout bounds how long either may take.
+// finishTimeout bounds how long each of it may take.
 const finishTimeout = 10 * time.Second
 
 // bootPollInterval is how often a boot that is to be stopped is looked at.
@@ -47,11 +47,11 @@ func (c *Chain) end() {
 	c.EndFaults()
 	c.firing.Wait()
 	c.endLife(errEnded)
-	if c.rest != nil {
-		c.rest.close()
+	if c.state.storage != nil {
+		c.state.storage.Close()
 	}
 	c.storeDialer.end()
-	c.egress.end()
+	c.egress.Close()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}
@@ -62,11 +62,9 @@ func (c *Chain) end() {
 func (c *Chain) release() {
 	c.injector.End() // nothing below may wait for a rule
 	if c.generic != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
-		defer cancel()
-		c.awaitStoreClients(ctx)
+		c.awaitStoreClients()
 		c.storeDialer.stop()
-		c.releaseControllers(ctx)
+		c.releaseControllers()
 	}
 	if c.peerLease != nil {
 		c.peerLease.Destroy()
@@ -97,7 +95,7 @@ func (c *Chain) headmost() *genericapiserver.GenericAPIServer {
 // releaseControllers runs, with a context that has ended, the controllers that have
 // been built: those that hooks would start, and those that upstream builds before
 // there is a server with hooks.
-func (c *Chain) releaseControllers(ctx context.Context) {
+func (c *Chain) releaseControllers() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	released := make(chan struct{})
@@ -119,7 +117,7 @@ func (c *Chain) releaseControllers(ctx context.Context) {
 	}()
 	select {
 	case <-released:
-	case <-ctx.Done(): // what is left is named in the error of the stop
+	case <-time.After(finishTimeout): // what is left is named in the error of the stop
 	}
 }
 
@@ -165,16 +163,17 @@ func (c *Chain) certificates() []any {
 // awaitStoreClients waits until the etcd clients of upstream's health checks have
 // connected, if flags left the checks to upstream. It makes them in the background,
 // and loses one that does not connect.
-func (c *Chain) awaitStoreClients(ctx context.Context) {
+func (c *Chain) awaitStoreClients() {
 	if c.options.Etcd.SkipHealthEndpoints {
 		return
 	}
+	timeout := time.After(finishTimeout)
 	config := c.generic.config
 	for _, check := range slices.Concat(config.HealthzChecks, config.ReadyzChecks) {
 		for strings.HasPrefix(check.Name(), "etcd") && check.Check(nil) != nil {
 			select {
 			case <-time.After(bootPollInterval):
-			case <-ctx.Done():
+			case <-timeout:
 				return
 			}
 		}
@@ -199,7 +198,7 @@ func (c *Chain) finishBoot(ctx context.Context) {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		c.hooks.pending.Wait()
+		c.hooks.Wait()
 	}()
 	for _, done := range []<-chan struct{}{returned, c.autoregistering.Began()} {
 		select {

@@ -43,7 +43,7 @@ func (c *Chain) Run(ctx context.Context) error {
 }
 
 func (c *Chain) serve(ctx context.Context) error {
-	c.cfg.Accept(c.Handler())
+	c.cfg.Endpoint.Open(c.Handler())
 	ended := make(chan struct{})
 	var watchers sync.WaitGroup
 	for _, s := range c.signals {
@@ -54,6 +54,8 @@ func (c *Chain) serve(ctx context.Context) error {
 	watchers.Go(func() {
 		select {
 		case <-ctx.Done():
+			c.stopping.Store(true)
+			c.cfg.Endpoint.Drain()
 			c.finishBoot(serving)
 			c.storeDialer.stop()
 			stop()
@@ -63,14 +65,10 @@ func (c *Chain) serve(ctx context.Context) error {
 	err := c.prepared.Run(serving)
 	close(ended)
 	watchers.Wait()
-	c.cfg.Drained()
+	c.cfg.Endpoint.Close()
 	c.end()
 	return err
 }
-
-// Kill ends all that rules do to the boot of a chain whose process is gone. What
-// the chain has started still ends when Run's context does.
-func (c *Chain) Kill() { c.injector.End() }
 
 // BeenReady says whether the server has been ready, so that its boot is over.
 func (c *Chain) BeenReady() bool {
@@ -95,8 +93,8 @@ func (c *Chain) watchSignal(s upstream.LifecycleSignal, ended <-chan struct{}) {
 	c.cfg.Trace.Record(trace.Signal{Name: s.Name()})
 	switch s.Name() {
 	case upstream.NotAcceptingNewRequest:
-		c.requests.cancelLongRunning(errStopping)
+		c.requests.CancelLongRunning(errStopping)
 	case upstream.InFlightRequestsDrained:
-		c.cfg.Drained()
+		c.cfg.Endpoint.Close()
 	}
 }

@@ -27,10 +27,14 @@ const (
 	Compact    ActionKind = "compact"     // the store is compacted at its revision, then it goes on
 	LoseLeader ActionKind = "lose-leader" // the store loses its leader, then it goes on
 	Crash      ActionKind = "crash"       // the server dies before it
+
+	// Partition is of network paths, not of operations: nothing gets through until the rule
+	// ends. See Set.OnPartition.
+	Partition ActionKind = "partition"
 )
 
 // actionKinds in the order in which they are told.
-var actionKinds = [...]ActionKind{Hold, Delay, Freeze, Fail, LoseReply, Drop, Duplicate, Cancel, Compact, LoseLeader, Crash}
+var actionKinds = [...]ActionKind{Hold, Delay, Freeze, Fail, LoseReply, Drop, Duplicate, Cancel, Compact, LoseLeader, Crash, Partition}
 
 // waits reports whether the action says when, and not what.
 func (k ActionKind) waits() bool { return k == Hold || k == Delay || k == Freeze }

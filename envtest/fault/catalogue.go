@@ -7,10 +7,11 @@ import (
 
 // PointKind is an entry of the catalogue: points that mean the same, carry the
 // same identity and can be bent in the same ways. Points that differ by verb or
-// by phase have several entries of one name.
+// by phase have several entries of one name. An entry without a slash is a network
+// path, of which there are no operations.
 type PointKind struct {
 	// Name is the point, such as "store/put". In "hook/<hook>" the part after
-	// the slash stands for one of Names.
+	// the slash stands for one of Names. Of a path it is "store" or "client".
 	Name string `json:"name"`
 	// Meaning is one line: what is about to happen.
 	Meaning string `json:"meaning"`
@@ -40,6 +41,9 @@ func Points() []PointKind {
 	}
 	return kinds
 }
+
+// isPath reports whether the entry is something that Partition cuts.
+func (k *PointKind) isPath() bool { return !strings.Contains(k.Name, "/") }
 
 // family is the part of the name before the slash.
 func (k *PointKind) family() string {
@@ -72,6 +76,9 @@ func (k *PointKind) names(known Names) []string {
 
 // has reports whether an operation is of this kind.
 func (k *PointKind) has(op *Operation) bool {
+	if k.isPath() {
+		return false
+	}
 	family, last, _ := strings.Cut(op.Point, "/")
 	if k.placeholder() == "" {
 		if op.Point != k.Name {

@@ -12,7 +12,7 @@ import (
 )
 
 // Names are the names that exist, by what the catalogue calls them: "hook",
-// "signal", "resource", "webhook", "apiservice", and "server". Rules are refused
+// "signal", "stage", "resource", "webhook", "apiservice", and "server". Rules are refused
 // that name others. Where there are none, every name is taken, and so is a
 // resource of a group that none of them is of, since a CRD may bring it later.
 type Names map[string][]string
@@ -70,6 +70,9 @@ func (c *checker) numbers() {
 	}
 	if r.Probability < 0 || !(r.Probability <= 1) {
 		c.report("probability", "a probability is above 0, at most 1, not %v", r.Probability)
+	}
+	if r.Kind == Partition && (r.Nth != Range{} || r.Every != 0 || r.Times != 0 || r.Probability != 0) {
+		c.report("action", "nth=, every=, times= and probability= choose among operations, and a partition is about none; after=, for= and until= say when")
 	}
 	if min(r.After, r.For, r.Until) < 0 {
 		c.report("after", "After, For and Until are times above 0: %v, %v, %v", r.After, r.For, r.Until)
@@ -136,7 +139,6 @@ func Failures() []Failure {
 // point finds the entries of the rule's point.
 func (c *checker) point() bool {
 	p := c.rule.Point
-	family, last, _ := strings.Cut(p, "/")
 	if quoted(p) != p || strings.Contains(p, "=") {
 		c.report("point", "the point %q has a character that no point has", p)
 		return false
@@ -144,8 +146,11 @@ func (c *checker) point() bool {
 	var points []string
 	for i := range catalogue {
 		k := &catalogue[i]
+		if k.isPath() && c.rule.Kind != Partition {
+			continue
+		}
 		names := k.names(c.known)
-		if k.family() == family && last != "" && (names == nil || mayExist(k.placeholder(), last, names)) {
+		if k.covers(p, names) {
 			c.kinds = append(c.kinds, i)
 		}
 		points = append(points, k.points(names)...)
@@ -158,9 +163,19 @@ func (c *checker) point() bool {
 	return true
 }
 
+// covers reports whether a rule's point is about an entry whose names are known, or
+// nil.
+func (k *PointKind) covers(point string, names []string) bool {
+	if k.isPath() {
+		return point == k.Name
+	}
+	family, last, _ := strings.Cut(point, "/")
+	return k.family() == family && last != "" && (names == nil || mayExist(k.placeholder(), last, names))
+}
+
 // points are the points of an entry, or its name if they are not known.
 func (k *PointKind) points(names []string) []string {
-	if names == nil {
+	if names == nil || k.isPath() {
 		return []string{k.Name}
 	}
 	points := make([]string, len(names))
@@ -191,6 +206,9 @@ func (c *checker) narrow() {
 		if key := &ruleKeys[i]; slices.Contains(identityKeys, key.name) && key.get(r) != "" {
 			c.carries(key.name)
 		}
+	}
+	if r.Name != "" && r.Namespace != "" {
+		c.carries("namespace")
 	}
 	c.keep("action", func(k *PointKind) bool { return slices.Contains(k.Actions, r.Kind) }, func(left []*PointKind) string {
 		return fmt.Sprintf("%s means nothing at %s; there is %s", r.Kind, r.Point,

@@ -22,6 +22,7 @@ type Entry struct {
 	fired   int
 	removed bool
 	open    bool
+	alarms  []*time.Timer // of a partition
 	waiting []*waiter     // in the order of their arrival
 	arrived chan struct{} // closed at the next arrival, and replaced
 }
@@ -64,18 +65,30 @@ func (e *Entry) Gate() *Gate {
 
 // Remove takes the rule out of the Set. What waits because of it goes on.
 func (e *Entry) Remove() {
+	if e.remove() {
+		e.set.changed(e)
+	}
+}
+
+// remove is Remove, but for those who are to be told; it reports whether the rule
+// was there.
+func (e *Entry) remove() bool {
 	s := e.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.removed {
-		return
+		return false
 	}
 	e.removed = true
+	for _, alarm := range e.alarms {
+		alarm.Stop()
+	}
 	e.release(func(*waiter) bool { return true })
 	if e.fired == 0 && !e.rule.Optional {
 		s.gone = append(s.gone, e.rule)
 	}
 	s.replace(slices.DeleteFunc(slices.Clone(s.entries), func(other *Entry) bool { return other == e }))
+	return true
 }
 
 // takes reports whether the rule fires for an operation, and counts it; the

@@ -1,9 +1,13 @@
 package fault
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest/trace"
 )
 
 func TestDeliver(t *testing.T) {
@@ -26,4 +30,18 @@ func TestDeliver(t *testing.T) {
 			assert.Equal(t, want, Deliver(t.Context(), i, event))
 		})
 	}
+}
+
+// TestNotice tells of a wait, and of the rule that decides what becomes of the
+// operation.
+func TestNotice(t *testing.T) {
+	hold, fail := "delay store/put by=1ns", "fail store/put with=timeout"
+	i, _ := injectorOf(t, hold, fail)
+	var noticed []string
+	ctx := WithNotice(t.Context(), func(phase trace.Phase, rule Rule) {
+		noticed = append(noticed, string(phase)+" "+rule.String())
+	})
+	_, err := Call(ctx, i, func() Operation { return Operation{Point: "store/put"} }, func(context.Context) (string, error) { return "", nil })
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Equal(t, []string{"held " + hold, "released " + hold, "applied " + fail}, noticed)
 }

@@ -21,6 +21,8 @@ func FindPoints(pattern string) ([]PointKind, error) {
 			return true
 		case !isPoint, pattern == k.Name:
 			return false
+		case k.isPath():
+			return true
 		}
 		return last == "" || names != nil && !anyGlob(last, names)
 	})

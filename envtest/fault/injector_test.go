@@ -129,11 +129,11 @@ func TestDelayOfQueue(t *testing.T) {
 	})
 }
 
-// TestKnow tells a set later which names there are.
-func TestKnow(t *testing.T) {
+// TestAddNames tells a set later which names there are.
+func TestAddNames(t *testing.T) {
 	s := setOf(t, Config{}, "hold hook/start-kube-aggregator-informer", "hold cache/widgets.example.com")
-	require.NoError(t, s.Know(Names{"resource": {"pods", "deployments.apps"}}))
-	err := s.Know(Names{"hook": {"start-kube-aggregator-informers"}})
+	require.NoError(t, s.AddNames(Names{"resource": {"pods", "deployments.apps"}}))
+	err := s.AddNames(Names{"hook": {"start-kube-aggregator-informers"}})
 	require.ErrorContains(t, err, "start-kube-aggregator-informers")
 	for _, refused := range []string{"hold cache/podz", "fail store/put resource=deployment.apps with=timeout"} {
 		_, err := s.Add(parsed(t, refused))

@@ -144,6 +144,16 @@ func TestParseRefuses(t *testing.T) {
 		`hold store/put name=a"b`:                   {"a value with '\"' in it is quoted"},
 		"hold store/put name=a#b":                   {"a value with '#' in it is quoted"},
 		`hold store/put "optional"`:                 {"not \"optional\""},
+		// Of paths.
+		"partition store/put":                  {"partition means nothing at store/put; there is"},
+		"partition stroe":                      {`unknown point "stroe"; did you mean store?`},
+		"partition store nth=2":                {"nth=, every=, times= and probability= choose among operations"},
+		"partition store server=gamma":         {`unknown server "gamma"; there is alpha or beta`},
+		"partition store name=a":               {"operations at store carry no name"},
+		"partition client name=default/a":      {"operations at client carry no namespace"},
+		"partition client with=reset":          {"with= is for fail or lose-reply, not for partition"},
+		"partition client after=3s until=2s":   {"until= must be later than after="},
+		"fail client name=client-1 with=reset": {`unknown point "client"`},
 		// All at once.
 		"fail store/put nth=0 by=x with=500": {"column 16: nth=", "column 22: by="},
 		"fial store/pu resource=pod":         {"column 1: unknown action", "column 6: unknown point", "column 15: unknown resource"},

@@ -60,6 +60,10 @@ var catalogue = []PointKind{
 		Example: "fail store/lease-grant with=unavailable times=1"},
 	{Name: "store/compact", Meaning: "the store is told to forget old revisions", Fields: onServer, Actions: callTwice, Failures: oldStore,
 		Example: "hold store/compact"},
+	// What waits for a store out of reach fails as upstream's clients do that get no
+	// answer to their pings.
+	{Name: StorePath, Meaning: "everything between a server and its store: what is asked waits, up to 40 s, and watches go on later where they were", Fields: onServer,
+		Actions: []ActionKind{Partition}, Example: "partition store server=apiserver-1 after=5s for=30s"},
 
 	{Name: "http/<verb>", Meaning: "a request is about to be handled", Names: httpVerbs, Phases: []Phase{Before}, Fields: object, Actions: callTwice, Failures: httpCodes,
 		Example: "lose-reply http/update resource=leases.coordination.k8s.io caller=system:apiserver times=1"},
@@ -73,6 +77,9 @@ var catalogue = []PointKind{
 	{Name: "watch/<resource>", Meaning: "a client's watch is about to be told something", Verbs: []string{"added", "modified", "deleted", "bookmark", "error"},
 		Fields: append(slices.Clip(delivery), "verb"), Actions: append(slices.Clip(event), Fail), Failures: []Failure{Gone, Reset, EOF},
 		Example: "duplicate watch/configmaps verb=modified name=default/a"},
+
+	{Name: ClientPath, Meaning: "everything between a client inside the process and a server: what is in flight times out, and the server is out of reach",
+		Fields: []string{"server", "name", "caller"}, Actions: []ActionKind{Partition}, Example: "partition client server=apiserver-1 name=client-1"},
 
 	{Name: "stage/<stage>", Meaning: "a stage of the assembly is about to begin", Fields: onServer, Failures: []Failure{PlainError},
 		Actions: []ActionKind{Hold, Delay, Fail, Crash},

@@ -30,9 +30,14 @@ rule that never fires fails its test, unless its last word is ` + "`optional`" +
 
 ` + "```go" + `
 cp := envtest.Start(t, envtest.WithFaults("fail store/put resource=configmaps nth=2 with=unavailable"), envtest.WithSeed(1))
-gate, err := cp.Gate("store/put resource=configmaps name=default/a")
+frozen, err := cp.Faults().Inject("freeze cache/configmaps") // until frozen.Remove()
+gate, err := cp.Faults().Gate("store/put resource=configmaps name=default/a")
 waiting, err := gate.Await(ctx, 1) // who waits; then gate.Release(1), or gate.Open()
 ` + "```" + `
+
+A rule of ` + "`partition`" + ` is about a network path and not about operations: it fires for each
+client or server that it cuts off, and the keys that choose among operations
+(` + "`nth=`, `every=`, `times=`, `probability=`" + `) are not for it.
 
 An operation meets the rules in the order in which they were added. Those that
 say when (hold, delay, freeze) add up; the first that says what becomes of it
@@ -55,6 +60,7 @@ var actionLegend = []legend{
 	{string(Compact), "the store forgets all revisions before its present one, then it goes on"},
 	{string(LoseLeader), "the store loses its leader, then it goes on"},
 	{string(Crash), "the server dies before it"},
+	{string(Partition), "nothing gets through until the rule ends"},
 }
 
 // keyLegend is what the keys of rules mean, in the order of ruleKeys.

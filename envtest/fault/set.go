@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// Seed decides, with a rule and an operation, what Probability means.
 	Seed uint64
-	// Names are what rules may name; Know adds to them.
+	// Names are what rules may name; AddNames adds to them.
 	Names Names
 	// Trace is told of every decision but to pass; it may be nil.
 	Trace *trace.Recorder
@@ -36,16 +36,17 @@ type Set struct {
 	mu          sync.Mutex
 	closed      bool
 	entries     []*Entry
-	gone        []Rule         // those that were removed and should have fired
-	counts      map[uint64]int // operations seen, by the hash of their identity: 16 bytes each
+	gone        []Rule // those that were removed and should have fired
+	counts      occurrences
 	scheduler   Scheduler
 	unscheduled chan struct{} // closed when the scheduler is replaced
 	queue       []*waiter     // for the scheduler, in the order of their arrival
+	partitions  partitions
 }
 
 // New makes a Set without rules.
 func New(config Config) *Set {
-	return &Set{config: config, counts: map[uint64]int{}, unscheduled: make(chan struct{})}
+	return &Set{config: config, counts: newOccurrences(), unscheduled: make(chan struct{})}
 }
 
 // ErrClosed is why a rule is refused after Close.
@@ -114,6 +115,7 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 		return Decision{}, nil
 	}
 	s.record(trace.Applied, outcome, &op, nil)
+	noticeOf(ctx)(trace.Applied, outcome.rule)
 	return Decision{Kind: outcome.rule.Kind, entry: outcome, op: &op}, nil
 }
 
@@ -122,8 +124,7 @@ func (s *Set) count(op *Operation) int {
 	id := op.Priority(0) // its occurrence is not yet known
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts[id]++
-	return s.counts[id]
+	return s.counts.next(id)
 }
 
 // judge returns the rules that make an operation wait, and the one that says
@@ -171,6 +172,15 @@ func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
 	if err := Plan(rules).Validate(s.names()); err != nil {
 		return nil, err
 	}
+	added, err := s.add(rules)
+	if err == nil {
+		s.changed(added...)
+	}
+	return added, err
+}
+
+// add is Add of rules that are valid, but for those who are to be told.
+func (s *Set) add(rules []Rule) ([]*Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -179,6 +189,7 @@ func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
 	added := make([]*Entry, len(rules))
 	for i, r := range rules {
 		added[i] = newEntry(s, r)
+		added[i].setAlarms()
 	}
 	s.replace(slices.Concat(s.entries, added))
 	return added, nil
@@ -190,9 +201,9 @@ func (s *Set) replace(entries []*Entry) {
 	s.active.Store(len(s.entries) > 0 || s.scheduler != nil)
 }
 
-// Know adds to the names that exist. Rules that are there already and name
+// AddNames adds to the names that exist. Rules that are there already and name
 // others are the error; they stay.
-func (s *Set) Know(names Names) error {
+func (s *Set) AddNames(names Names) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := maps.Clone(s.config.Names)

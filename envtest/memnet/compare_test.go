@@ -123,7 +123,7 @@ func describe(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// summary is all of a response that the two ways must agree on.
+// summary is everything in a response that both transports must agree on.
 func summary(t *testing.T, rt http.RoundTripper, base string, c exchangeCase, body []byte) string {
 	t.Helper()
 	method, target := c.method, c.target
@@ -161,7 +161,7 @@ func summary(t *testing.T, rt http.RoundTripper, base string, c exchangeCase, bo
 		}
 	}
 	if err != nil {
-		got = nil // how much arrives before a break is a matter of chunks
+		got = nil // how much arrives before the break depends on chunking
 	}
 	fmt.Fprintf(&b, "trailers %q then %v\n%d bytes, sum %x\n%.300q\n", announced, resp.Trailer, len(got), sha256.Sum256(got), got)
 	return b.String()
@@ -199,7 +199,7 @@ func TestSameAsTheWire(t *testing.T) {
 	}
 }
 
-// Handlers made at random, from a stated seed, answer alike both ways.
+// TestSameAsTheWireAtRandom compares handlers that behave randomly, by seed.
 func TestSameAsTheWireAtRandom(t *testing.T) {
 	const seeds = 500
 	script := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -222,7 +222,7 @@ func TestSameAsTheWireAtRandom(t *testing.T) {
 	}
 }
 
-// play makes a response out of random moves.
+// play writes a random response.
 func play(dice *rand.Rand, w http.ResponseWriter) {
 	if dice.IntN(4) == 0 {
 		w.Header().Set("Trailer", "X-A")

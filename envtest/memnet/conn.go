@@ -165,14 +165,14 @@ func (p *pipe) setWriteDeadline(t time.Time) {
 	}
 }
 
-// deadline is a time after which waiting makes no sense. It is guarded by the
-// mutex of the condition it wakes.
+// deadline is the time after which a blocked call fails. The mutex of the
+// condition it wakes guards it.
 type deadline struct {
 	passed bool
-	timer  *time.Timer // of the deadline that is set; its identity tells a late firing from a current one
+	timer  *time.Timer // of the current deadline; a timer that fires late is no longer this one
 }
 
-// set replaces the deadline; the zero time lifts it.
+// set replaces the deadline; the zero time removes it.
 func (d *deadline) set(t time.Time, wake *sync.Cond) {
 	d.lift()
 	if t.IsZero() {

@@ -97,7 +97,7 @@ func TestConnClose(t *testing.T) {
 				t.Errorf("a call that was blocked: %v, want net.ErrClosed", err)
 			}
 		}
-		// What had been written is still there for the other end, then EOF.
+		// The other end can still read what was written, then gets EOF.
 		got, err := io.ReadAll(server)
 		if len(got) != connBufferBytes || err != nil {
 			t.Errorf("the other end read %d bytes, %v", len(got), err)
@@ -108,8 +108,8 @@ func TestConnClose(t *testing.T) {
 	})
 }
 
-// Servers set a deadline in the past to get out of a read, and then lift it.
-// What was lifted must not strike later.
+// Servers set a deadline in the past to interrupt a read, and then lift it. A
+// lifted deadline must not fire later.
 func TestLiftedDeadlineStaysLifted(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Second, 0, time.Nanosecond} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// chunkBytes is how much a handler may write before the response begins by
-// itself: the chunk size of net/http's HTTP/2 server.
+// chunkBytes is how much a handler may write before the response starts without
+// a flush: the chunk size of net/http's HTTP/2 server.
 const chunkBytes = 4 << 10
 
 // sniffBytes is how much of a body http.DetectContentType looks at.
@@ -114,8 +114,8 @@ func (x *exchange) serve(h http.Handler, req *http.Request) {
 	ok = true
 }
 
-// finish completes the response of a handler that has returned, and lets go of
-// all that belongs to the exchange.
+// finish completes the response once the handler has returned, and releases
+// everything the exchange holds.
 func (x *exchange) finish() {
 	if x.stopWatch != nil {
 		x.stopWatch()
@@ -155,9 +155,9 @@ func (x *exchange) breakOff(handler error) {
 	x.sever(io.ErrUnexpectedEOF, handler, false)
 }
 
-// sever ends the exchange before its time. The client's reads return client
-// from now on, or after the flushed bytes unless discard; the handler's writes
-// return handler, and its context is cancelled.
+// sever ends the exchange early. The client's reads return the error client, at
+// once if discard is set and after the flushed bytes if not. The handler's writes
+// return the error handler, and its context is cancelled.
 func (x *exchange) sever(client, handler error, discard bool) {
 	x.mu.Lock()
 	x.rest = nil
@@ -180,14 +180,14 @@ func (x *exchange) sever(client, handler error, discard bool) {
 	}
 }
 
-// wakeAll tells both sides that the exchange has ended. Called with mu held.
+// wakeAll notifies both sides that the exchange has ended. Called with mu held.
 func (x *exchange) wakeAll() {
 	x.readable.Broadcast()
 	x.writable.Broadcast()
 	if x.notify != nil {
 		select {
 		case x.notify <- true:
-		default: // told before
+		default: // already notified
 		}
 	}
 }

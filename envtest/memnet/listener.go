@@ -6,16 +6,15 @@ import (
 	"sync"
 )
 
-// Addr is the address of everything in memory. Its network is "memory". Its
-// text has the form host:port, because servers split their listener's and
-// their peers' addresses and parse the host as an IP; nothing can be reached
-// there.
+// Addr is the address of every in-memory listener and connection. Its network is
+// "memory". Its text has the form host:port, because servers split addresses and
+// parse the host as an IP; nothing listens there.
 type Addr struct{}
 
 // Network returns "memory".
 func (Addr) Network() string { return "memory" }
 
-// String returns a host and port that parse and that nobody serves.
+// String returns a host and port that parse but that nothing listens on.
 func (Addr) String() string { return "127.0.0.1:0" }
 
 // Listener is a [net.Listener] that only its own dial methods reach.

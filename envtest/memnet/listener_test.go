@@ -110,8 +110,8 @@ func TestDialEnds(t *testing.T) {
 	})
 }
 
-// An upgrade leaves the direct transport for a server on a listener, and the
-// connection then belongs to both ends.
+// An upgrade request goes through a listener to a real server; the two ends then
+// own the connection.
 func TestUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := Listen()

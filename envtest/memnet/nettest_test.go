@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/nettest"
 )
 
-// The suite that every net.Conn is held to.
+// TestConnConforms runs the standard suite for implementations of net.Conn.
 func TestConnConforms(t *testing.T) {
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
 		client, server := newConns()

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// notSent are the request fields that an HTTP/2 client keeps to itself, or
-// states from what it knows better.
+// notSent are the request fields that an HTTP/2 client drops, or derives from
+// the request itself.
 var notSent = [...]string{"Content-Length", "Host", "Keep-Alive", "Proxy-Connection", "Upgrade"}
 
 // serverRequest returns the request as the handler of an HTTP/2 server over
@@ -66,7 +66,8 @@ func (t *Transport) serverRequest(ctx context.Context, req *http.Request, body *
 	return out.WithContext(ctx), nil
 }
 
-// sendsBody reports whether clients state even an empty body of this method.
+// sendsBody reports whether clients declare a Content-Length for this method even
+// if the body is empty.
 func sendsBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }
@@ -126,7 +127,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	}
 	cause := err
 	if err != nil && err != io.EOF {
-		err = io.ErrUnexpectedEOF // all that a server learns of it
+		err = io.ErrUnexpectedEOF // all a server learns about it
 	}
 	b.err = err
 	b.mu.Unlock()
@@ -136,14 +137,14 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close is what the handler may call; the client's body is closed with it.
+// Close lets the handler close the body; it closes the client's body too.
 func (b *requestBody) Close() error {
 	b.end(http.ErrBodyReadAfterClose)
 	return nil
 }
 
 // end makes later reads fail with err and closes the client's body once, which
-// is also what frees a Read that is blocked in it.
+// also unblocks a Read waiting in it.
 func (b *requestBody) end(err error) {
 	b.mu.Lock()
 	if b.err == nil || b.err == io.EOF {

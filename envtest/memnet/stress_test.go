@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Clients that leave at any moment and handlers that end in any way do not
-// lose a byte that was promised, and leave nothing running.
+// TestStress lets clients leave at any moment and handlers end in any way: no
+// promised byte is lost, and nothing is left running.
 func TestStress(t *testing.T) {
 	const clients, requests = 16, 60
 	var running atomic.Int64

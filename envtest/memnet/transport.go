@@ -26,8 +26,8 @@ const DefaultBufferBytes = 64 << 10
 // cancels the handler's context and makes its writes fail. Only cancellation
 // crosses over: values and deadlines of the client's context do not reach the
 // handler, as they would not cross a network. A handler that panics breaks the
-// response off; the client gets [io.ErrUnexpectedEOF], or what the handler gave
-// to the method Abort(error) of its response writer before it returned.
+// response off; the client gets [io.ErrUnexpectedEOF], or the error that the
+// handler passed to the Abort(error) method of its response writer.
 //
 // Unlike [http.Transport] it never asks for gzip by itself. Its fields must
 // not change after the first request.
@@ -46,7 +46,7 @@ type Transport struct {
 	// BufferBytes bounds the unread part of one response body, in bytes. Zero
 	// means DefaultBufferBytes.
 	BufferBytes int
-	// OnPanic, if set, is told of every panic of a handler except
+	// OnPanic, if set, is called with every panic of a handler except
 	// http.ErrAbortHandler, before the client sees the broken response.
 	OnPanic func(value any, stack []byte)
 
@@ -64,7 +64,7 @@ type Transport struct {
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if wantsUpgrade(req.Header) {
 		if t.Upgrade == nil {
-			return nil, refuse(req, errors.New("the request asks to upgrade the connection, and this transport has none: set Transport.Upgrade"))
+			return nil, refuse(req, errors.New("the request asks for a connection upgrade, which needs Transport.Upgrade"))
 		}
 		return t.Upgrade.RoundTrip(req)
 	}
@@ -118,8 +118,8 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// Break is Close with another error for the clients of what is in flight, such
-// as that of a connection which was reset.
+// Break is Close, but clients with a request in flight get the error lost, for
+// example a connection reset.
 func (t *Transport) Break(lost error) {
 	t.mu.Lock()
 	t.closed = true
@@ -134,7 +134,7 @@ func (t *Transport) Break(lost error) {
 }
 
 // Wait returns when no handler is running, or when ctx ends. It may be called
-// at any time; called after Close it joins every handler there will ever be.
+// at any time; after Close no handler can start, so none runs once it returns.
 func (t *Transport) Wait(ctx context.Context) error {
 	t.mu.Lock()
 	if t.first == nil {
@@ -169,7 +169,7 @@ func (t *Transport) add(x *exchange) error {
 	return nil
 }
 
-// remove is the last thing a handler's goroutine does.
+// remove is the last call a handler's goroutine makes.
 func (t *Transport) remove(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,8 +201,8 @@ func (t *Transport) bufferBytes() int {
 	return DefaultBufferBytes
 }
 
-// tlsState is what makes the connection count as secure. Handlers only read
-// it, so all requests share one, as those of one connection do.
+// tlsState makes the connection count as secure. Handlers only read it, so all
+// requests share one, as requests on one connection do.
 func (t *Transport) tlsState() *tls.ConnectionState {
 	t.tlsOnce.Do(func() {
 		t.tls = &tls.ConnectionState{

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bubble runs f with a transport to h inside a bubble, and then insists that
+// bubble runs f with a transport to h inside a bubble, and then checks that
 // closing the transport ends every handler.
 func bubble(t *testing.T, h http.HandlerFunc, f func(t *testing.T, tr *Transport)) {
 	t.Helper()
@@ -244,7 +244,7 @@ func TestClientLeaves(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tr := &Transport{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.(http.Flusher).Flush()
-					gone := w.(http.CloseNotifier).CloseNotify() //nolint:staticcheck // what is tested
+					gone := w.(http.CloseNotifier).CloseNotify() //nolint:staticcheck // under test
 					<-r.Context().Done()
 					<-gone
 					_, err := w.Write([]byte("late"))
@@ -411,7 +411,7 @@ func TestCloseBreaksOffAndRefuses(t *testing.T) {
 	})
 }
 
-// countingBody tells whether a transport closes what it was given.
+// countingBody counts how often a transport closes it.
 type countingBody struct {
 	io.Reader
 	closed atomic.Int32

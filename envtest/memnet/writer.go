@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// responseWriter is the handler's side of an exchange. Like the one of an
-// HTTP/2 server it flushes, notifies and takes deadlines, and cannot be
-// hijacked.
+// responseWriter is the handler's side of an exchange. Like an HTTP/2 server's,
+// it supports Flush, CloseNotify and deadlines, and cannot be hijacked.
 type responseWriter struct{ x *exchange }
 
 var (
@@ -53,7 +52,7 @@ func (w responseWriter) WriteString(s string) (int, error) { return w.x.write([]
 // Flush lets the client see all that was written.
 func (w responseWriter) Flush() { _ = w.FlushError() }
 
-// FlushError is Flush, and says when there is no client any more.
+// FlushError is Flush; it returns an error once the client is gone.
 func (w responseWriter) FlushError() error {
 	w.x.mu.Lock()
 	defer w.x.mu.Unlock()
@@ -67,9 +66,8 @@ func (w responseWriter) FlushError() error {
 	return nil
 }
 
-// Abort breaks the response off the way a lost connection does, and says how it
-// was lost: after what was flushed the client gets cause instead of
-// io.ErrUnexpectedEOF.
+// Abort breaks the response off as a lost connection does. After the flushed
+// bytes the client gets cause instead of io.ErrUnexpectedEOF.
 func (w responseWriter) Abort(cause error) { w.x.sever(cause, errHandlerReturned, false) }
 
 // CloseNotify returns a channel that receives once when the exchange ends.
@@ -117,8 +115,8 @@ func (w responseWriter) SetWriteDeadline(deadline time.Time) error {
 // EnableFullDuplex does nothing: reading and writing never exclude each other.
 func (w responseWriter) EnableFullDuplex() error { return nil }
 
-// inform passes an informational status to the client's trace, its only
-// observer.
+// inform passes an informational status to the client's httptrace; nothing else
+// can observe it.
 func (x *exchange) inform(status int) {
 	trace := httptrace.ContextClientTrace(x.clientCtx)
 	if trace == nil {
@@ -143,7 +141,7 @@ func (x *exchange) writeHeader(status int) {
 	x.wroteHeader = true
 	x.status = status
 	x.snapshot = wireHeader(x.header)
-	_, x.typed = x.header["Content-Type"] // even to no value, which says: do not guess
+	_, x.typed = x.header["Content-Type"] // even a nil value, which means: do not sniff
 	_, x.dated = x.header["Date"]
 	if v := x.snapshot.Get("Content-Length"); v != "" {
 		n, err := strconv.ParseUint(v, 10, 63)
@@ -206,8 +204,8 @@ func (x *exchange) publish() {
 	x.readable.Broadcast()
 }
 
-// begin completes the header with what the first chunk tells. Called with mu
-// held, once.
+// begin completes the header with what the first chunk reveals: content type,
+// length and trailers. Called with mu held, once.
 func (x *exchange) begin() {
 	x.began = true
 	h := x.snapshot
@@ -223,7 +221,8 @@ func (x *exchange) begin() {
 		if !x.typed && x.ring.n > 0 && h.Get("Content-Encoding") == "" {
 			h["Content-Type"] = []string{http.DetectContentType(x.ring.front(sniffBytes))}
 		}
-		// A HEAD without a byte may or may not have been answered as such.
+		// For HEAD an empty body does not mean length 0: the handler may have
+		// skipped the body on purpose.
 		if x.returned && x.declared < 0 && (x.ring.n > 0 || !x.head) {
 			x.declared = int64(x.ring.n)
 			h["Content-Length"] = []string{strconv.Itoa(x.ring.n)}

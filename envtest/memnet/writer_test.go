@@ -49,7 +49,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// A deadline in the past strikes before the call returns.
+// A deadline in the past takes effect before the call returns.
 func TestPastDeadlines(t *testing.T) {
 	bubble(t, func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
@@ -72,7 +72,7 @@ func TestPastDeadlines(t *testing.T) {
 	})
 }
 
-// A deadline that is lifted in time never strikes.
+// A deadline that is lifted in time never fires.
 func TestLiftedDeadlines(t *testing.T) {
 	bubble(t, func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)

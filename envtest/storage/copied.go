@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// copyPage is how many keys are read at once.
+// copyPage is how many keys a read returns.
 const copyPage = 1000
 
 // Copied is a Snapshot of any etcd: a copy of every key, made and brought back
@@ -18,11 +18,11 @@ const copyPage = 1000
 type Copied struct {
 	rev  int64
 	keys map[string]*mvccpb.KeyValue
-	// born are the create revisions under which the keys' lives go on: a Restore
-	// that puts a deleted key back begins a new one.
-	born map[string]int64
-	// leases are the seconds that the leases of the keys had left, replaced those
-	// granted in the place of one that is gone.
+	// createRevs are the keys' current create revisions: a Restore that puts a
+	// deleted key back gives it a new one.
+	createRevs map[string]int64
+	// leases are the seconds each lease had left. replaced maps a lease that is
+	// gone to the one granted in its place.
 	leases   map[clientv3.LeaseID]int64
 	replaced map[clientv3.LeaseID]clientv3.LeaseID
 }
@@ -34,11 +34,11 @@ func Copy(ctx context.Context, client *clientv3.Client) (*Copied, error) {
 		return nil, fmt.Errorf("copy the store: %w", err)
 	}
 	c := &Copied{
-		rev: rev, keys: make(map[string]*mvccpb.KeyValue, len(kvs)), born: make(map[string]int64, len(kvs)),
+		rev: rev, keys: make(map[string]*mvccpb.KeyValue, len(kvs)), createRevs: make(map[string]int64, len(kvs)),
 		leases: map[clientv3.LeaseID]int64{}, replaced: map[clientv3.LeaseID]clientv3.LeaseID{},
 	}
 	for _, kv := range kvs {
-		c.keys[string(kv.Key)], c.born[string(kv.Key)] = kv, kv.CreateRevision
+		c.keys[string(kv.Key)], c.createRevs[string(kv.Key)] = kv, kv.CreateRevision
 		id := clientv3.LeaseID(kv.Lease)
 		if _, known := c.leases[id]; known || id == clientv3.NoLease {
 			continue
@@ -52,7 +52,7 @@ func Copy(ctx context.Context, client *clientv3.Client) (*Copied, error) {
 	return c, nil
 }
 
-// CopyFrom is the Snapshot of a kind of store that has nothing better: a Copy
+// CopyFrom implements Snapshot for kinds of store that have nothing better: a Copy
 // through a client of its own.
 func CopyFrom(ctx context.Context, store Backend) (Snapshot, error) {
 	client, err := store.Client()
@@ -63,11 +63,11 @@ func CopyFrom(ctx context.Context, store Backend) (Snapshot, error) {
 	return Copy(ctx, client.Client)
 }
 
-// RestoreCopy is the Restore of a kind of store whose Snapshot is CopyFrom.
+// RestoreCopy implements Restore for kinds of store whose Snapshot is CopyFrom.
 func RestoreCopy(ctx context.Context, store Backend, to Snapshot, keep Keep) ([]Change, error) {
 	copied, ok := to.(*Copied)
 	if !ok {
-		return nil, fmt.Errorf("restore store %s: the snapshot, a %T, is of another kind of store", store, to)
+		return nil, fmt.Errorf("restore store %s: the snapshot, a %T, was taken by another kind of store", store, to)
 	}
 	client, err := store.Client()
 	if err != nil {
@@ -100,8 +100,8 @@ func readAll(ctx context.Context, client *clientv3.Client) ([]*mvccpb.KeyValue, 
 // Revision implements Snapshot.
 func (c *Copied) Revision() int64 { return c.rev }
 
-// Restore does what Snapshotter.Restore says, through a client. Other writers
-// are not kept out: what they write while it runs may stay.
+// Restore does what Snapshotter.Restore says, through a client. It does not keep
+// other writers out: what they write meanwhile may stay.
 func (c *Copied) Restore(ctx context.Context, client *clientv3.Client, keep Keep) ([]Change, error) {
 	have, _, err := readAll(ctx, client)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Copied) Restore(ctx context.Context, client *clientv3.Client, keep Keep
 	return changes, nil
 }
 
-// differences returns what is to be deleted and put, in order.
+// differences returns the keys to delete and the values to put, in order.
 func (c *Copied) differences(have []*mvccpb.KeyValue, keep Keep) (deletes []string, puts []*mvccpb.KeyValue) {
 	created := make(map[string]int64)
 	unseen := make(map[string]*mvccpb.KeyValue, len(c.keys))
@@ -143,7 +143,7 @@ func (c *Copied) differences(have []*mvccpb.KeyValue, keep Keep) (deletes []stri
 		if keep != nil && keep(key, kv, want) {
 			continue
 		}
-		if want == nil || kv.CreateRevision != c.born[key] {
+		if want == nil || kv.CreateRevision != c.createRevs[key] {
 			deletes, created[key] = append(deletes, key), kv.CreateRevision
 		}
 		if want != nil {
@@ -162,7 +162,7 @@ func (c *Copied) differences(have []*mvccpb.KeyValue, keep Keep) (deletes []stri
 	return deletes, puts
 }
 
-// put puts one key back, on its lease, and returns the revision.
+// put puts one key back with its lease and returns the new revision.
 func (c *Copied) put(ctx context.Context, client *clientv3.Client, kv *mvccpb.KeyValue) (int64, error) {
 	lease, err := c.lease(ctx, client, clientv3.LeaseID(kv.Lease))
 	if err != nil {
@@ -176,12 +176,12 @@ func (c *Copied) put(ctx context.Context, client *clientv3.Client, kv *mvccpb.Ke
 	if err != nil {
 		return 0, err
 	}
-	c.born[string(kv.Key)] = done.Responses[1].GetResponseRange().Kvs[0].CreateRevision
+	c.createRevs[string(kv.Key)] = done.Responses[1].GetResponseRange().Kvs[0].CreateRevision
 	return done.Header.Revision, nil
 }
 
-// lease returns a lease of the snapshot if it lives, or a new one that has the
-// time which that one had left.
+// lease returns the key's lease if it is still alive, or else a new one with the
+// time that was left when the snapshot was taken.
 func (c *Copied) lease(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) (clientv3.LeaseID, error) {
 	if id == clientv3.NoLease {
 		return id, nil

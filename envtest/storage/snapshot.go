@@ -6,10 +6,10 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// Snapshot is the contents of a store at one moment. The kind of store that took
-// it can read it.
+// Snapshot is the contents of a store at one revision. Only the kind of store that
+// took it can read it.
 type Snapshot interface {
-	// Revision is the one the store had.
+	// Revision is the store's revision when the snapshot was taken.
 	Revision() int64
 }
 
@@ -20,30 +20,30 @@ type Change struct {
 	Deleted  bool // else it was put
 }
 
-// Keep picks keys that a Restore leaves alone. It is told what a key that
-// differs has and what it would get, nil where there is no such key. It must
-// return quickly, change nothing and not call the store.
+// Keep reports whether a Restore leaves a key alone. It is called for each key that
+// differs, with what the store has and what the snapshot has, nil if there is no
+// such key. It must return quickly, change nothing and not call the store.
 type Keep func(key string, have, want *mvccpb.KeyValue) bool
 
-// Snapshotter is a Backend whose contents can be kept and brought back while it
+// Snapshotter is a Backend whose contents can be saved and restored while it
 // serves.
 type Snapshotter interface {
 	Backend
-	// Snapshot keeps the contents of the started store.
+	// Snapshot saves the contents of the started store.
 	Snapshot(ctx context.Context) (Snapshot, error)
-	// Restore brings the contents of a snapshot of this store back, by ordinary
-	// writes at new revisions, each of one key, so that whoever watches sees true
-	// events: first what was not there is deleted, the newest first, then what
-	// is missing or differs is put, in the order of the revisions it had. It
-	// returns what it wrote, in order. keep may be nil.
+	// Restore brings back the contents of a snapshot of this store. It makes
+	// ordinary writes of one key each at new revisions, so watchers see true
+	// events: first it deletes the keys that the snapshot lacks, newest first;
+	// then it puts the keys that are missing or differ, in the order of their
+	// revisions. It returns its writes in order. keep may be nil.
 	Restore(ctx context.Context, to Snapshot, keep Keep) ([]Change, error)
 }
 
-// Forker is a Backend of whose snapshots new stores can be made.
+// Forker is a Backend that can make new stores from its snapshots.
 type Forker interface {
 	Snapshotter
-	// Fork returns a store, not started yet, that begins with the contents, the
-	// revision and the history that this one had. The name is as in the kind's
+	// Fork returns a store, not started yet, that begins with the contents,
+	// revision and history of the snapshot. name is the argument of the kind's
 	// New.
 	Fork(name string, from Snapshot) (Backend, error)
 }

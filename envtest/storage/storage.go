@@ -1,7 +1,7 @@
-// Package storage owns what a control plane needs of an etcd: a client for the
-// REST storage of every server of the chain, and addresses for the few upstream
-// callers that insist on dialing for themselves. Its sub-packages are the kinds
-// of store: memory, embedded, cluster and external. It never knows what is stored.
+// Package storage owns what a control plane needs from etcd: a client for the REST
+// storage of every server in the chain, and endpoints for the few upstream callers
+// that dial for themselves. Its sub-packages are the kinds of store: memory,
+// embedded, cluster and external. It never looks at what is stored.
 package storage
 
 import (
@@ -14,9 +14,9 @@ import (
 // Dialer opens a connection to an endpoint of a store.
 type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Endpoints is how a caller that makes an etcd client of its own reaches a
-// store: a list of URLs and either a dialer (nil for the operating system's) or
-// TLS files (empty for plain text).
+// Endpoints tells a caller that makes its own etcd client how to reach a store: a
+// list of URLs and either a dialer (nil for the operating system's) or TLS files
+// (empty for plain text).
 type Endpoints struct {
 	URLs     []string
 	Dial     Dialer
@@ -37,13 +37,13 @@ type Backend interface {
 	Endpoints() Endpoints
 	// Stop releases everything Start took. It is safe after a failed Start.
 	Stop(ctx context.Context) error
-	// String names the store for a person: "memory", "embedded DIR", ...
+	// String names the store for people: "memory", "embedded DIR", ...
 	String() string
 }
 
 // LeaderLoser is a Backend that can be made to lose its leader.
 type LeaderLoser interface {
-	// LoseLeader takes the leadership from the present leader. It returns when
+	// LoseLeader takes the leadership from the current leader and returns once
 	// there is another one.
 	LoseLeader(ctx context.Context) error
 }

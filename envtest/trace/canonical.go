@@ -140,8 +140,8 @@ func (c *canon) describe(e Event) (lane, text string) {
 	switch e := e.(type) {
 	case Answer:
 		return "client " + e.Client, c.answer(e)
-	case Told:
-		return fmt.Sprintf("watch %s %s #%d", e.Client, c.path(e.URI), e.Watch), c.told(e)
+	case WatchEvent:
+		return fmt.Sprintf("watch %s %s #%d", e.Client, c.path(e.URI), e.Watch), c.watchEvent(e)
 	case Write:
 		if c.tests[e.Key] {
 			return "store " + e.Key, fmt.Sprintf("%s @%d", writeVerb(e), c.versions[e.Revision].number)
@@ -169,7 +169,7 @@ func (c *canon) answer(e Answer) string {
 	return failing(joined(" ", words...), e.Err)
 }
 
-func (c *canon) told(e Told) string {
+func (c *canon) watchEvent(e WatchEvent) string {
 	if e.Type == "" {
 		return failing("end", e.Err)
 	}

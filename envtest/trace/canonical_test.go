@@ -42,10 +42,10 @@ func run(by int64, first string) []Record {
 	recs := []Record{at(0, Write{Key: "/registry/leases/kube-system/x", Revision: 2, Created: true}), at(second, Write{Key: key, Revision: by + 5, Created: true})}
 	recs = append(recs, commute...)
 	return append(recs,
-		at(second, Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Type: "ADDED", Object: snow(by + 5)}),
+		at(second, WatchEvent{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Type: "ADDED", Object: snow(by + 5)}),
 		at(2*second, Write{Key: key, Revision: by + 9}),
 		at(2*second, Answer{Client: "b", Method: "GET", URI: "/api/v1/configmaps?limit=1&continue=" + strings.Repeat("x", int(by)), Code: 200, Revision: by + 9, Objects: []Object{snow(by + 9)}}),
-		at(3*second, Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Err: errors.New("connection reset")}),
+		at(3*second, WatchEvent{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Err: errors.New("connection reset")}),
 	)
 }
 
@@ -69,7 +69,7 @@ func TestCanonicalDiffers(t *testing.T) {
 	for name, change := range map[string]func([]Record){
 		"time": func(r []Record) { r[7].Elapsed += time.Millisecond },
 		"content": func(r []Record) {
-			r[4].Event = Told{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Type: "ADDED"}
+			r[4].Event = WatchEvent{Client: "b", URI: "/api/v1/configmaps?watch=true", Watch: 1, Type: "ADDED"}
 		},
 		"version": func(r []Record) {
 			a := r[6].Event.(Answer)

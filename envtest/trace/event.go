@@ -8,8 +8,8 @@ import (
 )
 
 // Event is something that happened. The set is closed: Stage, Signal, Hook,
-// Check, Request, Fault and Note, and with a full trace Answer, Told, Write and
-// Turn, as values.
+// Check, Request, Fault and Note, and with a full trace Answer, WatchEvent, Write
+// and Turn, as values.
 type Event interface {
 	isEvent()
 	// String is the event as one line of text for people.

@@ -128,8 +128,8 @@ func toJSON(rec Record) (jsonRecord, error) {
 	case Answer:
 		j.Type, j.Client, j.Method, j.URI, j.Code, j.Reason = "answer", e.Client, e.Method, e.URI, e.Code, e.Reason
 		j.Revision, j.Objects, j.Error = e.Revision, e.Objects, errorText(e.Err)
-	case Told:
-		j.Type, j.Client, j.URI, j.Watch, j.Verb, j.Reason = "told", e.Client, e.URI, e.Watch, e.Type, e.Reason
+	case WatchEvent:
+		j.Type, j.Client, j.URI, j.Watch, j.Verb, j.Reason = "watchevent", e.Client, e.URI, e.Watch, e.Type, e.Reason
 		j.Objects, j.Error = []Object{e.Object}, errorText(e.Err)
 	case Write:
 		j.Type, j.Key, j.Revision = "write", e.Key, e.Revision
@@ -169,8 +169,8 @@ func (j jsonRecord) record() (Record, error) {
 		rec.Event = Note{Text: j.Text}
 	case "answer":
 		rec.Event = Answer{Client: j.Client, Method: j.Method, URI: j.URI, Code: j.Code, Reason: j.Reason, Revision: j.Revision, Objects: j.Objects, Err: j.err()}
-	case "told":
-		rec.Event = Told{Client: j.Client, URI: j.URI, Watch: j.Watch, Type: j.Verb, Reason: j.Reason, Object: j.object(), Err: j.err()}
+	case "watchevent":
+		rec.Event = WatchEvent{Client: j.Client, URI: j.URI, Watch: j.Watch, Type: j.Verb, Reason: j.Reason, Object: j.object(), Err: j.err()}
 	case "write":
 		rec.Event = Write{Key: j.Key, Revision: j.Revision, Created: j.Verb == created, Deleted: j.Verb == deleted}
 	case "turn":

@@ -27,8 +27,9 @@ type Answer struct {
 	Err      error // how the request broke
 }
 
-// Told is what a client's watch was told. At its end the Type is empty.
-type Told struct {
+// WatchEvent is an event that a client's watch received, or its end; the Type is
+// empty then.
+type WatchEvent struct {
 	Client string
 	URI    string
 	Watch  int    // 1 for the client's first watch of that path
@@ -62,15 +63,15 @@ type Turn struct {
 	Occurrence int
 }
 
-func (Answer) isEvent() {}
-func (Told) isEvent()   {}
-func (Write) isEvent()  {}
-func (Turn) isEvent()   {}
+func (Answer) isEvent()     {}
+func (WatchEvent) isEvent() {}
+func (Write) isEvent()      {}
+func (Turn) isEvent()       {}
 
-func (e Answer) String() string { return e.line().String() }
-func (e Told) String() string   { return e.line().String() }
-func (e Write) String() string  { return e.line().String() }
-func (e Turn) String() string   { return e.line().String() }
+func (e Answer) String() string     { return e.line().String() }
+func (e WatchEvent) String() string { return e.line().String() }
+func (e Write) String() string      { return e.line().String() }
+func (e Turn) String() string       { return e.line().String() }
 
 func (e Answer) line() line {
 	l := line{kind: "answer", subject: oneLine(e.Method + " " + e.URI), state: fmt.Sprint(e.Code), tone: good}
@@ -104,8 +105,8 @@ func (o Object) place() string {
 	return text
 }
 
-func (e Told) line() line {
-	l := line{kind: "told", subject: oneLine(e.URI), state: oneLine(strings.ToLower(e.Type)), tone: good}
+func (e WatchEvent) line() line {
+	l := line{kind: "watch", subject: oneLine(e.URI), state: oneLine(strings.ToLower(e.Type)), tone: good}
 	switch {
 	case e.Err != nil:
 		l.state, l.tone = "broken", bad

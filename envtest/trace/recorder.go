@@ -39,24 +39,25 @@ type Recorder struct {
 	closed *atomic.Bool
 }
 
-// recording is what the recorders of one control plane share.
+// recording is what the recorders of one control plane share. Its lock is never
+// held while a subscriber runs.
 type recording struct {
 	name  string
 	began time.Time
 	limit int
 
-	// order is held from the making of a record until all have been told of
-	// it, so that everybody sees the same order.
-	order   sync.Mutex
+	mu      sync.Mutex
 	seq     int64
+	ring    []Record // oldest at next once full
+	next    int
+	dropped int64
 	waiters []*waiter
 
-	// mu guards what may be looked at while somebody is being told.
-	mu          sync.Mutex
-	ring        []Record // oldest at next once full
-	next        int
-	dropped     int64
 	subscribers []*subscriber // replaced, never changed
+	// queue holds what subscribers have not been told yet. One goroutine at a
+	// time delivers it, so that all subscribers see the same order.
+	queue      []delivery
+	delivering bool
 }
 
 type waiter struct {
@@ -64,7 +65,16 @@ type waiter struct {
 	found chan Record
 }
 
-type subscriber struct{ fn func(Record) }
+type subscriber struct {
+	fn        func(Record)
+	cancelled atomic.Bool
+}
+
+// delivery is a record and who subscribed before it was made.
+type delivery struct {
+	Record
+	to []*subscriber
+}
 
 // NewRecorder starts a record for the control plane of that name. It keeps
 // the newest limit records; zero or less means DefaultLimit.
@@ -88,17 +98,19 @@ func (r *Recorder) Close() {
 	}
 }
 
-// Record adds an event. It returns after every subscriber has been told.
+// Record adds an event, and returns when every subscriber has been told of it. If
+// another goroutine, or a subscriber further up the stack, is telling them of an
+// earlier event, that one tells them of this one too, and Record returns at once.
 func (r *Recorder) Record(e Event) {
-	r.order.Lock()
-	defer r.order.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.closed != nil && r.closed.Load() {
 		return
 	}
 	r.seq++
 	now := time.Now()
 	rec := Record{Seq: r.seq, Time: now, Elapsed: now.Sub(r.began), ControlPlane: r.name, Server: r.server, Event: e}
-	subscribers := r.keep(rec)
+	r.keep(rec)
 	r.waiters = slices.DeleteFunc(r.waiters, func(w *waiter) bool {
 		if !w.match(rec) {
 			return false
@@ -106,30 +118,57 @@ func (r *Recorder) Record(e Event) {
 		w.found <- rec
 		return true
 	})
-	for _, s := range subscribers {
-		s.fn(rec)
+	if len(r.subscribers) > 0 {
+		r.queue = append(r.queue, delivery{rec, r.subscribers})
+		r.deliver()
 	}
 }
 
-// keep puts a record in the ring and returns who wants to hear of it.
-func (r *recording) keep(rec Record) []*subscriber {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// deliver empties the queue, unless somebody is doing so already. It is called
+// with mu held, and gives it up while a subscriber runs.
+func (r *recording) deliver() {
+	if r.delivering {
+		return
+	}
+	r.delivering = true
+	defer func() { r.delivering = false }() // a subscriber may panic
+	for len(r.queue) > 0 {
+		next := r.queue[0]
+		r.queue = r.queue[1:]
+		r.tell(next)
+	}
+	r.queue = nil // and the memory of a long one
+}
+
+func (r *recording) tell(d delivery) {
+	r.mu.Unlock()
+	defer r.mu.Lock()
+	for _, s := range d.to {
+		if !s.cancelled.Load() {
+			s.fn(d.Record)
+		}
+	}
+}
+
+// keep puts a record in the ring; mu is held.
+func (r *recording) keep(rec Record) {
 	if len(r.ring) < r.limit {
 		r.ring = append(r.ring, rec)
-	} else {
-		r.ring[r.next] = rec
-		r.next = (r.next + 1) % r.limit
-		r.dropped++
+		return
 	}
-	return r.subscribers
+	r.ring[r.next] = rec
+	r.next = (r.next + 1) % r.limit
+	r.dropped++
 }
+
+// kept is a copy of the ring, oldest first; mu is held.
+func (r *recording) kept() []Record { return slices.Concat(r.ring[r.next:], r.ring[:r.next]) }
 
 // Records returns a copy of what is kept, oldest first.
 func (r *Recorder) Records() []Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Concat(r.ring[r.next:], r.ring[:r.next])
+	return r.kept()
 }
 
 // Dropped returns how many of the oldest records did not fit any more.
@@ -153,8 +192,8 @@ func (r *Recorder) Await(ctx context.Context, match func(Record) bool) (Record, 
 		return rec, nil
 	case <-ctx.Done():
 	}
-	r.order.Lock()
-	defer r.order.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.waiters = slices.DeleteFunc(r.waiters, func(other *waiter) bool { return other == w })
 	select {
 	case rec := <-w.found: // at the last moment
@@ -162,7 +201,7 @@ func (r *Recorder) Await(ctx context.Context, match func(Record) bool) (Record, 
 	default:
 	}
 	last := "nothing has happened"
-	if recs := r.Records(); len(recs) > 0 {
+	if recs := r.kept(); len(recs) > 0 {
 		last = "the last event is " + recs[len(recs)-1].String()
 	}
 	return Record{}, fmt.Errorf("trace of %q: waiting for an event: %w (%s)", r.name, context.Cause(ctx), last)
@@ -171,9 +210,9 @@ func (r *Recorder) Await(ctx context.Context, match func(Record) bool) (Record, 
 // findOrWait looks among the records kept and, if none matches, enlists the
 // waiter before the next can be made.
 func (r *Recorder) findOrWait(w *waiter) (Record, bool) {
-	r.order.Lock()
-	defer r.order.Unlock()
-	recs := r.Records()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	recs := r.kept()
 	if i := slices.IndexFunc(recs, w.match); i >= 0 {
 		return recs[i], true
 	}
@@ -181,16 +220,17 @@ func (r *Recorder) findOrWait(w *waiter) (Record, bool) {
 	return Record{}, false
 }
 
-// Subscribe calls fn for every later record, in order, one at a time, before
-// Record returns. fn must not block; it may look at Records but must not call
-// Record or Await. After cancel has returned, fn is not called for any event
-// recorded from then on.
+// Subscribe calls fn for every later record, in order and one at a time, on the
+// goroutine of somebody who records. fn may call every method of the recorder, and
+// cancel, but should be quick: records that others make meanwhile wait for it.
+// After cancel has returned, fn is not called for any event recorded from then on.
 func (r *Recorder) Subscribe(fn func(Record)) (cancel func()) {
-	s := &subscriber{fn}
+	s := &subscriber{fn: fn}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.subscribers = append(slices.Clone(r.subscribers), s)
 	return func() {
+		s.cancelled.Store(true)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.subscribers = slices.DeleteFunc(slices.Clone(r.subscribers), func(other *subscriber) bool { return other == s })

@@ -1,6 +1,7 @@
 // Package virtualtime owns virtual time: a bubble in which time stands still while
-// anything runs and jumps to the next timer when nothing does. It is the
-// standard library's testing/synctest, made usable from programs too.
+// any goroutine runs and jumps to the next timer when none does, and the order in
+// which concurrent operations proceed there. It is the standard library's
+// testing/synctest, made usable from programs too.
 package virtualtime
 
 import (
@@ -13,10 +14,10 @@ import (
 	"testing/synctest"
 )
 
-// Bubble runs f in a bubble and returns when f has returned and every goroutine
-// that was started inside has ended. It works in programs and in tests; inside
-// f neither T.Run nor T.Parallel of an outer test may be called. A bubble in
-// which all goroutines wait for ever ends in an error that holds their stacks.
+// Bubble runs f in a bubble and returns when f and every goroutine started inside
+// have ended. It works in programs and in tests; f must not call T.Run or
+// T.Parallel of an outer test. If all goroutines wait for ever, it returns an
+// error that holds their stacks.
 func Bubble(f func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -26,7 +27,7 @@ func Bubble(f func() error) (err error) {
 	finished := false
 	synctest.Test(&testing.T{}, func(*testing.T) {
 		defer func() {
-			// A panic in a bubble would end the process from the wrong goroutine.
+			// synctest would raise the panic on another goroutine and end the process.
 			if reason := recover(); reason != nil {
 				finished, err = true, fmt.Errorf("panic in virtual time: %v\n%s", reason, debug.Stack())
 			}
@@ -35,19 +36,19 @@ func Bubble(f func() error) (err error) {
 		finished = true
 	})
 	if !finished && err == nil {
-		return errors.New("virtual time: the function ended its goroutine instead of returning")
+		return errors.New("virtual time: the function ended its goroutine (runtime.Goexit, t.FailNow) instead of returning")
 	}
 	return err
 }
 
-// Virtual reports whether the calling goroutine is in a bubble: the header of
-// its stack says so.
+// Virtual reports whether the calling goroutine is in a bubble. The runtime tells
+// only in the header of a goroutine's stack.
 func Virtual() bool {
 	var header [128]byte
 	line, _, _ := bytes.Cut(header[:runtime.Stack(header[:], false)], []byte("\n"))
 	return bytes.Contains(line, []byte("synctest bubble"))
 }
 
-// Wait returns when every other goroutine of the bubble is blocked. It panics
-// outside a bubble.
+// Wait returns when every other goroutine of the bubble is durably blocked. It
+// panics outside a bubble.
 func Wait() { synctest.Wait() }

@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// durable is how the runtime marks the state of a goroutine of a bubble that only
-// its bubble can wake.
+// durable is the runtime's mark on the state of a goroutine that only something
+// inside its bubble can wake.
 const durable = "(durable)"
 
-// Goroutine is one as the runtime tells of it.
+// Goroutine describes one goroutine, from the runtime's stack dump.
 type Goroutine struct {
-	State string // such as "sync.Mutex.Lock"
-	Func  string // the function that waits, outside the packages by which one waits
-	Line  string // where it is there, as FILE:LINE
-	id    string
-	// bubble is which one it is in, "" if in none.
-	bubble string
+	State  string // for example "sync.Mutex.Lock"
+	Func   string // the innermost function outside the packages goroutines block in
+	Line   string // where in Func, as FILE:LINE
+	id     string
+	bubble string // the number of its bubble, "" outside one
 }
 
 // String names the goroutine, its state and its line.
@@ -31,21 +30,21 @@ func (g Goroutine) runs() bool {
 	return slices.Contains([]string{"running", "runnable", "preempted", "copystack"}, g.State) || strings.HasPrefix(g.State, "GC ")
 }
 
-// self is the goroutine that calls it, without its place.
+// self describes the calling goroutine, without Func and Line.
 func self() Goroutine {
 	stack := make([]byte, 128)
 	g, _ := parseHeader(string(stack[:runtime.Stack(stack, false)]))
 	return g
 }
 
-// goroutines returns all goroutines of the process at one moment.
-func (w *watchman) goroutines() []Goroutine {
-	n := runtime.Stack(w.stacks, true)
-	for ; n == len(w.stacks); n = runtime.Stack(w.stacks, true) {
-		w.stacks = make([]byte, 2*len(w.stacks))
+// goroutines describes all goroutines of the process at one moment.
+func (m *monitor) goroutines() []Goroutine {
+	n := runtime.Stack(m.stacks, true)
+	for ; n == len(m.stacks); n = runtime.Stack(m.stacks, true) {
+		m.stacks = make([]byte, 2*len(m.stacks))
 	}
 	var all []Goroutine
-	for block := range strings.SplitSeq(string(w.stacks[:n]), "\n\n") {
+	for block := range strings.SplitSeq(string(m.stacks[:n]), "\n\n") {
 		g, ok := parseHeader(block)
 		if !ok {
 			continue
@@ -78,8 +77,8 @@ func parseHeader(block string) (Goroutine, bool) {
 	return g, true
 }
 
-// locate finds the first frame outside the packages by which goroutines wait, or
-// else the first one. Each frame has two lines.
+// locate sets Func and Line from the innermost frame outside the packages
+// goroutines block in, or else from the innermost frame. A frame takes two lines.
 func (g *Goroutine) locate(block string) {
 	lines := strings.Split(block, "\n")[1:]
 	for i := 0; i+1 < len(lines) && !strings.HasPrefix(lines[i], "created by "); i += 2 {
@@ -87,7 +86,7 @@ func (g *Goroutine) locate(block string) {
 		if end := strings.LastIndex(function, "("); end > 0 {
 			function = function[:end]
 		}
-		own := !waits(function)
+		own := !blocksIn(function)
 		if own || g.Func == "" {
 			g.Func = function
 			g.Line, _, _ = strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
@@ -98,9 +97,9 @@ func (g *Goroutine) locate(block string) {
 	}
 }
 
-// waits reports whether a function is of a package of the standard library by
-// which goroutines wait.
-func waits(function string) bool {
+// blocksIn reports whether a function belongs to a standard library package that
+// goroutines block in.
+func blocksIn(function string) bool {
 	for _, pkg := range []string{"runtime.", "sync.", "sync/", "internal/", "syscall.", "os.", "io.", "net.", "bufio.", "crypto/"} {
 		if strings.HasPrefix(function, pkg) {
 			return true

@@ -10,144 +10,145 @@ import (
 	"time"
 )
 
-// How long Idle lets pass on the wall between two looks at the goroutines, at
-// first and at most, and how much more patience it has with what runs than with
-// what is blocked.
 const (
-	firstPause  = time.Millisecond
-	longPause   = 50 * time.Millisecond
-	runningMore = 6
+	// minPause and maxPause bound the wall time between two looks at the
+	// goroutines.
+	minPause = time.Millisecond
+	maxPause = 50 * time.Millisecond
+	// runningFactor multiplies the patience while some goroutine still runs: it
+	// may yet unblock the others.
+	runningFactor = 6
 )
 
-// StuckError is why virtual time stands still for ever: goroutines of the bubble
-// that wait for what is outside of it, or for a mutex whose holder waits.
+// StuckError says why virtual time stands still for ever: these goroutines of the
+// bubble wait for something outside it, or for a mutex whose holder waits.
 type StuckError struct{ Goroutines []Goroutine }
 
-// Error names each goroutine and the line where it is.
+// Error names each goroutine and the line it is at.
 func (e *StuckError) Error() string {
 	stuck := make([]string, len(e.Goroutines))
 	for i, g := range e.Goroutines {
 		stuck[i] = g.String()
 	}
 	return "virtual time stands still: " + strings.Join(stuck, "; ") +
-		" (a mutex must not be held by one who waits, and a channel or a connection must be made where it is waited for)"
+		" (do not wait while holding a mutex, and make channels and connections inside the bubble that waits for them)"
 }
 
-// Idle returns when every other goroutine of the bubble is blocked, as Wait does.
-// Wait hangs for ever if one is blocked on what no virtual time brings; Idle looks
-// at all of them, and when some have been at the same place for patience, on the
-// wall, it returns a *StuckError. A look takes some ten milliseconds of the wall
-// where there are thousands of goroutines, and no virtual time. As with Wait,
-// nobody else may be in it.
+// Idle returns when every other goroutine of the bubble is blocked, like Wait. But
+// where Wait hangs if a goroutine is blocked on something that virtual time can't
+// bring, Idle returns a *StuckError once goroutines have been at the same place for
+// patience, in wall time. Each look at the goroutines takes no virtual time, and
+// some ten milliseconds of wall time if there are thousands. Only one goroutine of
+// a bubble may call Idle or Wait at a time.
 func Idle(ctx context.Context, patience time.Duration) error {
 	if err := Rest(ctx, patience); err != nil {
 		return err
 	}
-	synctest.Wait() // who is due now goes first; nothing else can happen
+	synctest.Wait() // goroutines whose timers are due now run first
 	return nil
 }
 
-// Rest is Idle without the last word, so that it goes together with a Scheduler:
-// it returns when every other goroutine of the bubble is blocked for the moment.
-// Some may be due, and some may wait for all to be blocked.
+// Rest is Idle for use beside a Scheduler, which itself calls Wait: it returns when
+// every other goroutine of the bubble is blocked for the moment. Timers may be due,
+// and a goroutine in Wait is not woken.
 func Rest(ctx context.Context, patience time.Duration) error {
-	w, err := newWatchman()
+	m, err := newMonitor()
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		busy := w.busy()
+	defer m.close()
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		busy := m.busy()
 		switch {
 		case len(busy) == 0:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		if stuck := w.stuck(busy, patience); len(stuck) > 0 {
+		if stuck := m.stuck(busy, patience); len(stuck) > 0 {
 			return &StuckError{stuck}
 		}
-		if err := w.pause(pause); err != nil {
+		if err := m.pause(pause); err != nil {
 			return err
 		}
 	}
 }
 
-// watchman looks at the goroutines of a bubble from within, again and again.
-type watchman struct {
+// monitor looks at the goroutines of a bubble from inside, repeatedly.
+type monitor struct {
 	self   Goroutine
 	stacks []byte
-	age    time.Duration // on the wall, since the first look
-	since  map[string]time.Duration
-	read   *os.File // a pipe on which nothing comes
+	age    time.Duration            // wall time since the first look
+	since  map[string]time.Duration // the age at which a goroutine was first seen where it is
+	read   *os.File                 // of a pipe that nothing is written to
 	write  *os.File
 }
 
-func newWatchman() (*watchman, error) {
-	w := &watchman{self: self(), stacks: make([]byte, 1<<20), since: map[string]time.Duration{}}
-	if w.self.bubble == "" {
-		return nil, errors.New("there is no virtual time here: the caller is in no bubble")
+func newMonitor() (*monitor, error) {
+	m := &monitor{self: self(), stacks: make([]byte, 1<<20), since: map[string]time.Duration{}}
+	if m.self.bubble == "" {
+		return nil, errors.New("there is no virtual time here: the caller is not in a bubble")
 	}
-	return w, nil
+	return m, nil
 }
 
-// busy returns who else in the bubble runs, or is blocked so that not only the
-// bubble can wake it.
-func (w *watchman) busy() (busy []Goroutine) {
-	for _, g := range w.goroutines() {
-		if g.bubble == w.self.bubble && g.id != w.self.id && !strings.HasSuffix(g.State, durable) {
+// busy returns the other goroutines of the bubble that run, or that something
+// outside the bubble may wake.
+func (m *monitor) busy() (busy []Goroutine) {
+	for _, g := range m.goroutines() {
+		if g.bubble == m.self.bubble && g.id != m.self.id && !strings.HasSuffix(g.State, durable) {
 			busy = append(busy, g)
 		}
 	}
 	return busy
 }
 
-// stuck returns those that have been where they are for patience; while some run,
-// the others may yet go on.
-func (w *watchman) stuck(busy []Goroutine, patience time.Duration) (stuck []Goroutine) {
+// stuck returns the busy goroutines that have not moved for patience, which is
+// longer while any of them runs.
+func (m *monitor) stuck(busy []Goroutine, patience time.Duration) (stuck []Goroutine) {
 	since := map[string]time.Duration{}
 	for _, g := range busy {
 		if g.runs() {
-			patience *= runningMore
+			patience *= runningFactor
 			break
 		}
 	}
 	for _, g := range busy {
 		where := g.String()
-		first, known := w.since[where]
+		first, known := m.since[where]
 		if !known {
-			first = w.age
+			first = m.age
 		}
 		since[where] = first
-		if w.age-first >= patience {
+		if m.age-first >= patience {
 			stuck = append(stuck, g)
 		}
 	}
-	w.since = since
+	m.since = since
 	return stuck
 }
 
-// pause lets time pass on the wall. A timer would be one of the bubble; the
-// deadline of a file is not.
-func (w *watchman) pause(d time.Duration) (err error) {
-	if w.read == nil {
-		if w.read, w.write, err = os.Pipe(); err != nil {
-			return fmt.Errorf("wait for the bubble to fall idle: %w", err)
+// pause lets wall time pass. A timer would belong to the bubble; a file's deadline
+// does not.
+func (m *monitor) pause(d time.Duration) (err error) {
+	if m.read == nil {
+		if m.read, m.write, err = os.Pipe(); err != nil {
+			return fmt.Errorf("wait for the bubble to become idle: %w", err)
 		}
 	}
-	w.age += d
-	if err := w.read.SetReadDeadline(time.Now().Add(d)); err != nil {
-		return fmt.Errorf("wait for the bubble to fall idle: %w", err)
+	m.age += d
+	if err := m.read.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return fmt.Errorf("wait for the bubble to become idle: %w", err)
 	}
-	if _, err := w.read.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("wait for the bubble to fall idle: %w", err)
+	if _, err := m.read.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("wait for the bubble to become idle: %w", err)
 	}
 	return nil
 }
 
-func (w *watchman) close() {
-	if w.read != nil {
-		_ = w.read.Close()
-		_ = w.write.Close()
+func (m *monitor) close() {
+	if m.read != nil {
+		_ = m.read.Close()
+		_ = m.write.Close()
 	}
 }

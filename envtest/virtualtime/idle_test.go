@@ -17,7 +17,7 @@ import (
 	"snowglobe.test/envtest/virtualtime"
 )
 
-const ages = time.Hour // of the wall, for what is not to be waited out
+const ages = time.Hour // wall time, longer than any test waits
 
 func TestIdleInTime(t *testing.T) {
 	err := virtualtime.Bubble(func() error {
@@ -49,7 +49,7 @@ func TestIdleInTime(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Who else waits for the bubble to fall idle is not woken.
+// A goroutine that waits for the bubble to become idle is not woken by Rest.
 func TestRestBesideWait(t *testing.T) {
 	require.NoError(t, virtualtime.Bubble(func() error {
 		var woken atomic.Bool
@@ -66,11 +66,11 @@ func TestRestBesideWait(t *testing.T) {
 }
 
 func TestIdleOutside(t *testing.T) {
-	assert.ErrorContains(t, virtualtime.Idle(t.Context(), ages), "in no bubble")
+	assert.ErrorContains(t, virtualtime.Idle(t.Context(), ages), "the caller is not in a bubble")
 }
 
-// blocker blocks a goroutine of a bubble so that the bubble never falls idle, and
-// lets it go.
+// blocker blocks a goroutine of a bubble so that the bubble never becomes idle, and
+// frees it again.
 type blocker struct {
 	block, free func()
 	state, by   string
@@ -93,13 +93,13 @@ func waitForMutex(m *sync.Mutex)       { m.Lock() }
 func waitForChannel(c <-chan struct{}) { <-c }
 func waitForFile(r io.Reader)          { _, _ = r.Read(make([]byte, 1)) }
 
-// A bubble that cannot fall idle is an error that names the line.
+// If the bubble can't become idle, the error names the line.
 func TestIdleStuck(t *testing.T) {
 	for _, name := range []string{"mutex", "channel", "file"} {
 		t.Run(name, func(t *testing.T) {
 			b := blockers(t)[name]
 			if name == "mutex" {
-				// Somebody has it.
+				// Lock it outside the bubble.
 				taken := make(chan struct{})
 				go func() { b.block(); close(taken) }()
 				<-taken
@@ -123,7 +123,7 @@ func TestIdleStuck(t *testing.T) {
 	}
 }
 
-// What runs on and on is named too, after a while.
+// A goroutine that never stops running is named too, after a while.
 func TestIdleBusy(t *testing.T) {
 	require.NoError(t, virtualtime.Bubble(func() error {
 		var enough atomic.Bool

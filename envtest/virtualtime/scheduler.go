@@ -13,115 +13,106 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// Order says in which order the operations of a bubble take their turns. Each
-// time nothing runs any more, one of those that wait goes on: the one whose
-// priority, by the seed and its identity alone, is highest. Operations with the
-// same identity go on together.
+// Order decides in which order the operations of a bubble proceed. Whenever no
+// goroutine runs any more, the waiting operation with the highest priority gets a
+// turn. Its priority depends on the seed and its identity alone. Operations with
+// the same identity proceed together.
 type Order struct {
 	Seed uint64
-	// Steps come in this order, whatever their priorities: what a step matches
-	// waits until the steps before it have been taken. What no step matches
-	// goes by its priority.
+	// Steps happen in this order, whatever their priorities: an operation that
+	// matches a step waits until the steps before it have been taken. All others
+	// go by priority.
 	Steps []Step
-	// Patience is how long a step may be waited for while others wait behind
-	// it, in virtual time. The default is a minute. Then the steps are given
-	// up, and Err says which was missing.
+	// Patience is how long, in virtual time, operations may wait for a step to
+	// come. Then all steps are dropped, and Err says which was missing. The
+	// default is a minute.
 	Patience time.Duration
-}
-
-// Step is one operation of an Order.
-type Step struct {
-	fault.Match
-	// Occurrence is which of the operations with one identity it is; 0 is any.
-	Occurrence int
-}
-
-// String is the step as text.
-func (s Step) String() string {
-	text := s.Match.String()
-	if s.Occurrence > 0 {
-		text += fmt.Sprintf(" #%d", s.Occurrence)
-	}
-	return text
-}
-
-func (s Step) matches(op *fault.Operation) bool {
-	return (s.Occurrence == 0 || s.Occurrence == op.Occurrence) && s.Covers(op)
 }
 
 const defaultPatience = time.Minute
 
-// pace is how long a turn takes, in virtual time. What two operations set to
-// happen after the same while happens one after the other, as it would outside,
-// and not at one moment in an order that nobody has decided.
-const pace = time.Nanosecond
+// turnTime is how long a turn takes, in virtual time. Without it, timers that two
+// operations set for the same duration would be due at one moment, and fire in an
+// order that nobody has decided.
+const turnTime = time.Nanosecond
 
-// Turn is an operation that has gone on.
+// Turn is an operation that has proceeded.
 type Turn struct {
 	Number    int // from 1
 	Operation fault.Operation
-	// Cause is the turn after which the operation came, which is what made it
-	// come; 0 if it was time that did.
+	// Cause is the number of the turn that made the operation arrive; 0 if the
+	// passing of time did.
 	Cause int
 }
 
 // Scheduler gives operations their turns. It is a fault.Scheduler for one
 // bubble. Make it with NewScheduler, and Stop it before the bubble ends.
 type Scheduler struct {
-	order Order
-	told  func(Turn)
-	stop  context.CancelFunc
-	ended chan struct{}
-	look  chan struct{} // has room for one
+	order  Order
+	onTurn func(Turn)
+	stop   context.CancelFunc
+	ended  chan struct{}
+	wakeup chan struct{} // buffered, so that wake never blocks
 
 	mu       sync.Mutex
 	waiting  []*waiting
-	idlers   []chan struct{} // closed when nobody may go on
-	step     int             // how many have been taken
-	turns    int             // how many have been given
-	given    map[uint64]int  // the turns of each identity
+	idlers   []chan struct{} // closed when no operation may proceed
+	step     int             // how many steps have been taken
+	turns    int             // how many turns have been given
+	given    map[uint64]int  // turns by identity
 	last     time.Time       // of the last turn
-	blocked  time.Time       // since when nobody could go on but for a step; zero if somebody can
+	blocked  time.Time       // since when operations wait for nothing but a step; else zero
+	stopped  bool
 	orderErr error
 }
 
 // waiting is an operation that waits for its turn.
 type waiting struct {
-	op      fault.Operation
-	release func()
-	cause   int
-	// identity is the hash of what the operation has in common with others of
-	// its identity.
-	identity uint64
+	op       fault.Operation
+	release  func()
+	cause    int
+	identity uint64 // hash of the operation without its occurrence
 }
 
-// NewScheduler starts to give turns. It must be called in the bubble, and told
-// is called with each turn, before the operation goes on; it may be nil.
-func NewScheduler(order Order, told func(Turn)) *Scheduler {
+// NewScheduler starts to give turns. It must be called in the bubble. onTurn, which
+// may be nil, is called with each turn before the operation proceeds.
+func NewScheduler(order Order, onTurn func(Turn)) *Scheduler {
 	order.Patience = cmp.Or(order.Patience, defaultPatience)
-	if told == nil {
-		told = func(Turn) {}
+	if onTurn == nil {
+		onTurn = func(Turn) {}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Scheduler{order: order, told: told, stop: stop, ended: make(chan struct{}), look: make(chan struct{}, 1), given: map[uint64]int{}}
+	s := &Scheduler{order: order, onTurn: onTurn, stop: stop, ended: make(chan struct{}), wakeup: make(chan struct{}, 1), given: map[uint64]int{}}
 	go s.run(ctx)
 	return s
 }
 
-// Stop lets everybody go on that waits.
+// Stop releases every waiting operation, and those that come later, and waits for
+// the scheduler to end.
 func (s *Scheduler) Stop() {
 	s.stop()
 	<-s.ended
+}
+
+// Stopped reports whether Stop has ended the scheduler.
+func (s *Scheduler) Stopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
 }
 
 // Arrive implements fault.Scheduler.
 func (s *Scheduler) Arrive(op fault.Operation, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopped {
+		release()
+		return
+	}
 	identity := op
 	identity.Occurrence = 0
 	w := &waiting{op: op, release: release, identity: identity.Priority(0)}
-	if time.Since(s.last) < pace {
+	if time.Since(s.last) < turnTime {
 		w.cause = s.turns
 	}
 	s.waiting = append(s.waiting, w)
@@ -135,8 +126,8 @@ func (s *Scheduler) Leave(op fault.Operation) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiting) bool { return w.op == op })
 }
 
-// Waiting returns what waits for its turn; in a bubble in which nothing runs
-// that is what waits for a step.
+// Waiting returns the operations that wait for a turn. In an idle bubble all of
+// them wait for a step.
 func (s *Scheduler) Waiting() []fault.Operation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +138,8 @@ func (s *Scheduler) Waiting() []fault.Operation {
 	return ops
 }
 
-// Err says which step was missing for too long, or has not been taken yet. It is
-// nil if all have been taken.
+// Err says which step did not come in time, or is still missing. It returns nil
+// once all steps have been taken.
 func (s *Scheduler) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +153,9 @@ func (s *Scheduler) missing() error {
 	return fmt.Errorf("step %d of %d did not come: %s", s.step+1, len(s.order.Steps), s.order.Steps[s.step])
 }
 
-// Idle returns when nothing runs and nobody may go on: what still waits waits
-// for a step. While a Scheduler runs nobody else may call synctest.Wait.
+// Idle returns when no goroutine runs and no operation may proceed: those still
+// waiting wait for a step. While a Scheduler runs, nothing else in the bubble may
+// call synctest.Wait.
 func (s *Scheduler) Idle(ctx context.Context) error {
 	idle := make(chan struct{})
 	s.mu.Lock()
@@ -183,7 +175,7 @@ func (s *Scheduler) Idle(ctx context.Context) error {
 // wake makes the scheduler look again; it never blocks.
 func (s *Scheduler) wake() {
 	select {
-	case s.look <- struct{}{}:
+	case s.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -198,16 +190,16 @@ func (s *Scheduler) run(ctx context.Context) {
 			for _, w := range next {
 				w.release()
 			}
-			time.Sleep(pace)
+			time.Sleep(turnTime)
 			continue
 		}
-		s.await(ctx, s.rest())
+		s.await(ctx, s.markIdle())
 	}
 }
 
-// rest tells those who wait for it that nobody may go on, and returns how long a
-// missing step is waited for, 0 if none is.
-func (s *Scheduler) rest() (patience time.Duration) {
+// markIdle wakes the callers of Idle and returns how much longer to wait for a
+// missing step, 0 if nothing waits for one.
+func (s *Scheduler) markIdle() (patience time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, idle := range s.idlers {
@@ -221,7 +213,7 @@ func (s *Scheduler) rest() (patience time.Duration) {
 	case s.blocked.IsZero():
 		s.blocked = time.Now()
 	case time.Since(s.blocked) >= s.order.Patience:
-		s.giveUp()
+		s.dropSteps()
 		s.wake()
 		return 0
 	}
@@ -237,15 +229,15 @@ func (s *Scheduler) await(ctx context.Context, patience time.Duration) {
 		due = timer.C
 	}
 	select {
-	case <-s.look:
+	case <-s.wakeup:
 	case <-due:
 	case <-ctx.Done():
 	}
 }
 
-// next takes the operations whose turn it is, none if nobody may go on. They are
-// several if they have the same identity: which of them came first, nobody has
-// decided.
+// next removes and returns the operations whose turn it is; none if no operation
+// may proceed. There are several if they share an identity: nothing decides which
+// of them came first.
 func (s *Scheduler) next() []*waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,15 +262,15 @@ func (s *Scheduler) next() []*waiting {
 	return best
 }
 
-// priority is decided by the seed, the identity, and how many turns that
-// identity has had.
+// priority depends on the seed, the identity, and how many turns that identity has
+// had.
 func (s *Scheduler) priority(w *waiting) uint64 {
 	op := w.op
 	op.Occurrence = s.given[w.identity]
 	return op.Priority(s.order.Seed)
 }
 
-// give takes operations out of those that wait; mu is held.
+// give gives waiting operations their turn; mu is held.
 func (s *Scheduler) give(turn []*waiting) {
 	s.blocked = time.Time{}
 	if s.stepOf(turn[0]) == s.step {
@@ -290,12 +282,12 @@ func (s *Scheduler) give(turn []*waiting) {
 	for _, w := range turn {
 		s.waiting = slices.DeleteFunc(s.waiting, func(other *waiting) bool { return other == w })
 		s.turns++
-		s.told(Turn{Number: s.turns, Operation: w.op, Cause: w.cause})
+		s.onTurn(Turn{Number: s.turns, Operation: w.op, Cause: w.cause})
 	}
 }
 
-// stepOf returns the first step still to be taken that an operation is, -1 if it
-// is none.
+// stepOf returns the index of the first remaining step that an operation matches,
+// -1 if it matches none.
 func (s *Scheduler) stepOf(w *waiting) int {
 	for i := s.step; i < len(s.order.Steps); i++ {
 		if s.order.Steps[i].matches(&w.op) {
@@ -305,14 +297,14 @@ func (s *Scheduler) stepOf(w *waiting) int {
 	return -1
 }
 
-// giveUp forgets the steps, so that those go on that have waited for one too
-// long; mu is held.
-func (s *Scheduler) giveUp() {
+// dropSteps forgets the steps, so that the operations that have waited too long for
+// one may proceed; mu is held.
+func (s *Scheduler) dropSteps() {
 	var behind []string
 	for _, w := range s.waiting {
 		behind = append(behind, w.op.String())
 	}
-	s.orderErr = fmt.Errorf("%w within %s; behind it waited: %s", s.missing(), s.order.Patience, strings.Join(behind, ", "))
+	s.orderErr = fmt.Errorf("%w within %s; waiting for it: %s", s.missing(), s.order.Patience, strings.Join(behind, ", "))
 	s.order.Steps, s.step = nil, 0
 }
 
@@ -322,5 +314,5 @@ func (s *Scheduler) releaseAll() {
 	for _, w := range s.waiting {
 		w.release()
 	}
-	s.waiting = nil
+	s.waiting, s.stopped = nil, true
 }

@@ -21,7 +21,7 @@ func put(name, caller string) fault.Operation {
 }
 
 // turnsOf lets five clients write four objects each under an order, and returns
-// the turns they took. A client begins its next write in the same instant.
+// their turns. A client starts its next write at once.
 func turnsOf(t *testing.T, order virtualtime.Order, rules ...string) (turns []string, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		set := fault.New(fault.Config{})
@@ -53,8 +53,8 @@ func turnsOf(t *testing.T, order virtualtime.Order, rules ...string) (turns []st
 	return turns, err
 }
 
-// TestSeed gives one order for one seed and others for others, whatever the
-// order in which goroutines come.
+// TestSeed shows that a seed always gives one order, another seed another one,
+// whatever the order in which goroutines arrive.
 func TestSeed(t *testing.T) {
 	orders := map[string]bool{}
 	for seed := range uint64(20) {
@@ -82,7 +82,7 @@ func steps(t *testing.T, matches ...string) []virtualtime.Step {
 	return steps
 }
 
-// TestSteps keeps what steps match in their order, under every seed.
+// TestSteps shows that steps happen in their order under every seed.
 func TestSteps(t *testing.T) {
 	script := steps(t, "store/put name=3 caller=e", "store/put name=0 caller=a", "store/put name=0 caller=b")
 	for seed := range uint64(20) {
@@ -109,15 +109,15 @@ func TestStepsAreNeeded(t *testing.T) {
 	assert.True(t, broken)
 }
 
-// TestMissingStep gives up a step that does not come, says which and who waited,
-// and lets the others go.
+// TestMissingStep shows that steps are dropped when one does not come, and that
+// the error names it and what waited for it.
 func TestMissingStep(t *testing.T) {
 	turns, err := turnsOf(t, virtualtime.Order{Steps: steps(t, "store/put name=9", "store/put caller=a"), Patience: time.Hour})
 	assert.Len(t, turns, 20)
-	assert.EqualError(t, err, "step 1 of 2 did not come: store/put name=9 within 1h0m0s; behind it waited: store/put configmaps default/0 by a")
+	assert.EqualError(t, err, "step 1 of 2 did not come: store/put name=9 within 1h0m0s; waiting for it: store/put configmaps default/0 by a")
 }
 
-// TestCause tells what made an operation come: a turn, or time.
+// TestCause records what made an operation arrive: a turn, or time.
 func TestCause(t *testing.T) {
 	var turns []virtualtime.Turn
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestCause(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 0}, causes)
 }
 
-// TestIdle returns when nobody may go on, and not before.
+// TestIdle shows that Idle returns when no operation may proceed, and not before.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := fault.New(fault.Config{})

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,9 +18,14 @@ var backendBuckets = [...]string{
 	"key", "meta", "lease", "alarm", "cluster", "members", "members_removed", "auth", "authUsers", "authRoles",
 }
 
+// backendBatch is how many versions are written before somebody looks whether
+// the file is still wanted.
+const backendBatch = 1000
+
 // backendFile returns the database file of an etcd that holds what a snapshot
-// does. It is made in a temporary folder that is gone when it returns.
-func backendFile(n *Snapshot, raftIndex uint64) (file []byte, err error) {
+// does, unless ctx ends before. It is made in a temporary folder that is gone
+// when it returns.
+func backendFile(ctx context.Context, n *Snapshot, raftIndex uint64) (file []byte, err error) {
 	dir, err := os.MkdirTemp("", "etcd-snapshot-")
 	if err != nil {
 		return nil, fmt.Errorf("make etcd snapshot: %w", err)
@@ -30,7 +36,7 @@ func backendFile(n *Snapshot, raftIndex uint64) (file []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make etcd snapshot: %w", err)
 	}
-	err = db.Update(func(tx *bolt.Tx) error { return n.writeBackend(tx, raftIndex) })
+	err = db.Update(func(tx *bolt.Tx) error { return n.writeBackend(ctx, tx, raftIndex) })
 	if err = errors.Join(err, db.Close()); err != nil {
 		return nil, fmt.Errorf("make etcd snapshot: %w", err)
 	}
@@ -38,7 +44,7 @@ func backendFile(n *Snapshot, raftIndex uint64) (file []byte, err error) {
 }
 
 // writeBackend fills the buckets.
-func (n *Snapshot) writeBackend(tx *bolt.Tx, raftIndex uint64) error {
+func (n *Snapshot) writeBackend(ctx context.Context, tx *bolt.Tx, raftIndex uint64) error {
 	for _, name := range backendBuckets {
 		if _, err := tx.CreateBucket([]byte(name)); err != nil {
 			return err
@@ -50,7 +56,7 @@ func (n *Snapshot) writeBackend(tx *bolt.Tx, raftIndex uint64) error {
 		"storageVersion":   []byte(storageVersion),
 	}
 	if rev := n.keys.compactRev; rev > 0 {
-		done := revisionKey(&version{kv: mvccpb.KeyValue{ModRevision: rev, Version: 1}})
+		done := appendRevisionKey(nil, &version{kv: mvccpb.KeyValue{ModRevision: rev, Version: 1}})
 		meta["scheduledCompactRev"], meta["finishedCompactRev"] = done, done
 	}
 	for key, value := range meta {
@@ -60,12 +66,11 @@ func (n *Snapshot) writeBackend(tx *bolt.Tx, raftIndex uint64) error {
 	}
 	bucket := tx.Bucket([]byte("key"))
 	bucket.FillPercent = 0.9 // keys come in order
-	for _, v := range versionsAt(&n.keys, n.keys.rev) {
-		value, err := storedValue(v)
-		if err != nil {
-			return err
+	for i, v := range storedAt(&n.keys, n.keys.rev) {
+		if i%backendBatch == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
-		if err := bucket.Put(revisionKey(v), value); err != nil {
+		if err := bucket.Put(appendRevisionKey(nil, v.version), appendStored(nil, v.version)); err != nil {
 			return err
 		}
 	}

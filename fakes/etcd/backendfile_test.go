@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	etcdlease "go.etcd.io/etcd/server/v3/lease"
@@ -18,11 +19,14 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // TestSnapshotFile opens a saved snapshot with etcd's own storage.
 func TestSnapshotFile(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		scribble(t, c, rand.New(rand.NewPCG(8, 9)), 500)
 		if _, err := c.Compact(ctx, 250); err != nil {
@@ -95,4 +99,42 @@ func download(t *testing.T, c *kubernetes.Client) []byte {
 		t.Errorf("version %q, %d bytes, digest differs", resp.Version, n)
 	}
 	return all[:n]
+}
+
+// TestSnapshotGivenUp has a client go away while its snapshot is being made: no
+// more of it is made, nothing is sent, and no file is left.
+func TestSnapshotGivenUp(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s := newServer(t, Config{})
+	c := s.Client()
+	for i := range 10 * backendBatch {
+		put(t, c, podKey(i), "v")
+	}
+	ctx := &impatient{Context: t.Context(), patience: 3}
+	stream := &localStream{ctx: ctx, request: &pb.SnapshotRequest{}}
+	err := (&maintenanceService{s: s}).Snapshot(&pb.SnapshotRequest{}, &grpc.GenericServerStream[pb.SnapshotRequest, pb.SnapshotResponse]{
+		ServerStream: &localServerStream{l: stream},
+	})
+	if status.Code(err) != codes.Canceled || len(stream.answers) > 0 {
+		t.Errorf("sent %d messages, then %v", len(stream.answers), err)
+	}
+	if ctx.asked > ctx.patience+5 {
+		t.Errorf("it went on: its context was asked %d times", ctx.asked)
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// impatient is a context that is cancelled when it has been asked so many times.
+type impatient struct {
+	context.Context
+	patience, asked int
+}
+
+func (i *impatient) Err() error {
+	if i.asked++; i.asked > i.patience {
+		return context.Canceled
+	}
+	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
 
-// benchDoors are the ways to an empty store that the benchmarks compare: both
+// benchClients are the ways to an empty store that the benchmarks compare: both
 // of the in-memory etcd, and an embedded etcd that does not fsync.
-var benchDoors = []struct {
+var benchClients = []struct {
 	name string
 	open func(b *testing.B) *kubernetes.Client
 }{
@@ -26,10 +26,10 @@ var benchDoors = []struct {
 	}},
 }
 
-// benchLoads are what the benchmarks do through each door.
+// benchLoads are what the benchmarks do with each client.
 var benchLoads = []struct {
 	name string
-	// round is how many operations a door does in a row when doors take turns.
+	// round is how many operations a client does in a row when clients take turns.
 	round int
 	// prepare readies a store and returns operation i.
 	prepare func(b *testing.B, c *kubernetes.Client) func(i int)
@@ -40,11 +40,11 @@ var benchLoads = []struct {
 	{"watch1000", 5, prepareWatch},
 }
 
-// BenchmarkDoors measures each load through each door by itself.
-func BenchmarkDoors(b *testing.B) {
+// BenchmarkClients measures each load with each client by itself.
+func BenchmarkClients(b *testing.B) {
 	for _, load := range benchLoads {
-		for _, d := range benchDoors {
-			b.Run(load.name+"/door="+d.name, func(b *testing.B) {
+		for _, d := range benchClients {
+			b.Run(load.name+"/client="+d.name, func(b *testing.B) {
 				b.ReportAllocs()
 				do := load.prepare(b, d.open(b))
 				for i := 0; b.Loop(); i++ {
@@ -55,20 +55,20 @@ func BenchmarkDoors(b *testing.B) {
 	}
 }
 
-// BenchmarkRatios has the doors take turns at each load, so that a busy moment
+// BenchmarkRatios has the clients take turns at each load, so that a busy moment
 // of the machine meets all of them, and reports how many times as fast as the
-// embedded etcd each door of the in-memory one is.
+// embedded etcd each client of the in-memory one is.
 func BenchmarkRatios(b *testing.B) {
 	for _, load := range benchLoads {
 		b.Run(load.name, func(b *testing.B) {
-			do := make([]func(int), len(benchDoors))
-			for d, door := range benchDoors {
-				do[d] = load.prepare(b, door.open(b))
+			do := make([]func(int), len(benchClients))
+			for d, client := range benchClients {
+				do[d] = load.prepare(b, client.open(b))
 			}
-			spent := make([]time.Duration, len(benchDoors))
+			spent := make([]time.Duration, len(benchClients))
 			i := 0
 			for b.Loop() {
-				for d := range benchDoors {
+				for d := range benchClients {
 					began := time.Now()
 					for n := range load.round {
 						do[d](i + n)
@@ -77,12 +77,12 @@ func BenchmarkRatios(b *testing.B) {
 				}
 				i += load.round
 			}
-			b.ReportMetric(0, "ns/op") // of a turn of all doors, which says nothing
+			b.ReportMetric(0, "ns/op") // of a turn of all clients, which says nothing
 			embedded := spent[len(spent)-1]
-			for d, door := range benchDoors {
-				b.ReportMetric(float64(spent[d].Nanoseconds())/float64(i), door.name+"-ns")
+			for d, client := range benchClients {
+				b.ReportMetric(float64(spent[d].Nanoseconds())/float64(i), client.name+"-ns")
 				if spent[d] != embedded {
-					b.ReportMetric(float64(embedded)/float64(spent[d]), door.name+"-x-embedded")
+					b.ReportMetric(float64(embedded)/float64(spent[d]), client.name+"-x-embedded")
 				}
 			}
 		})

@@ -37,7 +37,7 @@ func TestBubble(t *testing.T) {
 	})
 }
 
-// TestBubbleGRPC does the same through the gRPC door. The watch is made below
+// TestBubbleGRPC does the same over gRPC. The watch is made below
 // clientv3, whose watches wait on a channel that is older than the bubble.
 func TestBubbleGRPC(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
 
-// client is one in-process client: what of it Close has to end.
+// client is the server's side of an in-process client: what Close has to end.
 type client struct {
 	s  *Server
 	v3 *clientv3.Client
@@ -23,12 +23,15 @@ type client struct {
 // afterwards. Closing it ends what was started through it and nothing else;
 // like every clientv3.Client without a connection it then returns
 // context.Canceled. Closing the server closes its clients.
+//
+// Unlike upstream's, its Kubernetes interface works on the store directly and
+// not through its KV: to intercept calls, wrap both.
 func (s *Server) Client() *kubernetes.Client {
 	c := &client{s: s, streams: make(map[string]*watchSet)}
 	v3 := clientv3.NewCtxClient(context.Background())
 	c.v3 = v3
 	setEndpoints(v3, s.cfg.Endpoint)
-	kv := &kvDoor{c, &kvService{s: s}}
+	kv := &localKV{c, &kvService{s: s}}
 	v3.KV = &kvClient{clientv3.NewKVFromKVClient(kv, v3), kv}
 	v3.Watcher = &watchClient{c}
 	conn := &localConn{c}

@@ -7,18 +7,20 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// clusterService answers the Cluster service of a cluster with one member that
-// stays as it is.
+// clusterService answers the Cluster service of a cluster that stays with its one
+// member.
 type clusterService struct {
 	s *Server
 	pb.UnsafeClusterServer
 }
 
 func (c *clusterService) members() []*pb.Member {
+	c.s.mu.RLock()
+	defer c.s.mu.RUnlock()
 	return []*pb.Member{{
 		ID:         memberID,
 		Name:       "default",
-		PeerURLs:   []string{"http://localhost:2380"},
+		PeerURLs:   c.s.peerURLs,
 		ClientURLs: []string{c.s.cfg.Endpoint},
 	}}
 }
@@ -46,6 +48,10 @@ func (c *clusterService) MemberUpdate(_ context.Context, r *pb.MemberUpdateReque
 	if r.ID != memberID {
 		return nil, rpctypes.ErrGRPCMemberNotFound
 	}
+	// etcd leaves it to clients to look whether these are URLs.
+	c.s.mu.Lock()
+	c.s.peerURLs = r.PeerURLs
+	c.s.mu.Unlock()
 	return &pb.MemberUpdateResponse{Header: memberHeader(), Members: c.members()}, nil
 }
 

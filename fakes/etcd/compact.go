@@ -31,6 +31,7 @@ func (s *Server) compact(ctx context.Context, r *pb.CompactionRequest) (*pb.Comp
 	case r.Revision > s.keys.rev:
 		err = rpctypes.ErrGRPCFutureRev
 	default:
+		s.keepHash(r.Revision)
 		s.keys.compactRev = r.Revision
 		s.frozen = nil
 	}

@@ -15,7 +15,7 @@ const (
 	minProgressNotifyInterval     = 100 * time.Millisecond
 	defaultQuotaBytes             = 2 * 1024 * 1024 * 1024
 
-	// grpcOverheadBytes is how much more than MaxRequestBytes the gRPC door
+	// grpcOverheadBytes is how much more than MaxRequestBytes the gRPC server
 	// reads before it refuses a message, as in etcd.
 	grpcOverheadBytes = 512 * 1024
 )
@@ -45,9 +45,9 @@ type Config struct {
 	// WatchBuffer is the number of responses a watch (in process) or a watch
 	// stream (over gRPC) may have waiting to be read, where the news of one
 	// write for many watches of a stream counts once. A watch that falls
-	// further behind holds one more, of up to 1000 revisions, and is fed from
-	// history when it reads on; if its position has been compacted by then it
-	// is cancelled with the compact revision. 0 means etcd's 128.
+	// further behind holds one more and is fed from history, up to 1000
+	// revisions at a time, when it reads on; if its position has been compacted
+	// by then it is cancelled with the compact revision. 0 means etcd's 128.
 	WatchBuffer int
 
 	// ProgressNotifyInterval is how long a watch created with progress

@@ -37,8 +37,8 @@ func startReal(t testing.TB) *clientv3.Client {
 	return c
 }
 
-// newSession returns a session that compares an embedded etcd with both doors
-// of an in-memory one each.
+// newSession returns a session that compares an embedded etcd with two
+// in-memory ones, one used in process and one over gRPC.
 func newSession(t testing.TB) *differential.Session {
 	t.Helper()
 	return differential.NewSession(

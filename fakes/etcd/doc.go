@@ -2,10 +2,11 @@
 // its client library belongs to.
 //
 // It owns one multi-version key space with its leases, watches, compaction and
-// snapshots, and two doors to it: clients in the same process, for which
-// nothing is serialized, and a gRPC server on any listener. Everything that
-// waits does so on channels and timers made by the server itself, so a server
-// made inside a testing/synctest bubble lives in that bubble's time.
+// snapshots. Clients reach it in two ways: in the same process, with nothing
+// serialized, or over gRPC on any listener, next to which HTTP/1 answers for
+// health, version and metrics. The server waits only on channels and timers that
+// it made itself, so that a server made in a testing/synctest bubble lives in
+// the bubble's time.
 //
 // It never persists anything, never polls, opens no socket of its own, and
 // knows nothing of Kubernetes beyond the client interface etcd defines for it.

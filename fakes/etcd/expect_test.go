@@ -35,8 +35,8 @@ type probe struct {
 	said    []string
 }
 
-// TestExpectations has an embedded etcd and both doors meet the same
-// expectations.
+// TestExpectations has an embedded etcd and this one, in process and over gRPC, meet
+// the same expectations.
 func TestExpectations(t *testing.T) {
 	var all []expectation
 	for _, some := range [][]expectation{kvExpectations, txnExpectations, leaseExpectations, watchExpectations, watchEndExpectations} {

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
@@ -35,6 +36,21 @@ var watchExpectations = []expectation{
 		p.puts("a=2", "a=3")
 		p.sayWatch(p.Watch(p.ctx, p.key("a"), clientv3.WithRev(p.base+2)), 2)
 	}, []string{"PUT a=1 +1", "closed", "PUT a=2 +2, PUT a=3 +3"}},
+	{"revisions of headers", func(p *probe) {
+		header := func(w clientv3.WatchChan) {
+			resp := <-w
+			p.say("%d events at %s", len(resp.Events), p.rev(resp.Header.Revision))
+		}
+		for i := range 1200 {
+			p.puts(fmt.Sprintf("a=%d", i))
+		}
+		p.puts("other=1")
+		past := p.Watch(p.ctx, p.key("a"), clientv3.WithRev(p.base+1))
+		header(past)
+		header(past)
+		p.puts("a=1200")
+		header(past)
+	}, []string{"1000 events at +1201", "200 events at +1201", "1 events at +1202"}},
 	{"watch a prefix, a range, from a key", func(p *probe) {
 		p.puts("a=1", "aa=2", "b=3", "c=4")
 		since := clientv3.WithRev(p.base + 1)

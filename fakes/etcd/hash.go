@@ -1,18 +1,18 @@
 package etcd
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/crc32"
 	"slices"
+	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/protobuf/proto"
 )
 
-// revisionKey returns the key etcd's backend stores a version under.
-func revisionKey(v *version) []byte {
-	key := make([]byte, 0, 18)
+// appendRevisionKey appends the key etcd's backend stores a version under.
+func appendRevisionKey(key []byte, v *version) []byte {
 	key = binary.BigEndian.AppendUint64(key, uint64(v.kv.ModRevision))
 	key = append(key, '_')
 	key = binary.BigEndian.AppendUint64(key, uint64(v.sub))
@@ -22,75 +22,122 @@ func revisionKey(v *version) []byte {
 	return key
 }
 
-// storedValue returns what etcd's backend stores for a version: of a deletion
-// it keeps only the key.
-func storedValue(v *version) ([]byte, error) {
-	kv := proto.CloneOf(&v.kv)
+// appendStored appends what etcd's backend stores for a version: of a deletion
+// only the key.
+func appendStored(b []byte, v *version) []byte {
 	if v.tombstone() {
-		kv.ModRevision = 0
+		return appendBytes(b, keyValueKey, v.kv.Key)
 	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(kv)
+	return appendKeyValue(b, &v.kv)
 }
 
-// versionsAt returns every version etcd's backend would hold that was written
-// up to rev, oldest first.
-func versionsAt(k *keyspace, rev int64) []*version {
-	var list []*version
+// stored is a version in etcd's backend, with what orders it there, which a
+// sort would otherwise fetch from all over the memory.
+type stored struct {
+	*version
+	rev int64
+	sub int32
+	// live says that the version is the current one of its key at the revision
+	// that was asked about.
+	live bool
+}
+
+// storedAt returns every version etcd's backend would hold that was written up
+// to rev, oldest first.
+func storedAt(k *keyspace, rev int64) []stored {
+	list := make([]stored, 0, k.tree.Len())
 	k.tree.Ascend(func(e entry) bool {
-		for _, v := range append(slices.Clip(e.rec.older), e.rec.head) {
+		live := e.rec.at(rev)
+		for _, v := range e.rec.older {
 			if v.kv.ModRevision <= rev {
-				list = append(list, v)
+				list = append(list, stored{v, v.kv.ModRevision, v.sub, v == live})
 			}
+		}
+		if e.rec.since <= rev {
+			list = append(list, stored{e.rec.head, e.rec.since, e.rec.head.sub, live != nil})
 		}
 		return true
 	})
-	slices.SortFunc(list, func(a, b *version) int {
-		if d := a.kv.ModRevision - b.kv.ModRevision; d != 0 {
-			return int(d)
-		}
-		return int(a.sub - b.sub)
+	slices.SortFunc(list, func(a, b stored) int {
+		return cmp.Or(cmp.Compare(a.rev, b.rev), cmp.Compare(a.sub, b.sub))
 	})
 	return list
 }
 
-// hashKV computes the hash etcd would give for the same history.
+// maxCompactionHashes is how many hashes etcd keeps of those it takes when it
+// compacts.
+const maxCompactionHashes = 10
+
+// compactionHash is the hash that etcd takes of what it is about to compact at a
+// revision.
+type compactionHash struct {
+	revision, compacted int64
+	// sum computes the hash, when it is first asked for it.
+	sum func() uint32
+}
+
+// hashKV answers a HashKV request. Of a revision that a compaction was asked
+// for, the answer is the hash from just before, as in etcd.
 func (s *Server) hashKV(rev int64) (*pb.HashKVResponse, error) {
-	k := s.freeze()
+	k, kept := s.freezeWithHashes()
+	resp := &pb.HashKVResponse{Header: header(k.rev), CompactRevision: k.compactRev, HashRevision: rev}
+	for _, h := range kept {
+		if h.revision == rev {
+			resp.Hash, resp.CompactRevision = h.sum(), h.compacted
+			return resp, nil
+		}
+	}
 	switch {
 	case rev > 0 && rev < k.compactRev:
 		return nil, rpctypes.ErrGRPCCompacted
 	case rev > k.rev:
 		return nil, rpctypes.ErrGRPCFutureRev
 	case rev == 0:
-		rev = k.rev
+		resp.HashRevision = k.rev
 	}
-	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	h.Write([]byte("key"))
-	live := liveAt(k, rev)
-	for _, v := range versionsAt(k, rev) {
-		if v.kv.ModRevision <= k.compactRev && (v.tombstone() || len(live) > 0 && !live[v]) {
-			// A compaction at rev would drop it. That nothing is skipped when
-			// everything would go is etcd's doing.
-			continue
-		}
-		value, err := storedValue(v)
-		if err != nil {
-			return nil, err
-		}
-		h.Write(revisionKey(v))
-		h.Write(value)
-	}
-	return &pb.HashKVResponse{
-		Header: header(k.rev), Hash: h.Sum32(), CompactRevision: k.compactRev, HashRevision: rev,
-	}, nil
+	resp.Hash = k.hash(resp.HashRevision, false)
+	return resp, nil
 }
 
-// liveAt returns the versions current at rev.
-func liveAt(k *keyspace, rev int64) map[*version]bool {
-	live := make(map[*version]bool)
-	k.ascend(span{kind: fromKey}, rev, func(_ string, v *version) bool {
-		live[v] = true
-		return true
+// freezeWithHashes returns an unchanging copy of the key space and the hashes
+// kept by then.
+func (s *Server) freezeWithHashes() (*keyspace, []compactionHash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.freezeLocked(), s.compactionHashes
+}
+
+// keepHash keeps the hash for a compaction at rev that is about to begin, and
+// forgets the one of the lowest revision if there are too many. The hash is
+// computed meanwhile, so that the copy of the key space it needs does not keep
+// what is compacted in memory. The server is locked.
+func (s *Server) keepHash(rev int64) {
+	before := s.freezeLocked()
+	h := compactionHash{rev, before.compactRev, sync.OnceValue(func() uint32 { return before.hash(rev, true) })}
+	s.work.Go(func() { h.sum() })
+	kept := append(slices.Clone(s.compactionHashes), h)
+	slices.SortFunc(kept, func(a, b compactionHash) int { return cmp.Compare(a.revision, b.revision) })
+	s.compactionHashes = kept[max(0, len(kept)-maxCompactionHashes):]
+}
+
+// hash computes the hash etcd would give for the same history up to rev, or the
+// one it takes when it is about to compact at rev.
+func (k *keyspace) hash(rev int64, compacting bool) uint32 {
+	versions := storedAt(k, rev)
+	// That nothing is skipped when everything would go is etcd's doing, and also
+	// that a deletion at rev itself is something left only for a compaction.
+	left := slices.ContainsFunc(versions, func(v stored) bool {
+		return v.live || compacting && v.rev == rev && v.tombstone() && !v.superseded
 	})
-	return live
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	h.Write([]byte("key"))
+	var buffer []byte
+	for _, v := range versions {
+		if v.rev <= k.compactRev && (v.tombstone() || left && !v.live) {
+			continue // a compaction at rev would drop it
+		}
+		buffer = appendStored(appendRevisionKey(buffer[:0], v.version), v.version)
+		h.Write(buffer)
+	}
+	return h.Sum32()
 }

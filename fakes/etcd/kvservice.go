@@ -4,6 +4,7 @@ import (
 	"context"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )
@@ -39,11 +40,17 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 
 // RangeStream sends a range in chunks, small ones first and then such that
 // each is about as large as a request may be, as etcd does. Only the last
-// chunk has a header.
+// chunk has a header. etcd reads each chunk when its turn has come, and so fails
+// if the revision has been compacted meanwhile; here the keys are those found
+// at first, which are the same, and only that is checked.
 func (k *kvService) RangeStream(r *pb.RangeRequest, stream grpc.ServerStreamingServer[pb.RangeStreamResponse]) error {
 	resp, err := k.s.rangeForStream(stream.Context(), r)
 	if err != nil {
 		return err
+	}
+	rev := r.Revision
+	if rev <= 0 {
+		rev = resp.Header.Revision
 	}
 	size := initialChunkKeys
 	for len(resp.Kvs) > size {
@@ -52,9 +59,22 @@ func (k *kvService) RangeStream(r *pb.RangeRequest, stream grpc.ServerStreamingS
 		if err := stream.Send(&pb.RangeStreamResponse{RangeResponse: chunk}); err != nil {
 			return err
 		}
+		if err := k.s.checkReadable(rev); err != nil {
+			return err
+		}
 		size = nextChunk(size, proto.Size(chunk), k.s.cfg.MaxRequestBytes)
 	}
 	return stream.Send(&pb.RangeStreamResponse{RangeResponse: resp})
+}
+
+// checkReadable says why revision rev can no longer be read.
+func (s *Server) checkReadable(rev int64) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return rpctypes.ErrGRPCStopped
+	}
+	return s.keys.readable(rev, s.keys.rev)
 }
 
 // nextChunk returns how many keys follow a chunk of so many keys and bytes.
@@ -69,7 +89,7 @@ func nextChunk(keys, size, target int) int {
 }
 
 // rangeForStream answers a range stream as a whole. Nothing is copied for it:
-// chunks are parts of this answer, which can't change under way.
+// chunks are parts of this answer.
 func (s *Server) rangeForStream(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	if err := checkRangeStream(r); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 )
 
 func TestLeaseErrors(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		if _, err := c.Grant(ctx, maxLeaseTTL+1); !errors.Is(err, rpctypes.ErrLeaseTTLTooLarge) {
 			t.Error(err)

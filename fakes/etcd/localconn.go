@@ -18,7 +18,7 @@ type service struct {
 	impl any
 }
 
-// services are what both doors lead to.
+// services are those that the server answers both in process and over gRPC.
 func (s *Server) services() []service {
 	return []service{
 		{&pb.KV_ServiceDesc, &kvService{s: s}},
@@ -30,8 +30,8 @@ func (s *Server) services() []service {
 	}
 }
 
-// localConn calls the services of the server as if there were a connection to
-// it. It is for the calls of which there are few: it copies messages.
+// localConn is a grpc.ClientConnInterface that calls the server's services
+// directly. It copies messages, and so is only for services called rarely.
 type localConn struct{ c *client }
 
 // find returns the service a method belongs to and the method's bare name.
@@ -72,8 +72,8 @@ func assign(to, from any) error {
 	return nil
 }
 
-// NewStream calls a method that takes one message and returns many, which are
-// all collected before the first is received.
+// NewStream calls a method that takes one message and streams the answers. All
+// of them are collected before the first is received.
 func (l *localConn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, name, err := l.find(method)
 	if err != nil {
@@ -87,7 +87,7 @@ func (l *localConn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method st
 	return nil, status.Errorf(codes.Unimplemented, "no stream of %v in process", method)
 }
 
-// localStream is both ends of such a call.
+// localStream is the client's end of a streaming call.
 type localStream struct {
 	grpc.ClientStream
 	conn    *localConn
@@ -108,7 +108,7 @@ func (l *localStream) SendMsg(m any) error {
 	return nil
 }
 
-// CloseSend has the request answered.
+// CloseSend runs the handler.
 func (l *localStream) CloseSend() error {
 	if l.err = l.conn.c.usable(l.ctx); l.err == nil {
 		l.err = l.handler(l.impl, &localServerStream{l: l})
@@ -116,7 +116,7 @@ func (l *localStream) CloseSend() error {
 	return nil
 }
 
-// RecvMsg gives the next answer.
+// RecvMsg returns the next answer.
 func (l *localStream) RecvMsg(m any) error {
 	if err := l.ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
@@ -132,7 +132,7 @@ func (l *localStream) RecvMsg(m any) error {
 	return assign(m, next)
 }
 
-// localServerStream is the end the handler has.
+// localServerStream is the handler's end.
 type localServerStream struct {
 	grpc.ServerStream
 	l *localStream

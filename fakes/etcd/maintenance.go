@@ -93,11 +93,8 @@ func (m *maintenanceService) Defragment(context.Context, *pb.DefragmentRequest) 
 
 // Hash is the hash of the whole backend in etcd; the keys are all there is here.
 func (m *maintenanceService) Hash(context.Context, *pb.HashRequest) (*pb.HashResponse, error) {
-	resp, err := m.s.hashKV(0)
-	if err != nil {
-		return nil, err
-	}
-	return &pb.HashResponse{Header: resp.Header, Hash: resp.Hash}, nil
+	k := m.s.freeze()
+	return &pb.HashResponse{Header: header(k.rev), Hash: k.hash(k.rev, false)}, nil
 }
 
 func (m *maintenanceService) HashKV(_ context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
@@ -140,8 +137,12 @@ const snapshotChunkBytes = 32 * 1024
 // Snapshot sends the store as the database file of an etcd, and its digest, so
 // that etcd's own tools can restore a cluster from it.
 func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream grpc.ServerStreamingServer[pb.SnapshotResponse]) error {
-	db, err := backendFile(m.s.Snapshot(), m.s.raftIndex.Load())
-	if err != nil {
+	ctx := stream.Context()
+	db, err := backendFile(ctx, m.s.Snapshot(), m.s.raftIndex.Load())
+	switch {
+	case ctx.Err() != nil:
+		return status.FromContextError(ctx.Err()).Err()
+	case err != nil:
 		return status.Error(codes.Unknown, err.Error())
 	}
 	digest := sha256.Sum256(db)

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 )
 
 // put puts a key and returns the revision.
@@ -92,7 +96,7 @@ func TestRangeOptions(t *testing.T) {
 		{"created until", "a", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithMaxCreateRev(3)},
 			result{"a=3@2/2/1 b=9@3/5/2", false, 4}},
 	}
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		for _, kv := range []string{"a=3", "b=2", "c=1", "b=9", "d=x"} {
 			key, value, _ := strings.Cut(kv, "=")
 			put(t, c, key, value)
@@ -118,7 +122,7 @@ func TestRangeOptions(t *testing.T) {
 }
 
 func TestRangeErrors(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		for i := range 6 {
 			put(t, c, "a", fmt.Sprint(i))
 		}
@@ -204,7 +208,7 @@ func TestLongRangeIsOneMoment(t *testing.T) {
 }
 
 func TestGetStream(t *testing.T) {
-	eachDoor(t, Config{MaxRequestBytes: 4096}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{MaxRequestBytes: 4096}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		const keys = 2500
 		for i := range keys {
@@ -257,4 +261,60 @@ func TestGetStream(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRangeStreamCompacted compacts what a stream is reading, after its first
+// chunk and long before the last, which a client that does not read on keeps
+// from being sent. One at the compact revision goes on.
+func TestRangeStreamCompacted(t *testing.T) {
+	for name, c := range map[string]*clientv3.Client{"embedded": startReal(t), "gRPC": dial(t, newServer(t, Config{})).Client} {
+		t.Run(name, func(t *testing.T) {
+			const keys = 400
+			value := strings.Repeat("v", 20_000)
+			for i := range keys {
+				if _, err := c.Put(t.Context(), podKey(i), value); err != nil {
+					t.Fatal(err)
+				}
+			}
+			last, err := c.Put(t.Context(), "other", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			open := func(rev int64) (grpc.ServerStreamingClient[pb.RangeStreamResponse], int) {
+				stream, err := pb.NewKVClient(c.ActiveConnection()).RangeStream(t.Context(), &pb.RangeRequest{
+					Key: []byte("/"), RangeEnd: []byte("0"), Revision: rev,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				first, err := stream.Recv()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return stream, len(first.RangeResponse.Kvs)
+			}
+			older, nOlder := open(last.Header.Revision - 1)
+			current, nCurrent := open(0)
+			if _, err := c.Compact(t.Context(), last.Header.Revision); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := drain(older, nOlder); n >= keys || status.Convert(err).Message() != rpctypes.ErrCompacted.Error() {
+				t.Errorf("the older one ended after %d keys with %v", n, err)
+			}
+			if n, err := drain(current, nCurrent); n != keys || !errors.Is(err, io.EOF) {
+				t.Errorf("the current one ended after %d keys with %v", n, err)
+			}
+		})
+	}
+}
+
+// drain reads a stream to its end. It returns n and how many keys there were.
+func drain(stream grpc.ServerStreamingClient[pb.RangeStreamResponse], n int) (int, error) {
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			return n, err
+		}
+		n += len(resp.RangeResponse.Kvs)
+	}
 }

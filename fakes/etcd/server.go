@@ -36,11 +36,14 @@ type Server struct {
 	watches registry
 	// frozen is an unchanging copy of keys as they are now, or nil when
 	// nobody has needed one since the last write.
-	frozen  *keyspace
-	clients []*client
-	doors   []*grpc.Server
-	alarms  []*pb.AlarmMember
-	auth    authStore
+	frozen *keyspace
+	// compactionHashes are by revision, and replaced, not changed.
+	compactionHashes []compactionHash
+	clients          []*client
+	grpcServers      []*grpc.Server
+	alarms           []*pb.AlarmMember
+	auth             authStore
+	peerURLs         []string // of the member, which are only listed
 }
 
 // New returns an empty server at revision 1.
@@ -55,6 +58,8 @@ func New(cfg Config) (*Server, error) {
 		leases:  newLessor(),
 		watches: newRegistry(),
 		auth:    newAuthStore(),
+
+		peerURLs: []string{"http://localhost:2380"},
 	}
 	if s.cfg.Endpoint == "" {
 		s.cfg.Endpoint = fmt.Sprintf("memory:%p", s)
@@ -82,15 +87,15 @@ func (s *Server) Close() error {
 	for _, w := range s.watches.all() {
 		s.endWatcher(w)
 	}
-	clients, doors := s.clients, s.doors
-	s.clients, s.doors = nil, nil
+	clients, grpcServers := s.clients, s.grpcServers
+	s.clients, s.grpcServers = nil, nil
 	s.mu.Unlock()
 
 	for _, c := range clients {
 		c.shut()
 	}
-	for _, door := range doors {
-		door.Stop()
+	for _, g := range grpcServers {
+		g.Stop()
 	}
 	s.work.Wait()
 	return nil
@@ -270,6 +275,11 @@ func (t *writeTxn) deleteRange(sp span) []*mvccpb.KeyValue {
 func (s *Server) freeze() *keyspace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.freezeLocked()
+}
+
+// freezeLocked is freeze with the server locked.
+func (s *Server) freezeLocked() *keyspace {
 	if s.frozen == nil {
 		k := s.keys.clone()
 		s.frozen = &k

@@ -94,6 +94,12 @@ var surfaceCalls = []struct {
 	{"update a stranger", func(ctx context.Context, c *clientv3.Client) (any, error) {
 		return c.MemberUpdate(ctx, 7, []string{"http://127.0.0.1:1"})
 	}},
+	{"update the only member", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return nil, updateMember(ctx, c, "http://127.0.0.1:7777")
+	}},
+	{"update the only member to nonsense", func(ctx context.Context, c *clientv3.Client) (any, error) {
+		return nil, updateMember(ctx, c, "nonsense")
+	}},
 	{"lead stranger", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.MoveLeader(ctx, 7) }},
 	{"defragment", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Defragment(ctx, c.Endpoints()[0]) }},
 	{"cancel no downgrade", func(ctx context.Context, c *clientv3.Client) (any, error) {
@@ -127,6 +133,27 @@ var surfaceCalls = []struct {
 		return c.AlarmDisarm(ctx, &clientv3.AlarmMember{})
 	}},
 	{"put again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Put(ctx, "a", "3") }},
+}
+
+// updateMember updates the peer URL of the first member, below clientv3, which
+// would refuse a bad one itself. It returns how that went, and what is listed
+// then, as an error.
+func updateMember(ctx context.Context, c *clientv3.Client, url string) error {
+	members, err := c.MemberList(ctx)
+	if err != nil {
+		return err
+	}
+	r := &pb.MemberUpdateRequest{ID: members.Members[0].ID, PeerURLs: []string{url}}
+	if conn := c.ActiveConnection(); conn != nil {
+		_, err = pb.NewClusterClient(conn).MemberUpdate(ctx, r)
+	} else {
+		_, err = (&clusterService{s: serverOf(c)}).MemberUpdate(ctx, r)
+	}
+	after, listErr := c.MemberList(ctx)
+	if listErr != nil {
+		return listErr
+	}
+	return fmt.Errorf("%s, %v", status.Convert(err), after.Members[0].PeerURLs)
 }
 
 // removeMember removes the first member, below clientv3, which hides what code
@@ -163,8 +190,8 @@ func raise(alarm pb.AlarmType) func(context.Context, *clientv3.Client) (any, err
 // serverOf returns the server of an in-process client.
 func serverOf(c *clientv3.Client) *Server { return c.Watcher.(*watchClient).c.s }
 
-// TestSurface compares what an embedded etcd and both doors answer to each of
-// the calls above, but for ids, sizes and how far a log has grown.
+// TestSurface compares what an embedded etcd and this one, in process and over gRPC,
+// answer to each of the calls above, but for ids, sizes and how far a log has grown.
 func TestSurface(t *testing.T) {
 	real := startReal(t)
 	near, far := newServer(t, Config{}).Client().Client, dial(t, newServer(t, Config{})).Client

@@ -33,7 +33,7 @@ func TestCompare(t *testing.T) {
 		{"not all of a range", func() clientv3.Cmp { return clientv3.Compare(clientv3.Version("a"), "=", 2).WithRange("c") }, false},
 		{"empty range", func() clientv3.Cmp { return clientv3.Compare(clientv3.Version("x"), "=", 0).WithPrefix() }, true},
 	}
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		l, err := c.Grant(ctx, 3600)
 		if err != nil {
@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestTxn(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		put(t, c, "a", "1")
 		// Everything in a transaction is of one revision, ranges see the writes
@@ -132,7 +132,7 @@ func TestTxnErrors(t *testing.T) {
 		{"lease and ignored", []clientv3.Op{clientv3.OpPut("q", "", clientv3.WithIgnoreLease(), clientv3.WithLease(1))}, rpctypes.ErrLeaseProvided},
 		{"empty key", []clientv3.Op{clientv3.OpPut("", "")}, rpctypes.ErrEmptyKey},
 	}
-	eachDoor(t, Config{MaxTxnOps: 8}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{MaxTxnOps: 8}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		for _, tt := range tests {
 			before := s.Revision()
 			_, err := c.Txn(context.Background()).Then(tt.ops...).Commit()
@@ -147,7 +147,7 @@ func TestTxnErrors(t *testing.T) {
 }
 
 func TestRequestTooLarge(t *testing.T) {
-	eachDoor(t, Config{MaxRequestBytes: 10000}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{MaxRequestBytes: 10000}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		fits, large := strings.Repeat("v", 9000), strings.Repeat("v", 10000)
 		if _, err := c.Put(ctx, "a", fits); err != nil {
@@ -169,7 +169,7 @@ func TestRequestTooLarge(t *testing.T) {
 }
 
 func TestPutOptions(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		l, err := c.Grant(ctx, 3600)
 		if err != nil {

@@ -27,7 +27,7 @@ type delivery struct {
 
 // sink is where a watcher delivers to.
 type sink interface {
-	// offer takes d at once or not at all. The server is locked.
+	// offer takes d at once or not at all. The server is locked, or w lags.
 	offer(w *watcher, d delivery) bool
 	// push waits until there is room for d or w has ended; false means the latter.
 	push(w *watcher, d delivery) bool
@@ -96,6 +96,9 @@ func (s *Server) add(w *watcher, set *watchSet) {
 		s.watches.join(w)
 	} else {
 		s.work.Add(1)
+		if !w.announce {
+			created = delivery{}
+		}
 		go s.feed(w, created)
 	}
 	if w.progress {
@@ -188,10 +191,10 @@ func (s *Server) notifyGroup(g *group, hdr *pb.ResponseHeader) {
 			w.told.Store(true)
 			continue
 		}
-		w.next = s.keys.rev
+		w.next = s.keys.rev + 1
 		s.watches.leave(w)
 		s.work.Add(1)
-		go s.feed(w, delivery{})
+		go s.feed(w, delivery{header: hdr, events: events})
 	}
 }
 
@@ -221,11 +224,14 @@ func (w *watcher) wants(t mvccpb.Event_EventType) bool {
 	return !(t == mvccpb.Event_PUT && w.noPut || t == mvccpb.Event_DELETE && w.noDelete)
 }
 
-// feed delivers from the history until w is synced or has ended.
-func (s *Server) feed(w *watcher, created delivery) {
+// feed delivers first, which had no room before or is nothing, and then from the
+// history until w is synced or has ended.
+func (s *Server) feed(w *watcher, first delivery) {
 	defer s.work.Done()
-	alive := !w.announce || w.sink.push(w, created)
-	w.announce = false
+	alive := first.header == nil || w.sink.push(w, first)
+	if len(first.events) > 0 {
+		w.told.Store(true)
+	}
 	for alive {
 		d, done := s.read(w)
 		switch {
@@ -234,8 +240,7 @@ func (s *Server) feed(w *watcher, created delivery) {
 			s.cancel(w)
 			alive = false
 		case len(d.events) > 0:
-			alive = w.sink.push(w, d)
-			w.told.Store(true)
+			alive = w.catchUp(d)
 		case done:
 			if s.sync(w) {
 				return
@@ -248,6 +253,19 @@ func (s *Server) feed(w *watcher, created delivery) {
 		}
 	}
 	w.sink.ended(w)
+}
+
+// catchUp delivers a batch from the history; false means that w has ended. As in
+// etcd, the header of a batch has the store's revision when the batch was read,
+// and that of one which has to wait for room the revision w has then seen
+// everything up to.
+func (w *watcher) catchUp(d delivery) bool {
+	w.told.Store(true)
+	if w.sink.offer(w, d) {
+		return true
+	}
+	d.header = header(w.next - 1)
+	return w.sink.push(w, d)
 }
 
 // sync makes w synced if it has been delivered everything there is.
@@ -303,7 +321,7 @@ func (s *Server) read(w *watcher) (d delivery, done bool) {
 		w.next = max(w.next, s.keys.rev+1)
 		done = true
 	}
-	d.header = header(w.next - 1)
+	d.header = header(s.keys.rev)
 	return d, done
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -58,7 +59,7 @@ func TestWatchOptions(t *testing.T) {
 		{"no deletes", "a", []clientv3.OpOption{clientv3.WithFilterDelete(), clientv3.WithRev(3)}, "PUT a=2@3, PUT a=4@6"},
 		{"later revision", "", []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithRev(7)}, "DELETE a=@7, PUT b=5@8"},
 	}
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		put(t, c, "a", "1")
@@ -85,7 +86,7 @@ func TestWatchOptions(t *testing.T) {
 }
 
 func TestWatchRevisionIsOneResponse(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		w := c.Watch(ctx, "", clientv3.WithFromKey(), clientv3.WithCreatedNotify())
@@ -111,7 +112,7 @@ func TestWatchRevisionIsOneResponse(t *testing.T) {
 }
 
 func TestWatchCompacted(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		for i := range 5 {
@@ -142,7 +143,7 @@ func TestWatchCompacted(t *testing.T) {
 // in nested transactions. Once that revision is the compact one, only the last
 // change of it is left.
 func TestWatchSuperseded(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		put(t, c, "a", "1")
@@ -167,7 +168,7 @@ func TestWatchSuperseded(t *testing.T) {
 }
 
 func TestWatchRefused(t *testing.T) {
-	eachDoor(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		for _, tt := range []struct {
 			name string
 			opts []clientv3.OpOption
@@ -224,7 +225,7 @@ func TestWatchEnds(t *testing.T) {
 // TestSlowWatch has a watch fall behind its buffer. It must get everything
 // when it reads on, in order and once.
 func TestSlowWatch(t *testing.T) {
-	eachDoor(t, Config{WatchBuffer: 4}, func(t *testing.T, s *Server, c *kubernetes.Client) {
+	eachClient(t, Config{WatchBuffer: 4}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		slow := c.Watch(ctx, "a", clientv3.WithPrevKV(), clientv3.WithCreatedNotify())
@@ -364,6 +365,39 @@ func TestProgressNotify(t *testing.T) {
 		time.Sleep(time.Minute)
 		if resp := <-w; !resp.IsProgressNotify() || resp.Header.Revision != 3 {
 			t.Errorf("got %v", resp)
+		}
+	})
+}
+
+// TestHeadersOfSlowWatches has watches wait for room: what waits has the revision
+// its watch has then seen everything up to, as in etcd, and not the store's.
+func TestHeadersOfSlowWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, Config{WatchBuffer: 1})
+		c := s.Client()
+		synced := c.Watch(t.Context(), "k")
+		for range 2500 {
+			put(t, c, "k", "v")
+		}
+		past := c.Watch(t.Context(), "k", clientv3.WithRev(2))
+		synctest.Wait()
+		for _, tt := range []struct {
+			name string
+			ch   clientv3.WatchChan
+			want []string
+		}{
+			{"synced", synced, []string{"1 at 2", "1 at 3", "1000 at 1003", "1000 at 2003", "498 at 2501"}},
+			{"past", past, []string{"1000 at 2501", "1000 at 2001", "500 at 2501"}},
+		} {
+			var got []string
+			for range tt.want {
+				resp := <-tt.ch
+				got = append(got, fmt.Sprintf("%d at %d", len(resp.Events), resp.Header.Revision))
+				synctest.Wait()
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+			}
 		}
 	})
 }

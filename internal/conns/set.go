@@ -1,5 +1,5 @@
-// Package conns owns sets of open network connections, for whoever must be able
-// to break them all off. It never dials or listens.
+// Package conns owns sets of open network connections that can all be closed at once.
+// It never dials or listens.
 package conns
 
 import (
@@ -10,15 +10,15 @@ import (
 	"sync"
 )
 
-// Set holds connections from when they are added until they are closed. The zero
-// value is empty and ready for use.
+// Set holds connections from Add until they are closed. The zero value is empty and
+// ready for use.
 type Set struct {
 	mu   sync.Mutex
 	open map[*member]struct{}
 }
 
-// Add returns the connection as a member of the set, which leaves it when it is
-// closed. A member may be closed more than once.
+// Add adds a connection to the set and returns it wrapped: closing the result removes
+// it from the set. It may be closed more than once.
 func (s *Set) Add(conn net.Conn) net.Conn {
 	m := &member{conn, s}
 	s.mu.Lock()
@@ -33,8 +33,8 @@ func (s *Set) Add(conn net.Conn) net.Conn {
 // CloseAll closes all connections of the set.
 func (s *Set) CloseAll() { s.CloseAllAs(func(net.Conn) {}) }
 
-// CloseAllAs closes all connections of the set, and has each prepared before, as
-// it was added.
+// CloseAllAs closes all connections of the set. It first passes each to prepare, as it
+// was given to Add.
 func (s *Set) CloseAllAs(prepare func(net.Conn)) {
 	s.mu.Lock()
 	open := slices.Collect(maps.Keys(s.open))

@@ -17,12 +17,12 @@ func TestSet(t *testing.T) {
 
 	var prepared []net.Conn
 	set.CloseAllAs(func(conn net.Conn) { prepared = append(prepared, conn) })
-	assert.Equal(t, []net.Conn{ours}, prepared, "what is closed has left")
+	assert.Equal(t, []net.Conn{ours}, prepared, "a closed connection has left the set")
 	for _, peer := range []net.Conn{theirs, itsPeer} {
 		_, err := peer.Read(make([]byte, 1))
 		assert.ErrorIs(t, err, io.EOF)
 	}
-	assert.NoError(t, one.Close(), "once more")
+	assert.NoError(t, one.Close(), "closing twice")
 	set.CloseAll()
 	assert.Len(t, prepared, 1)
 }

@@ -1,9 +1,8 @@
-// Package lint holds the repository to its own law: who may import whom,
-// what go.mod must say, how long a file may be, what every package must say of
-// itself, what text must not name, what documents may point at and show, and
-// what lies at the top. Each rule is a function of a file tree, run by a test on
-// this repository and on small trees that break it.
+// Package lint checks the repository against its own rules: which packages may import
+// which, what go.mod must contain, how long a file may be, that every package has a
+// comment, what no text may mention, that links and snippets in documents are good,
+// and what lies at the top. Each rule is a function of a file tree, and a test runs it
+// on this repository and on small trees that break it.
 //
-// It reads files only: it runs no command and loads no package, so that it
-// answers at once.
+// It only reads files: it runs no command and loads no package, so it takes a second.
 package lint

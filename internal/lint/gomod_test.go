@@ -10,7 +10,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// notStaging are the k8s.io modules that are not cut from the kubernetes
+// notStaging are the k8s.io modules that are not published from the kubernetes
 // repository, and so have versions of their own.
 var notStaging = []string{
 	"k8s.io/gengo",
@@ -25,9 +25,9 @@ var notStaging = []string{
 // pinsPath is the file that holds the staging modules in go.mod.
 const pinsPath = "internal/pins/pins.go"
 
-// modules is the rule of the go.mod files: no replace but that of this module
-// by the examples, and every staging module at the release that is linked,
-// held there by an import.
+// modules is the rule for go.mod files: nothing is replaced except this module in the
+// examples, and every staging module is at the linked release and held there by an
+// import.
 func modules(t *tree) []string {
 	var complaints []string
 	pinned := map[string]bool{}
@@ -54,7 +54,7 @@ func modules(t *tree) []string {
 		for _, r := range parsed.Replace {
 			if f.path == "go.mod" || r.Old.Path != modulePath {
 				complaints = append(complaints, complaint(f, r.Syntax.Start.Line,
-					"replace of %s: whoever requires this module would not have it; require a version that works", r.Old.Path))
+					"replace of %s: modules that require this one would not get it; require a version that works", r.Old.Path))
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func pins(f file, parsed *modfile.File, pinned map[string]bool) []string {
 	}
 	minor, ok := strings.CutPrefix(release, "v1.")
 	if !ok {
-		return []string{complaint(f, 1, "k8s.io/kubernetes v1.x is not required, but %q", release)}
+		return []string{complaint(f, 1, "k8s.io/kubernetes v1.x is not required; the version is %q", release)}
 	}
 	want := "v0." + minor
 	for _, r := range parsed.Require {
@@ -90,7 +90,7 @@ func pins(f file, parsed *modfile.File, pinned map[string]bool) []string {
 	}
 	for name := range pinned {
 		if strings.HasPrefix(name, "k8s.io/") {
-			complaints = append(complaints, complaint(f, 1, "%s is imported by %s and not required: go get %s@%s", name, pinsPath, name, want))
+			complaints = append(complaints, complaint(f, 1, "%s is imported by %s but not required: go get %s@%s", name, pinsPath, name, want))
 		}
 	}
 	return complaints

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// imports is the rule that the policy holds.
+// imports is the rule that imports follow the policy.
 func (a *arrows) imports(t *tree) []string {
 	var complaints []string
 	for _, f := range t.files {
@@ -16,7 +16,7 @@ func (a *arrows) imports(t *tree) []string {
 		}
 		key, ok := ruling(a.may, f.dir())
 		if !ok {
-			complaints = append(complaints, complaint(f, 1, "package %s is not in the import policy: give it a line", f.dir()))
+			complaints = append(complaints, complaint(f, 1, "package %s is not in the import policy: add a line for it", f.dir()))
 			continue
 		}
 		start := a.may[key]
@@ -34,22 +34,20 @@ func (a *arrows) imports(t *tree) []string {
 	return complaints
 }
 
-// refuse says why a file must not have an import, or nothing.
+// refuse returns why a file must not have an import, or nothing if it may.
 func (a *arrows) refuse(f file, importPath string, reach []string) string {
 	inside, ok := strings.CutPrefix(importPath, modulePath+"/")
 	if ok || importPath == modulePath {
 		if !slices.ContainsFunc(reach, func(p string) bool { return covers(p, inside) }) {
-			return f.dir() + " must not import " + inside + ": the arrows do not lead there"
+			return f.dir() + " must not import " + inside + ": the policy has no arrow there"
 		}
-		return ""
+		return a.reserved(f, inside)
 	}
 	if first, _, _ := strings.Cut(importPath, "/"); !strings.Contains(first, ".") {
 		return "" // the standard library
 	}
-	if key, ok := ruling(a.only, importPath); ok {
-		if !slices.ContainsFunc(a.only[key], func(p string) bool { return covers(p, f.dir()) }) {
-			return f.dir() + " must not import " + importPath + ": only " + strings.Join(a.only[key], " and ") + " may"
-		}
+	if why := a.reserved(f, importPath); why != "" {
+		return why
 	}
 	if key, ok := ruling(a.uses, f.dir()); ok && !f.isTest() {
 		if !slices.ContainsFunc(a.uses[key], func(p string) bool { return covers(p, importPath) }) {
@@ -57,6 +55,15 @@ func (a *arrows) refuse(f file, importPath string, reach []string) string {
 		}
 	}
 	return ""
+}
+
+// reserved says why a file must not have an import that only some may have.
+func (a *arrows) reserved(f file, imported string) string {
+	key, ok := ruling(a.only, imported)
+	if !ok || imported == f.dir() || slices.ContainsFunc(a.only[key], func(p string) bool { return covers(p, f.dir()) }) {
+		return ""
+	}
+	return f.dir() + " must not import " + imported + ": only " + strings.Join(a.only[key], " and ") + " may"
 }
 
 func readPolicy(t *testing.T) *arrows {
@@ -109,6 +116,7 @@ func TestImportsComplains(t *testing.T) {
 		{"trace to fault", one("envtest/trace/a.go", m+"envtest/fault"), []string{"must not import envtest/fault"}},
 		{"trace grows heavy", one("envtest/trace/a.go", "k8s.io/klog/v2"), []string{"must stay light"}},
 		{"kubernetes elsewhere", one("conformance/a_test.go", "k8s.io/kubernetes/pkg/features"), []string{"only envtest/chain and envtest/controllers may"}},
+		{"past the face", one("conformance/a_test.go", m+"envtest/chain"), []string{"only envtest and envtest/chain/... may"}},
 		{"no address", one("envtest/helpers/a.go"), []string{"envtest/helpers is not in the import policy"}},
 		{"the root", one("a.go"), []string{"is not in the import policy"}},
 	})

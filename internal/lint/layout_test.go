@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What may lie at the top of the repository.
+// topFolders and topFiles are what may lie at the top of the repository.
 var (
 	topFolders = []string{".ci", "bench", "cmd", "conformance", "docs", "envtest", "examples", "fakes", "internal", "scenarios"}
 	topFiles   = []string{
@@ -16,23 +16,23 @@ var (
 	}
 )
 
-// layout is the rule of what lies at the top, and that every example is a
-// module of its own, as its readers' will be.
+// layout is the rule that nothing else lies at the top, and that every example is a
+// module of its own, as its readers' code will be.
 func layout(t *tree) []string {
 	var complaints []string
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, f := range t.files {
 		top, _, inFolder := strings.Cut(f.path, "/")
 		switch {
 		case inFolder && !slices.Contains(topFolders, top):
-			if !said[top] {
-				said[top] = true
-				complaints = append(complaints, complaint(f, 1, "there is no place for the folder %s at the top: move it into one of %q", top, topFolders))
+			if !reported[top] {
+				reported[top] = true
+				complaints = append(complaints, complaint(f, 1, "the folder %s does not belong at the top: move it into one of %q", top, topFolders))
 			}
 		case !inFolder && !slices.Contains(topFiles, top):
-			complaints = append(complaints, complaint(f, 1, "there is no place for this file at the top: move it, or ignore it if it was built"))
+			complaints = append(complaints, complaint(f, 1, "this file does not belong at the top: move it, or add it to .gitignore if it was built"))
 		case top == "examples" && f.isGo() && !t.nested(f):
-			complaints = append(complaints, complaint(f, 1, "an example is a module of its own: add %s", path.Join(f.dir(), "go.mod")))
+			complaints = append(complaints, complaint(f, 1, "an example must be a module of its own: add %s", path.Join(f.dir(), "go.mod")))
 		}
 	}
 	return complaints

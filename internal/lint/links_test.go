@@ -18,16 +18,15 @@ var (
 	scheme  = regexp.MustCompile(`^[a-z]+:`)
 )
 
-// links is the rule that what the documents point at is there: the target of
-// every relative link, its heading included, and every file or folder of the
-// repository that is named in `back quotes`. The changelog may speak of what is
-// gone.
+// links is the rule that documents point only at what exists: the target of every
+// relative link, including its heading, and every file or folder of the repository
+// named in `backquotes`. The changelog may name what is gone.
 func links(t *tree) []string {
-	there, headings := map[string]bool{".": true}, map[string][]string{}
+	exists, headings := map[string]bool{".": true}, map[string][]string{}
 	for _, f := range t.files {
-		there[path.Base(f.path)] = true
+		exists[path.Base(f.path)] = true
 		for p := f.path; p != "."; p = path.Dir(p) {
-			there[p] = true
+			exists[p] = true
 		}
 		if path.Ext(f.path) == ".md" {
 			for _, h := range heading.FindAllSubmatch(blankFences(f.text), -1) {
@@ -51,32 +50,32 @@ func links(t *tree) []string {
 			if name != "" {
 				file = path.Join(f.dir(), name)
 			}
-			if !there[file] {
-				complaints = append(complaints, complaint(f, line(text, at[0]), "links to %s, which is not there", target))
+			if !exists[file] {
+				complaints = append(complaints, complaint(f, line(text, at[0]), "links to %s, which does not exist", target))
 			} else if section != "" && !slices.Contains(headings[file], section) {
-				complaints = append(complaints, complaint(f, line(text, at[0]), "links to %s, but the headings there are %q", target, headings[file]))
+				complaints = append(complaints, complaint(f, line(text, at[0]), "links to %s, but the headings of that file are %q", target, headings[file]))
 			}
 		}
 		if path.Base(f.path) == "CHANGELOG.md" {
 			continue
 		}
 		for _, at := range quoted.FindAllSubmatchIndex(text, -1) {
-			if name := string(text[at[2]:at[3]]); isOurs(name) && !there[strings.TrimSuffix(name, "/")] {
-				complaints = append(complaints, complaint(f, line(text, at[0]), "names %s, which is not there", name))
+			if name := string(text[at[2]:at[3]]); isOurs(name) && !exists[strings.TrimSuffix(name, "/")] {
+				complaints = append(complaints, complaint(f, line(text, at[0]), "names %s, which does not exist", name))
 			}
 		}
 	}
 	return complaints
 }
 
-// isOurs says whether a quoted name must be one of the repository: a path that
-// begins at the top, or a Go file wherever it is.
+// isOurs reports whether a quoted name must exist in the repository: a path from the
+// top, or the name of a Go file anywhere.
 func isOurs(name string) bool {
 	top, _, deep := strings.Cut(name, "/")
 	return deep && slices.Contains(topFolders, top) || !deep && path.Ext(name) == ".go"
 }
 
-// blankFences takes out what stands between ``` and keeps the lines' numbers.
+// blankFences blanks out code blocks, and keeps the line numbers.
 func blankFences(text []byte) []byte {
 	return fence.ReplaceAllFunc(text, func(block []byte) []byte {
 		return bytes.Repeat([]byte("\n"), bytes.Count(block, []byte("\n")))
@@ -113,8 +112,8 @@ func TestLinksComplains(t *testing.T) {
 		{"good", with("README.md", "[a](docs/A.md) [b](docs/A.md#the-first-one) [c](https://example.test/x) [d](docs) [e](#top)\n"+
 			"# Top\n`envtest/start.go` `start.go` `envtest/` `a/b` `./envtest/gone` `envtest.Start`\n```\n[x](gone.md) `gone.go`\n```\n"), nil},
 		{"upwards", with("docs/B.md", "[a](../envtest/start.go) [b](A.md#second)"), nil},
-		{"gone file", with("README.md", "\n[a](docs/GONE.md)"), []string{"README.md:2: links to docs/GONE.md, which is not there"}},
-		{"gone heading", with("README.md", "[a](docs/A.md#third)"), []string{`links to docs/A.md#third, but the headings there are ["the-first-one" "second"]`}},
+		{"gone file", with("README.md", "\n[a](docs/GONE.md)"), []string{"README.md:2: links to docs/GONE.md, which does not exist"}},
+		{"gone heading", with("README.md", "[a](docs/A.md#third)"), []string{`links to docs/A.md#third, but the headings of that file are ["the-first-one" "second"]`}},
 		{"gone names", with("README.md", "`envtest/gone.go`\n`gone.go`\n`docs/reference/`"), []string{
 			"README.md:1: names envtest/gone.go", "README.md:2: names gone.go", "README.md:3: names docs/reference/"}},
 		{"history", with("CHANGELOG.md", "`envtest/gone.go`"), nil},

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mocks is the rule that generated mocks stay where they belong: in packages
-// whose names end in "mock", which only tests import.
+// mocks is the rule that generated mocks live in packages whose names end in "mock",
+// and that only tests import them.
 func mocks(t *tree) []string {
 	var complaints []string
 	for _, f := range t.files {

@@ -5,30 +5,31 @@ import (
 	"strings"
 )
 
-// policy is the law of the arrows. Its lines are of three kinds:
+// policy says which package may import which. It has four kinds of lines:
 //
-//	A -> B C     package A may import B and C of this module, and whatever
-//	             those may import
+//	A -> B C       package A may import B and C of this module, and whatever
+//	               those may import
 //	A (test) -> B  the tests of A may import B as well
-//	A uses X Y   of what is outside the standard library and this module, A
-//	             imports only X and Y (its tests may import more)
-//	X only A B   nobody but A and B imports X, which is outside this module
+//	A uses X Y     outside the standard library and this module, A imports only
+//	               X and Y (its tests may import more)
+//	X only A B     only A and B may import X, of this module or not
 //
-// A pattern that ends in /... covers a folder and all below it. A package is
-// ruled by the line that names it most closely; one that no line names is a
-// complaint, so that nothing moves in without an address.
+// A pattern that ends in /... covers a folder and everything below it. The most
+// specific line that covers a package decides. A package that no line covers is a
+// complaint, so every new package needs a decision.
 const policy = `
-	# The foundation: no package of this module below.
+	# The foundation: imports nothing of this module.
 	internal/pki                 ->
 	internal/nearest             ->
 	internal/conns               ->
 	internal/pins                ->
 	internal/lint               ->
+	internal/watchframe          ->
 	envtest/memnet               ->
 	envtest/trace                ->
 
 	# Fakes know each other and nothing of envtest.
-	fakes/...                    -> fakes/... internal/pki
+	fakes/...                    -> fakes/... internal/pki internal/conns
 
 	# Inside envtest.
 	envtest/fault                -> envtest/trace internal/nearest
@@ -37,9 +38,20 @@ const policy = `
 	envtest/storage/intercept         -> envtest/fault envtest/memnet
 	envtest/storage/intercept (test)  -> envtest/storage/memory internal/pki
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
-	envtest/chain                -> envtest/storage envtest/storage/intercept envtest/virtualtime envtest/memnet internal/pki
-	envtest/chain (test)         -> envtest/storage/...
-	envtest                      -> envtest/chain envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/conns
+	envtest/process              ->
+	envtest/serve                -> envtest/memnet internal/conns
+	envtest/chain                -> envtest/process envtest/serve envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime internal/pki
+	envtest/chain (test)         -> envtest/storage/... envtest/memnet
+	envtest/chain/inject         -> envtest/fault envtest/process internal/watchframe
+	envtest/chain/inject (test)  -> envtest/memnet
+	envtest/chain/reststorage                 ->
+	envtest/chain/reststorage (test)          -> envtest/chain/reststorage/reststoragetest
+	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
+	envtest/chain/restore                     -> envtest/chain/reststorage envtest/storage
+	envtest/chain/restore (test)              -> envtest/chain/reststorage/reststoragetest
+	envtest/chain/settle                      -> envtest/chain/reststorage envtest/fault
+	envtest/chain/settle (test)               -> envtest/chain/reststorage/reststoragetest
+	envtest                      -> envtest/chain envtest/serve envtest/chain/reststorage envtest/chain/restore envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/nearest internal/watchframe
 	envtest/controllers          -> envtest
 
 	# The houses on top. Siblings never import each other.
@@ -48,18 +60,24 @@ const policy = `
 	bench/...                    -> bench/... envtest envtest/controllers
 	cmd/...                      -> cmd/... scenarios/... conformance/... bench/...
 
+	# What is below the face is reached through the face.
+	envtest/chain/...            only envtest envtest/chain/...
+	envtest/serve                only envtest envtest/chain/...
+
 	# What links the chain costs every importer a slow link.
 	k8s.io/kubernetes/...        only envtest/chain envtest/controllers
+	k8s.io/kubernetes/pkg/capabilities only envtest/chain envtest
 
 	# Leaves that stay light.
 	envtest/trace                uses
 	envtest/memnet               uses
 	internal/conns               uses
+	internal/watchframe          uses k8s.io/apimachinery/...
 	internal/nearest             uses
 	internal/pki                 uses
 `
 
-// arrows is a policy that has been read.
+// arrows is a parsed policy.
 type arrows struct {
 	may   map[string][]string // importer pattern -> patterns
 	tests map[string][]string
@@ -103,7 +121,7 @@ func covers(pattern, pkg string) bool {
 	return pattern == pkg || below && (pkg == dir || strings.HasPrefix(pkg, dir+"/"))
 }
 
-// ruling returns the key that names the package most closely.
+// ruling returns the most specific pattern that covers a package.
 func ruling(rules map[string][]string, pkg string) (key string, ok bool) {
 	for pattern := range rules {
 		if covers(pattern, pkg) && (!ok || len(pattern) > len(key) || pattern == pkg) && key != pkg {
@@ -113,8 +131,8 @@ func ruling(rules map[string][]string, pkg string) (key string, ok bool) {
 	return key, ok
 }
 
-// reach returns every pattern that a ruled pattern may import, directly or
-// through what it may import.
+// reach returns every pattern that may be imported from start, directly or
+// indirectly.
 func (a *arrows) reach(start []string) []string {
 	var all []string
 	seen := map[string]bool{}

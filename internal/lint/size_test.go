@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// maxLines is how long a Go file may be without a reason.
+// maxLines is how long a Go file may be unless longFiles excuses it.
 const maxLines = 500
 
-// longFiles are the files that may be longer, and why.
+// longFiles maps the files that may be longer to the reason.
 var longFiles = map[string]string{}
 
-// generated is how tools mark what they wrote (see go help generate).
+// generated matches the marker of generated files (see go help generate).
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// sizes returns the rule that Go files are short, but for those excused.
+// sizes returns the rule that Go files are short, except those excused.
 func sizes(excused map[string]string) func(*tree) []string {
 	return func(t *tree) []string {
 		var complaints []string
@@ -34,13 +34,13 @@ func sizes(excused map[string]string) func(*tree) []string {
 			reason, ok := left[f.path]
 			delete(left, f.path)
 			if !ok {
-				complaints = append(complaints, complaint(f, maxLines+1, "%d lines: split it by what it holds, or give a reason in longFiles", lines))
+				complaints = append(complaints, complaint(f, maxLines+1, "%d lines: split it by topic, or give a reason in longFiles", lines))
 			} else if strings.TrimSpace(reason) == "" {
 				complaints = append(complaints, complaint(f, maxLines+1, "is excused in longFiles without a reason"))
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(left)) {
-			complaints = append(complaints, name+": is excused in longFiles and needs no excuse: take it out")
+			complaints = append(complaints, name+": needs no excuse in longFiles any more: remove it")
 		}
 		return complaints
 	}
@@ -60,6 +60,6 @@ func TestSizesComplains(t *testing.T) {
 	}, []string{
 		"long.go:501: 501 lines",
 		"silent.go:501: is excused in longFiles without a reason",
-		"gone.go: is excused in longFiles and needs no excuse",
+		"gone.go: needs no excuse in longFiles any more",
 	}}})
 }

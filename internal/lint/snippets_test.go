@@ -10,8 +10,8 @@ import (
 // snippet is a block of Go in a document.
 var snippet = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
-// snippets is the rule that the Go a reader is shown is Go that is tested: each
-// block of the README is part of a file of an example.
+// snippets is the rule that the Go code in the README is tested: each block must be
+// part of a file in an example.
 func snippets(t *tree) []string {
 	var complaints []string
 	for _, f := range t.files {
@@ -20,14 +20,14 @@ func snippets(t *tree) []string {
 		}
 		for _, at := range snippet.FindAllSubmatchIndex(f.text, -1) {
 			if block := f.text[at[2]:at[3]]; !t.shown(block) {
-				complaints = append(complaints, complaint(f, line(f.text, at[0]), "no file of examples/ has this Go in it, so nothing tests it"))
+				complaints = append(complaints, complaint(f, line(f.text, at[0]), "no file in examples/ contains this code, so nothing tests it"))
 			}
 		}
 	}
 	return complaints
 }
 
-// shown says whether an example holds the text.
+// shown reports whether an example contains the block.
 func (t *tree) shown(block []byte) bool {
 	for _, f := range t.files {
 		if strings.HasPrefix(f.path, "examples/") && f.isGo() && bytes.Contains(f.text, block) {

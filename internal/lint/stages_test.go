@@ -12,8 +12,8 @@ var (
 	described = regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| `[a-z]+\\.go` \\|")
 )
 
-// stages is the rule that docs/ARCHITECTURE.md describes the stages of the
-// chain, in their order, and no others. The last is not of the assembly.
+// stages is the rule that docs/ARCHITECTURE.md describes the stages of the chain, in
+// order, and no others. The last, run, is not part of the assembly.
 func stages(t *tree) []string {
 	const code, text = "envtest/chain/chain.go", "docs/ARCHITECTURE.md"
 	found := map[string][]string{code: nil, text: nil}

@@ -7,24 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// unwanted is what committed text must not name, and why. The expressions are
-// written so that they do not find themselves.
+// unwanted is what committed text must not contain, and why. The expressions are
+// written so that they do not match themselves.
 var unwanted = []struct {
 	expr *regexp.Regexp
 	why  string
 }{
 	{regexp.MustCompile("(?:^|[\\s\"'`=(,;:\\[<])/(?:work|root|tmp|home|Users)(?:/|[\\s\"'`),;:\\]>.]|$)"),
-		"a path of somebody's machine: make it relative, or a temporary folder"},
+		"a path on somebody's machine: make it relative, or use a temporary folder"},
 	{regexp.MustCompile(`\b[\w-]*(?:artifactory|goproxy|nexus)[\w-]*\.[\w-]+`),
 		"a package mirror: nobody else can reach it"},
 	{regexp.MustCompile(`\b(?:registry|proxy|sum|index|mirrors?)\.[\w-]+\.(?:io|com|org|net|dev)\b`),
-		"a registry's host: say what is fetched, not from where"},
+		"a registry's host: name what is fetched, not where from"},
 	{regexp.MustCompile(`\b(?:docker|ghcr|gcr|quay)\.io\b`),
 		"an image registry's host: the name of the image is enough"},
 }
 
-// text is the rule of what text must not name. go.sum is not text, nor is what
-// is not UTF-8.
+// text is the rule that no text contains anything unwanted. It skips go.sum and files
+// that are not UTF-8.
 func text(t *tree) []string {
 	var complaints []string
 	for _, f := range t.files {
@@ -33,7 +33,7 @@ func text(t *tree) []string {
 		}
 		for _, u := range unwanted {
 			for _, at := range u.expr.FindAllIndex(f.text, -1) {
-				// The match may begin with the line break before it.
+				// The match may begin with the preceding line break.
 				complaints = append(complaints, complaint(f, line(f.text, at[0]+1), "%q is %s", f.text[at[0]:at[1]], u.why))
 			}
 		}
@@ -44,7 +44,7 @@ func text(t *tree) []string {
 func TestText(t *testing.T) { obeys(t, text(repository(t))) }
 
 func TestTextComplains(t *testing.T) {
-	// Put together here, lest this file break the rule itself.
+	// Assembled here so that this file does not break the rule itself.
 	const slash, dot = "/", "."
 	try(t, text, []fixture{
 		{"fine", map[string]string{

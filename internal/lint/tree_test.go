@@ -15,14 +15,14 @@ import (
 	"testing/fstest"
 )
 
-// modulePath is this module's.
+// modulePath is the path of this module.
 const modulePath = "snowglobe.test"
 
 // file is a file of the tree, with slashes in its path.
 type file struct {
 	path string
 	text []byte
-	// The rest is of a .go file.
+	// The rest is set for .go files only.
 	pkg     string // as its package clause says
 	doc     string // the comment above the package clause
 	imports []imported
@@ -37,10 +37,10 @@ func (f file) dir() string  { return path.Dir(f.path) }
 func (f file) isGo() bool   { return path.Ext(f.path) == ".go" }
 func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// tree is the repository: all that is not .git's or ignored.
+// tree is the repository: all files that are neither ignored nor in .git.
 type tree struct {
 	files []file
-	// modules are the folders of nested modules, which keep their own law.
+	// modules are the folders of nested modules, to which most rules do not apply.
 	modules []string
 }
 
@@ -98,8 +98,8 @@ func (t *tree) read(fsys fs.FS, name string) error {
 	return nil
 }
 
-// ignored understands the two kinds of lines that our .gitignore has: a
-// pattern for a name anywhere, and, after a slash, for a name at the top.
+// ignored understands the two kinds of patterns in our .gitignore: for a name anywhere
+// and, after a slash, for a name at the top.
 func ignored(ignore, name string, isDir bool) bool {
 	for pattern := range strings.Lines(ignore) {
 		pattern = strings.TrimSpace(pattern)
@@ -126,15 +126,15 @@ func (t *tree) nested(f file) bool {
 	return slices.ContainsFunc(t.modules, func(dir string) bool { return strings.HasPrefix(f.path, dir+"/") })
 }
 
-// line is the number of the line at an offset.
+// line returns the number of the line at an offset.
 func line(text []byte, offset int) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }
 
-// complaint is how a rule says what is wrong where.
+// complaint formats what is wrong where.
 func complaint(f file, line int, format string, args ...any) string {
 	return fmt.Sprintf("%s:%d: %s", f.path, line, fmt.Sprintf(format, args...))
 }
 
-// repository is the tree that the rules are for.
+// repository returns the tree of this repository.
 func repository(t *testing.T) *tree {
 	t.Helper()
 	tr, err := load(os.DirFS("../.."))
@@ -147,7 +147,7 @@ func repository(t *testing.T) *tree {
 	return tr
 }
 
-// obeys fails the test with every complaint.
+// obeys reports every complaint as a test error.
 func obeys(t *testing.T, complaints []string) {
 	t.Helper()
 	for _, c := range complaints {
@@ -155,8 +155,8 @@ func obeys(t *testing.T, complaints []string) {
 	}
 }
 
-// fixture is a small tree and what a rule must say about it: one complaint for
-// each of want, which it contains, and no other.
+// fixture is a small tree and what a rule must say about it: exactly one complaint for
+// each entry of want, containing that text.
 type fixture struct {
 	name  string
 	files map[string]string

@@ -1,5 +1,5 @@
-// Package nearest owns the end of errors about unknown names: which of the known
-// ones may have been meant. It never knows what the names are of.
+// Package nearest owns the "did you mean" of errors about unknown names: which known
+// names come close. It never knows what the names stand for.
 package nearest
 
 import (
@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// most is how many names an error offers.
-const most = 3
+// maxNames is how many names an error suggests.
+const maxNames = 3
 
-// shortest is the length up to which one more letter makes a name another one.
-const shortest = 4
+// shortName is the length up to which a name is only as good as the best match: one
+// more different letter makes it another word.
+const shortName = 4
 
-// DidYouMean is "; did you mean a or b?" with the known names that are nearest,
-// or nothing if none is near.
+// DidYouMean returns "; did you mean a or b?" with the nearest known names, or nothing
+// if none is near.
 func DidYouMean(name string, known []string) string {
 	near := Names(name, known)
 	if len(near) == 0 {
@@ -25,16 +26,15 @@ func DidYouMean(name string, known []string) string {
 	return fmt.Sprintf("; did you mean %s?", Either(near))
 }
 
-// Names returns the known names that differ from name by a few letters, or of
-// which it is a part, the nearest first, and none that is much farther than
-// another. Case does not count.
+// Names returns the known names that differ from name by a few letters or contain it,
+// nearest first, without those much farther away than the nearest. It ignores case.
 func Names(name string, known []string) []string {
 	limit := 1 + len(name)/4
 	best := limit
 	distances := map[string]int{}
 	var near []string
 	for _, k := range known {
-		d := likeness(strings.ToLower(name), strings.ToLower(k), limit)
+		d := nearness(strings.ToLower(name), strings.ToLower(k), limit)
 		if _, seen := distances[k]; seen || d > limit {
 			continue
 		}
@@ -42,19 +42,19 @@ func Names(name string, known []string) []string {
 		best = min(best, d)
 		near = append(near, k)
 	}
-	if len(name) > shortest {
+	if len(name) > shortName {
 		best++
 	}
 	near = slices.DeleteFunc(near, func(k string) bool { return distances[k] > best })
 	slices.SortFunc(near, func(a, b string) int {
 		return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b))
 	})
-	return near[:min(len(near), most)]
+	return near[:min(len(near), maxNames)]
 }
 
-// likeness is the distance, or 2 if the name is a part of the known one and that
-// is less: who wrote only a part is not far off.
-func likeness(name, known string, limit int) int {
+// nearness is the distance, but at most 2 if the known name contains the name: typing
+// part of a name is a near miss.
+func nearness(name, known string, limit int) int {
 	d := distance(name, known, limit)
 	if len(name) > 2 && strings.Contains(known, name) {
 		d = min(d, 2)
@@ -62,8 +62,8 @@ func likeness(name, known string, limit int) int {
 	return d
 }
 
-// distance is how many bytes must be put in, taken out or replaced to turn one
-// text into the other; above the limit, any number above it.
+// distance is the Levenshtein distance in bytes. If it is above the limit, the result
+// is any number above the limit.
 func distance(a, b string, limit int) int {
 	if d := max(len(a), len(b)) - min(len(a), len(b)); d > limit {
 		return d
@@ -87,7 +87,7 @@ func distance(a, b string, limit int) int {
 	return row[len(b)]
 }
 
-// Either lists alternatives for people, such as "a, b or c".
+// Either lists alternatives for people, for example "a, b or c".
 func Either[S ~string](of []S) string {
 	words := make([]string, len(of))
 	for i, s := range of {

@@ -1,10 +1,10 @@
 //go:build pins
 
 // Package pins holds every k8s.io staging module in go.mod at the release of
-// the linked k8s.io/kubernetes. Upstream's own go.mod requires them at v0.0.0
-// and replaces them by folders; `go mod tidy` would drop the ones nothing here
-// imports, and the tidy of a module that requires this one would then fail on
-// v0.0.0. The build tag is never set: tidy reads the imports all the same.
+// the linked k8s.io/kubernetes. Upstream's own go.mod requires them at v0.0.0 and
+// replaces them with folders. `go mod tidy` would drop those that nothing here
+// imports, and then tidying a module that requires this one would fail on v0.0.0.
+// The build tag is never set; tidy reads the imports all the same.
 package pins
 
 import (

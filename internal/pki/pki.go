@@ -1,6 +1,6 @@
-// Package pki makes the certificates of one control plane: its own authority,
-// a serving certificate and client certificates, all ECDSA P-256 because RSA key
-// generation is a visible part of a boot. It never writes a file.
+// Package pki makes the certificates of one control plane: its own authority, a
+// serving certificate and client certificates. All are ECDSA P-256, because generating
+// RSA keys takes a noticeable part of a boot. It never writes a file.
 package pki
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Validity of every certificate, from a little before now.
+// Validity is how long every certificate is valid, from an hour ago.
 const Validity = 10 * 365 * 24 * time.Hour
 
 // Pair is a certificate and its key, PEM encoded.

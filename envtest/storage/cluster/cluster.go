@@ -1,8 +1,8 @@
 // Package cluster is a real etcd of several members inside the process, whose
-// members can be stopped, restarted and cut off from each other. Clients reach
-// it through unix sockets in a private folder; the members reach each other
-// through ports of the loopback interface. It never keeps data longer than it
-// runs, and a member that is stopped keeps it only for its restart.
+// members can be stopped, restarted and cut off from each other. Clients reach it
+// through unix sockets in a private folder; the members reach each other through
+// ports of the loopback interface. A stopped member keeps its data for a restart;
+// nothing outlives Stop.
 package cluster
 
 import (
@@ -26,14 +26,14 @@ import (
 	"snowglobe.test/envtest/storage"
 )
 
-// Config of a cluster. The zero value is three members.
+// Config of a cluster. The zero value means three members.
 type Config struct {
-	// Members is 3 or 5. Zero means 3. One member is the embedded kind.
+	// Members is 3 or 5. Zero means 3. For one member use package embedded.
 	Members int
-	// ElectionTimeout is how long a member misses its leader before it stands for
-	// election, from 50 ms to 50 s. A shorter one finds a new leader sooner, and
-	// more often without need on a busy machine. Zero means 500 ms. Heartbeats
-	// come ten times as often.
+	// ElectionTimeout is how long a member goes without hearing from its leader
+	// before it stands for election, from 50 ms to 50 s. A shorter one finds a new
+	// leader sooner, but causes needless elections on a busy machine. Zero means
+	// 500 ms. Heartbeats come ten times as often.
 	ElectionTimeout time.Duration
 	// StartTimeout bounds Start. Zero means 30 s.
 	StartTimeout time.Duration
@@ -56,9 +56,9 @@ func (c Config) validate() error {
 	switch c.Members {
 	case 3, 5:
 	case 1:
-		return errors.New("1 member is no cluster; use the embedded kind for it, or 3 members or 5")
+		return errors.New("1 member is no cluster; use the embedded kind, or 3 or 5 members")
 	default:
-		return fmt.Errorf("%d members; an etcd cluster here has 3 or 5", c.Members)
+		return fmt.Errorf("%d members; a cluster has 3 or 5", c.Members)
 	}
 	if c.ElectionTimeout < 50*time.Millisecond || c.ElectionTimeout > 50*time.Second {
 		return fmt.Errorf("election timeout %s; give one from 50ms to 50s", c.ElectionTimeout)
@@ -70,19 +70,20 @@ func (c Config) validate() error {
 }
 
 // Store is an etcd cluster. Make one with New. Members are named by their index,
-// from 0. Its methods may be called at once from several goroutines.
+// from 0. Its methods may be called from several goroutines at once.
 type Store struct {
 	cfg Config
 
 	mu       sync.Mutex
-	run      string // folder of everything
+	run      string // folder of the sockets and the data
 	members  []*member
 	stopping bool
-	// changed is closed when a member is started or rejoins, and replaced.
+	// changed is closed and replaced whenever a member is started or the set of
+	// members that are cut off changes.
 	changed chan struct{}
 }
 
-// New checks the configuration and returns a store that is not started yet.
+// New validates the configuration and returns a store that is not started yet.
 func New(cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -91,7 +92,8 @@ func New(cfg Config) (*Store, error) {
 	return &Store{cfg: cfg, changed: make(chan struct{})}, nil
 }
 
-// Start implements storage.Backend: all members run and have a leader.
+// Start implements storage.Backend. When it returns, all members run and have a
+// leader.
 func (s *Store) Start(ctx context.Context) error {
 	timeout := fmt.Errorf("not ready within %s", s.cfg.StartTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.StartTimeout, timeout)
@@ -119,7 +121,7 @@ func (s *Store) startMembers() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.run != "" {
-		return errors.New("it is started already; stop it first")
+		return errors.New("it has been started already; stop it first")
 	}
 	var err error
 	if s.run, err = os.MkdirTemp("", "snowglobe-etcd-"); err != nil {
@@ -140,7 +142,7 @@ func (s *Store) startMembers() error {
 	return nil
 }
 
-// startMember starts a member with the mutex held.
+// startMember starts a member. Called with mu held.
 func (s *Store) startMember(m *member) error {
 	var all []string
 	for _, other := range s.members {
@@ -150,19 +152,20 @@ func (s *Store) startMember(m *member) error {
 	if err := m.start(s.cfg, s.clientURL(m), strings.Join(all, ",")); err != nil {
 		return err
 	}
-	s.partition()
-	s.announce()
+	s.applyCuts()
+	s.notifyChanged()
 	return nil
 }
 
-// announce tells those who wait for a leader to look again.
-func (s *Store) announce() {
+// notifyChanged makes everything that waits for a leader look again.
+func (s *Store) notifyChanged() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// clientURL is the endpoint of a member. Its host exists for the dialer alone,
-// and in no other store: upstream keeps state for each endpoint of a process.
+// clientURL is the endpoint of a member. Its host means something to the dialer
+// alone, and is unique to this store: upstream keeps state per endpoint for the
+// whole process.
 func (s *Store) clientURL(m *member) url.URL {
 	return url.URL{Scheme: "http", Host: m.name + "." + filepath.Base(s.run) + ".cluster:2379"}
 }
@@ -170,7 +173,7 @@ func (s *Store) clientURL(m *member) url.URL {
 // dial is a storage.Dialer to the members.
 func (s *Store) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	s.mu.Lock()
-	var to *gate
+	var to *socket
 	for _, m := range s.members {
 		if u := s.clientURL(m); u.Host == address {
 			to = m.client
@@ -178,14 +181,14 @@ func (s *Store) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	}
 	s.mu.Unlock()
 	if to == nil {
-		return nil, fmt.Errorf("%s is no member of this etcd cluster", address)
+		return nil, fmt.Errorf("%s is not a member of this etcd cluster", address)
 	}
 	return to.dial(ctx)
 }
 
-// Client implements storage.Backend: a client that spreads its calls over the
-// members it can connect to, and that finds a restarted member within half a
-// second. It goes on asking a member that is cut off; see CutOff.
+// Client implements storage.Backend. The client spreads its calls over the members
+// it can connect to, and finds a restarted member within half a second. It keeps
+// calling a member that is cut off; see CutOff.
 func (s *Store) Client() (*kubernetes.Client, error) {
 	client, err := kubernetes.New(clientv3.Config{
 		Endpoints:            s.Endpoints().URLs,
@@ -207,7 +210,7 @@ func (s *Store) Client() (*kubernetes.Client, error) {
 	return client, nil
 }
 
-// Endpoints implements storage.Backend: one URL a member, by index.
+// Endpoints implements storage.Backend: one URL for each member, by index.
 func (s *Store) Endpoints() storage.Endpoints {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,8 +222,8 @@ func (s *Store) Endpoints() storage.Endpoints {
 	return e
 }
 
-// Stop implements storage.Backend: it kills all members and removes their data.
-// If ctx ends before that is done, a second Stop waits on.
+// Stop implements storage.Backend. It kills all members and removes their data. If
+// ctx ends before that is done, call it again to wait for the rest.
 func (s *Store) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping = true
@@ -231,14 +234,14 @@ func (s *Store) Stop(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for name, done := range killed {
-		if err := over(ctx, name, done); err != nil {
+		if err := awaitKilled(ctx, name, done); err != nil {
 			return fmt.Errorf("stop etcd cluster: %w", err)
 		}
 	}
 	return s.remove()
 }
 
-// remove gives up what the members left behind, when none runs.
+// remove removes what the members left behind. Called when none runs.
 func (s *Store) remove() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

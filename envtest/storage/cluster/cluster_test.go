@@ -21,8 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var _ storage.Backend = (*cluster.Store)(nil)
 
-// start returns a running cluster and a context in which everything a test waits
-// for must happen.
+// start returns a running cluster, and a context that bounds everything the test
+// waits for.
 func start(t *testing.T, cfg cluster.Config) (context.Context, *cluster.Store) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -64,8 +64,8 @@ func count(ctx context.Context, t *testing.T, client *clientv3.Client, key strin
 	return resp.Count
 }
 
-// ownTemp gives a test a folder for temporary files of its own, whose path is
-// short enough for sockets.
+// ownTemp gives a test its own folder for temporary files, with a path short enough
+// for sockets.
 func ownTemp(t *testing.T) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "")
@@ -74,7 +74,7 @@ func ownTemp(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, os.Remove(dir), "it must be empty") })
 }
 
-// folders lists what clusters have left in the folder for temporary files.
+// folders lists what clusters have left among the temporary files.
 func folders(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(os.TempDir())
@@ -132,8 +132,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStartGivesUp starts with a context that has ended: nothing is left.
-func TestStartGivesUp(t *testing.T) {
+// TestStartCancelled starts with a cancelled context: nothing is left behind.
+func TestStartCancelled(t *testing.T) {
 	ownTemp(t)
 	store, err := cluster.New(cluster.Config{})
 	require.NoError(t, err)
@@ -162,10 +162,10 @@ func TestStartTimeout(t *testing.T) {
 	require.ErrorContains(t, store.Start(context.Background()), "not ready within 1ns")
 }
 
-// TestStopInEveryState stops clusters whose members are in all sorts of states,
-// with a client that watches.
+// TestStopInEveryState stops clusters whose members are in various states, while a
+// client watches.
 func TestStopInEveryState(t *testing.T) {
-	for name, bend := range map[string]func(context.Context, *testing.T, *cluster.Store){
+	for name, prepare := range map[string]func(context.Context, *testing.T, *cluster.Store){
 		"healthy":     func(context.Context, *testing.T, *cluster.Store) {},
 		"one stopped": func(ctx context.Context, t *testing.T, s *cluster.Store) { require.NoError(t, s.StopMember(ctx, 1)) },
 		"no quorum": func(ctx context.Context, t *testing.T, s *cluster.Store) {
@@ -202,7 +202,7 @@ func TestStopInEveryState(t *testing.T) {
 			put(ctx, t, client, "key")
 			watch := client.Watch(ctx, "key", clientv3.WithCreatedNotify())
 			require.True(t, (<-watch).Created)
-			bend(ctx, t, store)
+			prepare(ctx, t, store)
 			require.NoError(t, store.Stop(ctx))
 			assert.Empty(t, folders(t))
 			assert.Empty(t, store.Members())
@@ -211,7 +211,7 @@ func TestStopInEveryState(t *testing.T) {
 	}
 }
 
-// TestStartAgain uses a store twice: the second time it is empty.
+// TestStartAgain starts a store twice: the second time it is empty.
 func TestStartAgain(t *testing.T) {
 	ctx, store := start(t, cluster.Config{})
 	put(ctx, t, dial(t, store), "key")

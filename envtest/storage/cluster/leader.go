@@ -7,32 +7,32 @@ import (
 )
 
 // Leader waits until a quorum of the members follows one leader, and returns its
-// index. A leader that was just stopped or cut off is never the answer.
+// index. It never returns a leader that was just stopped or cut off.
 func (s *Store) Leader(ctx context.Context) (int, error) {
 	for {
-		leader, ok, news := s.look()
+		leader, ok, changes := s.currentLeader()
 		if ok {
 			return leader, nil
 		}
-		if !wait(ctx, news) {
-			return 0, fmt.Errorf("wait for a leader of the etcd cluster, %s: %w", s.census(), context.Cause(ctx))
+		if !waitAny(ctx, changes) {
+			return 0, fmt.Errorf("wait for a leader of the etcd cluster, %s: %w", s.quorumState(), context.Cause(ctx))
 		}
 	}
 }
 
-// look returns the leader, if there is one that a quorum follows, and channels
-// of which one is closed when it pays to look again.
-func (s *Store) look() (leader int, ok bool, news []<-chan struct{}) {
+// currentLeader returns the leader, if a quorum follows one. One of the channels is
+// closed when the answer may have changed.
+func (s *Store) currentLeader() (leader int, ok bool, changes []<-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	news = append(news, s.changed)
+	changes = append(changes, s.changed)
 	followers := map[int]int{}
 	for _, m := range s.members {
 		if m.etcd == nil || m.cut {
 			continue
 		}
-		// First the channel, then the leader: in the other order news is missed.
-		news = append(news, m.etcd.Server.LeaderChangedNotify())
+		// Get the channel before the leader, or a change in between is missed.
+		changes = append(changes, m.etcd.Server.LeaderChangedNotify())
 		if i, ok := s.index(m.etcd.Server.Lead()); ok {
 			followers[i]++
 		}
@@ -40,40 +40,41 @@ func (s *Store) look() (leader int, ok bool, news []<-chan struct{}) {
 	for i, n := range followers {
 		m := s.members[i]
 		if n >= s.quorum() && m.etcd != nil && !m.cut && m.etcd.Server.Leader() == m.id {
-			return i, true, news
+			return i, true, changes
 		}
 	}
-	return 0, false, news
+	return 0, false, changes
 }
 
 func (s *Store) index(id uint64) (int, bool) {
 	for i, m := range s.members {
-		if id != 0 && uint64(m.id) == id { // 0 is no leader, or a member that has not started
+		if id != 0 && uint64(m.id) == id { // 0 means no leader, or a member that has not started
 			return i, true
 		}
 	}
 	return 0, false
 }
 
-// wait waits until one of the channels is closed, or returns false when ctx ends.
-func wait(ctx context.Context, news []<-chan struct{}) bool {
+// waitAny waits until one of the channels is closed; it returns false if ctx ends
+// first.
+func waitAny(ctx context.Context, changes []<-chan struct{}) bool {
 	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
-	for _, c := range news {
+	for _, c := range changes {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
 	}
 	chosen, _, _ := reflect.Select(cases)
 	return chosen != 0
 }
 
-// census says how many members can elect a leader.
-func (s *Store) census() string {
+// quorumState says how many members can elect a leader, and how many it takes.
+func (s *Store) quorumState() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("%d of %d members run and are not cut off, a quorum is %d", s.connected(), s.cfg.Members, s.quorum())
+	return fmt.Sprintf("%d of %d members run and are not cut off; a quorum is %d", s.connected(), s.cfg.Members, s.quorum())
 }
 
-// MoveLeader waits for a leader and has it hand over to another member. To move
-// the leader to where it is does nothing.
+// MoveLeader waits for a leader and makes it hand over to another member. It does
+// nothing if that member already leads.
 func (s *Store) MoveLeader(ctx context.Context, to int) error {
 	if err := s.moveLeader(ctx, to); err != nil {
 		return fmt.Errorf("move leader: %w", err)
@@ -92,7 +93,7 @@ func (s *Store) moveLeader(ctx context.Context, to int) error {
 	s.mu.Lock()
 	old, err := s.member(from)
 	if err == nil && old.etcd == nil {
-		err = fmt.Errorf("%s, the leader, was stopped meanwhile", old.name)
+		err = fmt.Errorf("%s was the leader and was stopped meanwhile", old.name)
 	}
 	if err != nil {
 		s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *Store) moveLeader(ctx context.Context, to int) error {
 	return fmt.Errorf("member %d was elected and lost the leadership again", to)
 }
 
-// LoseLeader implements storage.LeaderLoser: the leader hands over to another
+// LoseLeader implements storage.LeaderLoser. The leader hands over to another
 // member.
 func (s *Store) LoseLeader(ctx context.Context) error {
 	from, err := s.Leader(ctx)
@@ -121,7 +122,7 @@ func (s *Store) LoseLeader(ctx context.Context) error {
 			return s.MoveLeader(ctx, i)
 		}
 	}
-	return fmt.Errorf("lose leader: no other member can lead: %s", s.census())
+	return fmt.Errorf("lose leader: no other member can lead: %s", s.quorumState())
 }
 
 // eligible returns an error if a member can't become the leader.

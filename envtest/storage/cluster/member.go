@@ -15,32 +15,32 @@ import (
 	"snowglobe.test/envtest/storage/internal/etcdlog"
 )
 
-// member is one etcd server of the cluster, running or not. The mutex of the
-// Store guards it.
+// member is one etcd server of the cluster, running or not. The Store's mutex guards
+// it.
 type member struct {
 	name   string
-	folder string // of its sockets and its data
-	client *gate  // its clients' way to it
-	peer   *gate  // the other members' way to it
-	relay  *relay // the port of peer
+	folder string  // of its sockets and its data
+	client *socket // where clients connect
+	peer   *socket // where the other members connect, through relay
+	relay  *relay
 
 	etcd   *embed.Etcd // nil while the member does not run
-	serves *service    // of etcd
-	id     types.ID    // known from the first start on
+	serves *service    // what etcd offers to clients
+	id     types.ID    // set by the first start
 	cut    bool
-	killed chan struct{} // closed when the last kill is over; nil before the first
+	killed chan struct{} // closed when the latest kill has finished; nil before the first
 }
 
-// maxSocketPath is how long the path of a unix socket may be on the system that
-// allows the least.
+// maxSocketPath is the shortest limit on the path of a unix socket of any operating
+// system, in bytes.
 const maxSocketPath = 103
 
 func newMember(i int, run string) (*member, error) {
 	m := &member{name: fmt.Sprintf("member-%d", i), folder: filepath.Join(run, strconv.Itoa(i))}
-	m.client = newGate(m.name, filepath.Join(m.folder, "client"))
-	m.peer = newGate(m.name+" (peers)", filepath.Join(m.folder, "peer"))
-	if len(m.client.socket) > maxSocketPath {
-		return nil, fmt.Errorf("the path of socket %s has more than %d bytes; set TMPDIR to a folder with a shorter path", m.client.socket, maxSocketPath)
+	m.client = newSocket(m.name, filepath.Join(m.folder, "client"))
+	m.peer = newSocket(m.name+" (peers)", filepath.Join(m.folder, "peer"))
+	if len(m.client.path) > maxSocketPath {
+		return nil, fmt.Errorf("the path of socket %s has more than %d bytes; set TMPDIR to a folder with a shorter path", m.client.path, maxSocketPath)
 	}
 	if err := os.Mkdir(m.folder, 0o700); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func newMember(i int, run string) (*member, error) {
 	return m, nil
 }
 
-// peerURL is where the other members find this one.
+// peerURL is where the other members connect to this one.
 func (m *member) peerURL() url.URL { return url.URL{Scheme: "http", Host: m.relay.address()} }
 
 // start starts the server; it serves once a quorum of the cluster runs.
@@ -62,15 +62,15 @@ func (m *member) start(cfg Config, clientURL url.URL, initialCluster string) err
 	etcd.Dir = filepath.Join(m.folder, "data")
 	etcd.UnsafeNoFsync = true
 	etcd.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdlog.New())
-	// The client's socket is a path, the peer's a host: this is where etcd looks.
-	etcd.ListenClientUrls = []url.URL{{Scheme: "unix", Path: m.client.socket}}
-	etcd.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: m.peer.socket}}
+	// etcd takes the client's socket from Path and the peer's from Host.
+	etcd.ListenClientUrls = []url.URL{{Scheme: "unix", Path: m.client.path}}
+	etcd.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: m.peer.path}}
 	etcd.AdvertiseClientUrls, etcd.AdvertisePeerUrls = []url.URL{clientURL}, []url.URL{m.peerURL()}
 	etcd.InitialCluster = initialCluster
 	etcd.ElectionMs = uint(cfg.ElectionTimeout.Milliseconds())
 	etcd.TickMs = etcd.ElectionMs / 10
 	etcd.EnableGRPCGateway = false
-	serves := &service{gate: m.client}
+	serves := &service{socket: m.client}
 	etcd.ServiceRegister = serves.begin
 	etcd.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.WaitForHandlers(true)}
 	server, err := embed.StartEtcd(etcd)
@@ -78,33 +78,33 @@ func (m *member) start(cfg Config, clientURL url.URL, initialCluster string) err
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
 	m.etcd, m.serves, m.id = server, serves, server.Server.MemberID()
-	m.peer.set(!m.cut)
+	m.peer.setOpen(!m.cut)
 	return nil
 }
 
-// kill ends the server as if its process had been killed, in the background:
-// connections break and leadership is not handed over. What was acknowledged
-// stays in its folder.
+// kill stops the server in the background as if its process had been killed:
+// connections break and leadership is not handed over. What was acknowledged stays
+// in its folder.
 func (m *member) kill() {
 	if m.etcd == nil {
 		return
 	}
 	server, serves, killed := m.etcd, m.serves, make(chan struct{})
 	m.etcd, m.serves, m.killed = nil, nil, killed
-	m.peer.set(false)
+	m.peer.setOpen(false)
 	go func() {
 		defer close(killed)
-		// First the calls of clients, for they would meet a closed database. Then
-		// the server, which would hand over its leadership in Close; and Close
-		// would wait for a server that never had a quorum to serve. Then the rest.
+		// End the clients' calls first, or they would use a closed database. Then
+		// stop the server hard: Close alone would hand over the leadership, and
+		// would wait for a server that never had a quorum. Close does the rest.
 		serves.end()
 		server.Server.HardStop()
 		server.Close()
 	}()
 }
 
-// cutPeer drops what this member sends to another one and what it gets from it,
-// or mends that.
+// cutPeer makes this member drop what it sends to and receives from another one, or
+// ends that.
 func (m *member) cutPeer(other *member, cut bool) {
 	if m.etcd == nil || m == other {
 		return
@@ -116,8 +116,8 @@ func (m *member) cutPeer(other *member, cut bool) {
 	}
 }
 
-// over waits until a kill is over. The channel is nil before the first one.
-func over(ctx context.Context, name string, killed <-chan struct{}) error {
+// awaitKilled waits until a kill has finished. The channel is nil if there was none.
+func awaitKilled(ctx context.Context, name string, killed <-chan struct{}) error {
 	if killed == nil {
 		return nil
 	}

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// relay carries connections from a port of the loopback interface to the gate
-// of a member's peer socket. Members find each other by a URL that must be known
-// before the first of them starts and be the same after a restart. The relay
-// holds its port from the start of the store to its stop, so nobody can take it
-// in between; etcd can't be handed a listener and listens on the socket.
+// relay carries connections from a port of the loopback interface to a member's peer
+// socket. Members find each other by a URL that must be known before the first one
+// starts and stay the same after a restart, and etcd can't be handed a listener. So
+// the relay holds the port for as long as the store runs, and etcd listens on the
+// socket.
 type relay struct {
 	listener net.Listener
-	to       *gate
+	to       *socket
 	work     sync.WaitGroup
 }
 
-func listenRelay(to *gate) (*relay, error) {
+func listenRelay(to *socket) (*relay, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (r *relay) accept() {
 	}
 }
 
-// carry copies both ways until either end is closed, and then closes the other.
+// carry copies both ways until one end is closed, and then closes the other.
 func (r *relay) carry(in net.Conn) {
 	defer func() { _ = in.Close() }()
 	out, err := r.to.dial(context.Background())
@@ -57,8 +57,8 @@ func (r *relay) carry(in net.Conn) {
 	back.Wait()
 }
 
-// close ends the relay and waits for what it started. The gate must be shut,
-// for that breaks its connections.
+// close ends the relay and waits for its goroutines. The socket must be closed first,
+// which breaks the connections.
 func (r *relay) close() {
 	_ = r.listener.Close()
 	r.work.Wait()

@@ -6,17 +6,17 @@ import (
 	"google.golang.org/grpc"
 )
 
-// service is what a running member offers to clients. Their gate is open from
-// begin to end, so that no call of theirs is under way outside of that.
+// service is what a running member offers to clients. Their socket is open only
+// between begin and end, so that they have no call under way outside of that.
 type service struct {
-	gate *gate
+	socket *socket
 
 	mu    sync.Mutex
 	grpc  *grpc.Server // nil until the member serves
 	ended bool
 }
 
-// begin is what etcd calls when it is about to serve.
+// begin is called by etcd when it is about to serve.
 func (s *service) begin(server *grpc.Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,15 +24,15 @@ func (s *service) begin(server *grpc.Server) {
 		return
 	}
 	s.grpc = server
-	s.gate.set(true)
+	s.socket.setOpen(true)
 }
 
-// end breaks the connections of clients and waits until no call is under way.
+// end breaks the clients' connections and waits until no call is under way.
 func (s *service) end() {
 	s.mu.Lock()
 	s.ended = true
 	server := s.grpc
-	s.gate.set(false)
+	s.socket.setOpen(false)
 	s.mu.Unlock()
 	if server != nil {
 		server.Stop()

@@ -95,13 +95,12 @@ func (s *Store) etcdConfig() *embed.Config {
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdlog.New())
 	client, peer := s.socket("client"), s.socket("peer")
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-	// A restarted member must find itself in the cluster it wrote down, so the
-	// peer address it advertises is the same in every run; a single member has
-	// no one to dial it.
+	// A restarted member must find itself in the cluster it persisted, so it
+	// advertises the same peer address in every run. Nothing ever dials it.
 	advertised := url.URL{Scheme: "http", Host: "localhost:2380"}
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{advertised}
 	cfg.InitialCluster = cfg.Name + "=" + advertised.String()
-	// A single member needs no patience to elect itself.
+	// A single member elects itself, so it need not wait for others.
 	cfg.TickMs, cfg.ElectionMs = 10, 100
 	return cfg
 }
@@ -126,7 +125,7 @@ func (s *Store) Restore(ctx context.Context, to storage.Snapshot, keep storage.K
 	return storage.RestoreCopy(ctx, s, to, keep)
 }
 
-// Stop implements storage.Backend: the data stays if DataDir was given.
+// Stop implements storage.Backend. The data stays if DataDir was set.
 func (s *Store) Stop(context.Context) error {
 	if s.server != nil {
 		s.server.Close()

@@ -1,5 +1,5 @@
-// Package external is a store that somebody else runs: an etcd by its
-// endpoints. It never starts, stops or wipes that etcd.
+// Package external is an etcd that somebody else runs, given by its endpoints. It
+// never starts, stops or wipes that etcd.
 package external
 
 import (
@@ -19,8 +19,8 @@ import (
 	"snowglobe.test/envtest/storage"
 )
 
-// Config names an etcd. URLs is required, e.g. "http://127.0.0.1:2379"; the
-// files are for TLS and go together.
+// Config names an etcd. URLs is required, for example "http://127.0.0.1:2379".
+// CertFile and KeyFile go together.
 type Config struct {
 	URLs     []string
 	CertFile string
@@ -30,7 +30,7 @@ type Config struct {
 	DialTimeout time.Duration
 }
 
-// Store is an etcd by its endpoints.
+// Store is an etcd given by its endpoints.
 type Store struct{ cfg Config }
 
 // New checks the configuration and returns the store; nothing is dialed yet.
@@ -57,7 +57,7 @@ func (c Config) validate() error {
 			return fmt.Errorf("endpoint %q is not an etcd URL; write it like http://127.0.0.1:2379", endpoint)
 		}
 		if u.Scheme != "https" && c.CertFile+c.KeyFile+c.CAFile != "" {
-			return fmt.Errorf("endpoint %q is plain text, and there are TLS files; write it with https://, or leave the files out", endpoint)
+			return fmt.Errorf("endpoint %q is plain text, but TLS files are given; write it with https://, or leave the files out", endpoint)
 		}
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
@@ -85,7 +85,7 @@ func (s *Store) Start(ctx context.Context) error {
 	return nil
 }
 
-// Client implements storage.Backend: one gRPC connection to each endpoint that
+// Client implements storage.Backend, with one gRPC connection to each endpoint that
 // answers.
 func (s *Store) Client() (*kubernetes.Client, error) {
 	secure, err := s.tls()
@@ -106,7 +106,7 @@ func (s *Store) Client() (*kubernetes.Client, error) {
 	return client, nil
 }
 
-// tls returns the configuration of the files, nil if there are none.
+// tls returns the TLS configuration from the files, nil if there are none.
 func (s *Store) tls() (*tls.Config, error) {
 	if s.cfg.CertFile+s.cfg.CAFile == "" {
 		return nil, nil
@@ -123,7 +123,7 @@ func (s *Store) Endpoints() storage.Endpoints {
 	return storage.Endpoints{URLs: s.cfg.URLs, CertFile: s.cfg.CertFile, KeyFile: s.cfg.KeyFile, CAFile: s.cfg.CAFile}
 }
 
-// Stop implements storage.Backend; the etcd goes on.
+// Stop implements storage.Backend; the etcd keeps running.
 func (s *Store) Stop(context.Context) error { return nil }
 
 // String implements storage.Backend.

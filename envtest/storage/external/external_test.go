@@ -45,7 +45,7 @@ func newFiles(t *testing.T) files {
 	}
 }
 
-// startTLS starts an etcd that wants client certificates, and returns its URL.
+// startTLS starts an etcd that requires client certificates, and returns its URL.
 func startTLS(t *testing.T, f files) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,12 +76,12 @@ func TestTLS(t *testing.T) {
 	const nobody = "https://127.0.0.1:1"
 	for name, c := range map[string]struct {
 		cfg  external.Config
-		want []string // of the error; none for none
+		want []string // parts of the error; nil if there is none
 	}{
 		"right":               {external.Config{URLs: []string{secure}, CAFile: ours.ca, CertFile: ours.clientCert, KeyFile: ours.clientKey}, nil},
 		"one of several":      {external.Config{URLs: []string{nobody, secure}, CAFile: ours.ca, CertFile: ours.clientCert, KeyFile: ours.clientKey}, nil},
 		"nobody there":        {external.Config{URLs: []string{nobody, "https://127.0.0.1:2"}, CAFile: ours.ca}, []string{"https://127.0.0.1:1: ", "https://127.0.0.1:2: ", "connection refused; is etcd running there?"}},
-		"wrong CA":            {external.Config{URLs: []string{secure}, CAFile: theirs.ca, CertFile: ours.clientCert, KeyFile: ours.clientKey}, []string{"unknown authority", "is CAFile the authority of its certificate"}},
+		"wrong CA":            {external.Config{URLs: []string{secure}, CAFile: theirs.ca, CertFile: ours.clientCert, KeyFile: ours.clientKey}, []string{"unknown authority", "is CAFile the authority of the server's certificate"}},
 		"no CA":               {external.Config{URLs: []string{secure}, CertFile: ours.clientCert, KeyFile: ours.clientKey}, []string{"unknown authority", "is CAFile"}},
 		"no files":            {external.Config{URLs: []string{secure}}, []string{"unknown authority", "is CAFile"}},
 		"no client":           {external.Config{URLs: []string{secure}, CAFile: ours.ca}, []string{"certificate required", "CertFile and KeyFile"}},
@@ -100,7 +100,7 @@ func TestTLS(t *testing.T) {
 			err = store.Start(context.Background())
 			if c.want == nil {
 				require.NoError(t, err)
-				useBothDoors(t, store)
+				writeAndRead(t, store)
 				return
 			}
 			require.ErrorContains(t, err, "external store: ")
@@ -111,8 +111,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// useBothDoors writes through one and reads through the other.
-func useBothDoors(t *testing.T, store storage.Backend) {
+// writeAndRead writes through the store's client and reads through its endpoints.
+func writeAndRead(t *testing.T, store storage.Backend) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -134,14 +134,14 @@ func TestNewRefuses(t *testing.T) {
 		"no endpoint given":            {},
 		"is not an etcd URL":           {URLs: []string{"localhost:2379"}},
 		"needs both":                   {URLs: []string{"https://localhost:2379"}, CertFile: "client.crt"},
-		"is plain text, and there are": {URLs: []string{"https://localhost:2379", "http://localhost:2379"}, CAFile: "ca.crt"},
+		"is plain text, but TLS files": {URLs: []string{"https://localhost:2379", "http://localhost:2379"}, CAFile: "ca.crt"},
 	} {
 		_, err := external.New(cfg)
 		require.ErrorContains(t, err, want)
 	}
 }
 
-// listenPlain listens and greets whoever comes without TLS.
+// listenPlain listens and answers every connection in plain text.
 func listenPlain(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

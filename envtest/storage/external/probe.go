@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// alertWait is how long a server that has accepted a connection may take to
-// refuse the client's certificate, which TLS 1.3 does after the handshake.
+// alertWait is how long a server may take to refuse the client's certificate: in
+// TLS 1.3 it does so after the client's handshake has succeeded.
 const alertWait = time.Second
 
-// probe connects to each endpoint and says what is in the way, nil if nothing
-// is. etcd's client keeps that to itself and only says that time was up.
+// probe connects to each endpoint and returns why that fails, nil if it works.
+// etcd's client does not say why; it only times out.
 func (s *Store) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
@@ -63,7 +63,7 @@ func (s *Store) probeEndpoint(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// explain adds what to do about an error of TLS.
+// explain adds to a TLS error what to do about it.
 func explain(err error) error {
 	var unverified *tls.CertificateVerificationError
 	var plain tls.RecordHeaderError
@@ -71,11 +71,11 @@ func explain(err error) error {
 	var remote *net.OpError
 	switch {
 	case errors.As(err, &unverified):
-		return fmt.Errorf("%w; is CAFile the authority of its certificate, and the certificate for this host?", err)
+		return fmt.Errorf("%w; is CAFile the authority of the server's certificate, and is that valid for this host?", err)
 	case errors.As(err, &plain):
-		return fmt.Errorf("%w; it does not speak TLS, write it with http://", err)
+		return fmt.Errorf("%w; the server does not speak TLS: write the URL with http://", err)
 	case errors.As(err, &refused), errors.As(err, &remote) && remote.Op == "remote error":
-		return fmt.Errorf("%w; it wants another client certificate, or one at all: CertFile and KeyFile", err)
+		return fmt.Errorf("%w; the server wants another client certificate, or needs one: set CertFile and KeyFile", err)
 	default:
 		return fmt.Errorf("%w; is etcd running there?", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"snowglobe.test/envtest/storage/storagetest"
 )
 
-// TestContract takes both doors of the store: the one in the process and gRPC.
+// TestContract covers both ways into the store: in the process, and gRPC.
 func TestContract(t *testing.T) {
 	storagetest.Run(t, map[string]storagetest.Opener{
 		"client":    storagetest.Each(newStore, storagetest.ByClient),
@@ -17,8 +17,8 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// newStore returns a store with a name of its own, for upstream keeps state for
-// each endpoint of a process.
+// newStore returns a store with a name of its own, because upstream keeps state per
+// endpoint for the whole process.
 func newStore(t *testing.T) storage.Backend {
 	return memory.New(strings.Map(func(r rune) rune {
 		if strings.ContainsRune("/_=,", r) {

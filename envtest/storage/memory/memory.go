@@ -18,7 +18,7 @@ import (
 // Store is an in-memory etcd. Make one with New.
 type Store struct {
 	name     string
-	from     *etcd.Snapshot // what it begins with, nil for nothing
+	from     *etcd.Snapshot // what it begins with; nil means empty
 	server   *etcd.Server
 	listener *memnet.Listener
 	served   chan error
@@ -50,20 +50,20 @@ func (s *Store) open() (*etcd.Server, error) {
 // Snapshot implements storage.Snapshotter, in constant time.
 func (s *Store) Snapshot(context.Context) (storage.Snapshot, error) {
 	if s.server == nil {
-		return nil, errors.New("snapshot of in-memory store: it is not started")
+		return nil, errors.New("snapshot of in-memory store: it has not been started")
 	}
 	return s.server.Snapshot(), nil
 }
 
-// Restore implements storage.Snapshotter. All of it happens before any other
-// write.
+// Restore implements storage.Snapshotter. It is atomic: no other write happens in
+// between.
 func (s *Store) Restore(_ context.Context, to storage.Snapshot, keep storage.Keep) ([]storage.Change, error) {
-	snapshot, err := own(to)
+	snapshot, err := etcdSnapshot(to)
 	if err != nil {
 		return nil, fmt.Errorf("restore in-memory store: %w", err)
 	}
 	if s.server == nil {
-		return nil, errors.New("restore in-memory store: it is not started")
+		return nil, errors.New("restore in-memory store: it has not been started")
 	}
 	rewound, err := s.server.RewindExcept(snapshot, keep)
 	if err != nil {
@@ -78,27 +78,28 @@ func (s *Store) Restore(_ context.Context, to storage.Snapshot, keep storage.Kee
 
 // Fork implements storage.Forker.
 func (s *Store) Fork(name string, from storage.Snapshot) (storage.Backend, error) {
-	snapshot, err := own(from)
+	snapshot, err := etcdSnapshot(from)
 	if err != nil {
 		return nil, fmt.Errorf("fork in-memory store: %w", err)
 	}
 	return &Store{name: name, from: snapshot}, nil
 }
 
-func own(snapshot storage.Snapshot) (*etcd.Snapshot, error) {
-	if own, ok := snapshot.(*etcd.Snapshot); ok {
-		return own, nil
+func etcdSnapshot(snapshot storage.Snapshot) (*etcd.Snapshot, error) {
+	if ours, ok := snapshot.(*etcd.Snapshot); ok {
+		return ours, nil
 	}
-	return nil, fmt.Errorf("the snapshot, a %T, is of another kind of store", snapshot)
+	return nil, fmt.Errorf("the snapshot, a %T, was taken by another kind of store", snapshot)
 }
 
 // Server returns the etcd behind the store, nil before Start.
 func (s *Store) Server() *etcd.Server { return s.server }
 
-// Client implements storage.Backend: the in-process door, no gRPC.
+// Client implements storage.Backend. The client calls the etcd directly, without
+// gRPC.
 func (s *Store) Client() (*kubernetes.Client, error) { return s.server.Client(), nil }
 
-// Endpoints implements storage.Backend: the gRPC door on an in-memory listener.
+// Endpoints implements storage.Backend: gRPC on an in-memory listener.
 func (s *Store) Endpoints() storage.Endpoints {
 	return storage.Endpoints{
 		URLs: []string{"http://" + s.name + ".memory:2379"},

@@ -10,12 +10,12 @@ import (
 
 func TestSnapshots(t *testing.T) { storagetest.RunSnapshots(t, memory.New("snapshots")) }
 
-// TestFork has a fork go its own way from where the snapshot was taken.
+// TestFork shows that a fork starts from the snapshot and then goes its own way.
 func TestFork(t *testing.T) {
 	ctx := t.Context()
 	parent := memory.New("parent")
 	if _, err := parent.Snapshot(ctx); err == nil {
-		t.Error("a snapshot of a store that is not started")
+		t.Error("took a snapshot of a store that was not started")
 	}
 	if err := parent.Start(ctx); err != nil {
 		t.Fatal(err)

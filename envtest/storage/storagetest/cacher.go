@@ -11,15 +11,15 @@ import (
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 )
 
-// notOnCacher are the functions of upstream's contract that do not run on a
-// watch cache, and why.
+// notOnCacher lists the functions of upstream's contract that do not apply to a watch
+// cache, and why.
 func notOnCacher() map[string]string {
-	const noErrors = "a watch cache hands on no error of the store: it starts over, and answers from what it has"
+	const noErrors = "a watch cache does not pass on errors of the store: it relists, and answers from what it has"
 	return map[string]string{
 		"RunTestGetListWithErrorAggregation":    noErrors,
 		"RunTestGetListWithoutErrorAggregation": noErrors,
-		"RunTestListInconsistentContinuation":   "a watch cache knows no limit at resource version 0, where the function begins",
-		"RunOptionalTestProgressNotify":         "a watch cache wants progress notifications from the store and gives its watches bookmarks",
+		"RunTestListInconsistentContinuation":   "a watch cache ignores the limit at resource version 0, where the function begins",
+		"RunOptionalTestProgressNotify":         "a watch cache consumes the store's progress notifications and sends its own watches bookmarks",
 		"RunTestTransformationFailure":          noErrors,
 		"RunTestWatchError":                     noErrors,
 		"RunTestWatchWithUnsafeDelete":          noErrors,
@@ -27,26 +27,26 @@ func notOnCacher() map[string]string {
 	}
 }
 
-// cached makes a case of a function that needs nothing but a store.
+// cached makes a case from a function that needs only a store.
 func cached(name string, set gates, run func(context.Context, *testing.T, storage.Interface)) testCase {
-	return onCache(name, set, func(ctx context.Context, t *testing.T, c *cachedScene) { run(ctx, t, c.Interface) })
+	return onCache(name, set, func(ctx context.Context, t *testing.T, c *cachedFixture) { run(ctx, t, c.Interface) })
 }
 
-// onCache makes a case of a function that needs more.
-func onCache(name string, set gates, run func(context.Context, *testing.T, *cachedScene)) testCase {
+// onCache makes a case from a function that needs more of the fixture.
+func onCache(name string, set gates, run func(context.Context, *testing.T, *cachedFixture)) testCase {
 	return onCacheWith(name, set, cacheSettings{}, run)
 }
 
-func onCacheWith(name string, set gates, want cacheSettings, run func(context.Context, *testing.T, *cachedScene)) testCase {
+func onCacheWith(name string, set gates, want cacheSettings, run func(context.Context, *testing.T, *cachedFixture)) testCase {
 	return testCase{name: name, gates: set, run: func(t *testing.T, open Opener) {
 		run(context.Background(), t, setUpCached(t, open, want))
 	}}
 }
 
-// noInvariants checks nothing: a watch cache passes writes on.
+// noInvariants checks nothing: a watch cache passes writes through to the store.
 func noInvariants(context.Context, *testing.T, string) {}
 
-// noCalls counts nothing: a watch cache answers, or passes reads on.
+// noCalls counts nothing: a watch cache answers reads itself or passes them through.
 func noCalls(*testing.T, uint64, uint64) {}
 
 func cacherCases() []testCase {
@@ -57,7 +57,7 @@ func cacherCases() []testCase {
 func cacherWrites() []testCase {
 	unsafe := with(features.AllowUnsafeMalformedObjectDeletion, true)
 	return []testCase{
-		onCache("Create", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCache("Create", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestCreate(ctx, t, c, noInvariants)
 		}),
 		timed(cached("CreateWithTTL", nil, storagetesting.RunTestCreateWithTTL)),
@@ -88,15 +88,15 @@ func cacherWrites() []testCase {
 			c := setUpCached(t, open, cacheSettings{settings: settings{codec: codec}})
 			storagetesting.RunTestDeleteExpectedTransformOrDecodeError(context.Background(), t, c, codec.fail.Store)
 		}},
-		onCache("DeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", unsafe, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCache("DeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", unsafe, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, c)
 		}),
-		onCache("GuaranteedUpdate", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCache("GuaranteedUpdate", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestGuaranteedUpdate(ctx, t, c, noInvariants)
 		}),
 		timed(cached("GuaranteedUpdateWithTTL", nil, storagetesting.RunTestGuaranteedUpdateWithTTL)),
-		// The function writes JSON behind the store's back.
-		onCacheWith("GuaranteedUpdateChecksStoredData", nil, cacheSettings{settings: settings{codec: codecFor(false)}}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		// The function writes JSON directly to etcd.
+		onCacheWith("GuaranteedUpdateChecksStoredData", nil, cacheSettings{settings: settings{codec: codecFor(false)}}, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestGuaranteedUpdateChecksStoredData(ctx, t, c)
 		}),
 		cached("GuaranteedUpdateWithConflict", nil, storagetesting.RunTestGuaranteedUpdateWithConflict),
@@ -108,44 +108,44 @@ func cacherWrites() []testCase {
 func cacherReads() []testCase {
 	cases := []testCase{
 		urgent(cached("Get", nil, storagetesting.RunTestGet)),
-		onCache("CompactRevision", with(features.ListFromCacheSnapshot, true), func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCache("CompactRevision", with(features.ListFromCacheSnapshot, true), func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestCompactRevision(ctx, t, c, c.increaseRV, c.compact)
 		}),
 		cached("GetListRecursivePrefix", nil, storagetesting.RunTestGetListRecursivePrefix),
 		cached("ListPaging", nil, storagetesting.RunTestListPaging),
-		onCache("ListContinuation", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCache("ListContinuation", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestListContinuation(ctx, t, c, noCalls)
 		}),
-		onCache("ListPaginationRareObject", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCache("ListPaginationRareObject", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			c.catchUp(ctx, t)
 			storagetesting.RunTestListPaginationRareObject(ctx, t, c, noCalls)
 		}),
-		onCache("ListContinuationWithFilter", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCache("ListContinuationWithFilter", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestListContinuationWithFilter(ctx, t, c, noCalls)
 		}),
-		onCache("ListResourceVersionMatch", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCache("ListResourceVersionMatch", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestListResourceVersionMatch(ctx, t, c)
 		}),
-		onCacheWith("NamespaceScopedList", nil, cacheSettings{indexed: true}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCacheWith("NamespaceScopedList", nil, cacheSettings{indexed: true}, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestNamespaceScopedList(ctx, t, c)
 		}),
 	}
 	for _, snapshots := range []bool{true, false} {
 		set := with(features.ListFromCacheSnapshot, snapshots)
 		cases = append(cases,
-			onCache("List", set, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			onCache("List", set, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 				storagetesting.RunTestList(ctx, t, c, c.compact, true, c.lists)
 			}),
-			onCache("ConsistentList", set, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			onCache("ConsistentList", set, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 				storagetesting.RunTestConsistentList(ctx, t, c, c.increaseRV, true, true, snapshots)
 			}),
-			onCache("GetListNonRecursive", set, func(ctx context.Context, t *testing.T, c *cachedScene) {
+			onCache("GetListNonRecursive", set, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 				storagetesting.RunTestGetListNonRecursive(ctx, t, c.increaseRV, c)
 			}),
 		)
 	}
 	for _, sizes := range []bool{true, false} {
-		cases = append(cases, onCache("Stats", with(features.SizeBasedListCostEstimate, sizes), func(ctx context.Context, t *testing.T, c *cachedScene) {
+		cases = append(cases, onCache("Stats", with(features.SizeBasedListCostEstimate, sizes), func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestStats(ctx, t, c, c.codec, c.transformer, sizes)
 		}))
 	}
@@ -155,18 +155,18 @@ func cacherReads() []testCase {
 func cacherWatches() []testCase {
 	return []testCase{
 		cached("Watch", nil, storagetesting.RunTestWatch),
-		onCacheWith("ClusterScopedWatch", nil, cacheSettings{clusterScoped: true, indexed: true}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCacheWith("ClusterScopedWatch", nil, cacheSettings{clusterScoped: true, indexed: true}, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestClusterScopedWatch(ctx, t, c)
 		}),
-		onCacheWith("NamespaceScopedWatch", nil, cacheSettings{indexed: true}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCacheWith("NamespaceScopedWatch", nil, cacheSettings{indexed: true}, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestNamespaceScopedWatch(ctx, t, c)
 		}),
 		cached("DeleteTriggerWatch", nil, storagetesting.RunTestDeleteTriggerWatch),
-		onCacheWith("WatchFromZero", nil, cacheSettings{forgetful: true}, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		onCacheWith("WatchFromZero", nil, cacheSettings{canForget: true}, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestWatchFromZero(ctx, t, c, c.forget)
 		}),
 		cached("WatchFromNonZero", nil, storagetesting.RunTestWatchFromNonZero),
-		timed(onCache("DelayedWatchDelivery", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		timed(onCache("DelayedWatchDelivery", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			time.Sleep(dispatchBudget)
 			storagetesting.RunTestDelayedWatchDelivery(ctx, t, c)
 		})),
@@ -174,22 +174,22 @@ func cacherWatches() []testCase {
 		cached("WatcherTimeout", nil, storagetesting.RunTestWatcherTimeout),
 		cached("WatchDeleteEventObjectHaveLatestRV", nil, storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
 		cached("WatchInitializationSignal", nil, storagetesting.RunTestWatchInitializationSignal),
-		timed(onCache("WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		timed(onCache("WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, c, true)
 		})),
-		timed(onCache("OptionalWatchBookmarksWithCorrectResourceVersion", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
+		timed(onCache("OptionalWatchBookmarksWithCorrectResourceVersion", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			c.catchUp(ctx, t)
 			storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion(ctx, t, c)
 		})),
 		cached("SendInitialEventsBackwardCompatibility", nil, storagetesting.RunSendInitialEventsBackwardCompatibility),
-		alone(onCache("WatchSemantics", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
-			storagetesting.RunWatchSemantics(ctx, t, settled{c})
+		serial(onCache("WatchSemantics", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
+			storagetesting.RunWatchSemantics(ctx, t, syncedCreate{c})
 		})),
-		alone(onCache("WatchSemanticInitialEventsExtended", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
-			storagetesting.RunWatchSemanticInitialEventsExtended(ctx, t, settled{c})
+		serial(onCache("WatchSemanticInitialEventsExtended", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
+			storagetesting.RunWatchSemanticInitialEventsExtended(ctx, t, syncedCreate{c})
 		})),
-		alone(onCache("WatchListMatchSingle", nil, func(ctx context.Context, t *testing.T, c *cachedScene) {
-			storagetesting.RunWatchListMatchSingle(ctx, t, settled{c})
+		serial(onCache("WatchListMatchSingle", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
+			storagetesting.RunWatchListMatchSingle(ctx, t, syncedCreate{c})
 		})),
 	}
 }

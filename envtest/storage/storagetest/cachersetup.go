@@ -23,39 +23,39 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// cacheHistory is more events than an idle watch cache of upstream's remembers.
+// cacheHistory is more events than an idle upstream watch cache keeps.
 const cacheHistory = 128
 
-// dispatchBudget is in how long upstream's watch cache saves up the most it has, a
-// tenth of a second, to wait for slow watchers; a new cache waits for none. A
-// watcher is slow that is not run while its two buffers of ten events fill.
+// dispatchBudget is how long upstream's watch cache takes to fill its time budget for
+// slow watchers, a tenth of a second; a new cache has none. A watcher is slow if it
+// is not scheduled while its two buffers of ten events fill.
 const dispatchBudget = 2 * time.Second
 
-// cachedScene is a scene behind a watch cache.
-type cachedScene struct {
-	storage.Interface // the watch cache, and the store behind it
-	*scene
-	clock *nudgedClock
+// cachedFixture is a fixture behind a watch cache.
+type cachedFixture struct {
+	storage.Interface // the watch cache in front of the store
+	*fixture
+	clock *compactorClock
 }
 
-// cacheSettings are what cases want different.
+// cacheSettings are what a case may set; zero values mean the defaults.
 type cacheSettings struct {
 	settings
 	clusterScoped bool
 	indexed       bool // by node and by namespace
-	forgetful     bool // so that forget works
+	canForget     bool // required by forget
 }
 
-func setUpCached(t *testing.T, open Opener, want cacheSettings) *cachedScene {
+func setUpCached(t *testing.T, open Opener, want cacheSettings) *cachedFixture {
 	t.Helper()
 	if want.codec == nil {
 		want.codec = codecFor(true)
 	}
 	want.pathPrefix = "/registry"
-	c := &cachedScene{scene: setUp(t, open, want.settings), clock: &nudgedClock{}}
-	// One list error, so that the relist is a part of the contract; lists are not
-	// asked for when the cache fills itself by a watch.
-	flaky := &storagetesting.StorageInjectingListErrors{Interface: c.scene.Interface, Errors: 1}
+	c := &cachedFixture{fixture: setUp(t, open, want.settings), clock: &compactorClock{}}
+	// One list error makes the relist part of the contract. A cache that fills itself
+	// by a watch does not list.
+	flaky := &storagetesting.StorageInjectingListErrors{Interface: c.fixture.Interface, Errors: 1}
 	if clientfeatures.FeatureGates().Enabled(clientfeatures.WatchListClient) {
 		flaky.Errors = 0
 	}
@@ -71,8 +71,8 @@ func setUpCached(t *testing.T, open Opener, want cacheSettings) *cachedScene {
 		cfg.IndexerFuncs = storage.IndexerFuncs{"spec.nodeName": nodeName}
 		cfg.Indexers = &cache.Indexers{"f:spec.nodeName": byNode, "f:metadata.namespace": byNamespace}
 	}
-	if want.forgetful {
-		cfg.Storage = unstamped{flaky}
+	if want.canForget {
+		cfg.Storage = withoutTimestamps{flaky}
 	}
 	watchCache, err := cacher.NewCacherFromConfig(cfg)
 	if err != nil {
@@ -105,7 +105,7 @@ func clusterKey(obj runtime.Object) (string, error) {
 func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	pod, ok := obj.(*example.Pod)
 	if !ok {
-		return nil, nil, fmt.Errorf("a %T is no pod", obj)
+		return nil, nil, fmt.Errorf("a %T is not a pod", obj)
 	}
 	return pod.Labels, fields.Set{
 		"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "spec.nodeName": pod.Spec.NodeName,
@@ -119,34 +119,34 @@ func byNode(obj any) ([]string, error) { return []string{obj.(*example.Pod).Spec
 
 func byNamespace(obj any) ([]string, error) { return []string{obj.(*example.Pod).Namespace}, nil }
 
-// compact compacts the store and has the cache drop its snapshots.
-func (c *cachedScene) compact(ctx context.Context, t *testing.T, resourceVersion string) {
+// compact compacts the store and makes the cache drop its snapshots.
+func (c *cachedFixture) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
-	c.scene.compact(ctx, t, resourceVersion)
+	c.fixture.compact(ctx, t, resourceVersion)
 	if !utilfeature.DefaultFeatureGate.Enabled(features.ListFromCacheSnapshot) {
-		return // there are none
+		return // the cache has none
 	}
 	rev := revision(t, resourceVersion)
-	c.clock.nudge()
-	await(ctx, t, "the watch cache to know of the compaction", func() bool { return c.CompactRevision() == rev })
+	c.clock.fireCompactor()
+	await(ctx, t, "the watch cache to notice the compaction", func() bool { return c.CompactRevision() == rev })
 }
 
-// unstamped is a store whose events don't say when they came, so that the clock
-// of the cache decides.
-type unstamped struct{ storage.Interface }
+// withoutTimestamps is a store whose events carry no timestamp, so that the cache's
+// clock decides.
+type withoutTimestamps struct{ storage.Interface }
 
 // Watch implements storage.Interface.
-func (u unstamped) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+func (u withoutTimestamps) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	opts.RecordTimestamps = false
 	return u.Interface.Watch(ctx, key, opts)
 }
 
-// forget compacts the store and has the cache forget its history, as it does
-// when events grow old and others come.
-func (c *cachedScene) forget(ctx context.Context, t *testing.T, resourceVersion string) {
+// forget compacts the store and makes the cache forget its history, as it does when
+// events are old and newer ones arrive.
+func (c *cachedFixture) forget(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	c.seen(ctx, t, resourceVersion)
-	c.clock.leap(2 * cacher.DefaultEventFreshDuration)
+	c.clock.advance(2 * cacher.DefaultEventFreshDuration)
 	other := &example.Pod{}
 	for i := range cacheHistory {
 		pod := &example.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("other-%d", i), Namespace: "others"}}
@@ -159,7 +159,7 @@ func (c *cachedScene) forget(ctx context.Context, t *testing.T, resourceVersion 
 }
 
 // seen waits until the cache has seen a resource version.
-func (c *cachedScene) seen(ctx context.Context, t *testing.T, resourceVersion string) {
+func (c *cachedFixture) seen(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	opts := storage.ListOptions{ResourceVersion: resourceVersion, Predicate: storage.Everything, Recursive: true}
 	if err := c.GetList(ctx, resourcePrefix, opts, &example.PodList{}); err != nil {
@@ -167,10 +167,10 @@ func (c *cachedScene) seen(ctx context.Context, t *testing.T, resourceVersion st
 	}
 }
 
-// catchUp has the case end only when the cache has seen all its writes. Upstream
-// can't stop a watch cache that is a hundred events behind: what hands them on
-// has ended then, and what waits for it is waited for.
-func (c *cachedScene) catchUp(ctx context.Context, t *testing.T) {
+// catchUp makes the case end only when the cache has seen all its writes. Upstream
+// can't stop a watch cache that is a hundred events behind: the goroutine that
+// dispatches events has ended by then, and Stop waits for one that waits for it.
+func (c *cachedFixture) catchUp(ctx context.Context, t *testing.T) {
 	t.Cleanup(func() {
 		rev, err := c.GetCurrentResourceVersion(ctx)
 		if err != nil {
@@ -181,11 +181,11 @@ func (c *cachedScene) catchUp(ctx context.Context, t *testing.T) {
 	})
 }
 
-// settled is a watch cache whose Create waits until the cache has the object.
-type settled struct{ *cachedScene }
+// syncedCreate is a watch cache whose Create waits until the cache has the object.
+type syncedCreate struct{ *cachedFixture }
 
 // Create implements storage.Interface.
-func (s settled) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+func (s syncedCreate) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
 	if err := s.Interface.Create(ctx, key, obj, out, ttl); err != nil {
 		return err
 	}
@@ -193,13 +193,13 @@ func (s settled) Create(ctx context.Context, key string, obj, out runtime.Object
 	if err != nil {
 		return err
 	}
-	// A cached read at a version waits until the cache has come so far.
+	// A cached read at a version waits until the cache has that version.
 	cached := newPod()
 	if err := s.Get(ctx, key, storage.GetOptions{ResourceVersion: fmt.Sprint(version)}, cached); err != nil {
 		return err
 	}
 	if !apiequality.Semantic.DeepEqual(cached, out) {
-		return errors.New("the cached object is not what was created")
+		return errors.New("the cached object differs from what was created")
 	}
 	return nil
 }

@@ -20,14 +20,14 @@ import (
 	"snowglobe.test/envtest/storage/memory"
 )
 
-// faultVariable names a fault, for the process in which TestCanFail has the
-// contract fail.
+// faultVariable names the fault in the environment of the processes that TestCanFail
+// starts.
 const faultVariable = "SNOWGLOBE_STORAGETEST_FAULT"
 
-// fault is a store that breaks its word, and what of the contract must notice.
+// fault is a way to break a store, and the cases that must notice.
 type fault struct {
 	breaks func(*kubernetes.Client)
-	// on are the cases that run, without the name of the store; all must fail.
+	// on are the cases to run, without the store's name; all must fail.
 	on []string
 }
 
@@ -35,11 +35,11 @@ func faults() map[string]fault {
 	return map[string]fault{
 		"none": {func(*kubernetes.Client) {}, nil},
 		"every second write is acknowledged and lost": {
-			func(c *kubernetes.Client) { c.Kubernetes = &forgetful{Interface: c.Kubernetes} },
+			func(c *kubernetes.Client) { c.Kubernetes = &lossy{Interface: c.Kubernetes} },
 			[]string{"etcd3/GetListRecursivePrefix", "etcd3/ListContinuation", "cacher/GetListRecursivePrefix", "cacher/ListContinuation"},
 		},
-		"writes don't look at what is there": {
-			func(c *kubernetes.Client) { c.Kubernetes = &careless{c.Kubernetes, c.KV} },
+		"writes ignore what is there": {
+			func(c *kubernetes.Client) { c.Kubernetes = &unconditional{c.Kubernetes, c.KV} },
 			[]string{"etcd3/CreateWithKeyExist", "etcd3/GuaranteedUpdateWithConflict", "cacher/CreateWithKeyExist"},
 		},
 		"reads are of the first revision": {
@@ -47,19 +47,18 @@ func faults() map[string]fault {
 			[]string{"etcd3/Get", "etcd3/GetListNonRecursive", "cacher/Get"},
 		},
 		"a watch has every event twice": {
-			func(c *kubernetes.Client) { c.Watcher = &stammering{c.Watcher} },
+			func(c *kubernetes.Client) { c.Watcher = &duplicating{c.Watcher} },
 			[]string{"etcd3/Watch", "etcd3/ClusterScopedWatch", "etcd3/WatchSemantics"},
 		},
 		"a watch has no previous values": {
-			func(c *kubernetes.Client) { c.Watcher = &amnesiac{c.Watcher} },
+			func(c *kubernetes.Client) { c.Watcher = &withoutPrevKV{c.Watcher} },
 			[]string{"etcd3/DeleteTriggerWatch", "etcd3/WatchDeleteEventObjectHaveLatestRV"},
 		},
 	}
 }
 
-// TestCanFail runs parts of the contract on stores that break their word, each
-// in a process of its own, whose tests must fail; and the same parts on an honest
-// store, where none does.
+// TestCanFail runs parts of the contract on broken stores, each in a process of its
+// own, where they must fail; and the same parts on a correct store, where none may.
 func TestCanFail(t *testing.T) {
 	if name, ok := os.LookupEnv(faultVariable); ok {
 		runFault(t, faults()[name])
@@ -80,7 +79,7 @@ func TestCanFail(t *testing.T) {
 	}
 }
 
-// runFault runs the cases of one fault; without a fault, those of all.
+// runFault runs the cases of one fault; without a fault, the cases of all faults.
 func runFault(t *testing.T, f fault) {
 	on := f.on
 	if on == nil {
@@ -98,13 +97,13 @@ func runFault(t *testing.T, f fault) {
 		return client, err
 	})
 	cases := slices.DeleteFunc(casesOn("store", open), func(c testCase) bool {
-		return !slices.Contains(on, strings.TrimPrefix(c.name, "store/")) || len(unusual(c.gates)) > 0
+		return !slices.Contains(on, strings.TrimPrefix(c.name, "store/")) || len(nonDefault(c.gates)) > 0
 	})
 	runCases(t, cases, 1)
 }
 
-// failures runs the contract with a fault in a process of its own and lists the
-// cases that failed there.
+// failures runs the cases of a fault in a process of its own and lists those that
+// failed.
 func failures(t *testing.T, name string) (cases []string, output string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -122,28 +121,28 @@ func failures(t *testing.T, name string) (cases []string, output string) {
 	return cases, string(out)
 }
 
-// forgetful acknowledges every second write and forgets it.
-type forgetful struct {
+// lossy acknowledges every second write and drops it.
+type lossy struct {
 	kubernetes.Interface
 	writes atomic.Int64
 }
 
 // OptimisticPut implements kubernetes.Interface.
-func (f *forgetful) OptimisticPut(ctx context.Context, key string, value []byte, revision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	if f.writes.Add(1)%2 == 0 {
+func (l *lossy) OptimisticPut(ctx context.Context, key string, value []byte, revision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	if l.writes.Add(1)%2 == 0 {
 		return kubernetes.PutResponse{Succeeded: true, Revision: revision + 1}, nil
 	}
-	return f.Interface.OptimisticPut(ctx, key, value, revision, opts)
+	return l.Interface.OptimisticPut(ctx, key, value, revision, opts)
 }
 
-// careless writes whatever was there.
-type careless struct {
+// unconditional writes without comparing the revision.
+type unconditional struct {
 	kubernetes.Interface
 	kv clientv3.KV
 }
 
 // OptimisticPut implements kubernetes.Interface.
-func (c *careless) OptimisticPut(ctx context.Context, key string, value []byte, _ int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+func (c *unconditional) OptimisticPut(ctx context.Context, key string, value []byte, _ int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	put, err := c.kv.Put(ctx, key, string(value), clientv3.WithLease(opts.LeaseID))
 	if err != nil {
 		return kubernetes.PutResponse{}, err
@@ -151,7 +150,7 @@ func (c *careless) OptimisticPut(ctx context.Context, key string, value []byte, 
 	return kubernetes.PutResponse{Succeeded: true, Revision: put.Header.Revision}, nil
 }
 
-// stale reads at the first revision, where nothing was.
+// stale reads at the first revision, where the store was empty.
 type stale struct{ kubernetes.Interface }
 
 // Get implements kubernetes.Interface.
@@ -166,21 +165,21 @@ func (s *stale) List(ctx context.Context, prefix string, opts kubernetes.ListOpt
 	return s.Interface.List(ctx, prefix, opts)
 }
 
-// stammering watches say everything twice.
-type stammering struct{ clientv3.Watcher }
+// duplicating watches deliver every event twice.
+type duplicating struct{ clientv3.Watcher }
 
 // Watch implements clientv3.Watcher.
-func (s *stammering) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+func (s *duplicating) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	return rewrite(ctx, s.Watcher.Watch(ctx, key, opts...), func(events []*clientv3.Event) []*clientv3.Event {
 		return append(slices.Clone(events), events...)
 	})
 }
 
-// amnesiac watches don't know what was there before.
-type amnesiac struct{ clientv3.Watcher }
+// withoutPrevKV watches omit the previous values.
+type withoutPrevKV struct{ clientv3.Watcher }
 
 // Watch implements clientv3.Watcher.
-func (a *amnesiac) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+func (a *withoutPrevKV) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	return rewrite(ctx, a.Watcher.Watch(ctx, key, opts...), func(events []*clientv3.Event) []*clientv3.Event {
 		changed := make([]*clientv3.Event, len(events))
 		for i, event := range events {

@@ -11,7 +11,7 @@ import (
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 )
 
-// notOnEtcd3 are the functions of upstream's contract that do not run on a plain
+// notOnEtcd3 lists the functions of upstream's contract that do not apply to a plain
 // etcd3 store, and why.
 func notOnEtcd3() map[string]string {
 	return map[string]string{
@@ -19,13 +19,13 @@ func notOnEtcd3() map[string]string {
 	}
 }
 
-// plain makes a case of a function that needs nothing but a store.
+// plain makes a case from a function that needs only a store.
 func plain(name string, set gates, run func(context.Context, *testing.T, storage.Interface)) testCase {
-	return onScene(name, set, func(ctx context.Context, t *testing.T, s *scene) { run(ctx, t, s.Interface) })
+	return onFixture(name, set, func(ctx context.Context, t *testing.T, s *fixture) { run(ctx, t, s.Interface) })
 }
 
-// onScene makes a case of a function that needs more.
-func onScene(name string, set gates, run func(context.Context, *testing.T, *scene)) testCase {
+// onFixture makes a case from a function that needs more of the fixture.
+func onFixture(name string, set gates, run func(context.Context, *testing.T, *fixture)) testCase {
 	return testCase{name: name, gates: set, run: func(t *testing.T, open Opener) {
 		run(context.Background(), t, setUp(t, open, settings{}))
 	}}
@@ -39,7 +39,7 @@ func etcd3Cases() []testCase {
 func etcd3Writes() []testCase {
 	unsafe := with(features.AllowUnsafeMalformedObjectDeletion, true)
 	return []testCase{
-		onScene("Create", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("Create", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestCreate(ctx, t, s, s.invariants)
 		}),
 		timed(plain("CreateWithTTL", nil, storagetesting.RunTestCreateWithTTL)),
@@ -69,19 +69,19 @@ func etcd3Writes() []testCase {
 			s := setUp(t, open, settings{codec: codec})
 			storagetesting.RunTestDeleteExpectedTransformOrDecodeError(context.Background(), t, s, codec.fail.Store)
 		}},
-		onScene("DeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", unsafe, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("DeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", unsafe, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, s)
 		}),
-		onScene("GuaranteedUpdate", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("GuaranteedUpdate", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestGuaranteedUpdate(ctx, t, s, s.invariants)
 		}),
 		timed(plain("GuaranteedUpdateWithTTL", nil, storagetesting.RunTestGuaranteedUpdateWithTTL)),
-		onScene("GuaranteedUpdateChecksStoredData", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("GuaranteedUpdateChecksStoredData", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestGuaranteedUpdateChecksStoredData(ctx, t, s)
 		}),
 		plain("GuaranteedUpdateWithConflict", nil, storagetesting.RunTestGuaranteedUpdateWithConflict),
 		plain("GuaranteedUpdateWithSuggestionAndConflict", nil, storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict),
-		onScene("TransformationFailure", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("TransformationFailure", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestTransformationFailure(ctx, t, s)
 		}),
 		plain("KeySchema", nil, storagetesting.RunTestKeySchema),
@@ -89,16 +89,16 @@ func etcd3Writes() []testCase {
 }
 
 func etcd3Reads() []testCase {
-	list := func(stream bool) func(context.Context, *testing.T, *scene) {
-		return func(ctx context.Context, t *testing.T, s *scene) {
+	list := func(stream bool) func(context.Context, *testing.T, *fixture) {
+		return func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestList(ctx, t, s, s.compact, false, s.lists)
 			if streamed := s.streams.GetStreamReadsAndReset() > 0; streamed != stream {
 				t.Errorf("lists were streamed: %t, want %t", streamed, stream)
 			}
 		}
 	}
-	stats := func(sizes bool) func(context.Context, *testing.T, *scene) {
-		return func(ctx context.Context, t *testing.T, s *scene) {
+	stats := func(sizes bool) func(context.Context, *testing.T, *fixture) {
+		return func(ctx context.Context, t *testing.T, s *fixture) {
 			if sizes {
 				if err := s.EnableResourceSizeEstimation(s.keys); err != nil {
 					t.Fatal(err)
@@ -109,43 +109,43 @@ func etcd3Reads() []testCase {
 	}
 	return []testCase{
 		urgent(plain("Get", nil, storagetesting.RunTestGet)),
-		onScene("List/paged", with(features.EtcdRangeStream, false), list(false)),
-		onScene("List/streamed", with(features.EtcdRangeStream, true), list(true)),
-		onScene("ConsistentList", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("List/paged", with(features.EtcdRangeStream, false), list(false)),
+		onFixture("List/streamed", with(features.EtcdRangeStream, true), list(true)),
+		onFixture("ConsistentList", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestConsistentList(ctx, t, s, s.increaseRV, false, true, false)
 		}),
-		onScene("GetListNonRecursive", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("GetListNonRecursive", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestGetListNonRecursive(ctx, t, s.increaseRV, s)
 		}),
 		plain("GetListRecursivePrefix", nil, storagetesting.RunTestGetListRecursivePrefix),
-		onScene("GetListWithErrorAggregation", with(features.AllowUnsafeMalformedObjectDeletion, true), func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("GetListWithErrorAggregation", with(features.AllowUnsafeMalformedObjectDeletion, true), func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestGetListWithErrorAggregation(ctx, t, newDeleter(s), corrupt())
 		}),
-		onScene("GetListWithoutErrorAggregation", with(features.AllowUnsafeMalformedObjectDeletion, false), func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("GetListWithoutErrorAggregation", with(features.AllowUnsafeMalformedObjectDeletion, false), func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestGetListWithoutErrorAggregation(ctx, t, s, corrupt())
 		}),
 		plain("ListPaging", nil, storagetesting.RunTestListPaging),
-		onScene("ListContinuation", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("ListContinuation", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestListContinuation(ctx, t, s, s.calls)
 		}),
-		onScene("ListPaginationRareObject", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("ListPaginationRareObject", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestListPaginationRareObject(ctx, t, s, s.calls)
 		}),
-		onScene("ListContinuationWithFilter", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("ListContinuationWithFilter", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestListContinuationWithFilter(ctx, t, s, s.calls)
 		}),
-		onScene("ListInconsistentContinuation", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("ListInconsistentContinuation", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestListInconsistentContinuation(ctx, t, s, s.compact)
 		}),
-		onScene("ListResourceVersionMatch", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("ListResourceVersionMatch", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestListResourceVersionMatch(ctx, t, s)
 		}),
 		plain("NamespaceScopedList", nil, storagetesting.RunTestNamespaceScopedList),
-		onScene("CompactRevision", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("CompactRevision", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestCompactRevision(ctx, t, s, s.increaseRV, s.compact)
 		}),
-		onScene("Stats/sizes", nil, stats(true)),
-		onScene("Stats/counts", nil, stats(false)),
+		onFixture("Stats/sizes", nil, stats(true)),
+		onFixture("Stats/counts", nil, stats(false)),
 	}
 }
 
@@ -155,47 +155,47 @@ func etcd3Watches() []testCase {
 		plain("ClusterScopedWatch", nil, storagetesting.RunTestClusterScopedWatch),
 		plain("NamespaceScopedWatch", nil, storagetesting.RunTestNamespaceScopedWatch),
 		plain("DeleteTriggerWatch", nil, storagetesting.RunTestDeleteTriggerWatch),
-		onScene("WatchFromZero", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("WatchFromZero", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestWatchFromZero(ctx, t, s, s.compact)
 		}),
 		plain("WatchFromNonZero", nil, storagetesting.RunTestWatchFromNonZero),
 		timed(plain("DelayedWatchDelivery", nil, storagetesting.RunTestDelayedWatchDelivery)),
-		onScene("WatchError", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("WatchError", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestWatchError(ctx, t, s)
 		}),
 		plain("WatchContextCancel", nil, storagetesting.RunTestWatchContextCancel),
 		plain("WatcherTimeout", nil, storagetesting.RunTestWatcherTimeout),
 		plain("WatchDeleteEventObjectHaveLatestRV", nil, storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
 		plain("WatchInitializationSignal", nil, storagetesting.RunTestWatchInitializationSignal),
-		onScene("ProgressNotify", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("ProgressNotify", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			requestProgress(ctx, t, s)
 			storagetesting.RunOptionalTestProgressNotify(ctx, t, s, s.increaseRV)
 		}),
-		onScene("WatchWithUnsafeDelete", with(features.AllowUnsafeMalformedObjectDeletion, true), func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("WatchWithUnsafeDelete", with(features.AllowUnsafeMalformedObjectDeletion, true), func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestWatchWithUnsafeDelete(ctx, t, s, corrupt())
 		}),
-		onScene("WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			requestProgress(ctx, t, s)
 			storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, s, false)
 		}),
 		plain("SendInitialEventsBackwardCompatibility", nil, storagetesting.RunSendInitialEventsBackwardCompatibility),
-		onScene("WatchErrorIsBlockingFurtherEvents", nil, func(ctx context.Context, t *testing.T, s *scene) {
+		onFixture("WatchErrorIsBlockingFurtherEvents", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunWatchErrorIsBlockingFurtherEvents(ctx, t, s)
 		}),
 	}
 	for _, stream := range []bool{false, true} {
 		set := with(features.EtcdRangeStream, stream)
 		cases = append(cases,
-			alone(plain("WatchSemantics", set, storagetesting.RunWatchSemantics)),
-			alone(plain("WatchSemanticInitialEventsExtended", set, storagetesting.RunWatchSemanticInitialEventsExtended)),
-			alone(plain("WatchListMatchSingle", set, storagetesting.RunWatchListMatchSingle)),
+			serial(plain("WatchSemantics", set, storagetesting.RunWatchSemantics)),
+			serial(plain("WatchSemanticInitialEventsExtended", set, storagetesting.RunWatchSemanticInitialEventsExtended)),
+			serial(plain("WatchListMatchSingle", set, storagetesting.RunWatchListMatchSingle)),
 		)
 	}
 	return cases
 }
 
-// requestProgress asks for progress of all watches, all the time. A server would
-// notify of it every ten minutes without being asked.
+// requestProgress keeps requesting progress notifications for all watches. Unasked, a
+// server sends them every ten minutes.
 func requestProgress(ctx context.Context, t *testing.T, store storage.Interface) {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup

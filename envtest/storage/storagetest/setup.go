@@ -30,8 +30,8 @@ const (
 	resourcePrefix = "/pods/"
 	// valuePrefix is what the transformer puts before each value.
 	valuePrefix = "test!"
-	// patience bounds what should be seen in a moment.
-	patience = time.Minute
+	// awaitTimeout bounds await, whose conditions should hold within moments.
+	awaitTimeout = time.Minute
 )
 
 // pods is the resource of the contract.
@@ -55,8 +55,8 @@ func codecFor(binary bool) runtime.Codec {
 func newPod() runtime.Object     { return &example.Pod{} }
 func newPodList() runtime.Object { return &example.PodList{} }
 
-// scene is an etcd3 store on a new store of the kind that is tested.
-type scene struct {
+// fixture is upstream's etcd3 store on a new store of the kind under test.
+type fixture struct {
 	storage.Interface
 	client      *kubernetes.Client
 	streams     *storagetesting.KVRecorder
@@ -64,19 +64,19 @@ type scene struct {
 	pages       *pageCounter
 	codec       runtime.Codec
 	pathPrefix  string
-	transformer *changeable
+	transformer *swappableTransformer
 }
 
-// settings are what cases want different.
+// settings are what a case may set; zero values mean the defaults.
 type settings struct {
 	codec       runtime.Codec
 	pathPrefix  string
 	transformer value.Transformer
 }
 
-func setUp(t *testing.T, open Opener, want settings) *scene {
+func setUp(t *testing.T, open Opener, want settings) *fixture {
 	t.Helper()
-	s := &scene{client: open(t), codec: want.codec, pathPrefix: want.pathPrefix, transformer: &changeable{}}
+	s := &fixture{client: open(t), codec: want.codec, pathPrefix: want.pathPrefix, transformer: &swappableTransformer{}}
 	if s.codec == nil {
 		s.codec = codecFor(false)
 	}
@@ -102,20 +102,20 @@ func setUp(t *testing.T, open Opener, want settings) *scene {
 	}
 	t.Cleanup(store.Close)
 	s.Interface = store
-	// Upstream asks each endpoint that is new to it in the background, and reads
-	// past the watch cache until it has an answer. With several endpoints, what it
-	// still asks when the case is over would fail, and it does not bear that: its
+	// Upstream checks each new endpoint for progress support in the background, and
+	// bypasses the watch cache until it has an answer. With several endpoints, checks
+	// still running when the case ends would fail, and their retries race: the
 	// goroutines share one backoff.
 	endpoints := int64(len(s.client.Endpoints()))
-	await(context.Background(), t, "every endpoint to say that it can be asked for progress", func() bool {
+	await(context.Background(), t, "every endpoint to support progress requests", func() bool {
 		all := endpoints == 1 || asked.answers.Load() >= endpoints
 		return all && feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress)
 	})
 	return s
 }
 
-// invariants checks a stored object, as upstream's own test of etcd3 does.
-func (s *scene) invariants(ctx context.Context, t *testing.T, key string) {
+// invariants checks a stored object, as upstream's own etcd3 test does.
+func (s *fixture) invariants(ctx context.Context, t *testing.T, key string) {
 	got, err := s.client.KV.Get(ctx, key)
 	if err != nil {
 		t.Fatalf("get %s: %v", key, err)
@@ -132,9 +132,9 @@ func (s *scene) invariants(ctx context.Context, t *testing.T, key string) {
 	}
 }
 
-// calls counts the objects that were read and the requests that took, as
-// upstream's own test of etcd3 does: pages double in size up to 10 000.
-func (s *scene) calls(t *testing.T, pageSize, objects uint64) {
+// calls checks how many objects were read in how many requests, as upstream's own
+// etcd3 test does: pages double in size up to 10,000.
+func (s *fixture) calls(t *testing.T, pageSize, objects uint64) {
 	if reads := s.transformer.prefix().GetReadsAndReset(); reads != objects {
 		t.Errorf("%d objects were read, want %d", reads, objects)
 	}
@@ -150,8 +150,8 @@ func (s *scene) calls(t *testing.T, pageSize, objects uint64) {
 	}
 }
 
-// pageCounter counts requests for a page of a list. Upstream's recorder counts
-// reads of keys, which a client in the process does not make for a page.
+// pageCounter counts requests for a page of a list. Upstream's recorder counts KV
+// calls, which an in-process client does not make for a page.
 type pageCounter struct {
 	kubernetes.Interface
 	sent atomic.Uint64
@@ -163,7 +163,7 @@ func (p *pageCounter) List(ctx context.Context, prefix string, opts kubernetes.L
 	return p.Interface.List(ctx, prefix, opts)
 }
 
-// statusCounter counts the answers about an endpoint's status.
+// statusCounter counts successful answers about an endpoint's status.
 type statusCounter struct {
 	clientv3.Maintenance
 	answers atomic.Int64
@@ -178,8 +178,8 @@ func (s *statusCounter) Status(ctx context.Context, endpoint string) (*clientv3.
 	return resp, err
 }
 
-// increaseRV makes a write that is not of the resource.
-func (s *scene) increaseRV(ctx context.Context, t *testing.T) int64 {
+// increaseRV makes a write outside the resource.
+func (s *fixture) increaseRV(ctx context.Context, t *testing.T) int64 {
 	resp, err := s.client.KV.Put(ctx, "increaseRV", "ok")
 	if err != nil {
 		t.Fatalf("increase the revision: %v", err)
@@ -187,12 +187,12 @@ func (s *scene) increaseRV(ctx context.Context, t *testing.T) int64 {
 	return resp.Header.Revision
 }
 
-// compact compacts as the API server does, and waits until the store knows.
-func (s *scene) compact(ctx context.Context, t *testing.T, resourceVersion string) {
+// compact compacts as the API server does, and waits until the store has noticed.
+func (s *fixture) compact(ctx context.Context, t *testing.T, resourceVersion string) {
 	t.Helper()
 	rev := revision(t, resourceVersion)
 	var known int64
-	for range 2 { // the first one may only learn how often was compacted
+	for range 2 { // the first call may only learn the compaction key's version
 		version, _, compacted, err := etcd3.Compact(ctx, s.client.Client, known, rev)
 		if err != nil {
 			t.Fatalf("compact at %d: %v", rev, err)
@@ -203,13 +203,13 @@ func (s *scene) compact(ctx context.Context, t *testing.T, resourceVersion strin
 		known = version
 	}
 	if !utilfeature.DefaultFeatureGate.Enabled(features.ListFromCacheSnapshot) {
-		return // nobody watches for compactions
+		return // nothing watches for compactions
 	}
-	await(ctx, t, "the store to know of the compaction", func() bool { return s.CompactRevision() == rev })
+	await(ctx, t, "the store to notice the compaction", func() bool { return s.CompactRevision() == rev })
 }
 
-// keys lists the keys of the resource, as the watch cache does for the store.
-func (s *scene) keys(ctx context.Context) ([]string, error) {
+// keys lists the resource's keys, as the watch cache does for the store.
+func (s *fixture) keys(ctx context.Context) ([]string, error) {
 	got, err := s.client.KV.Get(ctx, s.pathPrefix+resourcePrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
@@ -230,15 +230,15 @@ func revision(t *testing.T, resourceVersion string) int64 {
 	return int64(rev)
 }
 
-// await looks until something is so. Upstream has no event for what it is used
-// for.
-func await(ctx context.Context, t *testing.T, what string, so func() bool) {
+// await polls until a condition holds. Upstream has no event for any of the
+// conditions it is used for.
+func await(ctx context.Context, t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !so() {
+	for !condition() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

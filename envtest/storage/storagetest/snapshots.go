@@ -15,7 +15,7 @@ import (
 	"snowglobe.test/envtest/storage"
 )
 
-// RunSnapshots is the contract of stores that keep snapshots.
+// RunSnapshots runs the contract of storage.Snapshotter.
 func RunSnapshots(t *testing.T, store storage.Snapshotter) {
 	ctx := t.Context()
 	if err := store.Start(ctx); err != nil {
@@ -43,7 +43,7 @@ func RunSnapshots(t *testing.T, store storage.Snapshotter) {
 	})
 }
 
-// alien is a snapshot of no kind of store.
+// alien is a snapshot that no kind of store has taken.
 type alien struct{}
 
 // Revision implements storage.Snapshot.
@@ -87,8 +87,9 @@ func restore(t *testing.T, store storage.Snapshotter, to storage.Snapshot, keep 
 	return changes
 }
 
-// restoreAnywhere goes from any of several states to any other, and holds what a
-// watcher sees, and what Restore says, up to what is there.
+// restoreAnywhere restores random earlier states one after the other, and compares
+// the store with the snapshot, with the changes Restore returned, and with what a
+// watcher saw.
 func restoreAnywhere(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
 	random := rand.New(rand.NewPCG(1, 2))
 	scribble := func() {
@@ -152,8 +153,9 @@ func follow(t *testing.T, watch clientv3.WatchChan, seen map[string]string, mark
 	t.Fatal("the watch ended")
 }
 
-// restoreInOrder: the youngest goes first, the oldest comes first, a key that
-// began a new life ends it, and a second time there is nothing to do.
+// restoreInOrder checks the order of changes: deletes newest first, puts oldest
+// first, a key that was recreated is deleted before it is put, and a second restore
+// changes nothing.
 func restoreInOrder(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
 	for _, key := range []string{"order/z-old", "order/again", "order/a-young"} {
 		put(t, client, key, "1")
@@ -186,14 +188,14 @@ func restoreInOrder(t *testing.T, store storage.Snapshotter, client *clientv3.Cl
 	if again := restore(t, store, to, nil); len(again) > 0 {
 		t.Errorf("again: %v", again)
 	}
-	// What was brought back is the same life still.
+	// A key brought back is not recreated when it changes again.
 	put(t, client, "order/again", "3")
 	if changes := restore(t, store, to, nil); len(changes) != 1 || changes[0].Deleted {
 		t.Errorf("a key that was only changed: %v", changes)
 	}
 }
 
-// restoreAllBut keeps what it is told to keep.
+// restoreAllBut leaves alone the keys that Keep picks.
 func restoreAllBut(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
 	put(t, client, "keep/changed", "1")
 	put(t, client, "keep/deleted", "1")
@@ -221,7 +223,7 @@ func restoreAllBut(t *testing.T, store storage.Snapshotter, client *clientv3.Cli
 	}
 }
 
-// restoreLease brings a key back whose lease is gone: it has one again.
+// restoreLease brings back a key whose lease is gone: it gets a new one.
 func restoreLease(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
 	lease, err := client.Grant(t.Context(), 1000)
 	if err != nil {

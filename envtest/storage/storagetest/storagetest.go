@@ -1,7 +1,7 @@
 // Package storagetest owns the contract that every kind of store passes: all of
-// upstream's storage contract (k8s.io/apiserver/pkg/storage/testing), on an etcd3
-// store and on a watch cache in front of one, as the API server has them. It
-// never says what is right; upstream's code does. Only tests import it.
+// upstream's storage tests (k8s.io/apiserver/pkg/storage/testing), on an etcd3 store
+// and on a watch cache in front of one, as in the API server. It never decides what
+// is right; upstream's code does. Only tests import it.
 package storagetest
 
 import (
@@ -26,18 +26,18 @@ import (
 	"snowglobe.test/envtest/storage"
 )
 
-// Opener makes an empty store for one case and returns a client of it. Both end
-// with the case, by t.Cleanup.
+// Opener makes an empty store for one case and returns a client of it. t.Cleanup
+// ends both.
 type Opener func(t *testing.T) *kubernetes.Client
 
-// Door is a way to a client of a started store: ByClient or ByEndpoints.
-type Door func(storage.Backend) (*kubernetes.Client, error)
+// ClientFunc returns a client of a started store: ByClient or ByEndpoints.
+type ClientFunc func(storage.Backend) (*kubernetes.Client, error)
 
-// ByClient is the door of the REST storage: the store's own client.
+// ByClient returns the store's own client, which the REST storage uses.
 func ByClient(store storage.Backend) (*kubernetes.Client, error) { return store.Client() }
 
-// ByEndpoints is the door of callers that dial for themselves: gRPC, to the
-// store's endpoints.
+// ByEndpoints returns a client that dials the store's endpoints over gRPC, as a few
+// upstream callers do.
 func ByEndpoints(store storage.Backend) (*kubernetes.Client, error) {
 	endpoints := store.Endpoints()
 	cfg := clientv3.Config{Endpoints: endpoints.URLs, Logger: zap.NewNop()}
@@ -57,7 +57,7 @@ func ByEndpoints(store storage.Backend) (*kubernetes.Client, error) {
 }
 
 // Each returns an Opener that starts a new store for each case.
-func Each(newStore func(t *testing.T) storage.Backend, door Door) Opener {
+func Each(newStore func(t *testing.T) storage.Backend, newClient ClientFunc) Opener {
 	return func(t *testing.T) *kubernetes.Client {
 		t.Helper()
 		store := newStore(t)
@@ -69,7 +69,7 @@ func Each(newStore func(t *testing.T) storage.Backend, door Door) Opener {
 				t.Error(err)
 			}
 		})
-		client, err := door(store)
+		client, err := newClient(store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,25 +78,25 @@ func Each(newStore func(t *testing.T) storage.Backend, door Door) Opener {
 	}
 }
 
-// gates are the feature gates that a case wants on or off.
+// gates are the feature gates that a case sets.
 type gates = featuregatetesting.FeatureOverrides
 
-// testCase is one call of upstream's contract. A name with a slash is a variant.
+// testCase is one call of a function of upstream's contract. A name with a slash is
+// a variant.
 type testCase struct {
 	name  string
 	gates gates
 	run   func(t *testing.T, open Opener)
 	open  Opener // set by casesOn
-	company
+	mode  mode
 }
 
-// Run runs the contract on stores that differ in their names here. Its subtests
-// are GATES/STORE/LAYER/NAME: GATES are the feature gates that are not at their
-// defaults, LAYER is etcd3 or cacher, and NAME is that of upstream's function,
-// after RunTest or Run. On a watch cache two subtests of upstream's List skip
-// themselves: limits count for nothing there at resource version 0. Feature
-// gates are set for the whole process, so nothing that reads or sets them may
-// run at the same time.
+// Run runs the contract on each of the stores, by name. Its subtests are
+// GATES/STORE/LAYER/NAME: GATES are the feature gates that are not at their defaults,
+// LAYER is etcd3 or cacher, and NAME is upstream's function without RunTest or Run.
+// On a watch cache two subtests of upstream's List skip themselves, because limits are
+// ignored there at resource version 0. Feature gates are set for the whole process, so
+// nothing that reads or sets them may run at the same time.
 func Run(t *testing.T, stores map[string]Opener) {
 	var cases []testCase
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
@@ -118,13 +118,13 @@ func casesOn(name string, open Opener) []testCase {
 	return all
 }
 
-// runCases runs the cases with the same gates together.
+// runCases runs the cases in groups that share their gates.
 func runCases(t *testing.T, cases []testCase, stores int) {
 	for len(cases) > 0 {
-		set := unusual(cases[0].gates)
+		set := nonDefault(cases[0].gates)
 		var same, others []testCase
 		for _, c := range cases {
-			if maps.Equal(unusual(c.gates), set) {
+			if maps.Equal(nonDefault(c.gates), set) {
 				same = append(same, c)
 			} else {
 				others = append(others, c)
@@ -138,8 +138,8 @@ func runCases(t *testing.T, cases []testCase, stores int) {
 	}
 }
 
-// unusual returns the gates that are not as they are anyway.
-func unusual(set gates) gates {
+// nonDefault returns the gates that differ from their current setting.
+func nonDefault(set gates) gates {
 	differ := gates{}
 	for gate, on := range set {
 		if utilfeature.DefaultFeatureGate.Enabled(gate) != on {
@@ -149,23 +149,23 @@ func unusual(set gates) gates {
 	return differ
 }
 
-// runGroup runs the cases of a group: first those that must not wait in turn;
-// then those that set gates one by one, and at the same time those that time
-// matters to, followed by the others.
+// runGroup runs the cases of a group: first those that must not queue; then, at the
+// same time, those that set gates one by one, and those sensitive to timing followed
+// by the rest.
 func runGroup(t *testing.T, cases []testCase, stores int) {
-	start(t, cases, first, timedAtOnce*stores)()
-	setters := start(t, cases, none, 1)
-	start(t, cases, few, timedAtOnce*stores)()
-	start(t, cases, many, atOnce*stores)()
+	start(t, cases, runFirst, timedParallel*stores)()
+	setters := start(t, cases, runSerial, 1)
+	start(t, cases, runTimed, timedParallel*stores)()
+	start(t, cases, runParallel, maxParallel*stores)()
 	setters()
 }
 
-// start starts the cases of one company and returns a function that waits for
-// them.
-func start(t *testing.T, cases []testCase, with company, limit int) (wait func()) {
+// start starts the cases of one mode, at most limit at a time, and returns a function
+// that waits for them.
+func start(t *testing.T, cases []testCase, with mode, limit int) (wait func()) {
 	queue := make(chan testCase, len(cases))
 	for _, c := range cases {
-		if c.company == with {
+		if c.mode == with {
 			queue <- c
 		}
 	}
@@ -181,38 +181,39 @@ func start(t *testing.T, cases []testCase, with company, limit int) (wait func()
 	return running.Wait
 }
 
-// company is with how many others a case runs at a time.
-type company int
+// mode decides which cases run at the same time as a case.
+type mode int
 
 const (
-	many  company = iota
-	first         // because an object with a second to live is read in parallel subtests
-	few           // because time matters to upstream's function
-	none          // of its own kind, because upstream's function sets a feature gate
+	runParallel mode = iota
+	runFirst         // see urgent
+	runTimed         // see timed
+	runSerial        // see serial
 )
 
-// timed marks a case with objects that live for a second, or a watcher that must
-// not be slower than its store.
+// timed marks a case with objects that live for a second, or with a watcher that must
+// keep up with its store: only few of them run at a time.
 func timed(c testCase) testCase {
-	c.company = few
+	c.mode = runTimed
 	return c
 }
 
-// urgent marks a case whose parallel subtests read an object with a second to
-// live: they would wait for those of other cases.
+// urgent marks a case whose parallel subtests read an object that lives for a second:
+// they would expire while other cases' subtests take their turn.
 func urgent(c testCase) testCase {
-	c.company = first
+	c.mode = runFirst
 	return c
 }
 
-// alone marks a case whose function sets a feature gate.
-func alone(c testCase) testCase {
-	c.company = none
+// serial marks a case whose function sets a feature gate: no two of them run at a
+// time.
+func serial(c testCase) testCase {
+	c.mode = runSerial
 	return c
 }
 
-// setGates sets gates for a test, and forgets for as long what upstream found
-// out about other stores.
+// setGates sets gates for a test, and hides for that time what upstream has cached
+// about the features of other stores.
 func setGates(t *testing.T, set gates) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, set)
 	before := feature.DefaultFeatureSupportChecker
@@ -220,7 +221,7 @@ func setGates(t *testing.T, set gates) {
 	t.Cleanup(func() { feature.DefaultFeatureSupportChecker = before })
 }
 
-// gatesName names a set of gates for a person.
+// gatesName names a set of gates for people.
 func gatesName(set gates) string {
 	if len(set) == 0 {
 		return "defaults"

@@ -14,55 +14,56 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 )
 
-// changeable is a transformer that the contract replaces while the store is in
-// use: upstream's own tests reach into the store for that.
-type changeable struct {
+// swappableTransformer can be replaced while the store is in use. Upstream's own tests
+// reach into the store for that.
+type swappableTransformer struct {
 	mu  sync.RWMutex
 	now value.Transformer
 }
 
-func (c *changeable) set(to value.Transformer) {
+func (c *swappableTransformer) set(to value.Transformer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = to
 }
 
-func (c *changeable) get() value.Transformer {
+func (c *swappableTransformer) get() value.Transformer {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.now
 }
 
-// prefix returns the transformer of a scene that nobody has changed.
-func (c *changeable) prefix() *storagetesting.PrefixTransformer {
+// prefix returns the fixture's default transformer. It must not have been replaced by
+// another kind.
+func (c *swappableTransformer) prefix() *storagetesting.PrefixTransformer {
 	return c.get().(*storagetesting.PrefixTransformer)
 }
 
 // TransformFromStorage implements value.Transformer.
-func (c *changeable) TransformFromStorage(ctx context.Context, data []byte, about value.Context) ([]byte, bool, error) {
+func (c *swappableTransformer) TransformFromStorage(ctx context.Context, data []byte, about value.Context) ([]byte, bool, error) {
 	return c.get().TransformFromStorage(ctx, data, about)
 }
 
 // TransformToStorage implements value.Transformer.
-func (c *changeable) TransformToStorage(ctx context.Context, data []byte, about value.Context) ([]byte, error) {
+func (c *swappableTransformer) TransformToStorage(ctx context.Context, data []byte, about value.Context) ([]byte, error) {
 	return c.get().TransformToStorage(ctx, data, about)
 }
 
 // UpdateTransformer implements upstream's InterfaceWithTransformerOverride.
-func (s *scene) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
+func (s *fixture) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
 	before := s.transformer.get()
 	s.transformer.set(modify(before))
 	return func() { s.transformer.set(before) }
 }
 
 // UpdatePrefixTransformer implements upstream's InterfaceWithPrefixTransformer.
-func (s *scene) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
+func (s *fixture) UpdatePrefixTransformer(modify storagetesting.PrefixTransformerModifier) func() {
 	before := s.transformer.prefix()
-	s.transformer.set(modify(newPrefixTransformer())) // as before is, but for its count
+	s.transformer.set(modify(newPrefixTransformer())) // like before, with a fresh count
 	return func() { s.transformer.set(before) }
 }
 
-var errSynthetic = errors.New("synthetic error")
+var errInjected = errors.New("synthetic error")
 
 // failingTransformer fails on demand.
 type failingTransformer struct {
@@ -73,7 +74,7 @@ type failingTransformer struct {
 // TransformFromStorage implements value.Transformer.
 func (f *failingTransformer) TransformFromStorage(ctx context.Context, data []byte, about value.Context) ([]byte, bool, error) {
 	if f.fail.Load() {
-		return nil, false, errSynthetic
+		return nil, false, errInjected
 	}
 	return f.Transformer.TransformFromStorage(ctx, data, about)
 }
@@ -95,12 +96,12 @@ type failingCodec struct {
 // Decode implements runtime.Codec.
 func (f *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if f.fail.Load() {
-		return nil, nil, errSynthetic
+		return nil, nil, errInjected
 	}
 	return f.Codec.Decode(data, defaults, into)
 }
 
-// corrupt returns the error that upstream's store has for an object it can't
+// corrupt returns the error that upstream's store gives for an object it can't
 // transform. Its type is not exported.
 func corrupt() error {
 	broken := &failingTransformer{}
@@ -109,17 +110,17 @@ func corrupt() error {
 	return err
 }
 
-// deleter is a scene that also deletes corrupt objects.
+// deleter is a store that can also delete corrupt objects.
 type deleter struct {
 	storage.Interface
-	scene *scene
+	fixture *fixture
 }
 
-func newDeleter(s *scene) *deleter {
+func newDeleter(s *fixture) *deleter {
 	return &deleter{etcd3.NewStoreWithUnsafeCorruptObjectDeletion(s.Interface, pods), s}
 }
 
 // UpdateTransformer implements upstream's InterfaceWithTransformerOverride.
 func (d *deleter) UpdateTransformer(modify storagetesting.TransformerModifier) func() {
-	return d.scene.UpdateTransformer(modify)
+	return d.fixture.UpdateTransformer(modify)
 }

@@ -1,5 +1,5 @@
 // Command etcddiff does random operations on an embedded etcd and on the
-// in-memory one, through both of its doors, and compares every answer. It ends
+// in-memory one, in process and over gRPC, and compares every answer. It ends
 // with the first difference, and with the seed that leads to it.
 //
 //	go run ./fakes/etcd/etcddiff -operations 5000000

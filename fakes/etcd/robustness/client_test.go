@@ -20,8 +20,8 @@ import (
 	"snowglobe.test/fakes/etcd"
 )
 
-// door makes clients of a store.
-type door func(t *testing.T) *clientv3.Client
+// dialer makes clients of a store.
+type dialer func(t *testing.T) *clientv3.Client
 
 // newServer returns a store that says its progress as often as etcd allows.
 func newServer(t *testing.T) *etcd.Server {
@@ -32,13 +32,13 @@ func newServer(t *testing.T) *etcd.Server {
 	return s
 }
 
-// inProcess is the door without gRPC.
-func inProcess(s *etcd.Server) door {
+// inProcess makes in-process clients.
+func inProcess(s *etcd.Server) dialer {
 	return func(*testing.T) *clientv3.Client { return s.Client().Client }
 }
 
-// overGRPC is the door for everybody else, on connections in memory.
-func overGRPC(t *testing.T, s *etcd.Server) door {
+// overGRPC makes gRPC clients, on connections in memory.
+func overGRPC(t *testing.T, s *etcd.Server) dialer {
 	t.Helper()
 	l := bufconn.Listen(1 << 20)
 	served := make(chan error, 1)
@@ -62,13 +62,13 @@ func overGRPC(t *testing.T, s *etcd.Server) door {
 
 // recorders makes clients that record what they ask and are told.
 type recorders struct {
-	open     door
+	open     dialer
 	ids      identity.Provider
 	baseTime time.Time
 	all      []*client.RecordingClient
 }
 
-func newRecorders(open door) *recorders {
+func newRecorders(open dialer) *recorders {
 	return &recorders{open: open, ids: identity.NewIDProvider(), baseTime: time.Now()}
 }
 

@@ -70,8 +70,8 @@ type watchLie func(prefix string) liar
 
 type liar func(resp clientv3.WatchResponse) []clientv3.WatchResponse
 
-// tell returns a door whose clients are lied to.
-func (l lie) tell(open door, forwarders *sync.WaitGroup) door {
+// tell returns a dialer whose clients are lied to.
+func (l lie) tell(open dialer, forwarders *sync.WaitGroup) dialer {
 	once := new(atomic.Bool)
 	return func(t *testing.T) *clientv3.Client {
 		c := open(t)

@@ -38,19 +38,19 @@ var kinds = []struct {
 	{"kubernetes-create-delete", traffic.KubernetesCreateDelete},
 }
 
-// doors are the ways into the in-memory etcd.
-var doors = []struct {
+// connections are the kinds of clients the in-memory etcd has.
+var connections = []struct {
 	name string
-	open func(t *testing.T, s *etcd.Server) door
+	open func(t *testing.T, s *etcd.Server) dialer
 }{
-	{"in process", func(_ *testing.T, s *etcd.Server) door { return inProcess(s) }},
+	{"in process", func(_ *testing.T, s *etcd.Server) dialer { return inProcess(s) }},
 	{"gRPC", overGRPC},
 }
 
 // smoke is a load that takes less than a second.
 var smoke = load{revisions: 400, writers: 6, watchers: 4, requests: 2000, watches: 100}
 
-// TestGuarantees records upstream's traffic through each door and has
+// TestGuarantees records upstream's traffic with each kind of client and has
 // upstream's validators judge it.
 func TestGuarantees(t *testing.T) {
 	l := smoke
@@ -60,7 +60,7 @@ func TestGuarantees(t *testing.T) {
 	var all seen
 	for began := time.Now(); ; {
 		for _, kind := range kinds {
-			for _, d := range doors {
+			for _, d := range connections {
 				t.Run(kind.name+"/"+d.name, func(t *testing.T) {
 					reports := simulate(t, d.open(t, newServer(t)), kind.Traffic, l)
 					all = all.plus(count(reports))

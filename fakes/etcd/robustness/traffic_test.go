@@ -26,7 +26,7 @@ type load struct {
 
 // simulate has clients do upstream's traffic until the store has reached so
 // many revisions, and returns what they recorded.
-func simulate(t *testing.T, open door, kind traffic.Traffic, l load) []report.ClientReport {
+func simulate(t *testing.T, open dialer, kind traffic.Traffic, l load) []report.ClientReport {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package etcdlog owns the logger of the etcd servers in this process. It never
-// writes but for what makes etcd end the process, which must not happen unseen.
+// Package etcdlog owns the logger of the etcd servers in this process. It writes
+// only what makes etcd panic or exit, so that this never happens silently.
 package etcdlog
 
 import (
@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// New returns a logger that is silent up to what ends the process: that goes to
-// standard error.
+// New returns a logger that writes panics and fatal errors to standard error, and
+// drops everything else.
 func New() *zap.Logger {
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zapcore.DPanicLevel))

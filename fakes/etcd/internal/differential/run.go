@@ -61,6 +61,8 @@ type run struct {
 	done    []string
 	next    int // id of the next watch
 	open    []int
+	// base is the compact revision the sequence began at.
+	base int64
 	// leased says that the sequence has leases; if it has none, the hashes of
 	// the stores, which include the ids of leases, can be compared.
 	leased bool
@@ -79,7 +81,7 @@ func (se *Session) Compare(ctx context.Context, src Source) (int, error) {
 	if err := r.empty(); err != nil {
 		return len(r.done), err
 	}
-	r.leased = r.one(2)
+	r.base, r.leased = r.compacted, r.one(2)
 	for !src.Done() {
 		if err := ctx.Err(); err != nil {
 			return len(r.done), err
@@ -224,7 +226,7 @@ func (r *run) compact() error {
 		rev = r.revision()
 	}
 	if rev == 0 {
-		rev = 1 // etcd would keep a hash for it, and that's the one hash asks for
+		rev = 1 // etcd would answer each later hash of 0, the current one, with the one it kept
 	}
 	if err := r.fence(); err != nil {
 		return err
@@ -243,12 +245,11 @@ func (r *run) compactAt(rev int64) error {
 	return err
 }
 
-// hash compares the hash of the history up to a revision. It leaves out those
-// at which etcd was compacted, for which it answers with the hash it took just
-// before.
+// hash compares the hash of the history up to a revision. It leaves out those of
+// the sequences before, which may have had leases.
 func (r *run) hash() error {
 	rev := r.revision()
-	if rev <= r.compacted {
+	if rev > 0 && rev <= r.base {
 		rev = 0
 	}
 	return r.each(fmt.Sprint("hash ", rev), func(s *System) (proto.Message, error) {

@@ -1,0 +1,90 @@
+package inject
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
+
+	"snowglobe.test/envtest/fault"
+)
+
+// APIServices wraps the handler of the aggregator and asks before a client's request
+// is passed on to an aggregated server. Upstream's proxy has no seam between its
+// decision and the connection, so that this is right before the decision, which it
+// foresees by the APIService that get returns; what the client gets is what upstream's
+// own proxy makes of the outcome.
+func APIServices(next http.Handler, i *fault.Injector, get func(name string) (*apiregistrationv1.APIService, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if !i.Active() {
+			next.ServeHTTP(w, req)
+			return
+		}
+		op, ok := describeAggregated(req, get)
+		if !ok {
+			next.ServeHTTP(w, req)
+			return
+		}
+		fault.Execute(req.Context(), i, func() fault.Operation { return op }, fault.Ways[done]{
+			Proceed: func() done {
+				next.ServeHTTP(w, req)
+				return done{}
+			},
+			Discard: func() { serveDiscarding(next, req, op.Verb == "watch") },
+			Fail: func(err error) done {
+				failProxied(w, req, err)
+				return done{}
+			},
+		})
+	})
+}
+
+// describeAggregated describes a request that is about to be passed on; false if it
+// will not be.
+func describeAggregated(req *http.Request, get func(name string) (*apiregistrationv1.APIService, error)) (fault.Operation, bool) {
+	words := strings.SplitN(strings.TrimPrefix(req.URL.Path, "/"), "/", 4)
+	if len(words) < 3 || words[0] != "apis" {
+		return fault.Operation{}, false
+	}
+	name := words[2] + "." + words[1]
+	service, err := get(name)
+	if err != nil || service.Spec.Service == nil || !helper.IsAPIServiceConditionTrue(service, apiregistrationv1.Available) {
+		return fault.Operation{}, false
+	}
+	op := fault.Operation{Point: "apiservice/" + name, Key: req.URL.Path, Verb: strings.ToLower(req.Method), Caller: callerOf(req)}
+	if info, ok := request.RequestInfoFrom(req.Context()); ok {
+		op.Verb = info.Verb
+		if info.IsResourceRequest {
+			op.Resource, op.Namespace, op.Name = resourceOf(info), info.Namespace, info.Name
+		}
+	}
+	return op, true
+}
+
+// failProxied answers as upstream's proxy does when that is what came of the request
+// that it made.
+func failProxied(w http.ResponseWriter, req *http.Request, err error) {
+	plain := req.Clone(req.Context())
+	plain.Header.Del("Connection")
+	plain.Header.Del("Upgrade")
+	failing := proxied(func(req *http.Request) (*http.Response, error) { return responseOf(req, err) })
+	proxy.NewUpgradeAwareHandler(&url.URL{Scheme: "https", Path: req.URL.Path}, failing, true, false, proxyResponder{}).ServeHTTP(w, plain)
+}
+
+// proxied is what comes of a request that a proxy makes, as an http.RoundTripper.
+type proxied func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f proxied) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// proxyResponder says that a proxy failed as the aggregator does.
+type proxyResponder struct{}
+
+// Error implements proxy.ErrorResponder.
+func (proxyResponder) Error(w http.ResponseWriter, _ *http.Request, err error) {
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+}

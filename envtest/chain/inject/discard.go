@@ -1,0 +1,61 @@
+package inject
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+)
+
+// serveDiscarding has a request handled and throws the response away. The request
+// can be handled again afterwards: it still has all of its body. One that runs long
+// is cancelled when its response begins, for it would not end by itself.
+func serveDiscarding(next http.Handler, req *http.Request, longRunning bool) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	defer cancel(nil)
+	w := &discardingWriter{header: http.Header{}, began: func() {}}
+	if longRunning {
+		w.began = func() { cancel(context.Canceled) }
+	}
+	discarded := req.Clone(ctx)
+	if req.Body != nil {
+		var read bytes.Buffer
+		discarded.Body = io.NopCloser(io.TeeReader(req.Body, &read))
+		unread(req, &read)
+	}
+	next.ServeHTTP(w, discarded)
+}
+
+// unread puts back what has been read of a request's body. An error that came with
+// it comes again.
+func unread(req *http.Request, read io.Reader) {
+	req.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(read, req.Body), req.Body}
+}
+
+// discardingWriter is where a response goes that nobody gets.
+type discardingWriter struct {
+	header http.Header
+	began  func() // is called when the response has begun, perhaps often
+}
+
+// Header implements http.ResponseWriter.
+func (w *discardingWriter) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *discardingWriter) WriteHeader(int) { w.began() }
+
+// Write implements http.ResponseWriter.
+func (w *discardingWriter) Write(p []byte) (int, error) {
+	w.began()
+	return len(p), nil
+}
+
+// Flush implements http.Flusher.
+func (w *discardingWriter) Flush() { w.began() }
+
+// CloseNotify implements http.CloseNotifier, without which upstream's wrappers
+// would not flush.
+func (w *discardingWriter) CloseNotify() <-chan bool { return make(chan bool) }

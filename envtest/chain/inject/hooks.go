@@ -1,0 +1,116 @@
+package inject
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/trace"
+)
+
+// Hooks asks about lifecycle hooks before they run, and records them.
+type Hooks struct {
+	// Injector is asked about post-start hooks, Ending about pre-shutdown hooks:
+	// rules go on to apply to these when the server stops. Both may be nil.
+	Injector, Ending *fault.Injector
+	// Recorder is told of every hook. It may be replaced when no hook runs.
+	Recorder *trace.Recorder
+	// Failed is told of a post-start hook that failed: upstream would end the
+	// process, by klog.Fatalf.
+	Failed  func(error)
+	pending sync.WaitGroup // post-start hooks that have not returned
+}
+
+// HookPoint is the point of a hook of that name.
+func HookPoint(name string) string { return "hook/" + name }
+
+// Wait returns when all post-start hooks have returned, those included that were
+// dropped.
+func (h *Hooks) Wait() { h.pending.Wait() }
+
+// PostStart wraps a post-start hook. The result must be called once.
+func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
+	h.pending.Add(1)
+	return func(hook genericapiserver.PostStartHookContext) error {
+		returned := h.pending.Done
+		defer func() { returned() }()
+		ctx := h.noticing(hook, trace.PostStart, name)
+		return fault.Execute(ctx, h.Injector, describeHook(trace.PostStart, name), fault.Ways[error]{
+			Proceed: func() error {
+				h.record(trace.PostStart, name, trace.Start, nil)
+				if err := upstream(hook); err != nil {
+					h.fail(name, err, func() {})
+				}
+				h.record(trace.PostStart, name, trace.End, nil)
+				return nil
+			},
+			Fail: func(err error) error {
+				h.record(trace.PostStart, name, trace.Start, nil)
+				// Others wait for what the hook does, and must end too.
+				h.fail(name, err, func() { _ = upstream(hook) })
+				return nil
+			},
+			Drop: func() error {
+				returned = func() {}
+				go h.runLate(upstream, hook)
+				return nil
+			},
+		})
+	}
+}
+
+// fail ends the server instead of the process. The hook does not return, so that its
+// readiness check stays red as it would have.
+func (h *Hooks) fail(name string, err error, cleanUp func()) {
+	h.record(trace.PostStart, name, trace.End, err)
+	h.Failed(fmt.Errorf("post-start hook %q failed: %w", name, err))
+	cleanUp()
+	runtime.Goexit()
+}
+
+// runLate runs a hook that was dropped when the server stops: others wait for what
+// it does, and must end too.
+func (h *Hooks) runLate(upstream genericapiserver.PostStartHookFunc, hook genericapiserver.PostStartHookContext) {
+	defer h.pending.Done()
+	_ = h.Injector.Lost(hook) // until the server stops
+	_ = upstream(hook)        // whether it fails is no news any more
+}
+
+// PreShutdown wraps a pre-shutdown hook.
+func (h *Hooks) PreShutdown(name string, upstream genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
+	return func() error {
+		ctx := h.noticing(context.Background(), trace.PreShutdown, name)
+		run := func(do func() error) error {
+			h.record(trace.PreShutdown, name, trace.Start, nil)
+			err := do()
+			h.record(trace.PreShutdown, name, trace.End, err)
+			return err
+		}
+		return fault.Execute(ctx, h.Ending, describeHook(trace.PreShutdown, name), fault.Ways[error]{
+			Proceed: func() error { return run(upstream) },
+			Fail:    func(err error) error { return run(func() error { return err }) },
+			Drop:    func() error { return nil },
+		})
+	}
+}
+
+func describeHook(kind trace.HookKind, name string) func() fault.Operation {
+	return func() fault.Operation { return fault.Operation{Point: HookPoint(name), Verb: string(kind)} }
+}
+
+// noticing returns a context with which the trace says of the hook when it is held.
+func (h *Hooks) noticing(ctx context.Context, kind trace.HookKind, name string) context.Context {
+	return fault.WithNotice(ctx, func(phase trace.Phase, rule fault.Rule) {
+		if rule.Kind == fault.Hold {
+			h.record(kind, name, phase, nil)
+		}
+	})
+}
+
+func (h *Hooks) record(kind trace.HookKind, name string, phase trace.Phase, err error) {
+	h.Recorder.Record(trace.Hook{Kind: kind, Name: name, Phase: phase, Err: err})
+}

@@ -1,0 +1,72 @@
+package inject
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"snowglobe.test/envtest/fault"
+)
+
+// What an informer is about to do, as rules name it.
+const (
+	informerList  = "list"
+	informerWatch = "watch"
+	informerSync  = "sync"
+)
+
+// Informers returns a transport for the clients of a server's informers, which goes
+// by next and asks first. An informer is known by what it asks: it alone watches,
+// and lists from a resource version on. When it asks for everything is its list, be
+// it a list or a watch that begins with all there is.
+func Informers(next http.RoundTripper, i *fault.Injector, resolver request.RequestInfoResolver) http.RoundTripper {
+	return &transport{
+		next: next, injector: i,
+		describe: func(req *http.Request) (fault.Operation, bool) { return describeInformer(req, resolver) },
+		answered: func(ctx context.Context, op fault.Operation) error { return synced(ctx, i, op) },
+	}
+}
+
+// describeInformer describes what an informer asks; false if no informer asks.
+func describeInformer(req *http.Request, resolver request.RequestInfoResolver) (fault.Operation, bool) {
+	info, err := resolver.NewRequestInfo(req)
+	if err != nil || !info.IsResourceRequest || req.Method != http.MethodGet || len(info.Parts) != 1 {
+		return fault.Operation{}, false
+	}
+	verb := informerVerb(info.Verb, req.URL.Query())
+	return fault.Operation{
+		Point:     "informer/" + schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String(),
+		Verb:      verb,
+		Namespace: info.Namespace,
+		Name:      info.Name, // that a field selector gives
+	}, verb != ""
+}
+
+// informerVerb returns what an informer asks, empty if no informer asks.
+func informerVerb(verb string, query url.Values) string {
+	switch {
+	case verb == "watch" && query.Get("sendInitialEvents") == "true":
+		return informerList
+	case verb == "watch":
+		return informerWatch
+	case query.Get("resourceVersion") != "":
+		return informerList
+	}
+	return ""
+}
+
+// synced asks before an informer gets the answer to its list. One that is dropped
+// leaves it without, until the server stops.
+func synced(ctx context.Context, i *fault.Injector, op fault.Operation) error {
+	if op.Verb != informerList {
+		return nil
+	}
+	op.Verb = informerSync
+	return fault.Execute(ctx, i, func() fault.Operation { return op }, fault.Ways[error]{
+		Proceed: func() error { return nil },
+		Fail:    func(err error) error { return err },
+	})
+}

@@ -1,0 +1,29 @@
+package inject
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"snowglobe.test/envtest/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// injectorFor returns an Injector whose rules are these.
+func injectorFor(t testing.TB, rules ...string) *fault.Injector {
+	t.Helper()
+	set := fault.New(fault.Config{})
+	t.Cleanup(set.Close)
+	for _, text := range rules {
+		rule, err := fault.Parse(text, fault.Names{})
+		require.NoError(t, err)
+		_, err = set.Add(rule)
+		require.NoError(t, err)
+	}
+	crash := func(error) {}
+	i := fault.NewInjector(set, "apiserver-0", fault.Effects{Crash: crash})
+	t.Cleanup(i.End)
+	return i
+}

@@ -1,0 +1,214 @@
+package inject
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/endpoints/responsewriter"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/process"
+	"snowglobe.test/envtest/trace"
+)
+
+// The servers of the chain, as a request's trace names them. ServerFilters is
+// said of a request that a filter answered before it reached any server.
+const (
+	ServerFilters       = "filters"
+	ServerAggregator    = "aggregator"
+	ServerKubeAPI       = "kube-apiserver"
+	ServerAPIExtensions = "apiextensions"
+	ServerNotFound      = "not-found"
+)
+
+// Requests has every request to a server pass by: it records the request and
+// which server of the chain answered it, asks the rules about it, and ends the
+// long-running ones when the server stops. Make it with NewRequests.
+type Requests struct {
+	injector *fault.Injector
+	recorder atomic.Pointer[trace.Recorder]
+	mu       sync.Mutex
+	active   map[*activeRequest]struct{}
+}
+
+// activeRequest travels with a request's context; the servers of the chain write
+// their names into it as the request passes by.
+type activeRequest struct {
+	asked       *http.Request // as it came in
+	mu          sync.Mutex
+	server      string
+	user        string
+	verb        string
+	longRunning bool
+	// client ends when the client has gone or cancel is called. Unlike the context
+	// of the request further down it has no deadline.
+	client context.Context
+	cancel context.CancelCauseFunc
+	conn   connection
+}
+
+type activeRequestKey struct{}
+
+// NewRequests returns Requests that records to the recorder and asks the injector,
+// which may be nil.
+func NewRequests(recorder *trace.Recorder, i *fault.Injector) *Requests {
+	r := &Requests{injector: i, active: map[*activeRequest]struct{}{}}
+	r.SetRecorder(recorder)
+	return r
+}
+
+// SetRecorder has what happens from now on recorded by another recorder.
+func (r *Requests) SetRecorder(recorder *trace.Recorder) { r.recorder.Store(recorder) }
+
+// Outermost wraps the handler of the head server, filters included.
+func (r *Requests) Outermost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithCancelCause(req.Context())
+		defer cancel(nil)
+		active := &activeRequest{asked: req, server: ServerFilters, cancel: cancel}
+		active.client = context.WithValue(ctx, activeRequestKey{}, active)
+		r.track(active, true)
+		defer r.track(active, false)
+
+		started := time.Now()
+		status := &statusWriter{ResponseWriter: w, code: http.StatusOK, silent: &active.conn.silent}
+		defer func() {
+			r.recorder.Load().Record(active.event(req, trace.End, status.sent(), time.Since(started)))
+		}()
+		req = req.WithContext(active.client)
+		if process.Serve(func() { next.ServeHTTP(responsewriter.WrapForHTTP1Or2(status), req) }) {
+			active.conn.abort(io.ErrUnexpectedEOF)
+		}
+		active.conn.close(ctx, r.injector, w)
+	})
+}
+
+// HandlerChain wraps upstream's builder of the handler chain: behind all filters a
+// request has a user and a verb, and is the aggregator's.
+func (r *Requests) HandlerChain(upstream func(http.Handler, *genericapiserver.Config) http.Handler) func(http.Handler, *genericapiserver.Config) http.Handler {
+	return func(api http.Handler, config *genericapiserver.Config) http.Handler {
+		injected := newRequestInjector(r.injector, api, config.Serializer)
+		entered := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			active := activeOf(req)
+			if active == nil {
+				api.ServeHTTP(w, req)
+				return
+			}
+			active.enter(req, config.LongRunningFunc)
+			if active.longRunning {
+				r.recorder.Load().Record(active.event(req, trace.Start, 0, 0))
+			}
+			// Upstream's filters may have begun another goroutine.
+			process.Serve(func() { injected.serve(w, req, active) })
+		})
+		return upstream(entered, config)
+	}
+}
+
+// activeOf returns what travels with a request, nil if it did not come in by
+// Outermost.
+func activeOf(req *http.Request) *activeRequest {
+	active, _ := req.Context().Value(activeRequestKey{}).(*activeRequest)
+	return active
+}
+
+func (a *activeRequest) enter(req *http.Request, longRunning request.LongRunningRequestCheck) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.server = ServerAggregator
+	if user, ok := request.UserFrom(req.Context()); ok {
+		a.user = user.GetName()
+	}
+	if info, ok := request.RequestInfoFrom(req.Context()); ok {
+		a.verb = info.Verb
+		a.longRunning = longRunning(req, info)
+	}
+}
+
+func (a *activeRequest) event(req *http.Request, phase trace.Phase, code int, took time.Duration) trace.Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return trace.Request{
+		Method: req.Method, URI: req.URL.RequestURI(), Verb: a.verb, User: a.user, UserAgent: req.UserAgent(),
+		Phase: phase, Code: code, Server: a.server, Duration: took, Err: a.conn.err(),
+	}
+}
+
+// AnsweredBy wraps a delegation target so that a request which reaches it is said
+// to be answered by that server, unless it goes further down the chain.
+func AnsweredBy(server string, target genericapiserver.DelegationTarget) genericapiserver.DelegationTarget {
+	return &namedTarget{DelegationTarget: target, server: server}
+}
+
+type namedTarget struct {
+	genericapiserver.DelegationTarget
+	server string
+}
+
+// UnprotectedHandler implements genericapiserver.DelegationTarget.
+func (n *namedTarget) UnprotectedHandler() http.Handler {
+	next := n.DelegationTarget.UnprotectedHandler()
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if active := activeOf(req); active != nil {
+			active.mu.Lock()
+			active.server = n.server
+			active.mu.Unlock()
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+func (r *Requests) track(a *activeRequest, active bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if active {
+		r.active[a] = struct{}{}
+	} else {
+		delete(r.active, a)
+	}
+}
+
+// CancelLongRunning ends every watch, log and proxy stream, as the end of the
+// process would.
+func (r *Requests) CancelLongRunning(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for a := range r.active {
+		a.mu.Lock()
+		if a.longRunning {
+			a.cancel(cause)
+		}
+		a.mu.Unlock()
+	}
+}
+
+// InFlight returns the requests that are being handled, a line each, sorted;
+// without the long-running ones and those that are held.
+func (r *Requests) InFlight(held []fault.Held) []string {
+	waits := map[*activeRequest]bool{}
+	for _, h := range held {
+		if active, ok := h.Value(activeRequestKey{}).(*activeRequest); ok {
+			waits[active] = true
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var requests []string
+	for a := range r.active {
+		a.mu.Lock()
+		if !a.longRunning && !waits[a] {
+			requests = append(requests, fmt.Sprintf("%s %s is in flight", a.asked.Method, a.asked.URL.RequestURI()))
+		}
+		a.mu.Unlock()
+	}
+	slices.Sort(requests)
+	return requests
+}

@@ -1,0 +1,168 @@
+package inject
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+
+	"k8s.io/apiserver/pkg/endpoints/responsewriter"
+
+	"snowglobe.test/envtest/fault"
+)
+
+// response is the writer of a call. It asks when the response is about to be sent,
+// status and first bytes, and again for each later part. It keeps nothing back, so
+// a response can only be replaced before it has begun. A connection that the
+// handler takes over is out of its sight.
+type response struct {
+	http.ResponseWriter
+	call   *call
+	header http.Header // what it was before the handler
+
+	begun     bool // the response has been asked about
+	sent      bool // its first bytes are on their way
+	unflushed bool
+	silent    bool // nothing more of it is sent
+	ending    bool // nothing more but the first bytes
+	hijacked  bool
+}
+
+var _ responsewriter.UserProvidedDecorator = (*response)(nil)
+
+func newResponse(c *call, w http.ResponseWriter) *response {
+	return &response{ResponseWriter: w, call: c, header: w.Header().Clone()}
+}
+
+// Unwrap implements responsewriter.UserProvidedDecorator.
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *response) WriteHeader(code int) {
+	informs := code < http.StatusOK && code != http.StatusSwitchingProtocols
+	if informs && !r.silent || !informs && r.begin() {
+		r.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (r *response) Write(p []byte) (int, error) {
+	if !r.begin() || r.sent && !r.goesOn() {
+		return len(p), nil
+	}
+	return r.pass(p)
+}
+
+// pass sends something that need not be asked about.
+func (r *response) pass(p []byte) (int, error) {
+	r.sent, r.unflushed = true, true
+	return r.ResponseWriter.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (r *response) Flush() {
+	if flusher, ok := r.ResponseWriter.(http.Flusher); ok && r.begin() {
+		r.sent, r.unflushed = true, false
+		flusher.Flush()
+	}
+}
+
+// Hijack implements http.Hijacker.
+func (r *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	hijacker, ok := r.ResponseWriter.(http.Hijacker)
+	if !ok {
+		return nil, nil, http.ErrNotSupported
+	}
+	r.hijacked = true
+	return hijacker.Hijack()
+}
+
+// finish is for a handler that has returned: it may have written nothing.
+func (r *response) finish() {
+	if !r.hijacked {
+		r.begin()
+	}
+}
+
+// begin asks about the response, once, and says whether it may be written.
+func (r *response) begin() bool {
+	if r.begun {
+		return !r.silent
+	}
+	r.begun = true
+	if !r.call.injector.Active() {
+		return true
+	}
+	return fault.Execute(r.call.active.client, r.call.injector, r.call.operation(fault.After), fault.Ways[bool]{
+		Proceed: func() bool { return true },
+		Fail: func(err error) bool {
+			r.replace(err)
+			return false
+		},
+		Drop: func() bool {
+			r.call.active.conn.drop()
+			return r.end(context.Canceled)
+		},
+		Cancel: func() bool {
+			r.ending = true
+			r.call.cancel(context.Canceled)
+			return true
+		},
+		Abort: func(error) bool { return r.abort(io.ErrUnexpectedEOF) },
+	})
+}
+
+// goesOn asks about a later part of the response, and says whether it may be
+// written.
+func (r *response) goesOn() bool {
+	if r.silent || r.ending {
+		return false
+	}
+	if !r.call.injector.Active() {
+		return true
+	}
+	r.catchUp()
+	return fault.Execute(r.call.active.client, r.call.injector, r.call.operation(fault.Stream), fault.Ways[bool]{
+		Proceed: func() bool { return true },
+		Fail:    r.abort,
+		Drop:    func() bool { return false },
+		Cancel:  func() bool { return r.end(context.Canceled) },
+		Abort:   func(error) bool { return r.abort(io.ErrUnexpectedEOF) },
+	})
+}
+
+// catchUp lets the client see what it was sent, before what comes next may have
+// to wait.
+func (r *response) catchUp() {
+	if r.unflushed {
+		r.Flush()
+	}
+}
+
+// replace answers with an error instead, and ends the response there was.
+func (r *response) replace(by error) {
+	header := r.ResponseWriter.Header()
+	clear(header)
+	maps.Copy(header, r.header)
+	r.call.fail(r.ResponseWriter, by)
+	r.end(errReplaced)
+}
+
+var errReplaced = errors.New("the response was replaced")
+
+// abort breaks the connection off; false is that nothing more may be written.
+func (r *response) abort(cause error) bool {
+	r.call.active.conn.abort(cause)
+	return r.end(cause)
+}
+
+// end sends nothing more, and lets the handler know; false is that nothing more
+// may be written.
+func (r *response) end(cause error) bool {
+	r.silent = true
+	r.call.cancel(cause)
+	return false
+}

@@ -1,0 +1,125 @@
+package inject
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"snowglobe.test/envtest/fault"
+)
+
+// transport carries requests that the server makes itself, and asks before each
+// that describe knows.
+type transport struct {
+	next     http.RoundTripper
+	injector *fault.Injector
+	describe func(*http.Request) (fault.Operation, bool)
+	// answered is asked before a response is handed over; nil is not asked.
+	answered func(context.Context, fault.Operation) error
+}
+
+// WrappedRoundTripper implements k8s.io/apimachinery/pkg/util/net.RoundTripperWrapper.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !t.injector.Active() {
+		return t.next.RoundTrip(req)
+	}
+	op, ok := t.describe(req)
+	if !ok {
+		return t.next.RoundTrip(req)
+	}
+	response, err := t.call(req, op)
+	if err != nil || t.answered == nil {
+		return response, err
+	}
+	if err := t.answered(req.Context(), op); err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	return response, nil
+}
+
+// reply is what a RoundTripper returns.
+type reply struct {
+	response *http.Response
+	err      error
+}
+
+// call makes a request as the rules say. An error that has a code comes as a
+// response, as from whoever was asked.
+func (t *transport) call(req *http.Request, op fault.Operation) (*http.Response, error) {
+	sent := false
+	defer func() {
+		if !sent && req.Body != nil {
+			_ = req.Body.Close()
+		}
+	}()
+	var discardErr error
+	r := fault.Execute(req.Context(), t.injector, func() fault.Operation { return op }, fault.Ways[reply]{
+		Proceed: func() reply {
+			if discardErr != nil {
+				return reply{err: discardErr}
+			}
+			sent = true
+			response, err := t.next.RoundTrip(req)
+			return reply{response, err}
+		},
+		Discard: func() { discardErr = t.discard(req) },
+		Fail: func(err error) reply {
+			response, err := responseOf(req, err)
+			return reply{response, err}
+		},
+	})
+	return r.response, r.err
+}
+
+// discard makes a copy of a request and throws the response away. The request can
+// still be made.
+func (t *transport) discard(req *http.Request) error {
+	same := req.Clone(req.Context())
+	if req.Body != nil && req.Body != http.NoBody {
+		body, err := io.ReadAll(req.Body)
+		_ = req.Body.Close()
+		if err != nil {
+			return fmt.Errorf("read the body of a request that a rule repeats: %w", err)
+		}
+		req.Body, same.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
+	}
+	if response, err := t.next.RoundTrip(same); err == nil {
+		_ = response.Body.Close()
+	}
+	return nil
+}
+
+// responseOf makes a response out of an error with a code; of others there is none.
+func responseOf(req *http.Request, err error) (*http.Response, error) {
+	var coded apierrors.APIStatus
+	if !errors.As(err, &coded) {
+		return nil, err
+	}
+	status := coded.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	body, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	code := cmp.Or(int(status.Code), http.StatusInternalServerError)
+	header := http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}}
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), StatusCode: code, Proto: "HTTP/2.0", ProtoMajor: 2,
+		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+	}, nil
+}

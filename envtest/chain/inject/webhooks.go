@@ -1,0 +1,145 @@
+package inject
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest/fault"
+)
+
+// Webhooks returns a decorator of admission plugins that asks before an admission
+// webhook is called. Of a call the transport knows an address only; what it is
+// about, the plugin of admission knows, and puts it into the context. The name of
+// the webhook, of which there may be several at one address, is in the span that
+// upstream begins for the call.
+func Webhooks(i *fault.Injector) admission.Decorator {
+	return admission.DecoratorFunc(func(plugin admission.Interface, _ string) admission.Interface {
+		webhooks, ok := plugin.(initializer.WantsAuthenticationInfoResolverWrapper)
+		if !ok {
+			return plugin
+		}
+		webhooks.SetAuthenticationInfoResolverWrapper(func(upstream webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+			return webhookClients(upstream, i)
+		})
+		if mutation, ok := plugin.(admission.MutationInterface); ok {
+			return &mutatingWebhooks{mutation, i}
+		}
+		if validation, ok := plugin.(admission.ValidationInterface); ok {
+			return &validatingWebhooks{validation, i}
+		}
+		return plugin
+	})
+}
+
+// webhookClients puts the rules between the clients of webhooks and the network.
+func webhookClients(upstream webhook.AuthenticationInfoResolver, i *fault.Injector) webhook.AuthenticationInfoResolver {
+	injected := func(config *rest.Config, err error) (*rest.Config, error) {
+		if err != nil {
+			return nil, err
+		}
+		config = rest.CopyConfig(config)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return &transport{next: next, injector: i, describe: describeReview}
+		})
+		return config, nil
+	}
+	return &webhook.AuthenticationInfoResolverDelegator{
+		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return injected(upstream.ClientConfigFor(hostPort)) },
+		ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
+			return injected(upstream.ClientConfigForService(name, namespace, port))
+		},
+	}
+}
+
+// mutatingWebhooks is upstream's plugin that calls mutating webhooks.
+type mutatingWebhooks struct {
+	admission.MutationInterface
+	injector *fault.Injector
+}
+
+// Admit implements admission.MutationInterface.
+func (m *mutatingWebhooks) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return m.MutationInterface.Admit(underReview(ctx, m.injector, a), a, o)
+}
+
+// validatingWebhooks is upstream's plugin that calls validating webhooks.
+type validatingWebhooks struct {
+	admission.ValidationInterface
+	injector *fault.Injector
+}
+
+// Validate implements admission.ValidationInterface.
+func (v *validatingWebhooks) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	return v.ValidationInterface.Validate(underReview(ctx, v.injector, a), a, o)
+}
+
+// reviewKey is for what a webhook is called about; reviewerKey for its name.
+type (
+	reviewKey   struct{}
+	reviewerKey struct{}
+)
+
+// underReview puts into the context what webhooks are called about.
+func underReview(ctx context.Context, i *fault.Injector, a admission.Attributes) context.Context {
+	if !i.Active() {
+		return ctx
+	}
+	op := fault.Operation{
+		Verb: strings.ToLower(string(a.GetOperation())), Resource: withSubresource(a.GetResource().GroupResource(), a.GetSubresource()),
+		Namespace: a.GetNamespace(), Name: a.GetName(),
+	}
+	if caller := a.GetUserInfo(); caller != nil {
+		op.Caller = caller.GetName()
+	}
+	ctx = context.WithValue(ctx, reviewKey{}, op)
+	return trace.ContextWithSpan(ctx, &reviewSpan{trace.SpanFromContext(ctx)})
+}
+
+// describeReview describes the call of a webhook.
+func describeReview(req *http.Request) (fault.Operation, bool) {
+	op, about := req.Context().Value(reviewKey{}).(fault.Operation)
+	reviewer, named := req.Context().Value(reviewerKey{}).(string)
+	op.Point = "webhook/" + reviewer
+	return op, about && named
+}
+
+// reviewSpan is a span below which upstream calls webhooks. It hands out tracers
+// that read the names of webhooks, and is otherwise the span that it wraps.
+type reviewSpan struct{ trace.Span }
+
+// TracerProvider implements trace.Span.
+func (s *reviewSpan) TracerProvider() trace.TracerProvider {
+	return &reviewTracers{s.Span.TracerProvider()}
+}
+
+type reviewTracers struct{ trace.TracerProvider }
+
+// Tracer implements trace.TracerProvider.
+func (p *reviewTracers) Tracer(name string, options ...trace.TracerOption) trace.Tracer {
+	return &reviewTracer{p.TracerProvider.Tracer(name, options...)}
+}
+
+type reviewTracer struct{ trace.Tracer }
+
+// reviewerAttribute is what upstream calls the name of a webhook in a span.
+const reviewerAttribute = "webhook"
+
+// Start implements trace.Tracer. The name of a webhook goes into the context.
+func (t *reviewTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	ctx, span := t.Tracer.Start(ctx, name, options...)
+	config := trace.NewSpanStartConfig(options...)
+	for _, attribute := range config.Attributes() {
+		if attribute.Key == reviewerAttribute {
+			return context.WithValue(ctx, reviewerKey{}, attribute.Value.AsString()), span
+		}
+	}
+	wrapped := &reviewSpan{span}
+	return trace.ContextWithSpan(ctx, wrapped), wrapped
+}

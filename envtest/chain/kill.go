@@ -1,0 +1,43 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// Kill ends the server as the end of its process would: when it returns, its
+// clients' connections have been reset, nothing more of it reaches the store, and
+// nobody hears of it any more. What it has started still ends when Run's context
+// does. Only the first call does anything. When ctx ends first, the error says what
+// may still reach the store.
+func (c *Chain) Kill(ctx context.Context, cause error) error {
+	if !c.dead.CompareAndSwap(false, true) {
+		return nil
+	}
+	defer close(c.killed)
+	c.cfg.Trace.Record(trace.Note{Text: fmt.Sprintf("%s crashed: %v", c.cfg.Server, cause)})
+	c.cfg.Trace.Close()
+	c.cfg.Endpoint.Reset()
+	c.cfg.Link.Break()
+	c.injector.End()
+	return nil
+}
+
+// Dead reports whether the server has been killed, or is about to be.
+func (c *Chain) Dead() bool { return c.dead.Load() }
+
+// Killed is closed when Kill has returned.
+func (c *Chain) Killed() <-chan struct{} { return c.killed }
+
+// crash kills the server because of a rule. Much of upstream ends only when its
+// boot has come to its end, for which it needs a store; so before that, and when
+// the server stops anyway, the crash is a failure of the server.
+func (c *Chain) crash(cause error) {
+	if !c.BeenReady() || c.stopping.Load() {
+		c.cfg.Crash(cause)
+		return
+	}
+	_ = c.Kill(context.Background(), cause)
+}

@@ -1,0 +1,88 @@
+package restore
+
+import (
+	"context"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// serverWrites knows the objects that API servers created while they booted and that
+// nobody else has written since. A restore leaves the servers' later updates of these
+// alone, such as the status of a flow schema. An object that a restore has brought
+// back is no longer one of them, for it may be as others had changed it.
+type serverWrites struct {
+	mu     sync.Mutex
+	booted bool
+	last   map[string]int64 // key -> revision of a server's last write
+}
+
+// BootFinished says that objects which servers create from now on are not part of the
+// state right after boot: others caused them, or the servers would create them again.
+func (r *Restorer) BootFinished() {
+	r.writes.mu.Lock()
+	defer r.writes.mu.Unlock()
+	r.writes.booted = true
+}
+
+// ObserveWrites returns a client that does what the inner one does, and tells the
+// Restorer what a server writes with it.
+func (r *Restorer) ObserveWrites(inner kubernetes.Interface) kubernetes.Interface {
+	return &observedClient{inner, &r.writes}
+}
+
+type observedClient struct {
+	kubernetes.Interface
+	*serverWrites
+}
+
+// OptimisticPut implements kubernetes.Interface.
+func (c *observedClient) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	response, err := c.Interface.OptimisticPut(ctx, key, value, expected, opts)
+	if err == nil && response.Succeeded && isServer(ctx) {
+		c.put(key, expected, response.Revision)
+	}
+	return response, err
+}
+
+// OptimisticDelete implements kubernetes.Interface.
+func (c *observedClient) OptimisticDelete(ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
+	response, err := c.Interface.OptimisticDelete(ctx, key, expected, opts)
+	if err == nil && response.Succeeded {
+		c.delete(key, expected)
+	}
+	return response, err
+}
+
+func isServer(ctx context.Context) bool {
+	who, ok := request.UserFrom(ctx)
+	return ok && who.GetName() == user.APIServerUser
+}
+
+// put notes that a server has written what was at a revision, 0 if it is new.
+func (w *serverWrites) put(key string, expected, revision int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if expected == w.last[key] && (expected != 0 || !w.booted) {
+		w.last[key] = revision
+	}
+}
+
+// delete notes that somebody has deleted what was at a revision.
+func (w *serverWrites) delete(key string, expected int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if expected == w.last[key] {
+		delete(w.last, key)
+	}
+}
+
+// wroteLast reports whether only servers have written what a key has.
+func (w *serverWrites) wroteLast(have *mvccpb.KeyValue) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last[string(have.Key)] == have.ModRevision
+}

@@ -1,0 +1,100 @@
+package reststorage
+
+import (
+	"fmt"
+	"path"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/cacher"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/cache"
+)
+
+// undecorated is a generic.StorageDecorator, as generic.UndecoratedStorage is: the
+// etcd3 store alone.
+func (s *Storage) undecorated(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
+	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers,
+) (storage.Interface, factory.DestroyFunc, error) {
+	transformer := config.Transformer
+	if transformer == nil {
+		transformer = identity.NewEncryptCheckTransformer()
+	}
+	versioner := storage.APIObjectVersioner{}
+	decoder := etcd3.NewDefaultDecoder(config.Codec, versioner)
+	unsafeDelete := utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
+	if unsafeDelete {
+		transformer = etcd3.WithCorruptObjErrorHandlingTransformer(transformer)
+		decoder = etcd3.WithCorruptObjErrorHandlingDecoder(decoder)
+	}
+	client := s.clientFor(config.GroupResource.String(), path.Join("/", config.Prefix, resourcePrefix)+"/")
+	store, err := etcd3.New(client, s.compactor, config.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
+		config.GroupResource, transformer, config.LeaseManagerConfig, decoder, versioner)
+	if err != nil {
+		return nil, nil, fmt.Errorf("storage of %s: %w", config.GroupResource, err)
+	}
+	destroy := sync.OnceFunc(store.Close)
+	if unsafeDelete {
+		return etcd3.NewStoreWithUnsafeCorruptObjectDeletion(store, config.GroupResource), destroy, nil
+	}
+	return store, destroy, nil
+}
+
+// cached is a generic.StorageDecorator, as StorageWithCacher of upstream's registry
+// is: the watch cache in front of the store.
+func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
+	newFunc, newListFunc func() runtime.Object, attrs storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
+) (storage.Interface, factory.DestroyFunc, error) {
+	store, destroyStore, err := s.undecorated(config, resourcePrefix, keyFunc, newFunc, newListFunc, attrs, triggers, indexers)
+	if err != nil {
+		return nil, nil, err
+	}
+	behind, endIntercept := store, func() {}
+	if s.cfg.InterceptCache != nil {
+		behind, endIntercept = s.cfg.InterceptCache(store, config.GroupResource)
+	}
+	window, ok := s.cfg.EventsHistoryWindows[config.GroupResource]
+	if !ok {
+		window = config.EventsHistoryWindow
+	}
+	watchCache, err := cacher.NewCacherFromConfig(cacher.Config{
+		Storage:             behind,
+		Versioner:           storage.APIObjectVersioner{},
+		GroupResource:       config.GroupResource,
+		EventsHistoryWindow: window,
+		ResourcePrefix:      resourcePrefix,
+		KeyFunc:             keyFunc,
+		NewFunc:             newFunc,
+		NewListFunc:         newListFunc,
+		GetAttrsFunc:        attrs,
+		IndexerFuncs:        triggers,
+		Indexers:            indexers,
+		Codec:               config.Codec,
+		Clock:               s.clock,
+	})
+	if err != nil {
+		endIntercept()
+		destroyStore()
+		return nil, nil, fmt.Errorf("watch cache of %s: %w", config.GroupResource, err)
+	}
+	delegator := cacher.NewCacheDelegator(watchCache, store)
+	resource := &Resource{
+		name: config.GroupResource, prefix: config.Prefix, resourcePrefix: resourcePrefix, store: delegator,
+		newFunc: newFunc, newListFunc: newListFunc, destroyed: make(chan struct{}),
+	}
+	s.add(resource)
+	destroy := sync.OnceFunc(func() {
+		s.remove(resource)
+		endIntercept()
+		delegator.Stop()
+		watchCache.Stop()
+		destroyStore()
+	})
+	return delegator, destroy, nil
+}

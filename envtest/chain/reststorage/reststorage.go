@@ -1,0 +1,169 @@
+// Package reststorage makes the REST storage of every server of a chain on one
+// shared etcd client, and keeps their watch caches. Upstream's own factory dials
+// a gRPC connection for each of some seventy resources; the etcd3 store, the watch
+// cache and the decoders are upstream's here all the same. It never decides what
+// is stored, nor what happens to an operation on its way.
+package reststorage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/cacher"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/utils/clock"
+)
+
+// MinEventsHistoryWindow is the least that a watch cache may keep; upstream
+// refuses less.
+const MinEventsHistoryWindow = cacher.DefaultEventFreshDuration
+
+// Config is what a Storage is made of.
+type Config struct {
+	// Client is the shared client. The Storage closes it. Required.
+	Client *kubernetes.Client
+	// ServerList is the endpoints of the store that Client speaks to: a resource
+	// that lives elsewhere keeps upstream's storage.
+	ServerList []string
+	// CompactionInterval is how often the store is compacted; zero is never.
+	CompactionInterval time.Duration
+	// EventsHistoryWindows is how long the watch caches of some resources keep
+	// events; the others keep them as long as upstream's configuration says.
+	EventsHistoryWindows map[schema.GroupResource]time.Duration
+	// Intercept returns a client of its own over the shared one, for the resource
+	// whose keys begin with a prefix, or with both empty for none in particular.
+	// Required.
+	Intercept func(shared *kubernetes.Client, resource, prefix string) *kubernetes.Client
+	// InterceptCache returns the store as the watch cache of a resource sees it,
+	// and what ends it. Nil means as it is.
+	InterceptCache func(storage.Interface, schema.GroupResource) (storage.Interface, func())
+}
+
+// Storage is the storage of all resources of a chain. Make one with New.
+type Storage struct {
+	cfg       Config
+	clock     *cacheClock
+	closeOnce sync.Once
+	compactor interface { // nil if nothing is compacted
+		etcd3.Compactor
+		Stop()
+	}
+
+	mu        sync.Mutex
+	resources map[string]*Resource // that have a watch cache, by the prefix of their keys
+}
+
+// New returns a Storage without resources, which Decorate's getter adds.
+func New(cfg Config) *Storage {
+	cfg.Client.KV = etcd3.NewETCDLatencyTracker(cfg.Client.KV)
+	s := &Storage{cfg: cfg, clock: newCacheClock(), resources: map[string]*Resource{}}
+	if cfg.CompactionInterval > 0 {
+		s.compactor = etcd3.NewCompactor(s.clientFor("", "").Client, cfg.CompactionInterval, clock.RealClock{}, nil)
+	}
+	return s
+}
+
+// Close stops the compactor and the clock of the watch caches, and closes the
+// client. Every resource must have been destroyed.
+func (s *Storage) Close() {
+	s.closeOnce.Do(func() {
+		if s.compactor != nil {
+			s.compactor.Stop()
+		}
+		_ = s.cfg.Client.Close()
+		s.clock.stop()
+	})
+}
+
+// Client returns the shared client, whose operations nothing intercepts.
+func (s *Storage) Client() *kubernetes.Client { return s.cfg.Client }
+
+// clientFor returns the client for a resource whose keys begin with a prefix, or
+// for none in particular.
+func (s *Storage) clientFor(resource, prefix string) *kubernetes.Client {
+	client := s.cfg.Intercept(s.cfg.Client, resource, prefix)
+	client.Watcher = &watchStream{client.Watcher, resource}
+	return client
+}
+
+// Decorate returns upstream's getter with the storage of every resource that
+// lives in the store of the shared client made on that.
+func (s *Storage) Decorate(upstream generic.RESTOptionsGetter, etcd *genericoptions.EtcdOptions) generic.RESTOptionsGetter {
+	return &restOptionsGetter{RESTOptionsGetter: upstream, storage: s, etcd: etcd}
+}
+
+type restOptionsGetter struct {
+	generic.RESTOptionsGetter
+	storage *Storage
+	etcd    *genericoptions.EtcdOptions
+}
+
+// GetRESTOptions implements generic.RESTOptionsGetter.
+func (g *restOptionsGetter) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	opts, err := g.RESTOptionsGetter.GetRESTOptions(resource, example)
+	if err != nil || !slices.Equal(opts.StorageConfig.Transport.ServerList, g.storage.cfg.ServerList) {
+		return opts, err // --etcd-servers-overrides may have put it elsewhere
+	}
+	sizes, err := genericoptions.ParseWatchCacheSizes(g.etcd.WatchCacheSizes)
+	if err != nil {
+		return opts, fmt.Errorf("watch cache sizes: %w", err)
+	}
+	// Upstream leaves a resource uncached whose size is set to zero.
+	if size, sized := sizes[resource]; g.etcd.EnableWatchCache && (!sized || size > 0) {
+		opts.Decorator = g.storage.cached
+	} else {
+		opts.Decorator = g.storage.undecorated
+	}
+	return opts, nil
+}
+
+// AddHealthChecks adds upstream's two etcd checks, by upstream's names, on the
+// shared client: upstream's own dial a gRPC connection each.
+func (s *Storage) AddHealthChecks(config *genericapiserver.Config, etcd *genericoptions.EtcdOptions) {
+	config.AddHealthChecks(healthz.NamedGroupedCheck("etcd", "etcd", s.check(etcd.StorageConfig.HealthcheckTimeout)))
+	config.AddReadyzChecks(healthz.NamedGroupedCheck("etcd-readiness", "etcd-readiness", s.check(etcd.StorageConfig.ReadycheckTimeout)))
+}
+
+func (s *Storage) check(timeout time.Duration) func(*http.Request) error {
+	if timeout == 0 {
+		timeout = storagebackend.DefaultHealthcheckTimeout
+	}
+	client := s.clientFor("", "")
+	return func(*http.Request) error { // upstream's does not end with the request either
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		if _, err := client.KV.Get(ctx, "/registry/health", clientv3.WithLimit(1)); err != nil {
+			return fmt.Errorf("error getting data from etcd: %w", err)
+		}
+		return nil
+	}
+}
+
+// CheckEventsHistoryWindows refuses a window in Config of a resource that has no
+// watch cache. A resource of a group that has none at all may come with a CRD.
+func (s *Storage) CheckEventsHistoryWindows() error {
+	groups, resources := map[string]bool{}, map[schema.GroupResource]bool{}
+	for _, resource := range s.Resources() {
+		groups[resource.name.Group], resources[resource.name] = true, true
+	}
+	for resource := range s.cfg.EventsHistoryWindows {
+		if groups[resource.Group] && !resources[resource] {
+			return fmt.Errorf("the window of the watch cache of %s: there is no such resource, or it has no watch cache", resource)
+		}
+	}
+	return nil
+}

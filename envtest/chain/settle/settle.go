@@ -1,0 +1,122 @@
+// Package settle tells what a running API server has yet to do by itself. It looks,
+// and waits for nothing.
+package settle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/tools/cache"
+
+	"snowglobe.test/envtest/chain/reststorage"
+	"snowglobe.test/envtest/fault"
+)
+
+// Server is an API server, with all of it that can have something to do.
+type Server struct {
+	// Name is what rules call it.
+	Name string
+	// Storage has its watch caches.
+	Storage *reststorage.Storage
+	// Informers are those of its informer factories.
+	Informers []StartedInformers
+	// InFlight returns the requests it is handling, a line each, without the
+	// long-running ones and those that wait for what is held.
+	InFlight func(held []fault.Held) []string
+}
+
+// Unsettled is what a server has yet to do, without anybody asking for more.
+type Unsettled struct {
+	// Revision is that of the store.
+	Revision int64
+	// Late is a line each for the requests in flight, which the rest may be waiting
+	// for; then, by resource, for a watch cache that is behind the store, or the
+	// objects that an informer has not seen as its watch cache has them.
+	Late []string
+}
+
+// Unsettled returns what the server has yet to do, beside an error what is known of
+// it. What is held does not count, nor what waits for it. What it asks of the
+// store meets no rule.
+func (s *Server) Unsettled(ctx context.Context, held []fault.Held) (*Unsettled, error) {
+	held = slices.DeleteFunc(slices.Clone(held), func(h fault.Held) bool { return h.Server != s.Name })
+	u := &Unsettled{Late: s.InFlight(held)}
+	var err error
+	if u.Revision, err = s.Storage.Revision(ctx); err != nil {
+		return u, err
+	}
+	started := s.startedInformers()
+	for _, resource := range s.Storage.Resources() {
+		name := resource.Name()
+		if slices.ContainsFunc(held, func(h fault.Held) bool { return holdsCache(&h.Operation, name) }) {
+			continue
+		}
+		informers := started[name]
+		if slices.ContainsFunc(held, func(h fault.Held) bool { return holdsInformer(&h.Operation, name) }) {
+			informers = nil
+		}
+		if err := u.add(ctx, resource, informers); err != nil {
+			return u, err
+		}
+	}
+	return u, nil
+}
+
+// startedInformers returns the started informers of all factories.
+func (s *Server) startedInformers() map[string][]cache.SharedIndexInformer {
+	informers := map[string][]cache.SharedIndexInformer{}
+	for _, started := range s.Informers {
+		for resource, informer := range started() {
+			informers[resource] = append(informers[resource], informer)
+		}
+	}
+	return informers
+}
+
+// add adds what a watch cache, and the informers of its resource, have not seen.
+func (u *Unsettled) add(ctx context.Context, resource *reststorage.Resource, informers []cache.SharedIndexInformer) error {
+	revision, objects, err := resource.Cached(ctx, len(informers) > 0)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case resource.Destroyed():
+	case err != nil:
+		u.Late = append(u.Late, fmt.Sprintf("the watch cache of %s is not ready: %v", resource.Name(), err))
+	case revision < u.Revision:
+		u.Late = append(u.Late, fmt.Sprintf("the watch cache of %s is at revision %d, the store at %d", resource.Name(), revision, u.Revision))
+	default:
+		for _, informer := range informers {
+			lines, err := behind(resource.Name(), objects, informer.GetStore().List())
+			if err != nil {
+				return err
+			}
+			u.Late = append(u.Late, lines...)
+		}
+	}
+	return nil
+}
+
+// holdsCache reports whether a watch cache may be behind the store because an
+// operation is held.
+func holdsCache(op *fault.Operation, resource string) bool {
+	switch op.Point {
+	case "cache/" + resource:
+		return true
+	case "store/list", "store/watch-create", "store/watch-event", "store/progress":
+		return op.Resource == resource
+	}
+	return false
+}
+
+// holdsInformer reports whether an informer may be behind its watch cache because
+// an operation is held.
+func holdsInformer(op *fault.Operation, resource string) bool {
+	switch op.Point {
+	case "informer/" + resource, "watch/" + resource:
+		return true
+	case "http/list", "http/watch":
+		return op.Resource == resource
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+package chain
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	apistorage "k8s.io/apiserver/pkg/storage"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
+
+	"snowglobe.test/envtest/chain/restore"
+	"snowglobe.test/envtest/chain/reststorage"
+	"snowglobe.test/envtest/chain/settle"
+	"snowglobe.test/envtest/storage/intercept"
+)
+
+// state is what others must know of the chain to bring its store back to an earlier
+// state, and to tell whether it has anything left to do.
+type state struct {
+	storage *reststorage.Storage
+	restore *restore.Server
+	settle  *settle.Server
+}
+
+// observeState makes what is known of the state, when the servers of the chain are
+// built and before their informers start.
+func (c *Chain) observeState() error {
+	c.state.restore = &restore.Server{
+		Storage:       c.state.storage,
+		Prefix:        c.options.Etcd.StorageConfig.Prefix,
+		IdentityLabel: controlplaneapiserver.IdentityLeaseComponentLabelKey,
+		ServiceIP:     c.configs.kubeapi.Extra.APIServerServiceIP.String(),
+	}
+	c.state.settle = &settle.Server{
+		Name:    c.cfg.Server,
+		Storage: c.state.storage,
+		Informers: []settle.StartedInformers{
+			settle.Started(c.generic.informers),
+			settle.Started(c.servers.apiextensions.Informers),
+			settle.Started(c.servers.aggregator.APIRegistrationInformers),
+		},
+		InFlight: c.requests.InFlight,
+	}
+	if !c.crdsEnabled() {
+		return nil
+	}
+	var err error
+	informer := c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer()
+	c.state.restore.CRDs, err = restore.ObserveCRDs(informer, c.polling.SchemasChange)
+	return err
+}
+
+// Storage returns the REST storage of the chain's servers.
+func (c *Chain) Storage() *reststorage.Storage { return c.state.storage }
+
+// RestoreServer returns what a restore must know of the chain.
+func (c *Chain) RestoreServer() *restore.Server { return c.state.restore }
+
+// SettleServer returns what tells whether the chain has anything left to do.
+func (c *Chain) SettleServer() *settle.Server { return c.state.settle }
+
+// interceptStore is reststorage.Config.Intercept.
+func (c *Chain) interceptStore(shared *kubernetes.Client, resource, prefix string) *kubernetes.Client {
+	return intercept.Client(shared, intercept.View{Edge: c.injector, Resource: resource, Prefix: prefix, Caller: callerOf})
+}
+
+// callerOf is who makes the request that a call to the store is for.
+func callerOf(ctx context.Context) string {
+	if who, ok := request.UserFrom(ctx); ok {
+		return who.GetName()
+	}
+	return ""
+}
+
+// interceptCache is reststorage.Config.InterceptCache.
+func (c *Chain) interceptCache(store apistorage.Interface, resource schema.GroupResource) (apistorage.Interface, func()) {
+	if c.injector == nil {
+		return store, func() {}
+	}
+	edge := newCacheEdge(store, c.injector, resource)
+	return edge, edge.end
+}

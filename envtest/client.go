@@ -1,0 +1,175 @@
+package envtest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/serve"
+)
+
+// Client is the way of one client to the API servers, inside the process. It goes to
+// one server at a time: the first that accepts requests, until that one is gone, as
+// behind a load balancer, or the one that Use says. Make it with
+// ControlPlane.NewClient. All its methods may be called from any goroutine.
+type Client struct {
+	cp    *ControlPlane
+	name  string
+	admin http.RoundTripper // of the admin's requests
+
+	mu      sync.Mutex
+	pinned  *Server // nil for any
+	current *route  // the newest
+	routes  map[string]*route
+}
+
+// route is a connection of one user.
+type route struct {
+	server *Server
+	*serve.Connection
+	forget func() // the rules
+}
+
+// NewClient returns a way to the API servers that nobody else goes. Rules call the
+// first one client-1, the next client-2, and so on: "partition client name=client-1
+// server=apiserver-0". The way of ControlPlane.Config, ControlPlane.AddUser and
+// Server.Config is client-0.
+func (cp *ControlPlane) NewClient() *Client { return newClient(cp, cp.clients.Add(1), nil) }
+
+func newClient(cp *ControlPlane, number int64, pinned *Server) *Client {
+	c := &Client{cp: cp, name: fmt.Sprintf("client-%d", number), pinned: pinned, routes: map[string]*route{}}
+	c.admin = c.transport(AdminUser)
+	return c
+}
+
+// Config returns a configuration of a cluster admin whose requests go this way.
+// The caller may change the copy.
+func (c *Client) Config() *rest.Config {
+	config := rest.CopyConfig(c.cp.admin)
+	config.Transport = c.admin
+	return config
+}
+
+// AddUser returns a configuration of a user in groups whose requests go this way;
+// see ControlPlane.AddUser.
+func (c *Client) AddUser(name string, groups ...string) *rest.Config {
+	return &rest.Config{
+		Host:        "https://" + c.cp.first().addr.String(),
+		BearerToken: c.cp.users.add(name, groups),
+		Transport:   c.transport(name),
+		QPS:         -1, // a test waits for the server, not for its own client
+	}
+}
+
+// Use makes all requests go to one server from now on; nil means to the first
+// that accepts them. What is in flight at another one breaks: its connection is
+// reset.
+func (c *Client) Use(server *Server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pinned = server
+	for _, r := range c.routes {
+		if server != nil && r.server != server {
+			c.drop(r)
+			r.Break(serve.ErrReset)
+		}
+	}
+}
+
+// Server returns the server to which the requests go, nil if that is not decided:
+// none was made, or its server is gone.
+func (c *Client) Server() *Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pinned != nil || !c.current.usable() {
+		return c.pinned
+	}
+	return c.current.server
+}
+
+// Cut lets nothing through until heal is called: requests and watches in flight time
+// out, and no server can be reached. It is the rule "partition client name=NAME".
+func (c *Client) Cut() (heal func()) { return c.cp.partition("client name=" + c.name) }
+
+// partition adds a rule that cuts a network path, and returns what takes it away.
+func (cp *ControlPlane) partition(path string) (heal func()) {
+	entry, err := cp.faults.Inject("partition " + path + " optional")
+	if err != nil {
+		return func() {} // the control plane has stopped: nothing gets through
+	}
+	return entry.Remove
+}
+
+// clientTransport carries the requests of one user.
+type clientTransport struct {
+	client *Client
+	user   string
+}
+
+func (c *Client) transport(user string) http.RoundTripper {
+	return c.cp.observed(user, clientTransport{c, user})
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	r, err := t.client.route(t.user)
+	if err != nil {
+		return serve.Refuse(req, err)
+	}
+	return r.RoundTrip(req)
+}
+
+// route returns the one there is of a user, or opens one: to the server of the other
+// users if it can be reached.
+func (c *Client) route(user string) (*route, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.routes[user]; r.usable() {
+		return r, nil
+	}
+	servers := c.cp.servers
+	switch {
+	case c.pinned != nil:
+		servers = []*Server{c.pinned}
+	case c.current.usable():
+		servers = slices.Concat([]*Server{c.current.server}, servers)
+	}
+	refused := serve.ErrRefused
+	for _, server := range servers {
+		path := fault.Operation{Point: fault.ClientPath, Server: server.name, Name: c.name, Caller: user}
+		if c.cp.faults.Partitioned(path) {
+			refused = serve.ErrUnreachable
+			continue
+		}
+		if conn, err := server.connect(); err == nil {
+			return c.add(server, conn, path), nil
+		}
+	}
+	return nil, refused
+}
+
+// add takes a connection in the place of the user's last one, until a rule cuts it.
+func (c *Client) add(server *Server, conn *serve.Connection, path fault.Operation) *route {
+	c.drop(c.routes[path.Caller])
+	r := &route{server, conn, c.cp.faults.OnPartition(path, func(partitioned bool) {
+		if partitioned {
+			conn.Break(serve.ErrTimeout)
+		}
+	})}
+	c.routes[path.Caller], c.current = r, r
+	return r
+}
+
+// drop lets the rules forget a route.
+func (c *Client) drop(r *route) {
+	if r != nil {
+		r.forget()
+	}
+}
+
+// usable reports whether requests can go by the route; nil is none.
+func (r *route) usable() bool { return r != nil && r.Usable() }

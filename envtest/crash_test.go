@@ -1,0 +1,242 @@
+package envtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	etcd "go.etcd.io/etcd/client/v3/kubernetes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/storagemock"
+)
+
+// ends are the two ways to end a process. A panic is one that upstream has caught.
+var ends = map[string]func(){
+	"fatal": func() { klog.Fatal("the end") },
+	"panic": func() {
+		defer utilruntime.HandleCrash()
+		panic("the end")
+	},
+}
+
+// mine is a scheduler of faults that goes off under the first operation of a kind:
+// code of the test, in the goroutine of the server that is about to do it.
+type mine struct {
+	point, resource string
+	goOff           func()
+	once            sync.Once
+}
+
+// Arrive implements fault.Scheduler. It lets everything go on at once.
+func (m *mine) Arrive(op fault.Operation, release func()) {
+	release()
+	if op.Point == m.point && op.Resource == m.resource {
+		m.once.Do(m.goOff)
+	}
+}
+
+// Leave implements fault.Scheduler.
+func (*mine) Leave(fault.Operation) {}
+
+// crashPlace is where a test ends the process: under the first operation at a point.
+type crashPlace struct {
+	name            string
+	point, resource string
+	background      bool // in a goroutine that the hook or the request starts
+	panicGoesOn     bool // for somebody else takes care of it
+}
+
+// TestCrashOfTheRightOne ends the process of one of two control planes, in all kinds
+// of its goroutines. It is in virtual time, because a server that crashes during its
+// boot has some seconds to end it.
+func TestCrashOfTheRightOne(t *testing.T) {
+	const create, configMaps = "http/create", "configmaps"
+	places := []crashPlace{
+		{name: "a hook", point: "hook/" + crdHook},
+		{name: "a background goroutine", point: "hook/" + crdHook, background: true},
+		{name: "a request", point: create, resource: configMaps, panicGoesOn: true},
+		{name: "a background goroutine that a request has started", point: create, resource: configMaps, background: true},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		other := envtest.Start(t)
+		for _, place := range places {
+			for how := range ends {
+				if err := crashIn(t, place, how); err != nil {
+					t.Errorf("%s in %s: %v", how, place.name, err)
+				}
+				if !ready(t, other) || other.Err() != nil {
+					t.Errorf("after %s in %s the other control plane is not ready: %v", how, place.name, other.Err())
+				}
+			}
+		}
+	})
+}
+
+// crashIn starts a control plane, ends its process in one place, and says what is
+// wrong with what comes of it.
+func crashIn(t *testing.T, place crashPlace, how string) error {
+	cp, err := envtest.Launch(t.Context(), envtest.HoldHook(crdHook))
+	if err != nil {
+		return err
+	}
+	goOff := ends[how]
+	if place.background {
+		goOff = func() { go ends[how]() }
+	}
+	cp.Faults().Schedule(&mine{point: place.point, resource: place.resource, goOff: goOff})
+	if err := cp.ReleaseHook(crdHook); err != nil {
+		return errors.Join(err, cp.Stop(t.Context()))
+	}
+	_, answer := configMapsOf(cp.Config()).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}}, metav1.CreateOptions{})
+	if place.resource != "" && !place.background && answer == nil {
+		err = errors.New("the client has got an answer")
+	}
+	if how == "panic" && place.panicGoesOn {
+		return errors.Join(err, cp.WaitReady(t.Context()), cp.Err(), cp.Stop(t.Context()))
+	}
+	select {
+	case <-cp.Crashed():
+		if text := cp.Err().Error(); !strings.Contains(text, "the end") || !strings.Contains(text, "crash_test.go") || !strings.Contains(cp.Log(), "the end") {
+			err = errors.Join(err, fmt.Errorf("the crash does not say why or where: %w", cp.Err()))
+		}
+	case <-time.After(time.Minute):
+		err = errors.Join(err, errors.New("no crash"))
+	}
+	return errors.Join(err, cp.Stop(t.Context()))
+}
+
+// TestCrashOfAStranger ends the process in a goroutine of the program beside a
+// control plane. It goes the way it went before.
+func TestCrashOfAStranger(t *testing.T) {
+	exit := klog.OsExit
+	defer func() { klog.OsExit = exit }()
+	exited := 0
+	klog.OsExit = func(code int) {
+		exited = code
+		runtime.Goexit()
+	}
+	cp, err := envtest.Launch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	panicked := map[string]any{}
+	for how, end := range ends {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			defer func() { panicked[how] = recover() }()
+			end()
+		}()
+		<-ended
+	}
+	if exited != 255 || panicked["fatal"] != nil {
+		t.Errorf("the fatal log line has exited with %d, and panicked with %v", exited, panicked["fatal"])
+	}
+	if panicked["panic"] != "the end" {
+		t.Errorf("the panic has gone on as %v", panicked["panic"])
+	}
+	if !ready(t, cp) || cp.Err() != nil || strings.Contains(cp.Log(), "the end") {
+		t.Errorf("the control plane is not ready, or has a stranger's log: %v", cp.Err())
+	}
+	if err := cp.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCrashOfAnAssembly ends the process while a server is assembled. Launch returns,
+// and leaves nothing behind.
+func TestCrashOfAnAssembly(t *testing.T) {
+	for how, end := range ends {
+		t.Run(how, func(t *testing.T) {
+			store := storagemock.NewBackend(t)
+			store.EXPECT().Start(mock.Anything).Return(nil).Once()
+			store.EXPECT().Endpoints().Return(storage.Endpoints{URLs: []string{"http://nowhere.test:2379"}})
+			store.EXPECT().Client().RunAndReturn(func() (*etcd.Client, error) {
+				end()
+				return nil, errBroken
+			}).Once()
+			store.EXPECT().Stop(mock.Anything).Return(nil).Once()
+			launched := make(chan error, 1)
+			go func() {
+				defer close(launched)
+				_, err := envtest.Launch(context.WithoutCancel(t.Context()), envtest.WithStore(store))
+				launched <- err
+			}()
+			err, returned := <-launched
+			if !returned {
+				t.Fatal("the goroutine has ended that called Launch")
+			}
+			if err == nil || !strings.Contains(err.Error(), "the end") || strings.Contains(err.Error(), "have not ended") {
+				t.Errorf("Launch: %v", err)
+			}
+		})
+	}
+}
+
+// neverStop is what upstream has made.
+var neverStop = wait.NeverStop
+
+// TestStrangersInformer runs an informer of the program until wait.NeverStop, begun
+// while a control plane starts. It lives on when that has stopped.
+func TestStrangersInformer(t *testing.T) {
+	client := fake.NewClientset()
+	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()
+	seen := make(chan string, 1)
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { seen <- object.(*corev1.ConfigMap).Name },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for wait.NeverStop == neverStop {
+			select {
+			case <-done:
+				return
+			default:
+				runtime.Gosched()
+			}
+		}
+		t.Error("wait.NeverStop is another channel while there is a control plane")
+	})
+	cp, err := envtest.Launch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go informer.Run(wait.NeverStop) // for ever, as it says
+	if err := cp.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	close(done)
+	looking.Wait()
+	if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "later"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case name := <-seen:
+		if name != "later" {
+			t.Errorf("the informer has seen %s", name)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the informer sees nothing any more")
+	}
+}

@@ -1,0 +1,186 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// The network paths that Partition cuts. A path is no operation: nobody asks At
+// about it. As the Point of an Operation that has nothing but an identity it says
+// who is at its ends.
+const (
+	// StorePath is everything between an API server and its store. It carries the
+	// Server.
+	StorePath = "store"
+	// ClientPath is everything between a client inside the process and an API
+	// server. It carries the Server, the Name of the client, and the user as the
+	// Caller.
+	ClientPath = "client"
+)
+
+// partitions are what a Set knows of paths.
+type partitions struct {
+	// telling is held while observers are told, so that each learns of changes in
+	// their order. It is taken before the set's lock.
+	telling sync.Mutex
+	// The set's lock guards the rest.
+	observers []*observer
+}
+
+// observer is somebody who is told when a path is cut and when it heals.
+type observer struct {
+	path Operation
+	tell func(partitioned bool)
+
+	// partitions.telling guards the rest.
+	cutBy []*Entry
+	gone  bool
+}
+
+// Partitioned reports whether a rule cuts a path at this moment; such a rule has
+// fired. It is for somebody who is about to use the path.
+func (s *Set) Partitioned(path Operation) bool {
+	if !s.Active() {
+		return false
+	}
+	by := s.cutting(&path)
+	if len(by) == 0 {
+		return false
+	}
+	path.Occurrence = s.count(&path)
+	s.fire(by[0], trace.Applied, &path)
+	return true
+}
+
+// OnPartition calls tell whenever rules begin or cease to cut a path: when they are
+// added and removed, and when their time begins and ends. If the path is cut already
+// it calls tell before it returns. A rule has fired when somebody was told of it.
+//
+// Calls come one at a time, in the goroutine that changes the rules or in one of
+// the rule's own; tell must not block, and must use neither the Set nor stop. When
+// stop has returned, there are no more calls.
+func (s *Set) OnPartition(path Operation, tell func(partitioned bool)) (stop func()) {
+	if s == nil {
+		return func() {}
+	}
+	o := s.observe(path, tell)
+	return func() { s.forget(o, false) }
+}
+
+// OnPartition is Set.OnPartition for the path between the server and its store. When
+// the Injector ends, what is cut heals, and there are no more calls.
+func (i *Injector) OnPartition(tell func(partitioned bool)) (stop func()) {
+	if i == nil {
+		return func() {}
+	}
+	o := i.set.observe(Operation{Point: StorePath, Server: i.server}, tell)
+	goOn := context.AfterFunc(i.life, func() { i.set.forget(o, true) })
+	return func() {
+		goOn()
+		i.set.forget(o, false)
+	}
+}
+
+// observe tells an observer what is so now, and whatever changes.
+func (s *Set) observe(path Operation, tell func(partitioned bool)) *observer {
+	path.Occurrence = s.count(&path)
+	o := &observer{path: path, tell: tell}
+	s.mu.Lock()
+	s.partitions.observers = append(s.partitions.observers, o)
+	s.mu.Unlock()
+	s.tellObservers()
+	return o
+}
+
+// forget tells an observer no more; if it is to heal, once more that it does.
+func (s *Set) forget(o *observer, heals bool) {
+	s.partitions.telling.Lock()
+	defer s.partitions.telling.Unlock()
+	if o.gone {
+		return
+	}
+	if o.gone = true; heals && len(o.cutBy) > 0 {
+		o.tell(false)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partitions.observers = slices.DeleteFunc(s.partitions.observers, func(other *observer) bool { return other == o })
+}
+
+// tellObservers tells those for whom something has changed.
+func (s *Set) tellObservers() {
+	s.partitions.telling.Lock()
+	defer s.partitions.telling.Unlock()
+	s.mu.Lock()
+	observers := slices.Clone(s.partitions.observers)
+	s.mu.Unlock()
+	for _, o := range observers {
+		if !o.gone {
+			s.tell(o)
+		}
+	}
+}
+
+// tell tells an observer, if something has changed for it.
+func (s *Set) tell(o *observer) {
+	before, now := o.cutBy, s.cutting(&o.path)
+	o.cutBy = now
+	for _, e := range before {
+		if !slices.Contains(now, e) {
+			s.record(trace.Released, e, &o.path, nil)
+		}
+	}
+	for _, e := range now {
+		if !slices.Contains(before, e) {
+			s.fire(e, trace.Held, &o.path)
+		}
+	}
+	if (len(before) > 0) != (len(now) > 0) {
+		o.tell(len(now) > 0)
+	}
+}
+
+// cutting returns the rules that cut a path now.
+func (s *Set) cutting(path *Operation) (by []*Entry) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		if e.rule.Kind == Partition && e.rule.Covers(path) && e.rule.during(now.Sub(e.added)) {
+			by = append(by, e)
+		}
+	}
+	return by
+}
+
+// fire counts what a rule has done to a path, and records it.
+func (s *Set) fire(e *Entry, phase trace.Phase, path *Operation) {
+	s.mu.Lock()
+	e.fired++
+	s.mu.Unlock()
+	s.record(phase, e, path, nil)
+}
+
+// changed tells who is cut off by a rule that has been added or removed.
+func (s *Set) changed(entries ...*Entry) {
+	if slices.ContainsFunc(entries, func(e *Entry) bool { return e.rule.Kind == Partition }) {
+		s.tellObservers()
+	}
+}
+
+// setAlarms has observers told when the time of a partition begins and ends; the
+// set's lock is held.
+func (e *Entry) setAlarms() {
+	if e.rule.Kind != Partition {
+		return
+	}
+	for _, age := range []time.Duration{e.rule.After, e.rule.end()} {
+		if age > 0 {
+			e.alarms = append(e.alarms, time.AfterFunc(age, e.set.tellObservers))
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/process"
+	"snowglobe.test/envtest/serve"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/trace"
+)
+
+// instance is one run of an API server, from its boot to the end of its last
+// goroutine.
+type instance struct {
+	server    *Server
+	flags     *chain.Flags
+	endpoint  *serve.Endpoint
+	store     *storage.Link
+	recorder  *trace.Recorder
+	member    *process.Member // nil until start
+	chain     atomic.Pointer[chain.Chain]
+	readiness readiness
+
+	run      context.Context
+	endRun   context.CancelCauseFunc
+	runEnded chan struct{}
+	began    time.Time // when the chain began to run
+
+	failOnce  sync.Once
+	failed    chan struct{} // closed when the server has failed by itself
+	failure   error
+	releasing atomic.Bool   // somebody ends the instance, and
+	over      chan struct{} // is closed then
+	watched   chan struct{} // closed when nobody waits for the chain to be killed
+	released  chan struct{} // closed when it has ended
+	leftovers error
+}
+
+// newInstance makes the next instance of the server, which listens from now on,
+// where the one before did.
+func newInstance(s *Server) (*instance, error) {
+	cp := s.cp
+	flags, err := chain.ParseFlags(cp.cfg.serverFlags(s.index))
+	if err != nil {
+		return nil, err
+	}
+	tls, err := cp.upgradeTLS()
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{
+		server: s, flags: flags, store: storage.NewLink(), recorder: cp.recorder.For(cp.traceName(s)),
+		runEnded: make(chan struct{}), failed: make(chan struct{}),
+		readiness: readiness{turn: make(chan struct{}, 1), known: map[string]bool{}},
+		over:      make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{}),
+	}
+	i.endpoint, err = serve.Listen(serve.Config{
+		Address: s.address(), TLS: tls,
+		Around: func(handle func()) { i.member.Do(handle) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	i.run, i.endRun = context.WithCancelCause(context.Background())
+	return i, nil
+}
+
+// start builds the chain and runs it, under a goroutine label of its own. If it
+// fails, release gives back what it has taken.
+func (i *instance) start(ctx context.Context) error {
+	config, err := i.chainConfig()
+	if err != nil {
+		return err
+	}
+	if i.member, err = process.Join(config.ControlPlane+"-"+config.Server, i.flags.Process(), i, i.fail); err != nil {
+		return err
+	}
+	assembled, err := i.assemble(ctx, config)
+	if err != nil {
+		return err
+	}
+	i.chain.Store(assembled)
+	i.server.current.Store(i)
+	i.watchKill(assembled)
+	i.began = time.Now()
+	i.member.Go(func() {
+		defer close(i.runEnded)
+		if err := assembled.Run(i.run); err != nil {
+			i.fail(err)
+		}
+	})
+	return nil
+}
+
+// assemble builds the chain in a goroutine of its own, because a fatal log line or
+// a panic ends it.
+func (i *instance) assemble(ctx context.Context, config chain.Config) (assembled *chain.Chain, err error) {
+	<-i.member.Go(func() { assembled, err = chain.Assemble(ctx, config) })
+	if assembled == nil && err == nil {
+		err = i.err()
+	}
+	return assembled, err
+}
+
+func (i *instance) chainConfig() (chain.Config, error) {
+	cp := i.server.cp
+	serving, err := cp.authority.Serving("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
+	if err != nil {
+		return chain.Config{}, fmt.Errorf("serving certificate: %w", err)
+	}
+	faults := cp.faults
+	if cp.cfg.withoutFaults {
+		faults = nil
+	}
+	return chain.Config{
+		ControlPlane:   cp.name,
+		Server:         i.server.name,
+		OwnIdentity:    cp.cfg.replicas > 1,
+		Flags:          i.flags,
+		Store:          cp.store,
+		Link:           i.store,
+		Endpoint:       i.endpoint,
+		Serving:        serving,
+		ClientCA:       cp.authority.CertPEM(),
+		Tokens:         cp.users,
+		AccountKey:     cp.accountKey,
+		Faults:         faults,
+		Restorer:       cp.restorer,
+		UpstreamPauses: cp.cfg.upstreamPauses,
+		CacheWindows:   cp.cfg.cacheWindows,
+		Trace:          i.recorder,
+		Crash:          i.fail,
+	}, nil
+}
+
+// Write implements io.Writer for the server's log. A dead server logs nothing.
+func (i *instance) Write(line []byte) (int, error) {
+	if i.dead() {
+		return len(line), nil
+	}
+	return i.server.log.Write(line)
+}
+
+// fail remembers the first failure that would have ended a kube-apiserver process,
+// and ends the chain.
+func (i *instance) fail(err error) {
+	if i.dead() {
+		return
+	}
+	i.failOnce.Do(func() {
+		if i.server.cp.cfg.replicas > 1 {
+			err = fmt.Errorf("%s: %w", i.server.name, err)
+		}
+		i.failure = err
+		close(i.failed)
+		i.server.cp.crash(err)
+		i.endRun(err)
+	})
+}
+
+func (i *instance) err() error {
+	if closed(i.failed) {
+		return i.failure
+	}
+	return nil
+}
+
+// running says whether nothing has ended the instance yet.
+func (i *instance) running() bool {
+	return !closed(i.over) && !i.dead() && !closed(i.failed)
+}
+
+// dead says whether the server was crashed on purpose: nobody hears of it any more.
+func (i *instance) dead() bool {
+	c := i.chain.Load()
+	return c != nil && c.Dead()
+}
+
+// crash ends the server as the end of its process would; see chain.Kill. Its
+// goroutines end in the background.
+func (i *instance) crash(ctx context.Context) error {
+	if closed(i.released) {
+		return nil
+	}
+	return i.chain.Load().Kill(ctx, errOnPurpose)
+}
+
+// watchKill releases the instance when its chain has been killed, by whomever.
+func (i *instance) watchKill(c *chain.Chain) {
+	go func() {
+		select {
+		case <-c.Killed():
+			close(i.watched)
+		case <-i.over:
+			close(i.watched)
+			return
+		}
+		i.endRun(errOnPurpose)
+		ctx, cancel := i.server.cp.cfg.timeouts.boundStop(context.Background())
+		defer cancel()
+		_ = i.release(ctx) // who waits for it is told
+	}()
+}
+
+// release ends the instance gracefully, if it has not ended, and joins it. Whoever
+// comes second waits for the first, on a channel so that time can pass.
+func (i *instance) release(ctx context.Context) error {
+	if i.releasing.CompareAndSwap(false, true) {
+		close(i.over)
+		i.leftovers = i.join(ctx)
+		close(i.released)
+		return i.leftovers // even if the time is up: it says what for
+	}
+	select {
+	case <-i.released:
+		return i.leftovers
+	case <-ctx.Done():
+		return fmt.Errorf("%s has not ended: %w", i.server.name, context.Cause(ctx))
+	}
+}
+
+func (i *instance) join(ctx context.Context) error {
+	var errs []error
+	if i.store.IsCut() {
+		i.store.Break() // nothing would get through, and much would wait for it
+	}
+	i.endRun(errStopped)
+	if i.chain.Load() != nil {
+		select {
+		case <-i.runEnded:
+		case <-ctx.Done():
+			errs = append(errs, fmt.Errorf("%s has not terminated: %w%s", i.server.name, context.Cause(ctx), i.heldByRules()))
+			i.chain.Load().EndFaults()
+			var cancel context.CancelFunc
+			ctx, cancel = i.grace(ctx)
+			defer cancel()
+		}
+		<-i.watched
+	}
+	errs = append(errs, i.endpoint.Stop(ctx))
+	if i.member != nil {
+		errs = append(errs, i.member.Wait(ctx))
+		i.member.Leave()
+	}
+	return errors.Join(errs...)
+}
+
+// heldByRules ends the message about a server that does not terminate: which of its
+// operations rules hold.
+func (i *instance) heldByRules() string {
+	var held []string
+	for _, entry := range i.server.cp.faults.Rules() {
+		gate := entry.Gate()
+		if gate == nil {
+			continue
+		}
+		for _, op := range gate.Waiting() {
+			if op.Server == i.server.name {
+				held = append(held, fmt.Sprintf("%s waits because of the rule %q", op, entry.Rule()))
+			}
+		}
+	}
+	if len(held) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(held, "; ")
+}
+
+// grace is the time that a server gets once more when its time is up and the rules
+// no longer hold it.
+func (i *instance) grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := i.server.cp.cfg.timeouts.stop
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), d, fmt.Errorf("not within %s more", d))
+}

@@ -1,0 +1,111 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
+	"k8s.io/apiserver/pkg/storage/feature"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+)
+
+// onGiveBack adds what giveBack has to do; what was added last comes first.
+func onGiveBack(f func()) { shared.giveBack = append(shared.giveBack, f) }
+
+func giveBack() {
+	for _, f := range slices.Backward(shared.giveBack) {
+		f()
+	}
+	shared.giveBack = nil
+}
+
+// takeOver replaces the state of the process; giveBack brings it back, also after
+// an error.
+func takeOver(flags Flags) error {
+	if err := takeOverKlog(flags.Verbosity); err != nil {
+		return err
+	}
+	takeOverHandlers()
+
+	checker := feature.DefaultFeatureSupportChecker
+	onGiveBack(func() { feature.DefaultFeatureSupportChecker = checker })
+	feature.DefaultFeatureSupportChecker = feature.NewDefaultFeatureSupportChecker()
+
+	onGiveBack(func() {
+		etcd3metrics.SetStorageMonitorGetter(func() ([]etcd3metrics.Monitor, error) { return nil, nil })
+	})
+	copies := atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit)
+	onGiveBack(func() { atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, copies) })
+	for _, take := range flags.TakeOver {
+		onGiveBack(take())
+	}
+	return setGates(flags.Gates)
+}
+
+// takeOverHandlers replaces what upstream calls after a fatal log line, a panic
+// and an error.
+func takeOverHandlers() {
+	exit, panics, errs := klog.OsExit, utilruntime.PanicHandlers, utilruntime.ErrorHandlers
+	onGiveBack(func() {
+		awaitHandled()
+		klog.OsExit, utilruntime.PanicHandlers, utilruntime.ErrorHandlers = exit, panics, errs
+	})
+	klog.OsExit = func(code int) { exited(exit, code) }
+	utilruntime.PanicHandlers = append(slices.Clip(panics), panicked)
+	// The second of upstream's error handlers sleeps until a millisecond after
+	// the last error of the process: 26 years, when that was in real time and
+	// this one is in virtual time.
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{errs[0], pauseAfterError}
+}
+
+// pauseAfterError keeps a loop that fails at once from spinning.
+func pauseAfterError(context.Context, error, string, ...any) {
+	shared.handled.Add(1)
+	time.Sleep(time.Millisecond)
+}
+
+// awaitHandled orders what comes after it behind every read that a member's
+// goroutine has made of upstream's handlers, for which upstream has no lock: who
+// has read them has counted since. That all of them have ended is known from their
+// labels, which orders nothing.
+func awaitHandled() { _ = shared.handled.Load() }
+
+// setGates sets feature gates.
+func setGates(gates map[featuregate.Feature]bool) error {
+	if len(gates) == 0 {
+		return nil
+	}
+	gate := utilfeature.DefaultMutableFeatureGate
+	set, before := map[string]bool{}, map[string]bool{}
+	var unset []featuregate.Feature
+	for name, value := range gates {
+		set[string(name)], before[string(name)] = value, gate.Enabled(name)
+		if !gate.ExplicitlySet(name) {
+			unset = append(unset, name)
+		}
+	}
+	onGiveBack(func() {
+		// First all values, so that no dependency between gates is violated on
+		// the way, then the memory of having been set.
+		utilruntime.Must(gate.SetFromMap(before))
+		for _, name := range unset {
+			utilruntime.Must(gate.ResetFeatureValueToDefault(name))
+		}
+	})
+	if err := gate.SetFromMap(set); err != nil {
+		return fmt.Errorf("set feature gates: %w", err)
+	}
+	return nil
+}
+
+// endContentionProfile undoes what upstream does for --contention-profiling. The
+// runtime does not say what the rate was before; off is its default.
+func endContentionProfile() { runtime.SetBlockProfileRate(0) }

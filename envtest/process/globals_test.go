@@ -1,0 +1,232 @@
+package process
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
+	"k8s.io/apiserver/pkg/storage/feature"
+	"k8s.io/client-go/tools/cache"
+	fcache "k8s.io/client-go/tools/cache/testing"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+)
+
+// state is what this package replaces, without feature gates.
+func state() map[string]string {
+	pointer := func(v any) string { return fmt.Sprintf("%#x", reflect.ValueOf(v).Pointer()) }
+	state := map[string]string{
+		"wait.NeverStop":  pointer(wait.NeverStop),
+		"OsExit":          pointer(klog.OsExit),
+		"PanicHandlers":   pointer(utilruntime.PanicHandlers),
+		"ErrorHandlers":   pointer(utilruntime.ErrorHandlers),
+		"ReallyCrash":     fmt.Sprint(utilruntime.ReallyCrash),
+		"feature checker": fmt.Sprintf("%p", feature.DefaultFeatureSupportChecker),
+		"copies":          fmt.Sprint(atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit)),
+	}
+	klogFlags().VisitAll(func(f *flag.Flag) { state["klog "+f.Name] = f.Value.String() })
+	return state
+}
+
+func klogFlags() *flag.FlagSet {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	return flags
+}
+
+func compare(t *testing.T, before, after map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("process-wide state (-before +after):\n%s", diff)
+	}
+}
+
+// TestGiveBack compares the state before a member with that after it, in which all
+// of it was changed.
+func TestGiveBack(t *testing.T) {
+	before := state()
+	m := join(t, "first", Flags{})
+	during := state()
+	for _, name := range []string{"OsExit", "PanicHandlers", "ErrorHandlers", "feature checker", "klog logtostderr", "klog stderrthreshold"} {
+		if during[name] == before[name] {
+			t.Errorf("%s is not replaced", name)
+		}
+	}
+	for _, name := range []string{"wait.NeverStop", "ReallyCrash"} {
+		if during[name] != before[name] {
+			t.Errorf("%s is replaced", name)
+		}
+	}
+	atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, 7)
+	if err := klogFlags().Set("v", "9"); err != nil { // as /debug/flags/v does
+		t.Fatal(err)
+	}
+	etcd3metrics.Register()
+	etcd3metrics.SetStorageMonitorGetter(func() ([]etcd3metrics.Monitor, error) {
+		t.Error("the metrics of etcd ask for a member that has left")
+		return nil, nil
+	})
+	m.Leave()
+	compare(t, before, state())
+	if _, err := legacyregistry.DefaultGatherer.Gather(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLogRouter sends each line to whose goroutine writes it, and leaves klog as it
+// was, also where somebody has set it.
+func TestLogRouter(t *testing.T) {
+	klogState := klog.CaptureState()
+	defer klogState.Restore()
+	var strangers bytes.Buffer
+	klog.LogToStderr(false)
+	klog.SetOutput(&strangers)
+	before := state()
+
+	logs := map[string]*syncBuffer{"one": {}, "two": {}}
+	var group sync.WaitGroup
+	var members []*Member
+	for name, log := range logs {
+		m, err := Join(name, Flags{}, log, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, m)
+		group.Go(func() { m.Do(func() { klog.Warning("a line of " + name) }) })
+	}
+	group.Wait()
+	for _, m := range members {
+		m.Leave()
+	}
+	for name, log := range logs {
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "a line of "+name) {
+			t.Errorf("the log of %s: %q", name, got)
+		}
+	}
+	compare(t, before, state())
+	klog.Warning("a line of nobody")
+	klog.Flush()
+	if got := strangers.String(); !strings.Contains(got, "a line of nobody") || strings.Contains(got, "a line of one") {
+		t.Errorf("the log of strangers: %q", got)
+	}
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+// String returns what was written.
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// TestNeverStop has a stranger's informer that runs until wait.NeverStop, and a
+// stranger that reads the variable at any time, while members come and go. Only
+// -race sees that it is written to.
+func TestNeverStop(t *testing.T) {
+	source := fcache.NewFakeControllerSource()
+	informer := cache.NewSharedIndexInformer(source, &corev1.ConfigMap{}, 0, nil)
+	seen := make(chan string)
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { seen <- object.(*corev1.ConfigMap).Name },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		never := wait.NeverStop
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if wait.NeverStop != never {
+				t.Error("wait.NeverStop has changed")
+				return
+			}
+			runtime.Gosched()
+		}
+	})
+	for i := range 3 {
+		m := join(t, fmt.Sprint("member-", i), Flags{})
+		if i == 0 {
+			go informer.Run(wait.NeverStop) // for ever, as it says
+		}
+		m.Leave()
+		name := fmt.Sprint("map-", i)
+		source.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if got := <-seen; got != name {
+			t.Errorf("the informer has seen %s, want %s", got, name)
+		}
+	}
+	if informer.IsStopped() {
+		t.Error("the informer has stopped")
+	}
+	close(done)
+	reader.Wait()
+}
+
+// TestContentionProfile ends with the last member that wanted it.
+func TestContentionProfile(t *testing.T) {
+	one := join(t, "one", Flags{ContentionProfiling: true})
+	runtime.SetBlockProfileRate(1) // as upstream does
+	two := join(t, "two", Flags{ContentionProfiling: true})
+	three := join(t, "three", Flags{})
+	if !blockingIsProfiled() {
+		t.Error("nothing is profiled, or the test does not see it")
+	}
+	one.Leave()
+	if !blockingIsProfiled() {
+		t.Error("the profile ends with the first member that wanted it")
+	}
+	two.Leave()
+	if blockingIsProfiled() {
+		t.Error("the profile goes on after the last member that wanted it")
+	}
+	three.Leave()
+}
+
+func blockingIsProfiled() bool {
+	blocked := func() (events int64) {
+		records := make([]runtime.BlockProfileRecord, 10_000)
+		n, _ := runtime.BlockProfile(records)
+		for _, record := range records[:n] {
+			events += record.Count
+		}
+		return events
+	}
+	before := blocked()
+	meet, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		meet <- struct{}{} // who comes first blocks
+		close(done)
+	}()
+	<-meet
+	<-done
+	return blocked() != before
+}

@@ -1,0 +1,92 @@
+package process
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/klog/v2"
+)
+
+// takeOverKlog has klog write to logRouter. Clients in the same process may log at
+// the same time, so what klog does not guard is left alone as far as it is set the
+// usual way.
+func takeOverKlog(verbosity int) error {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	set := func(name, value string) error {
+		if flags.Lookup(name).Value.String() == value {
+			return nil
+		}
+		return flags.Set(name, value)
+	}
+	if flags.Lookup("logtostderr").Value.String() == "true" {
+		onGiveBack(func() {
+			klog.LogToStderr(true)
+			klog.SetOutput(os.Stderr) // for a later --logtostderr=false: klog would write to nil
+		})
+	} else {
+		onGiveBack(klog.CaptureState().Restore) // only so the files come back
+	}
+	for name, value := range map[string]string{
+		"alsologtostderr": "false", "stderrthreshold": "4" /* above FATAL */, "v": fmt.Sprint(verbosity),
+	} {
+		// A client may change them too, by /debug/flags.
+		before := flags.Lookup(name).Value.String()
+		onGiveBack(func() { _ = set(name, before) }) // it has had it
+		if err := set(name, value); err != nil {
+			return fmt.Errorf("take over klog: set %s: %w", name, err)
+		}
+	}
+	// klog writes a line to the outputs of its own severity and of all below, or to
+	// the first of them only.
+	klog.SetOutput(io.Discard)
+	klog.SetOutputBySeverity("INFO", logRouter{})
+	klog.SetOutputBySeverity("FATAL", fatalRouter{io.Discard})
+	if flags.Lookup("one_output").Value.String() == "true" {
+		klog.SetOutput(logRouter{})
+		klog.SetOutputBySeverity("FATAL", fatalRouter{logRouter{}})
+	}
+	klog.LogToStderr(false)
+	return nil
+}
+
+// logRouter writes a log line to the log of the member whose goroutine logs it, and
+// a stranger's to stderr, where klog writes by default.
+type logRouter struct{}
+
+// Write implements io.Writer.
+func (logRouter) Write(line []byte) (int, error) {
+	m := current()
+	if m == nil {
+		return os.Stderr.Write(line)
+	}
+	if _, err := m.log.Write(withoutStacks(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// withoutStacks cuts what klog writes after a fatal line, the stacks of all
+// goroutines of the process, to those that come first, which has the one that wrote
+// the line. All of them are megabytes, and would drive the line out of the log.
+func withoutStacks(line []byte) []byte {
+	if len(line) > stackBytes && bytes.HasPrefix(line, []byte("goroutine ")) {
+		return append(line[:stackBytes:stackBytes], "\n... (more goroutines)\n"...)
+	}
+	return line
+}
+
+// fatalRouter keeps the first fatal line of a member, for the report of its crash.
+type fatalRouter struct{ next io.Writer }
+
+// Write implements io.Writer.
+func (r fatalRouter) Write(line []byte) (int, error) {
+	if m := current(); m != nil {
+		text := string(bytes.TrimSpace(line))
+		m.fatal.CompareAndSwap(nil, &text)
+	}
+	return r.next.Write(line)
+}

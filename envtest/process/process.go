@@ -1,0 +1,170 @@
+// Package process owns what upstream keeps once in a process, and shares it among
+// the control planes in it: klog's flags and output, the exit after a fatal log
+// line, the handlers of panics and errors, feature gates. It knows which control
+// plane a goroutine belongs to, and waits for the last of them to end. It never
+// looks into a control plane.
+package process
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/component-base/featuregate"
+)
+
+// label is the goroutine label of everything a member starts. Goroutines inherit
+// it, which is how a log line, a panic or a leftover goroutine finds its control
+// plane in a process that runs several.
+const label = "snowglobe"
+
+// Flags are what control planes side by side share, because upstream keeps it once
+// in a process. The zero value is upstream's, without privileged containers.
+type Flags struct {
+	// Gates are the feature gates that the process has otherwise.
+	Gates map[featuregate.Feature]bool
+	// AllowPrivileged is --allow-privileged.
+	AllowPrivileged bool
+	// BytesPerSecond is --max-connection-bytes-per-sec.
+	BytesPerSecond int64
+	// Verbosity is -v. That of the first member counts.
+	Verbosity int
+	// ContentionProfiling is --contention-profiling, by which upstream has the
+	// runtime profile all blocking.
+	ContentionProfiling bool
+	// TakeOver are further things to own while there are members. Each function
+	// takes one over and returns what gives it back. Those of the first member
+	// count.
+	TakeOver []func() (giveBack func())
+}
+
+// Member is a control plane's, or a server's, share in the process. The first
+// member takes the state of the process over, and the last one gives back what was
+// there.
+type Member struct {
+	name    string
+	log     io.Writer
+	crash   func(error)
+	crashed atomic.Bool
+	fatal   atomic.Pointer[string] // its first fatal log line
+	flags   Flags
+	labels  unsafe.Pointer
+	ctx     context.Context
+	leave   sync.Once
+}
+
+// shared is the one place that holds what members share.
+var shared struct {
+	sync.Mutex
+	members  int
+	profiled int // members that profile contention
+	flags    Flags
+	giveBack []func() // in the order in which it was taken
+	// byLabels finds a member by the labels of its goroutines. It is looked at
+	// without the mutex, from inside klog's own lock.
+	byLabels sync.Map
+	// handled counts the calls of what stands in for upstream's handlers.
+	handled atomic.Int64
+}
+
+// Join makes a member of the process. The log receives what the member's goroutines
+// log, a line at a time; crash is told of their fatal log lines and panics, and must
+// not block. Flags that upstream keeps once in a process must agree with those of
+// the other members. The caller leaves when all goroutines of the member have ended.
+func Join(name string, flags Flags, log io.Writer, crash func(error)) (*Member, error) {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.members > 0 && !flags.agree(shared.flags) {
+		return nil, fmt.Errorf("control planes side by side share feature gates, --allow-privileged and --max-connection-bytes-per-sec: "+
+			"another one runs without %s; stop it first, or start this one with the same flags", flags)
+	}
+	m := &Member{name: name, log: log, crash: crash, flags: flags}
+	m.ctx = pprof.WithLabels(context.Background(), pprof.Labels(label, name))
+	m.Do(func() { m.labels = goroutineLabels() })
+	if shared.members == 0 {
+		if err := takeOver(flags); err != nil {
+			giveBack()
+			return nil, err
+		}
+		shared.flags = flags
+	}
+	shared.byLabels.Store(m.labels, m)
+	shared.members++
+	if flags.ContentionProfiling {
+		shared.profiled++
+	}
+	return m, nil
+}
+
+// agree says whether a control plane can run beside one with other flags. Gates
+// are those that the process, and so the other, has otherwise.
+func (f Flags) agree(other Flags) bool {
+	return len(f.Gates) == 0 && f.AllowPrivileged == other.AllowPrivileged && f.BytesPerSecond == other.BytesPerSecond
+}
+
+// String says what control planes must agree on.
+func (f Flags) String() string {
+	var gates []string
+	for _, name := range slices.Sorted(maps.Keys(f.Gates)) {
+		gates = append(gates, fmt.Sprintf("%s=%t", name, f.Gates[name]))
+	}
+	return fmt.Sprintf("feature gates %q, --allow-privileged=%t, --max-connection-bytes-per-sec=%d", strings.Join(gates, ","), f.AllowPrivileged, f.BytesPerSecond)
+}
+
+// Leave ends the membership. The last member gives back the state of the process.
+func (m *Member) Leave() {
+	m.leave.Do(func() {
+		shared.Lock()
+		defer shared.Unlock()
+		shared.byLabels.Delete(m.labels)
+		if m.flags.ContentionProfiling {
+			shared.profiled--
+			if shared.profiled == 0 {
+				endContentionProfile()
+			}
+		}
+		shared.members--
+		if shared.members == 0 {
+			giveBack()
+		}
+	})
+}
+
+// Do runs f as the member's: this goroutine for as long, and all that f starts.
+func (m *Member) Do(f func()) {
+	before := goroutineLabels()
+	pprof.SetGoroutineLabels(m.ctx)
+	defer setGoroutineLabels(before)
+	f()
+}
+
+// Go runs f in a goroutine of the member. The channel is closed when it has ended,
+// and a panic or a fatal log line in it been reported as a crash.
+func (m *Member) Go(f func()) (ended <-chan struct{}) {
+	done := make(chan struct{})
+	m.Do(func() {
+		go func() {
+			defer close(done)
+			defer utilruntime.HandleCrash()
+			f()
+		}()
+	})
+	return done
+}
+
+// current returns whose goroutine this is, nil for a stranger's.
+func current() *Member {
+	m, ok := shared.byLabels.Load(goroutineLabels())
+	if !ok {
+		return nil
+	}
+	return m.(*Member)
+}

@@ -1,0 +1,169 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
+
+// Config is what an Endpoint is made of. The zero value has no port, and cannot
+// upgrade requests.
+type Config struct {
+	// Address is where to listen besides in memory, on loopback, such as
+	// "127.0.0.1:0". Empty means nowhere.
+	Address string
+	// TLS is the client side of the connections of upgrade requests.
+	TLS *tls.Config
+	// Around runs the handling of each request from inside the process, so that
+	// its goroutine can be marked as the server's. Nil just runs it.
+	Around func(handle func())
+}
+
+// Endpoint is where one run of an API server can be reached. The server opens it
+// when it accepts requests, drains it when it begins to stop, and closes it when
+// it has answered all of them; until it is open and after it is closed, requests
+// are refused as by a port at which nobody listens. Whoever made it stops it.
+type Endpoint struct {
+	listener *listener
+	tls      *tls.Config
+	around   func(func())
+	loopback loopback
+
+	handler  atomic.Pointer[http.Handler] // nil while no request may come in
+	opened   chan struct{}                // closed by Open
+	draining atomic.Bool
+
+	mu          sync.Mutex
+	ended       bool // by Close, Reset or Stop
+	connections map[*Connection]struct{}
+}
+
+// Listen makes an endpoint and opens its listener.
+func Listen(config Config) (*Endpoint, error) {
+	l, err := listen(config.Address)
+	if err != nil {
+		return nil, err
+	}
+	e := &Endpoint{
+		listener: l, tls: config.TLS, around: config.Around,
+		opened: make(chan struct{}), connections: map[*Connection]struct{}{},
+	}
+	if e.around == nil {
+		e.around = func(handle func()) { handle() }
+	}
+	e.loopback = loopback{e.add()}
+	return e, nil
+}
+
+// Addr is the address to advertise: that of the port if there is one.
+func (e *Endpoint) Addr() *net.TCPAddr { return e.listener.addr }
+
+// HasPort reports whether other processes can connect.
+func (e *Endpoint) HasPort() bool { return e.listener.tcp != nil }
+
+// Listener is what to serve TLS on.
+func (e *Endpoint) Listener() net.Listener { return e.listener }
+
+// Loopback carries the requests of the server to itself.
+func (e *Endpoint) Loopback() http.RoundTripper { return e.loopback }
+
+// Open lets requests in. It may be called once, and does nothing after Reset.
+func (e *Endpoint) Open(handler http.Handler) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		return
+	}
+	e.handler.Store(&handler)
+	close(e.opened)
+}
+
+// Opened is closed when requests may come in.
+func (e *Endpoint) Opened() <-chan struct{} { return e.opened }
+
+func (e *Endpoint) open() bool { return e.handler.Load() != nil }
+
+// Drain is for a server that begins to stop: its own requests fail for good from
+// now on if they fail, instead of advising it to try again.
+func (e *Endpoint) Drain() { e.draining.Store(true) }
+
+// Close lets no more requests in, and closes the connections of the listener, as
+// the end of a process would. It may be called more than once.
+func (e *Endpoint) Close() {
+	e.end()
+	e.listener.conns.CloseAll()
+}
+
+// Reset ends everything as the sudden end of the server's process would: clients
+// of what is in flight see their connections reset.
+func (e *Endpoint) Reset() {
+	for _, c := range e.end() {
+		c.Break(ErrReset)
+	}
+	e.listener.reset()
+}
+
+// Stop breaks off what is still in flight, closes the listener, and joins every
+// goroutine of both.
+func (e *Endpoint) Stop(ctx context.Context) error {
+	defer e.listener.stop()
+	connections := e.end()
+	for _, c := range connections {
+		c.Break(io.ErrUnexpectedEOF)
+	}
+	for _, c := range connections {
+		if err := c.requests.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Connect opens a connection of a client.
+func (e *Endpoint) Connect() (*Connection, error) {
+	if !e.open() {
+		return nil, ErrRefused
+	}
+	return e.add(), nil
+}
+
+// add makes a connection, and forgets those that are broken and have nothing in
+// flight any more.
+func (e *Endpoint) add() *Connection {
+	c := newConnection(e)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for old := range e.connections {
+		if old.closed.Load() && old.idle() {
+			delete(e.connections, old)
+		}
+	}
+	e.connections[c] = struct{}{}
+	return c
+}
+
+// serve handles a request from inside the process.
+func (e *Endpoint) serve(w http.ResponseWriter, req *http.Request) {
+	handler := e.handler.Load()
+	if handler == nil {
+		panic(http.ErrAbortHandler) // closed since RoundTrip looked
+	}
+	e.around(func() { (*handler).ServeHTTP(w, req) })
+}
+
+// end lets nobody in any more, and returns the connections there are.
+func (e *Endpoint) end() []*Connection {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+	e.handler.Store(nil)
+	connections := make([]*Connection, 0, len(e.connections))
+	for c := range e.connections {
+		connections = append(connections, c)
+	}
+	return connections
+}

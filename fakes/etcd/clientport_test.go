@@ -1,0 +1,296 @@
+package etcd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	etcdversion "go.etcd.io/etcd/api/v3/version"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
+)
+
+// TestHTTP compares what an embedded etcd and this one answer over HTTP on the
+// port that gRPC clients use, without an alarm and under each.
+func TestHTTP(t *testing.T) {
+	real, here := startReal(t), dialSocket(t, newServer(t, Config{})).Client
+	awaitVersion(t, real)
+	requests := []string{
+		"GET /health", "GET /health?serializable=true", "GET /health?exclude=NOSPACE", "POST /health",
+		"GET /health?exclude=NOSPACE&exclude=CORRUPT", "GET /health/x",
+		"GET /version", "PUT /version", "GET /nothing", "GET /",
+		"GET /livez", "GET /livez?verbose", "POST /livez", "GET /livez/serializable_read?verbose",
+		"GET /readyz", "GET /readyz?exclude=data_corruption", "POST /readyz",
+		"GET /readyz/data_corruption?verbose", "GET /readyz/linearizable_read", "GET /readyz/non_learner",
+	}
+	states := []struct {
+		name  string
+		enter func(c *clientv3.Client) error
+	}{
+		{"no alarm", func(*clientv3.Client) error { return nil }},
+		{"no space", func(c *clientv3.Client) error { _, err := raise(pb.AlarmType_NOSPACE)(t.Context(), c); return err }},
+		{"corrupt", func(c *clientv3.Client) error {
+			if _, err := c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
+				return err
+			}
+			_, err := raise(pb.AlarmType_CORRUPT)(t.Context(), c)
+			return err
+		}},
+	}
+	for _, state := range states {
+		for _, c := range []*clientv3.Client{real, here} {
+			if err := state.enter(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, request := range requests {
+			if diff := cmp.Diff(askHTTP(t, real, request), askHTTP(t, here, request)); diff != "" {
+				t.Errorf("%s, %s: -embedded +this:\n%s", request, state.name, diff)
+			}
+		}
+	}
+}
+
+// TestHTTPMetrics holds the metrics to those of an embedded etcd after the same
+// writes. What a store in memory has nothing to say about is left out.
+func TestHTTPMetrics(t *testing.T) {
+	real, here := startReal(t), dialSocket(t, newServer(t, Config{})).Client
+	for _, c := range []*clientv3.Client{real, here} {
+		for i := range 3 {
+			if _, err := c.Put(t.Context(), fmt.Sprint("k", i), "v"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.Compact(t.Context(), 3, clientv3.WithCompactPhysical()); err != nil {
+			t.Fatal(err)
+		}
+		<-c.Watch(t.Context(), "k", clientv3.WithCreatedNotify())
+	}
+	awaitVersion(t, real)
+	theirs := strings.Split(askHTTP(t, real, "GET /metrics").Body, "\n")
+	ours := askHTTP(t, here, "GET /metrics").Body
+	differs := []string{ // by server, by size and by how far a log has grown
+		"etcd_server_id{", "etcd_mvcc_db_total_size_", "etcd_server_proposals_",
+	}
+	compared := 0
+	for line := range strings.Lines(ours) {
+		line = strings.TrimSpace(line)
+		if !strings.Contains(line, "etcd_") || slices.ContainsFunc(differs, func(d string) bool { return strings.HasPrefix(line, d) }) {
+			continue
+		}
+		compared++
+		if !slices.Contains(theirs, line) {
+			t.Errorf("etcd has no line %q", line)
+		}
+	}
+	if compared == 0 || !strings.Contains(ours, "\ngo_goroutines ") || !strings.Contains(ours, "\nprocess_open_fds ") {
+		t.Errorf("got\n%s", ours)
+	}
+}
+
+// awaitVersion waits until an embedded etcd has raised the version of its cluster
+// and storage to its own, which it does some time after it is ready.
+func awaitVersion(t *testing.T, c *clientv3.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		answer := askHTTP(t, c, "GET /version").Body
+		var said etcdversion.Versions
+		if err := json.Unmarshal([]byte(answer), &said); err != nil {
+			t.Fatal(err)
+		}
+		if said.Cluster == clusterVersion() && said.Storage == storageVersion {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("still %s", answer)
+		}
+	}
+}
+
+type httpAnswer struct {
+	Status                   int
+	Body, ContentType, Allow string
+}
+
+// askHTTP makes a request on the unix socket that c is connected to.
+func askHTTP(t *testing.T, c *clientv3.Client, request string) (a httpAnswer) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", strings.TrimPrefix(c.Endpoints()[0], "unix://"))
+		},
+	}}
+	method, path, _ := strings.Cut(request, " ")
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://etcd"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatalf("%s: %v", request, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The checks of /readyz come in the order of a map.
+	lines := slices.Sorted(strings.Lines(string(body)))
+	return httpAnswer{resp.StatusCode, strings.Join(lines, ""), resp.Header.Get("Content-Type"), resp.Header.Get("Allow")}
+}
+
+// TestCloseEndsConnections closes a server with connections that said nothing,
+// half of HTTP/2's preface, half of a request of HTTP/1, and a whole one that
+// they keep alive. goleak finds what is left.
+func TestCloseEndsConnections(t *testing.T) {
+	s := newServer(t, Config{})
+	path := filepath.Join(shortDir(t), "client")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	var open []net.Conn
+	for _, said := range []string{
+		"", "PRI * HT", "GET /health HTTP/1.1\r\nHost: etcd\r\n\r\n", "GET /health HTTP/1.1\r\nHo",
+	} {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, said); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(said, "\r\n\r\n") {
+			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatal(resp, err)
+			}
+		}
+		open = append(open, conn)
+	}
+	began := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if waited := time.Since(began); waited > 10*time.Second {
+		t.Errorf("closing took %s", waited)
+	}
+	for i, conn := range open {
+		if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
+}
+
+// TestIdleClientMayPing has a client with nothing but a watch ping as often as
+// a kube-apiserver does.
+func TestIdleClientMayPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, Config{})
+		l := bufconn.Listen(1 << 20)
+		c := dialTo(t, s, l, clientv3.Config{
+			Endpoints:            []string{"passthrough:///memory"},
+			DialKeepAliveTime:    30 * time.Second,
+			DialKeepAliveTimeout: 10 * time.Second,
+			DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return l.DialContext(ctx)
+			})},
+		})
+		stream, err := pb.NewWatchClient(c.ActiveConnection()).Watch(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("k")})
+		if resp := receive(t, stream); !resp.Created {
+			t.Fatalf("got %v", resp)
+		}
+		time.Sleep(time.Hour)
+		put(t, s.Client(), "k", "v")
+		if resp := receive(t, stream); len(resp.Events) != 1 {
+			t.Errorf("got %v", resp)
+		}
+	})
+}
+
+// TestPingsWithoutStream has a client ping that has no stream open, as etcd does
+// not let it.
+func TestPingsWithoutStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := rawHTTP2(t)
+		for range 5 {
+			time.Sleep(30 * time.Second)
+			if _, err := conn.Write([]byte("\x00\x00\x08\x06\x00\x00\x00\x00\x00snowglob")); err != nil {
+				break // it has been cut off
+			}
+		}
+		said, err := io.ReadAll(conn)
+		if err != nil || !strings.Contains(string(said), "too_many_pings") {
+			t.Errorf("got %q, %v", said, err)
+		}
+	})
+}
+
+// TestMuteClientIsCutOff has a client that answers no ping.
+func TestMuteClientIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := rawHTTP2(t)
+		began := time.Now()
+		if _, err := io.Copy(io.Discard, conn); err != nil {
+			t.Error(err)
+		}
+		if after := time.Since(began).Round(time.Minute); after != 2*time.Hour {
+			t.Errorf("cut off after %s", after)
+		}
+	})
+}
+
+// rawHTTP2 connects to a new server as far as HTTP/2's preface and settings.
+func rawHTTP2(t *testing.T) net.Conn {
+	t.Helper()
+	s := newServer(t, Config{})
+	l := bufconn.Listen(1 << 20)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	conn, err := l.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = s.Close()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}

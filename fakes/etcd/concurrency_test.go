@@ -1,0 +1,124 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
+	"google.golang.org/grpc/status"
+)
+
+// TestElectionAndLock compares what the Election and Lock services of an
+// embedded etcd and of this one answer, but for the ids of leases.
+func TestElectionAndLock(t *testing.T) {
+	want, got := electAndLock(t, startReal(t)), electAndLock(t, dial(t, newServer(t, Config{})).Client)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-embedded +this:\n%s", diff)
+	}
+	if !strings.Contains(want[0], "ann") {
+		t.Errorf("it answered %q", want)
+	}
+}
+
+// electAndLock holds an election, takes a lock, and returns all that was said.
+func electAndLock(t *testing.T, c *clientv3.Client) (said []string) {
+	ctx := t.Context()
+	elections, locks := v3electionpb.NewElectionClient(c.ActiveConnection()), v3lockpb.NewLockClient(c.ActiveConnection())
+	lease, err := c.Grant(ctx, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(what string, err error, values ...any) {
+		text := strings.ReplaceAll(fmt.Sprint(values...), fmt.Sprintf("%x", int64(lease.ID)), "LEASE")
+		said = append(said, fmt.Sprintf("%s: %s, %v", what, text, status.Convert(err)))
+	}
+	name := []byte("boss")
+	won, err := elections.Campaign(ctx, &v3electionpb.CampaignRequest{Name: name, Lease: int64(lease.ID), Value: []byte("ann")})
+	say("campaign", err, string(won.GetLeader().GetKey()), " ", won.GetLeader().GetRev(), won.GetHeader().GetRevision(), " ann")
+	leader, err := elections.Leader(ctx, &v3electionpb.LeaderRequest{Name: name})
+	say("leader", err, string(leader.GetKv().GetValue()), leader.GetHeader().GetRevision())
+	seen, err := elections.Observe(ctx, &v3electionpb.LeaderRequest{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func() {
+		resp, err := seen.Recv()
+		say("observe", err, string(resp.GetKv().GetValue()))
+	}
+	next()
+	proclaimed, err := elections.Proclaim(ctx, &v3electionpb.ProclaimRequest{Leader: won.GetLeader(), Value: []byte("bob")})
+	say("proclaim", err, proclaimed.GetHeader().GetRevision())
+	next()
+	resigned, err := elections.Resign(ctx, &v3electionpb.ResignRequest{Leader: won.GetLeader()})
+	say("resign", err, resigned.GetHeader().GetRevision())
+	_, err = elections.Leader(ctx, &v3electionpb.LeaderRequest{Name: name})
+	say("no leader", err)
+	_, err = elections.Proclaim(ctx, &v3electionpb.ProclaimRequest{Value: []byte("bob")})
+	say("proclaim as nobody", err)
+	_, err = elections.Campaign(ctx, &v3electionpb.CampaignRequest{Name: name, Lease: 42, Value: []byte("eve")})
+	say("campaign without a lease", err)
+
+	locked, err := locks.Lock(ctx, &v3lockpb.LockRequest{Name: []byte("l"), Lease: int64(lease.ID)})
+	say("lock", err, string(locked.GetKey()), locked.GetHeader().GetRevision())
+	waiting, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = locks.Lock(waiting, &v3lockpb.LockRequest{Name: []byte("l")})
+	say("give up waiting", err)
+	unlocked, err := locks.Unlock(ctx, &v3lockpb.UnlockRequest{Key: locked.GetKey()})
+	say("unlock", err, unlocked.GetHeader().GetRevision())
+	return said
+}
+
+// TestCloseEndsElections closes a server while clients wait to become leader,
+// to get a lock, and for news of an election. The bubble does not end if
+// anything is left.
+func TestCloseEndsElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, Config{})
+		conn := dial(t, s).ActiveConnection()
+		elections, locks := v3electionpb.NewElectionClient(conn), v3lockpb.NewLockClient(conn)
+		campaign := &v3electionpb.CampaignRequest{Name: []byte("boss"), Value: []byte("ann")}
+		if _, err := elections.Campaign(t.Context(), campaign); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := locks.Lock(t.Context(), &v3lockpb.LockRequest{Name: []byte("l")}); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 3)
+		go func() {
+			_, err := elections.Campaign(t.Context(), campaign)
+			ended <- err
+		}()
+		go func() {
+			_, err := locks.Lock(t.Context(), &v3lockpb.LockRequest{Name: []byte("l")})
+			ended <- err
+		}()
+		go func() {
+			ended <- observeAll(t.Context(), elections)
+		}()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatal(<-ended)
+		}
+		closeAtOnce(t, s)
+		for range cap(ended) {
+			if err := <-ended; err == nil {
+				t.Error("it succeeded")
+			}
+		}
+	})
+}
+
+func observeAll(ctx context.Context, elections v3electionpb.ElectionClient) error {
+	stream, err := elections.Observe(ctx, &v3electionpb.LeaderRequest{Name: []byte("boss")})
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	return err
+}

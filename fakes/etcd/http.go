@@ -1,0 +1,151 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	etcdversion "go.etcd.io/etcd/api/v3/version"
+)
+
+// httpHandler returns what etcd serves over HTTP on its client port. It is not
+// etcd's own, package etcdhttp, because that links all of etcd's server.
+func (s *Server) httpHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/health", getOnly(s.serveHealth))
+	mux.HandleFunc("/version", getOnly(serveVersion))
+	mux.Handle("/metrics", promhttp.HandlerFor(s.metricsRegistry(), promhttp.HandlerOpts{}))
+	read := healthCheck{"serializable_read", s.checkRead}
+	handleChecks(mux, "/livez", read)
+	handleChecks(mux, "/readyz", healthCheck{"data_corruption", s.checkCorruption}, read,
+		healthCheck{"linearizable_read", s.checkRead},
+		healthCheck{"non_learner", func(context.Context) error { return nil }})
+	return mux
+}
+
+// getOnly refuses other methods, as etcd words it.
+func getOnly(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.Header().Set("Allow", http.MethodGet)
+			http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		serve(w, r)
+	}
+}
+
+// serveHealth answers whether there is an alarm, other than those to exclude,
+// and whether keys can be read.
+func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
+	reason := ""
+	for _, a := range s.activeAlarms() {
+		if !slices.Contains(r.URL.Query()["exclude"], a.Alarm.String()) {
+			reason = "ALARM " + a.Alarm.String()
+			break
+		}
+	}
+	if reason == "" {
+		if err := s.checkRead(r.Context()); err != nil {
+			reason = fmt.Sprintf("RANGE ERROR:%s", err)
+		}
+	}
+	body, err := json.Marshal(struct {
+		Health string `json:"health"`
+		Reason string `json:"reason"`
+	}{fmt.Sprint(reason == ""), reason})
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	case reason != "":
+		http.Error(w, string(body), http.StatusServiceUnavailable)
+	default:
+		_, _ = w.Write(body)
+	}
+}
+
+func serveVersion(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.Marshal(etcdversion.Versions{
+		Server: etcdversion.Version, Cluster: clusterVersion(), Storage: storageVersion,
+	})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body)
+}
+
+// clusterVersion is the version that all members of a cluster have in common.
+func clusterVersion() string { return etcdversion.Cluster(etcdversion.Version) + ".0" }
+
+// healthCheck is one of the checks that /livez and /readyz are made of.
+type healthCheck struct {
+	name  string
+	check func(context.Context) error
+}
+
+// handleChecks serves checks below path: all of them at path itself, but for
+// those to exclude, and each at a path of its own.
+func handleChecks(mux *http.ServeMux, path string, checks ...healthCheck) {
+	mux.HandleFunc(path, getOnly(serveChecks(checks)))
+	for _, c := range checks {
+		mux.HandleFunc(path+"/"+c.name, getOnly(serveChecks([]healthCheck{c})))
+	}
+}
+
+func serveChecks(checks []healthCheck) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		query, failed := r.URL.Query(), false
+		var report strings.Builder
+		for _, c := range checks {
+			if len(checks) > 1 && slices.Contains(query["exclude"], c.name) {
+				continue
+			}
+			if err := c.check(r.Context()); err != nil {
+				failed = true
+				fmt.Fprintf(&report, "[-]%s failed: %v\n", c.name, err)
+			} else {
+				fmt.Fprintf(&report, "[+]%s ok\n", c.name)
+			}
+		}
+		if failed {
+			http.Error(w, report.String(), http.StatusServiceUnavailable)
+			return
+		}
+		if !query.Has("verbose") {
+			report.Reset()
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		fmt.Fprintf(w, "%sok\n", &report)
+	}
+}
+
+// checkRead reads a key.
+func (s *Server) checkRead(ctx context.Context) error {
+	_, err := s.rangeKeys(ctx, &pb.RangeRequest{Key: []byte{0}, KeysOnly: true, Limit: 1})
+	return err
+}
+
+// checkCorruption looks for an alarm about corrupt data.
+func (s *Server) checkCorruption(context.Context) error {
+	for _, a := range s.activeAlarms() {
+		if a.Alarm == pb.AlarmType_CORRUPT {
+			return fmt.Errorf("alarm activated: %s", a.Alarm)
+		}
+	}
+	return nil
+}
+
+// activeAlarms returns a copy of the alarms.
+func (s *Server) activeAlarms() []*pb.AlarmMember {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.alarms)
+}

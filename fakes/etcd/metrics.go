@@ -1,0 +1,68 @@
+package etcd
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	etcdversion "go.etcd.io/etcd/api/v3/version"
+)
+
+// metricsRegistry returns a registry of the process's metrics and those of
+// etcd's that mean something for a store in memory. It is not the process's
+// own registry, because a process may have many servers, and an embedded etcd
+// has its metrics there.
+func (s *Server) metricsRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		serverMetrics{s},
+	)
+	return registry
+}
+
+// serverMetrics reads the metrics of a server whenever they are asked for.
+type serverMetrics struct{ s *Server }
+
+// Describe announces nothing: what is collected is always the same.
+func (m serverMetrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (m serverMetrics) Collect(out chan<- prometheus.Metric) {
+	report := func(kind prometheus.ValueType, name, help string, value float64, labels prometheus.Labels) {
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, nil, labels), kind, value)
+	}
+	gauge := func(name, help string, value float64) { report(prometheus.GaugeValue, name, help, value, nil) }
+
+	s := m.s
+	s.mu.RLock()
+	rev, compacted, size := s.keys.rev, s.keys.compactRev, s.keys.bytes
+	watchers, slow := len(s.watches.alive), 0
+	for w := range s.watches.alive {
+		if !w.synced() {
+			slow++
+		}
+	}
+	s.mu.RUnlock()
+	proposals := float64(s.raftIndex.Load())
+
+	gauge("etcd_server_has_leader", "Whether or not a leader exists. 1 is existence, 0 is not.", 1)
+	gauge("etcd_server_is_leader", "Whether or not this member is a leader. 1 if is, 0 otherwise.", 1)
+	gauge("etcd_server_proposals_committed_total", "The total number of consensus proposals committed.", proposals)
+	gauge("etcd_server_proposals_applied_total", "The total number of consensus proposals applied.", proposals)
+	gauge("etcd_server_quota_backend_bytes", "Current backend storage quota size in bytes.", defaultQuotaBytes)
+	gauge("etcd_mvcc_db_total_size_in_bytes", "Total size of the underlying database physically allocated in bytes.", float64(size))
+	gauge("etcd_mvcc_db_total_size_in_use_in_bytes", "Total size of the underlying database logically in use in bytes.", float64(size))
+	gauge("etcd_debugging_mvcc_current_revision", "The current revision of store.", float64(rev))
+	gauge("etcd_debugging_mvcc_compact_revision", "The revision of the last compaction in store.", float64(compacted))
+	gauge("etcd_debugging_mvcc_watcher_total", "Total number of watchers.", float64(watchers))
+	gauge("etcd_debugging_mvcc_slow_watcher_total", "Total number of unsynced slow watchers.", float64(slow))
+	for _, one := range []struct{ name, help, label, value string }{
+		{"etcd_server_version", "Which version is running. 1 for 'server_version' label with current version.", "server_version", etcdversion.Version},
+		{"etcd_cluster_version", "Which version is running. 1 for 'cluster_version' label with current cluster version", "cluster_version", etcdversion.Cluster(etcdversion.Version)},
+		{"etcd_server_id", "Server or member ID in hexadecimal format. 1 for 'server_id' label with current ID.", "server_id", fmt.Sprintf("%x", memberID)},
+	} {
+		report(prometheus.GaugeValue, one.name, one.help, 1, prometheus.Labels{one.label: one.value})
+	}
+}

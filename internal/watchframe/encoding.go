@@ -1,0 +1,92 @@
+package watchframe
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	cbordirect "k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+)
+
+// encoding is one of those in which upstream writes the events of a watch.
+type encoding struct {
+	mediaType string
+	framer    runtime.Framer
+	decode    func(body []byte, event *metav1.WatchEvent) error
+	// size is how much of p is the frame with that body, which is the first of p.
+	size func(p, body []byte) int
+	// lines is that upstream ends each frame with a line break, and has none
+	// inside. The framer knows nothing of that: it reads one value after another.
+	lines bool
+}
+
+// encodings are those that upstream can send a watch in, by its Content-Type.
+var encodings = map[string]*encoding{
+	runtime.ContentTypeJSON: {
+		mediaType: runtime.ContentTypeJSON, framer: json.Framer, size: jsonSize, lines: true,
+		decode: func(body []byte, event *metav1.WatchEvent) error { return stdjson.Unmarshal(body, event) },
+	},
+	runtime.ContentTypeProtobuf: {
+		mediaType: runtime.ContentTypeProtobuf, framer: protobuf.LengthDelimitedFramer, size: protobufSize,
+		decode: func(body []byte, event *metav1.WatchEvent) error { return event.Unmarshal(body) },
+	},
+	runtime.ContentTypeCBORSequence: {
+		mediaType: runtime.ContentTypeCBOR, framer: cbor.NewFramer(), size: cborSize,
+		decode: func(body []byte, event *metav1.WatchEvent) error { return cbordirect.Unmarshal(body, event) },
+	},
+}
+
+// candidate is how much of p the framer should look at for the first frame, 0 if
+// p surely has no whole frame. No frame ends within the searched bytes. Looking for
+// the line break keeps the framer from reading a long frame with every piece.
+func (e *encoding) candidate(p []byte, searched int) int {
+	if !e.lines {
+		return len(p)
+	}
+	if i := bytes.IndexByte(p[searched:], '\n'); i >= 0 {
+		return searched + i + 1
+	}
+	return 0
+}
+
+// wholeFrames reports whether p surely ends where a frame ends, if it begins where
+// one begins.
+func (e *encoding) wholeFrames(p []byte) bool { return e.lines && bytes.HasSuffix(p, []byte("\n")) }
+
+// jsonSize counts the space around a value as well.
+func jsonSize(p, body []byte) int {
+	const space = " \t\r\n"
+	after := bytes.TrimLeft(p, space)[len(body):]
+	return len(p) - len(bytes.TrimLeft(after, space))
+}
+
+// protobufSize counts what upstream writes for the body.
+func protobufSize(_, body []byte) int {
+	var size counter
+	_, _ = protobuf.LengthDelimitedFramer.NewFrameWriter(&size).Write(body) // counting can't fail
+	return int(size)
+}
+
+// cborSize counts the tag as well by which data says that it is CBOR, of which the
+// framer says nothing.
+func cborSize(p, body []byte) int {
+	tag := []byte{0xd9, 0xd9, 0xf7} // RFC 8949, 3.4.6
+	after := p
+	for bytes.HasPrefix(after, tag) && !bytes.HasPrefix(after, body) {
+		after = after[len(tag):]
+	}
+	return len(p) - len(after) + len(body)
+}
+
+// counter is a writer that counts.
+type counter int
+
+// Write implements io.Writer.
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}

@@ -52,8 +52,8 @@ type watcher struct {
 	hook func() (unhook func() bool)
 
 	done chan struct{} // closed when the watcher ends
-	// told says that events were delivered since the last progress interval.
-	told atomic.Bool
+	// sentEvents says that events were delivered since the last progress interval.
+	sentEvents atomic.Bool
 
 	// next is the first revision not delivered yet. It belongs to the feeding
 	// goroutine while the watcher lags.
@@ -188,7 +188,7 @@ func (s *Server) notifyGroup(g *group, hdr *pb.ResponseHeader) {
 			continue
 		}
 		if w.sink.offer(w, delivery{header: hdr, events: events}) {
-			w.told.Store(true)
+			w.sentEvents.Store(true)
 			continue
 		}
 		w.next = s.keys.rev + 1
@@ -230,7 +230,7 @@ func (s *Server) feed(w *watcher, first delivery) {
 	defer s.work.Done()
 	alive := first.header == nil || w.sink.push(w, first)
 	if len(first.events) > 0 {
-		w.told.Store(true)
+		w.sentEvents.Store(true)
 	}
 	for alive {
 		d, done := s.read(w)
@@ -260,7 +260,7 @@ func (s *Server) feed(w *watcher, first delivery) {
 // batch has to wait for room, the header has the revision up to which w has then
 // seen everything.
 func (w *watcher) catchUp(d delivery) bool {
-	w.told.Store(true)
+	w.sentEvents.Store(true)
 	if w.sink.offer(w, d) {
 		return true
 	}
@@ -358,7 +358,7 @@ func (s *Server) progressDue(w *watcher) {
 	if w.ended {
 		return
 	}
-	if !w.told.Swap(false) {
+	if !w.sentEvents.Swap(false) {
 		s.tellProgress(w)
 	}
 	w.timer = s.after(s.cfg.ProgressNotifyInterval, func() { s.progressDue(w) })

@@ -83,9 +83,8 @@ type Request struct {
 	Err       error         // how the request broke, if it did
 }
 
-// Fault is an operation that a rule bent. Its phases are Held and Released,
-// where the rule says when the operation goes on, and Applied, where it says
-// what becomes of it.
+// Fault is what a rule did to an operation. Its phases are Held and Released for
+// rules that delay the operation, and Applied for those that change its outcome.
 type Fault struct {
 	Phase  Phase
 	Action string // such as "hold" or "lose-reply"

@@ -47,7 +47,7 @@ type Write struct {
 	Deleted  bool
 }
 
-// Turn is an operation that a scheduler let go on.
+// Turn is an operation that a scheduler released.
 type Turn struct {
 	Number     int
 	Cause      int // the turn that made the operation come; 0 if it was time

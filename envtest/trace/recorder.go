@@ -54,8 +54,8 @@ type recording struct {
 	waiters []*waiter
 
 	subscribers []*subscriber // replaced, never changed
-	// queue holds what subscribers have not been told yet. One goroutine at a
-	// time delivers it, so that all subscribers see the same order.
+	// queue holds the records that subscribers have not received yet. One goroutine
+	// at a time delivers them, so that all subscribers see the same order.
 	queue      []delivery
 	delivering bool
 }
@@ -98,9 +98,9 @@ func (r *Recorder) Close() {
 	}
 }
 
-// Record adds an event, and returns when every subscriber has been told of it. If
-// another goroutine, or a subscriber further up the stack, is telling them of an
-// earlier event, that one tells them of this one too, and Record returns at once.
+// Record adds an event and returns when every subscriber has received it. If an earlier
+// event is being delivered, by another goroutine or further up this stack, Record
+// returns at once and the event is delivered after that one.
 func (r *Recorder) Record(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,8 +124,8 @@ func (r *Recorder) Record(e Event) {
 	}
 }
 
-// deliver empties the queue, unless somebody is doing so already. It is called
-// with mu held, and gives it up while a subscriber runs.
+// deliver empties the queue, unless another goroutine is doing so. mu is held when it
+// is called and when it returns, but not while a subscriber runs.
 func (r *recording) deliver() {
 	if r.delivering {
 		return
@@ -135,12 +135,13 @@ func (r *recording) deliver() {
 	for len(r.queue) > 0 {
 		next := r.queue[0]
 		r.queue = r.queue[1:]
-		r.tell(next)
+		r.call(next)
 	}
-	r.queue = nil // and the memory of a long one
+	r.queue = nil // frees the memory of a long queue
 }
 
-func (r *recording) tell(d delivery) {
+// call calls the subscribers of a record without mu.
+func (r *recording) call(d delivery) {
 	r.mu.Unlock()
 	defer r.mu.Lock()
 	for _, s := range d.to {

@@ -125,7 +125,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 		}
 	}
 	cp.admin = cp.AddUser(AdminUser, mastersGroup)
-	if err := cp.faults.AddNames(crdNames(crds)); err != nil {
+	if err := cp.faults.AddNames(fault.Names{"stage": chain.Stages(), "resource": resourcesOf(crds)}); err != nil {
 		return err
 	}
 	if _, err := cp.faults.Add(cp.cfg.faults...); err != nil {

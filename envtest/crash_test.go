@@ -2,10 +2,13 @@ package envtest_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/mock"
@@ -53,67 +56,71 @@ func (m *mine) Arrive(op fault.Operation, release func()) {
 // Leave implements fault.Scheduler.
 func (*mine) Leave(fault.Operation) {}
 
-// TestCrashOfTheRightOne ends the process of one of two control planes, in all kinds
-// of its goroutines.
-func TestCrashOfTheRightOne(t *testing.T) {
-	other := envtest.Start(t)
-	for _, c := range []struct {
-		place           string
-		point, resource string
-		background      bool // in a goroutine that the hook or the request starts
-		panicIsCrash    bool
-	}{
-		{place: "a hook", point: "hook/" + crdHook, panicIsCrash: true},
-		{place: "a background goroutine", point: "hook/" + crdHook, background: true, panicIsCrash: true},
-		{place: "a request", point: "http/create", resource: "configmaps"},
-		{place: "a background goroutine that a request has started", point: "http/create", resource: "configmaps", background: true, panicIsCrash: true},
-	} {
-		for how, end := range ends {
-			t.Run(how+" in "+c.place, func(t *testing.T) {
-				cp, err := envtest.Launch(t.Context(), envtest.HoldHook(crdHook))
-				if err != nil {
-					t.Fatal(err)
-				}
-				goOff := end
-				if c.background {
-					goOff = func() { go end() }
-				}
-				cp.Faults().Schedule(&mine{point: c.point, resource: c.resource, goOff: goOff})
-				if err := cp.ReleaseHook(crdHook); err != nil {
-					t.Fatal(err)
-				}
-				_, err = configMapsOf(cp.Config()).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}}, metav1.CreateOptions{})
-				if inRequest := c.resource != "" && !c.background; inRequest && err == nil {
-					t.Error("the client was answered by a server that is no more")
-				}
-				if how == "panic" && !c.panicIsCrash {
-					if err := cp.WaitReady(t.Context()); err != nil || cp.Err() != nil {
-						t.Errorf("after the panic of a request: crash %v, ready: %v", cp.Err(), err)
-					}
-				} else {
-					expectCrash(t, cp)
-				}
-				if err := cp.Stop(t.Context()); err != nil {
-					t.Error(err)
-				}
-				if !other.Ready(t.Context()) || other.Err() != nil {
-					t.Errorf("the other control plane is not ready: %v", other.Err())
-				}
-			})
-		}
-	}
+// crashPlace is where a test ends the process: under the first operation at a point.
+type crashPlace struct {
+	name            string
+	point, resource string
+	background      bool // in a goroutine that the hook or the request starts
+	panicGoesOn     bool // for somebody else takes care of it
 }
 
-func expectCrash(t *testing.T, cp *envtest.ControlPlane) {
-	t.Helper()
+// TestCrashOfTheRightOne ends the process of one of two control planes, in all kinds
+// of its goroutines. It is in virtual time, because a server that crashes during its
+// boot has some seconds to end it.
+func TestCrashOfTheRightOne(t *testing.T) {
+	const create, configMaps = "http/create", "configmaps"
+	places := []crashPlace{
+		{name: "a hook", point: "hook/" + crdHook},
+		{name: "a background goroutine", point: "hook/" + crdHook, background: true},
+		{name: "a request", point: create, resource: configMaps, panicGoesOn: true},
+		{name: "a background goroutine that a request has started", point: create, resource: configMaps, background: true},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		other := envtest.Start(t)
+		for _, place := range places {
+			for how := range ends {
+				if err := crashIn(t, place, how); err != nil {
+					t.Errorf("%s in %s: %v", how, place.name, err)
+				}
+				if !ready(t, other) || other.Err() != nil {
+					t.Errorf("after %s in %s the other control plane is not ready: %v", how, place.name, other.Err())
+				}
+			}
+		}
+	})
+}
+
+// crashIn starts a control plane, ends its process in one place, and says what is
+// wrong with what comes of it.
+func crashIn(t *testing.T, place crashPlace, how string) error {
+	cp, err := envtest.Launch(t.Context(), envtest.HoldHook(crdHook))
+	if err != nil {
+		return err
+	}
+	goOff := ends[how]
+	if place.background {
+		goOff = func() { go ends[how]() }
+	}
+	cp.Faults().Schedule(&mine{point: place.point, resource: place.resource, goOff: goOff})
+	if err := cp.ReleaseHook(crdHook); err != nil {
+		return errors.Join(err, cp.Stop(t.Context()))
+	}
+	_, answer := configMapsOf(cp.Config()).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}}, metav1.CreateOptions{})
+	if place.resource != "" && !place.background && answer == nil {
+		err = errors.New("the client has got an answer")
+	}
+	if how == "panic" && place.panicGoesOn {
+		return errors.Join(err, cp.WaitReady(t.Context()), cp.Err(), cp.Stop(t.Context()))
+	}
 	select {
 	case <-cp.Crashed():
+		if text := cp.Err().Error(); !strings.Contains(text, "the end") || !strings.Contains(text, "crash_test.go") || !strings.Contains(cp.Log(), "the end") {
+			err = errors.Join(err, fmt.Errorf("the crash does not say why or where: %w", cp.Err()))
+		}
 	case <-time.After(time.Minute):
-		t.Fatal("it does not crash")
+		err = errors.Join(err, errors.New("no crash"))
 	}
-	if err := cp.Err(); !strings.Contains(err.Error(), "the end") || !strings.Contains(err.Error(), "crash_test.go") || !strings.Contains(cp.Log(), "the end") {
-		t.Errorf("the crash does not say why or where: %v", err)
-	}
+	return errors.Join(err, cp.Stop(t.Context()))
 }
 
 // TestCrashOfAStranger ends the process in a goroutine of the program beside a
@@ -146,7 +153,7 @@ func TestCrashOfAStranger(t *testing.T) {
 	if panicked["panic"] != "the end" {
 		t.Errorf("the panic has gone on as %v", panicked["panic"])
 	}
-	if !cp.Ready(t.Context()) || cp.Err() != nil || strings.Contains(cp.Log(), "the end") {
+	if !ready(t, cp) || cp.Err() != nil || strings.Contains(cp.Log(), "the end") {
 		t.Errorf("the control plane is not ready, or has a stranger's log: %v", cp.Err())
 	}
 	if err := cp.Stop(t.Context()); err != nil {
@@ -184,6 +191,9 @@ func TestCrashOfAnAssembly(t *testing.T) {
 	}
 }
 
+// neverStop is what upstream has made.
+var neverStop = wait.NeverStop
+
 // TestStrangersInformer runs an informer of the program until wait.NeverStop, begun
 // while a control plane starts. It lives on when that has stopped.
 func TestStrangersInformer(t *testing.T) {
@@ -195,10 +205,10 @@ func TestStrangersInformer(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	never, done := wait.NeverStop, make(chan struct{})
+	done := make(chan struct{})
 	var looking sync.WaitGroup
 	looking.Go(func() {
-		for wait.NeverStop == never {
+		for wait.NeverStop == neverStop {
 			select {
 			case <-done:
 				return

@@ -23,8 +23,6 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
-
-	"snowglobe.test/envtest/fault"
 )
 
 // crdExtensions are the files of a folder that may hold definitions.
@@ -43,13 +41,13 @@ func loadCRDs(cfg *config) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 	return crds, nil
 }
 
-// crdNames are the resources that definitions bring, as rules name them.
-func crdNames(crds []*apiextensionsv1.CustomResourceDefinition) fault.Names {
-	var resources []string
-	for _, crd := range crds {
-		resources = append(resources, crd.Spec.Names.Plural+"."+crd.Spec.Group)
+// resourcesOf returns the resources that definitions bring, as rules name them.
+func resourcesOf(crds []*apiextensionsv1.CustomResourceDefinition) []string {
+	resources := make([]string, len(crds))
+	for i, crd := range crds {
+		resources[i] = crd.Spec.Names.Plural + "." + crd.Spec.Group
 	}
-	return fault.Names{"resource": resources}
+	return resources
 }
 
 // readCRDs reads the definitions in a file, or in the YAML and JSON files

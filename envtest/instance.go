@@ -20,7 +20,7 @@ import (
 // goroutine.
 type instance struct {
 	server    *Server
-	flags     *chain.ParsedFlags
+	flags     *chain.Flags
 	endpoint  *serve.Endpoint
 	store     *storage.Link
 	recorder  *trace.Recorder
@@ -79,7 +79,7 @@ func (i *instance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if i.member, err = process.Join(config.Name, i.flags.Process(), i, i.fail); err != nil {
+	if i.member, err = process.Join(config.ControlPlane+"-"+config.Server, i.flags.Process(), i, i.fail); err != nil {
 		return err
 	}
 	assembled, err := i.assemble(ctx, config)
@@ -120,7 +120,9 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		faults = nil
 	}
 	return chain.Config{
-		Name:           cp.name + "-" + i.server.name,
+		ControlPlane:   cp.name,
+		Server:         i.server.name,
+		OwnIdentity:    cp.cfg.replicas > 1,
 		Flags:          i.flags,
 		Store:          cp.store,
 		Link:           i.store,
@@ -130,8 +132,6 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Tokens:         cp.users,
 		AccountKey:     cp.accountKey,
 		Faults:         faults,
-		Server:         i.server.name,
-		Host:           cp.traceName(i.server),
 		Restorer:       cp.restorer,
 		UpstreamPauses: cp.cfg.upstreamPauses,
 		CacheWindows:   cp.cfg.cacheWindows,
@@ -237,7 +237,7 @@ func (i *instance) join(ctx context.Context) error {
 		case <-i.runEnded:
 		case <-ctx.Done():
 			errs = append(errs, fmt.Errorf("%s has not terminated: %w%s", i.server.name, context.Cause(ctx), i.heldByRules()))
-			i.chain.Load().LetGo()
+			i.chain.Load().EndFaults()
 			var cancel context.CancelFunc
 			ctx, cancel = i.grace(ctx)
 			defer cancel()

@@ -112,14 +112,19 @@ func (cp *ControlPlane) endScheduler() {
 // others might, alone is false.
 func (cp *ControlPlane) awaitIdle(ctx context.Context, alone bool) error {
 	return cp.scheduling.do(ctx, func() error {
-		s := cp.scheduling.running()
-		if s == nil && alone {
-			return virtualtime.Idle(ctx, idlePatience)
+		for {
+			s := cp.scheduling.running()
+			if s == nil && alone {
+				return virtualtime.Idle(ctx, idlePatience)
+			}
+			if err := virtualtime.Rest(ctx, idlePatience); err != nil || s == nil {
+				return err
+			}
+			if err := s.Idle(ctx); err == nil || !s.Stopped() {
+				return err
+			}
+			// Somebody has stopped it meanwhile.
 		}
-		if err := virtualtime.Rest(ctx, idlePatience); err != nil || s == nil {
-			return err
-		}
-		return s.Idle(ctx)
 	})
 }
 

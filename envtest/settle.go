@@ -133,7 +133,7 @@ func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []str
 	for _, c := range chains {
 		u, err := c.SettleServer().Unsettled(ctx, held)
 		state.Revision = max(state.Revision, u.Revision)
-		late = append(late, u.Lines()...)
+		late = append(late, u.Late...)
 		if err != nil {
 			return state, late, err
 		}

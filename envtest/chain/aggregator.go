@@ -25,7 +25,7 @@ func (c *Chain) buildAggregatorConfig(context.Context) error {
 func (c *Chain) buildAggregator(context.Context) error {
 	target := inject.AnsweredBy(inject.ServerKubeAPI, c.servers.kubeapi.ControlPlane.GenericAPIServer)
 	server, err := controlplaneapiserver.CreateAggregatorServer(c.configs.aggregator.Complete(), target,
-		c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions(), c.crdsEnabled(), apiVersionPriorities)
+		c.autoregistering.CRDs(c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions()), c.crdsEnabled(), apiVersionPriorities)
 	if err != nil {
 		return err
 	}

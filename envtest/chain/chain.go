@@ -1,9 +1,16 @@
 // Package chain owns the delegation chain of a kube-apiserver: aggregator,
 // kube-apiserver, apiextensions and the not-found handler, assembled stage by
-// stage, one file a stage in upstream's order, out of upstream's exported
-// pieces. It never opens a port or a file by itself and re-implements nothing
-// of the API server: every reach into what upstream does not export is in one
-// file each (hooks.go, signals.go, priorities.go, rbac.go).
+// stage, one file a stage in upstream's order (stages.go), out of upstream's
+// exported pieces. It never opens a port or a file by itself and re-implements
+// nothing of the API server.
+//
+// What upstream does not export is reached for in one file each: its lifecycle
+// signals, hooks, controllers and leases in package upstream; the bootstrap roles
+// in package bootstrap; the order of the groups in discovery in priorities.go; the
+// release from the path of a linked source file in version.go; the informers of a
+// factory in package settle; the name of the webhook that is called in package
+// inject; and of the runtime, the labels and the stacks of goroutines in package
+// process.
 package chain
 
 import (
@@ -12,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +32,7 @@ import (
 
 	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/restore"
+	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage"
@@ -36,127 +43,111 @@ import (
 // Config is what one chain is made of. Every field without a
 // stated default is required.
 type Config struct {
-	// Name tells chains side by side apart; it becomes part of the trace.
-	Name string
-	// Flags are those of kube-apiserver, parsed for this chain alone.
-	Flags *ParsedFlags
+	// ControlPlane and Server name the server: ControlPlane is unique in the
+	// process ("cp-1"), and Server is what rules call it ("apiserver-0").
+	ControlPlane, Server string
+	// OwnIdentity derives the server's identity from Server and not from the name
+	// of the host, so that several servers of a process differ.
+	OwnIdentity bool
+	// Flags are its kube-apiserver flags. They are used up: a restarted server
+	// parses its flags again.
+	Flags *Flags
 	// Store is a started store. The chain does not stop it.
 	Store storage.Backend
+	// Link is the way to the store, which can be cut. Nil means it never is.
+	Link *storage.Link
+	// Restorer is shared by all servers of the store.
+	Restorer *restore.Restorer
+	// CacheWindows is how long the watch caches of some resources keep events at
+	// least; reststorage.MinEventsHistoryWindow is what all do.
+	CacheWindows map[schema.GroupResource]time.Duration
 	// Endpoint is where the chain can be reached: it is opened when requests may
 	// come in, drained when the chain begins to stop, and closed when all requests
 	// have been answered. The chain does not stop it.
 	Endpoint *serve.Endpoint
-	// Serving is the certificate of the TLS listener.
+	// Serving is the certificate of the TLS listener, PEM encoded.
 	Serving pki.Pair
 	// ClientCA verifies client certificates, PEM encoded.
 	ClientCA []byte
-	// Tokens authenticates bearer tokens before upstream's authenticators do.
-	// Nil means none.
-	Tokens authenticator.Token
 	// AccountKey signs and verifies service-account tokens, unless flags name
 	// keys.
 	AccountKey *ecdsa.PrivateKey
-	// Faults bends what this server does; nil means nothing is bent, and the
-	// edges are left out. To its rules the server is called Server.
+	// Tokens authenticates bearer tokens before upstream's authenticators do.
+	// Nil means none.
+	Tokens authenticator.Token
+	// Faults are the rules about this server; nil means that there can be none,
+	// and the injectors are left out.
 	Faults *fault.Set
-	Server string
-	// Host stands for the name of the host in the server's identity, so that
-	// servers of one process differ. Empty means the host's own name.
-	Host string
-	// Link is the way to the store, which can be cut. Nil means it never is.
-	Link *storage.Link
-	// Restorer is the one of all servers of the store. Required.
-	Restorer *restore.Restorer
-	// Hooks says what to do to post-start hooks; it needs Faults.
-	Hooks []HookFault
-	// CacheWindows is how long the watch caches of some resources keep events at
-	// least; reststorage.MinEventsHistoryWindow is what all do.
-	CacheWindows map[schema.GroupResource]time.Duration
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before
 	// their first try; by default they try at once.
 	UpstreamPauses bool
-	// StopBefore names a stage that is not entered: Assemble (or Run) then
-	// returns ErrStopped. Empty means none.
-	StopBefore string
-	// Trace receives what happens. Required.
+	// Trace receives what happens.
 	Trace *trace.Recorder
 	// Crash is told of a failure that would have ended a kube-apiserver process:
-	// a failed post-start hook, a fatal log line, a panic. Required; it must not
-	// block.
+	// a failed post-start hook, a fatal log line, a panic. It must not block.
 	Crash func(error)
 }
 
-// ErrStopped is returned when the stage named by Config.StopBefore is reached.
-var ErrStopped = errors.New("stopped before stage")
-
-// errCut is how an assembly ends that does not return.
-var errCut = errors.New("the goroutine has ended")
-
-// Stages lists the stages in the order in which they are entered.
-func Stages() []string {
-	names := make([]string, 0, len(assembly)+1)
-	for _, s := range assembly {
-		names = append(names, s.name)
+// validate names every required field that is missing.
+func (c *Config) validate() error {
+	var missing []string
+	for _, field := range []struct {
+		name  string
+		given bool
+	}{
+		{"ControlPlane", c.ControlPlane != ""},
+		{"Server", c.Server != ""},
+		{"Flags", c.Flags != nil},
+		{"Store", c.Store != nil},
+		{"Restorer", c.Restorer != nil},
+		{"Endpoint", c.Endpoint != nil},
+		{"Serving", len(c.Serving.Cert) > 0 && len(c.Serving.Key) > 0},
+		{"ClientCA", len(c.ClientCA) > 0},
+		{"AccountKey", c.AccountKey != nil},
+		{"Trace", c.Trace != nil},
+		{"Crash", c.Crash != nil},
+	} {
+		if !field.given {
+			missing = append(missing, field.name)
+		}
 	}
-	return append(names, stageRun)
-}
-
-const stageRun = "run"
-
-// stage is one step of the assembly.
-type stage struct {
-	name string
-	do   func(*Chain, context.Context) error
-}
-
-// assembly is the order of upstream's own start: options to configuration,
-// configuration to servers from the end of the chain to its head, then
-// PrepareRun. The run stage follows in Run.
-var assembly = []stage{
-	{"options", (*Chain).completeOptions},
-	{"egress", (*Chain).buildEgress},
-	{"generic", (*Chain).buildGeneric},
-	{"etcd-preflight", (*Chain).preflight},
-	{"kube-apiserver-config", (*Chain).buildKubeAPIConfig},
-	{"apiextensions-config", (*Chain).buildAPIExtensionsConfig},
-	{"aggregator-config", (*Chain).buildAggregatorConfig},
-	{"not-found", (*Chain).buildNotFound},
-	{"apiextensions", (*Chain).buildAPIExtensions},
-	{"kube-apiserver", (*Chain).buildKubeAPI},
-	{"aggregator", (*Chain).buildAggregator},
-	{"prepare", (*Chain).prepare},
-	{"hooks", (*Chain).wrapHooks},
+	if len(missing) > 0 {
+		return errors.New("the configuration lacks " + strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // Chain is an assembled chain.
 type Chain struct {
 	cfg Config
-	// edge is where everything is asked about that can be bent. It ends when the
-	// server stops, so that its boot can; ending is for what comes after that.
-	edge, ending *fault.Injector
+	// injector asks the rules about everything that a boot does. It ends when the
+	// server stops, so that its boot can; ending asks about what comes after that.
+	injector, ending *fault.Injector
+	// life ends with the chain, run or not.
+	life    context.Context
+	endLife context.CancelCauseFunc
 
 	options      *completedOptions
 	informerName *cache.InformerName
 	storeDialer  *storeDialer
 	egress       *inject.Egress
-	neverStop    chan struct{} // closed when the chain ends, run or not
 
-	generic          *genericStage
-	configs          serverConfigs
-	servers          servers
-	prepared         interface{ Run(context.Context) error }
-	state            state
-	requests         *inject.Requests
-	schemas          *schemaPace
-	renewals         renewals
-	peerLease        *peerLease // nil if no server looks for another
-	quota            *quotaDrain
-	endpoints        *endpoints
-	autoregistration *autoregistration
-	unseen           http.Handler // the filters and all behind them, below the trace
-	hooks            *hookSet
-	signals          []signal       // upstream's, which nobody bends
-	firing           sync.WaitGroup // those that are about to fire
+	generic         *genericStage
+	configs         serverConfigs
+	servers         servers
+	prepared        interface{ Run(context.Context) error }
+	state           state
+	requests        *inject.Requests
+	polling         *upstream.OpenAPIPolling
+	renewals        *upstream.Renewals
+	peerLease       *upstream.PeerLease // nil if no server looks for another
+	quota           *upstream.QuotaDrain
+	endpoints       *upstream.Endpoints
+	autoregistering *upstream.Autoregistration
+	untraced        http.Handler // the filters and all behind them, below the trace
+	hooks           *hookSet
+	signals         []upstream.LifecycleSignal // upstream's own, below the injector
+	firing          sync.WaitGroup             // those that are about to fire
 	// readySignal is closed when HasBeenReady is over and done with.
 	readySignal <-chan struct{}
 
@@ -173,18 +164,6 @@ type servers struct {
 	aggregator    *aggregatorapiserver.APIAggregator
 }
 
-func (c *Config) validate() error {
-	switch {
-	case c.Flags == nil, c.Store == nil, c.Endpoint == nil, c.AccountKey == nil, c.Trace == nil, c.Crash == nil, c.Restorer == nil:
-		return errors.New("configuration lacks flags, a store, an endpoint, a key, a trace or a handler of its crash")
-	case len(c.Hooks) > 0 && c.Faults == nil:
-		return errors.New("configuration bends hooks but has no set of faults")
-	case c.StopBefore != "" && !slices.Contains(Stages(), c.StopBefore):
-		return fmt.Errorf("cannot stop before unknown stage %q; the stages are %s", c.StopBefore, strings.Join(Stages(), ", "))
-	}
-	return nil
-}
-
 // Assemble builds the chain, stage after stage, and starts nothing that
 // outlives an error. The context bounds the assembly and carries nothing else.
 func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
@@ -192,76 +171,26 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		return nil, fmt.Errorf("start chain: %w", err)
 	}
 	c := &Chain{
-		cfg: cfg, schemas: newSchemaPace(), renewals: newRenewals(), quota: newQuotaDrain(), autoregistration: newAutoregistration(),
-		neverStop: make(chan struct{}), killed: make(chan struct{}),
+		cfg: cfg, polling: upstream.NewOpenAPIPolling(), renewals: upstream.NewRenewals(), quota: upstream.NewQuotaDrain(),
+		autoregistering: upstream.NewAutoregistration(), killed: make(chan struct{}),
 	}
+	c.life, c.endLife = context.WithCancelCause(context.Background())
 	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
 	if cfg.Faults != nil {
-		c.edge, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
+		c.injector, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
-	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.edge), inject.NewEgress(c.edge)
-	at, ended := 0, false
+	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.injector), inject.NewEgress(c.injector)
+	assembled := false
 	defer func() {
-		if !ended { // nor will it: a fatal log line or a panic ends the goroutine
-			c.giveUp(ctx, errCut, at)
+		if !assembled { // also when a fatal log line or a panic ends the goroutine
+			c.release()
 		}
 	}()
-	for i, s := range assembly {
-		at = i
+	for _, s := range assembly {
 		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
-			ended = true
-			c.giveUp(ctx, err, i)
 			return nil, err
 		}
 	}
-	ended = true
+	assembled = true
 	return c, nil
-}
-
-// enter runs one stage, unless the chain is to be stopped before it.
-func (c *Chain) enter(ctx context.Context, name string, do func() error) error {
-	if c.cfg.StopBefore == name {
-		c.cfg.Trace.Record(trace.Stage{Name: name, Phase: trace.StoppedBefore})
-		return fmt.Errorf("start chain: %w %s", ErrStopped, name)
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("start chain: stage %s: %w", name, context.Cause(ctx))
-	}
-	c.cfg.Trace.Record(trace.Stage{Name: name, Phase: trace.Start})
-	err := do()
-	c.cfg.Trace.Record(trace.Stage{Name: name, Phase: trace.End, Err: err})
-	if err != nil {
-		return fmt.Errorf("start chain: stage %s: %w", name, err)
-	}
-	return nil
-}
-
-// LetGo ends everything that rules do to the chain: what they hold goes on, and
-// the lifecycle signals fire that they have taken away. It is for a server that
-// must come to its end.
-func (c *Chain) LetGo() {
-	c.edge.End()
-	c.ending.End()
-	for _, s := range c.signals {
-		s.Signal()
-	}
-}
-
-// end releases what upstream's Run does not, or would have. Goroutines of the
-// configuration wait for signals that upstream leaves unset when it fails early.
-func (c *Chain) end() {
-	c.LetGo()
-	c.firing.Wait()
-	if c.hooks != nil {
-		c.hooks.remove()
-	}
-	close(c.neverStop)
-	if c.state.storage != nil {
-		c.state.storage.Close()
-	}
-	c.storeDialer.end()
-	c.egress.Close()
-	if c.informerName != nil {
-		c.informerName.Release()
-	}
 }

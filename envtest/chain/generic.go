@@ -36,6 +36,7 @@ import (
 
 	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/reststorage"
+	"snowglobe.test/envtest/chain/upstream"
 )
 
 // informerResync is upstream's resync period of the shared informers.
@@ -55,13 +56,15 @@ type genericStage struct {
 func (c *Chain) buildGeneric(ctx context.Context) error {
 	g := &genericStage{config: genericapiserver.NewConfig(codecs())}
 	c.generic = g
-	c.injectSignals(g.config)
-	if c.cfg.Host != "" && g.config.APIServerID != "" {
-		g.config.APIServerID = serverID(c.cfg.Host)
+	if err := c.injectSignals(g.config); err != nil {
+		return err
+	}
+	if c.cfg.OwnIdentity && g.config.APIServerID != "" {
+		g.config.APIServerID = serverID(c.cfg.Server)
 	}
 	g.config.Flagz = c.options.Flagz
 	g.config.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()
-	replaceLogCheck(g.config)
+	upstream.ReplaceLogCheck(g.config)
 	steps := []struct {
 		name string
 		do   func(*genericStage) error
@@ -84,7 +87,7 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 	g.config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	filters := c.requests.HandlerChain(g.config.BuildHandlerChainFunc)
 	g.config.BuildHandlerChainFunc = func(api http.Handler, config *genericapiserver.Config) http.Handler {
-		return filters(inject.APIServices(api, c.edge, c.apiService), config)
+		return filters(inject.APIServices(api, c.injector, c.apiService), config)
 	}
 	return nil
 }
@@ -120,8 +123,8 @@ func (c *Chain) applyLoopbackClient(g *genericStage) error {
 		UserAgent:   loopbackUserAgent(),
 		QPS:         -1, // as upstream's: no client-side throttling
 		Burst:       -1,
-		Transport: inject.Informers(newSchemaIndex(&identityLease{c.cfg.Endpoint.Loopback(), c.renewals}, c.schemas),
-			c.edge, genericapiserver.NewRequestInfoResolver(g.config)),
+		Transport: inject.Informers(c.polling.CacheIndex(upstream.BreakOffIdentityLease(c.cfg.Endpoint.Loopback(), c.renewals)),
+			c.injector, genericapiserver.NewRequestInfoResolver(g.config)),
 		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
 		WarningHandler:     rest.NoWarnings{},
 		DisableCompression: true,
@@ -221,7 +224,7 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 	if err != nil {
 		return err
 	}
-	g.config.Authentication.Authenticator = inject.Authentication(withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator), c.edge)
+	g.config.Authentication.Authenticator = inject.Authentication(withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator), c.injector)
 	return nil
 }
 
@@ -229,7 +232,7 @@ func (c *Chain) applyAuthorization(g *genericStage) error {
 	var rbac bool
 	var err error
 	g.config.Authorization.Authorizer, g.config.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(drained(g.config),
-		c.options.CompletedOptions.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, patientInformers{g.informers, c.neverStop})
+		c.options.CompletedOptions.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, patientInformers{g.informers, c.life.Done()})
 	if err != nil {
 		return fmt.Errorf("invalid authorization config: %w", err)
 	}

@@ -21,7 +21,7 @@ func (c *Chain) Kill(ctx context.Context, cause error) error {
 	c.cfg.Trace.Close()
 	c.cfg.Endpoint.Reset()
 	c.cfg.Link.Break()
-	c.edge.End()
+	c.injector.End()
 	return nil
 }
 

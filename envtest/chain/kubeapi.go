@@ -9,6 +9,7 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane"
 
 	"snowglobe.test/envtest/chain/inject"
+	"snowglobe.test/envtest/chain/upstream"
 )
 
 // kubeAPIServer is upstream's type under the name the chain uses for it.
@@ -25,13 +26,17 @@ type kubeAPIConfig struct {
 // buildKubeAPIConfig makes the kube-apiserver's configuration: capabilities,
 // service range, proxy transport, service resolver, admission.
 func (c *Chain) buildKubeAPIConfig(context.Context) error {
-	defer c.quota.outlast(c.generic.config)()
+	restore, err := c.quota.Delay(c.generic.config)
+	if err != nil {
+		return err
+	}
+	defer restore()
 	config, resolver, initializers, err := app.CreateKubeAPIServerConfig(c.options.CompletedOptions, c.generic.config, c.generic.informers, c.generic.storageFactory)
 	if err != nil {
 		return err
 	}
 	if extra := &config.ControlPlane.Extra; extra.PeerEndpointLeaseReconciler != nil {
-		c.peerLease = newPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Link)
+		c.peerLease = upstream.NewPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Link.Err)
 		extra.PeerEndpointLeaseReconciler = c.peerLease
 	}
 	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
@@ -43,7 +48,7 @@ func (c *Chain) buildKubeAPI(context.Context) error {
 	target := inject.AnsweredBy(inject.ServerAPIExtensions, c.servers.apiextensions.GenericAPIServer)
 	completed := c.configs.kubeapi.Complete()
 	reconciler := &completed.Extra.EndpointReconcilerConfig.Reconciler
-	c.endpoints = newEndpoints(*reconciler, c.cfg.Link)
+	c.endpoints = upstream.NewEndpoints(c.life, *reconciler, c.cfg.Link.Err)
 	*reconciler = c.endpoints
 	server, err := completed.New(target)
 	if err != nil {

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,56 +13,42 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// unknownNamesError says that rules, or HookFaults, name what is not there.
-type unknownNamesError struct{ error }
-
-// Unwrap returns what is wrong.
-func (e *unknownNamesError) Unwrap() error { return e.error }
-
 // knowNames tells the rules which names there are, and refuses those that name
 // others.
 func (c *Chain) knowNames() error {
 	if c.cfg.Faults == nil {
 		return nil
 	}
-	err := c.cfg.Faults.AddNames(fault.Names{
+	return c.cfg.Faults.AddNames(fault.Names{
 		"hook":     slices.Concat(c.hooks.names, c.hooks.stopping),
 		"signal":   c.signalNames(),
 		"resource": c.resourceNames(),
 	})
-	if err != nil {
-		return &unknownNamesError{err}
-	}
-	return nil
 }
 
 // resourceNames returns the resources that the servers of the chain bring along,
 // such as "configmaps" and "deployments.apps".
 func (c *Chain) resourceNames() []string {
-	resolver := genericapiserver.NewRequestInfoResolver(c.generic.config)
+	infos := genericapiserver.NewRequestInfoResolver(c.generic.config)
 	names := map[string]bool{}
 	for _, server := range []*genericapiserver.GenericAPIServer{
 		c.servers.apiextensions.GenericAPIServer, c.servers.kubeapi.ControlPlane.GenericAPIServer, c.server(),
 	} {
 		for _, service := range server.Handler.GoRestfulContainer.RegisteredWebServices() {
 			for _, route := range service.Routes() {
-				if resource := resourceIn(route.Path, resolver); resource != "" {
-					names[resource] = true
+				if name := resourceAt(infos, route.Path); name != "" {
+					names[name] = true
 				}
 			}
 		}
 	}
-	all := make([]string, 0, len(names))
-	for name := range names {
-		all = append(all, name)
-	}
-	return all
+	return slices.Collect(maps.Keys(names))
 }
 
-// resourceIn returns the resource that a path is about, such as "deployments.apps",
+// resourceAt returns the resource that a path of the API is about, with its group;
 // empty if it is about none.
-func resourceIn(path string, resolver request.RequestInfoResolver) string {
-	info, err := resolver.NewRequestInfo(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
+func resourceAt(infos request.RequestInfoResolver, path string) string {
+	info, err := infos.NewRequestInfo(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
 	if err != nil || !info.IsResourceRequest {
 		return ""
 	}

@@ -6,8 +6,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-func TestResourceIn(t *testing.T) {
-	resolver := genericapiserver.NewRequestInfoResolver(genericapiserver.NewConfig(codecs()))
+func TestResourceAt(t *testing.T) {
+	infos := genericapiserver.NewRequestInfoResolver(genericapiserver.NewConfig(codecs()))
 	tests := map[string]string{
 		"/":                                 "",
 		"/healthz":                          "",
@@ -25,8 +25,8 @@ func TestResourceIn(t *testing.T) {
 		"/api/v1/namespaces/{namespace}/pods/{name}/proxy/": "pods",
 	}
 	for path, want := range tests {
-		if got := resourceIn(path, resolver); got != want {
-			t.Errorf("%s is %q, want %q", path, got, want)
+		if got := resourceAt(infos, path); got != want {
+			t.Errorf("%s is about %q, want %q", path, got, want)
 		}
 	}
 }

@@ -10,9 +10,11 @@ func (c *Chain) prepare(context.Context) error {
 		return err
 	}
 	c.prepared = prepared
-	c.schemas.slow(c.servers.aggregator)
+	if err := c.polling.Slow(c.servers.aggregator); err != nil {
+		return err
+	}
 	handler := c.servers.aggregator.GenericAPIServer.Handler
-	c.unseen = handler.FullHandlerChain
-	handler.FullHandlerChain = c.requests.Outermost(c.unseen)
+	c.untraced = handler.FullHandlerChain
+	handler.FullHandlerChain = c.requests.Outermost(c.untraced)
 	return nil
 }

@@ -10,13 +10,13 @@ import (
 )
 
 // Probe asks a health endpoint ("readyz", "livez" or "healthz") for its checks,
-// as the privileged loopback user and unseen by the trace. Ready says whether it
+// as the privileged loopback user, without a trace of it. Ready says whether it
 // answered 200.
 func (c *Chain) Probe(ctx context.Context, endpoint string) (ready bool, checks []trace.Check) {
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/"+endpoint+"?verbose", nil)
 	req.Header.Set("Authorization", "Bearer "+c.generic.config.LoopbackClientConfig.BearerToken)
 	response := httptest.NewRecorder()
-	c.unseen.ServeHTTP(response, req)
+	c.untraced.ServeHTTP(response, req)
 	for line := range strings.Lines(response.Body.String()) {
 		if check, ok := parseCheck(endpoint, strings.TrimSpace(line)); ok {
 			checks = append(checks, check)

@@ -9,7 +9,7 @@ import (
 	"snowglobe.test/envtest/process"
 )
 
-func mustParse(t *testing.T, flags ...string) *ParsedFlags {
+func mustParse(t *testing.T, flags ...string) *Flags {
 	t.Helper()
 	parsed, err := ParseFlags(flags)
 	if err != nil {

@@ -8,25 +8,12 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/trace"
 )
 
 // errStopping is the cause with which long-running requests end.
 var errStopping = errors.New("the API server is stopping")
-
-// notAcceptingNewRequest is the lifecycle signal after which upstream drains.
-const notAcceptingNewRequest = "NotAcceptingNewRequest"
-
-// inFlightRequestsDrained is the lifecycle signal after which only idle
-// connections are left.
-const inFlightRequestsDrained = "InFlightRequestsDrained"
-
-// hasBeenReady is the lifecycle signal of the first green /readyz.
-const hasBeenReady = "HasBeenReady"
-
-// muxAndDiscoveryComplete is the lifecycle signal after which a path that is not
-// there is answered with 404, not with 503.
-const muxAndDiscoveryComplete = "MuxAndDiscoveryComplete"
 
 // Handler returns the whole chain, filters included, as one handler.
 func (c *Chain) Handler() http.Handler { return c.server().Handler }
@@ -37,46 +24,57 @@ func (c *Chain) server() *genericapiserver.GenericAPIServer {
 
 // Run serves until the context ends, then terminates gracefully and returns
 // when upstream's Run has returned and the chain's storage is closed. A boot
-// that is under way is let finish before it is stopped.
+// that is under way is let finish before it is stopped. A chain whose context ends
+// before it serves, or which a rule does not let run, is released.
 func (c *Chain) Run(ctx context.Context) error {
-	err := c.enter(context.WithoutCancel(ctx), stageRun, func() error {
-		c.cfg.Endpoint.Open(c.Handler())
-		ended := make(chan struct{})
-		var watchers sync.WaitGroup
-		for _, s := range c.signals {
-			watchers.Go(func() { c.watchSignal(s, ended) })
-		}
-		serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-		defer stop()
-		watchers.Go(func() {
-			select {
-			case <-ctx.Done():
-				c.stopping.Store(true)
-				c.cfg.Endpoint.Drain()
-				c.finishBoot(serving)
-				c.storeDialer.stop()
-				stop()
-			case <-ended:
-			}
-		})
-		err := c.prepared.Run(serving)
-		close(ended)
-		watchers.Wait()
-		c.cfg.Endpoint.Close()
-		c.end()
-		return err
+	entered := false
+	err := c.enter(ctx, stageRun, func() error {
+		entered = true
+		return c.serve(ctx)
 	})
-	if errors.Is(err, ErrStopped) {
-		c.windDown(ctx, nil)
+	if entered {
+		return err
 	}
+	c.release()
+	if ctx.Err() != nil {
+		return nil // it was stopped, and has not failed
+	}
+	return err
+}
+
+func (c *Chain) serve(ctx context.Context) error {
+	c.cfg.Endpoint.Open(c.Handler())
+	ended := make(chan struct{})
+	var watchers sync.WaitGroup
+	for _, s := range c.signals {
+		watchers.Go(func() { c.watchSignal(s, ended) })
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	watchers.Go(func() {
+		select {
+		case <-ctx.Done():
+			c.stopping.Store(true)
+			c.cfg.Endpoint.Drain()
+			c.finishBoot(serving)
+			c.storeDialer.stop()
+			stop()
+		case <-ended:
+		}
+	})
+	err := c.prepared.Run(serving)
+	close(ended)
+	watchers.Wait()
+	c.cfg.Endpoint.Close()
+	c.end()
 	return err
 }
 
 // BeenReady says whether the server has been ready, so that its boot is over.
 func (c *Chain) BeenReady() bool {
 	for _, s := range c.signals {
-		if s.Name() == hasBeenReady {
-			return signaled(s)
+		if s.Name() == upstream.HasBeenReady {
+			return upstream.Fired(s)
 		}
 	}
 	return false
@@ -84,19 +82,19 @@ func (c *Chain) BeenReady() bool {
 
 // watchSignal records a lifecycle signal, and ends the long-running requests
 // when upstream begins to drain: nothing else would, as no process ends.
-func (c *Chain) watchSignal(s signal, ended <-chan struct{}) {
+func (c *Chain) watchSignal(s upstream.LifecycleSignal, ended <-chan struct{}) {
 	select {
 	case <-s.Signaled():
 	case <-ended:
-		if !signaled(s) {
+		if !upstream.Fired(s) {
 			return
 		}
 	}
 	c.cfg.Trace.Record(trace.Signal{Name: s.Name()})
 	switch s.Name() {
-	case notAcceptingNewRequest:
+	case upstream.NotAcceptingNewRequest:
 		c.requests.CancelLongRunning(errStopping)
-	case inFlightRequestsDrained:
+	case upstream.InFlightRequestsDrained:
 		c.cfg.Endpoint.Close()
 	}
 }

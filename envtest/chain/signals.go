@@ -2,48 +2,34 @@ package chain
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
-	"unsafe"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"snowglobe.test/envtest/chain/inject"
+	"snowglobe.test/envtest/chain/upstream"
 )
-
-// signal is upstream's unexported lifecycle signal.
-type signal = inject.LifecycleSignal
-
-func signaled(s signal) bool {
-	select {
-	case <-s.Signaled():
-		return true
-	default:
-		return false
-	}
-}
 
 // bootSignals are the lifecycle signals of a boot; the others are of a
 // termination.
-var bootSignals = []string{hasBeenReady, muxAndDiscoveryComplete}
+var bootSignals = []string{upstream.HasBeenReady, upstream.MuxAndDiscoveryComplete}
 
 // injectSignals puts an inject.Signal in the place of each of a configuration's
 // lifecycle signals. It comes before the servers copy them.
-func (c *Chain) injectSignals(config *genericapiserver.Config) {
-	for _, field := range lifecycleSignals(config) {
-		s := field.Interface().(signal)
+func (c *Chain) injectSignals(config *genericapiserver.Config) error {
+	return upstream.ReplaceSignals(config, func(s upstream.LifecycleSignal) upstream.LifecycleSignal {
 		c.signals = append(c.signals, s)
 		injector := c.ending
 		if slices.Contains(bootSignals, s.Name()) {
-			injector = c.edge
+			injector = c.injector
 		}
 		injected := inject.NewSignal(s, injector, &c.firing)
-		if s.Name() == hasBeenReady {
+		if s.Name() == upstream.HasBeenReady {
 			c.readySignal = injected.Done()
 		}
-		field.Set(reflect.ValueOf(injected))
-	}
+		return injected
+	})
 }
 
 // ReadySignal is closed when HasBeenReady, of the first green /readyz, has fired
@@ -68,24 +54,4 @@ func (c *Chain) FireSignal(name string) error {
 		}
 	}
 	return fmt.Errorf("no lifecycle signal %q; the signals are %s", name, strings.Join(c.signalNames(), ", "))
-}
-
-// lifecycleSignals reaches for the unexported lifecycle signals of a
-// configuration, in upstream's order. It panics with a plain message when
-// upstream's shape has changed, which TestLifecycleSignals finds first.
-func lifecycleSignals(config *genericapiserver.Config) []reflect.Value {
-	field := reflect.ValueOf(config).Elem().FieldByName("lifecycleSignals")
-	if !field.IsValid() || field.Kind() != reflect.Struct {
-		panic("upstream changed: server.Config has no struct lifecycleSignals any more")
-	}
-	signals := make([]reflect.Value, 0, field.NumField())
-	for i := range field.NumField() {
-		value := field.Field(i)
-		value = reflect.NewAt(value.Type(), unsafe.Pointer(value.UnsafeAddr())).Elem()
-		if _, ok := value.Interface().(signal); !ok || !reflect.TypeFor[*inject.Signal]().AssignableTo(value.Type()) {
-			panic(fmt.Sprintf("upstream changed: lifecycle signal %s is a %s", field.Type().Field(i).Name, value.Type()))
-		}
-		signals = append(signals, value)
-	}
-	return signals
 }

@@ -47,7 +47,7 @@ func (c *Chain) observeState() error {
 	}
 	var err error
 	informer := c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer()
-	c.state.restore.CRDs, err = restore.ObserveCRDs(informer, c.schemas.touch)
+	c.state.restore.CRDs, err = restore.ObserveCRDs(informer, c.polling.SchemasChange)
 	return err
 }
 
@@ -62,7 +62,7 @@ func (c *Chain) SettleServer() *settle.Server { return c.state.settle }
 
 // interceptStore is reststorage.Config.Intercept.
 func (c *Chain) interceptStore(shared *kubernetes.Client, resource, prefix string) *kubernetes.Client {
-	return intercept.Client(shared, intercept.View{Edge: c.edge, Resource: resource, Prefix: prefix, Caller: callerOf})
+	return intercept.Client(shared, intercept.View{Edge: c.injector, Resource: resource, Prefix: prefix, Caller: callerOf})
 }
 
 // callerOf is who makes the request that a call to the store is for.
@@ -75,9 +75,9 @@ func callerOf(ctx context.Context) string {
 
 // interceptCache is reststorage.Config.InterceptCache.
 func (c *Chain) interceptCache(store apistorage.Interface, resource schema.GroupResource) (apistorage.Interface, func()) {
-	if c.edge == nil {
+	if c.injector == nil {
 		return store, func() {}
 	}
-	edge := newCacheEdge(store, c.edge, resource)
+	edge := newCacheEdge(store, c.injector, resource)
 	return edge, edge.end
 }

@@ -1,5 +1,7 @@
 package fault
 
+import "fmt"
+
 // Decision is what becomes of an operation. The zero value is to let it pass.
 // It is small, because an edge gets one for every operation.
 type Decision struct {
@@ -17,11 +19,18 @@ func (d Decision) Err() error {
 	if d.Kind != Fail && d.Kind != LoseReply {
 		return nil
 	}
+	if err := d.entry.rule.Err; err != nil {
+		return err
+	}
 	action := d.entry.rule.Action
 	if action.With == "" {
 		action.With = broken(d.op.Point)
 	}
-	return action.With.err(*d.op, action.RetryAfter)
+	err := action.With.err(*d.op, action.RetryAfter)
+	if action.With == PlainError {
+		return fmt.Errorf("%w, because of the rule %q", err, d.entry.rule) // it is for people
+	}
+	return err
 }
 
 // Operation is the operation, with its occurrence; the zero value if it passes.

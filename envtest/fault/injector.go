@@ -105,8 +105,9 @@ func (i *Injector) affect(ctx context.Context, d Decision) (Decision, error) {
 		effect = i.effects.LoseLeader
 	case Crash:
 		if i.effects.Crash != nil {
-			i.effects.Crash(fmt.Errorf("%w before %s, because of the rule %q", ErrCrashed, d.op, d.entry.rule))
-			return Decision{}, ErrCrashed
+			cause := fmt.Errorf("%w before %s, because of the rule %q", ErrCrashed, d.op, d.entry.rule)
+			i.effects.Crash(cause)
+			return Decision{}, cause
 		}
 	default:
 		return d, nil

@@ -21,12 +21,11 @@ type Phase string
 
 // The phases. Which of them an event can have is said at its type.
 const (
-	Start         Phase = "start"
-	End           Phase = "end"
-	StoppedBefore Phase = "stopped before"
-	Held          Phase = "held"
-	Released      Phase = "released"
-	Applied       Phase = "applied"
+	Start    Phase = "start"
+	End      Phase = "end"
+	Held     Phase = "held"
+	Released Phase = "released"
+	Applied  Phase = "applied"
 )
 
 // HookKind tells the two kinds of lifecycle hooks apart.
@@ -38,8 +37,8 @@ const (
 	PreShutdown HookKind = "pre-shutdown"
 )
 
-// Stage is a step in the assembly of the server chain. Its phases are Start,
-// End (failed if Err is set) and StoppedBefore.
+// Stage is a step in the assembly of the server chain. Its phases are Start and
+// End (failed if Err is set).
 type Stage struct {
 	Name  string // such as "generic" or "aggregator"
 	Phase Phase
@@ -183,7 +182,7 @@ func (l line) ended(p Phase, err error) line {
 		l.detail = strings.TrimSpace(l.detail + "  " + oneLine(err.Error()))
 	case p == End:
 		l.tone = good
-	case p == Held || p == StoppedBefore:
+	case p == Held:
 		l.tone = waiting
 	}
 	return l

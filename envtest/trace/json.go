@@ -148,7 +148,7 @@ func (j jsonRecord) record() (Record, error) {
 	phases, kinds := []Phase{""}, []HookKind{""}
 	switch j.Type {
 	case "stage":
-		phases = []Phase{Start, End, StoppedBefore}
+		phases = []Phase{Start, End}
 		rec.Event = Stage{Name: j.Name, Phase: j.Phase, Err: j.err()}
 	case "signal":
 		rec.Event = Signal{Name: j.Name}

@@ -30,7 +30,7 @@ func story() []Record {
 	at(12, Stage{Name: "generic", Phase: End})
 	at(12, Stage{Name: "apiextensions", Phase: Start})
 	at(15, Stage{Name: "apiextensions", Phase: End})
-	at(15, Stage{Name: "aggregator", Phase: StoppedBefore})
+	at(15, Stage{Name: "aggregator", Phase: End, Err: errors.New("injected at stage/aggregator")})
 	at(16, hook("start-apiextensions-informers", Start))
 	at(16, hook("crd-informer-synced", Held))
 	at(18, hook("start-apiextensions-informers", End))

@@ -21,11 +21,7 @@ type Hooks struct {
 	Recorder *trace.Recorder
 	// Failed is called when a post-start hook fails, where upstream would end the
 	// process by klog.Fatalf.
-	Failed func(error)
-	// Failure returns the error with which a rule fails a post-start hook; a nil
-	// error, and a nil Failure, mean the rule's own.
-	Failure func(fault.Rule) error
-
+	Failed  func(error)
 	pending sync.WaitGroup // post-start hooks that have not returned
 }
 
@@ -42,8 +38,7 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 	return func(hook genericapiserver.PostStartHookContext) error {
 		returned := h.pending.Done
 		defer func() { returned() }()
-		var rule fault.Rule // that decides about the hook
-		ctx := h.noticing(hook, trace.PostStart, name, &rule)
+		ctx := h.noticing(hook, trace.PostStart, name)
 		return fault.Execute(ctx, h.Injector, describeHook(trace.PostStart, name), fault.Ways[error]{
 			Proceed: func() error {
 				h.record(trace.PostStart, name, trace.Start, nil)
@@ -54,9 +49,6 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 				return nil
 			},
 			Fail: func(err error) error {
-				if h.Failure != nil && h.Failure(rule) != nil {
-					err = h.Failure(rule)
-				}
 				h.record(trace.PostStart, name, trace.Start, nil)
 				// The rest of the server waits for what the hook does before it can
 				// stop.
@@ -92,7 +84,7 @@ func (h *Hooks) runLate(upstream genericapiserver.PostStartHookFunc, hook generi
 // PreShutdown wraps a pre-shutdown hook.
 func (h *Hooks) PreShutdown(name string, upstream genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
 	return func() error {
-		ctx := h.noticing(context.Background(), trace.PreShutdown, name, new(fault.Rule))
+		ctx := h.noticing(context.Background(), trace.PreShutdown, name)
 		run := func(do func() error) error {
 			h.record(trace.PreShutdown, name, trace.Start, nil)
 			err := do()
@@ -112,13 +104,10 @@ func describeHook(kind trace.HookKind, name string) func() fault.Operation {
 }
 
 // noticing returns a context for asking about a hook. It records when the hook is
-// held and released, and stores the rule that decides about it.
-func (h *Hooks) noticing(ctx context.Context, kind trace.HookKind, name string, decides *fault.Rule) context.Context {
+// held and released.
+func (h *Hooks) noticing(ctx context.Context, kind trace.HookKind, name string) context.Context {
 	return fault.WithNotice(ctx, func(phase trace.Phase, rule fault.Rule) {
-		switch {
-		case phase == trace.Applied:
-			*decides = rule
-		case rule.Kind == fault.Hold:
+		if rule.Kind == fault.Hold {
 			h.record(kind, name, phase, nil)
 		}
 	})

@@ -4,20 +4,14 @@ import (
 	"context"
 	"sync"
 
+	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/fault"
 )
-
-// LifecycleSignal is upstream's interface of that name, which is not exported.
-type LifecycleSignal interface {
-	Name() string
-	Signal()
-	Signaled() <-chan struct{}
-}
 
 // Signal replaces a lifecycle signal and asks the rules before it fires. Its method
 // Signal never blocks. Make it with NewSignal.
 type Signal struct {
-	LifecycleSignal
+	upstream.LifecycleSignal
 	injector *fault.Injector
 	firing   *sync.WaitGroup
 	once     sync.Once
@@ -26,8 +20,8 @@ type Signal struct {
 
 // NewSignal wraps upstream's signal. While there are rules it fires from a goroutine
 // of its own, which is counted in firing.
-func NewSignal(upstream LifecycleSignal, i *fault.Injector, firing *sync.WaitGroup) *Signal {
-	return &Signal{LifecycleSignal: upstream, injector: i, firing: firing, done: make(chan struct{})}
+func NewSignal(signal upstream.LifecycleSignal, i *fault.Injector, firing *sync.WaitGroup) *Signal {
+	return &Signal{LifecycleSignal: signal, injector: i, firing: firing, done: make(chan struct{})}
 }
 
 // Done is closed when the signal has fired or a rule has dropped it.

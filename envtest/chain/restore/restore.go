@@ -77,10 +77,10 @@ func (r *Restorer) Restore(ctx context.Context, servers []*Server, to storage.Sn
 		skipped = skipped || ofCRD
 		return ofCRD
 	})
-	if err != nil {
-		return changes, err
+	if err == nil {
+		err = waitSeen(ctx, servers, changes)
 	}
-	if err := waitSeen(ctx, servers, changes); err != nil || !skipped {
+	if err != nil || !skipped {
 		return changes, err
 	}
 	if err := waitAPIServices(ctx, servers); err != nil {
@@ -90,11 +90,10 @@ func (r *Restorer) Restore(ctx context.Context, servers []*Server, to storage.Sn
 		// An APIService that the snapshot lacks would be created again.
 		return r.leavesAlone(server, key, have, want) || want == nil && server.isAPIServiceOfCRD(have)
 	})
-	changes = append(changes, rest...)
-	if err != nil {
-		return changes, err
+	if err == nil {
+		err = waitSeen(ctx, servers, rest)
 	}
-	return changes, waitSeen(ctx, servers, rest)
+	return append(changes, rest...), err
 }
 
 func (r *Restorer) snapshotter() (storage.Snapshotter, error) {

@@ -186,7 +186,7 @@ func TestRestoreWaits(t *testing.T) {
 		before := first.contents(t)
 		first.create(t.Context(), t, configMaps, configMap("a"))
 		time.Sleep(time.Second)
-		first.gate, second.gate = make(chan struct{}), make(chan struct{})
+		releaseFirst, releaseSecond := first.hold(), second.hold()
 
 		enough := errors.New("enough")
 		minute, cancel := context.WithTimeoutCause(t.Context(), time.Minute, enough)
@@ -208,8 +208,8 @@ func TestRestoreWaits(t *testing.T) {
 		assert.ErrorContains(t, err, "the watch cache of configmaps has not caught up")
 
 		start := time.Now()
-		time.AfterFunc(10*time.Second, func() { close(first.gate) })
-		time.AfterFunc(time.Minute, func() { close(second.gate) })
+		time.AfterFunc(10*time.Second, releaseFirst)
+		time.AfterFunc(time.Minute, releaseSecond)
 		for range 2 {
 			go func() {
 				_, err := r.Restore(t.Context(), servers, snapshot)
@@ -220,6 +220,7 @@ func TestRestoreWaits(t *testing.T) {
 		assert.Equal(t, time.Minute, time.Since(start), "a restore has not waited for the second server")
 		assert.NoError(t, <-restored)
 		assert.Equal(t, time.Minute, time.Since(start))
+		assert.Empty(t, slices.Concat(first.unseen, second.unseen))
 	})
 }
 
@@ -253,6 +254,26 @@ func TestRestoreCRDs(t *testing.T) {
 	})
 }
 
+// An APIService that a snapshot lacks, although its CRD is there, is not deleted only
+// to be created again.
+func TestRestoreKeepsAPIServices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := reststoragetest.Start(t)
+		server := startServer(t, store)
+		server.lazy.Store(true)
+		server.create(t.Context(), t, definitions, crd("example.com"))
+		early, err := store.Snapshot(t.Context())
+		require.NoError(t, err)
+		server.lazy.Store(false)
+		time.Sleep(time.Minute)
+		before := server.contents(t)
+		changes, err := New(store).Restore(t.Context(), []*Server{server.Server}, early)
+		require.NoError(t, err)
+		assert.Empty(t, changes)
+		assert.Equal(t, before, server.contents(t))
+	})
+}
+
 // What the aggregator has yet to do is in the error.
 func TestSnapshotWaitsForCRDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -268,16 +289,16 @@ func TestSnapshotWaitsForCRDs(t *testing.T) {
 			require.ErrorIs(t, err, enough)
 			return err.Error()
 		}
-		server.follows = false
+		server.lazy.Store(true)
 		server.create(t.Context(), t, definitions, crd("example.com"))
 		assert.Equal(t, "the aggregator has not created APIService v1.example.com of a CRD: enough", late())
-		server.follows = true
+		server.lazy.Store(false)
 		_, err := r.Snapshot(t.Context(), servers)
 		require.NoError(t, err)
-		server.follows = false
+		server.lazy.Store(true)
 		server.delete(t.Context(), t, definitions, crd("example.com"))
 		assert.Equal(t, "the aggregator has not deleted APIService v1.example.com, whose CRDs are gone: enough", late())
-		server.follows = true
+		server.lazy.Store(false)
 		_, err = r.Snapshot(t.Context(), servers)
 		require.NoError(t, err)
 

@@ -2,6 +2,8 @@ package restore
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,14 +50,22 @@ type testServer struct {
 	*Server
 	client  *clientv3.Client
 	storage map[string]apistorage.Interface
-	// gate is nil while the watch cache of ConfigMaps is not held.
-	gate    chan struct{}
-	follows bool // the aggregator does
+	// gate holds the watch cache of ConfigMaps; nil while it is not held.
+	gate  atomic.Pointer[chan struct{}]
+	lazy  atomic.Bool // the aggregator does not follow the CRDs
+	tasks sync.WaitGroup
+}
+
+// hold holds the watch cache of ConfigMaps for some time.
+func (s *testServer) hold() (release func()) {
+	gate := make(chan struct{})
+	s.gate.Store(&gate)
+	return func() { close(gate) }
 }
 
 func startServer(t *testing.T, store *memory.Store) *testServer {
 	t.Helper()
-	s := &testServer{storage: map[string]apistorage.Interface{}, follows: true}
+	s := &testServer{storage: map[string]apistorage.Interface{}}
 	rest := reststoragetest.New(t, store, reststorage.Config{InterceptCache: s.holdConfigMaps(t.Context())})
 	s.client = rest.Client().Client
 	for _, resource := range []*reststoragetest.Resource{configMaps, definitions, services} {
@@ -69,20 +79,11 @@ func startServer(t *testing.T, store *memory.Store) *testServer {
 		IdentityLabel: "apiserver.kubernetes.io/identity", ServiceIP: "10.0.0.1",
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		informer.RunWithContext(ctx)
-	}()
-	aggregatorEnded := make(chan struct{})
-	go func() {
-		defer close(aggregatorEnded)
-		s.aggregate(ctx, t)
-	}()
+	s.tasks.Go(func() { informer.RunWithContext(ctx) })
+	s.tasks.Go(func() { s.aggregate(ctx, t) })
 	t.Cleanup(func() {
 		stop()
-		<-ended
-		<-aggregatorEnded
+		s.tasks.Wait()
 	})
 	require.True(t, cache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
 	return s
@@ -112,9 +113,9 @@ func (h *heldStore) Watch(ctx context.Context, key string, opts apistorage.ListO
 		return nil, err
 	}
 	return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
-		if gate := h.server.gate; gate != nil {
+		if gate := h.server.gate.Load(); gate != nil {
 			select {
-			case <-gate:
+			case <-*gate:
 			case <-h.ctx.Done():
 			}
 		}
@@ -162,13 +163,13 @@ func (s *testServer) aggregate(ctx context.Context, t *testing.T) {
 		case <-ctx.Done():
 			return
 		}
-		if !s.follows {
+		if s.lazy.Load() {
 			continue
 		}
 		wanted := s.CRDs.served()
 		var list apiregistrationv1.APIServiceList
 		opts := apistorage.ListOptions{Predicate: apistorage.Everything, Recursive: true}
-		if err := s.storage["apiservices"].GetList(ctx, "/apiregistration.k8s.io/apiservices", opts, &list); err != nil {
+		if err := s.storage["apiservices"].GetList(ctx, "/apiregistration.k8s.io/apiservices", opts, &list); err != nil && ctx.Err() == nil {
 			t.Error(err)
 		}
 		for i := range list.Items {
@@ -192,7 +193,7 @@ func (s *testServer) create(ctx context.Context, t *testing.T, resource *reststo
 	if err == nil {
 		err = s.storage[resource.Resource].Create(ctx, key, object, resource.Object.DeepCopyObject(), 0)
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		t.Error(err)
 	}
 }
@@ -203,7 +204,7 @@ func (s *testServer) delete(ctx context.Context, t *testing.T, resource *reststo
 	if err == nil {
 		err = s.storage[resource.Resource].Delete(ctx, key, resource.Object.DeepCopyObject(), nil, apistorage.ValidateAllObjectFunc, nil, apistorage.DeleteOptions{})
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		t.Error(err)
 	}
 }

@@ -30,25 +30,18 @@ type Server struct {
 type Unsettled struct {
 	// Revision is that of the store.
 	Revision int64
-	// Requests are those in flight, without the long-running ones.
-	Requests []string
-	// Caches are the watch caches that are behind the store, with where both are.
-	Caches []string
-	// Informers are the objects that an informer of the server has not seen as
-	// its watch cache has them.
-	Informers []string
+	// Late is a line each for the requests in flight, which the rest may be waiting
+	// for; then, by resource, for a watch cache that is behind the store, or the
+	// objects that an informer has not seen as its watch cache has them.
+	Late []string
 }
-
-// Lines is all of it, a line each: first the requests, which are few and may be what
-// the rest waits for.
-func (u *Unsettled) Lines() []string { return slices.Concat(u.Requests, u.Caches, u.Informers) }
 
 // Unsettled returns what the server has yet to do, beside an error what is known of
 // it. What is held does not count, nor what waits for it. What it asks of the
 // store meets no rule.
 func (s *Server) Unsettled(ctx context.Context, held []fault.Held) (*Unsettled, error) {
 	held = slices.DeleteFunc(slices.Clone(held), func(h fault.Held) bool { return h.Server != s.Name })
-	u := &Unsettled{Requests: s.InFlight(held)}
+	u := &Unsettled{Late: s.InFlight(held)}
 	var err error
 	if u.Revision, err = s.Storage.Revision(ctx); err != nil {
 		return u, err
@@ -89,16 +82,16 @@ func (u *Unsettled) add(ctx context.Context, resource *reststorage.Resource, inf
 		return context.Cause(ctx)
 	case resource.Destroyed():
 	case err != nil:
-		u.Caches = append(u.Caches, fmt.Sprintf("the watch cache of %s is not ready: %v", resource.Name(), err))
+		u.Late = append(u.Late, fmt.Sprintf("the watch cache of %s is not ready: %v", resource.Name(), err))
 	case revision < u.Revision:
-		u.Caches = append(u.Caches, fmt.Sprintf("the watch cache of %s is at revision %d, the store at %d", resource.Name(), revision, u.Revision))
+		u.Late = append(u.Late, fmt.Sprintf("the watch cache of %s is at revision %d, the store at %d", resource.Name(), revision, u.Revision))
 	default:
 		for _, informer := range informers {
 			lines, err := behind(resource.Name(), objects, informer.GetStore().List())
 			if err != nil {
 				return err
 			}
-			u.Informers = append(u.Informers, lines...)
+			u.Late = append(u.Late, lines...)
 		}
 	}
 	return nil

@@ -58,27 +58,26 @@ func TestUnsettled(t *testing.T) {
 		key, err := pods.Key(pod)
 		require.NoError(t, err)
 		require.NoError(t, stored.Create(t.Context(), key, pod, pod, 0))
-		assert.Empty(t, look().Lines(), "an informer that has not started is late")
+		assert.Empty(t, look().Late, "an informer that has not started is late")
 
 		factory.StartWithContext(t.Context())
 		t.Cleanup(factory.Shutdown) // when the context has ended
 		factory.WaitForCacheSyncWithContext(t.Context())
 		inFlight = []string{"GET /api is in flight"}
-		assert.Equal(t, []string{"GET /api is in flight", "an informer has not seen pods default/a at revision " + pod.ResourceVersion}, look().Lines())
+		assert.Equal(t, []string{"GET /api is in flight", "an informer has not seen pods default/a at revision " + pod.ResourceVersion}, look().Late)
 		inFlight = nil
 		_, err = client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
 		require.NoError(t, err)
-		assert.Empty(t, look().Lines())
+		assert.Empty(t, look().Late)
 
 		_, err = rest.Client().Put(t.Context(), "another", "key")
 		require.NoError(t, err)
 		u := look()
-		assert.Equal(t, []string{fmt.Sprintf("the watch cache of pods is at revision %s, the store at %d", pod.ResourceVersion, u.Revision)}, u.Lines())
-		assert.Equal(t, u.Lines(), u.Caches)
+		assert.Equal(t, []string{fmt.Sprintf("the watch cache of pods is at revision %s, the store at %d", pod.ResourceVersion, u.Revision)}, u.Late)
 		require.NoError(t, rest.RequestProgress(t.Context()))
-		assert.Empty(t, look().Lines())
+		assert.Empty(t, look().Late)
 		destroy()
-		assert.Empty(t, look().Lines(), "a resource that is gone is late")
+		assert.Empty(t, look().Late, "a resource that is gone is late")
 	})
 }
 
@@ -96,7 +95,7 @@ func TestUnsettledHeld(t *testing.T) {
 			held := []fault.Held{{Operation: fault.Operation{Point: "cache/pods", Server: of}}}
 			u, err := server.Unsettled(t.Context(), held)
 			require.NoError(t, err)
-			assert.Len(t, u.Lines(), want, of)
+			assert.Len(t, u.Late, want, of)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -1,4 +1,9 @@
-package chain
+package upstream
+
+// Works around patch.TypeConverterManager (k8s.io/apiserver/pkg/admission/plugin/
+// policy/mutating/patch), which asks for the OpenAPI v3 index every five seconds.
+// TestOpenAPIIndex shows what it is for, and TestSchemasAfterIdle of envtest fails
+// when an index is out of date.
 
 import (
 	"bytes"
@@ -8,11 +13,10 @@ import (
 	"time"
 )
 
-// schemaIndex answers the server's own requests for the OpenAPI v3 index with
-// the last answer while no schema can have changed, see schemaPace.
-type schemaIndex struct {
-	next http.RoundTripper
-	pace *schemaPace
+// openAPIIndex carries a server's own requests.
+type openAPIIndex struct {
+	next    http.RoundTripper
+	polling *OpenAPIPolling
 
 	mu   sync.Mutex
 	last map[string]indexAnswer // by Accept header
@@ -24,17 +28,19 @@ type indexAnswer struct {
 	at       time.Time
 }
 
-func newSchemaIndex(next http.RoundTripper, pace *schemaPace) *schemaIndex {
-	return &schemaIndex{next: next, pace: pace, last: map[string]indexAnswer{}}
+// CacheIndex returns the transport of a server's own requests that answers those
+// for the OpenAPI v3 index with the last answer while no schema can have changed.
+func (p *OpenAPIPolling) CacheIndex(next http.RoundTripper) http.RoundTripper {
+	return &openAPIIndex{next: next, polling: p, last: map[string]indexAnswer{}}
 }
 
 // RoundTrip implements http.RoundTripper.
-func (i *schemaIndex) RoundTrip(req *http.Request) (*http.Response, error) {
+func (i *openAPIIndex) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodGet || req.URL.Path != "/openapi/v3" || req.URL.RawQuery != "" {
 		return i.next.RoundTrip(req)
 	}
 	accept := req.Header.Get("Accept")
-	if !i.pace.settled() {
+	if !i.polling.settled() {
 		i.forget()
 		return i.next.RoundTrip(req)
 	}
@@ -58,16 +64,16 @@ func (i *schemaIndex) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper implements k8s.io/apimachinery/pkg/util/net.RoundTripperWrapper.
-func (i *schemaIndex) WrappedRoundTripper() http.RoundTripper { return i.next }
+func (i *openAPIIndex) WrappedRoundTripper() http.RoundTripper { return i.next }
 
-func (i *schemaIndex) recall(accept string) (indexAnswer, bool) {
+func (i *openAPIIndex) recall(accept string) (indexAnswer, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	answer, ok := i.last[accept]
 	return answer, ok && time.Since(answer.at) < idlePoll
 }
 
-func (i *schemaIndex) forget() {
+func (i *openAPIIndex) forget() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	clear(i.last)

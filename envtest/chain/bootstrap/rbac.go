@@ -1,4 +1,9 @@
-package chain
+package bootstrap
+
+// Works around PolicyData.EnsureRBACPolicy (k8s.io/kubernetes/pkg/registry/rbac/
+// rest, storage_rbac.go), which waits a second before it reconciles the bootstrap
+// roles, by its unexported ensureRBACPolicy. The linker notices when that is gone,
+// TestRoles when it does something else.
 
 import (
 	"fmt"
@@ -18,14 +23,13 @@ import (
 //go:linkname ensureRBACPolicy k8s.io/kubernetes/pkg/registry/rbac/rest.ensureRBACPolicy
 func ensureRBACPolicy(policy *rbacrest.PolicyData, client clientset.Interface) (done bool, err error)
 
-// bootstrapRoles is the rbac/bootstrap-roles hook without the whole second that
-// upstream's waits before its first try. What it does is upstream's.
-func bootstrapRoles(hook genericapiserver.PostStartHookContext) error {
+// roles is the hook rbac/bootstrap-roles.
+func roles(hook genericapiserver.PostStartHookContext) error {
 	client, err := clientset.NewForConfig(hook.LoopbackClientConfig)
 	if err != nil {
 		return fmt.Errorf("unable to initialize roles: %w", err)
 	}
-	if err := retryHook(hook, func() (bool, error) { return ensureRoles(client) }); err != nil {
+	if err := retry(hook, func() (bool, error) { return ensureRoles(client) }); err != nil {
 		return fmt.Errorf("unable to initialize roles: %w", err)
 	}
 	return nil
@@ -38,7 +42,7 @@ func ensureRoles(client clientset.Interface) (done bool, err error) {
 	all := true
 	for i, part := range rolePolicy() {
 		if i == 1 {
-			client = unlisted{client}
+			client = noList{client}
 		}
 		done, err := ensureRBACPolicy(part, client)
 		if err != nil || i == 0 && !done {

@@ -1,4 +1,4 @@
-package chain
+package upstream
 
 import (
 	"testing"
@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/reconcilers"
-
-	"snowglobe.test/envtest/storage"
 )
 
 // slowReconciler removes a lease from a store that answers late.
@@ -37,17 +35,17 @@ func (r *slowReconciler) Destroy() { r.did = append(r.did, "destroy") }
 // would not pass any more if it waited for the mutex of upstream's controller.
 func TestRenewalDuringRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow, renewals := &slowReconciler{}, newRenewals()
-		lease := newPeerLease(slow, renewals, &storage.Link{})
+		slow, renewals := &slowReconciler{}, NewRenewals()
+		lease := NewPeerLease(slow, renewals, func() error { return nil })
 		controller := reconcilers.New("apiserver-0", "192.0.2.1:6443", lease, 10*time.Second, nil)
 		assert.NoError(t, controller.UpdatePeerEndpointLeases())
 		began := time.Now()
-		renewals.end(errNoRenewal)
+		renewals.Stop()
 		stopped := make(chan struct{})
 		go func() {
 			defer close(stopped)
 			controller.Stop()
-			lease.awaitRemoval()
+			lease.AwaitRemoval()
 		}()
 		synctest.Wait()
 		assert.ErrorIs(t, controller.UpdatePeerEndpointLeases(), errNoRenewal)

@@ -1,4 +1,9 @@
-package chain
+package upstream
+
+// Works around healthz.LogHealthz (k8s.io/apiserver/pkg/server/healthz), the "log"
+// health check, which starts a goroutine of the process that flushes the log every
+// minute and never ends. TestReplaceLogCheck fails when upstream's configuration
+// does not have that check any more.
 
 import (
 	"net/http"
@@ -8,10 +13,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// replaceLogCheck swaps upstream's "log" health check for one that flushes the
-// log when it is asked. Upstream's starts a process-wide goroutine that flushes
-// every minute and never ends.
-func replaceLogCheck(config *genericapiserver.Config) {
+// ReplaceLogCheck swaps upstream's "log" check for one that flushes the log when it
+// is asked.
+func ReplaceLogCheck(config *genericapiserver.Config) {
 	flush := healthz.NamedCheck(healthz.LogHealthz.Name(), func(*http.Request) error {
 		klog.Flush()
 		return nil

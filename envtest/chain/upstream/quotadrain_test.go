@@ -1,4 +1,4 @@
-package chain
+package upstream
 
 import (
 	"context"
@@ -13,13 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/apiserver/pkg/quota/v1/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	"k8s.io/kubernetes/pkg/controlplane"
-	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 )
 
 // quotaServer is what a server has that is about quotas. Its informer never
@@ -30,8 +29,8 @@ type quotaServer struct {
 	asked  chan struct{}
 }
 
-func newQuotaServer(t *testing.T, outlast func(*genericapiserver.Config) func(), decorate admission.DecoratorFunc) *quotaServer {
-	s := &quotaServer{config: genericapiserver.NewConfig(legacyscheme.Codecs), asked: make(chan struct{})}
+func newQuotaServer(t *testing.T, delay func(*genericapiserver.Config) (func(), error), decorate admission.DecoratorFunc) *quotaServer {
+	s := &quotaServer{config: genericapiserver.NewConfig(codecs()), asked: make(chan struct{})}
 	client := fake.NewClientset()
 	client.PrependReactor("list", "resourcequotas", func(clienttesting.Action) (bool, runtime.Object, error) {
 		s.asked <- struct{}{}
@@ -39,26 +38,27 @@ func newQuotaServer(t *testing.T, outlast func(*genericapiserver.Config) func(),
 	})
 	plugin, err := resourcequota.NewResourceQuota(nil, 1)
 	require.NoError(t, err)
-	restore := outlast(s.config)
+	restore, err := delay(s.config)
+	require.NoError(t, err)
 	plugin.SetDrainedNotification(s.config.DrainedNotify())
 	restore()
 	plugin.SetExternalKubeClientSet(client)
 	factory := informers.NewSharedInformerFactory(client, 0)
 	plugin.SetExternalKubeInformerFactory(factory)
-	configuration, err := quotainstall.NewQuotaConfigurationForAdmission(factory, controlplane.DefaultAPIResourceConfigSource())
-	require.NoError(t, err)
-	plugin.SetQuotaConfiguration(configuration)
+	counted := generic.NewObjectCountEvaluator(corev1.Resource("configmaps"), nil, corev1.ResourceConfigMaps)
+	plugin.SetQuotaConfiguration(generic.NewConfiguration([]quota.Evaluator{counted}, nil))
 	require.NoError(t, plugin.ValidateInitialization())
 	s.plugin = decorate(plugin, "ResourceQuota").(admission.ValidationInterface)
 	return s
 }
 
 func (s *quotaServer) drain() {
-	for _, field := range lifecycleSignals(s.config) {
-		if s := field.Interface().(signal); s.Name() == inFlightRequestsDrained {
+	_ = ReplaceSignals(s.config, func(s LifecycleSignal) LifecycleSignal {
+		if s.Name() == InFlightRequestsDrained {
 			s.Signal()
 		}
-	}
+		return s
+	})
 }
 
 func (s *quotaServer) create(namespace string) error {
@@ -82,9 +82,9 @@ func (p *latePlugin) Validate(ctx context.Context, a admission.Attributes, o adm
 // evaluated and one that comes to it after the drain. A third begins after it.
 func TestQuotaDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		quota, let := newQuotaDrain(), make(chan struct{})
-		s := newQuotaServer(t, quota.outlast, func(plugin admission.Interface, name string) admission.Interface {
-			drained := quota.decorate(plugin, name).(*drainedQuota)
+		drain, let := NewQuotaDrain(), make(chan struct{})
+		s := newQuotaServer(t, drain.Delay, func(plugin admission.Interface, name string) admission.Interface {
+			drained := drain.Decorate(plugin, name).(*drainedQuota)
 			drained.ValidationInterface = &latePlugin{drained.ValidationInterface, let}
 			return drained
 		})
@@ -111,10 +111,10 @@ func TestQuotaDrain(t *testing.T) {
 	})
 }
 
-// Upstream's plugin alone is why there is a quotaDrain.
+// TestQuotaWithoutDrain shows why there is a QuotaDrain: upstream's plugin alone.
 func TestQuotaWithoutDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newQuotaServer(t, func(*genericapiserver.Config) func() { return func() {} },
+		s := newQuotaServer(t, func(*genericapiserver.Config) (func(), error) { return func() {}, nil },
 			func(plugin admission.Interface, _ string) admission.Interface { return plugin })
 		s.drain()
 		synctest.Wait()

@@ -1,0 +1,53 @@
+// Package bootstrap is package upstream for what lies in k8s.io/kubernetes, which it
+// links: the two post-start hooks that wait a whole second before their first try,
+// without that wait, which in real time would be most of a boot; and the end of the
+// loops that repair service IPs. What the hooks do is upstream's.
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
+)
+
+// Hooks returns the hooks that begin at once, by upstream's names.
+func Hooks() map[string]genericapiserver.PostStartHookFunc {
+	return map[string]genericapiserver.PostStartHookFunc{
+		rbacrest.PostStartHookName:       roles,
+		schedulingrest.PostStartHookName: priorityClasses,
+	}
+}
+
+// Upstream's hooks of this kind try once a second for 30 seconds.
+const (
+	retryTimeout    = 30 * time.Second
+	retryFirstPause = 5 * time.Millisecond
+	retryMaxPause   = time.Second
+)
+
+// retry tries at once, then after growing pauses, until it is done, fails or
+// upstream's patience is over. It ends without an error when the server stops,
+// whose requests then fail: no hook has.
+func retry(ctx context.Context, try func() (done bool, err error)) error {
+	deadline := time.Now().Add(retryTimeout)
+	for pause := retryFirstPause; ; pause = min(2*pause, retryMaxPause) {
+		done, err := try()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case done || err != nil:
+			return err
+		case time.Now().After(deadline):
+			return fmt.Errorf("not done within %s", retryTimeout)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package chain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apiserver/pkg/server/flagz"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	basecompatibility "k8s.io/component-base/compatibility"
+	"k8s.io/component-base/featuregate"
+	zpagesfeatures "k8s.io/component-base/zpages/features"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/kubernetes/pkg/capabilities"
+
+	"snowglobe.test/envtest/process"
+)
+
+// defaults are the flags every chain starts from; those of the user come after
+// them and win. They are what a server needs that lives in a process: RBAC as in a
+// real cluster, no claim on the kubernetes service's endpoints (a loopback
+// address is not valid there), no wait for events that only a load balancer
+// needs.
+var defaults = []string{
+	"--authorization-mode=Node,RBAC",
+	"--advertise-address=127.0.0.1",
+	"--endpoint-reconciler-type=none",
+	"--service-cluster-ip-range=10.0.0.0/24",
+	"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+	"--allow-privileged=true",
+}
+
+// owned are flags for what the chain itself brings, with what to do instead.
+var owned = map[string]string{
+	"etcd-servers":   "give the control plane a store instead",
+	"etcd-certfile":  "give the control plane a store instead",
+	"etcd-keyfile":   "give the control plane a store instead",
+	"etcd-cafile":    "give the control plane a store instead",
+	"secure-port":    "ask for a TLS listener instead",
+	"bind-address":   "ask for a TLS listener instead",
+	"client-ca-file": "add users to the control plane instead",
+}
+
+// Flags are the flags of one run of a kube-apiserver, parsed. The chain completes
+// them, which changes them: they are good for one chain.
+type Flags struct {
+	run   *options.ServerRunOptions
+	gates featuregate.MutableVersionedFeatureGate
+}
+
+// ParseFlags parses kube-apiserver flags as kube-apiserver does, with the
+// chain's defaults below them. An error is upstream's own message.
+func ParseFlags(flags []string) (*Flags, error) {
+	gates := utilfeature.DefaultMutableFeatureGate.DeepCopy()
+	registry := basecompatibility.NewComponentGlobalsRegistry()
+	version := compatibility.DefaultKubeEffectiveVersionForTest()
+	version.SetEmulationVersion(gates.EmulationVersion())
+	version.SetMinCompatibilityVersion(gates.MinCompatibilityVersion())
+	if err := registry.Register(basecompatibility.DefaultKubeComponent, version, gates); err != nil {
+		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
+	}
+
+	run := options.NewServerRunOptions()
+	run.GenericServerRunOptions.ComponentGlobalsRegistry = registry
+	sections := run.Flags()
+	if gates.Enabled(zpagesfeatures.ComponentFlagz) {
+		run.Flagz = flagz.NamedFlagSetsReader{FlagSets: sections}
+	}
+	set := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	for _, section := range sections.FlagSets {
+		set.AddFlagSet(section)
+	}
+	if err := set.Parse(slices.Concat(defaults, flags)); err != nil {
+		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
+	}
+	if set.NArg() > 0 {
+		return nil, fmt.Errorf("kube-apiserver flags: %q is not a flag; write --name=value", set.Arg(0))
+	}
+	for name, instead := range owned {
+		if set.Changed(name) {
+			return nil, fmt.Errorf("kube-apiserver flags: --%s belongs to the harness; %s", name, instead)
+		}
+	}
+	if err := registry.Set(); err != nil {
+		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
+	}
+	return &Flags{run: run, gates: gates}, nil
+}
+
+// Process returns what upstream keeps once in a process: of the feature gates
+// those that differ from the process's at the moment.
+func (f *Flags) Process() process.Flags {
+	return process.Flags{
+		Gates:               differingGates(f.gates),
+		AllowPrivileged:     f.run.AllowPrivileged,
+		BytesPerSecond:      f.run.MaxConnectionBytesPerSec,
+		Verbosity:           int(f.run.Logs.Verbosity),
+		ContentionProfiling: f.run.Features.EnableContentionProfiling,
+		TakeOver:            []func() func(){takeOverCapabilities},
+	}
+}
+
+// takeOverCapabilities lets the next server set its capabilities, which upstream
+// does once in a process.
+func takeOverCapabilities() (giveBack func()) {
+	before := capabilities.Get()
+	capabilities.ResetForTest()
+	return func() {
+		capabilities.ResetForTest()
+		capabilities.Initialize(before)
+	}
+}
+
+func differingGates(gates featuregate.MutableVersionedFeatureGate) map[featuregate.Feature]bool {
+	differing := map[featuregate.Feature]bool{}
+	for name := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		if want := gates.Enabled(name); want != utilfeature.DefaultFeatureGate.Enabled(name) {
+			differing[name] = want
+		}
+	}
+	return differing
+}
+
+// FlagNames returns the names of all kube-apiserver flags, sorted.
+func FlagNames() []string {
+	var names []string
+	for _, section := range options.NewServerRunOptions().Flags().FlagSets {
+		section.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	}
+	slices.SortFunc(names, strings.Compare)
+	return names
+}

@@ -1,0 +1,230 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/klog/v2"
+
+	"snowglobe.test/envtest/chain/bootstrap"
+	"snowglobe.test/envtest/chain/upstream"
+	"snowglobe.test/envtest/trace"
+)
+
+// Upstream gives back much of what it takes only when a boot has come to its end:
+// controllers make their work queues when they are built and shut them down when
+// they have run, and some wait without end for others. So a boot that is to be
+// stopped is let finish first, and the controllers of a server that never runs are
+// run when all is over.
+
+// finishTimeout bounds how long either may take.
+const finishTimeout = 10 * time.Second
+
+// bootPollInterval is how often a boot that is to be stopped is looked at.
+const bootPollInterval = 5 * time.Millisecond
+
+// errEnded is why what waits for the chain gives up.
+var errEnded = errors.New("the API server has ended")
+
+// EndFaults ends everything that rules do to the chain: what they hold goes on, and
+// the lifecycle signals fire that they have dropped. A server needs it to end.
+func (c *Chain) EndFaults() {
+	c.injector.End()
+	c.ending.End()
+	for _, s := range c.signals {
+		s.Signal()
+	}
+}
+
+// end gives back what upstream's Run does not, or would have. Goroutines of the
+// configuration wait for signals that upstream leaves unset when it fails early.
+func (c *Chain) end() {
+	c.EndFaults()
+	c.firing.Wait()
+	c.endLife(errEnded)
+	if c.state.storage != nil {
+		c.state.storage.Close()
+	}
+	c.storeDialer.end()
+	c.egress.Close()
+	if c.informerName != nil {
+		c.informerName.Release()
+	}
+}
+
+// release gives back what a chain has taken that never runs, whichever stages it
+// has gone through.
+func (c *Chain) release() {
+	c.injector.End() // nothing below may wait for a rule
+	if c.generic != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+		defer cancel()
+		c.awaitStoreClients(ctx)
+		c.storeDialer.stop()
+		c.releaseControllers(ctx)
+	}
+	if c.peerLease != nil {
+		c.peerLease.Destroy()
+	}
+	if c.endpoints != nil {
+		c.endpoints.Destroy()
+	}
+	if server := c.headmost(); server != nil {
+		server.Destroy() // and those it delegates to
+	}
+	c.end()
+}
+
+// headmost is the server nearest to the head of the chain that has been built, nil
+// if none has.
+func (c *Chain) headmost() *genericapiserver.GenericAPIServer {
+	switch {
+	case c.servers.aggregator != nil:
+		return c.servers.aggregator.GenericAPIServer
+	case c.servers.kubeapi != nil:
+		return c.servers.kubeapi.ControlPlane.GenericAPIServer
+	case c.servers.apiextensions != nil:
+		return c.servers.apiextensions.GenericAPIServer
+	}
+	return nil
+}
+
+// releaseControllers runs, with a context that has ended, the controllers that have
+// been built: those that hooks would start, and those that upstream builds before
+// there is a server with hooks.
+func (c *Chain) releaseControllers(ctx context.Context) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		c.runHooks(ended)
+		config := c.generic.config
+		if config.FlowControl != nil && c.headmost() == nil {
+			_ = config.FlowControl.Run(ended.Done())
+		}
+		for _, content := range c.certificates() {
+			if controller, ok := content.(dynamiccertificates.ControllerRunner); ok {
+				controller.Run(ended, 1)
+			}
+		}
+		if c.servers.aggregator != nil {
+			logChanged(upstream.ShutDownDiscovery(c.servers.aggregator))
+		}
+	}()
+	select {
+	case <-released:
+	case <-ctx.Done(): // what is left is named in the error of the stop
+	}
+}
+
+// runHooks calls upstream's post-start hooks, but for those that start nothing and
+// would try for half a minute.
+func (c *Chain) runHooks(ctx context.Context) {
+	c.autoregistering.Abandon()
+	var hooks map[string]genericapiserver.PostStartHookFunc
+	if c.hooks != nil {
+		hooks = c.hooks.upstream
+	} else {
+		var err error
+		hooks, err = upstream.PostStartHooks(c.headmost(), c.generic.config)
+		logChanged(err)
+	}
+	prompt := bootstrap.Hooks()
+	for name, hook := range hooks {
+		switch {
+		case name == bootstrap.ServiceRepairHook:
+			logChanged(bootstrap.EndServiceRepair(hook))
+		case prompt[name] == nil:
+			_ = hook(genericapiserver.PostStartHookContext{Context: ctx, LoopbackClientConfig: c.generic.config.LoopbackClientConfig})
+		}
+	}
+}
+
+// certificates are the certificates and authorities that flags may have upstream
+// read from files, by controllers.
+func (c *Chain) certificates() []any {
+	var all []any
+	if serving := c.generic.config.SecureServing; serving != nil {
+		all = append(all, serving.Cert, serving.ClientCA)
+		for _, cert := range serving.SNICerts {
+			all = append(all, cert)
+		}
+	}
+	if kube := c.configs.kubeapi.Config; kube != nil {
+		all = append(all, kube.ControlPlane.ClusterAuthenticationInfo.RequestHeaderCA)
+	}
+	return all
+}
+
+// awaitStoreClients waits until the etcd clients of upstream's health checks have
+// connected, if flags left the checks to upstream. It makes them in the background,
+// and loses one that does not connect.
+func (c *Chain) awaitStoreClients(ctx context.Context) {
+	if c.options.Etcd.SkipHealthEndpoints {
+		return
+	}
+	config := c.generic.config
+	for _, check := range slices.Concat(config.HealthzChecks, config.ReadyzChecks) {
+		for strings.HasPrefix(check.Name(), "etcd") && check.Check(nil) != nil {
+			select {
+			case <-time.After(bootPollInterval):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// logChanged logs that upstream is not what it was. An assembly that is released
+// has failed already, and its error is the first one.
+func logChanged(err error) {
+	if err != nil {
+		klog.Errorf("Release the API server: %v", err)
+	}
+}
+
+// finishBoot ends all that rules do to a boot, and waits until every hook has returned,
+// what they started has come far enough to be stopped, and the server is as
+// ready as it gets.
+func (c *Chain) finishBoot(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
+	defer cancel()
+	c.injector.End()
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		c.hooks.Wait()
+	}()
+	for _, done := range []<-chan struct{}{returned, c.autoregistering.Began()} {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return
+		}
+	}
+	for !c.bootDone(ctx) {
+		select {
+		case <-time.After(bootPollInterval):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// bootDone says whether the server has been ready, or nothing is red but hooks
+// that have failed.
+func (c *Chain) bootDone(ctx context.Context) bool {
+	if c.BeenReady() {
+		return true
+	}
+	ready, checks := c.Probe(ctx, "readyz")
+	return ready || len(checks) > 0 && !slices.ContainsFunc(checks, func(check trace.Check) bool {
+		return !check.OK && !strings.HasPrefix(check.Name, "poststarthook/")
+	})
+}

@@ -1,0 +1,61 @@
+package upstream
+
+// Works around lease.controller (k8s.io/component-helpers/apimachinery/lease),
+// which renews the identity lease of a server under a mutex. Without this file a
+// server that is stopped while a renewal waits makes virtual time stand still:
+// TestIdentityLease, and TestCutDuringRenewal of envtest.
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// identityLeases is where the leases are.
+const identityLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+// identityLease carries a server's own requests.
+type identityLease struct {
+	next     http.RoundTripper
+	renewals *Renewals
+}
+
+// BreakOffIdentityLease returns the transport of a server's own requests that
+// breaks off those that renew its identity lease when renewals stop. The lease can
+// still be deleted.
+func BreakOffIdentityLease(next http.RoundTripper, renewals *Renewals) http.RoundTripper {
+	return &identityLease{next, renewals}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *identityLease) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodDelete || !strings.HasPrefix(req.URL.Path, identityLeases) || req.URL.RawQuery != "" {
+		return l.next.RoundTrip(req)
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	unlink := context.AfterFunc(l.renewals.ctx, func() { cancel(errNoRenewal) })
+	response, err := l.next.RoundTrip(req.WithContext(ctx))
+	release := func() { unlink(); cancel(nil) }
+	if err != nil {
+		release()
+		return nil, err
+	}
+	response.Body = &releasingBody{response.Body, release}
+	return response, nil
+}
+
+// WrappedRoundTripper implements k8s.io/apimachinery/pkg/util/net.RoundTripperWrapper.
+func (l *identityLease) WrappedRoundTripper() http.RoundTripper { return l.next }
+
+// releasingBody calls release when it is closed.
+type releasingBody struct {
+	io.ReadCloser
+	release func()
+}
+
+// Close implements io.Closer.
+func (b *releasingBody) Close() error {
+	defer b.release()
+	return b.ReadCloser.Close()
+}

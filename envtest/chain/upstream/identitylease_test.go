@@ -1,0 +1,50 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// goneServer answers no request before its context ends.
+type goneServer struct{}
+
+func (goneServer) RoundTrip(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, context.Cause(req.Context())
+}
+
+// TestIdentityLease stops renewals while one waits for a server that is gone.
+// What deletes the lease, or is about another object, goes on.
+func TestIdentityLease(t *testing.T) {
+	for _, test := range []struct {
+		method, path string
+		brokenOff    bool
+	}{
+		{http.MethodPut, identityLeases + "/apiserver-a", true},
+		{http.MethodGet, identityLeases + "/apiserver-a", true},
+		{http.MethodPost, identityLeases, true},
+		{http.MethodDelete, identityLeases + "/apiserver-a", false},
+		{http.MethodGet, identityLeases + "?watch=true", false},
+		{http.MethodPut, "/api/v1/namespaces/kube-system/configmaps/a", false},
+	} {
+		renewals, left := NewRenewals(), assert.AnError
+		ctx, cancel := context.WithCancelCause(t.Context())
+		req, err := http.NewRequestWithContext(ctx, test.method, "https://server"+test.path, nil)
+		require.NoError(t, err)
+		renewals.Stop()
+		if !test.brokenOff {
+			cancel(left) // nothing else ends it
+		}
+		_, err = BreakOffIdentityLease(goneServer{}, renewals).RoundTrip(req)
+		want := left
+		if test.brokenOff {
+			want = errNoRenewal
+		}
+		assert.ErrorIs(t, err, want, "%s %s", test.method, test.path)
+		cancel(nil)
+	}
+}

@@ -1,0 +1,144 @@
+package upstream
+
+// Works around APIAggregator.openAPIV3AggregationController.queue (k8s.io/
+// kube-aggregator/pkg/apiserver), an unexported field of an unexported field, by
+// which the aggregator asks each server of the chain for new schemas every second.
+// TestOpenAPIQueue notices when upstream changes, and TestSchemasAfterIdle of
+// envtest when schemas come late.
+
+import (
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"k8s.io/client-go/util/workqueue"
+	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+	openapiv3aggregator "k8s.io/kube-aggregator/pkg/controllers/openapiv3/aggregator"
+)
+
+// OpenAPIPolling spares an idle server most of upstream's polling for new OpenAPI
+// v3 schemas: the aggregator asks each server of the chain every second, the
+// mutating-policy plugin asks the aggregator every five (openapiindex.go). Within
+// schemaSettling of a change of a CRD or an aggregated API both poll as upstream
+// does; when nothing has changed for longer there is nothing to find, and they make
+// do with one look in idlePoll. In virtual time, where nobody waits for the next
+// hour, that polling was a third of its cost.
+type OpenAPIPolling struct {
+	mu      sync.Mutex
+	changed time.Time
+	queue   *pollingQueue // nil until the aggregator has one
+}
+
+const (
+	// schemaSettling is longer than every step from a CRD's event to the index:
+	// upstream's CRD controllers, a poll of the aggregator, a poll of the index.
+	schemaSettling = time.Minute
+	// idlePoll is as often as upstream asks servers outside the chain.
+	idlePoll = time.Minute
+)
+
+// NewOpenAPIPolling returns the OpenAPIPolling of one server.
+func NewOpenAPIPolling() *OpenAPIPolling { return &OpenAPIPolling{changed: time.Now()} }
+
+// settled reports whether no schema can have changed for a while.
+func (p *OpenAPIPolling) settled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(p.changed) > schemaSettling
+}
+
+// SchemasChange is to be called when a schema may change from now on.
+func (p *OpenAPIPolling) SchemasChange() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changed = time.Now()
+	if p.queue != nil {
+		p.queue.hurry()
+	}
+}
+
+// pollingQueue is the queue of upstream's OpenAPI v3 AggregationController.
+type pollingQueue struct {
+	workqueue.TypedRateLimitingInterface[string]
+	polling *OpenAPIPolling
+
+	mu     sync.Mutex
+	period map[string]time.Duration // of the servers of the chain
+}
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *pollingQueue) AddAfter(key string, after time.Duration) {
+	if !openapiv3aggregator.IsLocalAPIService(key) {
+		if isAPIService(key) {
+			q.polling.SchemasChange() // those of others may at any time, unannounced
+		}
+		q.TypedRateLimitingInterface.AddAfter(key, after)
+		return
+	}
+	settled := q.polling.settled()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.period[key] = after
+	if settled {
+		after = max(after, idlePoll)
+	}
+	q.TypedRateLimitingInterface.AddAfter(key, after)
+}
+
+// isAPIService tells an APIService, which is named version.group, from the names
+// upstream makes up for what the aggregator serves itself.
+func isAPIService(key string) bool { return strings.Contains(key, ".") }
+
+// hurry brings forward what waits for an idle poll: of two times for one key the
+// queue takes the earlier.
+func (q *pollingQueue) hurry() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for key, after := range q.period {
+		q.TypedRateLimitingInterface.AddAfter(key, after)
+	}
+}
+
+// Slow makes the aggregator's own polling slow. It comes after PrepareRun, which
+// makes the controller.
+func (p *OpenAPIPolling) Slow(aggregator *aggregatorapiserver.APIAggregator) error {
+	queue, err := openAPIQueue(aggregator)
+	if queue == nil || err != nil {
+		return err // or OpenAPI is off
+	}
+	slow := &pollingQueue{TypedRateLimitingInterface: *queue, polling: p, period: map[string]time.Duration{}}
+	*queue = slow
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = slow
+	return nil
+}
+
+// openAPIQueue returns where the queue is, nil if the aggregator serves no OpenAPI.
+func openAPIQueue(aggregator *aggregatorapiserver.APIAggregator) (*workqueue.TypedRateLimitingInterface[string], error) {
+	return unexported[workqueue.TypedRateLimitingInterface[string]](aggregator, "openAPIV3AggregationController.queue")
+}
+
+// unexported returns where a field of a field of a struct is, by its path; nil if a
+// pointer on the way is nil.
+func unexported[T any](of any, path string) (*T, error) {
+	value := reflect.ValueOf(of).Elem()
+	for name := range strings.SplitSeq(path, ".") {
+		if value.Kind() == reflect.Pointer {
+			if value.IsNil() {
+				return nil, nil
+			}
+			value = value.Elem()
+		}
+		if value.Kind() != reflect.Struct || !value.FieldByName(name).IsValid() {
+			return nil, errChanged("no %s in %T any more", path, of)
+		}
+		value = value.FieldByName(name)
+	}
+	if value.Type() != reflect.TypeFor[T]() {
+		return nil, errChanged("%s of %T is a %s", path, of, value.Type())
+	}
+	return (*T)(unsafe.Pointer(value.UnsafeAddr())), nil
+}

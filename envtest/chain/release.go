@@ -22,7 +22,8 @@ import (
 // stopped is let finish first, and the controllers of a server that never runs are
 // run when all is over.
 
-// finishTimeout bounds how long either may take.
+// finishTimeout bounds how long either may take, and how long the connections to the
+// store may take to end.
 const finishTimeout = 10 * time.Second
 
 // bootPollInterval is how often a boot that is to be stopped is looked at.
@@ -43,18 +44,22 @@ func (c *Chain) EndFaults() {
 
 // end gives back what upstream's Run does not, or would have. Goroutines of the
 // configuration wait for signals that upstream leaves unset when it fails early.
-func (c *Chain) end() {
+func (c *Chain) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+	defer cancel()
 	c.EndFaults()
 	c.firing.Wait()
 	c.endLife(errEnded)
+	var errs []error
 	if c.state.storage != nil {
-		c.state.storage.Close()
+		errs = append(errs, c.state.storage.Close(ctx))
 	}
-	c.storeDialer.end()
+	errs = append(errs, c.storeDialer.end(ctx))
 	c.egress.Close()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}
+	return errors.Join(errs...)
 }
 
 // release gives back what a chain has taken that never runs, whichever stages it
@@ -62,11 +67,9 @@ func (c *Chain) end() {
 func (c *Chain) release() {
 	c.injector.End() // nothing below may wait for a rule
 	if c.generic != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
-		defer cancel()
-		c.awaitStoreClients(ctx)
+		c.awaitStoreClients()
 		c.storeDialer.stop()
-		c.releaseControllers(ctx)
+		c.releaseControllers()
 	}
 	if c.peerLease != nil {
 		c.peerLease.Destroy()
@@ -77,7 +80,7 @@ func (c *Chain) release() {
 	if server := c.headmost(); server != nil {
 		server.Destroy() // and those it delegates to
 	}
-	c.end()
+	_ = c.end() // what is left is named in the error of the stop
 }
 
 // headmost is the server nearest to the head of the chain that has been built, nil
@@ -97,7 +100,7 @@ func (c *Chain) headmost() *genericapiserver.GenericAPIServer {
 // releaseControllers runs, with a context that has ended, the controllers that have
 // been built: those that hooks would start, and those that upstream builds before
 // there is a server with hooks.
-func (c *Chain) releaseControllers(ctx context.Context) {
+func (c *Chain) releaseControllers() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	released := make(chan struct{})
@@ -119,7 +122,7 @@ func (c *Chain) releaseControllers(ctx context.Context) {
 	}()
 	select {
 	case <-released:
-	case <-ctx.Done(): // what is left is named in the error of the stop
+	case <-time.After(finishTimeout): // what is left is named in the error of the stop
 	}
 }
 
@@ -165,16 +168,17 @@ func (c *Chain) certificates() []any {
 // awaitStoreClients waits until the etcd clients of upstream's health checks have
 // connected, if flags left the checks to upstream. It makes them in the background,
 // and loses one that does not connect.
-func (c *Chain) awaitStoreClients(ctx context.Context) {
+func (c *Chain) awaitStoreClients() {
 	if c.options.Etcd.SkipHealthEndpoints {
 		return
 	}
+	timeout := time.After(finishTimeout)
 	config := c.generic.config
 	for _, check := range slices.Concat(config.HealthzChecks, config.ReadyzChecks) {
 		for strings.HasPrefix(check.Name(), "etcd") && check.Check(nil) != nil {
 			select {
 			case <-time.After(bootPollInterval):
-			case <-ctx.Done():
+			case <-timeout:
 				return
 			}
 		}

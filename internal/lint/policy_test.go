@@ -36,18 +36,18 @@ const policy = `
 	envtest/fault                    -> envtest/trace internal/nearest
 	envtest/virtualtime              -> envtest/fault
 	envtest/serve                    -> envtest/memnet internal/conns
-	envtest/storage                  -> internal/conns
+	envtest/storage                  ->
 	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/conns
 	envtest/storage/... (test)       -> internal/pki
-	envtest/storage/intercept        -> envtest/fault envtest/memnet
+	envtest/storage/intercept        -> envtest/fault envtest/memnet internal/conns
 	envtest/storage/intercept (test) -> envtest/storage/memory internal/pki
 
 	# The chain and its rooms.
 	envtest/chain/upstream           ->
 	envtest/chain/bootstrap          ->
-	envtest/chain/inject             -> envtest/chain/upstream envtest/fault envtest/process internal/watchframe
+	envtest/chain/inject             -> envtest/chain/upstream envtest/fault envtest/process envtest/storage/intercept internal/watchframe
 	envtest/chain/inject (test)      -> envtest/memnet
-	envtest/chain/reststorage        ->
+	envtest/chain/reststorage        -> envtest/fault envtest/storage/intercept
 	envtest/chain/restore            -> envtest/chain/reststorage envtest/storage
 	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
 	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest

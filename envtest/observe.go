@@ -13,8 +13,7 @@ import (
 	"snowglobe.test/internal/watchframe"
 )
 
-// observer stands between a client and the server, and puts what the client is
-// told into the trace.
+// observer is a transport that records what a client receives.
 type observer struct {
 	client   string
 	inner    http.RoundTripper
@@ -24,8 +23,7 @@ type observer struct {
 	watches map[string]int // how many of each path there have been
 }
 
-// observed returns the way of a user to the server, with an observer on it if
-// the trace is to be full.
+// observed wraps the transport of a user in an observer if the trace is to be full.
 func (cp *ControlPlane) observed(user string, inner http.RoundTripper) http.RoundTripper {
 	if !cp.cfg.fullTrace {
 		return inner
@@ -95,10 +93,10 @@ func (o *observer) watch(req *http.Request, contentType string, body io.ReadClos
 	}}
 }
 
-// tee shows what is read of a body to somebody else. Read is told of every part;
-// without it what was read is kept for ended, which is told once, at the end or
-// when the body is closed before. A client that has left closes the body and
-// breaks off its own read at once, and whichever comes first is no error.
+// tee calls read with each part of a body that is read; without read the parts are
+// kept for ended. It calls ended once, at the end of the body or when the body is
+// closed. When a client cancels, it closes the body and its own read fails, in either
+// order; neither counts as an error.
 type tee struct {
 	io.ReadCloser
 	left  func() error // why the client has left, nil while it has not

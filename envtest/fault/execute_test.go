@@ -35,8 +35,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestNotice tells of a wait, and of the rule that decides what becomes of the
-// operation.
+// TestNotice notifies of a wait, and not of the rule that decides the outcome.
 func TestNotice(t *testing.T) {
 	hold, fail := "delay store/put by=1ns", "fail store/put with=timeout"
 	i, _ := injectorOf(t, hold, fail)
@@ -46,5 +45,5 @@ func TestNotice(t *testing.T) {
 	})
 	_, err := Call(ctx, i, func() Operation { return Operation{Point: "store/put"} }, func(context.Context) (string, error) { return "", nil })
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	assert.Equal(t, []string{"held " + hold, "released " + hold, "applied " + fail}, noticed)
+	assert.Equal(t, []string{"held " + hold, "released " + hold}, noticed)
 }

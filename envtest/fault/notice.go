@@ -8,10 +8,8 @@ import (
 
 type noticeKey struct{}
 
-// WithNotice returns a context with which At calls notify when a rule begins to
-// make the operation wait, trace.Held, when that has ended, trace.Released, and
-// when a rule decides what becomes of it, trace.Applied. It is for injectors that
-// have more to tell of it than the set knows.
+// WithNotice returns a context with which At calls notify when a rule begins to make
+// the operation wait, trace.Held, and when that wait has ended, trace.Released.
 func WithNotice(ctx context.Context, notify func(trace.Phase, Rule)) context.Context {
 	return context.WithValue(ctx, noticeKey{}, notify)
 }

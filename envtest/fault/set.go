@@ -115,7 +115,6 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 		return Decision{}, nil
 	}
 	s.record(trace.Applied, outcome, &op, nil)
-	noticeOf(ctx)(trace.Applied, outcome.rule)
 	return Decision{Kind: outcome.rule.Kind, entry: outcome, op: &op}, nil
 }
 

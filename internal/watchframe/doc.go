@@ -1,5 +1,4 @@
-// Package watchframe takes the stream of a watch apart: into frames, one an event,
-// in whatever pieces the stream comes, and each frame into the event. Where a frame
-// ends and what is in it is decided by upstream's framers and decoders. It never
-// looks into the object of an event.
+// Package watchframe splits the stream of a watch into frames, one for each event,
+// however the stream is cut into pieces, and decodes the event of a frame. Upstream's
+// framers decide where a frame ends. It never decodes the object of an event.
 package watchframe

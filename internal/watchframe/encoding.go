@@ -18,7 +18,8 @@ type encoding struct {
 	framer    runtime.Framer
 	decode    func(body []byte, event *metav1.WatchEvent) error
 	// size is how much of p is the frame with that body, which is the first of p.
-	size func(p, body []byte) int
+	// The framer has read so much of p for it.
+	size func(p, body []byte, read int) int
 	// lines is that upstream ends each frame with a line break, and has none
 	// inside. The framer knows nothing of that: it reads one value after another.
 	lines bool
@@ -40,17 +41,24 @@ var encodings = map[string]*encoding{
 	},
 }
 
+// minFrameBytes is less than an event takes that is not in lines. Upstream writes the
+// length of a protobuf message, four bytes, by itself.
+const minFrameBytes = 5
+
 // candidate is how much of p the framer should look at for the first frame, 0 if
-// p surely has no whole frame. No frame ends within the searched bytes. Looking for
-// the line break keeps the framer from reading a long frame with every piece.
+// there is surely no event in p. No line ends within the searched bytes. Looking for
+// the end of the line keeps the framer from reading a long frame with every piece.
 func (e *encoding) candidate(p []byte, searched int) int {
-	if !e.lines {
-		return len(p)
+	switch {
+	case e.lines:
+		if i := bytes.IndexByte(p[searched:], '\n'); i >= 0 {
+			return searched + i + 1
+		}
+		return 0
+	case len(p) < minFrameBytes:
+		return 0
 	}
-	if i := bytes.IndexByte(p[searched:], '\n'); i >= 0 {
-		return searched + i + 1
-	}
-	return 0
+	return len(p)
 }
 
 // wholeFrames reports whether p surely ends where a frame ends, if it begins where
@@ -58,35 +66,22 @@ func (e *encoding) candidate(p []byte, searched int) int {
 func (e *encoding) wholeFrames(p []byte) bool { return e.lines && bytes.HasSuffix(p, []byte("\n")) }
 
 // jsonSize counts the space around a value as well.
-func jsonSize(p, body []byte) int {
+func jsonSize(p, body []byte, _ int) int {
 	const space = " \t\r\n"
 	after := bytes.TrimLeft(p, space)[len(body):]
 	return len(p) - len(bytes.TrimLeft(after, space))
 }
 
-// protobufSize counts what upstream writes for the body.
-func protobufSize(_, body []byte) int {
-	var size counter
-	_, _ = protobuf.LengthDelimitedFramer.NewFrameWriter(&size).Write(body) // counting can't fail
-	return int(size)
-}
+// protobufSize is what was read: that framer reads no more than a frame.
+func protobufSize(_, _ []byte, read int) int { return read }
 
 // cborSize counts the tag as well by which data says that it is CBOR, of which the
 // framer says nothing.
-func cborSize(p, body []byte) int {
+func cborSize(p, body []byte, _ int) int {
 	tag := []byte{0xd9, 0xd9, 0xf7} // RFC 8949, 3.4.6
 	after := p
 	for bytes.HasPrefix(after, tag) && !bytes.HasPrefix(after, body) {
 		after = after[len(tag):]
 	}
 	return len(p) - len(after) + len(body)
-}
-
-// counter is a writer that counts.
-type counter int
-
-// Write implements io.Writer.
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
 }

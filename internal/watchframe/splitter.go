@@ -15,7 +15,14 @@ type Splitter struct {
 	encoding *encoding
 	rest     []byte // the beginning of a frame
 	body     []byte // of the frame that was found last
+	source   source // of upstream's framer
 }
+
+// source is what upstream's framer reads.
+type source struct{ bytes.Reader }
+
+// Close implements io.Closer.
+func (*source) Close() error { return nil }
 
 // maxKeptBytes is how large a frame may have been whose memory is kept for the
 // next one.
@@ -109,7 +116,7 @@ func (s *Splitter) first(p []byte, searched int) (Frame, bool) {
 		body, err := s.read(p[:size])
 		switch {
 		case err == nil:
-			wire := s.encoding.size(p[:size], body)
+			wire := s.encoding.size(p[:size], body, size-s.source.Len())
 			return Frame{Wire: p[:wire:wire], body: body, encoding: s.encoding}, true
 		case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 			return Frame{Wire: p[:size:size]}, true
@@ -126,6 +133,7 @@ func (s *Splitter) read(p []byte) ([]byte, error) {
 	if len(s.body) < len(p) {
 		s.body = make([]byte, len(p))
 	}
-	n, err := s.encoding.framer.NewFrameReader(io.NopCloser(bytes.NewReader(p))).Read(s.body[:len(p)])
+	s.source.Reset(p)
+	n, err := s.encoding.framer.NewFrameReader(&s.source).Read(s.body[:len(p)])
 	return s.body[:n:n], err
 }

@@ -13,11 +13,11 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// APIServices wraps the handler of the aggregator and asks before a client's request
-// is passed on to an aggregated server. Upstream's proxy has no seam between its
-// decision and the connection, so that this is right before the decision, which it
-// foresees by the APIService that get returns; what the client gets is what upstream's
-// own proxy makes of the outcome.
+// APIServices wraps the handler of the aggregator and asks the rules before a request
+// is proxied to an aggregated server. Upstream's proxy has no seam between its decision
+// to do so and the connection, so APIServices asks just before and predicts the decision
+// from the APIService that get returns. An injected error reaches the client through
+// upstream's own proxy.
 func APIServices(next http.Handler, i *fault.Injector, get func(name string) (*apiregistrationv1.APIService, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !i.Active() {
@@ -43,7 +43,7 @@ func APIServices(next http.Handler, i *fault.Injector, get func(name string) (*a
 	})
 }
 
-// describeAggregated describes a request that is about to be passed on; false if it
+// describeAggregated describes a request that is about to be proxied; false if it
 // will not be.
 func describeAggregated(req *http.Request, get func(name string) (*apiregistrationv1.APIService, error)) (fault.Operation, bool) {
 	words := strings.SplitN(strings.TrimPrefix(req.URL.Path, "/"), "/", 4)
@@ -65,8 +65,7 @@ func describeAggregated(req *http.Request, get func(name string) (*apiregistrati
 	return op, true
 }
 
-// failProxied answers as upstream's proxy does when that is what came of the request
-// that it made.
+// failProxied answers as upstream's proxy does when its own request fails with err.
 func failProxied(w http.ResponseWriter, req *http.Request, err error) {
 	plain := req.Clone(req.Context())
 	plain.Header.Del("Connection")
@@ -75,13 +74,13 @@ func failProxied(w http.ResponseWriter, req *http.Request, err error) {
 	proxy.NewUpgradeAwareHandler(&url.URL{Scheme: "https", Path: req.URL.Path}, failing, true, false, proxyResponder{}).ServeHTTP(w, plain)
 }
 
-// proxied is what comes of a request that a proxy makes, as an http.RoundTripper.
+// proxied is an http.RoundTripper, as a function.
 type proxied func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f proxied) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// proxyResponder says that a proxy failed as the aggregator does.
+// proxyResponder reports a failed proxy as the aggregator does.
 type proxyResponder struct{}
 
 // Error implements proxy.ErrorResponder.

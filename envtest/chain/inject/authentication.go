@@ -12,8 +12,8 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// Authentication wraps upstream's authenticators and asks about the service-account
-// tokens and client certificates that they have found to be good.
+// Authentication wraps upstream's authenticators and asks the rules before a
+// service-account token or a client certificate that they accept is accepted.
 func Authentication(upstream authenticator.Request, i *fault.Injector) authenticator.Request {
 	return &requestAuthenticator{upstream, i}
 }
@@ -30,8 +30,8 @@ type verdict struct {
 	err      error
 }
 
-// AuthenticateRequest implements authenticator.Request. With an error upstream
-// answers 401.
+// AuthenticateRequest implements authenticator.Request. Upstream turns an error into
+// a 401.
 func (a *requestAuthenticator) AuthenticateRequest(req *http.Request) (*authenticator.Response, bool, error) {
 	response, ok, err := a.upstream.AuthenticateRequest(req)
 	if err != nil || !ok || !a.injector.Active() {
@@ -54,11 +54,11 @@ func (a *requestAuthenticator) AuthenticateRequest(req *http.Request) (*authenti
 	return v.response, v.ok, v.err
 }
 
-// certificateID is how upstream begins to name a certificate as a credential.
+// certificateID is the prefix of upstream's credential IDs of certificates.
 const certificateID = "X509SHA256="
 
-// authPoint is the point of what a user has authenticated by, "" for anything
-// but a client certificate and a service-account token.
+// authPoint is the point for the credential of a user; empty for anything but a
+// client certificate or a service-account token.
 func authPoint(who user.Info) string {
 	for _, id := range who.GetExtra()[user.CredentialIDKey] {
 		if strings.HasPrefix(id, certificateID) {

@@ -10,9 +10,9 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// connection is the connection of one request to its client, as rules have left
-// it. Once it is aborted or dropped the client is sent nothing more, not even by
-// upstream's filters, which go on as if all were well.
+// connection is the client's connection as one request sees it. Once a rule has
+// aborted or dropped it, nothing more is sent, not even by upstream's filters, which
+// do not notice.
 type connection struct {
 	silent  atomic.Bool
 	mu      sync.Mutex
@@ -40,7 +40,7 @@ func (c *connection) drop() {
 
 var errDropped = errors.New("the request was dropped")
 
-// err says what became of the connection, nil if nothing did.
+// err is how the connection broke, nil if it did not.
 func (c *connection) err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,12 +50,12 @@ func (c *connection) err() error {
 	return c.cause
 }
 
-// aborter is the writer of a client in the process, which can be told how its
-// connection broke. Others see a stream that is reset.
+// aborter is the response writer of a client in the process: it takes the error with
+// which the connection breaks. Other clients see a reset stream.
 type aborter interface{ Abort(cause error) }
 
-// close is called when upstream is through with the request. It does not return
-// if the connection is aborted or dropped, but panics as net/http wants it.
+// close must be called when upstream has handled the request. If the connection was
+// aborted or dropped it panics with http.ErrAbortHandler, by which net/http closes it.
 func (c *connection) close(client context.Context, i *fault.Injector, w http.ResponseWriter) {
 	if !c.silent.Load() {
 		return

@@ -7,9 +7,9 @@ import (
 	"net/http"
 )
 
-// serveDiscarding has a request handled and throws the response away. The request
-// can be handled again afterwards: it still has all of its body. One that runs long
-// is cancelled when its response begins, for it would not end by itself.
+// serveDiscarding handles a request and throws the response away. The request keeps
+// its whole body and can be handled again. A long-running one is cancelled when its
+// response begins, since it would not end by itself.
 func serveDiscarding(next http.Handler, req *http.Request, longRunning bool) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	defer cancel(nil)
@@ -26,8 +26,8 @@ func serveDiscarding(next http.Handler, req *http.Request, longRunning bool) {
 	next.ServeHTTP(w, discarded)
 }
 
-// unread puts back what has been read of a request's body. An error that came with
-// it comes again.
+// unread puts back what was read of a request's body. A read error is not kept: the
+// next reader meets it again.
 func unread(req *http.Request, read io.Reader) {
 	req.Body = struct {
 		io.Reader
@@ -35,7 +35,7 @@ func unread(req *http.Request, read io.Reader) {
 	}{io.MultiReader(read, req.Body), req.Body}
 }
 
-// discardingWriter is where a response goes that nobody gets.
+// discardingWriter throws a response away.
 type discardingWriter struct {
 	header http.Header
 	began  func() // is called when the response has begun, perhaps often

@@ -1,6 +1,6 @@
 // Package inject owns the injectors at the edges of a server chain: HTTP requests
-// and their responses, the events of watches, admission webhooks, informers,
-// aggregated servers, authentication, dialing, lifecycle hooks and signals. Each
-// sits where operations pass, describes them to the rules, and lets them go the way
-// the rules say. What an action means is decided by package fault alone.
+// and responses, watch events, admission webhooks, informers, aggregated servers,
+// authentication, dialing, lifecycle hooks and signals. Each describes the operations
+// that pass it to the rules and carries out what they say. It never decides what an
+// action means, which is up to package fault, and knows nothing of the store.
 package inject

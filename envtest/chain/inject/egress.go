@@ -11,10 +11,9 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// Egress asks before a network is dialed, until it is closed. client-go's cache of
-// transports has dialers for its keys and so never drops one from which the owner of
-// the transport can be reached: an Injector leads to its chain, and every chain of
-// the process would stay in memory. Make it with NewEgress.
+// Egress asks the rules before a network is dialed, until it is closed. It must be
+// closed, because client-go's transport cache keeps dialers as keys for ever: through
+// the Injector of one, a whole chain would stay in memory. Make it with NewEgress.
 type Egress struct {
 	injector atomic.Pointer[fault.Injector]
 }
@@ -26,8 +25,8 @@ func NewEgress(i *fault.Injector) *Egress {
 	return e
 }
 
-// Dialer returns a dialer of a network that asks first. Ports, which may be chosen
-// by chance, are left out of what is dialed, and so are paths of sockets.
+// Dialer returns a dialer of a network that asks first. Rules see the host only:
+// ports and the paths of sockets may differ from run to run.
 func (e *Egress) Dialer(network egressselector.EgressType, dial utilnet.DialFunc) utilnet.DialFunc {
 	return func(ctx context.Context, kind, address string) (net.Conn, error) {
 		return fault.Call(ctx, e.injector.Load(), func() fault.Operation {

@@ -6,15 +6,15 @@ import (
 	"io"
 )
 
-// gzipMembers collects the members of a compressed watch. Upstream ends one with
-// each flush, so that it has whole frames in it.
+// gzipMembers collects the gzip members of a compressed watch. Upstream ends a member
+// with each flush, so a member has whole frames in it.
 type gzipMembers struct {
 	on      bool
 	member  []byte
 	passing bool // the beginning of the member was not kept
 }
 
-// keeps takes a part of a member, if it was wanted from the beginning.
+// keeps stores a part of a member, unless the member's beginning was not wanted.
 func (g *gzipMembers) keeps(p []byte, wanted bool) bool {
 	if g.passing || len(g.member) == 0 && !wanted {
 		g.passing = true
@@ -24,7 +24,7 @@ func (g *gzipMembers) keeps(p []byte, wanted bool) bool {
 	return true
 }
 
-// end returns what is in the member, nothing if it was not kept.
+// end returns the decompressed member, nothing if it was not kept.
 func (g *gzipMembers) end() ([]byte, error) {
 	member := g.member
 	g.member, g.passing = nil, false
@@ -38,9 +38,9 @@ func (g *gzipMembers) end() ([]byte, error) {
 	return io.ReadAll(reader)
 }
 
-// compressed is a member of its own. As upstream's it is flushed before it ends,
-// because a reader that has found the end of a member waits for the next one
-// before it hands on what it has.
+// compressed returns p as one member. Like upstream's it is flushed before it ends:
+// otherwise a reader that meets the end of the member waits for the next member before
+// it returns p.
 func compressed(p []byte) []byte {
 	var member bytes.Buffer
 	w := gzip.NewWriter(&member)

@@ -12,15 +12,15 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// Hooks asks about lifecycle hooks before they run, and records them.
+// Hooks asks the rules before lifecycle hooks run, and records the hooks.
 type Hooks struct {
-	// Injector is asked about post-start hooks, Ending about pre-shutdown hooks:
-	// rules go on to apply to these when the server stops. Both may be nil.
+	// Injector is asked about post-start hooks. Ending is asked about pre-shutdown
+	// hooks, and so must not end before the server stops. Both may be nil.
 	Injector, Ending *fault.Injector
-	// Recorder is told of every hook. It may be replaced when no hook runs.
+	// Recorder records every hook. It may be replaced while no hook runs.
 	Recorder *trace.Recorder
-	// Failed is told of a post-start hook that failed: upstream would end the
-	// process, by klog.Fatalf.
+	// Failed is called when a post-start hook fails, where upstream would end the
+	// process by klog.Fatalf.
 	Failed  func(error)
 	pending sync.WaitGroup // post-start hooks that have not returned
 }
@@ -28,8 +28,8 @@ type Hooks struct {
 // HookPoint is the point of a hook of that name.
 func HookPoint(name string) string { return "hook/" + name }
 
-// Wait returns when all post-start hooks have returned, those included that were
-// dropped.
+// Wait returns when all post-start hooks have returned. Dropped ones return when the
+// server stops.
 func (h *Hooks) Wait() { h.pending.Wait() }
 
 // PostStart wraps a post-start hook. The result must be called once.
@@ -50,7 +50,8 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 			},
 			Fail: func(err error) error {
 				h.record(trace.PostStart, name, trace.Start, nil)
-				// Others wait for what the hook does, and must end too.
+				// The rest of the server waits for what the hook does before it can
+				// stop.
 				h.fail(name, err, func() { _ = upstream(hook) })
 				return nil
 			},
@@ -63,8 +64,8 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 	}
 }
 
-// fail ends the server instead of the process. The hook does not return, so that its
-// readiness check stays red as it would have.
+// fail ends the server instead of the process. It does not return, so the hook's
+// readiness check stays red, as it would have.
 func (h *Hooks) fail(name string, err error, cleanUp func()) {
 	h.record(trace.PostStart, name, trace.End, err)
 	h.Failed(fmt.Errorf("post-start hook %q failed: %w", name, err))
@@ -72,8 +73,8 @@ func (h *Hooks) fail(name string, err error, cleanUp func()) {
 	runtime.Goexit()
 }
 
-// runLate runs a hook that was dropped when the server stops: others wait for what
-// it does, and must end too.
+// runLate runs a dropped hook when the server stops: the rest of the server waits for
+// what the hook does before it can stop.
 func (h *Hooks) runLate(upstream genericapiserver.PostStartHookFunc, hook genericapiserver.PostStartHookContext) {
 	defer h.pending.Done()
 	_ = h.Injector.Lost(hook) // until the server stops
@@ -102,7 +103,8 @@ func describeHook(kind trace.HookKind, name string) func() fault.Operation {
 	return func() fault.Operation { return fault.Operation{Point: HookPoint(name), Verb: string(kind)} }
 }
 
-// noticing returns a context with which the trace says of the hook when it is held.
+// noticing returns a context for asking about a hook. It records when the hook is
+// held and released.
 func (h *Hooks) noticing(ctx context.Context, kind trace.HookKind, name string) context.Context {
 	return fault.WithNotice(ctx, func(phase trace.Phase, rule fault.Rule) {
 		if rule.Kind == fault.Hold {

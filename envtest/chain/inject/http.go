@@ -17,8 +17,8 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// requestInjector asks about requests between upstream's filters and its servers,
-// where a request has a user and a verb, and about their responses on the way back.
+// requestInjector asks the rules about requests, between upstream's filters and its
+// servers, where a request has a user and a verb, and about responses on the way back.
 type requestInjector struct {
 	injector   *fault.Injector
 	api        http.Handler
@@ -38,8 +38,8 @@ func newRequestInjector(i *fault.Injector, api http.Handler, serializer runtime.
 	return r
 }
 
-// serve handles a request. Without rules a short one goes straight on; one that
-// runs long is followed, because rules may come while it runs.
+// serve handles a request. Without rules a short request goes straight to the server;
+// a long-running one is wrapped anyway, because rules may be added while it runs.
 func (r *requestInjector) serve(w http.ResponseWriter, req *http.Request, active *activeRequest) {
 	if r.injector == nil || !active.longRunning && !r.injector.Active() {
 		r.api.ServeHTTP(w, req)
@@ -59,7 +59,7 @@ func (r *requestInjector) serve(w http.ResponseWriter, req *http.Request, active
 	c.serve(w)
 }
 
-// call is one request that rules may be about.
+// call is one request that rules may match.
 type call struct {
 	*requestInjector
 	active *activeRequest
@@ -97,8 +97,8 @@ func (c *call) serve(w http.ResponseWriter) {
 			c.cancel(context.Canceled)
 			return c.handle(w)
 		},
-		// The client has gone, or upstream's filters have answered because the
-		// request's time is up, or the server has crashed.
+		// The client has gone, or upstream's filters have timed the request out, or
+		// the server has crashed.
 		Abort: func(error) done {
 			c.active.conn.abort(io.ErrUnexpectedEOF)
 			return done{}
@@ -106,10 +106,10 @@ func (c *call) serve(w http.ResponseWriter) {
 	})
 }
 
-// done is the result of what has none.
+// done is the result of an operation that has none.
 type done struct{}
 
-// handle has the request handled, and asks about the response.
+// handle passes the request to the server and asks about the response.
 func (c *call) handle(w http.ResponseWriter) done {
 	response := newResponse(c, w)
 	var decorator responsewriter.UserProvidedDecorator = response

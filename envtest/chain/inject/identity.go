@@ -17,7 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// verbOf is upstream's verb; a method that upstream has none for stands for itself.
+// verbOf is upstream's verb, or the method in lower case if upstream has none.
 func verbOf(req *http.Request, info *request.RequestInfo) string {
 	if info.Verb == "" {
 		return strings.ToLower(req.Method)
@@ -51,9 +51,9 @@ func callerOf(req *http.Request) string {
 	return ""
 }
 
-// keyOf is the path of a request with the selectors of its query: two informers of
-// one caller are told apart by what they select. The rest of a query differs from
-// run to run, or says nothing of what is asked for.
+// keyOf is the path of a request with the selectors of its query, which distinguish
+// two informers of one caller. The rest of a query differs from run to run, or does
+// not say what is asked for.
 func keyOf(req *http.Request, info *request.RequestInfo) string {
 	query, kept := req.URL.Query(), url.Values{}
 	for _, name := range []string{"fieldSelector", "labelSelector"} {
@@ -70,9 +70,9 @@ func keyOf(req *http.Request, info *request.RequestInfo) string {
 // maxNamedBodyBytes bounds how much of a body is read for the name in it.
 const maxNamedBodyBytes = 4 << 20
 
-// nameInBody reads the name that the body of a create gives its object, and leaves
-// the body as it was. It is empty if the server is to make the name, or if there
-// is nothing to read it from.
+// nameInBody returns the name of the object in the body of a create, and leaves the
+// body unread. It is empty if the server is to generate the name, or if the body
+// cannot be read.
 func nameInBody(req *http.Request) string {
 	if req.Body == nil {
 		return ""

@@ -18,10 +18,10 @@ const (
 	informerSync  = "sync"
 )
 
-// Informers returns a transport for the clients of a server's informers, which goes
-// by next and asks first. An informer is known by what it asks: it alone watches,
-// and lists from a resource version on. When it asks for everything is its list, be
-// it a list or a watch that begins with all there is.
+// Informers wraps the transport of a server's own clients and asks the rules before
+// an informer's request. Informers are recognized by their requests: nobody else on
+// the loopback watches, or lists with a resourceVersion. A watch that begins with all
+// objects (sendInitialEvents) counts as the informer's list.
 func Informers(next http.RoundTripper, i *fault.Injector, resolver request.RequestInfoResolver) http.RoundTripper {
 	return &transport{
 		next: next, injector: i,
@@ -58,8 +58,8 @@ func informerVerb(verb string, query url.Values) string {
 	return ""
 }
 
-// synced asks before an informer gets the answer to its list. One that is dropped
-// leaves it without, until the server stops.
+// synced asks before an informer gets the response to its list. If that is dropped,
+// the informer waits for it until the server stops.
 func synced(ctx context.Context, i *fault.Injector, op fault.Operation) error {
 	if op.Verb != informerList {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// The servers of the chain, as a request's trace names them. ServerFilters is
-// said of a request that a filter answered before it reached any server.
+// The servers of the chain, as the trace of a request names them. ServerFilters is for
+// requests that a filter answers before they reach a server.
 const (
 	ServerFilters       = "filters"
 	ServerAggregator    = "aggregator"
@@ -29,9 +29,9 @@ const (
 	ServerNotFound      = "not-found"
 )
 
-// Requests has every request to a server pass by: it records the request and
-// which server of the chain answered it, asks the rules about it, and ends the
-// long-running ones when the server stops. Make it with NewRequests.
+// Requests records every request and which server of the chain answers it, asks the
+// rules about it, and cancels the long-running ones when the server stops. Make it with
+// NewRequests.
 type Requests struct {
 	injector *fault.Injector
 	recorder atomic.Pointer[trace.Recorder]
@@ -65,7 +65,7 @@ func NewRequests(recorder *trace.Recorder, i *fault.Injector) *Requests {
 	return r
 }
 
-// SetRecorder has what happens from now on recorded by another recorder.
+// SetRecorder replaces the recorder.
 func (r *Requests) SetRecorder(recorder *trace.Recorder) { r.recorder.Store(recorder) }
 
 // Outermost wraps the handler of the head server, filters included.
@@ -106,7 +106,7 @@ func (r *Requests) HandlerChain(upstream func(http.Handler, *genericapiserver.Co
 			if active.longRunning {
 				r.recorder.Load().Record(active.event(req, trace.Start, 0, 0))
 			}
-			// Upstream's filters may have begun another goroutine.
+			// Upstream's filters may have started another goroutine for it.
 			process.Serve(func() { injected.serve(w, req, active) })
 		})
 		return upstream(entered, config)
@@ -142,8 +142,8 @@ func (a *activeRequest) event(req *http.Request, phase trace.Phase, code int, to
 	}
 }
 
-// AnsweredBy wraps a delegation target so that a request which reaches it is said
-// to be answered by that server, unless it goes further down the chain.
+// AnsweredBy wraps a delegation target so that requests which reach it, and go no
+// further down the chain, are recorded as answered by that server.
 func AnsweredBy(server string, target genericapiserver.DelegationTarget) genericapiserver.DelegationTarget {
 	return &namedTarget{DelegationTarget: target, server: server}
 }

@@ -14,10 +14,10 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// response is the writer of a call. It asks when the response is about to be sent,
-// status and first bytes, and again for each later part. It keeps nothing back, so
-// a response can only be replaced before it has begun. A connection that the
-// handler takes over is out of its sight.
+// response is the response writer of a call. It asks the rules before the status and
+// the first bytes are sent, and again before each later write. It buffers nothing, so
+// a response can only be replaced before it begins. It does not see what is written to
+// a hijacked connection.
 type response struct {
 	http.ResponseWriter
 	call   *call
@@ -56,7 +56,7 @@ func (r *response) Write(p []byte) (int, error) {
 	return r.pass(p)
 }
 
-// pass sends something that need not be asked about.
+// pass writes without asking.
 func (r *response) pass(p []byte) (int, error) {
 	r.sent, r.unflushed = true, true
 	return r.ResponseWriter.Write(p)
@@ -80,14 +80,14 @@ func (r *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return hijacker.Hijack()
 }
 
-// finish is for a handler that has returned: it may have written nothing.
+// finish must be called when the handler has returned, which may have written nothing.
 func (r *response) finish() {
 	if !r.hijacked {
 		r.begin()
 	}
 }
 
-// begin asks about the response, once, and says whether it may be written.
+// begin asks about the response, once, and reports whether it may be written.
 func (r *response) begin() bool {
 	if r.begun {
 		return !r.silent
@@ -115,8 +115,7 @@ func (r *response) begin() bool {
 	})
 }
 
-// goesOn asks about a later part of the response, and says whether it may be
-// written.
+// goesOn asks about a later write, and reports whether it may be made.
 func (r *response) goesOn() bool {
 	if r.silent || r.ending {
 		return false
@@ -134,15 +133,14 @@ func (r *response) goesOn() bool {
 	})
 }
 
-// catchUp lets the client see what it was sent, before what comes next may have
-// to wait.
+// catchUp flushes what was written, since the next write may be held.
 func (r *response) catchUp() {
 	if r.unflushed {
 		r.Flush()
 	}
 }
 
-// replace answers with an error instead, and ends the response there was.
+// replace sends an error in place of the handler's response.
 func (r *response) replace(by error) {
 	header := r.ResponseWriter.Header()
 	clear(header)
@@ -153,13 +151,13 @@ func (r *response) replace(by error) {
 
 var errReplaced = errors.New("the response was replaced")
 
-// abort breaks the connection off; false is that nothing more may be written.
+// abort breaks the connection. It returns false: nothing more may be written.
 func (r *response) abort(cause error) bool {
 	r.call.active.conn.abort(cause)
 	return r.end(cause)
 }
 
-// end sends nothing more, and lets the handler know; false is that nothing more
+// end discards later writes and cancels the handler. It returns false: nothing more
 // may be written.
 func (r *response) end(cause error) bool {
 	r.silent = true

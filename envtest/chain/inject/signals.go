@@ -8,8 +8,8 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// Signal stands in for a lifecycle signal and asks before it fires. Whoever fires it
-// never waits. Make it with NewSignal.
+// Signal replaces a lifecycle signal and asks the rules before it fires. Its method
+// Signal never blocks. Make it with NewSignal.
 type Signal struct {
 	upstream.LifecycleSignal
 	injector *fault.Injector
@@ -18,8 +18,8 @@ type Signal struct {
 	done     chan struct{}
 }
 
-// NewSignal returns a Signal in front of upstream's. Those who wait to fire it, each
-// a goroutine, are counted in firing.
+// NewSignal wraps upstream's signal. While there are rules it fires from a goroutine
+// of its own, which is counted in firing.
 func NewSignal(signal upstream.LifecycleSignal, i *fault.Injector, firing *sync.WaitGroup) *Signal {
 	return &Signal{LifecycleSignal: signal, injector: i, firing: firing, done: make(chan struct{})}
 }
@@ -37,8 +37,8 @@ func (s *Signal) Signal() {
 	s.once.Do(func() { s.firing.Go(s.fire) })
 }
 
-// fire fires the signal unless it is dropped. A server that has crashed must still
-// come to its end.
+// fire fires the signal unless a rule drops it. It fires after a crash as well, because
+// a crashed server must still be able to stop.
 func (s *Signal) fire() {
 	defer close(s.done)
 	fire := func() done {

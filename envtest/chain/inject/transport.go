@@ -16,13 +16,14 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// transport carries requests that the server makes itself, and asks before each
-// that describe knows.
+// transport asks the rules before requests that the server itself makes. Requests that
+// describe does not recognize pass.
 type transport struct {
 	next     http.RoundTripper
 	injector *fault.Injector
 	describe func(*http.Request) (fault.Operation, bool)
-	// answered is asked before a response is handed over; nil is not asked.
+	// answered is called before a response is returned; its error replaces the
+	// response. Nil means it is not called.
 	answered func(context.Context, fault.Operation) error
 }
 
@@ -55,8 +56,8 @@ type reply struct {
 	err      error
 }
 
-// call makes a request as the rules say. An error that has a code comes as a
-// response, as from whoever was asked.
+// call makes a request as the rules say. An injected error with an HTTP code is
+// returned as a response, as if the server called had sent it.
 func (t *transport) call(req *http.Request, op fault.Operation) (*http.Response, error) {
 	sent := false
 	defer func() {
@@ -83,8 +84,8 @@ func (t *transport) call(req *http.Request, op fault.Operation) (*http.Response,
 	return r.response, r.err
 }
 
-// discard makes a copy of a request and throws the response away. The request can
-// still be made.
+// discard makes a copy of a request and throws the response away. The request keeps its
+// body and can still be made.
 func (t *transport) discard(req *http.Request) error {
 	same := req.Clone(req.Context())
 	if req.Body != nil && req.Body != http.NoBody {
@@ -101,7 +102,8 @@ func (t *transport) discard(req *http.Request) error {
 	return nil
 }
 
-// responseOf makes a response out of an error with a code; of others there is none.
+// responseOf turns an error with an HTTP code into a response. Other errors are
+// returned.
 func responseOf(req *http.Request, err error) (*http.Response, error) {
 	var coded apierrors.APIStatus
 	if !errors.As(err, &coded) {

@@ -19,8 +19,8 @@ import (
 	"snowglobe.test/internal/watchframe"
 )
 
-// watchResponse is the response to a watch. It asks about each event as an event
-// before it asks about it as a part of the response.
+// watchResponse is the response to a watch. It asks about each event (watch/...) before
+// response asks about the write (http/watch phase=stream).
 type watchResponse struct {
 	*response
 	splitter *watchframe.Splitter // nil if nothing is known of its frames
@@ -46,7 +46,7 @@ func (w *watchResponse) Write(p []byte) (int, error) {
 		return w.response.Write(p)
 	case w.gzip.on && w.gzip.keeps(p, active):
 		return len(p), nil
-	case w.gzip.on && !w.silent: // without its beginning a member can't be read
+	case w.gzip.on && !w.silent: // a member without its beginning cannot be read
 		return w.pass(p)
 	case w.gzip.on:
 		return len(p), nil
@@ -115,7 +115,7 @@ func (w *watchResponse) deliver(frame watchframe.Frame) error {
 // eventTypes are those that rules can be about.
 var eventTypes = []string{string(watch.Added), string(watch.Modified), string(watch.Deleted), string(watch.Bookmark), string(watch.Error)}
 
-// eventIn describes the event of a frame; false if there is none in it.
+// eventIn describes the event in a frame; false if the frame holds none.
 func eventIn(frame watchframe.Frame, mediaType string) (fault.Operation, bool) {
 	event, err := frame.Event()
 	if err != nil || !slices.Contains(eventTypes, event.Type) {
@@ -130,7 +130,8 @@ func eventIn(frame watchframe.Frame, mediaType string) (fault.Operation, bool) {
 	return op, err == nil
 }
 
-// fail ends the watch with an error: one of the API is told as an event.
+// fail ends the watch with an error: an API error is sent as an ERROR event, any other
+// breaks the connection.
 func (w *watchResponse) fail(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -14,11 +14,11 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// Webhooks returns a decorator of admission plugins that asks before an admission
-// webhook is called. Of a call the transport knows an address only; what it is
-// about, the plugin of admission knows, and puts it into the context. The name of
-// the webhook, of which there may be several at one address, is in the span that
-// upstream begins for the call.
+// Webhooks returns a decorator of admission plugins that asks the rules before an
+// admission webhook is called. The transport of the call knows only an address. The
+// decorated plugin puts what the call is about into the context; the name of the
+// webhook, since several may share an address, is taken from the tracing span that
+// upstream starts for the call.
 func Webhooks(i *fault.Injector) admission.Decorator {
 	return admission.DecoratorFunc(func(plugin admission.Interface, _ string) admission.Interface {
 		webhooks, ok := plugin.(initializer.WantsAuthenticationInfoResolverWrapper)
@@ -110,8 +110,8 @@ func describeReview(req *http.Request) (fault.Operation, bool) {
 	return op, about && named
 }
 
-// reviewSpan is a span below which upstream calls webhooks. It hands out tracers
-// that read the names of webhooks, and is otherwise the span that it wraps.
+// reviewSpan is the parent span of webhook calls. Its tracers read the names of
+// webhooks from the attributes of child spans.
 type reviewSpan struct{ trace.Span }
 
 // TracerProvider implements trace.Span.
@@ -128,7 +128,7 @@ func (p *reviewTracers) Tracer(name string, options ...trace.TracerOption) trace
 
 type reviewTracer struct{ trace.Tracer }
 
-// reviewerAttribute is what upstream calls the name of a webhook in a span.
+// reviewerAttribute is upstream's span attribute for the name of a webhook.
 const reviewerAttribute = "webhook"
 
 // Start implements trace.Tracer. The name of a webhook goes into the context.

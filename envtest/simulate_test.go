@@ -3,6 +3,9 @@ package envtest_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +18,30 @@ import (
 
 	"snowglobe.test/envtest"
 )
+
+// TestSimulateAudit drains an audit log in batches, which upstream does until
+// wait.NeverStop: a channel that stops virtual time for whoever waits for it. The
+// log goes to stdout, as what rotates files starts a goroutine that never ends.
+func TestSimulateAudit(t *testing.T) {
+	policy := writeFile(t, filepath.Join(t.TempDir(), "policy.yaml"), "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n")
+	log, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	stdout := os.Stdout
+	os.Stdout = log
+	defer func() { os.Stdout = stdout }()
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		if err := cp.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}, envtest.WithFlags("--audit-policy-file="+policy, "--audit-log-path=-", "--audit-log-mode=batch", "--audit-log-batch-max-wait=1h"))
+	content, err := os.ReadFile(log.Name())
+	if err != nil || !strings.Contains(string(content), `"stage":"ResponseComplete"`) {
+		t.Errorf("the audit log has %d bytes: %v", len(content), err)
+	}
+}
 
 // TestSimulateDay lives through a day: an Event goes by its TTL, a Lease stays,
 // a service-account token expires and is renewed.

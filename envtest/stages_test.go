@@ -116,7 +116,7 @@ func TestFailAtStageWithFlags(t *testing.T) {
 	ca := writeFile(t, filepath.Join(t.TempDir(), "ca.crt"), string(authority.CertPEM()))
 	encryption := writeFile(t, filepath.Join(t.TempDir(), "encryption.yaml"),
 		"apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: [{resources: [secrets], providers: [{identity: {}}]}]\n")
-	flags := envtest.WithFlags("--peer-ca-file="+ca, "--requestheader-client-ca-file="+ca, "--requestheader-username-headers=X-User",
+	flags := envtest.WithFlags("--requestheader-client-ca-file="+ca, "--requestheader-username-headers=X-User",
 		"--encryption-provider-config="+encryption, "--encryption-provider-config-automatic-reload=true",
 		"--endpoint-reconciler-type=lease", "--advertise-address=192.0.2.1")
 	for _, stage := range chain.Stages() {

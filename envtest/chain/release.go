@@ -22,7 +22,8 @@ import (
 // stopped is let finish first, and the controllers of a server that never runs are
 // run when all is over.
 
-// finishTimeout bounds how long either may take.
+// finishTimeout bounds how long either may take, and how long the connections to the
+// store may take to end.
 const finishTimeout = 10 * time.Second
 
 // bootPollInterval is how often a boot that is to be stopped is looked at.
@@ -43,26 +44,31 @@ func (c *Chain) EndFaults() {
 
 // end gives back what upstream's Run does not, or would have. Goroutines of the
 // configuration wait for signals that upstream leaves unset when it fails early.
-func (c *Chain) end() {
+func (c *Chain) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+	defer cancel()
 	c.EndFaults()
 	c.firing.Wait()
 	c.endLife(errEnded)
+	var errs []error
 	if c.state.storage != nil {
-		c.state.storage.Close()
+		errs = append(errs, c.state.storage.Close(ctx))
 	}
-	c.storeDialer.end()
+	errs = append(errs, c.storeDialer.end(ctx))
 	c.egress.Close()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}
+	return errors.Join(errs...)
 }
 
 // release gives back what a chain has taken that never runs, whichever stages it
 // has gone through.
 func (c *Chain) release() {
-	c.EndFaults() // nothing below may wait for a rule
-	c.storeDialer.stop()
+	c.injector.End() // nothing below may wait for a rule
 	if c.generic != nil {
+		c.awaitStoreClients()
+		c.storeDialer.stop()
 		c.releaseControllers()
 	}
 	if c.peerLease != nil {
@@ -74,7 +80,7 @@ func (c *Chain) release() {
 	if server := c.headmost(); server != nil {
 		server.Destroy() // and those it delegates to
 	}
-	c.end()
+	_ = c.end() // what is left is named in the error of the stop
 }
 
 // headmost is the server nearest to the head of the chain that has been built, nil
@@ -92,7 +98,7 @@ func (c *Chain) headmost() *genericapiserver.GenericAPIServer {
 }
 
 // releaseControllers runs, with a context that has ended, the controllers that have
-// been built: those that hooks would start, and those that upstream starts before
+// been built: those that hooks would start, and those that upstream builds before
 // there is a server with hooks.
 func (c *Chain) releaseControllers() {
 	ended, cancel := context.WithCancel(context.Background())
@@ -105,15 +111,10 @@ func (c *Chain) releaseControllers() {
 		if config.FlowControl != nil && c.headmost() == nil {
 			_ = config.FlowControl.Run(ended.Done())
 		}
-		for _, content := range servingCertificates(config.SecureServing) {
+		for _, content := range c.certificates() {
 			if controller, ok := content.(dynamiccertificates.ControllerRunner); ok {
 				controller.Run(ended, 1)
 			}
-		}
-		if kube := c.configs.kubeapi.Config; kube != nil && kube.ControlPlane.PeerProxy != nil && c.servers.kubeapi == nil {
-			kube.ControlPlane.PeerProxy.RunPeerDiscoveryCacheSync(ended, 1)
-			kube.ControlPlane.PeerProxy.RunPeerDiscoveryActiveGVTracker(ended)
-			kube.ControlPlane.PeerProxy.RunPeerDiscoveryRefilter(ended)
 		}
 		if c.servers.aggregator != nil {
 			logChanged(upstream.ShutDownDiscovery(c.servers.aggregator))
@@ -148,16 +149,40 @@ func (c *Chain) runHooks(ctx context.Context) {
 	}
 }
 
-// servingCertificates are the certificates and authorities that secure serving was given.
-func servingCertificates(serving *genericapiserver.SecureServingInfo) []any {
-	if serving == nil {
-		return nil
+// certificates are the certificates and authorities that flags may have upstream
+// read from files, by controllers.
+func (c *Chain) certificates() []any {
+	var all []any
+	if serving := c.generic.config.SecureServing; serving != nil {
+		all = append(all, serving.Cert, serving.ClientCA)
+		for _, cert := range serving.SNICerts {
+			all = append(all, cert)
+		}
 	}
-	all := []any{serving.Cert, serving.ClientCA}
-	for _, cert := range serving.SNICerts {
-		all = append(all, cert)
+	if kube := c.configs.kubeapi.Config; kube != nil {
+		all = append(all, kube.ControlPlane.ClusterAuthenticationInfo.RequestHeaderCA)
 	}
 	return all
+}
+
+// awaitStoreClients waits until the etcd clients of upstream's health checks have
+// connected, if flags left the checks to upstream. It makes them in the background,
+// and loses one that does not connect.
+func (c *Chain) awaitStoreClients() {
+	if c.options.Etcd.SkipHealthEndpoints {
+		return
+	}
+	timeout := time.After(finishTimeout)
+	config := c.generic.config
+	for _, check := range slices.Concat(config.HealthzChecks, config.ReadyzChecks) {
+		for strings.HasPrefix(check.Name(), "etcd") && check.Check(nil) != nil {
+			select {
+			case <-time.After(bootPollInterval):
+			case <-timeout:
+				return
+			}
+		}
+	}
 }
 
 // logChanged logs that upstream is not what it was. An assembly that is released

@@ -11,14 +11,14 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// errEmptyRange is why a watch of no key is refused, as etcd words it.
+// errEmptyRange refuses a watch of no key, in etcd's words.
 var errEmptyRange = errors.New("mvcc: watcher range is empty")
 
 // watchClient is the clientv3.Watcher of an in-process client.
 type watchClient struct{ c *client }
 
-// Watch follows the store without anything in between: a synced watch is told
-// by the writer itself.
+// Watch follows the store with nothing in between: the writer itself delivers to
+// a synced watch.
 func (w *watchClient) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	out := make(chan clientv3.WatchResponse, w.c.s.cfg.WatchBuffer)
 	deliver := func(r clientv3.WatchResponse, done <-chan struct{}) bool {
@@ -85,7 +85,7 @@ func (c *client) watch(ctx context.Context, op clientv3.Op, sp span, to sink) bo
 	return true
 }
 
-// stream returns the watches that would share a gRPC stream with one of ctx:
+// stream returns the watches that would share a gRPC stream with a watch of ctx:
 // those with the same outgoing metadata. The server is locked.
 func (c *client) stream(ctx context.Context) *watchSet {
 	key := ""

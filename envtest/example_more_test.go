@@ -153,14 +153,14 @@ func ExampleWithKubeconfig() {
 func ExampleWithFaults() {
 	_, err := envtest.Launch(context.Background(), envtest.WithFaults("fail hook/rbac/bootstrap-roles with=error"))
 	fmt.Println(err)
-	// Output: start control plane: post-start hook "rbac/bootstrap-roles" failed: injected at hook/rbac/bootstrap-roles
+	// Output: start control plane: post-start hook "rbac/bootstrap-roles" failed: injected at hook/rbac/bootstrap-roles post-start on apiserver-0, because of the rule "fail hook/rbac/bootstrap-roles with=error"
 }
 
 // The chain is assembled stage by stage, and each stage can fail.
 func ExampleWithFaults_stage() {
 	_, err := envtest.Launch(context.Background(), envtest.WithFaults("fail stage/aggregator with=error"))
 	fmt.Println(err)
-	// Output: start control plane: start chain: stage aggregator: injected at stage/aggregator
+	// Output: start control plane: start chain: stage aggregator: injected at stage/aggregator on apiserver-0, because of the rule "fail stage/aggregator with=error"
 }
 
 // A list from a cache that is frozen behind the store is stale.

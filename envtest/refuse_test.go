@@ -12,7 +12,6 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage/external"
-	"snowglobe.test/envtest/trace"
 )
 
 // TestLaunchRefuses gives Launch what it must refuse: one clear error each, and
@@ -78,34 +77,6 @@ func TestLaunchRefuses(t *testing.T) {
 }
 
 func opt(opts ...envtest.Option) []envtest.Option { return opts }
-
-// TestFailStage fails each stage in turn and leaves nothing.
-func TestFailStage(t *testing.T) {
-	stages := stagesOf(t)
-	if len(stages) < 10 {
-		t.Fatalf("the trace has the stages %v", stages)
-	}
-	for _, stage := range stages {
-		t.Run(stage, func(t *testing.T) {
-			before := goleak.IgnoreCurrent()
-			_, err := envtest.Launch(t.Context(), envtest.WithFaults("fail stage/"+stage+" with=error"))
-			if err == nil || !strings.Contains(err.Error(), "start chain: stage "+stage+": injected at stage/"+stage) {
-				t.Errorf("fail stage %s: %v", stage, err)
-			}
-			goleak.VerifyNone(t, before)
-		})
-	}
-}
-
-// stagesOf are the stages of a boot, as the trace tells of them.
-func stagesOf(t *testing.T) (stages []string) {
-	for _, r := range envtest.Start(t).Trace().Records() {
-		if stage, ok := r.Event.(trace.Stage); ok && stage.Phase == trace.Start {
-			stages = append(stages, stage.Name)
-		}
-	}
-	return stages
-}
 
 // TestHeldHookIsNamed waits for readiness that can't come.
 func TestHeldHookIsNamed(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func TestFailures(t *testing.T) {
 		Expired:            func(err error) bool { return err.Error() == "service account token has expired" },
 		Unauthorized:       apierrors.IsUnauthorized,
 		PlainError: func(err error) bool {
-			return err.Error() == "injected at "+put.String() && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
+			return strings.HasPrefix(err.Error(), "injected at "+put.String()+", because of the rule") && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 		},
 	}
 	for name := range questions {

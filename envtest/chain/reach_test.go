@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The tests of this file fail with a plain message when what the chain reaches
-// for inside upstream has changed its shape.
+// The tests of this file fail with a plain message when what the chain reaches for
+// inside k8s.io/kubernetes has changed its shape.
 
 func TestAPIVersionPriorities(t *testing.T) {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}

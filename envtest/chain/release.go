@@ -67,11 +67,9 @@ func (c *Chain) end() error {
 func (c *Chain) release() {
 	c.injector.End() // nothing below may wait for a rule
 	if c.generic != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
-		defer cancel()
-		c.awaitStoreClients(ctx)
+		c.awaitStoreClients()
 		c.storeDialer.stop()
-		c.releaseControllers(ctx)
+		c.releaseControllers()
 	}
 	if c.peerLease != nil {
 		c.peerLease.Destroy()
@@ -102,7 +100,7 @@ func (c *Chain) headmost() *genericapiserver.GenericAPIServer {
 // releaseControllers runs, with a context that has ended, the controllers that have
 // been built: those that hooks would start, and those that upstream builds before
 // there is a server with hooks.
-func (c *Chain) releaseControllers(ctx context.Context) {
+func (c *Chain) releaseControllers() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	released := make(chan struct{})
@@ -124,7 +122,7 @@ func (c *Chain) releaseControllers(ctx context.Context) {
 	}()
 	select {
 	case <-released:
-	case <-ctx.Done(): // what is left is named in the error of the stop
+	case <-time.After(finishTimeout): // what is left is named in the error of the stop
 	}
 }
 
@@ -170,16 +168,17 @@ func (c *Chain) certificates() []any {
 // awaitStoreClients waits until the etcd clients of upstream's health checks have
 // connected, if flags left the checks to upstream. It makes them in the background,
 // and loses one that does not connect.
-func (c *Chain) awaitStoreClients(ctx context.Context) {
+func (c *Chain) awaitStoreClients() {
 	if c.options.Etcd.SkipHealthEndpoints {
 		return
 	}
+	timeout := time.After(finishTimeout)
 	config := c.generic.config
 	for _, check := range slices.Concat(config.HealthzChecks, config.ReadyzChecks) {
 		for strings.HasPrefix(check.Name(), "etcd") && check.Check(nil) != nil {
 			select {
 			case <-time.After(bootPollInterval):
-			case <-ctx.Done():
+			case <-timeout:
 				return
 			}
 		}

@@ -19,9 +19,6 @@ func (d Decision) Err() error {
 	if d.Kind != Fail && d.Kind != LoseReply {
 		return nil
 	}
-	if err := d.entry.rule.Err; err != nil {
-		return err
-	}
 	action := d.entry.rule.Action
 	if action.With == "" {
 		action.With = broken(d.op.Point)

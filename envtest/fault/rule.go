@@ -22,9 +22,6 @@ type Rule struct {
 	Match
 	// Optional rules need not fire.
 	Optional bool
-	// Err is what Fail fails with in place of the error behind With. It has no text
-	// form.
-	Err error
 }
 
 // optional is the word for it in a rule's text.

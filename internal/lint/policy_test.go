@@ -40,9 +40,11 @@ const policy = `
 	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
 	envtest/process              ->
 	envtest/serve                -> envtest/memnet internal/conns
-	envtest/chain                -> envtest/process envtest/serve envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime internal/pki
+	envtest/chain                -> envtest/process envtest/serve envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime internal/pki
 	envtest/chain (test)         -> envtest/storage/... envtest/memnet
-	envtest/chain/inject         -> envtest/fault envtest/process internal/watchframe
+	envtest/chain/bootstrap      ->
+	envtest/chain/upstream       ->
+	envtest/chain/inject         -> envtest/chain/upstream envtest/fault envtest/process internal/watchframe
 	envtest/chain/inject (test)  -> envtest/memnet
 	envtest/chain/reststorage                 ->
 	envtest/chain/reststorage (test)          -> envtest/chain/reststorage/reststoragetest
@@ -65,7 +67,7 @@ const policy = `
 	envtest/serve                only envtest envtest/chain/...
 
 	# What links the chain costs every importer a slow link.
-	k8s.io/kubernetes/...        only envtest/chain envtest/controllers
+	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap envtest/controllers
 	k8s.io/kubernetes/pkg/capabilities only envtest/chain envtest
 
 	# Leaves that stay light.

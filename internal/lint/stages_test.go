@@ -15,7 +15,7 @@ var (
 // stages is the rule that docs/ARCHITECTURE.md describes the stages of the chain, in
 // order, and no others. The last, run, is not part of the assembly.
 func stages(t *tree) []string {
-	const code, text = "envtest/chain/chain.go", "docs/ARCHITECTURE.md"
+	const code, text = "envtest/chain/stages.go", "docs/ARCHITECTURE.md"
 	found := map[string][]string{code: nil, text: nil}
 	for _, f := range t.files {
 		switch f.path {
@@ -38,10 +38,10 @@ func TestStagesComplains(t *testing.T) {
 	chain := func(s string) string { return "package chain\n\nvar assembly = []stage{\n" + s + "}\n" }
 	const options, egress = "\t{\"options\", (*Chain).completeOptions},\n", "\t{\"egress\", (*Chain).buildEgress},\n"
 	try(t, stages, []fixture{
-		{"good", map[string]string{"docs/ARCHITECTURE.md": table, "envtest/chain/chain.go": chain(options)}, nil},
-		{"bad", map[string]string{"docs/ARCHITECTURE.md": table, "envtest/chain/chain.go": chain(options + egress)}, []string{
-			"describes the stages options, run, but envtest/chain/chain.go has options, egress, run"}},
-		{"gone", map[string]string{"docs/ARCHITECTURE.md": "# A\n", "envtest/chain/chain.go": chain(options)}, []string{"describes the stages none"}},
+		{"good", map[string]string{"docs/ARCHITECTURE.md": table, "envtest/chain/stages.go": chain(options)}, nil},
+		{"bad", map[string]string{"docs/ARCHITECTURE.md": table, "envtest/chain/stages.go": chain(options + egress)}, []string{
+			"describes the stages options, run, but envtest/chain/stages.go has options, egress, run"}},
+		{"gone", map[string]string{"docs/ARCHITECTURE.md": "# A\n", "envtest/chain/stages.go": chain(options)}, []string{"describes the stages none"}},
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/serve"
-	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -22,7 +22,7 @@ type instance struct {
 	server    *Server
 	flags     *chain.Flags
 	endpoint  *serve.Endpoint
-	store     *storage.Link
+	store     *intercept.Connection
 	recorder  *trace.Recorder
 	member    *process.Member // nil until start
 	chain     atomic.Pointer[chain.Chain]
@@ -56,7 +56,7 @@ func newInstance(s *Server) (*instance, error) {
 		return nil, err
 	}
 	i := &instance{
-		server: s, flags: flags, store: storage.NewLink(), recorder: cp.recorder.For(cp.traceName(s)),
+		server: s, flags: flags, store: intercept.NewConnection(), recorder: cp.recorder.For(cp.traceName(s)),
 		runEnded: make(chan struct{}), failed: make(chan struct{}),
 		readiness: readiness{turn: make(chan struct{}, 1), known: map[string]bool{}},
 		over:      make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{}),
@@ -125,7 +125,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		OwnIdentity:    cp.cfg.replicas > 1,
 		Flags:          i.flags,
 		Store:          cp.store,
-		Link:           i.store,
+		Connection:     i.store,
 		Endpoint:       i.endpoint,
 		Serving:        serving,
 		ClientCA:       cp.authority.CertPEM(),
@@ -228,8 +228,8 @@ func (i *instance) release(ctx context.Context) error {
 
 func (i *instance) join(ctx context.Context) error {
 	var errs []error
-	if i.store.IsCut() {
-		i.store.Break() // nothing would get through, and much would wait for it
+	if i.store.Partitioned() { // nothing would get through, and much would wait for it
+		errs = append(errs, i.store.Break(ctx))
 	}
 	i.endRun(errStopped)
 	if i.chain.Load() != nil {

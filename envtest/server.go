@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/serve"
 )
 
@@ -84,9 +85,9 @@ func (s *Server) FireSignal(name string) error { return s.chain().FireSignal(nam
 // CutStore cuts the network between the server and the store, until heal is called or
 // the server ends: its operations wait and lose patience after a while, as upstream's
 // clients do, and its watches hear nothing. After heal, what waits goes on, and
-// watches tell what was missed.
+// watches tell what was missed. It is the rule "partition store server=NAME".
 func (s *Server) CutStore() (heal func()) {
-	link := s.current.Load().store
-	link.Cut()
-	return link.Heal
+	heal = s.cp.partition(fault.StorePath + " server=" + s.name)
+	context.AfterFunc(s.current.Load().run, heal)
+	return heal
 }

@@ -9,11 +9,11 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// loopbackUser is who an API server is when it calls itself.
+// loopbackUser is the user as which an API server calls itself.
 const loopbackUser = "system:apiserver"
 
-// withoutRoutine leaves out the requests that servers make to themselves, unless
-// they failed, and returns how many those were.
+// withoutRoutine leaves out successful requests of servers to themselves and
+// returns how many it left out.
 func withoutRoutine(records []trace.Record) (shown []trace.Record, hidden int) {
 	shown = slices.DeleteFunc(slices.Clone(records), func(rec trace.Record) bool {
 		request, ok := rec.Event.(trace.Request)
@@ -22,9 +22,9 @@ func withoutRoutine(records []trace.Record) (shown []trace.Record, hidden int) {
 	return shown, len(records) - len(shown)
 }
 
-// abridge leaves in what tells the script's story: its own lines and requests,
-// the hooks that it bent or named and their checks, the signals of a server's
-// life, and whatever failed. It returns how much it left out.
+// abridge keeps what tells the script's story: its own lines and requests, the
+// hooks that it held or named and their checks, the main lifecycle signals, and
+// every failure. It returns how many events it left out.
 func abridge(records []trace.Record) (shown []trace.Record, hidden int) {
 	planes, named := map[string]*plane{}, namedIn(records)
 	for _, rec := range records {
@@ -47,20 +47,20 @@ func abridge(records []trace.Record) (shown []trace.Record, hidden int) {
 	return shown, hidden
 }
 
-// plane is what is known of one control plane while its events are abridged.
+// plane is the state of one control plane while its events are abridged.
 type plane struct {
-	named  map[string]bool // words of the commands it was given
-	held   map[string]bool // hooks that were held at the start
-	told   bool            // how many hooks are held
-	failed bool            // a hook has failed, and the server goes down
-	ready  bool            // the server has been ready
-	checks map[string]bool // checks by name, as they were last seen
+	named   map[string]bool // words of the commands about it
+	held    map[string]bool // hooks held from the start
+	counted bool            // the note with the number of held hooks is written
+	failed  bool            // a hook has failed, and the server is shutting down
+	ready   bool            // the server has been ready
+	checks  map[string]bool // the last result of each check, by name
 }
 
-// manyHeld is from how many on held hooks are counted instead of listed.
+// manyHeld is the number of held hooks from which they are counted, not listed.
 const manyHeld = 5
 
-// abridge returns the event, another that stands for it, or nil.
+// abridge returns the event, another in its place, or nil to leave it out.
 func (p *plane) abridge(event trace.Event) trace.Event {
 	shown := true
 	switch e := event.(type) {
@@ -84,11 +84,11 @@ func (p *plane) abridge(event trace.Event) trace.Event {
 
 const hasBeenReady = "HasBeenReady"
 
-// milestones are the lifecycle signals that everybody should know.
+// milestones are the lifecycle signals that a story always shows.
 var milestones = []string{"MuxAndDiscoveryComplete", hasBeenReady, "ShutdownInitiated", "HTTPServerStoppedListening"}
 
-// abridgeRequest leaves out requests that the script has not asked for, and of
-// the others what goes without saying.
+// abridgeRequest leaves out requests that the script did not make, and shortens
+// the others: neither the admin's name nor apply's query says anything new.
 func abridgeRequest(request trace.Request) trace.Event {
 	if request.UserAgent != scriptAgent || request.Phase != trace.End || request.Verb == "watch" {
 		return nil
@@ -107,12 +107,12 @@ func (p *plane) abridgeHook(hook trace.Hook) trace.Event {
 		p.failed = true
 		return hook
 	case p.failed:
-		return nil // the way down is upstream's, and ours
-	case hook.Phase == trace.Held && many && !p.told:
-		p.told = true
+		return nil // everything after the failure is only the shutdown
+	case hook.Phase == trace.Held && many && !p.counted:
+		p.counted = true
 		return trace.Note{Text: fmt.Sprintf("%d post-start hooks are held", len(p.held))}
 	case many, hook.Phase == trace.Start && p.held[hook.Name]:
-		return nil // their checks tell the rest
+		return nil // their checks show the rest
 	case hook.Kind == trace.PostStart && (p.held[hook.Name] || p.named[hook.Name]):
 		return hook
 	}
@@ -123,18 +123,18 @@ func (p *plane) showsCheck(check trace.Check) bool {
 	was, seen := p.checks[check.Name]
 	p.checks[check.Name] = check.OK
 	hook, ofHook := strings.CutPrefix(check.Name, checkOfHook(""))
-	told := ofHook && (p.held[hook] || p.named[hook])
+	relevant := ofHook && (p.held[hook] || p.named[hook])
 	switch {
 	case p.ready && seen && was && !check.OK:
 		return true
 	case !seen && len(p.held) >= manyHeld:
-		return false // as many lines again
+		return false // that would be one more line for every held hook
 	}
-	return told || seen && len(p.held) >= manyHeld
+	return relevant || seen && len(p.held) >= manyHeld
 }
 
-// namedIn returns the words of a script's commands, by the control plane they
-// were said to.
+// namedIn returns the words of a script's commands, by the control plane that the
+// commands are about.
 func namedIn(records []trace.Record) map[string]map[string]bool {
 	named := map[string]map[string]bool{}
 	for _, rec := range records {

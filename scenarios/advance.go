@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// longestRealAdvance is how long "advance" waits by the clock on the wall;
-// whoever wants more wants virtual time.
+// longestRealAdvance is the longest "advance" in real time. Longer ones need
+// virtual time.
 const longestRealAdvance = 5 * time.Second
 
-// advanceStep is how much of virtual time passes between two looks at whether
-// the run was interrupted.
+// advanceStep is how much virtual time passes between two checks whether the run
+// was interrupted.
 const advanceStep = time.Hour
 
 func advanceCommand() command {
@@ -20,8 +20,8 @@ func advanceCommand() command {
 		args:    "DURATION",
 		summary: "let time pass",
 		details: `DURATION is written like 90s, 10m or 1h30m. In virtual time it passes at once,
-and everything that was to happen meanwhile has happened: leases and tokens
-expire, controllers resync. In real time no more than ` + longestRealAdvance.String() + ` may pass.`,
+and everything due in that time has happened: leases and tokens expire,
+controllers resync. In real time no more than ` + longestRealAdvance.String() + ` may pass.`,
 		example:    "advance 1h",
 		noNegation: true,
 		unbounded:  true,
@@ -44,7 +44,7 @@ expire, controllers resync. In real time no more than ` + longestRealAdvance.Str
 // advance lets time pass.
 func (s *session) advance(ctx context.Context, duration time.Duration) error {
 	if s.opts.RealTime && duration > longestRealAdvance {
-		return fmt.Errorf("%w: it would take %s on the wall, and no more than %s is waited for; run the script in virtual time",
+		return fmt.Errorf("%w: it would take %s of real time, and %s is the limit; run the script in virtual time",
 			errUsage, duration, longestRealAdvance)
 	}
 	for left := duration; left > 0; left -= advanceStep {

@@ -23,7 +23,7 @@ import (
 // fieldManager owns the fields that scripts apply.
 const fieldManager = "script"
 
-// applyQuery is what each of their requests has in its URI.
+// applyQuery is the query of every apply request.
 const applyQuery = "?fieldManager=" + fieldManager + "&force=true"
 
 func applyCommand() command {
@@ -116,11 +116,11 @@ func (s *session) apply(ctx context.Context, object *unstructured.Unstructured) 
 
 var crdKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 
-// discoveryPause is how long is waited between two looks at discovery, of which
-// no watch exists.
+// discoveryPause is how long to wait between two requests for discovery, which
+// cannot be watched.
 const discoveryPause = 10 * time.Millisecond
 
-// awaitServed waits until the server has established a definition and serves all
+// awaitServed waits until a definition is established and the server serves all
 // its versions.
 func (s *session) awaitServed(ctx context.Context, client dynamic.ResourceInterface, applied *unstructured.Unstructured) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -139,8 +139,8 @@ func (s *session) awaitServed(ctx context.Context, client dynamic.ResourceInterf
 		if err != nil {
 			return err
 		}
-		// The resource's cache is new. Until it is filled a list is told to come
-		// again, which this client does.
+		// The resource's watch cache is new. Until it is filled, the server tells
+		// clients to retry a list, and this one does.
 		instances, err := s.clientFor(lookupAgent, r, metav1.NamespaceAll)
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func (s *session) awaitDiscovered(ctx context.Context, kind schema.GroupVersionK
 	}
 }
 
-// awaitEstablished watches one definition until its condition says so.
+// awaitEstablished watches a definition until its condition Established is true.
 func awaitEstablished(ctx context.Context, client dynamic.ResourceInterface, name string) error {
 	watcher, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	if err != nil {

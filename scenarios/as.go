@@ -10,9 +10,9 @@ func asCommand() command {
 	return command{
 		name:    "as",
 		args:    "admin | user NAME [GROUP...] | token TOKEN",
-		summary: "choose who the requests that follow come from",
-		details: `A user may do what RBAC says; the admin may do everything. A token is a bearer
-token, such as "token" makes. A start makes it the admin again.`,
+		summary: "choose the user for the requests that follow",
+		details: `A user may do what RBAC allows; the admin may do everything. A token is a bearer
+token, such as "token" returns. After a start, the user is the admin again.`,
 		example:    "as user mallory developers\nas token $TOKEN",
 		noNegation: true,
 		prepare: plain(func(_ context.Context, s *session, args []string) error {
@@ -34,7 +34,7 @@ token, such as "token" makes. A start makes it the admin again.`,
 	}
 }
 
-// bearer is a configuration with another token.
+// bearer sets the bearer token of a configuration.
 func bearer(config *rest.Config, token string) *rest.Config {
 	config.BearerToken = token
 	return config

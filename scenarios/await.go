@@ -60,7 +60,7 @@ func awaitSignal(ctx context.Context, server *envtest.ControlPlane, name string)
 	})
 }
 
-// awaitEvent waits for an event, or for the crash that keeps it from coming.
+// awaitEvent waits for an event; it fails if the server crashes first.
 func awaitEvent(ctx context.Context, server *envtest.ControlPlane, match func(trace.Record) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -79,14 +79,14 @@ func awaitEvent(ctx context.Context, server *envtest.ControlPlane, match func(tr
 	return err
 }
 
-// checkOfHook is the readiness check that turns ok when a post-start hook ends.
+// checkOfHook names the readiness check that turns ok when a post-start hook ends.
 func checkOfHook(hook string) string { return "poststarthook/" + hook }
 
-// checkPause is how long is waited between two looks at the checks: nobody tells
-// when one turns.
+// checkPause is how long to wait between two looks at the checks: nothing
+// announces that one has changed.
 const checkPause = 5 * time.Millisecond
 
-// awaitCheck waits until a check of /readyz is ok, or failing.
+// awaitCheck waits until a check of /readyz passes, or fails if ok is false.
 func awaitCheck(ctx context.Context, server *envtest.ControlPlane, name string, ok bool) error {
 	for {
 		_, red := apiServer(server).Ready(ctx)
@@ -108,7 +108,7 @@ func awaitCheck(ctx context.Context, server *envtest.ControlPlane, name string, 
 	}
 }
 
-// readyzChecks lists the checks of /readyz that were ever seen.
+// readyzChecks lists all checks of /readyz recorded so far.
 func readyzChecks(server *envtest.ControlPlane) []string {
 	var names []string
 	for _, rec := range server.Trace().Records() {

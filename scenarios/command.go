@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// patience is how long a command waits for what it waits for, in the clock of
-// the script.
+// patience is how long a command may take, by the script's clock.
 const patience = time.Minute
 
 // command is a verb of the scripts. Each has a file of its own.
@@ -20,22 +19,22 @@ type command struct {
 	name string
 	// args is the synopsis of the arguments.
 	args string
-	// summary says in one line what the command does, as an order.
+	// summary says in one line what the command does, in the imperative.
 	summary string
 	// details says the rest: what it prints, what can go wrong.
 	details string
-	// example is a line or a few of a script.
+	// example is one or more lines of a script.
 	example string
-	// noNegation says that "!" before the command makes no sense.
+	// noNegation means that "!" before the command makes no sense.
 	noNegation bool
-	// unbounded says that the command takes as long as it takes.
+	// unbounded means that the command has no time limit.
 	unbounded bool
-	// prepare declares the flags and returns what runs when they are parsed.
+	// prepare declares the flags and returns the function that runs the command
+	// once they are parsed.
 	prepare func(flags *pflag.FlagSet) func(ctx context.Context, s *session, args []string) error
 }
 
-// commands lists the verbs in the order of the reference page: the server's
-// life first, then what bends it, what asks it, and what tells.
+// commands lists the verbs in the order of the reference page.
 func commands() []command {
 	return []command{
 		startCommand(), shutdownCommand(), restartCommand(),
@@ -48,7 +47,7 @@ func commands() []command {
 	}
 }
 
-// usageError is a mistake in the script itself; "!" does not excuse it.
+// usageError is a mistake in the script itself, which fails even after "!".
 type usageError struct {
 	reason string
 	usage  string
@@ -57,8 +56,7 @@ type usageError struct {
 // Error implements error.
 func (e usageError) Error() string { return fmt.Sprintf("%s (usage: %s)", e.reason, e.usage) }
 
-// errUsage is what a command returns whose arguments are not as its synopsis
-// says.
+// errUsage is the error for arguments that do not match a command's synopsis.
 var errUsage = errors.New("wrong arguments")
 
 // usage is the synopsis of the command.
@@ -82,7 +80,7 @@ func (c command) invoke(s *session, args []string) error {
 	return err
 }
 
-// plain is the prepare of a command that has no flags.
+// plain returns the prepare function of a command without flags.
 func plain(run func(ctx context.Context, s *session, args []string) error) func(*pflag.FlagSet) func(context.Context, *session, []string) error {
 	return func(*pflag.FlagSet) func(context.Context, *session, []string) error { return run }
 }

@@ -11,8 +11,8 @@ func crashCommand() command {
 		name:    "crash",
 		args:    "[REGEXP]",
 		summary: "wait until the API server crashes, and stop what is left of it",
-		details: `A crash is what would have ended a kube-apiserver process: a post-start hook that
-failed, a fatal error, a panic. The reason lands in stdout; it must match REGEXP,
+		details: `A crash is anything that would have ended a kube-apiserver process: a failed
+post-start hook, a fatal error, a panic. The reason lands in stdout; it must match REGEXP,
 if one is given.`,
 		example:    "crash 'scheduling/bootstrap-system-priority-classes'",
 		noNegation: true,
@@ -33,7 +33,7 @@ if one is given.`,
 	}
 }
 
-// awaitCrash waits for a crash whose reason matches.
+// awaitCrash waits for a crash and fails unless its reason matches.
 func (s *session) awaitCrash(ctx context.Context, match *regexp.Regexp) error {
 	server, err := s.running()
 	if err != nil {

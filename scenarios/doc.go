@@ -1,8 +1,8 @@
-// Package scenarios owns scenario scripts: text files in which an API server is
-// started, bent, asked and stopped, each told by its own comments. It holds the
-// commands of the scripts, a library of them, and the runner that runs one in
-// virtual or in real time, from a test or from a program. It never decides how a
-// server is assembled or bent: that is envtest's, and a command only calls it.
+// Package scenarios owns scenario scripts: text files that start an API server,
+// inject faults, send requests and stop it, and whose comments tell the story. It
+// holds the script commands, a library of scripts, and the runner, which runs a
+// script in virtual or real time, from a test or from a program. It never decides
+// how a server is assembled or how a fault works: commands only call envtest.
 //
 // A script is a txtar archive for testscript: commands first, then the files
 // they name. Its commands are described in docs/reference/scripts.md.

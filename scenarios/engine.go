@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// perform runs the script in the file and gives back everything it took.
+// perform runs the script in the file and then releases everything it used.
 func (s *session) perform(file string) Result {
 	t := &scriptT{verbose: s.opts.Verbose}
 	t.attempt(func(testscript.T) {
@@ -22,7 +22,7 @@ func (s *session) perform(file string) Result {
 		})
 	})
 	err := t.err(file, s.script.File)
-	s.tellUpTo(s.lastLine(err, t.skipped) + 1)
+	s.recordLinesBefore(s.lastLine(err, t.skipped) + 1)
 	if closeErr := s.close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("%s: after the last command: %w", s.script.File, closeErr)
 	}
@@ -31,7 +31,7 @@ func (s *session) perform(file string) Result {
 	}
 	result := Result{
 		Status: Passed, Log: t.log.String(), ServerLog: s.serverLog,
-		Records: s.story.told(), Scripted: time.Since(s.story.began),
+		Records: s.story.snapshot(), Scripted: time.Since(s.story.began),
 	}
 	switch {
 	case err != nil:
@@ -42,8 +42,7 @@ func (s *session) perform(file string) Result {
 	return result
 }
 
-// condition answers the conditions that scripts of this package have besides
-// testscript's own.
+// condition evaluates the conditions that this package adds to testscript's own.
 func (s *session) condition(name string) (bool, error) {
 	if name == "virtual" {
 		return !s.opts.RealTime, nil
@@ -60,13 +59,13 @@ func (s *session) commands() map[string]func(*testscript.TestScript, bool, []str
 	return run
 }
 
-// invoke runs one command of the script. An error fails the script, or with "!"
-// is what the script wants and lands in stderr.
+// invoke runs one command of the script. An error fails the script; after "!" it
+// is expected and lands in stderr.
 func (s *session) invoke(ts *testscript.TestScript, c command, neg bool, args []string) {
 	s.ts = ts
-	ts.Stdout() // from here on it is this command's, even if that prints nothing
+	ts.Stdout() // clears the last command's output, even if this one prints nothing
 	if number, _, ok := currentLine(ts); ok {
-		s.tellUpTo(number + 1)
+		s.recordLinesBefore(number + 1)
 	}
 	var err error
 	if s.outer.Err() == nil {
@@ -89,43 +88,43 @@ func (s *session) invoke(ts *testscript.TestScript, c command, neg bool, args []
 	}
 }
 
-// tellUpTo puts the script's lines before that of the given number into the
-// story, as far as they are not there yet: paragraphs of comments as phases,
-// everything else as commands.
-func (s *session) tellUpTo(number int) {
-	for s.toldLines < min(number-1, len(s.lines)) {
-		rest := s.lines[s.toldLines:]
+// recordLinesBefore adds the script's lines before that number to the story,
+// unless they are there already: paragraphs of comments as phases, everything
+// else as commands.
+func (s *session) recordLinesBefore(number int) {
+	for s.recordedLines < min(number-1, len(s.lines)) {
+		rest := s.lines[s.recordedLines:]
 		if text := comment(rest); len(text) > 0 {
-			s.story.tell(phaseLine, strings.Join(text, " "))
-			s.toldLines += len(text)
+			s.story.addLine(phaseLine, strings.Join(text, " "))
+			s.recordedLines += len(text)
 			continue
 		}
 		line := strings.TrimSpace(rest[0])
-		s.toldLines++
+		s.recordedLines++
 		if s.isLeftOut(line) {
 			continue
 		}
 		switch verb, _, _ := strings.Cut(line, " "); verb {
-		case "", "note": // a note tells itself
+		case "", "note": // the note command adds its own line
 			continue
 		case "start", "restart":
 			s.story.expectServer()
 		}
-		s.story.tell(commandLine, line)
+		s.story.addLine(commandLine, line)
 	}
 }
 
-// isLeftOut says whether a line is for the other kind of time.
+// isLeftOut reports whether a line is only for the other kind of time.
 func (s *session) isLeftOut(line string) bool {
 	return strings.HasPrefix(line, "[!virtual]") && !s.opts.RealTime || strings.HasPrefix(line, "[virtual]") && s.opts.RealTime
 }
 
-// lastLine is the number of the line at which the script ended.
+// lastLine returns the number of the line at which the script ended.
 func (s *session) lastLine(err error, skipped bool) int {
 	if err == nil && !skipped {
 		return len(s.lines)
 	}
-	line := s.toldLines
+	line := s.recordedLines
 	if err != nil {
 		after, _ := strings.CutPrefix(err.Error(), s.script.File+":")
 		digits, _, _ := strings.Cut(after, ":")
@@ -136,8 +135,8 @@ func (s *session) lastLine(err error, skipped bool) int {
 	return line
 }
 
-// scriptT is a testscript.T for one script, with no testing.T behind it: none
-// may be used in virtual time, and a program has none.
+// scriptT is a testscript.T for one script. There is no testing.T behind it: a
+// bubble must not use one from outside, and a program has none.
 type scriptT struct {
 	verbose bool
 	failed  bool
@@ -146,7 +145,7 @@ type scriptT struct {
 	log     strings.Builder
 }
 
-// abort unwinds a script that has failed or skipped itself.
+// abort is the panic that ends a script that has failed or skipped itself.
 type abort struct{}
 
 // Skip implements testscript.T.
@@ -170,7 +169,7 @@ func (t *scriptT) FailNow() {
 // Log implements testscript.T.
 func (t *scriptT) Log(args ...any) { fmt.Fprintln(&t.log, args...) }
 
-// Parallel implements testscript.T; a script is run by itself.
+// Parallel implements testscript.T. It does nothing: only one script runs.
 func (t *scriptT) Parallel() {}
 
 // Verbose implements testscript.T.
@@ -179,7 +178,7 @@ func (t *scriptT) Verbose() bool { return t.verbose }
 // Run implements testscript.T: it runs the script here and now.
 func (t *scriptT) Run(_ string, f func(testscript.T)) { t.attempt(f) }
 
-// attempt runs f and catches its end, be it orderly or a panic.
+// attempt runs f and recovers from its panics, orderly or not.
 func (t *scriptT) attempt(f func(testscript.T)) {
 	defer func() {
 		reason := recover()
@@ -191,11 +190,11 @@ func (t *scriptT) attempt(f func(testscript.T)) {
 	f(t)
 }
 
-// failMark is how the engine begins the line that says what failed.
+// failMark is the prefix of the engine's line that says what failed.
 const failMark = "FAIL: "
 
-// err returns what the log says of the failure, with the name people know the
-// script by.
+// err returns the failure as the log has it, with the name that people use for
+// the script.
 func (t *scriptT) err(file, shown string) error {
 	if !t.failed {
 		return nil

@@ -33,7 +33,7 @@ func expectCommand() command {
 	}
 }
 
-// expect gets a path and compares the answer.
+// expect sends a GET request for a path and checks the answer.
 func (s *session) expect(ctx context.Context, path string, want int, match *regexp.Regexp) error {
 	code, body, err := s.request(ctx, http.MethodGet, path, nil, "")
 	if err != nil {

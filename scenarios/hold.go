@@ -10,8 +10,8 @@ func holdCommand() command {
 		name:    "hold",
 		args:    "cache RESOURCE",
 		summary: "keep the watch cache of a resource behind the store",
-		details: `What is written from now on reaches the store and not the cache, until
-"release cache". Post-start hooks are held from the start: start --hold HOOK.`,
+		details: `From now on, writes reach the store but not the cache, until "release cache".
+Post-start hooks can only be held from the start: start --hold HOOK.`,
 		example: "hold cache configmaps",
 		prepare: plain(func(ctx context.Context, s *session, args []string) error {
 			if len(args) == 2 && args[0] == "cache" {

@@ -13,7 +13,7 @@ func hooksCommand() command {
 		name:    "hooks",
 		args:    "[--held]",
 		summary: "print the names of the post-start hooks",
-		details: `With --held it prints only those that are held; otherwise these have "held" after
+		details: `With --held it prints only held hooks; otherwise held hooks have "held" after
 their name.`,
 		example: "hooks --held\n! stdout .",
 		prepare: func(flags *pflag.FlagSet) func(context.Context, *session, []string) error {

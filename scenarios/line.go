@@ -7,9 +7,9 @@ import (
 )
 
 // currentLine returns the number and the text of the line that a script is at.
-// testscript keeps them to itself; they are read here and nowhere else, and
-// TestCurrentLine fails when they are gone. Without them a timeline lacks the
-// script's own lines, and nothing else.
+// testscript does not export them: this function reads its unexported fields, and
+// TestCurrentLine fails when they are gone. Without them a timeline only lacks
+// the script's own lines.
 func currentLine(ts *testscript.TestScript) (number int, text string, ok bool) {
 	state := reflect.ValueOf(ts).Elem()
 	lineno, line := state.FieldByName("lineno"), state.FieldByName("line")

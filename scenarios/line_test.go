@@ -8,7 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestCurrentLine fails when testscript keeps its place elsewhere.
+// TestCurrentLine fails when testscript no longer has the fields that currentLine
+// reads.
 func TestCurrentLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.txtar")
 	if err := os.WriteFile(file, []byte("# A comment.\n\nwhere 'am I' # here\n"), 0o600); err != nil {

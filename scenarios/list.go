@@ -17,7 +17,7 @@ func listCommand() command {
 		name:    "list",
 		args:    "[-n NAMESPACE | -A] [-l SELECTOR] [--resource-version RV [--match Exact|NotOlderThan]] RESOURCE",
 		summary: "print the names of the objects of a resource",
-		details: `It prints a name a line, or NAMESPACE/NAME with -A (--all-namespaces), and puts
+		details: `It prints one name per line, or NAMESPACE/NAME with -A (--all-namespaces), and puts
 the list's resourceVersion into $RV. Without --resource-version the list is as
 new as the store; with 0 it comes from the watch cache, however old that is.`,
 		example: "list --resource-version 0 configmaps",

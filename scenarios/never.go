@@ -14,9 +14,9 @@ func neverCommand() command {
 		name:    "never",
 		args:    "CODE PATH",
 		summary: "fail if a request for a path was ever answered with that status code",
-		details: `It looks back at every request of the script so far, whoever made it, on all its
-servers. PATH is compared without the query; it includes what lies below it. If
-nobody has asked for the path, the command fails too.`,
+		details: `It looks back at every request so far, whoever made it, on all servers of the
+script. PATH is compared without the query and includes the paths below it. If
+there was no request for the path, the command fails too.`,
 		example: "never 404 /apis/example.com/v1",
 		prepare: plain(func(_ context.Context, s *session, args []string) error {
 			if len(args) != 2 {
@@ -26,12 +26,13 @@ nobody has asked for the path, the command fails too.`,
 			if err != nil {
 				return err
 			}
-			return neverAnswered(s.story.told(), code, args[1])
+			return neverAnswered(s.story.snapshot(), code, args[1])
 		}),
 	}
 }
 
-// neverAnswered checks the requests of a record.
+// neverAnswered fails if a request for the path got that code, or if there was
+// no request for it.
 func neverAnswered(records []trace.Record, code int, path string) error {
 	asked := 0
 	for _, rec := range records {

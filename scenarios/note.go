@@ -10,14 +10,14 @@ func noteCommand() command {
 		name:       "note",
 		args:       "TEXT...",
 		summary:    "put a line into the timeline",
-		details:    `The comments and commands of the script are in it anyway.`,
+		details:    `The comments and commands of the script are in the timeline anyway.`,
 		example:    "note the leader is gone",
 		noNegation: true,
 		prepare: plain(func(_ context.Context, s *session, args []string) error {
 			if len(args) == 0 {
 				return errUsage
 			}
-			s.story.tell(noteLine, strings.Join(args, " "))
+			s.story.addLine(noteLine, strings.Join(args, " "))
 			return nil
 		}),
 	}

@@ -10,7 +10,7 @@ import (
 func readyzCommand() command {
 	return command{
 		name:    "readyz",
-		summary: "print the checks of /readyz, a line each: + for ok, - for failing",
+		summary: "print the checks of /readyz, one per line: + for ok, - for failing",
 		details: `It does not wait, and succeeds whether the server is ready or not.`,
 		example: "readyz\nstdout '^- poststarthook/crd-informer-synced$'",
 		prepare: plain(func(ctx context.Context, s *session, args []string) error {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// referenceHead introduces the reference page.
+// referenceHead is the beginning of the reference page.
 const referenceHead = `# Scenario scripts
 
 <!-- Written by go test ./scenarios -run TestReference -update; change the usage texts instead. -->
@@ -24,15 +24,15 @@ func TestScenarios(t *testing.T) {
 
 Comments that begin a line tell the story: each paragraph of them is a phase, and
 a heading of the timeline. A command that fails ends the script; with ` + "`!`" + ` before
-it, it must fail, and what it says lands in stderr. Words are separated by
-blanks; 'quotes' keep them together, and $VARIABLE is replaced outside of them.
+it, it must fail, and its error lands in stderr. Words are separated by
+spaces; 'quotes' keep them together, and $VARIABLE is expanded outside of them.
 
 A script runs in virtual time: time stands still while anything happens, and
-jumps when nothing does. With ` + "`snowglobe run --real-time`" + ` it does not; a script
-that can't do without says ` + "`[!virtual] skip 'why'`" + `.
+jumps when nothing does. With ` + "`snowglobe run --real-time`" + ` it runs in real time;
+a script that needs virtual time says ` + "`[!virtual] skip 'why'`" + `.
 
 The script engine is [testscript](https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript).
-Of its own commands these are the useful ones: ` + "`stdout`, `stderr`, `grep`, `cmp`, `env`, `skip`" + `.
+Its own commands that are useful here are ` + "`stdout`, `stderr`, `grep`, `cmp`, `env`, `skip`" + `.
 Its ` + "`stop`" + ` ends the script, not the server.
 
 | command | |
@@ -57,5 +57,5 @@ func WriteReference(w io.Writer) error {
 	return err
 }
 
-// sentence gives text a capital.
+// sentence capitalizes the first letter.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

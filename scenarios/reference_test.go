@@ -30,7 +30,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(have, page.Bytes()) {
-		t.Error("docs/reference/scripts.md is not what the usage texts say; run: go test ./scenarios -run TestReference -update")
+		t.Error("docs/reference/scripts.md does not match the usage texts; run: go test ./scenarios -run TestReference -update")
 	}
 }
 
@@ -45,7 +45,7 @@ func TestCommandsAreDescribed(t *testing.T) {
 			t.Errorf("%s lacks a summary, details or an example", c.name)
 		}
 		if strings.HasSuffix(c.summary, ".") || c.summary != strings.TrimSpace(c.summary) {
-			t.Errorf("%s: the summary %q is not a bare order", c.name, c.summary)
+			t.Errorf("%s: the summary %q is not a bare imperative", c.name, c.summary)
 		}
 		first, _, _ := strings.Cut(c.example, "\n")
 		if verb, _, _ := strings.Cut(first, " "); verb != c.name {

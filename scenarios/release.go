@@ -13,12 +13,12 @@ func releaseCommand() command {
 	return command{
 		name:    "release",
 		args:    "hook HOOK... | hooks [FILE] | cache RESOURCE",
-		summary: "let go of what is held",
+		summary: "release what is held",
 		details: `"release hook" lets the named post-start hooks run and does not wait for them.
-"release hooks" does so to all that are held. With a FILE it releases the hooks
-that the file lists, a line each, in that order, and each only when the readiness
-check of the one before has turned ok. "release cache" lets the watch cache of a
-resource catch up; it does not wait for that either.`,
+"release hooks" does the same for all held hooks. With a FILE it releases the
+hooks that the file lists, one per line, in that order, each only once the
+readiness check of the one before is ok. "release cache" lets the watch cache of
+a resource catch up and does not wait for it.`,
 		example: "release hook crd-informer-synced\nrelease hooks order.txt\nrelease cache configmaps",
 		prepare: plain(func(ctx context.Context, s *session, args []string) error {
 			server, err := s.running()
@@ -40,7 +40,7 @@ resource catch up; it does not wait for that either.`,
 	}
 }
 
-// releaseHooks lets hooks run.
+// releaseHooks releases hooks, all at once.
 func releaseHooks(server *envtest.ControlPlane, names []string) error {
 	for _, name := range names {
 		if err := server.ReleaseHook(name); err != nil {
@@ -50,7 +50,7 @@ func releaseHooks(server *envtest.ControlPlane, names []string) error {
 	return nil
 }
 
-// hooksOfFile reads names of hooks, one a line; # begins a comment.
+// hooksOfFile reads names of hooks, one per line; # begins a comment.
 func hooksOfFile(text string) []string {
 	var names []string
 	for line := range strings.Lines(text) {
@@ -62,7 +62,7 @@ func hooksOfFile(text string) []string {
 	return names
 }
 
-// releaseInOrder lets hooks run one after another, each when the readiness check
+// releaseInOrder releases hooks one after another, each once the readiness check
 // of the one before is ok.
 func (s *session) releaseInOrder(ctx context.Context, server *envtest.ControlPlane, names []string) error {
 	if len(names) == 0 {

@@ -43,10 +43,10 @@ the status, the command succeeds if there was an answer.`,
 	}
 }
 
-// maxBodyBytes bounds an answer that is read.
+// maxBodyBytes is how much of a response body is read.
 const maxBodyBytes = 16 << 20
 
-// request sends a request as the script's present identity.
+// request sends a request as the script's current user.
 func (s *session) request(ctx context.Context, method, path string, body []byte, contentType string) (code int, text string, err error) {
 	if !strings.HasPrefix(path, "/") {
 		return 0, "", fmt.Errorf("%w: the path %q does not begin with /", errUsage, path)

@@ -18,11 +18,11 @@ type apiResource struct {
 	gvr        schema.GroupVersionResource
 	kind       schema.GroupVersionKind
 	namespaced bool
-	names      []string // all a person may call it by
+	names      []string // all names that a script may use for it
 }
 
 // resources asks the server which resources it serves, preferred versions first.
-// What it could not find out about is in the error.
+// If some groups fail, it returns the others along with the error.
 func (s *session) resources(ctx context.Context) ([]apiResource, error) {
 	config, err := s.config(lookupAgent)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *session) resources(ctx context.Context) ([]apiResource, error) {
 	return found, err
 }
 
-// resource finds the resource that a person calls by name: "configmaps", "cm",
+// resource finds a resource by any of its names: "configmaps", "cm",
 // "widgets.example.com".
 func (s *session) resource(ctx context.Context, name string) (apiResource, error) {
 	known, lookupErr := s.resources(ctx)
@@ -86,11 +86,11 @@ func (s *session) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 	return apiResource{}, fmt.Errorf("the server serves no kind %s of %s%s", kind.Kind, kind.GroupVersion(), nearest.DidYouMean(kind.Kind, kinds))
 }
 
-// defaultNamespace is where namespaced objects are that say nothing else.
+// defaultNamespace is the namespace of objects that name none.
 const defaultNamespace = "default"
 
-// client returns a client of one resource, in a namespace if it has such, for
-// what the script asks for.
+// client returns a client of one resource for the script's own requests. The
+// namespace is ignored if the resource has none.
 func (s *session) client(r apiResource, namespace string) (dynamic.ResourceInterface, error) {
 	return s.clientFor(scriptAgent, r, namespace)
 }

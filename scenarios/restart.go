@@ -12,7 +12,7 @@ func restartCommand() command {
 		name:      "restart",
 		args:      start.args,
 		summary:   "stop the API server and start another on the same store",
-		details:   `The arguments are those of start; nothing is taken over from the server before.`,
+		details:   `The arguments are those of start; nothing is carried over from the last server.`,
 		example:   "restart --hold generic-apiserver-start-informers",
 		unbounded: true,
 		prepare: func(flags *pflag.FlagSet) func(context.Context, *session, []string) error {

@@ -16,23 +16,23 @@ import (
 
 // Options say how scripts are run. The zero value runs them in virtual time.
 type Options struct {
-	// RealTime runs a script by the clock on the wall. Scripts that need hours
-	// to pass skip themselves then.
+	// RealTime runs scripts in real time. Scripts that need hours to pass then
+	// skip themselves.
 	RealTime bool
-	// Verbose keeps the output of every command in Result.Log, not only that of
-	// the phase that failed.
+	// Verbose keeps the output of every command in Result.Log. Otherwise it has
+	// only the output of the phase that failed.
 	Verbose bool
-	// Seed decides in which order operations take their turns in virtual time,
-	// and what rules leave to chance. Nil leaves the order to the machine.
+	// Seed decides the order in which operations take turns in virtual time, and
+	// every random choice of a rule. Nil leaves the order to the Go scheduler.
 	Seed *uint64
-	// Faults are rules that every server of the script starts with. A script
-	// fails in which one that is not optional never fired.
+	// Faults are rules that every server of the script starts with. The script
+	// fails if a rule never fired that is not optional.
 	Faults fault.Plan
-	// FullTrace puts into the records what clients are told, and every change of
-	// the store; a canonical trace needs it.
+	// FullTrace also records what clients see and every change of the store. A
+	// canonical trace needs it.
 	FullTrace bool
 
-	// tamper takes out what a script shows; only tests of the scripts set it.
+	// tamper breaks what a script demonstrates; only tests of the scripts set it.
 	tamper tamper
 }
 
@@ -46,7 +46,7 @@ const (
 	Skipped Status = "skipped"
 )
 
-// Result is how one run of a script went.
+// Result is the outcome of one run of a script.
 type Result struct {
 	Script Script
 	Status Status
@@ -61,17 +61,17 @@ type Result struct {
 	ServerLog string
 	// Records are all that happened, in order.
 	Records []trace.Record
-	// Scripted is how long the run took in the clock of the script, and Wall
-	// how long it took on the wall.
+	// Scripted is how long the run took by the script's clock, and Wall how long
+	// it took in real time.
 	Scripted, Wall time.Duration
 }
 
-// errInterrupted is how a script ends whose context has ended.
+// errInterrupted is the error of a script whose context has ended.
 var errInterrupted = errors.New("interrupted")
 
-// Run runs the script in a folder of its own, which is gone when Run returns, as
-// is everything the script has started. A context that ends stops the script
-// after the command it is at.
+// Run runs the script in a temporary folder. When it returns, the folder and
+// everything that the script started are gone. If ctx ends, the script stops
+// after its current command.
 func (s Script) Run(ctx context.Context, opts Options) Result {
 	began := time.Now()
 	result := s.run(ctx, opts)
@@ -92,7 +92,7 @@ func (s Script) run(ctx context.Context, opts Options) (result Result) {
 			result = failure(fmt.Errorf("%s: folder of the run: %w", s.File, err))
 		}
 	}()
-	// The engine reads scripts from the disk, wherever this one came from.
+	// The engine reads scripts from disk only, and this one may be embedded.
 	file := filepath.Join(folder, s.Name+extension)
 	if err := os.WriteFile(file, s.text, 0o600); err != nil {
 		return failure(fmt.Errorf("%s: folder of the run: %w", s.File, err))

@@ -17,7 +17,7 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// extension is how the name of a script's file ends.
+// extension is the file name extension of scripts.
 const extension = ".txtar"
 
 //go:embed library/*.txtar
@@ -38,7 +38,7 @@ type Script struct {
 func Library() []Script {
 	entries, err := library.ReadDir("library")
 	if err != nil {
-		panic(err) // embedded: it is there, or the package was not built
+		panic(err) // it is embedded: without it the package would not compile
 	}
 	scripts := make([]Script, 0, len(entries))
 	for _, entry := range entries {
@@ -52,8 +52,8 @@ func Library() []Script {
 	return scripts
 }
 
-// Find returns the scripts that a person names: a file, all scripts of a
-// folder, or by its name one of the library. No name at all means the library.
+// Find returns the scripts that the names stand for: a file, all scripts in a
+// folder, or one script of the library. No name at all means the whole library.
 func Find(names ...string) ([]Script, error) {
 	if len(names) == 0 {
 		return Library(), nil
@@ -126,9 +126,9 @@ func newScript(file string, text []byte) Script {
 	return Script{Name: strings.TrimSuffix(filepath.Base(file), extension), File: file, text: text}
 }
 
-// validate refuses what would not do what it says: testscript's own "stop" ends
-// the script, as passed, where a person means the server, and its [short] asks a
-// flag that only go test has.
+// validate refuses what testscript would misunderstand: its own "stop" ends the
+// script as passed, where the author means the server, and its [short] reads a
+// flag that exists only under go test.
 func (s Script) validate() error {
 	for i, line := range s.lines() {
 		line = strings.TrimSpace(line)
@@ -136,23 +136,24 @@ func (s Script) validate() error {
 		case line == "stop":
 			return fmt.Errorf("%s:%d: stop ends the script here; write shutdown to stop the API server, or stop with a reason to end the script", s.File, i+1)
 		case (strings.HasPrefix(line, "[short]") || strings.HasPrefix(line, "[!short]")) && !flag.Parsed():
-			return fmt.Errorf("%s:%d: the condition [short] is only there under go test", s.File, i+1)
+			return fmt.Errorf("%s:%d: the condition [short] exists only under go test", s.File, i+1)
 		}
 	}
 	return nil
 }
 
-// lines are the commands and comments of the script, without its files.
+// lines returns the commands and comments of the script, without its files.
 func (s Script) lines() []string {
 	return strings.Split(string(txtar.Parse(s.text).Comment), "\n")
 }
 
-// Title is the script's first comment: what it shows, in one sentence or two.
+// Title returns the script's first comment, which says in a sentence or two what
+// the script shows.
 func (s Script) Title() string {
 	return strings.Join(comment(s.lines()), " ")
 }
 
-// comment returns the text of the comment lines that the lines begin with.
+// comment returns the text of the comment at the beginning of lines.
 func comment(lines []string) []string {
 	var text []string
 	for _, line := range lines {

@@ -11,11 +11,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestCommands runs the scripts that try the commands themselves.
+// TestCommands runs the scripts that test the commands themselves.
 func TestCommands(t *testing.T) { Test(t, "testdata") }
 
-// TestMistakes has scripts that are wrong: each must fail with a message that
-// says where and what, "!" or not.
+// TestMistakes runs scripts with mistakes: each must fail, even after "!", with a
+// message that says where and what.
 func TestMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"unknown command":       {"strat", `x.txtar:1: unknown command "strat" (did you mean "start"?)`},
@@ -63,7 +63,7 @@ func scriptOf(text string) Script { return newScript("x.txtar", []byte(text)) }
 
 func TestRealTimeDoesNotAdvanceFar(t *testing.T) {
 	result := scriptOf("advance 1s\nadvance 1h\n").Run(t.Context(), Options{RealTime: true})
-	want := "x.txtar:2: advance: wrong arguments: it would take 1h0m0s on the wall"
+	want := "x.txtar:2: advance: wrong arguments: it would take 1h0m0s of real time"
 	if result.Err == nil || !strings.Contains(result.Err.Error(), want) {
 		t.Errorf("%v, want %q", result.Err, want)
 	}
@@ -80,7 +80,7 @@ func TestInterrupted(t *testing.T) {
 			}
 		})
 	}
-	// In real time also a command that waits ends.
+	// In real time a command that is waiting ends too.
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -90,7 +90,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft runs a script that ends in the middle, and looks.
+// TestNothingIsLeft runs a script that fails halfway and looks for leftovers.
 func TestNothingIsLeft(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	temp := t.TempDir()
@@ -113,7 +113,7 @@ func TestSkip(t *testing.T) {
 		t.Errorf("%s, %q: %v", result.Status, result.Reason, result.Err)
 	}
 	if text := transcript(result); strings.Contains(text, "two") {
-		t.Errorf("what comes after the skip is told:\n%s", text)
+		t.Errorf("the story goes on after the skip:\n%s", text)
 	}
 }
 

@@ -16,42 +16,42 @@ import (
 	"snowglobe.test/envtest/storage/memory"
 )
 
-// session is the world of one run of a script: a store that lives as long as
-// the script, and the API server that runs on it now, if any.
+// session is the state of one run of a script: a store that lives as long as the
+// script, and the API server that is running on it, if any.
 type session struct {
 	script Script
 	opts   Options
-	// outer is the context of the run. In virtual time nothing may wait for it,
-	// as it comes from outside; it is asked between commands.
+	// outer is the context of the run. It comes from outside the bubble, where
+	// nothing may wait for it; its error is checked between commands instead.
 	outer context.Context
 	story *story
 
-	lines     []string
-	toldLines int
-	ts        *testscript.TestScript // of the command that runs now
+	lines         []string
+	recordedLines int
+	ts            *testscript.TestScript // the current command's
 
 	store      *memory.Store
 	server     *envtest.ControlPlane
-	identity   *rest.Config            // who the script's requests come from
-	heldCaches map[string]*fault.Entry // of "hold cache", by resource
+	identity   *rest.Config            // the user who makes the script's requests
+	heldCaches map[string]*fault.Entry // rules of "hold cache", by resource
 	excused    bool                    // the server was expected to crash, and did
 	serverLog  string
-	unfired    []fault.Rule // of all servers so far, if there has been one
-	wasServer  bool
+	unfired    []fault.Rule // rules that never fired on any server that has stopped
+	hadServer  bool         // a server has stopped
 }
 
 func newSession(ctx context.Context, script Script, opts Options) *session {
 	return &session{script: script, opts: opts, outer: ctx, story: newStory(), lines: script.lines()}
 }
 
-// tamper takes out what a script shows, so that a test can prove that the script
-// notices. The zero value takes out nothing.
+// tamper breaks what a script demonstrates, so that a test can prove that the
+// script notices. The zero value breaks nothing.
 type tamper struct {
-	// start may change what a server is started with.
+	// start may change how a server is started.
 	start func(*startRequest)
-	// started is called with each server that was started.
+	// started is called with each server after its start.
 	started func(*envtest.ControlPlane) error
-	// transport stands between the script and the server.
+	// transport wraps the transport of the script's requests.
 	transport func(http.RoundTripper) http.RoundTripper
 	// openCaches makes "hold cache" do nothing.
 	openCaches bool
@@ -75,7 +75,7 @@ func (s *session) context(c command) (context.Context, context.CancelFunc) {
 
 var errNoServer = errors.New("no API server is running; start one with: start")
 
-// running returns the server that runs now.
+// running returns the server that is running.
 func (s *session) running() (*envtest.ControlPlane, error) {
 	if s.server == nil {
 		return nil, errNoServer
@@ -86,8 +86,8 @@ func (s *session) running() (*envtest.ControlPlane, error) {
 // apiServer is the API server of a control plane that has one.
 func apiServer(cp *envtest.ControlPlane) *envtest.Server { return cp.Servers()[0] }
 
-// startedStore returns the store of the script; the first start makes it.
-func (s *session) startedStore(ctx context.Context) (*memory.Store, error) {
+// ensureStore returns the script's store and creates it first if necessary.
+func (s *session) ensureStore(ctx context.Context) (*memory.Store, error) {
 	if s.store == nil {
 		store := memory.New("script-" + strings.ToLower(rand.Text()))
 		if err := store.Start(ctx); err != nil {
@@ -98,14 +98,14 @@ func (s *session) startedStore(ctx context.Context) (*memory.Store, error) {
 	return s.store, nil
 }
 
-// The user agents of a session's requests: those the script asks for, and those
-// a command makes to find its way.
+// The user agents of a session's requests: scriptAgent for those the script asks
+// for, lookupAgent for those a command needs to do its work.
 const (
 	scriptAgent = "script"
 	lookupAgent = "script-lookup"
 )
 
-// config returns the client configuration of the script's present identity.
+// config returns the client configuration of the script's current user.
 func (s *session) config(agent string) (*rest.Config, error) {
 	if _, err := s.running(); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *session) config(agent string) (*rest.Config, error) {
 	config := rest.CopyConfig(s.identity)
 	config.UserAgent = agent
 	if agent == scriptAgent {
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return onceOnly{next} })
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRetry{next} })
 	}
 	if s.opts.tamper.transport != nil {
 		config.Wrap(s.opts.tamper.transport)
@@ -121,20 +121,20 @@ func (s *session) config(agent string) (*rest.Config, error) {
 	return config, nil
 }
 
-// onceOnly keeps clients from trying again: a script asks once, and looks at the
-// answer. Clients only try again if the answer says when.
-type onceOnly struct{ next http.RoundTripper }
+// noRetry keeps clients from retrying: a script asks once and looks at the
+// answer. Clients retry only if the answer has a Retry-After header.
+type noRetry struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (o onceOnly) RoundTrip(req *http.Request) (*http.Response, error) {
-	response, err := o.next.RoundTrip(req)
+func (n noRetry) RoundTrip(req *http.Request) (*http.Response, error) {
+	response, err := n.next.RoundTrip(req)
 	if err == nil {
 		response.Header.Del("Retry-After")
 	}
 	return response, err
 }
 
-// close ends what is still running when the script has ended.
+// close stops whatever is still running at the end of the script.
 func (s *session) close() error {
 	ctx := context.WithoutCancel(s.outer)
 	var errs []error

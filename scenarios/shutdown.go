@@ -10,8 +10,8 @@ func shutdownCommand() command {
 	return command{
 		name:    "shutdown",
 		summary: "stop the API server gracefully; the store keeps its content",
-		details: `It fails if the server has crashed before, unless "crash" has said so, and if
-something of the server does not end.`,
+		details: `It fails if the server has crashed, unless "crash" has confirmed that, and if any
+part of the server does not stop.`,
 		example:   "shutdown",
 		unbounded: true,
 		prepare: plain(func(ctx context.Context, s *session, args []string) error {
@@ -26,7 +26,7 @@ something of the server does not end.`,
 	}
 }
 
-// stop stops the server that runs now.
+// stop stops the running server.
 func (s *session) stop(ctx context.Context) error {
 	server := s.server
 	s.server, s.identity = nil, nil

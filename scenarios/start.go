@@ -18,16 +18,16 @@ func startCommand() command {
 		name:    "start",
 		args:    "[--hold HOOK]... [--hold-all] [--delay HOOK=DURATION]... [--fail HOOK]... [-- FLAG...]",
 		summary: "start an API server on the script's store",
-		details: `The store is made by the first start and keeps its content until the script
-ends, whatever becomes of the servers on it. Only one server runs at a time.
+		details: `The first start creates the store, which keeps its content until the script
+ends, whatever happens to the servers on it. Only one server runs at a time.
 
 HOOK is the name of a post-start hook. --hold keeps it from running until it is
-released, --hold-all does so to all of them, --delay lets it run only after a
-while, and --fail makes it fail instead of running. If a hook is held, start
+released, --hold-all holds all of them, --delay lets it run only after that
+time, and --fail makes it fail instead of running. If a hook is held, start
 returns as soon as the server accepts requests; otherwise it waits until the
 server is ready. Each FLAG is one of kube-apiserver's.
 
-Requests come from a cluster admin again after a start.`,
+After a start, requests come from a cluster admin again.`,
 		example:   "start --hold crd-informer-synced -- --event-ttl=10m",
 		unbounded: true,
 		prepare: func(flags *pflag.FlagSet) func(context.Context, *session, []string) error {
@@ -42,7 +42,7 @@ Requests come from a cluster admin again after a start.`,
 	}
 }
 
-// startRequest is what a server is started with.
+// startRequest holds the arguments of start.
 type startRequest struct {
 	hold    []string
 	holdAll bool
@@ -60,7 +60,7 @@ func startFlags(flags *pflag.FlagSet) *startRequest {
 	return r
 }
 
-// parse takes the arguments that are not flags of the command.
+// parse takes the arguments left after the command's own flags.
 func (r *startRequest) parse(flags *pflag.FlagSet, args []string) error {
 	if dash := flags.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
 		return fmt.Errorf("%w: %q; flags of kube-apiserver come after --", errUsage, args[0])
@@ -71,7 +71,7 @@ func (r *startRequest) parse(flags *pflag.FlagSet, args []string) error {
 
 // options turns the request into options of envtest.
 func (r *startRequest) options() ([]envtest.Option, error) {
-	// Upstream's own pauses cost nothing in virtual time, and are part of the story.
+	// Upstream's own pauses cost nothing in virtual time and belong to the story.
 	opts := []envtest.Option{envtest.HoldHook(r.hold...), envtest.WithFlags(r.flags...), envtest.WithUpstreamPauses()}
 	if r.holdAll {
 		opts = append(opts, envtest.HoldHook("*"))
@@ -101,12 +101,12 @@ func (s *session) start(ctx context.Context, request startRequest) error {
 	if err != nil {
 		return err
 	}
-	store, err := s.startedStore(ctx)
+	store, err := s.ensureStore(ctx)
 	if err != nil {
 		return err
 	}
 	opts = append(opts, envtest.WithSharedStore(store), envtest.WithObserver(s.story.observe))
-	opts = append(opts, s.bending()...)
+	opts = append(opts, s.serverOptions()...)
 	server, err := envtest.Launch(ctx, opts...)
 	if err != nil {
 		return err

@@ -9,25 +9,26 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// story is everything that happens in one run of a script, in one order: the
-// script's own lines and the events of every control plane it starts.
+// story is the record of one run of a script, in order: the script's own lines
+// and the events of every control plane that it starts.
 type story struct {
 	mu      sync.Mutex
 	began   time.Time
 	seq     int64
 	records []trace.Record
-	planes  map[string]string // names in the process -> names in the script
+	planes  map[string]string // name in the process -> name in the script
 	current string
 }
 
-// storyLimit bounds what is kept of a run; the oldest half goes first. A script
-// that lets days pass makes some ten thousand records a day.
+// storyLimit is how many records of a run are kept. When it is reached, the older
+// half is dropped. A script makes about ten thousand records per day of virtual
+// time.
 const storyLimit = 1 << 17
 
-// A lineKind says what a script's own line in the story is.
+// lineKind is the kind of a script's own line in the story.
 type lineKind string
 
-// The kinds, as the marks with which their text begins.
+// The kinds, each the prefix of its lines.
 const (
 	phaseLine   lineKind = "# "
 	commandLine lineKind = "> "
@@ -38,8 +39,8 @@ func newStory() *story {
 	return &story{began: time.Now(), planes: map[string]string{}, current: planeName(1)}
 }
 
-// planeName names a script's control planes in the order of their starts; their
-// names in the process depend on what ran before.
+// planeName names a script's control planes in the order of their starts. Their
+// names in the process depend on what else has run in it.
 func planeName(number int) string { return fmt.Sprintf("server-%d", number) }
 
 // observe adds an event of a control plane.
@@ -55,15 +56,15 @@ func (s *story) observe(rec trace.Record) {
 	s.add(rec.Time, name, rec.Event)
 }
 
-// expectServer says that the lines that follow are about a new server.
+// expectServer makes the lines that follow belong to the next server.
 func (s *story) expectServer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current = planeName(len(s.planes) + 1)
 }
 
-// tell adds a line of the script.
-func (s *story) tell(kind lineKind, text string) {
+// addLine adds a line of the script.
+func (s *story) addLine(kind lineKind, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(time.Now(), s.current, trace.Note{Text: string(kind) + text})
@@ -79,8 +80,8 @@ func (s *story) add(at time.Time, plane string, event trace.Event) {
 	})
 }
 
-// told returns a copy of all that has happened so far.
-func (s *story) told() []trace.Record {
+// snapshot returns a copy of all records so far.
+func (s *story) snapshot() []trace.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.records)

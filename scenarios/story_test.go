@@ -12,9 +12,9 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// told is a story with one of everything: a server with two held hooks that
-// crashes, and one with many.
-func told() []trace.Record {
+// sampleStory has one of everything: a server with two held hooks, which crashes,
+// and one with many.
+func sampleStory() []trace.Record {
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	var records []trace.Record
 	plane := planeName(1)
@@ -86,7 +86,7 @@ func TestWriteStory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text bytes.Buffer
-			if err := WriteStory(&text, told(), opts); err != nil {
+			if err := WriteStory(&text, sampleStory(), opts); err != nil {
 				t.Fatal(err)
 			}
 			golden := filepath.Join("testdata", name+".golden")
@@ -115,7 +115,7 @@ func TestStoryIsBounded(t *testing.T) {
 	for range storyLimit + 1 {
 		s.observe(trace.Record{Time: s.began, ControlPlane: "cp-7", Event: trace.Signal{Name: "x"}})
 	}
-	records := s.told()
+	records := s.snapshot()
 	first, last := records[0], records[len(records)-1]
 	if len(records) != storyLimit/2+1 || last.Seq != storyLimit+1 || last.Seq-first.Seq != int64(len(records)-1) {
 		t.Errorf("%d records from %d to %d", len(records), first.Seq, last.Seq)

@@ -15,12 +15,12 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// tampers takes out what each script of the library shows, in every way it can
-// be lost. A script that passes all the same shows nothing.
+// tampers breaks what each script of the library demonstrates, in every way that
+// it can break. A script that still passes demonstrates nothing.
 var tampers = map[string]map[string]tamper{
 	"crd-sync-signal": {
-		// The protection itself: the server says that it knows all its paths
-		// before it has read its definitions.
+		// This breaks the protection itself: the server claims to know all its
+		// paths before it has read its definitions.
 		"signal fired early": {started: func(cp *envtest.ControlPlane) error {
 			return apiServer(cp).FireSignal("MuxAndDiscoveryComplete")
 		}},
@@ -59,13 +59,13 @@ var tampers = map[string]map[string]tamper{
 func TestLibraryNotices(t *testing.T) {
 	for _, script := range Library() {
 		if len(tampers[script.Name]) == 0 {
-			t.Errorf("nothing proves that %s can fail", script.Name)
+			t.Errorf("no test proves that %s can fail", script.Name)
 		}
 		for name, tamper := range tampers[script.Name] {
 			t.Run(script.Name+"/"+name, func(t *testing.T) {
 				result := script.Run(t.Context(), Options{tamper: tamper})
 				if result.Status != Failed {
-					t.Fatalf("%s, though what it shows was taken out\n%s", result.Status, transcript(result))
+					t.Fatalf("%s, though what it demonstrates was broken\n%s", result.Status, transcript(result))
 				}
 				if !strings.HasPrefix(result.Err.Error(), script.File+":") {
 					t.Errorf("the failure does not say where it is: %v", result.Err)
@@ -76,7 +76,7 @@ func TestLibraryNotices(t *testing.T) {
 	}
 }
 
-// replaceCode is a server that gives the wrong answer.
+// replaceCode makes the server give the wrong answer.
 func replaceCode(from, to int) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -89,7 +89,7 @@ func replaceCode(from, to int) func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
-// askForAnyVersion is the classic mistake of a client.
+// askForAnyVersion makes a client's classic mistake: resourceVersion 0.
 func askForAnyVersion(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if query := req.URL.Query(); req.Method == http.MethodGet && !query.Has("resourceVersion") {
@@ -101,7 +101,7 @@ func askForAnyVersion(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// askForLongTokens makes every token one for a day.
+// askForLongTokens makes every token request ask for a day.
 func askForLongTokens(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if !strings.HasSuffix(req.URL.Path, "/token") {

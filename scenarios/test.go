@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Test runs scripts, in virtual time, each as a subtest: files, folders of such,
-// or names of scripts of the library. The story of a script is shown when it
+// Test runs each script as a subtest in virtual time. A name is a file, a folder
+// of scripts, or a script of the library. The story of a script is shown if it
 // fails, or with -v.
 func Test(t *testing.T, names ...string) {
 	t.Helper()
@@ -30,9 +30,9 @@ func Test(t *testing.T, names ...string) {
 	}
 }
 
-// transcript is the story of a run, and the transcript of its commands.
+// transcript returns the story of a run and the log of its commands.
 func transcript(result Result) string {
 	var text strings.Builder
-	_ = WriteStory(&text, result.Records, TextOptions{}) // a Builder takes everything
+	_ = WriteStory(&text, result.Records, TextOptions{}) // a Builder never fails
 	return "\n" + text.String() + "\n" + result.Log
 }

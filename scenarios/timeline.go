@@ -21,7 +21,7 @@ requests of the server to itself.`,
 				if len(args) > 0 {
 					return errUsage
 				}
-				return WriteStory(s.ts.Stdout(), s.story.told(), TextOptions{Verbose: *all})
+				return WriteStory(s.ts.Stdout(), s.story.snapshot(), TextOptions{Verbose: *all})
 			}
 		},
 	}

@@ -12,8 +12,8 @@ import (
 func whoamiCommand() command {
 	return command{
 		name:    "whoami",
-		summary: "print the user whom the server takes the script for",
-		details: `It fails if the server lets nobody in with the script's credential.`,
+		summary: "print the user that the server authenticates the script as",
+		details: `It fails if the server rejects the script's credentials.`,
 		example: "whoami\nstdout system:serviceaccount:default:robot",
 		prepare: plain(func(ctx context.Context, s *session, args []string) error {
 			if len(args) > 0 {

@@ -36,6 +36,7 @@ import (
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
 )
@@ -54,8 +55,9 @@ type Config struct {
 	Flags *Flags
 	// Store is a started store. The chain does not stop it.
 	Store storage.Backend
-	// Link is the way to the store, which can be cut. Nil means it never is.
-	Link *storage.Link
+	// Connection is the server's to the store, new: the chain attaches a client to it
+	// and closes it.
+	Connection *intercept.Connection
 	// Restorer is shared by all servers of the store.
 	Restorer *restore.Restorer
 	// CacheWindows is how long the watch caches of some resources keep events at
@@ -99,6 +101,7 @@ func (c *Config) validate() error {
 		{"Server", c.Server != ""},
 		{"Flags", c.Flags != nil},
 		{"Store", c.Store != nil},
+		{"Connection", c.Connection != nil},
 		{"Restorer", c.Restorer != nil},
 		{"Endpoint", c.Endpoint != nil},
 		{"Serving", len(c.Serving.Cert) > 0 && len(c.Serving.Key) > 0},

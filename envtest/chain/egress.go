@@ -16,7 +16,7 @@ import (
 // network. This stage makes the dialer for the store, which a harness owns.
 func (c *Chain) buildEgress(context.Context) error {
 	var err error
-	if c.storeDialer, err = newStoreDialer(c.cfg.Store.Endpoints(), c.cfg.Link, c.injector); err != nil {
+	if c.storeDialer, err = newStoreDialer(c.cfg.Store.Endpoints(), c.cfg.Connection, c.injector); err != nil {
 		return err
 	}
 	c.storeDialer.unwrap(c.options.Etcd)

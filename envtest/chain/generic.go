@@ -182,14 +182,14 @@ func (c *Chain) applyStorage(g *genericStage) error {
 	if err != nil {
 		return err
 	}
-	c.cfg.Link.Join(client)
-	client.Kubernetes = c.cfg.Restorer.ObserveWrites(client.Kubernetes)
 	c.state.storage = reststorage.New(reststorage.Config{
+		Connection:           c.cfg.Connection,
 		Client:               client,
+		Injector:             c.injector,
+		Writes:               c.cfg.Restorer,
 		ServerList:           etcd.StorageConfig.Transport.ServerList,
 		CompactionInterval:   etcd.StorageConfig.CompactionInterval,
 		EventsHistoryWindows: c.cfg.CacheWindows,
-		Intercept:            c.interceptStore,
 		InterceptCache:       c.interceptCache,
 	})
 	plain := len(etcd.EtcdServersOverrides) == 0

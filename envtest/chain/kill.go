@@ -20,9 +20,9 @@ func (c *Chain) Kill(ctx context.Context, cause error) error {
 	c.cfg.Trace.Record(trace.Note{Text: fmt.Sprintf("%s crashed: %v", c.cfg.Server, cause)})
 	c.cfg.Trace.Close()
 	c.cfg.Endpoint.Reset()
-	c.cfg.Link.Break()
+	err := c.cfg.Connection.Break(ctx)
 	c.injector.End()
-	return nil
+	return err
 }
 
 // Dead reports whether the server has been killed, or is about to be.
@@ -39,5 +39,7 @@ func (c *Chain) crash(cause error) {
 		c.cfg.Crash(cause)
 		return
 	}
-	_ = c.Kill(context.Background(), cause)
+	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+	defer cancel()
+	_ = c.Kill(ctx, cause)
 }

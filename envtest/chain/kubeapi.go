@@ -36,7 +36,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 		return err
 	}
 	if extra := &config.ControlPlane.Extra; extra.PeerEndpointLeaseReconciler != nil {
-		c.peerLease = upstream.NewPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Link.Err)
+		c.peerLease = upstream.NewPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Connection.Err)
 		extra.PeerEndpointLeaseReconciler = c.peerLease
 	}
 	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
@@ -48,7 +48,7 @@ func (c *Chain) buildKubeAPI(context.Context) error {
 	target := inject.AnsweredBy(inject.ServerAPIExtensions, c.servers.apiextensions.GenericAPIServer)
 	completed := c.configs.kubeapi.Complete()
 	reconciler := &completed.Extra.EndpointReconcilerConfig.Reconciler
-	c.endpoints = upstream.NewEndpoints(c.life, *reconciler, c.cfg.Link.Err)
+	c.endpoints = upstream.NewEndpoints(c.life, *reconciler, c.cfg.Connection.Err)
 	*reconciler = c.endpoints
 	server, err := completed.New(target)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 // stopped is let finish first, and the controllers of a server that never runs are
 // run when all is over.
 
-// finishTimeout bounds how long each of it may take.
+// finishTimeout bounds how long either may take, and how long the connections to the
+// store may take to end.
 const finishTimeout = 10 * time.Second
 
 // bootPollInterval is how often a boot that is to be stopped is looked at.
@@ -43,18 +44,22 @@ func (c *Chain) EndFaults() {
 
 // end gives back what upstream's Run does not, or would have. Goroutines of the
 // configuration wait for signals that upstream leaves unset when it fails early.
-func (c *Chain) end() {
+func (c *Chain) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+	defer cancel()
 	c.EndFaults()
 	c.firing.Wait()
 	c.endLife(errEnded)
+	var errs []error
 	if c.state.storage != nil {
-		c.state.storage.Close()
+		errs = append(errs, c.state.storage.Close(ctx))
 	}
-	c.storeDialer.end()
+	errs = append(errs, c.storeDialer.end(ctx))
 	c.egress.Close()
 	if c.informerName != nil {
 		c.informerName.Release()
 	}
+	return errors.Join(errs...)
 }
 
 // release gives back what a chain has taken that never runs, whichever stages it
@@ -75,7 +80,7 @@ func (c *Chain) release() {
 	if server := c.headmost(); server != nil {
 		server.Destroy() // and those it delegates to
 	}
-	c.end()
+	_ = c.end() // what is left is named in the error of the stop
 }
 
 // headmost is the server nearest to the head of the chain that has been built, nil

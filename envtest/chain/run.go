@@ -66,8 +66,7 @@ func (c *Chain) serve(ctx context.Context) error {
 	close(ended)
 	watchers.Wait()
 	c.cfg.Endpoint.Close()
-	c.end()
-	return err
+	return errors.Join(err, c.end())
 }
 
 // BeenReady says whether the server has been ready, so that its boot is over.

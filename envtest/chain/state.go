@@ -1,18 +1,14 @@
 package chain
 
 import (
-	"context"
-
-	"go.etcd.io/etcd/client/v3/kubernetes"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	apistorage "k8s.io/apiserver/pkg/storage"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
+	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/chain/settle"
-	"snowglobe.test/envtest/storage/intercept"
 )
 
 // state is what others must know of the chain to bring its store back to an earlier
@@ -60,24 +56,10 @@ func (c *Chain) RestoreServer() *restore.Server { return c.state.restore }
 // SettleServer returns what tells whether the chain has anything left to do.
 func (c *Chain) SettleServer() *settle.Server { return c.state.settle }
 
-// interceptStore is reststorage.Config.Intercept.
-func (c *Chain) interceptStore(shared *kubernetes.Client, resource, prefix string) *kubernetes.Client {
-	return intercept.Client(shared, intercept.View{Edge: c.injector, Resource: resource, Prefix: prefix, Caller: callerOf})
-}
-
-// callerOf is who makes the request that a call to the store is for.
-func callerOf(ctx context.Context) string {
-	if who, ok := request.UserFrom(ctx); ok {
-		return who.GetName()
-	}
-	return ""
-}
-
 // interceptCache is reststorage.Config.InterceptCache.
 func (c *Chain) interceptCache(store apistorage.Interface, resource schema.GroupResource) (apistorage.Interface, func()) {
 	if c.injector == nil {
 		return store, func() {}
 	}
-	edge := newCacheEdge(store, c.injector, resource)
-	return edge, edge.end
+	return inject.CacheSource(store, c.injector, resource)
 }

@@ -16,22 +16,22 @@ import (
 )
 
 // storeDialer connects upstream's own etcd clients, of the few callers that
-// insist on one, to the store, through a door where their calls can be bent.
+// insist on one, to the store, by a proxy where their calls meet the rules.
 type storeDialer struct {
-	link    *storage.Link
+	store   *intercept.Connection
 	dial    storage.Dialer           // nil: as flags say
-	door    *intercept.Door          // nil if nothing can be bent
+	proxy   *intercept.Proxy         // nil if nothing can be injected
 	servers []string                 // what upstream's clients are told to be the store
-	members map[string]memberAddress // behind the door, by the address that they dial
+	members map[string]memberAddress // behind the proxy, by the address that they dial
 }
 
 // memberAddress is where a member of the store is.
 type memberAddress struct{ network, address string }
 
 // newStoreDialer returns nil if gRPC alone knows to dial the store, which is on a
-// socket of the file system, and nothing can be bent.
-func newStoreDialer(endpoints storage.Endpoints, link *storage.Link, edge *fault.Injector) (*storeDialer, error) {
-	d := &storeDialer{link: link, dial: endpoints.Dial, members: map[string]memberAddress{}}
+// socket of the file system, and nothing can be injected.
+func newStoreDialer(endpoints storage.Endpoints, store *intercept.Connection, injector *fault.Injector) (*storeDialer, error) {
+	d := &storeDialer{store: store, dial: endpoints.Dial, members: map[string]memberAddress{}}
 	secure := false
 	for i, endpoint := range endpoints.URLs {
 		u, err := url.Parse(endpoint)
@@ -40,7 +40,7 @@ func newStoreDialer(endpoints storage.Endpoints, link *storage.Link, edge *fault
 		}
 		name, at := u.Host, memberAddress{"tcp", u.Host}
 		if u.Scheme == "unix" {
-			if edge == nil {
+			if injector == nil {
 				return nil, nil
 			}
 			name, at = fmt.Sprintf("etcd-%d.socket:2379", i), memberAddress{"unix", u.Host + u.Path}
@@ -48,28 +48,28 @@ func newStoreDialer(endpoints storage.Endpoints, link *storage.Link, edge *fault
 		d.servers, d.members[name] = append(d.servers, "http://"+name), at
 		secure = secure || u.Scheme == "https"
 	}
-	if edge == nil {
+	if injector == nil {
 		return d, nil
 	}
-	d.door = &intercept.Door{View: intercept.View{Edge: edge}}
+	d.proxy = &intercept.Proxy{Injector: injector}
 	if !secure {
 		return d, nil
 	}
 	info := transport.TLSInfo{CertFile: endpoints.CertFile, KeyFile: endpoints.KeyFile, TrustedCAFile: endpoints.CAFile}
 	var err error
-	if d.door.TLS, err = info.ClientConfig(); err != nil {
+	if d.proxy.TLS, err = info.ClientConfig(); err != nil {
 		return nil, fmt.Errorf("TLS files of the store: %w", err)
 	}
 	return d, nil
 }
 
-// unwrap points upstream's clients at the door, to which they speak plain text; it
+// unwrap points upstream's clients at the proxy, to which they speak plain text; it
 // speaks TLS to the members. Where flags name other stores besides, TLS stays
-// upstream's, and nobody is behind the door.
+// upstream's, and nobody is behind the proxy.
 func (d *storeDialer) unwrap(etcd *genericoptions.EtcdOptions) {
 	switch {
-	case d == nil, d.door == nil:
-	case d.door.TLS != nil && len(etcd.EtcdServersOverrides) > 0:
+	case d == nil, d.proxy == nil:
+	case d.proxy.TLS != nil && len(etcd.EtcdServersOverrides) > 0:
 		clear(d.members)
 	default:
 		config := &etcd.StorageConfig.Transport
@@ -84,14 +84,14 @@ func (d *storeDialer) through(dial utilnet.DialFunc) utilnet.DialFunc {
 	if d.dial == nil {
 		d.dial = storage.Dialer(dial)
 	}
-	straight := d.link.Dialer(d.dial)
-	if d.door == nil {
+	straight := d.store.Dialer(d.dial)
+	if d.proxy == nil {
 		return utilnet.DialFunc(straight)
 	}
-	d.door.Dial = straight
+	d.proxy.Dial = straight
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if member, ok := d.members[address]; ok {
-			return d.door.DialContext(ctx, member.network, member.address)
+			return d.proxy.DialContext(ctx, member.network, member.address)
 		}
 		return straight(ctx, network, address) // named by --etcd-servers-overrides
 	}
@@ -99,14 +99,15 @@ func (d *storeDialer) through(dial utilnet.DialFunc) utilnet.DialFunc {
 
 // stop is told that the server stops.
 func (d *storeDialer) stop() {
-	if d != nil && d.door != nil {
-		d.door.Closing()
+	if d != nil && d.proxy != nil {
+		d.proxy.FailFast()
 	}
 }
 
 // end breaks off what is left.
-func (d *storeDialer) end() {
-	if d != nil && d.door != nil {
-		d.door.Close()
+func (d *storeDialer) end(ctx context.Context) error {
+	if d == nil || d.proxy == nil {
+		return nil
 	}
+	return d.proxy.Close(ctx)
 }

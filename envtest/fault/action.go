@@ -11,7 +11,7 @@ import (
 type ActionKind string
 
 // The kinds of actions. Hold, Delay and Freeze say when an operation goes on,
-// and At waits; the others say what becomes of it, and the edge does it.
+// and At waits; the others say what becomes of it, and Execute does it.
 const (
 	Pass ActionKind = "" // nothing; of decisions only
 

@@ -6,7 +6,7 @@ import (
 )
 
 // PointKind is an entry of the catalogue: points that mean the same, carry the
-// same identity and can be bent in the same ways. Points that differ by verb or
+// same identity and allow the same actions. Points that differ by verb or
 // by phase have several entries of one name. An entry without a slash is a network
 // path, of which there are no operations.
 type PointKind struct {

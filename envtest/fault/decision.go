@@ -3,9 +3,9 @@ package fault
 import "fmt"
 
 // Decision is what becomes of an operation. The zero value is to let it pass.
-// It is small, because an edge gets one for every operation.
+// It is small, because every operation gets one.
 type Decision struct {
-	// Kind is Pass, or what the edge has to do. At has waited out what says
+	// Kind is Pass, or what is to be done. At has waited out what says
 	// when, so it is none of Hold, Delay and Freeze.
 	Kind  ActionKind
 	entry *Entry

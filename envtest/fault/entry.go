@@ -29,7 +29,7 @@ type Entry struct {
 
 // waiter is an operation that a rule or the scheduler makes wait.
 type waiter struct {
-	ctx  context.Context // the edge's
+	ctx  context.Context // of At
 	op   Operation
 	goOn chan struct{} // closed when it may
 }

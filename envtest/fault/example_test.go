@@ -7,7 +7,7 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// An edge asks, and does what it is told.
+// An injector asks, and does what it is told.
 func ExampleSet_At() {
 	plan, err := fault.ParsePlan("example.plan", "fail store/put resource=configmaps nth=2 with=leader-changed\n", nil)
 	if err != nil {

@@ -123,7 +123,7 @@ func broken(point string) Failure {
 	return Reset
 }
 
-// GRPC is the error as an etcd server sends it on the wire, for edges that
+// GRPC is the error as an etcd server sends it on the wire, for injectors that
 // serve gRPC. Errors of other kinds than the store's stay what they are.
 func GRPC(err error) error {
 	var known rpctypes.EtcdError

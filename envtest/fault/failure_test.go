@@ -44,7 +44,7 @@ func TestFailures(t *testing.T) {
 		Expired:            func(err error) bool { return err.Error() == "service account token has expired" },
 		Unauthorized:       apierrors.IsUnauthorized,
 		PlainError: func(err error) bool {
-			return err.Error() == "injected at "+put.String() && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
+			return err.Error() == "injected at "+put.String()+", because of the rule \"fail with=error\"" && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 		},
 	}
 	for name := range questions {

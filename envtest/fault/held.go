@@ -11,7 +11,7 @@ type Held struct {
 	ctx context.Context
 }
 
-// Value is that of the context with which the edge asked about the operation.
+// Value is that of the context with which At was asked about the operation.
 func (h Held) Value(key any) any { return h.ctx.Value(key) }
 
 // Held returns the operations that rules make wait, in the order of the rules and

@@ -42,7 +42,7 @@ var (
 	errEnded   = errors.New("the API server is stopping")
 )
 
-// Active reports whether At can do anything but pass. It is for edges that
+// Active reports whether At can do anything but pass. It is for injectors that
 // would have to prepare something.
 func (i *Injector) Active() bool { return i != nil && i.set.Active() && i.life.Err() == nil }
 

@@ -9,7 +9,7 @@ import (
 // Operation is something that is about to happen at a point. What identifies it
 // is everything but Occurrence and Revision; what it does not have is empty.
 //
-// An edge must build the identity of things that are the same in every run: no
+// An injector builds the identity of things that are the same in every run: no
 // random names, addresses or times.
 type Operation struct {
 	Point     string // such as "store/put"; the catalogue lists them
@@ -23,12 +23,12 @@ type Operation struct {
 	Caller    string // the user or the component
 
 	// Occurrence is 1 for the first operation with this identity, 2 for the
-	// next. The Set counts; edges leave it 0.
+	// next. The Set counts; injectors leave it 0.
 	Occurrence int
 	// Revision is the store's, where an event has one. It is for freezing, and
 	// no part of the identity, since it counts what others do as well.
 	Revision int64
-	// Arrived is when something on a stream came, if the edge keeps what comes
+	// Arrived is when something on a stream came, if the injector keeps what comes
 	// in a queue: a delay counts from then. It is no part of the identity.
 	Arrived time.Time
 }

@@ -24,8 +24,8 @@ type Config struct {
 	Trace *trace.Recorder
 }
 
-// Set holds the rules of one control plane, or of several that a test bends
-// together, and is asked by their edges. Its methods may be called from any
+// Set holds the rules of one control plane, or of several that a test disturbs
+// together, and is asked by their injectors. Its methods may be called from any
 // goroutine, and At on a nil Set, where everything passes. Make it with New.
 type Set struct {
 	config Config
@@ -52,13 +52,13 @@ func New(config Config) *Set {
 // ErrClosed is why a rule is refused after Close.
 var ErrClosed = errors.New("the set of faults is closed: the control plane has stopped")
 
-// Active reports whether At can do anything but pass. It is for edges that
+// Active reports whether At can do anything but pass. It is for injectors that
 // would have to prepare something.
 func (s *Set) Active() bool { return s != nil && s.active.Load() }
 
 // Concerns reports whether At may do anything but pass for an operation of that
 // identity: there is a scheduler, or a rule that matches it. It counts nothing.
-// It is for edges that would have to prepare something for each operation.
+// It is for injectors that would have to prepare something for each operation.
 func (s *Set) Concerns(op Operation) bool {
 	if !s.Active() {
 		return false
@@ -69,9 +69,9 @@ func (s *Set) Concerns(op Operation) bool {
 	return s.scheduler != nil || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.rule.covers(&op) })
 }
 
-// At is where an edge asks what becomes of an operation. describe is called only
+// At is where an injector asks what becomes of an operation. describe is called only
 // if there are rules. At waits out holds, delays and freezes; when ctx ends
-// first, or a point is not in the catalogue, it returns an error, and the edge
+// first, or a point is not in the catalogue, it returns an error, and the operation
 // must not go on.
 //
 // Rules are looked at once, when the operation arrives, in the order in which
@@ -90,9 +90,9 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 	op.Phase = cmp.Or(op.Phase, Before)
 	kind := kindOf(&op)
 	if kind < 0 {
-		return Decision{}, fmt.Errorf("an edge asks for a point that is not in the catalogue: %s, verb %q, phase %s", op.Point, op.Verb, op.Phase)
+		return Decision{}, fmt.Errorf("a point is asked about that is not in the catalogue: %s, verb %q, phase %s", op.Point, op.Verb, op.Phase)
 	}
-	op.Occurrence = 0 // an edge may have made it from another decision's
+	op.Occurrence = 0 // it may have been made from another decision's
 	op.Occurrence = s.count(&op)
 	if err := s.turn(ctx, &op); err != nil {
 		return Decision{}, err

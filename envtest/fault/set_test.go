@@ -30,7 +30,7 @@ func setOf(t *testing.T, config Config, rules ...string) *Set {
 	return s
 }
 
-// at is an edge that asks.
+// at is an injector that asks.
 func at(t *testing.T, s *Set, op Operation) Decision {
 	t.Helper()
 	d, err := s.At(t.Context(), func() Operation { return op })
@@ -74,7 +74,7 @@ func TestDecision(t *testing.T) {
 	assert.Equal(t, Pass, at(t, s, Operation{Point: "http/list"}).Kind)
 	again := put
 	again.Occurrence = 7
-	assert.Equal(t, 5, at(t, s, again).Operation().Occurrence, "the edge counts, and not the set")
+	assert.Equal(t, 5, at(t, s, again).Operation().Occurrence, "the injector counts, and not the set")
 	fired := []int{}
 	for _, e := range s.Rules() {
 		fired = append(fired, e.Fired())

@@ -11,27 +11,29 @@ import (
 	"time"
 )
 
-// WriteCanonical writes what could be observed, as text that is the same, byte
-// for byte, whenever the same could be observed. Two runs are compared by it.
+// WriteCanonical writes everything that could be observed from outside. Two runs
+// in which the same could be observed give the same bytes, so runs are compared by
+// this text.
 //
-// A line is a moment of virtual time, a millisecond long, a lane and what happened
-// in it. Lanes are what can be told apart: each client's answers, each of its
-// watches, each hook and each lifecycle signal of a server, each readiness check,
-// each of the test's objects in the store, and notes; of several control planes,
-// those of each. The test's objects are those that a client has created, changed
-// or deleted.
+// Each line is a moment of virtual time (one millisecond), a lane, and what
+// happened there. Each client's answers, each of its watches, each hook and each
+// lifecycle signal of a server, each readiness check, and each of the test's
+// objects in the store has its own lane, and notes share one. With several
+// control planes each has its own set of lanes. The test's objects are those that
+// a client has created, changed or deleted.
 //
-// Within a lane everything is in the order in which it happened, and so are the
-// moments. In one moment lanes are in the order of their names: what happened in
-// different lanes at the same moment commutes, unless somebody saw its order, and
-// then it is in the lane of who did.
+// Moments, and events within a lane, are in the order in which they happened.
+// Within a moment, lanes are sorted by name: events in different lanes at the same
+// moment commute, unless a client saw their order, and then that client's lane
+// shows it.
 //
-// Revisions count what else the store holds, so they are named by what a client
-// can tell by them: default/a@3 is the third change of that object, and @12 a
-// moment right after the twelfth change of the test's objects.
+// A revision also counts writes that have nothing to do with the test, so the text
+// says what a revision means to a client: default/a@3 is the third change of that
+// object, and @12 is any revision from the twelfth change of the test's objects
+// up to the next.
 //
-// Left out are what the server does for itself, routes inside the server, rules,
-// turns, continue tokens, and timeouts that clients draw at random.
+// It leaves out what the server does for itself, routes inside the server, rules,
+// turns, continue tokens, and timeouts that clients choose at random.
 func WriteCanonical(w io.Writer, recs []Record) error {
 	c := newCanon(recs)
 	var lines []canonLine
@@ -43,7 +45,7 @@ func WriteCanonical(w io.Writer, recs []Record) error {
 		if c.servers && ofServer(rec.Event) {
 			lane = oneLine(rec.Server) + " " + lane
 		}
-		if c.several {
+		if c.planes {
 			lane = oneLine(rec.ControlPlane) + " " + lane
 		}
 		lines = append(lines, canonLine{rec.Elapsed.Truncate(moment), lane, text})
@@ -59,11 +61,12 @@ func WriteCanonical(w io.Writer, recs []Record) error {
 	return nil
 }
 
-// moment is how long everything counts as happening at the same time: a turn of
-// a scheduler takes a nanosecond, and how many others have had theirs may differ.
+// moment is how far apart events may be and still count as simultaneous. A
+// scheduler's turn takes a nanosecond of virtual time, and the number of turns
+// before an event may differ between runs.
 const moment = time.Millisecond
 
-// ofServer reports whether an event is of one server, and not of a client.
+// ofServer reports whether an event belongs to one server rather than to a client.
 func ofServer(e Event) bool {
 	switch e.(type) {
 	case Hook, Signal, Check:
@@ -77,17 +80,17 @@ type canonLine struct {
 	lane, text string
 }
 
-// canon knows the names of revisions.
+// canon names revisions.
 type canon struct {
-	versions map[int64]version // of every change in the store
+	versions map[int64]version // of every change in the store, by revision
 	tests    map[string]bool   // the keys of the test's objects
 	changes  []int64           // the revisions of their changes, ascending
 	servers  bool              // there are records of several servers
-	several  bool              // there are records of several control planes
-	again    map[int]bool      // records of changes that another control plane on the store has told
+	planes   bool              // there are records of several control planes
+	again    map[int]bool      // indices of changes that another control plane has recorded already
 }
 
-// version is a change of a key.
+// version is one change of a key.
 type version struct {
 	key    string
 	number int // 1 for the first
@@ -101,9 +104,9 @@ func newCanon(recs []Record) *canon {
 		if rec.Server != "" {
 			servers[rec.Server] = true
 		}
-		c.several = c.several || rec.ControlPlane != recs[0].ControlPlane
+		c.planes = c.planes || rec.ControlPlane != recs[0].ControlPlane
 		if w, ok := rec.Event.(Write); ok {
-			if _, told := c.versions[w.Revision]; told {
+			if _, seen := c.versions[w.Revision]; seen {
 				c.again[i] = true
 				continue
 			}
@@ -130,12 +133,13 @@ func newCanon(recs []Record) *canon {
 	return c
 }
 
-// writes reports whether the client has changed what it was shown.
+// writes reports whether the request changed the objects that it returned.
 func (e Answer) writes() bool {
 	return e.Code >= 200 && e.Code < 300 && slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, e.Method)
 }
 
-// describe returns the lane of an event and its text; no lane if it is left out.
+// describe returns the lane of an event and its text. An event without a lane is
+// left out.
 func (c *canon) describe(e Event) (lane, text string) {
 	switch e := e.(type) {
 	case Answer:
@@ -200,7 +204,7 @@ func (c *canon) object(o Object) string {
 	return joined(" ", o.Kind, text, o.Digest)
 }
 
-// moment names a revision of the whole store.
+// moment names a revision of the whole store, such as a list's.
 func (c *canon) moment(revision int64) string {
 	n, exact := slices.BinarySearch(c.changes, revision)
 	if exact {
@@ -209,7 +213,7 @@ func (c *canon) moment(revision int64) string {
 	return fmt.Sprintf("@%d", n)
 }
 
-// path is a path and a query without what differs from run to run.
+// path returns a path and query without what differs from run to run.
 func (c *canon) path(uri string) string {
 	u, err := url.ParseRequestURI(uri)
 	if err != nil {

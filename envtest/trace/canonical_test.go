@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// at is a record of one control plane.
+// at makes a record of one control plane.
 func at(elapsed time.Duration, e Event) Record {
 	return Record{Elapsed: elapsed, ControlPlane: "cp", Event: e}
 }
@@ -26,9 +26,9 @@ func snow(revision int64) Object {
 	return Object{Kind: "ConfigMap", Namespace: "default", Name: "snow", Revision: revision, Digest: "d1"}
 }
 
-// run is what two clients and a watcher observe; by is how far the store's
-// revisions have been moved by others, first is who comes first of two who do
-// not see each other.
+// run is what two clients and a watch observe. by is the number of unrelated
+// writes before; first is the client whose request is recorded first, though
+// neither sees the other.
 func run(by int64, first string) []Record {
 	const second = time.Second
 	key := "/registry/configmaps/default/snow"
@@ -63,7 +63,7 @@ func TestCanonical(t *testing.T) {
 	assert.Equal(t, want, canonical(t, run(30, "a")...), "revisions are named by the test's own changes")
 }
 
-// What somebody sees makes a difference: time, order in a lane, content.
+// A difference that a client can see shows: time, order in a lane, content.
 func TestCanonicalDiffers(t *testing.T) {
 	want := canonical(t, run(1, "a")...)
 	for name, change := range map[string]func([]Record){
@@ -89,8 +89,7 @@ func TestCanonicalDiffers(t *testing.T) {
 	}
 }
 
-// Two servers on one store, each with a control plane of its own, tell of one
-// change once.
+// A change that two control planes on one store record appears once.
 func TestCanonicalSeveral(t *testing.T) {
 	recs := run(1, "a")
 	again := recs[1]
@@ -100,7 +99,7 @@ func TestCanonicalSeveral(t *testing.T) {
 	assert.Contains(t, text, "\tcp client a\t")
 }
 
-// Hooks of several servers are told apart.
+// Hooks of several servers have lanes of their own.
 func TestCanonicalServers(t *testing.T) {
 	hook := at(0, Hook{Kind: PostStart, Name: "h", Phase: Start})
 	first, second := hook, hook

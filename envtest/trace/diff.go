@@ -5,19 +5,20 @@ import (
 	"strings"
 )
 
-// Difference is where two canonical traces part. The zero value is that they do
-// not.
+// Difference says where two canonical traces begin to differ. The zero value
+// means that they are the same.
 type Difference struct {
-	Line int    // from 1, the first line that differs
-	A, B string // that line in either; empty behind the end
-	// Before is what the two have in common last: of the whole trace, and of the
-	// lanes that part.
+	Line int    // the first line that differs, from 1
+	A, B string // that line in each trace; empty after its end
+	// Before holds the last lines that both have: of each lane that differs, and
+	// of the whole trace.
 	Before []string
-	// Moved says where the line of one is found in the other; 0 if nowhere.
+	// AInB is the number of A's line in b, and BInA of B's line in a; 0 if it is
+	// not there.
 	AInB, BInA int
 }
 
-// Diff compares two canonical traces, as WriteCanonical wrote them.
+// Diff compares two canonical traces in the form that WriteCanonical writes.
 func Diff(a, b string) Difference {
 	as, bs := strings.Split(strings.TrimSuffix(a, "\n"), "\n"), strings.Split(strings.TrimSuffix(b, "\n"), "\n")
 	for i := range max(len(as), len(bs)) {
@@ -80,7 +81,8 @@ func lineAt(lines []string, i int) string {
 	return ""
 }
 
-// find returns the line number of a text from a line on, 0 if it is not there.
+// find returns the number of the first line with that text, looking from the
+// given index on; 0 if there is none.
 func find(lines []string, from int, text string) int {
 	for i := from; i < len(lines) && text != ""; i++ {
 		if lines[i] == text {
@@ -90,7 +92,7 @@ func find(lines []string, from int, text string) int {
 	return 0
 }
 
-// before returns the last common line, and the last of each lane that parts.
+// before returns the last common line, and the last one in each lane that differs.
 func before(common []string, a, b string) []string {
 	_, laneA, _ := fields(a)
 	_, laneB, _ := fields(b)

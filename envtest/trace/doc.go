@@ -1,7 +1,7 @@
 // Package trace owns the record of what happened: a closed set of typed
 // events, the recorder that puts them in order, and their text and JSON forms.
 //
-// It only watches. It never makes anything happen, never decides anything, and
-// knows neither clocks nor servers: time is whatever package time says, which
-// is virtual inside a testing/synctest bubble.
+// It only records. It never makes anything happen, decides nothing, and knows
+// no servers. Time is whatever package time says, which is virtual inside a
+// testing/synctest bubble.
 package trace

@@ -8,18 +8,18 @@ import (
 )
 
 // Event is something that happened. The set is closed: Stage, Signal, Hook,
-// Check, Request, Fault and Note, and with a full trace Answer, WatchEvent, Write
-// and Turn, as values.
+// Check, Request, Fault and Note, and in a full trace also Answer, WatchEvent,
+// Write and Turn. All are values, not pointers.
 type Event interface {
 	isEvent()
-	// String is the event as one line of text for people.
+	// String returns the event as one line of text for people.
 	String() string
 }
 
-// Phase says where in its life a stage, a hook or a request is.
+// Phase says how far a stage, a hook, a request or a fault has got.
 type Phase string
 
-// The phases. Which of them an event can have is said at its type.
+// The phases. Each event type documents which of them it can have.
 const (
 	Start    Phase = "start"
 	End      Phase = "end"
@@ -64,7 +64,7 @@ type Check struct {
 	Endpoint string // "healthz", "livez" or "readyz"
 	Name     string // upstream's, such as "poststarthook/crd-informer-synced"
 	OK       bool
-	Reason   string // why not, if not OK
+	Reason   string // why it fails; empty if OK
 }
 
 // Request is a request to the API server. Its phases are Start, recorded for
@@ -79,18 +79,18 @@ type Request struct {
 	Code      int           // HTTP status; 0 at Start, or if none was sent
 	Server    string        // which server of the chain answered
 	Duration  time.Duration // at End
-	Err       error         // how the request broke, if it did
+	Err       error         // why the request broke off, if it did
 }
 
-// Fault is an operation that a rule bent. Its phases are Held and Released,
-// where the rule says when the operation goes on, and Applied, where it says
-// what becomes of it.
+// Fault is an operation that a rule has acted on. Its phases are Held and
+// Released if the rule decides when the operation continues, and Applied if it
+// decides the outcome.
 type Fault struct {
 	Phase  Phase
 	Action string // such as "hold" or "lose-reply"
 	Rule   string // the rule as text
 
-	// The operation. What it does not have is empty.
+	// The operation. Fields that do not apply to it are empty.
 	Point          string // such as "store/put"
 	OperationPhase string // such as "after"; empty at its beginning
 	Server         string
@@ -102,10 +102,10 @@ type Fault struct {
 	Caller         string
 	Occurrence     int // 1 for the first with the same identity
 
-	Err error // why the operation gave up while it was held
+	Err error // why the operation ended while it was held
 }
 
-// Note is a line of a script or of a test, put among the events.
+// Note is a line that a script or a test has added to the record.
 type Note struct {
 	Text string
 }
@@ -126,7 +126,7 @@ func (e Request) String() string { return e.line().String() }
 func (e Fault) String() string   { return e.line().String() }
 func (e Note) String() string    { return e.line().String() }
 
-// tone is how a line is coloured.
+// tone decides the colour of a line.
 type tone int
 
 const (
@@ -249,15 +249,15 @@ func (e Fault) line() line {
 	return l
 }
 
-// joined is strings.Join without the words that are empty.
+// joined is strings.Join without the empty words.
 func joined(separator string, words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
 }
 
 func (e Note) line() line { return line{kind: "note", subject: oneLine(e.Text), tone: strong} }
 
-// oneLine keeps text that came from outside from breaking the layout or
-// steering the terminal.
+// oneLine replaces control characters, so that text from outside cannot break
+// the layout or control the terminal.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -270,7 +270,8 @@ func oneLine(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// took is a duration for people; "" for none, which virtual time often gives.
+// took formats a duration for people; "" if it is 0, as it often is in virtual
+// time.
 func took(d time.Duration) string {
 	switch {
 	case d <= 0:

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// maxJSONLineBytes bounds a line that ReadJSON takes.
+// maxJSONLineBytes is the longest line that ReadJSON accepts.
 const maxJSONLineBytes = 1 << 20
 
 // jsonRecord is a line of the JSON form: the record and its event in one flat
-// object. Which of the event's fields are there depends on its type.
+// object. The event's type decides which of its fields are present.
 type jsonRecord struct {
 	Seq          int64     `json:"seq"`
 	Time         time.Time `json:"time"`
@@ -57,7 +57,7 @@ type jsonRecord struct {
 	Cause          int      `json:"cause,omitempty"`
 }
 
-// WriteJSON writes records as JSON, an object a line. Its field "type" is the
+// WriteJSON writes records as JSON, one object per line. The field "type" is the
 // event's type in lower case, such as "hook".
 func WriteJSON(w io.Writer, recs []Record) error {
 	out := bufio.NewWriter(w)
@@ -75,8 +75,8 @@ func WriteJSON(w io.Writer, recs []Record) error {
 	return out.Flush()
 }
 
-// ReadJSON reads what WriteJSON wrote. Errors come back as their text; times
-// lose their monotonic reading.
+// ReadJSON reads what WriteJSON wrote. Errors keep only their text; times lose
+// their monotonic reading.
 func ReadJSON(r io.Reader) ([]Record, error) {
 	var recs []Record
 	lines := bufio.NewScanner(r)
@@ -91,7 +91,7 @@ func ReadJSON(r io.Reader) ([]Record, error) {
 		dec.DisallowUnknownFields()
 		var j jsonRecord
 		if err := dec.Decode(&j); err != nil {
-			return nil, fmt.Errorf("trace: line %d is no record: %w", n, err)
+			return nil, fmt.Errorf("trace: line %d is not a record: %w", n, err)
 		}
 		rec, err := j.record()
 		if err != nil {
@@ -138,7 +138,7 @@ func toJSON(rec Record) (jsonRecord, error) {
 		j.Type, j.Number, j.Cause, j.Point, j.OperationPhase, j.Server = "turn", e.Number, e.Cause, e.Point, e.Phase, e.Server
 		j.Verb, j.Resource, j.Namespace, j.Name, j.Key, j.Caller, j.Occurrence = e.Verb, e.Resource, e.Namespace, e.Name, e.Key, e.Caller, e.Occurrence
 	default:
-		return j, fmt.Errorf("trace: record %d has no event that can be written: %T", rec.Seq, rec.Event)
+		return j, fmt.Errorf("trace: record %d has an event that cannot be written: %T", rec.Seq, rec.Event)
 	}
 	return j, nil
 }
@@ -188,7 +188,7 @@ func (j jsonRecord) record() (Record, error) {
 	return rec, nil
 }
 
-// The verbs of a write.
+// The kinds of writes, as written to text and JSON.
 const (
 	created = "create"
 	changed = "update"
@@ -205,7 +205,7 @@ func writeVerb(e Write) string {
 	return changed
 }
 
-// object is the one of a watch's event.
+// object returns the object of a WatchEvent.
 func (j jsonRecord) object() Object {
 	if len(j.Objects) == 0 {
 		return Object{}
@@ -213,7 +213,7 @@ func (j jsonRecord) object() Object {
 	return j.Objects[0]
 }
 
-// errorText keeps "no error" apart from an error without text.
+// errorText distinguishes no error (nil) from an error without text.
 func errorText(err error) *string {
 	if err == nil {
 		return nil

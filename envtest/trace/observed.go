@@ -5,38 +5,38 @@ import (
 	"strings"
 )
 
-// Object is an object as a client was shown it.
+// Object is an object as a client saw it.
 type Object struct {
 	Kind      string `json:"kind,omitempty"` // such as "ConfigMap"
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	Revision  int64  `json:"revision,omitempty"` // its resourceVersion
-	// Digest is of its content, without what differs from run to run.
+	// Digest is a hash of its content, without what differs from run to run.
 	Digest string `json:"digest,omitempty"`
 }
 
-// Answer is what a client got for a request that is no watch.
+// Answer is the response that a client got to a request other than a watch.
 type Answer struct {
 	Client   string // the user
 	Method   string
 	URI      string // path and query
 	Code     int    // HTTP status; 0 if the request broke
-	Reason   string // of a Status, such as "Conflict"
-	Revision int64  // of a list
+	Reason   string // the Status's, such as "Conflict"
+	Revision int64  // the list's resourceVersion
 	Objects  []Object
-	Err      error // how the request broke
+	Err      error // why the request broke off, if it did
 }
 
-// WatchEvent is an event that a client's watch received, or its end; the Type is
-// empty then.
+// WatchEvent is an event that a client's watch received. An empty Type means the
+// end of the watch.
 type WatchEvent struct {
 	Client string
 	URI    string
 	Watch  int    // 1 for the client's first watch of that path
 	Type   string // such as "ADDED"
-	Reason string // of an ERROR
+	Reason string // the Status's, if Type is "ERROR"
 	Object Object
-	Err    error // how the watch broke, at its end
+	Err    error // why the watch ended, if it broke
 }
 
 // Write is a change of a key in the store.
@@ -47,12 +47,12 @@ type Write struct {
 	Deleted  bool
 }
 
-// Turn is an operation that a scheduler let go on.
+// Turn is an operation that a scheduler has let continue.
 type Turn struct {
 	Number     int
-	Cause      int // the turn that made the operation come; 0 if it was time
+	Cause      int // the turn that led to the operation; 0 if a timer did
 	Point      string
-	Phase      string // of the operation; empty at its beginning
+	Phase      string // the operation's, such as "after"; empty at its beginning
 	Server     string
 	Verb       string
 	Resource   string
@@ -96,7 +96,7 @@ func (e Answer) line() line {
 	return l
 }
 
-// place is where the object is, for people.
+// place says for people which object this is.
 func (o Object) place() string {
 	text := joined(" ", o.Kind, joined("/", o.Namespace, o.Name))
 	if o.Revision > 0 {

@@ -13,17 +13,17 @@ import (
 // boot of the whole chain makes about a thousand.
 const DefaultLimit = 1 << 16
 
-// Record is an event with its place in time.
+// Record is an event with its sequence number, its time and its origin.
 type Record struct {
-	Seq          int64 // 1 for the recorder's first, without gaps
+	Seq          int64 // counts from 1, without gaps
 	Time         time.Time
 	Elapsed      time.Duration // since the recorder was made
 	ControlPlane string        // the recorder's name
-	Server       string        // which of several API servers recorded it, else empty
+	Server       string        // which of several API servers recorded it; may be empty
 	Event        Event
 }
 
-// String is the record as one line of text for people.
+// String returns the record as one line of text for people.
 func (r Record) String() string {
 	return fmt.Sprintf("%s %s", elapsed(r.Elapsed), r.Event)
 }
@@ -34,8 +34,8 @@ func (r Record) String() string {
 type Recorder struct {
 	*recording
 	server string
-	// closed keeps a server that is gone from adding to what has happened; nil
-	// for the recorder of all.
+	// closed is set once the server is gone and may no longer add records; nil
+	// for the control plane's own recorder.
 	closed *atomic.Bool
 }
 
@@ -53,9 +53,9 @@ type recording struct {
 	dropped int64
 	waiters []*waiter
 
-	subscribers []*subscriber // replaced, never changed
-	// queue holds what subscribers have not been told yet. One goroutine at a
-	// time delivers it, so that all subscribers see the same order.
+	subscribers []*subscriber // replaced, never modified: deliveries refer to it
+	// queue holds the records not yet delivered to subscribers. One goroutine at
+	// a time delivers them, so that all subscribers see the same order.
 	queue      []delivery
 	delivering bool
 }
@@ -70,13 +70,13 @@ type subscriber struct {
 	cancelled atomic.Bool
 }
 
-// delivery is a record and who subscribed before it was made.
+// delivery is a record and everybody who had subscribed when it was made.
 type delivery struct {
 	Record
 	to []*subscriber
 }
 
-// NewRecorder starts a record for the control plane of that name. It keeps
+// NewRecorder returns a recorder for the control plane of that name. It keeps
 // the newest limit records; zero or less means DefaultLimit.
 func NewRecorder(name string, limit int) *Recorder {
 	if limit <= 0 {
@@ -85,22 +85,23 @@ func NewRecorder(name string, limit int) *Recorder {
 	return &Recorder{recording: &recording{name: name, began: time.Now(), limit: limit}}
 }
 
-// For returns a recorder that adds to the same records in the name of one of
-// several API servers. Whether or not there is a name, Close ends it alone.
+// For returns a recorder that adds to the same records and marks them with the
+// name of one of several API servers. Closing it leaves the others open, even if
+// the name is empty.
 func (r *Recorder) For(server string) *Recorder {
 	return &Recorder{recording: r.recording, server: server, closed: &atomic.Bool{}}
 }
 
-// Close makes a recorder of For drop what it is given from now on.
+// Close makes a recorder that For returned drop everything from now on.
 func (r *Recorder) Close() {
 	if r.closed != nil {
 		r.closed.Store(true)
 	}
 }
 
-// Record adds an event, and returns when every subscriber has been told of it. If
-// another goroutine, or a subscriber further up the stack, is telling them of an
-// earlier event, that one tells them of this one too, and Record returns at once.
+// Record adds an event and returns once every subscriber has received it. If
+// another goroutine, or a subscriber further up the stack, is still delivering an
+// earlier event, it delivers this one too, and Record returns at once.
 func (r *Recorder) Record(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,8 +125,8 @@ func (r *Recorder) Record(e Event) {
 	}
 }
 
-// deliver empties the queue, unless somebody is doing so already. It is called
-// with mu held, and gives it up while a subscriber runs.
+// deliver empties the queue, unless another goroutine is doing so already. The
+// caller holds mu; deliver unlocks it while a subscriber runs.
 func (r *recording) deliver() {
 	if r.delivering {
 		return
@@ -137,7 +138,7 @@ func (r *recording) deliver() {
 		r.queue = r.queue[1:]
 		r.tell(next)
 	}
-	r.queue = nil // and the memory of a long one
+	r.queue = nil // frees the memory of a long queue
 }
 
 func (r *recording) tell(d delivery) {
@@ -150,7 +151,7 @@ func (r *recording) tell(d delivery) {
 	}
 }
 
-// keep puts a record in the ring; mu is held.
+// keep puts a record in the ring; the caller holds mu.
 func (r *recording) keep(rec Record) {
 	if len(r.ring) < r.limit {
 		r.ring = append(r.ring, rec)
@@ -161,27 +162,26 @@ func (r *recording) keep(rec Record) {
 	r.dropped++
 }
 
-// kept is a copy of the ring, oldest first; mu is held.
+// kept returns a copy of the ring, oldest first; the caller holds mu.
 func (r *recording) kept() []Record { return slices.Concat(r.ring[r.next:], r.ring[:r.next]) }
 
-// Records returns a copy of what is kept, oldest first.
+// Records returns a copy of the records kept, oldest first.
 func (r *Recorder) Records() []Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.kept()
 }
 
-// Dropped returns how many of the oldest records did not fit any more.
+// Dropped returns how many of the oldest records have been dropped to make room.
 func (r *Recorder) Dropped() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dropped
 }
 
-// Await returns the first record that matches, among those kept and those to
-// come. When ctx ends first, the error wraps its cause: give the context a
-// cause that names what is being waited for. match must not block and must
-// not call the recorder.
+// Await returns the first record that matches, kept or still to come. If ctx ends
+// first, the error wraps its cause: give the context a cause that says what is
+// being waited for. match must not block and must not call the recorder.
 func (r *Recorder) Await(ctx context.Context, match func(Record) bool) (Record, error) {
 	w := &waiter{match: match, found: make(chan Record, 1)}
 	if rec, ok := r.findOrWait(w); ok {
@@ -196,7 +196,7 @@ func (r *Recorder) Await(ctx context.Context, match func(Record) bool) (Record, 
 	defer r.mu.Unlock()
 	r.waiters = slices.DeleteFunc(r.waiters, func(other *waiter) bool { return other == w })
 	select {
-	case rec := <-w.found: // at the last moment
+	case rec := <-w.found: // it came just as ctx ended
 		return rec, nil
 	default:
 	}
@@ -207,8 +207,8 @@ func (r *Recorder) Await(ctx context.Context, match func(Record) bool) (Record, 
 	return Record{}, fmt.Errorf("trace of %q: waiting for an event: %w (%s)", r.name, context.Cause(ctx), last)
 }
 
-// findOrWait looks among the records kept and, if none matches, enlists the
-// waiter before the next can be made.
+// findOrWait looks through the records kept and, if none matches, registers the
+// waiter before another record can be made.
 func (r *Recorder) findOrWait(w *waiter) (Record, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,10 +220,10 @@ func (r *Recorder) findOrWait(w *waiter) (Record, bool) {
 	return Record{}, false
 }
 
-// Subscribe calls fn for every later record, in order and one at a time, on the
-// goroutine of somebody who records. fn may call every method of the recorder, and
-// cancel, but should be quick: records that others make meanwhile wait for it.
-// After cancel has returned, fn is not called for any event recorded from then on.
+// Subscribe calls fn for every later record, in order and one at a time, on a
+// goroutine that is recording. fn may call any method of the recorder, and cancel,
+// but should be quick: other records are not delivered until it returns. Events
+// recorded after cancel has returned are not delivered to fn.
 func (r *Recorder) Subscribe(fn func(Record)) (cancel func()) {
 	s := &subscriber{fn: fn}
 	r.mu.Lock()

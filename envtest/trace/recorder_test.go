@@ -115,11 +115,11 @@ func TestAwaitGivesUpWithTheCause(t *testing.T) {
 func TestSubscribe(t *testing.T) {
 	r := NewRecorder("alpha", 0)
 	r.Record(Note{"before"})
-	var heard []int64
+	var received []int64
 	cancel := r.Subscribe(func(rec Record) {
-		heard = append(heard, rec.Seq)
+		received = append(received, rec.Seq)
 		if recs := r.Records(); recs[rec.Seq-1] != rec { // others may have recorded since
-			t.Errorf("while told of %v its place has %v", rec, recs[rec.Seq-1])
+			t.Errorf("received %v while its place in the records has %v", rec, recs[rec.Seq-1])
 		}
 	})
 	var once []int64
@@ -137,20 +137,20 @@ func TestSubscribe(t *testing.T) {
 	cancel()
 	cancel()
 	r.Record(Note{"after"})
-	if len(heard) != 800 {
-		t.Fatalf("heard of %d records, want 800", len(heard))
+	if len(received) != 800 {
+		t.Fatalf("received %d records, want 800", len(received))
 	}
-	for i, seq := range heard {
+	for i, seq := range received {
 		if seq != int64(i+2) {
-			t.Fatalf("heard of %d at place %d", seq, i)
+			t.Fatalf("received record %d at place %d", seq, i)
 		}
 	}
 	if len(once) != 1 || once[0] != 2 {
-		t.Errorf("a subscriber that cancelled itself heard of %v", once)
+		t.Errorf("a subscriber that cancelled itself received %v", once)
 	}
 }
 
-// Many wait for one event each while many record; nobody misses theirs.
+// Many goroutines each wait for one event while many record; none misses its own.
 func TestAwaitUnderLoad(t *testing.T) {
 	r := NewRecorder("alpha", 10_000)
 	var all sync.WaitGroup

@@ -23,7 +23,7 @@ func returns(t *testing.T, f func()) {
 	}
 }
 
-// TestSubscribersMayCallTheRecorder has each method called by a subscriber.
+// TestSubscribersMayCallTheRecorder calls each method from a subscriber.
 func TestSubscribersMayCallTheRecorder(t *testing.T) {
 	for name, call := range map[string]func(*testing.T, *Recorder, Record){
 		"Record":    func(_ *testing.T, r *Recorder, _ Record) { r.Record(Note{"answer"}) },
@@ -37,7 +37,7 @@ func TestSubscribersMayCallTheRecorder(t *testing.T) {
 				t.Errorf("found %v, %v; want %v", found, err, rec)
 			}
 		},
-		// What a goroutine records for which the subscriber waits.
+		// The subscriber waits for a goroutine that records.
 		"Record elsewhere": func(_ *testing.T, r *Recorder, _ Record) {
 			var other sync.WaitGroup
 			other.Go(func() { r.Record(Note{"answer"}) })
@@ -56,14 +56,14 @@ func TestSubscribersMayCallTheRecorder(t *testing.T) {
 	}
 }
 
-// TestSubscribersKeepTheOrder records while a subscriber is called: the others
-// hear of it afterwards, and all of them in the same order.
+// TestSubscribersKeepTheOrder records from within a subscriber: the others
+// receive that event afterwards, and all of them in the same order.
 func TestSubscribersKeepTheOrder(t *testing.T) {
 	r := NewRecorder("alpha", 0)
-	heard := map[string][]string{}
+	received := map[string][]string{}
 	listen := func(name string, answer bool) {
 		r.Subscribe(func(rec Record) {
-			heard[name] = append(heard[name], rec.Event.String())
+			received[name] = append(received[name], rec.Event.String())
 			if answer && rec.Seq < 3 {
 				r.Record(Note{fmt.Sprintf("answer to %d", rec.Seq)})
 			}
@@ -73,20 +73,20 @@ func TestSubscribersKeepTheOrder(t *testing.T) {
 	listen("second", false)
 	returns(t, func() { r.Record(Note{"question"}) })
 	want := []string{"note question", "note answer to 1", "note answer to 2"}
-	for name, got := range heard {
+	for name, got := range received {
 		if !slices.Equal(got, want) {
-			t.Errorf("the %s subscriber heard %q, want %q", name, got, want)
+			t.Errorf("the %s subscriber received %q, want %q", name, got, want)
 		}
 	}
 }
 
-// TestSubscriberPanics is told of nothing twice, and keeps nobody else from
-// being told.
+// A subscriber that panics receives nothing twice, and later records are still
+// delivered.
 func TestSubscriberPanics(t *testing.T) {
 	r := NewRecorder("alpha", 0)
-	var heard []int64
+	var received []int64
 	r.Subscribe(func(rec Record) {
-		heard = append(heard, rec.Seq)
+		received = append(received, rec.Seq)
 		if rec.Seq == 1 {
 			panic("first")
 		}
@@ -96,7 +96,7 @@ func TestSubscriberPanics(t *testing.T) {
 		r.Record(Note{"one"})
 	}()
 	returns(t, func() { r.Record(Note{"two"}) })
-	if want := []int64{1, 2}; !slices.Equal(heard, want) {
-		t.Errorf("heard of %v, want %v", heard, want)
+	if want := []int64{1, 2}; !slices.Equal(received, want) {
+		t.Errorf("received %v, want %v", received, want)
 	}
 }

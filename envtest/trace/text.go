@@ -14,15 +14,15 @@ import (
 type TextOptions struct {
 	// Color adds ANSI colours.
 	Color bool
-	// Verbose shows every request. Without it those the server makes to
-	// itself are left out, unless they failed.
+	// Verbose shows every request. Without it, successful requests of the server
+	// to itself are left out.
 	Verbose bool
 }
 
-// loopbackUser is who the API server is when it calls itself.
+// loopbackUser is the user as which the API server calls itself.
 const loopbackUser = "system:apiserver"
 
-// The widest a column gets; what is longer pushes the rest of its own row.
+// The greatest width of each column. A longer cell shifts the rest of its row.
 const (
 	maxSubjectColumns = 56
 	maxNameColumns    = 20
@@ -31,10 +31,9 @@ const (
 // kindColumns fits the longest kind of event.
 const kindColumns = len("request")
 
-// WriteText writes records as a timeline, a line each: time since the start,
-// kind, subject, state and details, in columns. Records of several control
-// planes get a column that tells them apart, and so do those of several API
-// servers.
+// WriteText writes records as a timeline with one line each: time since the
+// start, kind, subject, state and details, in columns. If the records come from
+// several control planes or several API servers, a column names them.
 func WriteText(w io.Writer, recs []Record, opts TextOptions) error {
 	var rows []row
 	hidden := 0
@@ -71,16 +70,16 @@ func serverOf(rec Record) string {
 }
 
 // unremarkable reports whether an event is a routine request of the server to
-// itself, of which every boot has hundreds.
+// itself. Every boot makes hundreds of them.
 func unremarkable(e Event) bool {
 	r, ok := e.(Request)
 	return ok && r.User == loopbackUser && r.Err == nil && r.Code < 500 && r.Code != 429
 }
 
-// span names what a start and its end have in common.
+// span identifies what starts and ends: a start and its end share it.
 type span struct{ plane, server, kind, name string }
 
-// measure remembers starts and returns how long an end took.
+// measure remembers starts and, for an end, returns the time since its start.
 func measure(began map[span]time.Duration, rec Record) string {
 	var key span
 	var phase Phase
@@ -107,8 +106,8 @@ type row struct {
 	elapsed, plane, server string
 }
 
-// widths are those of the columns, in characters. A plane or a server of 0 means
-// that the column is left out.
+// widths holds the widths of the columns, in characters. The plane and server
+// columns are left out if theirs is 0.
 type widths struct{ elapsed, plane, server, subject, state int }
 
 func layout(rows []row) widths {
@@ -123,7 +122,7 @@ func layout(rows []row) widths {
 		w.plane = max(w.plane, min(utf8.RuneCountInString(r.plane), maxNameColumns))
 		w.server = max(w.server, min(utf8.RuneCountInString(r.server), maxNameColumns))
 		if r.state == "" {
-			continue // nothing follows the subject, so it may be as long as it is
+			continue // nothing follows the subject, so it may be of any length
 		}
 		w.subject = max(w.subject, min(utf8.RuneCountInString(r.subject), maxSubjectColumns))
 		w.state = max(w.state, len(r.state))
@@ -137,8 +136,8 @@ func layout(rows []row) widths {
 	return w
 }
 
-// write appends the row, with colours around the padded cells so that they do
-// not count as width.
+// write appends the row. Colours go around the padded cells, so that they do not
+// count as width.
 func (r row) write(out *bytes.Buffer, w widths, color bool) {
 	paint := func(code, s string) string {
 		if !color || code == "" || s == "" {
@@ -183,7 +182,7 @@ func (t tone) code() string {
 	return ""
 }
 
-// elapsed is a time since the start, such as "+1.005s" or "+1h0m2.500s".
+// elapsed formats a time since the start, such as "+1.005s" or "+1h0m2.500s".
 func elapsed(d time.Duration) string {
 	d = d.Truncate(time.Millisecond)
 	whole, rest := "", d

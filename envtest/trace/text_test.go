@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// story is a boot, a held hook, a request that meets it, and the end.
+// story is a boot with a held hook, a request that it affects, and the end.
 func story() []Record {
 	var recs []Record
 	at := func(ms int, e Event) {
@@ -65,7 +65,7 @@ func story() []Record {
 	return recs
 }
 
-// twoPlanes is a story of two, as one after the other.
+// twoPlanes is a story of two control planes.
 func twoPlanes() []Record {
 	recs := story()[:3]
 	other := Record{Seq: 1, Elapsed: 5 * time.Millisecond, ControlPlane: "beta", Event: Signal{"HasBeenReady"}}
@@ -184,7 +184,7 @@ func FuzzReadJSON(f *testing.F) {
 		}
 		var again bytes.Buffer
 		if err := WriteJSON(&again, recs); err != nil {
-			t.Skip(err) // a year that JSON times cannot carry
+			t.Skip(err) // JSON times have no such year
 		}
 		back, err := ReadJSON(&again)
 		if err != nil || !reflect.DeepEqual(back, recs) {

@@ -17,7 +17,7 @@ import (
 const rootName = "root"
 
 // authService answers the Auth service as an etcd on which authentication is
-// disabled: users and roles can be made, but nobody is ever asked who they are.
+// disabled: users and roles can be created, but no request is authenticated.
 type authService struct {
 	s *Server
 	pb.UnsafeAuthServer
@@ -34,7 +34,7 @@ func newAuthStore() authStore {
 	return authStore{revision: 1, users: make(map[string][]string), roles: make(map[string][]*authpb.Permission)}
 }
 
-// view reads the users and roles and returns the header for what it found.
+// view reads the users and roles and returns the response header.
 func (a *authService) view(read func(*authStore) error) (*pb.ResponseHeader, error) {
 	s := a.s
 	s.mu.Lock()
@@ -48,7 +48,7 @@ func (a *authService) view(read func(*authStore) error) (*pb.ResponseHeader, err
 	return header(s.keys.rev), nil
 }
 
-// update changes the users and roles, and so the revision they have.
+// update changes the users and roles and increments their revision.
 func (a *authService) update(change func(*authStore) error) (*pb.ResponseHeader, error) {
 	return a.view(func(st *authStore) error {
 		if err := change(st); err != nil {
@@ -267,7 +267,7 @@ func (a *authService) RoleRevokePermission(_ context.Context, r *pb.AuthRoleRevo
 	return &pb.AuthRoleRevokePermissionResponse{Header: h}, err
 }
 
-// sameRange returns what says whether a permission is for a range of keys.
+// sameRange returns a predicate for permissions on exactly that range of keys.
 func sameRange(key, end []byte) func(*authpb.Permission) bool {
 	return func(p *authpb.Permission) bool { return bytes.Equal(p.Key, key) && bytes.Equal(p.RangeEnd, end) }
 }

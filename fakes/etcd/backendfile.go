@@ -18,13 +18,12 @@ var backendBuckets = [...]string{
 	"key", "meta", "lease", "alarm", "cluster", "members", "members_removed", "auth", "authUsers", "authRoles",
 }
 
-// backendBatch is how many versions are written before somebody looks whether
-// the file is still wanted.
+// backendBatch is how many versions are written between two checks whether the
+// request has been cancelled.
 const backendBatch = 1000
 
-// backendFile returns the database file of an etcd that holds what a snapshot
-// does, unless ctx ends before. It is made in a temporary folder that is gone
-// when it returns.
+// backendFile returns a snapshot as an etcd database file, unless ctx ends first.
+// It makes the file in a temporary folder and removes that before it returns.
 func backendFile(ctx context.Context, n *Snapshot, raftIndex uint64) (file []byte, err error) {
 	dir, err := os.MkdirTemp("", "etcd-snapshot-")
 	if err != nil {

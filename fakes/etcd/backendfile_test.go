@@ -101,9 +101,9 @@ func download(t *testing.T, c *kubernetes.Client) []byte {
 	return all[:n]
 }
 
-// TestSnapshotGivenUp has a client go away while its snapshot is being made: no
-// more of it is made, nothing is sent, and no file is left.
-func TestSnapshotGivenUp(t *testing.T) {
+// TestSnapshotCancelled cancels a request while its snapshot is being made: the
+// work stops, nothing is sent, and no file is left.
+func TestSnapshotCancelled(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	s := newServer(t, Config{})
 	c := s.Client()
@@ -126,7 +126,7 @@ func TestSnapshotGivenUp(t *testing.T) {
 	}
 }
 
-// impatient is a context that is cancelled when it has been asked so many times.
+// impatient is a context that is cancelled after its error was checked that often.
 type impatient struct {
 	context.Context
 	patience, asked int

@@ -55,8 +55,8 @@ func BenchmarkClients(b *testing.B) {
 	}
 }
 
-// BenchmarkRatios has the clients take turns at each load, so that a busy moment
-// of the machine meets all of them, and reports how many times as fast as the
+// BenchmarkRatios lets the clients take turns at each load, so that a busy moment
+// of the machine affects all of them. It reports how many times as fast as the
 // embedded etcd each client of the in-memory one is.
 func BenchmarkRatios(b *testing.B) {
 	for _, load := range benchLoads {

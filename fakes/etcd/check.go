@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// requestHeaderBytes is what etcd adds to a write request before it measures
-// it: the envelope with a request id.
+// requestHeaderBytes is the size of what etcd adds to a write request before it
+// measures it: the envelope with a request id.
 const requestHeaderBytes = 16
 
 // checkSize refuses a write request that is larger than etcd would propose.
@@ -111,9 +111,9 @@ func checkOp(op *pb.RequestOp, maxOps int) error {
 // checkOverlap refuses a branch that would put a key twice, or put and delete
 // it. It returns what the branch puts and deletes, nested branches included.
 //
-// The order in which etcd collects decides what it lets through, a put in one
-// nested transaction and its deletion in a later one for instance, so the
-// order here is the same.
+// What etcd lets through depends on the order in which it collects (for instance
+// a put in one nested transaction and its deletion in a later one), so the order
+// here is the same.
 func checkOverlap(ops []*pb.RequestOp) (map[string]struct{}, adt.IntervalTree, error) {
 	dels := adt.NewIntervalTree()
 	for _, op := range ops {
@@ -148,7 +148,7 @@ func checkOverlap(ops []*pb.RequestOp) (map[string]struct{}, adt.IntervalTree, e
 }
 
 // addNested adds what both branches of a nested transaction do to puts and
-// dels. The branches may put the same key, for only one of them will run.
+// dels. The branches may put the same key, because only one of them will run.
 func addNested(r *pb.TxnRequest, puts map[string]struct{}, dels adt.IntervalTree) error {
 	thenPuts, thenDels, err := checkOverlap(r.GetSuccess())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
 
-// client is the server's side of an in-process client: what Close has to end.
+// client is the server's side of an in-process client, which Close has to end.
 type client struct {
 	s  *Server
 	v3 *clientv3.Client
@@ -18,11 +18,11 @@ type client struct {
 	streams map[string]*watchSet
 }
 
-// Client returns a new client in this process. Nothing is serialized between
-// it and the server: keys and values it is given or gives must not be changed
-// afterwards. Closing it ends what was started through it and nothing else;
-// like every clientv3.Client without a connection it then returns
-// context.Canceled. Closing the server closes its clients.
+// Client returns a new client in this process. Nothing is serialized between it
+// and the server, so keys and values that are passed to it or that it returns must
+// not be changed afterwards. Closing it ends only what was started through it, and
+// returns context.Canceled, as for every clientv3.Client without a connection.
+// Closing the server closes its clients.
 //
 // Unlike upstream's, its Kubernetes interface works on the store directly and
 // not through its KV: to intercept calls, wrap both.

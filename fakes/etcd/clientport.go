@@ -16,7 +16,7 @@ import (
 )
 
 // clientListener closes its connections together with itself. gRPC would wait
-// two minutes for one that has not said anything yet.
+// two minutes for a connection that has not sent anything yet.
 type clientListener struct {
 	net.Listener
 	open conns.Set
@@ -36,16 +36,16 @@ func (l *clientListener) Close() error {
 	return err
 }
 
-// http2Start is how a connection starts that speaks HTTP/2, and so gRPC. No
-// method of HTTP/1 is shorter, and none is called that.
+// http2Start is the beginning of every HTTP/2 connection, and so of gRPC. No
+// HTTP/1 method is shorter, and none has this name.
 const http2Start = "PRI"
 
 // readHeaderTimeout is how long etcd waits for the header of an HTTP request.
 const readHeaderTimeout = 5 * time.Minute
 
-// protocolSwitch lets gRPC have the connections that speak HTTP/2, and serves
-// HTTP/1 on the others. It does so where gRPC shakes hands, in a goroutine of
-// the connection's own that gRPC joins when it stops.
+// protocolSwitch leaves HTTP/2 connections to gRPC and serves HTTP/1 on the
+// others. It does so in gRPC's handshake, which runs in a goroutine per connection
+// that gRPC joins when it stops.
 type protocolSwitch struct {
 	credentials.TransportCredentials
 	http *http.Server
@@ -76,7 +76,7 @@ func (p *protocolSwitch) ServerHandshake(raw net.Conn) (net.Conn, credentials.Au
 	return nil, nil, credentials.ErrConnDispatched
 }
 
-// rereadConn is a connection whose first bytes are read once more.
+// rereadConn is a connection that returns its first bytes a second time.
 type rereadConn struct {
 	net.Conn
 	reader io.Reader
@@ -84,8 +84,8 @@ type rereadConn struct {
 
 func (c *rereadConn) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
-// httpConn is a connection, and the listener that yields it and nothing else.
-// The listener ends when the connection has been closed.
+// httpConn is a connection and a listener that accepts only this connection. The
+// listener ends when the connection is closed.
 type httpConn struct {
 	net.Conn
 	accepted bool

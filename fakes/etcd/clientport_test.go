@@ -66,8 +66,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestHTTPMetrics holds the metrics to those of an embedded etcd after the same
-// writes. What a store in memory has nothing to say about is left out.
+// TestHTTPMetrics compares the metrics with those of an embedded etcd after the
+// same writes. Metrics that mean nothing for a store in memory are left out.
 func TestHTTPMetrics(t *testing.T) {
 	real, here := startReal(t), dialSocket(t, newServer(t, Config{})).Client
 	for _, c := range []*clientv3.Client{real, here} {
@@ -239,8 +239,8 @@ func TestIdleClientMayPing(t *testing.T) {
 	})
 }
 
-// TestPingsWithoutStream has a client ping that has no stream open, as etcd does
-// not let it.
+// TestPingsWithoutStream has a client ping with no stream open, which etcd does
+// not allow.
 func TestPingsWithoutStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := rawHTTP2(t)

@@ -7,8 +7,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// clusterService answers the Cluster service of a cluster that stays with its one
-// member.
+// clusterService answers the Cluster service of a cluster that never has more than
+// one member.
 type clusterService struct {
 	s *Server
 	pb.UnsafeClusterServer
@@ -40,7 +40,7 @@ func (c *clusterService) MemberRemove(_ context.Context, r *pb.MemberRemoveReque
 	if r.ID != memberID {
 		return nil, rpctypes.ErrGRPCMemberNotFound
 	}
-	// The client's error, and so without a gRPC code: a slip of etcd's.
+	// The client's error, and so without a gRPC code: a mistake of etcd's.
 	return nil, rpctypes.ErrMemberNotEnoughStarted
 }
 
@@ -48,7 +48,7 @@ func (c *clusterService) MemberUpdate(_ context.Context, r *pb.MemberUpdateReque
 	if r.ID != memberID {
 		return nil, rpctypes.ErrGRPCMemberNotFound
 	}
-	// etcd leaves it to clients to look whether these are URLs.
+	// etcd leaves it to clients to check whether these are URLs.
 	c.s.mu.Lock()
 	c.s.peerURLs = r.PeerURLs
 	c.s.mu.Unlock()

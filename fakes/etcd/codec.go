@@ -14,11 +14,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// minPartKeys is how many keys are worth a processor of their own.
+// minPartKeys is how many keys are worth encoding on a separate processor.
 const minPartKeys = 1000
 
 // Sizes of the buffers of a range: each is four times as large as the one
-// before, so that a get takes little and a list few. gRPC's pool has them all.
+// before, so that a get takes a small buffer and a list takes few. gRPC's pool has
+// all these sizes.
 const (
 	firstBufferBytes = 256
 	maxBufferBytes   = 1 << 20
@@ -36,13 +37,13 @@ const (
 	keyValueLease   protowire.Number = 6
 )
 
-// encoded is a message that needs no encoding any more.
+// encoded is a message that is already encoded.
 type encoded mem.BufferSlice
 
-// codec is gRPC's for protobuf, but for what is encoded already, and for
-// ranges: where the general one looks at every field of a hundred thousand
-// keys by reflection, once to tell the size and once to encode, and copies all
-// into one buffer, this one goes once through the keys.
+// codec is gRPC's codec for protobuf, except for messages that are encoded already
+// and for ranges. The general codec looks at every field of a hundred thousand keys
+// by reflection, once for the size and once to encode, and copies everything into
+// one buffer; this one goes through the keys once.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }
@@ -60,8 +61,8 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// encodeRange encodes r. What takes the time is to fetch what is spread over
-// the memory, so that long ranges are cut into parts for as many processors.
+// encodeRange encodes r. Most of the time goes into fetching keys from all over
+// the memory, so long ranges are split among several processors.
 func encodeRange(r *pb.RangeResponse) (mem.BufferSlice, error) {
 	rest, err := proto.Marshal(&pb.RangeResponse{Header: r.Header, More: r.More, Count: r.Count})
 	if err != nil {
@@ -142,7 +143,7 @@ type buffers struct {
 	pool  mem.BufferPool
 	full  mem.BufferSlice
 	data  []byte  // the piece being filled
-	whole *[]byte // data, as the pool gave it
+	whole *[]byte // data as it came from the pool
 }
 
 // reserve makes room for n bytes in the piece.

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// TestCodec has protobuf read what the codec wrote: ranges short and long,
-// with fields of all sizes, empty ones and such as no store has.
+// TestCodec reads with protobuf what the codec wrote: short and long ranges, with
+// fields of all sizes, empty ones and some that no store has.
 func TestCodec(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	number := func() int64 { return int64(random.Uint64()) >> random.IntN(65) }

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// compactChunk is how many changes are forgotten while writers are kept out.
+// compactChunk is how many changes are dropped at a time while writers wait.
 const compactChunk = 1024
 
 // compact answers a Compact request. It always returns after the history is
@@ -50,8 +50,8 @@ func (s *Server) forget(rev int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &s.history
-	// The changes of rev itself stay, for a watch may start there. Their keys'
-	// older versions go all the same, with the last chunk.
+	// The changes of rev itself stay, because a watch may start there. Older
+	// versions of their keys go nevertheless, with the last chunk.
 	start, last, end := h.first, h.from(rev), h.from(rev+1)
 	more := start+compactChunk < last
 	if more {

@@ -20,7 +20,7 @@ const (
 	grpcOverheadBytes = 512 * 1024
 )
 
-// Identity of the single member, the ones etcd gives a "default" member with
+// Identity of the single member: the IDs that etcd gives a "default" member with
 // default peer URLs, so that answers look familiar.
 const (
 	clusterID uint64 = 0xcdf818194e3a8c32
@@ -28,7 +28,7 @@ const (
 	raftTerm  uint64 = 2
 )
 
-// Config is what can be set about a Server. The zero value is a stock etcd.
+// Config configures a Server. The zero value is a stock etcd.
 type Config struct {
 	// MaxRequestBytes is the largest write request, in bytes of its encoding;
 	// a larger one fails with "request is too large". 0 means etcd's 1.5 MiB.
@@ -43,22 +43,23 @@ type Config struct {
 	MinLeaseTTL int64
 
 	// WatchBuffer is the number of responses a watch (in process) or a watch
-	// stream (over gRPC) may have waiting to be read, where the news of one
-	// write for many watches of a stream counts once. A watch that falls
-	// further behind holds one more and is fed from history, up to 1000
-	// revisions at a time, when it reads on; if its position has been compacted
-	// by then it is cancelled with the compact revision. 0 means etcd's 128.
+	// stream (over gRPC) may have waiting to be read. A write that goes to many
+	// watches of a stream counts once. A watch that falls further behind holds one
+	// more response; when its reader continues, it is fed from history, up to 1000
+	// revisions at a time. If its position has been compacted by then, it is
+	// cancelled with the compact revision. 0 means etcd's 128.
 	WatchBuffer int
 
 	// ProgressNotifyInterval is how long a watch created with progress
-	// notification stays silent before it is told the current revision.
-	// 0 means etcd's 10 minutes; less than 100 milliseconds is raised to that,
-	// as etcd does.
+	// notification stays silent before it is sent the current revision.
+	// 0 means etcd's 10 minutes; anything below 100 milliseconds is raised to
+	// that, as in etcd.
 	ProgressNotifyInterval time.Duration
 
-	// Endpoint is what in-process clients report as their only endpoint, and the
-	// member list as the client URL of the member. It should differ between servers of one process, because Kubernetes keeps
-	// one compactor per endpoint. Empty means a name unique in the process.
+	// Endpoint is the only endpoint that in-process clients report, and the client
+	// URL in the member list. It should differ between servers of one process,
+	// because Kubernetes keeps one compactor per endpoint. Empty means a name
+	// unique in the process.
 	Endpoint string
 }
 

@@ -1,5 +1,5 @@
 // Package etcd is an in-memory etcd v3 with the semantics of the etcd release
-// its client library belongs to.
+// that its client library belongs to.
 //
 // It owns one multi-version key space with its leases, watches, compaction and
 // snapshots. Clients reach it in two ways: in the same process, with nothing

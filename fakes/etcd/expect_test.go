@@ -23,7 +23,7 @@ type expectation struct {
 	want []string
 }
 
-// probe is a client whose keys and revisions nobody else has a part in.
+// probe is a client with a key prefix that nobody else uses.
 type probe struct {
 	testing.TB
 	*clientv3.Client
@@ -35,8 +35,8 @@ type probe struct {
 	said    []string
 }
 
-// TestExpectations has an embedded etcd and this one, in process and over gRPC, meet
-// the same expectations.
+// TestExpectations checks the same expectations on an embedded etcd and on this
+// one, in process and over gRPC.
 func TestExpectations(t *testing.T) {
 	var all []expectation
 	for _, some := range [][]expectation{kvExpectations, txnExpectations, leaseExpectations, watchExpectations, watchEndExpectations} {
@@ -83,8 +83,8 @@ func (e expectation) check(t *testing.T, c *clientv3.Client, another func() *cli
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A watch stream of its own: etcd's client tells whoever shares a stream also
-	// why a watch of somebody else on it was refused before.
+	// A watch stream of its own: etcd's client reports a refused watch also to
+	// later watches on the same stream.
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "probe", prefix))
 	defer cancel()
 	p := &probe{TB: t, Client: c, ctx: ctx, another: another, prefix: prefix, base: now.Header.Revision}
@@ -115,7 +115,7 @@ func (p *probe) sayErr(what string, err error) {
 	p.say("%s: %T %v", what, err, err)
 }
 
-// must gives up on an error that no expectation is about.
+// must ends the expectation on an error that it is not about.
 func (p *probe) must(err error) {
 	p.Helper()
 	if err != nil {

@@ -22,7 +22,7 @@ func appendRevisionKey(key []byte, v *version) []byte {
 	return key
 }
 
-// appendStored appends what etcd's backend stores for a version: of a deletion
+// appendStored appends what etcd's backend stores for a version: for a deletion,
 // only the key.
 func appendStored(b []byte, v *version) []byte {
 	if v.tombstone() {
@@ -31,8 +31,8 @@ func appendStored(b []byte, v *version) []byte {
 	return appendKeyValue(b, &v.kv)
 }
 
-// stored is a version in etcd's backend, with what orders it there, which a
-// sort would otherwise fetch from all over the memory.
+// stored is a version in etcd's backend, with a copy of its sort key, which
+// sorting would otherwise fetch from all over the memory.
 type stored struct {
 	*version
 	rev int64
@@ -64,8 +64,7 @@ func storedAt(k *keyspace, rev int64) []stored {
 	return list
 }
 
-// maxCompactionHashes is how many hashes etcd keeps of those it takes when it
-// compacts.
+// maxCompactionHashes is how many of its compactions' hashes etcd keeps.
 const maxCompactionHashes = 10
 
 // compactionHash is the hash that etcd takes of what it is about to compact at a
@@ -76,8 +75,8 @@ type compactionHash struct {
 	sum func() uint32
 }
 
-// hashKV answers a HashKV request. Of a revision that a compaction was asked
-// for, the answer is the hash from just before, as in etcd.
+// hashKV answers a HashKV request. For a revision at which the store was
+// compacted, it answers the hash from just before the compaction, as etcd does.
 func (s *Server) hashKV(rev int64) (*pb.HashKVResponse, error) {
 	k, kept := s.freezeWithHashes()
 	resp := &pb.HashKVResponse{Header: header(k.rev), CompactRevision: k.compactRev, HashRevision: rev}
@@ -124,8 +123,8 @@ func (s *Server) keepHash(rev int64) {
 // one it takes when it is about to compact at rev.
 func (k *keyspace) hash(rev int64, compacting bool) uint32 {
 	versions := storedAt(k, rev)
-	// That nothing is skipped when everything would go is etcd's doing, and also
-	// that a deletion at rev itself is something left only for a compaction.
+	// Both rules are etcd's: nothing is skipped if everything would be, and a
+	// deletion at rev itself counts as something left only in a compaction.
 	left := slices.ContainsFunc(versions, func(v stored) bool {
 		return v.live || compacting && v.rev == rev && v.tombstone() && !v.superseded
 	})

@@ -56,7 +56,7 @@ func (h *history) dropBefore(i int) {
 func (h *history) fork() history {
 	f := history{chunks: slices.Clone(h.chunks), first: h.first, n: h.n}
 	if used := f.n % historyChunk; used != 0 {
-		// Only the used part, for h may be adding to the rest.
+		// Only the used part: h may still append to the rest.
 		last := len(f.chunks) - 1
 		chunk := new([historyChunk]change)
 		copy(chunk[:used], f.chunks[last][:used])

@@ -40,8 +40,8 @@ func getOnly(serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// serveHealth answers whether there is an alarm, other than those to exclude,
-// and whether keys can be read.
+// serveHealth answers whether keys can be read and whether there is an alarm that
+// the request does not exclude.
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	reason := ""
 	for _, a := range s.activeAlarms() {
@@ -84,14 +84,14 @@ func serveVersion(w http.ResponseWriter, _ *http.Request) {
 // clusterVersion is the version that all members of a cluster have in common.
 func clusterVersion() string { return etcdversion.Cluster(etcdversion.Version) + ".0" }
 
-// healthCheck is one of the checks that /livez and /readyz are made of.
+// healthCheck is one of the checks behind /livez and /readyz.
 type healthCheck struct {
 	name  string
 	check func(context.Context) error
 }
 
-// handleChecks serves checks below path: all of them at path itself, but for
-// those to exclude, and each at a path of its own.
+// handleChecks serves checks below path: all of them at path itself, except those
+// that the request excludes, and each one at a path of its own.
 func handleChecks(mux *http.ServeMux, path string, checks ...healthCheck) {
 	mux.HandleFunc(path, getOnly(serveChecks(checks)))
 	for _, c := range checks {

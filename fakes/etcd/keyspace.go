@@ -18,8 +18,8 @@ type version struct {
 	kv mvccpb.KeyValue
 	// sub is the position of the change among those of its revision.
 	sub int32
-	// superseded says that the same revision changed the key once more, so
-	// that the version is seen by nobody but watchers.
+	// superseded says that the same revision changed the key again, so that only
+	// watchers see this version.
 	superseded bool
 }
 
@@ -32,23 +32,22 @@ func (v *version) size() int64 {
 	return int64(len(v.kv.Key)+len(v.kv.Value)) + versionOverhead
 }
 
-// tombstone says that the version is the absence left by a deletion.
+// tombstone reports whether the version marks a deletion.
 func (v *version) tombstone() bool { return v.kv.Version == 0 }
 
 // record holds the versions of one key, from the oldest one compaction left.
 type record struct {
 	head  *version
 	older []*version // ascending
-	// since and live are what a reader has to know of head, which a long list
-	// would otherwise fetch from the memory for each key: the revision it is of,
-	// and that it is no tombstone.
+	// since and live repeat what a reader needs to know about head: its revision,
+	// and that it is not a tombstone. They save a long list a memory access per key.
 	since int64
 	live  bool
-	// born tells the lives of a key apart: the revision that created the one
-	// head belongs to, or that of the life a rewind brought back.
+	// born identifies the key's current life: the revision that created it or, if
+	// a rewind brought it back, the revision that created it originally.
 	born int64
-	// epoch is that of the key space that may still change the record in
-	// place; any other has to replace it by a copy.
+	// epoch belongs to the only key space that may change the record in place;
+	// any other has to replace the record by a copy.
 	epoch uint64
 }
 

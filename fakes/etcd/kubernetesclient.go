@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
 
-// kubernetesClient is the interface Kubernetes uses, straight on the store. It
-// is the path nearly every request of an API server takes.
+// kubernetesClient implements the interface that Kubernetes uses directly on the
+// store. Nearly every request of an API server takes this path.
 type kubernetesClient struct{ c *client }
 
 func (k *kubernetesClient) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (resp kubernetes.GetResponse, err error) {
@@ -116,7 +116,7 @@ func (k *kubernetesClient) OptimisticDelete(ctx context.Context, key string, exp
 			resp.KV = &rec.head.kv
 		}
 	case current == 0:
-		resp.Succeeded = true // deleting what was not there is no change
+		resp.Succeeded = true // deleting a missing key changes nothing
 	default:
 		t.delete(key, rec)
 		resp.Succeeded = true

@@ -30,7 +30,7 @@ func call[Q, A any](ctx context.Context, c *client, method func(context.Context,
 	return method(ctx, r)
 }
 
-// replay is a server stream that has all its messages from the start.
+// replay is a server stream whose messages are all known from the start.
 type replay[T any] struct {
 	grpc.ClientStream
 	ctx      context.Context
@@ -88,7 +88,7 @@ const streamChunk = 1000
 func (l *localKV) RangeStream(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[pb.RangeStreamResponse], error) {
 	resp, err := call(ctx, l.c, l.c.s.rangeForStream, r)
 	if err != nil {
-		// As over a wire, the failure comes with the first message.
+		// As over the network, the error comes with the first message.
 		return &replay[pb.RangeStreamResponse]{ctx: ctx, err: err}, nil
 	}
 	var messages []*pb.RangeStreamResponse
@@ -107,9 +107,9 @@ type kvClient struct {
 	local *localKV
 }
 
-// GetStream answers as upstream's, but without a goroutine that would wait
-// forever if the caller stopped reading: all chunks are in the channel when it
-// returns. So none of them is lost to a compaction, as may happen over gRPC.
+// GetStream answers like upstream's, but without a goroutine that would wait
+// forever if the caller stopped reading: when it returns, all chunks are in the
+// channel. Therefore no compaction can end it halfway, as may happen over gRPC.
 func (k *kvClient) GetStream(ctx context.Context, key string, opts ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
 	stream, err := k.local.RangeStream(ctx, rangeRequest(clientv3.OpGet(key, opts...)))
 	if err != nil {

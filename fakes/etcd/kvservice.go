@@ -38,11 +38,11 @@ func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.C
 	return k.s.compact(ctx, r)
 }
 
-// RangeStream sends a range in chunks, small ones first and then such that
-// each is about as large as a request may be, as etcd does. Only the last
-// chunk has a header. etcd reads each chunk when its turn has come, and so fails
-// if the revision has been compacted meanwhile; here the keys are those found
-// at first, which are the same, and only that is checked.
+// RangeStream sends a range in chunks as etcd does: small ones first, then chunks
+// about as large as a request may be. Only the last chunk has a header. etcd reads
+// each chunk just before it sends it, and so fails if the revision has been
+// compacted meanwhile. Here all keys are read at the start; they are the same, and
+// only the compaction is checked for each chunk.
 func (k *kvService) RangeStream(r *pb.RangeRequest, stream grpc.ServerStreamingServer[pb.RangeStreamResponse]) error {
 	resp, err := k.s.rangeForStream(stream.Context(), r)
 	if err != nil {

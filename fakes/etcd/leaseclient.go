@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// leaseClient is the clientv3.Lease of an in-process client: upstream's, but
-// for keeping leases alive, for which that one wants a stream and polls.
+// leaseClient is the clientv3.Lease of an in-process client. It is upstream's
+// except for keep-alives, for which upstream's needs a stream and polls.
 type leaseClient struct {
 	clientv3.Lease
 	c *client
@@ -45,7 +45,7 @@ func (l *leaseClient) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*
 	return resp, nil
 }
 
-// keepAlive is a timer that renews a lease, and those who want to be told.
+// keepAlive is a timer that renews a lease, and the calls that want its responses.
 type keepAlive struct {
 	id        clientv3.LeaseID
 	timer     *time.Timer
@@ -60,8 +60,8 @@ type listener struct {
 
 // KeepAlive renews the lease at once and then whenever a third of its
 // time-to-live has passed, until ctx is done or the lease is gone. If the
-// client keeps the lease alive already, it only joins in. Like upstream it
-// drops answers nobody reads.
+// client keeps the lease alive already, the call shares the renewals. Like
+// upstream's it drops responses that nobody reads.
 func (l *leaseClient) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *clientv3.LeaseKeepAliveResponse, error) {
 	li := &listener{out: make(chan *clientv3.LeaseKeepAliveResponse, clientv3.LeaseResponseChSize)}
 	l.mu.Lock()
@@ -96,7 +96,7 @@ func (l *leaseClient) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-cha
 	return li.out, nil
 }
 
-// renew renews once and sees to the next time. l is locked.
+// renew renews once and schedules the next renewal. l is locked.
 func (l *leaseClient) renew(k *keepAlive) {
 	r, err := l.c.s.renewLease(int64(k.id))
 	if err != nil || r.TTL <= 0 {

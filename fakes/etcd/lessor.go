@@ -33,7 +33,7 @@ type lessor struct {
 	lastID int64
 	timer  *time.Timer
 	alarm  time.Time // when timer fires
-	armed  int       // counts the timers, to tell them apart
+	armed  int       // number of the current timer, to recognize an old one
 }
 
 func newLessor() lessor {
@@ -48,8 +48,8 @@ func newLessor() lessor {
 		attached: btree.NewG(btreeDegree, func(a, b attachment) bool {
 			return cmp.Or(cmp.Compare(a.lease, b.lease), cmp.Compare(a.key, b.key)) < 0
 		}),
-		// Ids go up from a large number, so that they look like etcd's and
-		// don't meet those a test makes up.
+		// Ids count up from a large number, so that they look like etcd's and
+		// don't collide with ids that a test makes up.
 		lastID: int64(memberID >> 2),
 	}
 }
@@ -135,8 +135,8 @@ func (l *lessor) stop(s *Server) {
 	l.timer = nil
 }
 
-// expire revokes the leases whose time has come, each at a revision of its
-// own. It is what the nth timer does.
+// expire revokes the leases that have expired, each at a revision of its own. The
+// nth timer calls it.
 func (s *Server) expire(nth int) {
 	s.mu.Lock()
 	if s.leases.armed == nth {

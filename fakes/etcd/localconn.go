@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// service is a gRPC service with what implements it.
+// service is a gRPC service and its implementation.
 type service struct {
 	desc *grpc.ServiceDesc
 	impl any
@@ -31,7 +31,7 @@ func (s *Server) services() []service {
 }
 
 // localConn is a grpc.ClientConnInterface that calls the server's services
-// directly. It copies messages, and so is only for services called rarely.
+// directly. It copies messages, so it is only for services that are rarely called.
 type localConn struct{ c *client }
 
 // find returns the service a method belongs to and the method's bare name.

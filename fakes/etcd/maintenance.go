@@ -49,8 +49,8 @@ func (m *maintenanceService) Status(context.Context, *pb.StatusRequest) (*pb.Sta
 // storageVersion is the schema version of this etcd's backend.
 const storageVersion = "3.7.0"
 
-// Alarm raises, drops and lists alarms. No alarm is raised here but by request;
-// then it forbids writes as in etcd.
+// Alarm raises, drops and lists alarms. Here only requests raise alarms, which
+// then forbid writes as in etcd.
 func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	s := m.s
 	s.mu.Lock()
@@ -91,7 +91,8 @@ func (m *maintenanceService) Defragment(context.Context, *pb.DefragmentRequest) 
 	return &pb.DefragmentResponse{}, nil
 }
 
-// Hash is the hash of the whole backend in etcd; the keys are all there is here.
+// Hash returns the hash of the keys. In etcd it covers the whole backend, but keys
+// are all there is here.
 func (m *maintenanceService) Hash(context.Context, *pb.HashRequest) (*pb.HashResponse, error) {
 	k := m.s.freeze()
 	return &pb.HashResponse{Header: header(k.rev), Hash: k.hash(k.rev, false)}, nil
@@ -113,7 +114,7 @@ func (m *maintenanceService) MoveLeader(_ context.Context, r *pb.MoveLeaderReque
 func (m *maintenanceService) Downgrade(_ context.Context, r *pb.DowngradeRequest) (*pb.DowngradeResponse, error) {
 	resp := &pb.DowngradeResponse{Header: header(m.s.Revision()), Version: etcdversion.Cluster(etcdversion.Version)}
 	if r.Action == pb.DowngradeRequest_CANCEL {
-		return resp, nil // there is none, which etcd keeps to itself
+		return resp, nil // no downgrade is under way, and etcd does not say so
 	}
 	target, err := semver.NewVersion(r.Version)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 )
 
-// metricsRegistry returns a registry of the process's metrics and those of
-// etcd's that mean something for a store in memory. It is not the process's
+// metricsRegistry returns a registry with the process's metrics and those of
+// etcd's metrics that make sense for a store in memory. It is not the process's
 // own registry, because a process may have many servers, and an embedded etcd
-// has its metrics there.
+// registers its metrics there.
 func (s *Server) metricsRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(

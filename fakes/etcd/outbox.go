@@ -18,17 +18,17 @@ type outgoing struct {
 	more []int64
 }
 
-// outbox is what a watch stream has to send. It holds a response that goes to
-// many watchers once, however many they are: a write that a thousand of them
-// see is one thing to queue, to encode and to wake the sender for.
+// outbox queues what a watch stream has to send. A response for many watchers is
+// in it only once: a write that a thousand watchers see is queued once, encoded
+// once, and wakes the sender once.
 type outbox struct {
 	c chan *outgoing
 
 	mu sync.Mutex
-	// last is the newest response that synced watchers were offered with events,
-	// while it waits in c. A watcher that is added to it overtakes nothing of its
-	// own: all of one revision is offered while the server is locked, and whatever
-	// a watcher had before it was synced is older.
+	// last is the newest response with events for synced watchers, while it waits
+	// in c. Adding a watcher to it keeps that watcher's responses in order: a whole
+	// revision is offered while the server is locked, and everything the watcher
+	// got before it was synced is older.
 	last *outgoing
 }
 
@@ -52,7 +52,7 @@ func (b *outbox) offer(id int64, fragment bool, d delivery) bool {
 	}
 }
 
-// take makes o, which came from c, the caller's.
+// take hands o, received from c, over to the caller.
 func (b *outbox) take(o *outgoing) *outgoing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,8 +62,8 @@ func (b *outbox) take(o *outgoing) *outgoing {
 	return o
 }
 
-// sameEvents says that a and b are one slice: the events of one revision, made
-// once for all watchers with the same options.
+// sameEvents reports whether a and b are one slice: the events of one revision,
+// made once for all watchers with the same options.
 func sameEvents(a, b []*mvccpb.Event) bool {
 	return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
 }
@@ -75,7 +75,7 @@ func newOutgoing(id int64, fragment bool, d delivery) *outgoing {
 	}}
 }
 
-// streamSink delivers one watcher's news to its stream.
+// streamSink delivers one watcher's responses to its stream.
 type streamSink struct {
 	g        *grpcWatch
 	id       int64

@@ -9,8 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// This file holds every reach into what clientv3 does not export. reach_test.go
-// fails when a field is not there any more.
+// Everything in this package that uses unexported parts of clientv3 is in this
+// file. reach_test.go fails when a field is gone.
 
 // sortOf returns how a Get wants its keys sorted.
 func sortOf(op clientv3.Op) (clientv3.SortTarget, clientv3.SortOrder) {
@@ -54,8 +54,8 @@ func field(v reflect.Value, name string) reflect.Value {
 	return f
 }
 
-// settable returns a field of the addressable struct v that can be set though
-// it is not exported.
+// settable returns an unexported field of the addressable struct v in a form that
+// can be set.
 func settable(v reflect.Value, name string) reflect.Value {
 	f := field(v, name)
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()

@@ -7,7 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestReach fails when clientv3 no longer has what reach.go reaches for.
+// TestReach fails when clientv3 no longer has the fields that reach.go uses.
 func TestReach(t *testing.T) {
 	defer func() {
 		if r := recover(); r != nil {

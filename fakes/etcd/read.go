@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// lockedScanKeys is how many keys a read may visit while it keeps writers out;
-// a longer one goes on in a frozen copy of the key space.
+// lockedScanKeys is how many keys a read may visit while writers wait. A longer
+// read continues in a frozen copy of the key space.
 const lockedScanKeys = 512
 
 // scan is what a read wants from the key space.
@@ -83,8 +83,8 @@ func (k *keyspace) scan(q *scan, cur int64) (found, error) {
 	return f, nil
 }
 
-// pick returns what a scan gives of v. As in etcd, a scan for keys only knows
-// nothing of the lease.
+// pick returns what a scan returns for v. As in etcd, a keys-only scan omits the
+// lease.
 func (q *scan) pick(v *version) *mvccpb.KeyValue {
 	if v != nil && !q.keysOnly { // compared, or the compiler would fetch v to see that it is not nil
 		return &v.kv
@@ -129,7 +129,7 @@ func scanFor(r *pb.RangeRequest) *scan {
 	case !defaultOrdering(r) || revisionFilters(r):
 		q.limit = 0
 	case r.Limit > 0 && r.Limit < math.MaxInt64:
-		q.limit++ // one more tells whether there are more
+		q.limit++ // one more shows whether there are more
 	}
 	return q
 }
@@ -183,8 +183,8 @@ func filter(r *pb.RangeRequest, f *found) {
 	f.kvs = kept
 }
 
-// byField sorts with sort.Sort, because etcd does: so keys that compare equal
-// end up in the same order as there.
+// byField sorts with sort.Sort because etcd does, so that keys that compare equal
+// end up in the same order.
 type byField struct {
 	kvs  []*mvccpb.KeyValue
 	less func(a, b *mvccpb.KeyValue) bool

@@ -15,7 +15,7 @@ type group struct {
 	pending []change
 }
 
-// prefixLength says how many of the watched prefixes are of one length.
+// prefixLength says how many watched prefixes have one length.
 type prefixLength struct{ bytes, groups int }
 
 // registry finds the watchers of a key. It is guarded by the server's lock.
@@ -108,7 +108,7 @@ func (r *registry) leave(w *watcher) {
 	}
 }
 
-// countLength notes that there is one prefix more, or less, of a length.
+// countLength notes that there is one prefix more or less of that length.
 func (r *registry) countLength(bytes, delta int) {
 	i, ok := slices.BinarySearchFunc(r.lengths, bytes, func(l prefixLength, n int) int { return l.bytes - n })
 	if !ok {

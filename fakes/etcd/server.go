@@ -71,9 +71,9 @@ func New(cfg Config) (*Server, error) {
 // Revision returns the current revision of the store.
 func (s *Server) Revision() int64 { return s.rev.Load() }
 
-// Close ends every watch, lease and gRPC connection and waits until nothing of
-// the server runs any more. Requests made afterwards fail with "server
-// stopped". Closing twice is fine.
+// Close ends every watch, lease and gRPC connection and waits until the server
+// has no goroutine left. Requests made afterwards fail with "server stopped".
+// Closing twice is fine.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -102,7 +102,7 @@ func (s *Server) Close() error {
 }
 
 // after calls fn in its own goroutine when d has passed. The caller keeps the
-// timer, and sees to it that Close cancels it with s.cancelTimer.
+// timer and makes sure that Close cancels it with s.cancelTimer.
 func (s *Server) after(d time.Duration, fn func()) *time.Timer {
 	s.work.Add(1)
 	return time.AfterFunc(d, func() {
@@ -178,7 +178,7 @@ func (t *writeTxn) end() {
 	t.s.mu.Unlock()
 }
 
-// publish makes the changes those of a new revision, if there are any.
+// publish turns the changes, if there are any, into a new revision.
 func (t *writeTxn) publish() {
 	s := t.s
 	if len(t.changes) == 0 {
@@ -192,8 +192,8 @@ func (t *writeTxn) publish() {
 	s.notify(t.changes)
 }
 
-// put writes key, whose record is rec, and returns its record. keyBytes is key as bytes, or nil to have
-// them made.
+// put writes key, whose record is rec, and returns its record. keyBytes is key as
+// bytes, or nil if put should convert it.
 func (t *writeTxn) put(key string, rec *record, keyBytes, value []byte, lease int64) *record {
 	s := t.s
 	v := &version{sub: int32(len(t.changes))}

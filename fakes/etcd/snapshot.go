@@ -11,16 +11,15 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// Snapshot is the whole of a store as it was at one moment: keys with their
-// history, and leases. It stays as it is whatever becomes of the store, with
-// which it shares what has not changed since. It may be used from any
-// goroutine.
+// Snapshot is a whole store as it was at one moment: keys with their history, and
+// leases. It never changes, whatever happens to the store, and shares with it what
+// has not changed since. It may be used from any goroutine.
 type Snapshot struct {
 	origin  *Server
 	at      time.Time
 	history history
 
-	// mu keeps apart those who clone what follows, which nobody ever changes.
+	// mu serializes clones of what follows, which is never changed.
 	mu     sync.Mutex
 	keys   keyspace
 	leases lessor
@@ -39,8 +38,8 @@ func (s *Server) Snapshot() *Snapshot {
 // Revision returns the revision the store had.
 func (n *Snapshot) Revision() int64 { return n.keys.rev }
 
-// Fork returns a new server that begins where the snapshot was taken: with its
-// revision, its history, and its leases with the time they had left.
+// Fork returns a new server that starts from the snapshot, with its revision, its
+// history, and its leases with the time they had left.
 func (n *Snapshot) Fork(cfg Config) (*Server, error) {
 	s, err := New(cfg)
 	if err != nil {
@@ -70,26 +69,25 @@ func (s *Server) restoreLeases(n *Snapshot, leases lessor) {
 	s.leases.arm(s)
 }
 
-// Rewind brings the store back to what it was when a snapshot was taken, of
-// this store or of another, and returns the revision it has then. It does so
-// by ordinary transactions, each of one key and at a new revision, so that
-// every watcher sees true events: first keys that were not there, or that were
-// deleted and created anew since, are deleted, the newest first; then those
-// that are missing or differ are put, in the order of the revisions they had.
-// Keys whose value is the same are left alone. All of it happens before any
-// other write.
+// Rewind brings the store back to the state in a snapshot of this store or of
+// another, and returns its new revision. It uses ordinary transactions, one key
+// and one new revision each, so that every watcher sees true events. First it
+// deletes keys that did not exist, or that have been deleted and created again
+// since, the newest first. Then it puts keys that are missing or differ, in the
+// order of their revisions in the snapshot. Keys with the same value are left
+// alone. No other write comes in between.
 //
-// Leases of the snapshot are granted again or renewed to the time they had
-// left. Leases granted since keep going, for those who hold their ids, but
-// lose their keys.
+// Leases of the snapshot are granted again or renewed to the time they had left.
+// Leases granted since stay, because somebody may hold their ids, but lose their
+// keys.
 func (s *Server) Rewind(to *Snapshot) (int64, error) {
 	rewound, err := s.RewindExcept(to, nil)
 	return rewound.Revision, err
 }
 
-// Rewound is what a rewind has done.
+// Rewound is the outcome of a rewind.
 type Rewound struct {
-	// Revision is the one the store has now.
+	// Revision is the store's new revision.
 	Revision int64
 	// Changes are the writes, in order.
 	Changes []Change
@@ -102,10 +100,10 @@ type Change struct {
 	Deleted  bool // else it was put
 }
 
-// RewindExcept is Rewind for all keys but those that keep picks: they stay as
-// they are, with their leases. It is told what a key that differs has and what
-// it would get, nil where there is no such key; it must not change them, nor
-// call the server.
+// RewindExcept is Rewind for all keys except those for which keep returns true:
+// they stay as they are, with their leases. keep is called for each key that
+// differs, with its current and its future content, nil if the key does not exist.
+// It must not change them and must not call the server.
 func (s *Server) RewindExcept(to *Snapshot, keep func(key string, have, want *mvccpb.KeyValue) bool) (Rewound, error) {
 	to.mu.Lock()
 	keys, leases := to.keys.clone(), to.leases.clone()
@@ -163,16 +161,16 @@ func changes(differences []difference) (deletes []string, puts []entry) {
 	return deletes, puts
 }
 
-// difference is a key of which two key spaces have different contents; a
-// record is nil where the key does not exist.
+// difference is a key with different contents in two key spaces. A record is nil
+// if the key does not exist there.
 type difference struct {
 	key        string
 	have, want *record
 }
 
 // differing returns how the store differs from a snapshot, in the order of the
-// keys, without what is kept. It looks at the keys written since, if that is known and less than all.
-// The server is locked.
+// keys, without those that are kept. If it is known which keys have been written
+// since, and they are not all, it looks only at them. The server is locked.
 func (s *Server) differing(to *Snapshot, target *keyspace, keep func(key string, have, want *mvccpb.KeyValue) bool) []difference {
 	var list []difference
 	add := func(key string, have, want *record) {
@@ -203,7 +201,7 @@ func (s *Server) differing(to *Snapshot, target *keyspace, keep func(key string,
 	return list
 }
 
-// latest returns what a record has now, nil of none.
+// latest returns the current content of a record, nil if there is none.
 func (r *record) latest() *mvccpb.KeyValue {
 	if r == nil {
 		return nil

@@ -284,7 +284,7 @@ func TestRewindAnywhere(t *testing.T) {
 		if rev != s.Revision() {
 			t.Errorf("revision %d, want %d", rev, s.Revision())
 		}
-		// Whoever follows the events sees the same.
+		// A client that follows the events sees the same.
 		for ev := range eventsUntil(w, put(t, c, "mark", fmt.Sprint(i))) {
 			kind, rest, _ := strings.Cut(ev, " ")
 			key, value, _ := strings.Cut(rest[:strings.LastIndex(rest, "@")], "=")

@@ -15,7 +15,7 @@ const (
 	batchScan      = 10000 // changes looked at while writers wait
 )
 
-// delivery is something a watcher has to tell its client.
+// delivery is something that a watcher has to send to its client.
 type delivery struct {
 	header  *pb.ResponseHeader
 	events  []*mvccpb.Event
@@ -27,7 +27,7 @@ type delivery struct {
 
 // sink is where a watcher delivers to.
 type sink interface {
-	// offer takes d at once or not at all. The server is locked, or w lags.
+	// offer takes d only if there is room. The server is locked, or w lags.
 	offer(w *watcher, d delivery) bool
 	// push waits until there is room for d or w has ended; false means the latter.
 	push(w *watcher, d delivery) bool
@@ -35,25 +35,25 @@ type sink interface {
 	ended(w *watcher)
 }
 
-// watcher follows the changes of a span. It is synced, when it has been
-// offered all there are and the writers offer it the next; or it lags, when a
-// goroutine of its own feeds it from the history.
+// watcher follows the changes of a span. A synced watcher has been offered every
+// change, and writers offer it the next one. A lagging watcher is fed from the
+// history by a goroutine of its own.
 type watcher struct {
 	span
-	start    int64 // as asked for, 0: whatever comes next
+	start    int64 // the revision asked for; 0: whatever comes next
 	prevKV   bool
 	noPut    bool
 	noDelete bool
-	announce bool // wants to be told it was created
-	progress bool // wants to be told of progress now and then
+	announce bool // sends a response when it is created
+	progress bool // sends progress notifications
 	sink     sink
 	id       int64 // within a gRPC stream
-	// hook, if there is one, hooks the watcher to its context.
+	// hook, if not nil, ends the watcher with its context.
 	hook func() (unhook func() bool)
 
 	done chan struct{} // closed when the watcher ends
-	// told says that events were delivered since the last time progress was due.
-	told atomic.Bool
+	// sentEvents says that events were delivered since the last progress interval.
+	sentEvents atomic.Bool
 
 	// next is the first revision not delivered yet. It belongs to the feeding
 	// goroutine while the watcher lags.
@@ -140,7 +140,7 @@ func (s *Server) endWatcher(w *watcher) {
 		s.watches.leave(w)
 		w.sink.ended(w)
 	}
-	// A lagging watcher's feed sees done and says so itself.
+	// A lagging watcher's feed sees done and calls ended itself.
 }
 
 // notify offers the changes of one revision to the synced watchers.
@@ -188,7 +188,7 @@ func (s *Server) notifyGroup(g *group, hdr *pb.ResponseHeader) {
 			continue
 		}
 		if w.sink.offer(w, delivery{header: hdr, events: events}) {
-			w.told.Store(true)
+			w.sentEvents.Store(true)
 			continue
 		}
 		w.next = s.keys.rev + 1
@@ -224,13 +224,13 @@ func (w *watcher) wants(t mvccpb.Event_EventType) bool {
 	return !(t == mvccpb.Event_PUT && w.noPut || t == mvccpb.Event_DELETE && w.noDelete)
 }
 
-// feed delivers first, which had no room before or is nothing, and then from the
-// history until w is synced or has ended.
+// feed delivers first, if there is one left from before, and then from the history
+// until w is synced or has ended.
 func (s *Server) feed(w *watcher, first delivery) {
 	defer s.work.Done()
 	alive := first.header == nil || w.sink.push(w, first)
 	if len(first.events) > 0 {
-		w.told.Store(true)
+		w.sentEvents.Store(true)
 	}
 	for alive {
 		d, done := s.read(w)
@@ -256,11 +256,11 @@ func (s *Server) feed(w *watcher, first delivery) {
 }
 
 // catchUp delivers a batch from the history; false means that w has ended. As in
-// etcd, the header of a batch has the store's revision when the batch was read,
-// and that of one which has to wait for room the revision w has then seen
-// everything up to.
+// etcd, the header has the store's revision at the time the batch was read. If the
+// batch has to wait for room, the header has the revision up to which w has then
+// seen everything.
 func (w *watcher) catchUp(d delivery) bool {
-	w.told.Store(true)
+	w.sentEvents.Store(true)
 	if w.sink.offer(w, d) {
 		return true
 	}
@@ -293,7 +293,7 @@ func (s *Server) read(w *watcher) (d delivery, done bool) {
 	for scanned := 0; i < h.n; i++ {
 		c := h.at(i)
 		if rev := c.rev(); rev != last {
-			// Only between revisions may a batch end.
+			// A batch may end only between revisions.
 			if revs == batchRevisions || scanned >= batchScan {
 				break
 			}
@@ -336,8 +336,8 @@ func (s *Server) allSynced(set *watchSet) bool {
 	return true
 }
 
-// tellProgress offers w the current revision, if w has been offered every
-// change up to it. The server is locked.
+// tellProgress offers w the current revision if w has seen every change up to it.
+// The server is locked.
 func (s *Server) tellProgress(w *watcher) {
 	if s.progressPossible(w) {
 		w.sink.offer(w, delivery{header: header(s.keys.rev)})
@@ -350,15 +350,15 @@ func (s *Server) progressPossible(w *watcher) bool {
 	return w.synced() && s.keys.rev >= w.start
 }
 
-// progressDue is what happens each progress interval of a watcher: it is told
-// the revision, unless it got events meanwhile.
+// progressDue runs at each progress interval of a watcher and sends it the
+// revision, unless events were sent in the meantime.
 func (s *Server) progressDue(w *watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.ended {
 		return
 	}
-	if !w.told.Swap(false) {
+	if !w.sentEvents.Swap(false) {
 		s.tellProgress(w)
 	}
 	w.timer = s.after(s.cfg.ProgressNotifyInterval, func() { s.progressDue(w) })

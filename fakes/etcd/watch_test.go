@@ -369,8 +369,9 @@ func TestProgressNotify(t *testing.T) {
 	})
 }
 
-// TestHeadersOfSlowWatches has watches wait for room: what waits has the revision
-// its watch has then seen everything up to, as in etcd, and not the store's.
+// TestHeadersOfSlowWatches makes watches wait for room. As in etcd, a response that
+// waits has the revision up to which its watch has then seen everything, not the
+// store's.
 func TestHeadersOfSlowWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, Config{WatchBuffer: 1})

@@ -11,42 +11,67 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// errEmptyRange is why a watch of no key is refused, as etcd words it.
+// errEmptyRange refuses a watch of no key, in etcd's words.
 var errEmptyRange = errors.New("mvcc: watcher range is empty")
 
 // watchClient is the clientv3.Watcher of an in-process client.
 type watchClient struct{ c *client }
 
-// Watch follows the store without anything in between: a synced watch is told
-// by the writer itself.
+// Watch follows the store with nothing in between: the writer itself delivers to
+// a synced watch.
 func (w *watchClient) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	out := make(chan clientv3.WatchResponse, w.c.s.cfg.WatchBuffer)
+	deliver := func(r clientv3.WatchResponse, done <-chan struct{}) bool {
+		if done == nil {
+			select {
+			case out <- r:
+				return true
+			default:
+				return false
+			}
+		}
+		select {
+		case out <- r:
+			return true
+		case <-done:
+			return false
+		}
+	}
+	w.WatchFunc(ctx, key, deliver, func() { close(out) }, opts...)
+	return out
+}
+
+// WatchFunc is Watch that calls deliver for each response, and ended after the last
+// one, one at a time. Where done is nil the caller is a writer, whom deliver must not
+// keep waiting, and who holds a lock of the server: deliver takes the response at
+// once, or refuses it by returning false, and gets it again later. Where done is not
+// nil deliver may wait for room until done is closed, and returns false then.
+func (w *watchClient) WatchFunc(ctx context.Context, key string, deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool, ended func(), opts ...clientv3.OpOption) {
 	op := clientv3.OpWatch(key, opts...)
 	if key = string(op.KeyBytes()); key == "" {
 		key = "\x00" // the smallest key
 	}
 	sp := spanOf(key, string(op.RangeBytes()))
-	out := make(chan clientv3.WatchResponse, w.c.s.cfg.WatchBuffer)
 	switch {
 	case ctx.Err() != nil:
-		close(out)
+		ended()
 	case op.Rev() < 0:
-		out <- failedWatch(rpctypes.ErrCompacted)
-		close(out)
+		deliver(failedWatch(rpctypes.ErrCompacted), ctx.Done())
+		ended()
 	case sp.kind == halfOpen && sp.key >= sp.end:
-		out <- failedWatch(errEmptyRange)
-		close(out)
-	case !w.c.watch(ctx, op, sp, out):
-		close(out)
+		deliver(failedWatch(errEmptyRange), ctx.Done())
+		ended()
+	case !w.c.watch(ctx, op, sp, funcSink{deliver, ended}):
+		ended()
 	}
-	return out
 }
 
-// watch starts a watcher that delivers to out. It reports false if the client
+// watch starts a watcher that delivers to a sink. It reports false if the client
 // or the server is closed.
-func (c *client) watch(ctx context.Context, op clientv3.Op, sp span, out chan clientv3.WatchResponse) bool {
+func (c *client) watch(ctx context.Context, op clientv3.Op, sp span, to sink) bool {
 	w := &watcher{
 		span: sp, start: op.Rev(), prevKV: op.IsPrevKV(), noPut: op.IsFilterPut(), noDelete: op.IsFilterDelete(),
-		announce: op.IsCreatedNotify(), progress: op.IsProgressNotify(), sink: chanSink(out),
+		announce: op.IsCreatedNotify(), progress: op.IsProgressNotify(), sink: to,
 	}
 	w.hook = func() func() bool {
 		return context.AfterFunc(ctx, func() { c.s.contextDone(w) })
@@ -60,7 +85,7 @@ func (c *client) watch(ctx context.Context, op clientv3.Op, sp span, out chan cl
 	return true
 }
 
-// stream returns the watches that would share a gRPC stream with one of ctx:
+// stream returns the watches that would share a gRPC stream with a watch of ctx:
 // those with the same outgoing metadata. The server is locked.
 func (c *client) stream(ctx context.Context) *watchSet {
 	key := ""
@@ -113,8 +138,11 @@ func (w *watchClient) Close() error {
 	return nil
 }
 
-// chanSink delivers to the channel of an in-process watch.
-type chanSink chan clientv3.WatchResponse
+// funcSink delivers to the functions of an in-process watch.
+type funcSink struct {
+	deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool
+	end     func()
+}
 
 func response(d delivery) clientv3.WatchResponse {
 	return clientv3.WatchResponse{
@@ -123,22 +151,8 @@ func response(d delivery) clientv3.WatchResponse {
 	}
 }
 
-func (s chanSink) offer(_ *watcher, d delivery) bool {
-	select {
-	case s <- response(d):
-		return true
-	default:
-		return false
-	}
-}
+func (s funcSink) offer(_ *watcher, d delivery) bool { return s.deliver(response(d), nil) }
 
-func (s chanSink) push(w *watcher, d delivery) bool {
-	select {
-	case s <- response(d):
-		return true
-	case <-w.done:
-		return false
-	}
-}
+func (s funcSink) push(w *watcher, d delivery) bool { return s.deliver(response(d), w.done) }
 
-func (s chanSink) ended(*watcher) { close(s) }
+func (s funcSink) ended(*watcher) { s.end() }

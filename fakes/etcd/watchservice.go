@@ -92,7 +92,7 @@ func (g *grpcWatch) close() {
 	}
 }
 
-// receive does what the client asks for, until it asks no more.
+// receive handles the client's requests until there are no more.
 func (g *grpcWatch) receive(ctx context.Context) error {
 	for {
 		req, err := g.stream.Recv()
@@ -128,7 +128,7 @@ func (g *grpcWatch) receive(ctx context.Context) error {
 	}
 }
 
-// create starts a watcher. It returns the answer if that is a refusal; else
+// create starts a watcher. It returns the response only if it refuses; otherwise
 // the watcher announces itself.
 func (g *grpcWatch) create(r *pb.WatchCreateRequest) *pb.WatchResponse {
 	key := string(r.Key)
@@ -190,8 +190,8 @@ func (g *grpcWatch) cancel(id int64) *pb.WatchResponse {
 	return &pb.WatchResponse{Header: header(s.keys.rev), WatchId: id, Canceled: true}
 }
 
-// progress tells the stream the revision that all of its watchers have seen
-// everything up to, if there is one.
+// progress sends the stream the current revision, if all of its watchers have seen
+// everything up to it.
 func (g *grpcWatch) progress() {
 	s := g.s
 	s.mu.Lock()

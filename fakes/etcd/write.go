@@ -165,8 +165,8 @@ func (s *Server) readTxn(r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	return resp, nil
 }
 
-// readOnly says whether neither branch has anything but ranges, nested
-// transactions included, as etcd sees it.
+// readOnly reports whether both branches, nested transactions included, have only
+// ranges, as etcd sees it.
 func readOnly(r *pb.TxnRequest) bool {
 	for _, branch := range [][]*pb.RequestOp{r.Success, r.Failure} {
 		for _, op := range branch {
@@ -178,8 +178,8 @@ func readOnly(r *pb.TxnRequest) bool {
 	return true
 }
 
-// plan says which branch of a transaction is taken, and of those nested in
-// that branch. All of it is decided by the state before the transaction.
+// plan says which branches a transaction and the transactions nested in it take.
+// The state before the transaction decides all of them.
 type plan struct {
 	succeeded bool
 	nested    []*plan // one for each nested transaction in the branch
@@ -232,7 +232,7 @@ func (s *Server) feasible(r *pb.TxnRequest, p *plan) error {
 }
 
 // txnReadable is readable for a range in a transaction, where etcd takes a
-// negative revision at its word when it looks whether it is compacted.
+// negative revision literally when it checks whether it is compacted.
 func (k *keyspace) txnReadable(rev int64) error {
 	if rev < 0 && rev < k.compactRev {
 		return rpctypes.ErrGRPCCompacted
@@ -289,7 +289,7 @@ func (k *keyspace) holds(c *pb.Compare) bool {
 		return all
 	}
 	if c.Target == pb.Compare_VALUE {
-		// A missing value equals nothing, not even the empty one.
+		// A missing value equals nothing, not even the empty value.
 		return false
 	}
 	return compareKV(c, &mvccpb.KeyValue{})

@@ -93,7 +93,7 @@ func TestImportsComplains(t *testing.T) {
 	try(t, readPolicy(t).imports, []fixture{
 		{"all downhill", map[string]string{
 			"cmd/snowglobe/main.go":           source("main", m+"scenarios", m+"conformance", m+"bench/watch", m+"envtest", "fmt"),
-			"scenarios/engine.go":             source("scenarios", m+"envtest", m+"envtest/trace", m+"fakes/oidc", m+"envtest/controllers"),
+			"scenarios/engine.go":             source("scenarios", m+"envtest", m+"envtest/trace", m+"fakes/oidc"),
 			"envtest/start.go":                source("envtest", m+"envtest/chain", m+"envtest/storage/memory", m+"envtest/trace", "k8s.io/client-go/rest"),
 			"envtest/chain/generic.go":        source("chain", m+"envtest/storage", m+"envtest/trace", "k8s.io/kubernetes/pkg/controlplane"),
 			"envtest/chain/chain_test.go":     source("chain_test", m+"envtest/chain", m+"envtest/storage/memory", m+"fakes/etcd"),
@@ -110,12 +110,11 @@ func TestImportsComplains(t *testing.T) {
 		{"nobody imports cmd", one("scenarios/a_test.go", m+"cmd/snowglobe"), []string{"must not import cmd/snowglobe"}},
 		{"chain to face", one("envtest/chain/a.go", m+"envtest"), []string{"must not import envtest:"}},
 		{"chain to a kind of store", one("envtest/chain/a.go", m+"envtest/storage/memory"), []string{"must not import envtest/storage/memory"}},
-		{"face links controllers", one("envtest/a.go", m+"envtest/controllers"), []string{"must not import envtest/controllers"}},
 		{"storage face to kinds", one("envtest/storage/a.go", m+"envtest/storage/memory"), []string{"must not import envtest/storage/memory"}},
 		{"fault to chain", one("envtest/fault/a.go", m+"envtest/chain"), []string{"must not import envtest/chain"}},
 		{"trace to fault", one("envtest/trace/a.go", m+"envtest/fault"), []string{"must not import envtest/fault"}},
 		{"trace grows heavy", one("envtest/trace/a.go", "k8s.io/klog/v2"), []string{"must stay light"}},
-		{"kubernetes elsewhere", one("conformance/a_test.go", "k8s.io/kubernetes/pkg/features"), []string{"only envtest/chain and envtest/chain/bootstrap and envtest/controllers may"}},
+		{"kubernetes elsewhere", one("conformance/a_test.go", "k8s.io/kubernetes/pkg/features"), []string{"only envtest/chain and envtest/chain/bootstrap may"}},
 		{"past the face", one("conformance/a_test.go", m+"envtest/chain"), []string{"only envtest and envtest/chain/... may"}},
 		{"no address", one("envtest/helpers/a.go"), []string{"envtest/helpers is not in the import policy"}},
 		{"the root", one("a.go"), []string{"is not in the import policy"}},

@@ -19,55 +19,56 @@ import (
 // complaint, so every new package needs a decision.
 const policy = `
 	# The foundation: imports nothing of this module.
-	internal/pki                 ->
-	internal/nearest             ->
-	internal/conns               ->
-	internal/pins                ->
-	internal/lint               ->
-	internal/watchframe          ->
-	envtest/memnet               ->
-	envtest/trace                ->
+	internal/pki                     ->
+	internal/nearest                 ->
+	internal/conns                   ->
+	internal/pins                    ->
+	internal/lint                    ->
+	internal/watchframe              ->
+	envtest/memnet                   ->
+	envtest/trace                    ->
+	envtest/process                  ->
 
 	# Fakes know each other and nothing of envtest.
-	fakes/...                    -> fakes/... internal/pki internal/conns
+	fakes/...                        -> fakes/... internal/conns
 
 	# Inside envtest.
-	envtest/fault                -> envtest/trace internal/nearest
-	envtest/virtualtime                -> envtest/fault
-	envtest/storage              -> envtest/fault internal/conns
-	envtest/storage/intercept         -> envtest/fault envtest/memnet
-	envtest/storage/intercept (test)  -> envtest/storage/memory internal/pki
-	envtest/storage/...          -> envtest/storage/... envtest/memnet fakes/... internal/pki internal/conns
-	envtest/process              ->
-	envtest/serve                -> envtest/memnet internal/conns
-	envtest/chain                -> envtest/process envtest/serve envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/storage envtest/storage/intercept envtest/virtualtime internal/pki
-	envtest/chain (test)         -> envtest/storage/... envtest/memnet
-	envtest/chain/bootstrap      ->
-	envtest/chain/upstream       ->
-	envtest/chain/inject         -> envtest/chain/upstream envtest/fault envtest/process internal/watchframe
-	envtest/chain/inject (test)  -> envtest/memnet
-	envtest/chain/reststorage                 ->
-	envtest/chain/reststorage (test)          -> envtest/chain/reststorage/reststoragetest
+	envtest/fault                    -> envtest/trace internal/nearest
+	envtest/virtualtime              -> envtest/fault
+	envtest/serve                    -> envtest/memnet internal/conns
+	envtest/storage                  ->
+	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/conns
+	envtest/storage/... (test)       -> internal/pki
+	envtest/storage/intercept        -> envtest/fault envtest/memnet internal/conns
+	envtest/storage/intercept (test) -> envtest/storage/memory internal/pki
+
+	# The chain and its rooms.
+	envtest/chain/upstream           ->
+	envtest/chain/bootstrap          ->
+	envtest/chain/inject             -> envtest/chain/upstream envtest/fault envtest/process envtest/storage/intercept internal/watchframe
+	envtest/chain/inject (test)      -> envtest/memnet
+	envtest/chain/reststorage        -> envtest/fault envtest/storage/intercept
+	envtest/chain/restore            -> envtest/chain/reststorage envtest/storage
+	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
+	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
-	envtest/chain/restore                     -> envtest/chain/reststorage envtest/storage
-	envtest/chain/restore (test)              -> envtest/chain/reststorage/reststoragetest
-	envtest/chain/settle                      -> envtest/chain/reststorage envtest/fault
-	envtest/chain/settle (test)               -> envtest/chain/reststorage/reststoragetest
-	envtest                      -> envtest/chain envtest/serve envtest/chain/reststorage envtest/chain/restore envtest/storage/... envtest/virtualtime envtest/memnet internal/pki internal/nearest internal/watchframe
-	envtest/controllers          -> envtest
+	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/pki
+
+	# The face.
+	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/virtualtime internal/pki internal/nearest internal/watchframe
 
 	# The houses on top. Siblings never import each other.
-	scenarios/...                -> scenarios/... envtest envtest/controllers
-	conformance/...              -> conformance/... envtest envtest/controllers
-	bench/...                    -> bench/... envtest envtest/controllers
-	cmd/...                      -> cmd/... scenarios/... conformance/... bench/...
+	scenarios/...                    -> envtest internal/nearest
+	conformance/...                  -> conformance/... envtest
+	bench/...                        -> envtest
+	cmd/...                          -> scenarios/... conformance/... bench/...
 
 	# What is below the face is reached through the face.
 	envtest/chain/...            only envtest envtest/chain/...
 	envtest/serve                only envtest envtest/chain/...
 
 	# What links the chain costs every importer a slow link.
-	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap envtest/controllers
+	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap
 	k8s.io/kubernetes/pkg/capabilities only envtest/chain envtest
 
 	# Leaves that stay light.

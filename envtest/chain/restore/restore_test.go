@@ -104,8 +104,8 @@ func TestServerWrites(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := reststoragetest.Start(t)
 				r := New(store)
-				rest := reststoragetest.New(t, store, reststorage.Config{})
-				w := &writer{Interface: r.ObserveWrites(rest.Client().Kubernetes), key: key}
+				rest := reststoragetest.New(t, store, reststorage.Config{Writes: r})
+				w := &writer{Interface: rest.Client().Kubernetes, key: key}
 				servers := []*Server{{Storage: rest, Prefix: "/registry"}}
 				w.put(t, server, "boot")
 				r.BootFinished()

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/client/v3/kubernetes"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
@@ -28,34 +27,15 @@ func (r *Restorer) BootFinished() {
 	r.writes.booted = true
 }
 
-// ObserveWrites returns a client that does what the inner one does, and tells the
-// Restorer what a server writes with it.
-func (r *Restorer) ObserveWrites(inner kubernetes.Interface) kubernetes.Interface {
-	return &observedClient{inner, &r.writes}
-}
-
-type observedClient struct {
-	kubernetes.Interface
-	*serverWrites
-}
-
-// OptimisticPut implements kubernetes.Interface.
-func (c *observedClient) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	response, err := c.Interface.OptimisticPut(ctx, key, value, expected, opts)
-	if err == nil && response.Succeeded && isServer(ctx) {
-		c.put(key, expected, response.Revision)
+// Written implements intercept.Writes.
+func (r *Restorer) Written(ctx context.Context, key string, expected, revision int64) {
+	if isServer(ctx) {
+		r.writes.put(key, expected, revision)
 	}
-	return response, err
 }
 
-// OptimisticDelete implements kubernetes.Interface.
-func (c *observedClient) OptimisticDelete(ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
-	response, err := c.Interface.OptimisticDelete(ctx, key, expected, opts)
-	if err == nil && response.Succeeded {
-		c.delete(key, expected)
-	}
-	return response, err
-}
+// Deleted implements intercept.Writes.
+func (r *Restorer) Deleted(key string, expected int64) { r.writes.delete(key, expected) }
 
 func isServer(ctx context.Context) bool {
 	who, ok := request.UserFrom(ctx)

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+
+	"snowglobe.test/envtest/storage/intercept"
 )
 
 // Resource is the storage of one resource behind its watch cache.
@@ -127,7 +129,7 @@ func (s *Storage) Resources() []*Resource {
 
 // Revision asks the store for its revision.
 func (s *Storage) Revision(ctx context.Context) (int64, error) {
-	response, err := s.cfg.Client.KV.Get(ctx, "/", clientv3.WithCountOnly())
+	response, err := s.client.KV.Get(ctx, "/", clientv3.WithCountOnly())
 	if err != nil {
 		return 0, fmt.Errorf("ask the store for its revision: %w", err)
 	}
@@ -142,7 +144,7 @@ func (s *Storage) RequestProgress(ctx context.Context) error {
 		ctx = metadata.NewOutgoingContext(ctx, metadata.Pairs("source", "cache"))
 	}
 	for _, resource := range s.Resources() {
-		if err := s.cfg.Client.RequestProgress(ownStream(clientv3.WithRequireLeader(ctx), resource.Name())); err != nil {
+		if err := s.client.RequestProgress(intercept.WithStream(clientv3.WithRequireLeader(ctx), resource.Name())); err != nil {
 			return fmt.Errorf("ask the store how far it is: %w", err)
 		}
 	}

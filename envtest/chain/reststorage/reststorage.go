@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -26,6 +27,9 @@ import (
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/utils/clock"
+
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage/intercept"
 )
 
 // MinEventsHistoryWindow is the least that a watch cache may keep; upstream
@@ -34,8 +38,12 @@ const MinEventsHistoryWindow = cacher.DefaultEventFreshDuration
 
 // Config is what a Storage is made of.
 type Config struct {
-	// Client is the shared client. The Storage closes it. Required.
-	Client *kubernetes.Client
+	// Connection is the server's to its store. The Storage attaches Client to it, with
+	// Injector and Writes, which may be nil, and closes it. Required.
+	Connection *intercept.Connection
+	Client     *kubernetes.Client
+	Injector   *fault.Injector
+	Writes     intercept.Writes
 	// ServerList is the endpoints of the store that Client speaks to: a resource
 	// that lives elsewhere keeps upstream's storage.
 	ServerList []string
@@ -44,10 +52,6 @@ type Config struct {
 	// EventsHistoryWindows is how long the watch caches of some resources keep
 	// events; the others keep them as long as upstream's configuration says.
 	EventsHistoryWindows map[schema.GroupResource]time.Duration
-	// Intercept returns a client of its own over the shared one, for the resource
-	// whose keys begin with a prefix, or with both empty for none in particular.
-	// Required.
-	Intercept func(shared *kubernetes.Client, resource, prefix string) *kubernetes.Client
 	// InterceptCache returns the store as the watch cache of a resource sees it,
 	// and what ends it. Nil means as it is.
 	InterceptCache func(storage.Interface, schema.GroupResource) (storage.Interface, func())
@@ -56,6 +60,7 @@ type Config struct {
 // Storage is the storage of all resources of a chain. Make one with New.
 type Storage struct {
 	cfg       Config
+	client    *kubernetes.Client // that rules do not reach
 	clock     *cacheClock
 	closeOnce sync.Once
 	compactor interface { // nil if nothing is compacted
@@ -70,7 +75,8 @@ type Storage struct {
 // New returns a Storage without resources, which Decorate's getter adds.
 func New(cfg Config) *Storage {
 	cfg.Client.KV = etcd3.NewETCDLatencyTracker(cfg.Client.KV)
-	s := &Storage{cfg: cfg, clock: newCacheClock(), resources: map[string]*Resource{}}
+	cfg.Connection.Attach(cfg.Client, cfg.Injector, cfg.Writes)
+	s := &Storage{cfg: cfg, client: cfg.Connection.Direct(), clock: newCacheClock(), resources: map[string]*Resource{}}
 	if cfg.CompactionInterval > 0 {
 		s.compactor = etcd3.NewCompactor(s.clientFor("", "").Client, cfg.CompactionInterval, clock.RealClock{}, nil)
 	}
@@ -78,26 +84,34 @@ func New(cfg Config) *Storage {
 }
 
 // Close stops the compactor and the clock of the watch caches, and closes the
-// client. Every resource must have been destroyed.
-func (s *Storage) Close() {
+// connection. Every resource must have been destroyed. Only the first call does
+// anything.
+func (s *Storage) Close(ctx context.Context) (err error) {
 	s.closeOnce.Do(func() {
 		if s.compactor != nil {
 			s.compactor.Stop()
 		}
-		_ = s.cfg.Client.Close()
+		err = s.cfg.Connection.Close(ctx)
 		s.clock.stop()
 	})
+	return err
 }
 
-// Client returns the shared client, whose operations nothing intercepts.
-func (s *Storage) Client() *kubernetes.Client { return s.cfg.Client }
+// Client returns a client that rules do not reach, but for a partition.
+func (s *Storage) Client() *kubernetes.Client { return s.client }
 
 // clientFor returns the client for a resource whose keys begin with a prefix, or
 // for none in particular.
 func (s *Storage) clientFor(resource, prefix string) *kubernetes.Client {
-	client := s.cfg.Intercept(s.cfg.Client, resource, prefix)
-	client.Watcher = &watchStream{client.Watcher, resource}
-	return client
+	return s.cfg.Connection.Client(intercept.Identity{Resource: resource, Prefix: prefix, Caller: callerOf})
+}
+
+// callerOf is who makes the request that a call to the store is for.
+func callerOf(ctx context.Context) string {
+	if who, ok := request.UserFrom(ctx); ok {
+		return who.GetName()
+	}
+	return ""
 }
 
 // Decorate returns upstream's getter with the storage of every resource that

@@ -10,9 +10,9 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// View is how the operations of one client look to rules.
-type View struct {
-	Edge *fault.Injector
+// Identity is what rules can tell the operations of one client by, besides their
+// kind.
+type Identity struct {
 	// Resource is what the client is for, such as "deployments.apps"; empty if
 	// it is for none in particular.
 	Resource string
@@ -24,37 +24,53 @@ type View struct {
 	Caller func(context.Context) string
 }
 
-// Client returns a client that does what the inner one does, bent as rules say.
-// It shares all the inner one has; closing it closes nothing. With no Edge it is
-// a copy.
-func Client(inner *kubernetes.Client, v View) *kubernetes.Client {
-	outer := clientv3.NewCtxClient(inner.Ctx())
-	outer.Cluster, outer.Maintenance, outer.Auth = inner.Cluster, inner.Maintenance, inner.Auth
-	if v.Edge == nil {
-		outer.KV, outer.Lease, outer.Watcher = inner.KV, inner.Lease, inner.Watcher
-		return &kubernetes.Client{Client: outer, Kubernetes: inner.Kubernetes}
-	}
-	outer.KV = &kv{KV: inner.KV, View: v}
-	outer.Lease = &lease{Lease: inner.Lease, View: v}
-	outer.Watcher = &watcher{Watcher: inner.Watcher, View: v}
-	return &kubernetes.Client{Client: outer, Kubernetes: &kubernetesClient{inner.Kubernetes, v}}
+// Client returns a client whose operations meet the rules, by that identity. Its
+// watches have an etcd stream of their own (see WithStream). It shares all else with
+// the other clients of the connection; closing it closes nothing.
+func (c *Connection) Client(id Identity) *kubernetes.Client {
+	return c.decorate(&decorator{conn: c, injector: c.injector, Identity: id, ownStream: true})
+}
+
+// Direct returns a client that no rule reaches but a partition. Closing it closes
+// nothing.
+func (c *Connection) Direct() *kubernetes.Client { return c.decorate(&decorator{conn: c}) }
+
+func (c *Connection) decorate(d *decorator) *kubernetes.Client {
+	outer := clientv3.NewCtxClient(c.inner.Ctx())
+	outer.Cluster, outer.Maintenance, outer.Auth = c.inner.Cluster, c.inner.Maintenance, c.inner.Auth
+	outer.KV = &kv{c.inner.KV, d}
+	outer.Lease = &lease{c.inner.Lease, d}
+	outer.Watcher = &watcher{c.inner.Watcher, d}
+	return &kubernetes.Client{Client: outer, Kubernetes: &kubernetesClient{c.inner.Kubernetes, d}}
+}
+
+// decorator is what the parts of one client have in common.
+type decorator struct {
+	Identity
+	conn      *Connection
+	injector  *fault.Injector // nil: no rule reaches it
+	ownStream bool
 }
 
 // operation describes what is about to happen to a key.
-func (v *View) operation(ctx context.Context, point, key string) fault.Operation {
-	op := fault.Operation{Point: point, Resource: v.Resource, Key: key}
-	if object, ok := strings.CutPrefix(key, v.Prefix); ok && v.Resource != "" {
-		op.Namespace, op.Name = split(object)
+func (d *decorator) operation(ctx context.Context, point, key string) fault.Operation {
+	op := fault.Operation{Point: point, Resource: d.Resource, Key: key}
+	if d.Resource != "" {
+		op.Namespace, op.Name = d.object(key)
 	}
-	if v.Caller != nil {
-		op.Caller = v.Caller(ctx)
+	if d.Caller != nil {
+		op.Caller = d.Caller(ctx)
 	}
 	return op
 }
 
-// split tells the namespace from the name in what follows a resource's prefix.
-// What ends in a slash is a namespace, as in a list.
-func split(object string) (namespace, name string) {
+// object tells the namespace and the name of the object from its key. A key that
+// ends in a slash is that of a namespace, as in a list.
+func (d *decorator) object(key string) (namespace, name string) {
+	object, ok := strings.CutPrefix(key, d.Prefix)
+	if !ok {
+		return "", ""
+	}
 	namespace, name, namespaced := strings.Cut(object, "/")
 	if !namespaced {
 		return "", namespace
@@ -62,7 +78,10 @@ func split(object string) (namespace, name string) {
 	return namespace, name
 }
 
-// call makes a call about a key.
-func call[T any](ctx context.Context, v *View, point, key string, do func(context.Context) (T, error)) (T, error) {
-	return fault.Call(ctx, v.Edge, func() fault.Operation { return v.operation(ctx, point, key) }, do)
+// call makes a call about a key: rules first, then the network.
+func call[T any](ctx context.Context, d *decorator, point, key string, do func(context.Context) (T, error)) (T, error) {
+	describe := func() fault.Operation { return d.operation(ctx, point, key) }
+	return fault.Call(ctx, d.injector, describe, func(ctx context.Context) (T, error) {
+		return send(ctx, d.conn, func() (T, error) { return do(ctx) })
+	})
 }

@@ -3,32 +3,30 @@ package intercept
 import (
 	"context"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // kv is the rest of what is asked of the keys.
 type kv struct {
 	clientv3.KV
-	View
+	*decorator
 }
 
 // Get implements clientv3.KV.
 func (k *kv) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	return call(ctx, &k.View, pointOf(clientv3.OpGet(key, opts...)), key, func(ctx context.Context) (*clientv3.GetResponse, error) {
+	return call(ctx, k.decorator, pointOf(clientv3.OpGet(key, opts...)), key, func(ctx context.Context) (*clientv3.GetResponse, error) {
 		return k.KV.Get(ctx, key, opts...)
 	})
 }
 
 // GetStream implements clientv3.KV. A stream whose answer is lost is ended.
 func (k *kv) GetStream(ctx context.Context, key string, opts ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
-	if !k.Edge.Active() {
-		return k.KV.GetStream(ctx, key, opts...)
+	get := func(ctx context.Context) (clientv3.GetStreamChan, error) { return k.KV.GetStream(ctx, key, opts...) }
+	if !k.injector.Active() {
+		return send(ctx, k.conn, func() (clientv3.GetStreamChan, error) { return get(ctx) })
 	}
 	streaming, end := context.WithCancel(ctx)
-	stream, err := call(streaming, &k.View, "store/list", key, func(ctx context.Context) (clientv3.GetStreamChan, error) {
-		return k.KV.GetStream(ctx, key, opts...)
-	})
+	stream, err := call(streaming, k.decorator, "store/list", key, get)
 	if err != nil {
 		end()
 		return nil, err
@@ -39,29 +37,29 @@ func (k *kv) GetStream(ctx context.Context, key string, opts ...clientv3.OpOptio
 
 // Put implements clientv3.KV.
 func (k *kv) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {
-	return call(ctx, &k.View, "store/put", key, func(ctx context.Context) (*clientv3.PutResponse, error) {
+	return call(ctx, k.decorator, "store/put", key, func(ctx context.Context) (*clientv3.PutResponse, error) {
 		return k.KV.Put(ctx, key, value, opts...)
 	})
 }
 
 // Delete implements clientv3.KV.
 func (k *kv) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
-	return call(ctx, &k.View, "store/delete", key, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
+	return call(ctx, k.decorator, "store/delete", key, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
 		return k.KV.Delete(ctx, key, opts...)
 	})
 }
 
 // Do implements clientv3.KV.
 func (k *kv) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
-	return call(ctx, &k.View, pointOf(op), string(op.KeyBytes()), func(ctx context.Context) (clientv3.OpResponse, error) {
+	return call(ctx, k.decorator, pointOf(op), string(op.KeyBytes()), func(ctx context.Context) (clientv3.OpResponse, error) {
 		return k.KV.Do(ctx, op)
 	})
 }
 
 // Compact implements clientv3.KV.
-func (k *kv) Compact(ctx context.Context, rev int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error) {
-	return call(ctx, &k.View, "store/compact", "", func(ctx context.Context) (*clientv3.CompactResponse, error) {
-		return k.KV.Compact(ctx, rev, opts...)
+func (k *kv) Compact(ctx context.Context, revision int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error) {
+	return call(ctx, k.decorator, "store/compact", "", func(ctx context.Context) (*clientv3.CompactResponse, error) {
+		return k.KV.Compact(ctx, revision, opts...)
 	})
 }
 
@@ -77,64 +75,20 @@ func pointOf(op clientv3.Op) string {
 		return "store/delete"
 	case op.IsTxn():
 		return "store/txn"
-	case op.IsCountOnly():
+	default:
+		return readPoint(op.IsCountOnly(), len(op.RangeBytes()) > 0)
+	}
+}
+
+// readPoint is the point of a read: of a number of keys, of a range of them, or of
+// one.
+func readPoint(countOnly, ranges bool) string {
+	switch {
+	case countOnly:
 		return "store/count"
-	case len(op.RangeBytes()) > 0:
+	case ranges:
 		return "store/list"
 	default:
 		return "store/range"
 	}
-}
-
-// txn is a transaction, which is asked about when it is committed.
-type txn struct {
-	kv   *kv
-	ctx  context.Context
-	cmps []clientv3.Cmp
-	then []clientv3.Op
-	els  []clientv3.Op
-}
-
-// If implements clientv3.Txn.
-func (t *txn) If(cmps ...clientv3.Cmp) clientv3.Txn {
-	t.cmps = append(t.cmps, cmps...)
-	return t
-}
-
-// Then implements clientv3.Txn.
-func (t *txn) Then(ops ...clientv3.Op) clientv3.Txn {
-	t.then = append(t.then, ops...)
-	return t
-}
-
-// Else implements clientv3.Txn.
-func (t *txn) Else(ops ...clientv3.Op) clientv3.Txn {
-	t.els = append(t.els, ops...)
-	return t
-}
-
-// Commit implements clientv3.Txn. What is committed twice is two transactions.
-func (t *txn) Commit() (*clientv3.TxnResponse, error) {
-	point, key := t.identity()
-	return call(t.ctx, &t.kv.View, point, key, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return t.kv.KV.Txn(ctx).If(t.cmps...).Then(t.then...).Else(t.els...).Commit()
-	})
-}
-
-// identity is the point and the key of the transaction. One that is a write on
-// condition of a revision, as upstream's client makes it, is that write.
-func (t *txn) identity() (point, key string) {
-	point = "store/txn"
-	if len(t.cmps) == 1 && len(t.then) == 1 && t.cmps[0].GetCompare().GetTarget() == pb.Compare_MOD {
-		if t.then[0].IsPut() || t.then[0].IsDelete() {
-			point = pointOf(t.then[0])
-		}
-	}
-	switch {
-	case len(t.cmps) > 0:
-		key = string(t.cmps[0].KeyBytes())
-	case len(t.then) > 0:
-		key = string(t.then[0].KeyBytes())
-	}
-	return point, key
 }

@@ -2,117 +2,127 @@ package intercept
 
 import (
 	"context"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 
 	"snowglobe.test/envtest/fault"
 )
 
-// watcher is the client's watches. Each has one hop between the store and its
-// receiver, for rules may come while it runs.
+// watchBuffer is how many responses a receiver can be behind before a store that
+// delivers by itself stops delivering to it.
+const watchBuffer = 128
+
+type cacheKey struct{}
+
+// ForCache returns a context that says of a watch that it is a watch cache's: what
+// it delivers meets the rules of cache/RESOURCE as well, after those of the store.
+func ForCache(ctx context.Context) context.Context {
+	return context.WithValue(ctx, cacheKey{}, true)
+}
+
+// streamKey is a field of a watch's metadata that etcd does not know.
+const streamKey = "snowglobe-resource"
+
+// WithStream returns a context of the watch stream of a resource. etcd's client
+// tells streams apart by the metadata of their contexts. The watches of a resource
+// have a stream of their own on the shared client, as they have with upstream's
+// client for each resource: etcd tells how far a stream is only if no watch of it
+// has just begun, so that on a common stream one resource would keep the caches of
+// all others waiting, on a store to which nobody writes for ever.
+func WithStream(ctx context.Context, resource string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, streamKey, resource)
+}
+
+// watcher is the client's watches.
 type watcher struct {
 	clientv3.Watcher
-	View
+	*decorator
+}
+
+// stream returns the context with which the inner client is asked.
+func (w *watcher) stream(ctx context.Context) context.Context {
+	if !w.ownStream {
+		return ctx
+	}
+	return WithStream(ctx, w.Resource)
 }
 
 // Watch implements clientv3.Watcher.
 func (w *watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	out := make(chan clientv3.WatchResponse)
-	d, err := w.Edge.At(ctx, func() fault.Operation { return w.operation(ctx, "store/watch-create", key) })
-	switch {
-	case err != nil, d.Kind == fault.Cancel:
+	ended := func() clientv3.WatchChan {
+		out := make(chan clientv3.WatchResponse)
 		close(out)
 		return out
-	case d.Kind == fault.Fail:
-		return refused(ctx, d.Err())
-	case d.Kind == fault.Drop:
-		go func() {
-			defer close(out)
-			_ = w.Edge.Lost(ctx)
-		}()
-		return out
 	}
-	watching, end := context.WithCancel(ctx)
-	relay := &Relay[clientv3.WatchResponse]{
-		In: w.Watcher.Watch(watching, key, opts...), Out: out,
-		Split:    func(r clientv3.WatchResponse) []clientv3.WatchResponse { return w.split(ctx, r) },
-		Concerns: func(r clientv3.WatchResponse) bool { return w.concerns(ctx, &r) },
-		Ask: func(_ context.Context, r clientv3.WatchResponse, arrived time.Time) ([]clientv3.WatchResponse, bool) {
-			return w.ask(watching, r, arrived)
-		},
-	}
+	describe := func() fault.Operation { return w.operation(ctx, "store/watch-create", key) }
+	return fault.Execute(ctx, w.injector, describe, fault.Ways[clientv3.WatchChan]{
+		Proceed: func() clientv3.WatchChan { return w.begin(ctx, key, opts) },
+		Fail:    func(err error) clientv3.WatchChan { return refused(ctx, err) },
+		Drop:    func() clientv3.WatchChan { return w.lost(ctx) },
+		Cancel:  ended,
+		Abort:   func(error) clientv3.WatchChan { return ended() },
+	})
+}
+
+// lost is a watch of which the store has never heard.
+func (w *watcher) lost(ctx context.Context) clientv3.WatchChan {
+	out := make(chan clientv3.WatchResponse)
 	go func() {
-		defer end()
-		relay.Run(watching)
+		defer close(out)
+		_ = w.injector.Lost(ctx)
 	}()
 	return out
 }
 
-// concerns reports whether a rule may be about something in a response.
-func (w *watcher) concerns(ctx context.Context, r *clientv3.WatchResponse) bool {
-	if !w.Edge.Active() {
-		return false
+// begin starts a watch, or has it started when the store is within reach.
+func (w *watcher) begin(ctx context.Context, key string, opts []clientv3.OpOption) clientv3.WatchChan {
+	out := make(chan clientv3.WatchResponse, watchBuffer)
+	f := &follower{watcher: w}
+	f.ctx, f.cancel = context.WithCancel(w.stream(ctx))
+	f.source, f.stop = context.WithCancel(f.ctx)
+	var next receiver = outlet{out, f.cancel}
+	if ctx.Value(cacheKey{}) != nil {
+		next = &stage{follower: f, describe: f.cacheOperation, next: next}
 	}
-	if r.IsProgressNotify() {
-		return w.Edge.Concerns(w.progress("notify"))
+	f.first = &stage{follower: f, network: true, describe: f.storeOperation, next: next}
+	if w.conn.Err() == nil {
+		f.follow(key, opts)
+		return out
 	}
-	for _, event := range r.Events {
-		if w.Edge.Concerns(w.event(ctx, event)) {
-			return true
+	if !w.conn.starter.start(func() {
+		if _, err := w.conn.await(f.ctx); err != nil {
+			f.first.end()
+			return
 		}
+		f.follow(key, opts)
+	}) {
+		f.first.end()
 	}
-	return false
-}
-
-// split makes a response of each event, if a rule may be about one of them.
-func (w *watcher) split(ctx context.Context, r clientv3.WatchResponse) []clientv3.WatchResponse {
-	if len(r.Events) < 2 || !w.concerns(ctx, &r) {
-		return []clientv3.WatchResponse{r}
-	}
-	all := make([]clientv3.WatchResponse, len(r.Events))
-	for i := range r.Events {
-		all[i] = r
-		all[i].Events = r.Events[i : i+1 : i+1]
-	}
-	return all
-}
-
-// ask returns what goes on instead of a part of a response, and whether the
-// watch does.
-func (w *watcher) ask(ctx context.Context, r clientv3.WatchResponse, arrived time.Time) ([]clientv3.WatchResponse, bool) {
-	d, err := w.Edge.At(ctx, func() fault.Operation {
-		op := w.progress("notify")
-		if len(r.Events) > 0 {
-			op = w.event(ctx, r.Events[0])
-		}
-		op.Arrived = arrived
-		return op
-	})
-	return Instead(r, d, err, func(r clientv3.WatchResponse) clientv3.WatchResponse { return r })
-}
-
-// event describes the delivery of an event.
-func (w *watcher) event(ctx context.Context, event *clientv3.Event) fault.Operation {
-	op := w.operation(ctx, "store/watch-event", string(event.Kv.Key))
-	op.Verb, op.Revision = "put", event.Kv.ModRevision
-	if event.Type == clientv3.EventTypeDelete {
-		op.Verb = "delete"
-	}
-	return op
-}
-
-// progress describes a question how far a watch is, or the answer.
-func (w *watcher) progress(verb string) fault.Operation {
-	return fault.Operation{Point: "store/progress", Verb: verb, Resource: w.Resource}
+	return out
 }
 
 // RequestProgress implements clientv3.Watcher. Nobody waits for an answer to the
 // request itself, so that one that is lost looks like any other.
 func (w *watcher) RequestProgress(ctx context.Context) error {
-	d, err := w.Edge.At(ctx, func() fault.Operation { return w.progress("request") })
-	if err != nil || d.Kind == fault.Drop {
-		return err
-	}
-	return w.Watcher.RequestProgress(ctx)
+	describe := func() fault.Operation { return w.progress("request") }
+	return fault.Execute(ctx, w.injector, describe, fault.Ways[error]{
+		Proceed: func() error {
+			switch err := w.conn.Err(); err {
+			case nil:
+				return w.Watcher.RequestProgress(w.stream(ctx))
+			case errUnreachable:
+				return nil
+			default:
+				return err
+			}
+		},
+		Fail: func(err error) error { return err },
+		Drop: func() error { return nil },
+	})
+}
+
+// progress describes a question how far a watch is, or the answer.
+func (d *decorator) progress(verb string) fault.Operation {
+	return fault.Operation{Point: "store/progress", Verb: verb, Resource: d.Resource}
 }

@@ -1,6 +1,5 @@
-// Package etcdctl holds sessions of etcdctl, commands with what they print, and
-// tests that an embedded etcd and the in-memory one both answer them to the
-// letter.
+// Package etcdctl holds sessions of etcdctl (commands and their output) and tests
+// that an embedded etcd and the in-memory one both give exactly that output.
 //
 // It owns the sessions in testdata and nothing else: etcdctl is upstream's.
 package etcdctl

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSessions has etcdctl talk to an embedded etcd and to the in-memory one.
+// TestSessions runs etcdctl against an embedded etcd and the in-memory one.
 func TestSessions(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.session")
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// converse runs a session, and compares what is printed with it or writes it.
+// converse runs a session and compares the output with it, or writes it.
 func converse(t *testing.T, endpoint, file string, steps []step, update bool) {
 	s := &session{endpoint: endpoint, dir: t.TempDir(), names: map[string]string{}}
 	for i := range steps {

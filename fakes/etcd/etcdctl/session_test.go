@@ -20,10 +20,10 @@ import (
 // step is a command of a session: a line that begins with "$ ", then lines that
 // begin with "< " for it to read, then what it prints.
 //
-// A command may begin with a number, of the lines to read from it before it is
-// interrupted, or with NAME=, which keeps the second word it prints for $NAME.
-// What differs from run to run is printed as a name in capitals; "[exit N]"
-// stands for an exit code that is not zero.
+// A number before a command means that it is interrupted once it has printed so
+// many lines. NAME= before it keeps the second word that it prints as $NAME.
+// What differs from run to run is shown as a name in capitals; "[exit N]" shows an
+// exit code other than zero.
 type step struct {
 	line  string
 	stdin []string
@@ -122,11 +122,11 @@ func readLines(t *testing.T, cmd *exec.Cmd, n int) string {
 	}
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	_, _ = io.Copy(io.Discard, stdout)
-	_ = cmd.Wait() // which says that it was interrupted
+	_ = cmd.Wait() // its error only says that the command was interrupted
 	return text.String()
 }
 
-// differing is what differs from run to run, and what stands for it.
+// differing lists what differs from run to run, with its replacement.
 var differing = []struct {
 	what *regexp.Regexp
 	as   string

@@ -1,6 +1,6 @@
-// Command etcddiff does random operations on an embedded etcd and on the
-// in-memory one, in process and over gRPC, and compares every answer. It ends
-// with the first difference, and with the seed that leads to it.
+// Command etcddiff runs random operations on an embedded etcd and on the
+// in-memory one, in process and over gRPC, and compares every answer. At the first
+// difference it stops and prints the seed that leads to it.
 //
 //	go run ./fakes/etcd/etcddiff -operations 5000000
 package main
@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// compare does sequences, some at a time, until so many operations are done.
+// compare runs sequences in parallel until that many operations are done.
 func compare(ctx context.Context, operations int, seed uint64, length, parallel int) error {
 	var done atomic.Int64
 	began := time.Now()

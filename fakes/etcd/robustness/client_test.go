@@ -23,7 +23,7 @@ import (
 // dialer makes clients of a store.
 type dialer func(t *testing.T) *clientv3.Client
 
-// newServer returns a store that says its progress as often as etcd allows.
+// newServer returns a store that sends progress as often as etcd allows.
 func newServer(t *testing.T) *etcd.Server {
 	t.Helper()
 	s, err := etcd.New(etcd.Config{ProgressNotifyInterval: 100 * time.Millisecond})
@@ -60,7 +60,7 @@ func overGRPC(t *testing.T, s *etcd.Server) dialer {
 	}
 }
 
-// recorders makes clients that record what they ask and are told.
+// recorders makes clients that record their requests and responses.
 type recorders struct {
 	open     dialer
 	ids      identity.Provider
@@ -72,8 +72,8 @@ func newRecorders(open dialer) *recorders {
 	return &recorders{open: open, ids: identity.NewIDProvider(), baseTime: time.Now()}
 }
 
-// client returns a new client. Upstream's knows only how to dial an address,
-// so that what it would have dialed is replaced by a client of ours.
+// client returns a new client. Upstream's can only dial an address, so its inner
+// client is replaced by one of ours.
 func (r *recorders) client(t *testing.T) *client.RecordingClient {
 	t.Helper()
 	c, err := client.NewRecordingClient([]string{"passthrough:///nobody"}, r.ids, r.baseTime)

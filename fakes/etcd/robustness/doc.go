@@ -1,7 +1,7 @@
-// Package robustness holds the in-memory etcd to etcd's own robustness tests:
-// upstream's traffic is recorded in process and over gRPC, and upstream's validators
-// judge the record: the operations must be linearizable, and the watches must
-// keep every guarantee etcd gives. Stores that lie, one lie each, show that the
+// Package robustness runs etcd's own robustness tests on the in-memory etcd. It
+// records upstream's traffic in process and over gRPC, and upstream's validators
+// judge the record: the operations must be linearizable, and the watches must keep
+// every guarantee that etcd gives. Stores that lie, each in one way, show that the
 // validators would notice.
 //
 // It consists of tests, and owns neither the traffic, the model nor the

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestLiesAreCaught gives each client the same lie about the store, and wants
-// the validator whose business it is to say so. Without the lie, the same
-// traffic passes TestGuarantees.
+// TestLiesAreCaught tells every client the same lie about the store and expects the
+// responsible validator to fail. Without the lie, the same traffic passes
+// TestGuarantees.
 func TestLiesAreCaught(t *testing.T) {
 	tests := []struct {
 		name string
@@ -64,13 +64,13 @@ type lie struct {
 	watch watchLie
 }
 
-// watchLie makes a liar for one watch of a prefix: of each response it makes
-// those that are told.
+// watchLie makes a liar for one watch of a prefix. The liar turns each response
+// into those that the client receives.
 type watchLie func(prefix string) liar
 
 type liar func(resp clientv3.WatchResponse) []clientv3.WatchResponse
 
-// tell returns a dialer whose clients are lied to.
+// tell returns a dialer whose clients receive the lie.
 func (l lie) tell(open dialer, forwarders *sync.WaitGroup) dialer {
 	once := new(atomic.Bool)
 	return func(t *testing.T) *clientv3.Client {
@@ -151,8 +151,8 @@ func lostEvent(resp clientv3.WatchResponse) []clientv3.WatchResponse {
 	return []clientv3.WatchResponse{with(resp, resp.Events[to:])}
 }
 
-// lostFirst leaves out the first revision, but not of the watch that waits for
-// the last key, which would wait for ever.
+// lostFirst leaves out the first revision, except for the watch that waits for the
+// last key, which would wait forever.
 func lostFirst(prefix string) liar {
 	if prefix == lastPrefix {
 		return func(resp clientv3.WatchResponse) []clientv3.WatchResponse { return []clientv3.WatchResponse{resp} }
@@ -166,7 +166,7 @@ func duplicated(resp clientv3.WatchResponse) []clientv3.WatchResponse {
 	return []clientv3.WatchResponse{resp, with(resp, resp.Events[from:to])}
 }
 
-// reordered tells a response after the next.
+// reordered delivers a response after the next one.
 func reordered(string) liar {
 	events := 0
 	var kept *clientv3.WatchResponse
@@ -198,7 +198,7 @@ func divided(string) liar {
 	}
 }
 
-// earlyProgress tells of a revision that has not come yet.
+// earlyProgress announces a revision that does not exist yet.
 func earlyProgress(string) liar {
 	return func(resp clientv3.WatchResponse) []clientv3.WatchResponse {
 		if resp.IsProgressNotify() {
@@ -210,7 +210,7 @@ func earlyProgress(string) liar {
 	}
 }
 
-// othersEvent tells a watch of a prefix of a key that has not got it.
+// othersEvent sends a watch an event for a key outside its prefix.
 func othersEvent(prefix string) liar {
 	return first(func(resp clientv3.WatchResponse) []clientv3.WatchResponse {
 		return changed(resp, func(ev *mvccpb.Event) {
@@ -228,7 +228,7 @@ func wrongPrevious(resp clientv3.WatchResponse) []clientv3.WatchResponse {
 	})
 }
 
-// wrongCreation tells that what was there is new, and the reverse.
+// wrongCreation says that an existing key is new, and the reverse.
 func wrongCreation(resp clientv3.WatchResponse) []clientv3.WatchResponse {
 	return changed(resp, func(ev *mvccpb.Event) {
 		if ev.Kv.CreateRevision == ev.Kv.ModRevision {

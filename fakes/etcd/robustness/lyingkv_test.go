@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// staleRead has one read answered as the same one was before.
+// staleRead answers one read with an earlier answer to the same read.
 func staleRead(truth clientv3.KV, once *atomic.Bool) clientv3.KV {
 	return &lyingKV{KV: truth, get: func(ctx context.Context, key string, opts []clientv3.OpOption, tell getFunc) (*clientv3.GetResponse, error) {
 		resp, err := tell(ctx, key, opts...)
@@ -26,7 +26,7 @@ func staleRead(truth clientv3.KV, once *atomic.Bool) clientv3.KV {
 	}}
 }
 
-// otherRevision has reads at a revision answered as of the one before.
+// otherRevision answers reads at a revision from the one before.
 func otherRevision(truth clientv3.KV, _ *atomic.Bool) clientv3.KV {
 	return &lyingKV{KV: truth, get: func(ctx context.Context, key string, opts []clientv3.OpOption, tell getFunc) (*clientv3.GetResponse, error) {
 		resp, err := tell(ctx, key, opts...)
@@ -43,7 +43,7 @@ func otherRevision(truth clientv3.KV, _ *atomic.Bool) clientv3.KV {
 	}}
 }
 
-// lostWrite has one put answered that was not done.
+// lostWrite acknowledges one put without doing it.
 func lostWrite(truth clientv3.KV, once *atomic.Bool) clientv3.KV {
 	return &lyingKV{KV: truth, put: func(ctx context.Context, key, value string, opts []clientv3.OpOption) (*clientv3.PutResponse, error) {
 		at, err := truth.Get(ctx, key)

@@ -11,10 +11,10 @@ import (
 )
 
 // persisted returns the writes of a record in the order in which they must have
-// happened. Upstream reads it from a member's log; there is none here, but
-// every write was answered, with the revision it made or found. Compactions
-// are left out: their answers do not say when they happened, and the validators
-// use no more of them than that.
+// happened. Upstream reads it from a member's log. There is no log here, but every
+// write was answered with the revision that it made or found. Compactions are left
+// out: their answers do not say when they happened, and the validators need
+// nothing else about them.
 func persisted(reports []report.ClientReport) ([]model.EtcdRequest, error) {
 	byRevision := make(map[int64][]porcupine.Operation)
 	var operations []porcupine.Operation
@@ -57,10 +57,10 @@ func persisted(reports []report.ClientReport) ([]model.EtcdRequest, error) {
 
 func byReturn(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) }
 
-// maker returns which of the operations answered with rev made it out of state,
-// or -1. The answer to a transaction shows whether it wrote; that to a revoked
-// lease does not say whether any keys went, so that it is only taken when no
-// transaction will do.
+// maker returns which of the operations answered with rev made it from state, or
+// -1. The answer to a transaction shows whether it wrote. The answer to a lease
+// revocation does not show whether keys were deleted, so one is chosen only if no
+// transaction fits.
 func maker(state model.EtcdState, ops []porcupine.Operation, rev int64) int {
 	for _, transaction := range []bool{true, false} {
 		i := slices.IndexFunc(ops, func(op porcupine.Operation) bool {

@@ -89,7 +89,7 @@ func requireGuarantees(t *testing.T, kind traffic.Traffic, reports []report.Clie
 	t.Helper()
 	log, err := persisted(reports)
 	result := judge(kind, reports, log)
-	// A verdict that is missing, or that took too long, is no success either.
+	// A verdict that is missing or that took too long is not a success either.
 	require.Equal(t, validate.Success, result.Assumptions.Status, result.Assumptions.Message)
 	require.Equal(t, validate.Success, result.Linearization.Status, result.Linearization.Message)
 	require.NoError(t, err)

@@ -24,8 +24,8 @@ type load struct {
 	requests, watches rate.Limit
 }
 
-// simulate has clients do upstream's traffic until the store has reached so
-// many revisions, and returns what they recorded.
+// simulate runs upstream's traffic until the store has reached that many
+// revisions, and returns what the clients recorded.
 func simulate(t *testing.T, open dialer, kind traffic.Traffic, l load) []report.ClientReport {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -142,7 +142,7 @@ func count(reports []report.ClientReport) (n seen) {
 	return n
 }
 
-// patience bounds a request, so that no busy machine makes one fail.
+// patience is the time limit of a request, ample enough for a busy machine.
 const patience = time.Minute
 
 // watchTime is how long upstream's traffic keeps a watch.

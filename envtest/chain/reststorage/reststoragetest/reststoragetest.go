@@ -6,7 +6,6 @@ import (
 	"context"
 	"testing"
 
-	"go.etcd.io/etcd/client/v3/kubernetes"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -51,11 +50,13 @@ func New(t *testing.T, store storage.Backend, cfg reststorage.Config) *reststora
 		cfg.Client = client
 	}
 	cfg.ServerList = store.Endpoints().URLs
-	cfg.Intercept = func(shared *kubernetes.Client, _, _ string) *kubernetes.Client {
-		return intercept.Client(shared, intercept.View{})
-	}
+	cfg.Connection = intercept.NewConnection()
 	s := reststorage.New(cfg)
-	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	return s
 }
 

@@ -1,5 +1,5 @@
-// Package differential does the same operations on several etcds and compares
-// what they answer, field by field.
+// Package differential runs the same operations on several etcds and compares
+// their answers field by field.
 //
 // It owns the generator of operations, which turns any string of bytes into a
 // sequence of them, and the comparison. It never looks behind a client: the

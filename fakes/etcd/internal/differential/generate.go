@@ -14,7 +14,7 @@ var (
 	values = []string{"", "1", "2", "10", "x"}
 )
 
-// generator makes operations of the choices of a source.
+// generator turns the choices of a source into operations.
 type generator struct {
 	Source
 	// rev and compacted are the current and the compact revision.
@@ -25,7 +25,7 @@ type generator struct {
 
 func (g *generator) pick(list []string) string { return list[g.Choose(len(list))] }
 
-// one says yes once in n times.
+// one returns true once in n times.
 func (g *generator) one(n int) bool { return g.Choose(n) == n-1 }
 
 // revision returns one at or around the interesting ones.
@@ -68,9 +68,9 @@ func (g *generator) spanOption() (string, []clientv3.OpOption) {
 	}
 }
 
-// get returns a range with any of its options, or with those of a stream that
-// etcd 3.7.3 can do: if it is to sort by something in no order, it sorts each
-// chunk and goes on after the last key of it, and so leaves keys out.
+// get returns a range with any of its options, or a stream with those options that
+// work in etcd 3.7.3: a stream with a sort target but no order sorts each chunk,
+// continues after the chunk's last key, and so leaves keys out.
 func (g *generator) get(streamed bool) operation {
 	key := g.pick(keys)
 	text, opts := g.spanOption()
@@ -154,11 +154,11 @@ func (g *generator) put() operation {
 	}}
 }
 
-// del returns a delete with any of its options. In a transaction it is never
-// one of all keys from one on: the check that no key is both put and deleted
-// does not see those, and of what gets through, etcd 3.7.3 panics (a put that
-// keeps the value of a key deleted before it) or loses keys (a key deleted and
-// put in a revision that is then compacted).
+// del returns a delete with any of its options. In a transaction it never deletes
+// all keys from one on. The check that no key is both put and deleted overlooks
+// such ranges, and then etcd 3.7.3 panics (a put that keeps the value of a key
+// deleted before it) or loses keys (a key deleted and put in a revision that is
+// then compacted).
 func (g *generator) del() operation {
 	key := g.pick(keys)
 	text, opts := g.spanOption()

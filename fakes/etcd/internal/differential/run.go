@@ -17,7 +17,7 @@ const shownOperations = 40
 
 // Difference is what made a comparison fail.
 type Difference struct {
-	// Operations are those up to the one answered differently.
+	// Operations are all operations up to the one with different answers.
 	Operations []string
 	// Diff shows the answers, the first system's with a minus.
 	Diff string
@@ -93,7 +93,7 @@ func (se *Session) Compare(ctx context.Context, src Source) (int, error) {
 	return len(r.done), r.finish()
 }
 
-// empty leaves nothing of the sequence before but the revision.
+// empty removes everything from the last sequence except the revision.
 func (r *run) empty() error {
 	if r.rev == 1 {
 		return nil
@@ -148,7 +148,7 @@ func (r *run) step() error {
 	}
 }
 
-// each has every system answer and compares what they say.
+// each asks every system and compares the answers.
 func (r *run) each(text string, ask func(s *System) (proto.Message, error)) error {
 	r.done = append(r.done, text)
 	var first answer
@@ -218,8 +218,8 @@ func (r *run) stream(o operation) error {
 	})
 }
 
-// compact compacts after every watch has seen everything: whether one that
-// lags is cancelled is a matter of time in etcd.
+// compact compacts once every watch has seen everything: in etcd it depends on
+// timing whether a lagging watch is cancelled.
 func (r *run) compact() error {
 	rev := r.rev - int64(r.Choose(8))
 	if r.one(8) {

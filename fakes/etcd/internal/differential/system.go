@@ -22,7 +22,7 @@ type System struct {
 	Client *clientv3.Client
 
 	leases  [leaseSlots]clientv3.LeaseID
-	granted map[int64]int64 // which one it was, by id
+	granted map[int64]int64 // number of the lease, by id
 	watches map[int]*watch
 }
 
@@ -40,8 +40,8 @@ func (s *System) grant(slot int, id clientv3.LeaseID) {
 	s.granted[int64(id)] = int64(len(s.granted) + 1)
 }
 
-// nth returns which of the leases granted an id is of, so that leases compare
-// equal though their ids differ.
+// nth returns the number of the lease with that id, in the order of grants, so
+// that leases compare equal though their ids differ.
 func (s *System) nth(id int64) int64 {
 	if n, ok := s.granted[id]; ok {
 		return n

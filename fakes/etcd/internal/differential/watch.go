@@ -65,7 +65,7 @@ func (r *run) watch() error {
 	r.open = append(r.open, id)
 	r.done = append(r.done, fmt.Sprintf("watch %d %q%s rev=%d", id, key, text, rev))
 	for _, s := range r.systems {
-		// A stream of its own, for one that fails takes others of its stream along.
+		// A stream of its own: a watch that fails ends the others on its stream.
 		ctx, cancel := context.WithCancel(r.ctx)
 		s.watches[id] = &watch{ch: s.Client.Watch(withStream(ctx, id), key, opts...), cancel: cancel}
 	}
@@ -134,8 +134,8 @@ func (r *run) fence() error {
 	return nil
 }
 
-// settle reads from a watch until it ends or says that it has seen revision
-// rev, asking it to say so.
+// settle requests progress and reads from a watch until it ends or reports that it
+// has seen revision rev.
 func (s *System) settle(ctx context.Context, id int, rev int64) error {
 	w := s.watches[id]
 	patience := time.NewTimer(fencePatience)

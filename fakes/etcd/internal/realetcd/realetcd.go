@@ -26,8 +26,8 @@ type Etcd struct {
 	clients  []*clientv3.Client
 }
 
-// Start starts an etcd in the empty folder dir, which has to have a short
-// path, for its sockets are there. It does not fsync.
+// Start starts an etcd in the empty folder dir, which must have a short path
+// because it holds the sockets. It does not fsync.
 func Start(dir string) (*Etcd, error) {
 	peer := url.URL{Scheme: "unix", Path: filepath.Join(dir, "peer")}
 	client := url.URL{Scheme: "unix", Path: filepath.Join(dir, "client")}
@@ -54,7 +54,7 @@ func Start(dir string) (*Etcd, error) {
 	return &Etcd{server: server, endpoint: client.String()}, nil
 }
 
-// logger returns one that is silent but for what makes etcd end the process.
+// logger returns a logger that is silent except for errors that end the process.
 func logger() *zap.Logger {
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zapcore.DPanicLevel))

@@ -23,37 +23,38 @@ import (
 	"snowglobe.test/envtest/memnet"
 )
 
-// passage is one connection through a Door: a server for one client, and a
+// proxyConn is one connection of a Proxy: a server for one client, and a
 // connection to the member. When one of the two ends, the other does.
-type passage struct {
-	door     *Door
+type proxyConn struct {
+	proxy    *Proxy
 	listener *memnet.Listener
 	server   *grpc.Server
 	behind   *grpc.ClientConn // to the member; nil if there is none to be reached
 	over     context.Context
 	end      context.CancelFunc
 	pumps    sync.WaitGroup
+	ended    chan struct{} // closed when it has been served and released
 }
 
-func newPassage(d *Door) *passage {
-	p := &passage{door: d, listener: memnet.Listen()}
-	p.over, p.end = context.WithCancel(context.Background())
-	p.server = grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.UnknownServiceHandler(p.handle), grpc.WaitForHandlers(true),
+func newProxyConn(p *Proxy) *proxyConn {
+	c := &proxyConn{proxy: p, listener: memnet.Listen(), ended: make(chan struct{})}
+	c.over, c.end = context.WithCancel(context.Background())
+	c.server = grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.UnknownServiceHandler(c.handle), grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(math.MaxInt32),
 		// As etcd, whose clients ping more often than gRPC likes.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}))
-	return p
+	return c
 }
 
 // connect makes the connection to the member.
-func (p *passage) connect(ctx context.Context, network, address string) error {
-	conn, err := p.door.Dial(ctx, network, address)
+func (c *proxyConn) connect(ctx context.Context, network, address string) error {
+	conn, err := c.proxy.Dial(ctx, network, address)
 	if err != nil {
 		return err
 	}
 	transport := insecure.NewCredentials()
-	if p.door.TLS != nil {
-		transport = credentials.NewTLS(p.door.TLS)
+	if c.proxy.TLS != nil {
+		transport = credentials.NewTLS(c.proxy.TLS)
 	}
 	dialed := make(chan net.Conn, 1)
 	dialed <- conn
@@ -81,77 +82,77 @@ func (p *passage) connect(ctx context.Context, network, address string) error {
 			return fmt.Errorf("connect to the store at %s: it does not answer as an etcd", address)
 		}
 	}
-	p.behind = behind
+	c.behind = behind
 	return nil
 }
 
-// serve passes calls on until the passage ends, and releases it.
-func (p *passage) serve() {
+// serve passes calls on until the connection ends, and releases it.
+func (c *proxyConn) serve() {
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		p.awaitEnd()
-		p.server.Stop()
+		c.awaitEnd()
+		c.server.Stop()
 	})
-	_ = p.server.Serve(p.listener) // until it is stopped
-	p.end()
+	_ = c.server.Serve(c.listener) // until it is stopped
+	c.end()
 	watching.Wait()
-	p.release()
+	c.release()
 }
 
 // awaitEnd returns when one of the two connections has ended.
-func (p *passage) awaitEnd() {
-	if p.behind == nil {
-		<-p.over.Done()
+func (c *proxyConn) awaitEnd() {
+	if c.behind == nil {
+		<-c.over.Done()
 		return
 	}
-	for p.behind.GetState() == connectivity.Ready && p.behind.WaitForStateChange(p.over, connectivity.Ready) {
+	for c.behind.GetState() == connectivity.Ready && c.behind.WaitForStateChange(c.over, connectivity.Ready) {
 	}
 }
 
-// release gives back what the passage has, whether it has served or not.
-func (p *passage) release() {
-	p.end()
-	p.server.Stop()
-	p.pumps.Wait()
-	if p.behind != nil {
-		_ = p.behind.Close()
+// release gives back what the connection has, whether it has served or not.
+func (c *proxyConn) release() {
+	c.end()
+	c.server.Stop()
+	c.pumps.Wait()
+	if c.behind != nil {
+		_ = c.behind.Close()
 	}
 }
 
-// passageConn is what the client has of a passage.
-type passageConn struct {
+// clientConn is what the client has of a connection.
+type clientConn struct {
 	net.Conn
 	end context.CancelFunc
 }
 
 // Close implements net.Conn.
-func (c *passageConn) Close() error {
+func (c *clientConn) Close() error {
 	defer c.end()
 	return c.Conn.Close()
 }
 
 // handle passes on one call.
-func (p *passage) handle(_ any, stream grpc.ServerStream) error {
+func (c *proxyConn) handle(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	var request []byte
 	if err := stream.RecvMsg(&request); err != nil {
 		return err
 	}
-	if p.behind == nil {
+	if c.behind == nil {
 		return errStoreGone
 	}
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	ctx := metadata.NewOutgoingContext(stream.Context(), md)
 	if streams[method] {
-		return p.answer(p.stream(ctx, method, request, stream))
+		return c.answer(c.stream(ctx, method, request, stream))
 	}
-	answer, err := asked(ctx, p, method, request, func(ctx context.Context) ([]byte, error) {
+	answer, err := asked(ctx, c, method, request, func(ctx context.Context) ([]byte, error) {
 		var answer []byte
-		err := p.behind.Invoke(ctx, method, request, &answer)
+		err := c.behind.Invoke(ctx, method, request, &answer)
 		return answer, err
 	})
 	if err != nil {
-		return p.answer(err)
+		return c.answer(err)
 	}
 	return stream.SendMsg(answer)
 }
@@ -159,32 +160,31 @@ func (p *passage) handle(_ any, stream grpc.ServerStream) error {
 var errStoreGone = status.Error(codes.FailedPrecondition, "the store is gone and the API server is stopping")
 
 // answer is an error as the client is to see it.
-func (p *passage) answer(err error) error {
-	if err = fault.GRPC(err); status.Code(err) == codes.Unavailable && p.door.isClosing() {
+func (c *proxyConn) answer(err error) error {
+	if err = fault.GRPC(err); status.Code(err) == codes.Unavailable && c.proxy.failsFast() {
 		return errStoreGone
 	}
 	return err
 }
 
-// asked makes a call after the edge was asked, if the method is one that a point
-// is about. What cannot be read the member may refuse.
-func asked[T any](ctx context.Context, p *passage, method string, request []byte, do func(context.Context) (T, error)) (T, error) {
-	if !p.door.View.Edge.Active() {
+// asked makes a call after the rules were asked, if a point is about it.
+func asked[T any](ctx context.Context, c *proxyConn, method string, request []byte, do func(context.Context) (T, error)) (T, error) {
+	if !c.proxy.Injector.Active() {
 		return do(ctx)
 	}
-	point, key, ok := identify(method, request)
+	s, ok := identify(method, request)
 	if !ok {
 		return do(ctx)
 	}
-	return call(ctx, &p.door.View, point, key, do)
+	return fault.Call(ctx, c.proxy.Injector, func() fault.Operation { return fault.Operation{Point: s.point, Key: s.key} }, do)
 }
 
 // stream passes on a call whose request or answer has many parts.
-func (p *passage) stream(ctx context.Context, method string, request []byte, in grpc.ServerStream) error {
+func (c *proxyConn) stream(ctx context.Context, method string, request []byte, in grpc.ServerStream) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	out, err := asked(ctx, p, method, request, func(context.Context) (grpc.ClientStream, error) {
-		out, err := p.behind.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+	out, err := asked(ctx, c, method, request, func(context.Context) (grpc.ClientStream, error) {
+		out, err := c.behind.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +193,7 @@ func (p *passage) stream(ctx context.Context, method string, request []byte, in 
 	if err != nil {
 		return err
 	}
-	p.pumps.Go(func() {
+	c.pumps.Go(func() {
 		var request []byte
 		for in.RecvMsg(&request) == nil {
 			if out.SendMsg(request) != nil {

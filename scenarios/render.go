@@ -14,13 +14,12 @@ import (
 type TextOptions struct {
 	// Color adds ANSI colours.
 	Color bool
-	// Verbose leaves out nothing but the routine requests of the server to
-	// itself.
+	// Verbose shows everything except routine requests of the server to itself.
 	Verbose bool
 }
 
-// WriteStory writes what happened in a run for people: the script's comments as
-// headings, its commands, and what came of them.
+// WriteStory writes what happened in a run, for people: the script's comments as
+// headings, its commands, and their effects.
 func WriteStory(w io.Writer, records []trace.Record, opts TextOptions) error {
 	shown, hidden := records, 0
 	if opts.Verbose {
@@ -29,7 +28,7 @@ func WriteStory(w io.Writer, records []trace.Record, opts TextOptions) error {
 		shown, hidden = abridge(records)
 	}
 	var text bytes.Buffer
-	// Nothing more is left out here, so that lines and records go together.
+	// Verbose leaves out nothing more, so that there is one line per record.
 	if err := trace.WriteText(&text, shown, trace.TextOptions{Verbose: true, Color: opts.Color}); err != nil {
 		return err
 	}
@@ -70,10 +69,10 @@ func writeLine(out *bytes.Buffer, rec trace.Record, line string, first, color bo
 	fmt.Fprintf(out, "  %s%s  %s\n", elapsed, end, event)
 }
 
-// headingColumns is how wide a heading gets before it is broken.
+// headingColumns is the width at which a heading is wrapped.
 const headingColumns = 96
 
-// wrap breaks text between words into lines of so many columns.
+// wrap breaks text between words into lines of at most so many columns.
 func wrap(text string, columns int) []string {
 	var lines []string
 	line := ""

@@ -26,41 +26,41 @@ import (
 	"snowglobe.test/internal/pki"
 )
 
-// behindDoor runs f with etcd's own client of a store, connected through a door.
-func behindDoor(t *testing.T, f func(t *testing.T, client *clientv3.Client, set *fault.Set, door *intercept.Door)) {
+// behindProxy runs f with etcd's own client of a store, connected through a proxy.
+func behindProxy(t *testing.T, f func(t *testing.T, client *clientv3.Client, set *fault.Set, proxy *intercept.Proxy)) {
 	t.Helper()
-	behindDoorOf(t, func(*testing.T, *memory.Store, *intercept.Door) {}, f)
+	behindProxyOf(t, func(*testing.T, *memory.Store, *intercept.Proxy) {}, f)
 }
 
-// behindDoorOf does so with a door that is set up first.
-func behindDoorOf(t *testing.T, setUp func(*testing.T, *memory.Store, *intercept.Door), f func(t *testing.T, client *clientv3.Client, set *fault.Set, door *intercept.Door)) {
+// behindProxyOf does so with a proxy that is set up first.
+func behindProxyOf(t *testing.T, setUp func(*testing.T, *memory.Store, *intercept.Proxy), f func(t *testing.T, client *clientv3.Client, set *fault.Set, proxy *intercept.Proxy)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New("behind")
 		require.NoError(t, store.Start(t.Context()))
 		set := fault.New(fault.Config{})
-		edge := fault.NewInjector(set, "apiserver-0", fault.Effects{})
-		door := &intercept.Door{View: intercept.View{Edge: edge}, Dial: store.Endpoints().Dial}
-		setUp(t, store, door)
+		injector := fault.NewInjector(set, "apiserver-0", fault.Effects{})
+		proxy := &intercept.Proxy{Injector: injector, Dial: store.Endpoints().Dial}
+		setUp(t, store, proxy)
 		client, err := clientv3.New(clientv3.Config{
 			Endpoints: []string{"http://behind.memory:2379"}, Logger: zap.NewNop(), Context: t.Context(),
 			DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-				return door.DialContext(ctx, "tcp", address)
+				return proxy.DialContext(ctx, "tcp", address)
 			})},
 		})
 		require.NoError(t, err)
-		f(t, client, set, door)
-		edge.End()
+		f(t, client, set, proxy)
+		injector.End()
 		_ = client.Close()
-		door.Close()
+		require.NoError(t, proxy.Close(context.Background()))
 		require.NoError(t, store.Stop(context.Background()))
 		time.Sleep(time.Second) // until gRPC's own goroutines have ended
 	})
 }
 
-// TestDoorCalls looks at how the calls of etcd's own client look to rules, and
+// TestProxyCalls looks at how the calls of etcd's own client look to rules, and
 // at what a rule that is about one of them does to it.
-func TestDoorCalls(t *testing.T) {
+func TestProxyCalls(t *testing.T) {
 	const key = "/registry/ranges/servicenodeports"
 	put := clientv3.OpPut(key, "new")
 	for name, test := range map[string]struct {
@@ -100,7 +100,7 @@ func TestDoorCalls(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behindDoor(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, _ *intercept.Door) {
+			behindProxy(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, _ *intercept.Proxy) {
 				require.NoError(t, test.do(t.Context(), client), "passing")
 
 				gate, err := set.Gate(test.point)
@@ -127,9 +127,9 @@ func TestDoorCalls(t *testing.T) {
 // second is the error of a call.
 func second[T any](_ T, err error) error { return err }
 
-// TestDoorLosesReplies writes, and hears nothing of it.
-func TestDoorLosesReplies(t *testing.T) {
-	behindDoor(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, _ *intercept.Door) {
+// TestProxyLosesReplies writes, and hears nothing of it.
+func TestProxyLosesReplies(t *testing.T) {
+	behindProxy(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, _ *intercept.Proxy) {
 		rule, err := fault.Parse("lose-reply store/put with=request-timed-out times=1", fault.Names{})
 		require.NoError(t, err)
 		_, err = set.Add(rule)
@@ -143,10 +143,10 @@ func TestDoorLosesReplies(t *testing.T) {
 	})
 }
 
-// TestDoorPassesTheRest watches, keeps a lease alive and asks for a status: no
+// TestProxyPassesTheRest watches, keeps a lease alive and asks for a status: no
 // point is about any of it here.
-func TestDoorPassesTheRest(t *testing.T) {
-	behindDoor(t, func(t *testing.T, client *clientv3.Client, _ *fault.Set, _ *intercept.Door) {
+func TestProxyPassesTheRest(t *testing.T) {
+	behindProxy(t, func(t *testing.T, client *clientv3.Client, _ *fault.Set, _ *intercept.Proxy) {
 		status, err := client.Status(t.Context(), client.Endpoints()[0])
 		require.NoError(t, err)
 		assert.NotEmpty(t, status.Version)
@@ -171,10 +171,10 @@ func TestDoorPassesTheRest(t *testing.T) {
 	})
 }
 
-// TestDoorClosing takes the store away while the API server stops: who would try
+// TestProxyFailsFast takes the store away while the API server stops: who would try
 // again is told not to.
-func TestDoorClosing(t *testing.T) {
-	behindDoor(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, door *intercept.Door) {
+func TestProxyFailsFast(t *testing.T) {
+	behindProxy(t, func(t *testing.T, client *clientv3.Client, set *fault.Set, proxy *intercept.Proxy) {
 		rule, err := fault.Parse("fail store/range with=unavailable", fault.Names{})
 		require.NoError(t, err)
 		_, err = set.Add(rule)
@@ -184,14 +184,14 @@ func TestDoorClosing(t *testing.T) {
 		_, err = client.Get(ctx, "a")
 		require.ErrorIs(t, err, context.DeadlineExceeded, "it tries again")
 
-		door.Closing()
+		proxy.FailFast()
 		_, err = client.Get(t.Context(), "a")
 		assert.Equal(t, codes.FailedPrecondition, status.Code(err), "%v", err)
 	})
 }
 
-// TestDoorSpeaksTLS has a member behind the door that wants TLS.
-func TestDoorSpeaksTLS(t *testing.T) {
+// TestProxySpeaksTLS has a member behind the proxy that wants TLS.
+func TestProxySpeaksTLS(t *testing.T) {
 	for name, test := range map[string]struct {
 		host string // that the certificate is for
 		ok   bool
@@ -200,7 +200,7 @@ func TestDoorSpeaksTLS(t *testing.T) {
 		"of another":       {"elsewhere", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behindDoorOf(t, func(t *testing.T, store *memory.Store, door *intercept.Door) {
+			behindProxyOf(t, func(t *testing.T, store *memory.Store, proxy *intercept.Proxy) {
 				authority, err := pki.NewAuthority("store")
 				require.NoError(t, err)
 				serving, err := authority.Serving(test.host)
@@ -214,28 +214,28 @@ func TestDoorSpeaksTLS(t *testing.T) {
 				}()
 				roots := x509.NewCertPool()
 				require.True(t, roots.AppendCertsFromPEM(authority.CertPEM()))
-				door.Dial, door.TLS = listener.DialNetwork, &tls.Config{RootCAs: roots}
-			}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, door *intercept.Door) {
+				proxy.Dial, proxy.TLS = listener.DialNetwork, &tls.Config{RootCAs: roots}
+			}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, proxy *intercept.Proxy) {
 				if test.ok {
 					_, err := client.Put(t.Context(), "a", "b")
 					assert.NoError(t, err)
 					return
 				}
-				_, err := door.DialContext(t.Context(), "tcp", "behind.memory:2379")
+				_, err := proxy.DialContext(t.Context(), "tcp", "behind.memory:2379")
 				assert.ErrorContains(t, err, "connect to the store at behind.memory:2379: it does not answer as an etcd")
 			})
 		})
 	}
 }
 
-// TestDoorFollowsItsMember ends the member's connection: the client's does, too,
+// TestProxyFollowsItsMember ends the member's connection: the client's does, too,
 // and it dials again until the member is back.
-func TestDoorFollowsItsMember(t *testing.T) {
+func TestProxyFollowsItsMember(t *testing.T) {
 	var behind net.Conn
 	dials := 0
-	behindDoorOf(t, func(_ *testing.T, _ *memory.Store, door *intercept.Door) {
-		dial := door.Dial
-		door.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+	behindProxyOf(t, func(_ *testing.T, _ *memory.Store, proxy *intercept.Proxy) {
+		dial := proxy.Dial
+		proxy.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if dials++; dials == 2 {
 				return nil, errors.New("away")
 			}
@@ -243,7 +243,7 @@ func TestDoorFollowsItsMember(t *testing.T) {
 			behind, err = dial(ctx, network, address)
 			return behind, err
 		}
-	}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, _ *intercept.Door) {
+	}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, _ *intercept.Proxy) {
 		_, err := client.Put(t.Context(), "a", "b")
 		require.NoError(t, err)
 		require.NoError(t, behind.Close())
@@ -251,5 +251,32 @@ func TestDoorFollowsItsMember(t *testing.T) {
 		_, err = client.Put(t.Context(), "a", "c")
 		require.NoError(t, err)
 		assert.Equal(t, 3, dials)
+	})
+}
+
+// TestProxyCloseIsBounded has a call under way that nothing breaks off.
+func TestProxyCloseIsBounded(t *testing.T) {
+	began, goOn := make(chan struct{}), make(chan struct{})
+	behindProxyOf(t, func(t *testing.T, _ *memory.Store, proxy *intercept.Proxy) {
+		set := fault.New(fault.Config{})
+		rule, err := fault.Parse("compact store/put", nil)
+		require.NoError(t, err)
+		_, err = set.Add(rule)
+		require.NoError(t, err)
+		proxy.Injector = fault.NewInjector(set, "apiserver-0", fault.Effects{Compact: func(context.Context) error {
+			close(began)
+			<-goOn
+			return nil
+		}})
+		began, goOn = make(chan struct{}), make(chan struct{})
+	}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, proxy *intercept.Proxy) {
+		go func() { _, _ = client.Put(t.Context(), "a", "b") }()
+		<-began
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		assert.ErrorContains(t, proxy.Close(ctx), "close the proxy of the store: a connection has not ended: context deadline exceeded")
+		assert.Equal(t, time.Second, time.Since(start))
+		close(goOn)
 	})
 }

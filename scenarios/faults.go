@@ -8,8 +8,8 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// bending is what the options of the run do to every server.
-func (s *session) bending() []envtest.Option {
+// serverOptions returns what the options of the run mean for every server.
+func (s *session) serverOptions() []envtest.Option {
 	opts := []envtest.Option{envtest.WithFaults(s.opts.Faults.String())}
 	if s.opts.FullTrace {
 		opts = append(opts, envtest.WithFullTrace())
@@ -20,11 +20,12 @@ func (s *session) bending() []envtest.Option {
 	return opts
 }
 
-// noteFired remembers which rules have fired on a server that has stopped.
+// noteFired remembers which rules never fired on any server, now that one more
+// server has stopped.
 func (s *session) noteFired(server *envtest.ControlPlane) {
 	idle := server.Faults().Unfired()
-	if !s.wasServer {
-		s.unfired, s.wasServer = idle, true
+	if !s.hadServer {
+		s.unfired, s.hadServer = idle, true
 		return
 	}
 	s.unfired = slices.DeleteFunc(s.unfired, func(rule fault.Rule) bool { return !slices.Contains(idle, rule) })

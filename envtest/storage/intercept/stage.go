@@ -1,0 +1,223 @@
+package intercept
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"snowglobe.test/envtest/fault"
+)
+
+// receiver takes what a watch tells, in its order. Calls come one at a time.
+type receiver interface {
+	// deliver reports whether it has taken a response. If done is nil it does not
+	// wait; otherwise until there is room, or done is closed.
+	deliver(r clientv3.WatchResponse, done <-chan struct{}) bool
+	// end is called after the last response.
+	end()
+}
+
+// outlet is the channel of a watch.
+type outlet struct {
+	out    chan<- clientv3.WatchResponse
+	cancel context.CancelFunc
+}
+
+func (o outlet) deliver(r clientv3.WatchResponse, done <-chan struct{}) bool {
+	if done == nil {
+		select {
+		case o.out <- r:
+			return true
+		default:
+			return false
+		}
+	}
+	select {
+	case o.out <- r:
+		return true
+	case <-done:
+		return false
+	}
+}
+
+func (o outlet) end() {
+	close(o.out)
+	o.cancel()
+}
+
+// stage passes on what a watch tells. As long as nothing has to wait it does so at
+// once, in the goroutine of whoever delivers. What waits for the network or because
+// of a rule is kept in a queue, and what comes later behind it; the queue has a
+// goroutine until it is empty. Since each is known to have been here for a while, a
+// delay is a lag and not a brake. Like a watch of etcd's client a stage keeps any
+// number that wait.
+type stage struct {
+	*follower
+	network  bool // whether a partition makes it wait
+	describe func(r *clientv3.WatchResponse, event *clientv3.Event) fault.Operation
+	next     receiver
+
+	mu      sync.Mutex
+	waiting queue[arrival]
+	running bool // the queue has a goroutine
+	ended   bool // nothing comes any more
+	over    bool // nothing goes on any more
+}
+
+// arrival is something that came: one event, or none.
+type arrival struct {
+	what clientv3.WatchResponse
+	at   time.Time
+}
+
+// deliver implements receiver.
+func (s *stage) deliver(r clientv3.WatchResponse, done <-chan struct{}) bool {
+	return s.keep(&r) || s.next.deliver(r, done)
+}
+
+// keep puts something at the end of the queue, unless it can go on at once.
+func (s *stage) keep(r *clientv3.WatchResponse) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return true
+	}
+	if !s.running && !s.mustWait(r) {
+		return false
+	}
+	now := time.Now()
+	for _, part := range split(r) {
+		s.waiting.add(arrival{part, now})
+	}
+	if !s.running && s.conn.starter.start(s.run) {
+		s.running = true
+	}
+	return true
+}
+
+// split makes a response of each event.
+func split(r *clientv3.WatchResponse) []clientv3.WatchResponse {
+	if len(r.Events) < 2 {
+		return []clientv3.WatchResponse{*r}
+	}
+	all := make([]clientv3.WatchResponse, len(r.Events))
+	for i := range r.Events {
+		all[i] = *r
+		all[i].Events = r.Events[i : i+1 : i+1]
+	}
+	return all
+}
+
+// mustWait reports whether a response may have to wait: the store is out of reach,
+// or a rule may be about something in it.
+func (s *stage) mustWait(r *clientv3.WatchResponse) bool {
+	return s.network && s.conn.Err() != nil || s.concerns(r)
+}
+
+// concerns reports whether a rule may be about something in a response.
+func (s *stage) concerns(r *clientv3.WatchResponse) bool {
+	if !s.injector.Active() {
+		return false
+	}
+	if r.IsProgressNotify() {
+		return s.injector.Concerns(s.describe(r, nil))
+	}
+	for _, event := range r.Events {
+		if s.injector.Concerns(s.describe(r, event)) {
+			return true
+		}
+	}
+	return false
+}
+
+// end implements receiver.
+func (s *stage) end() {
+	s.mu.Lock()
+	s.ended = true
+	last := !s.running && !s.over
+	s.over = s.over || last
+	s.mu.Unlock()
+	if last {
+		s.next.end()
+	}
+}
+
+// run passes on what waits until nothing does.
+func (s *stage) run() {
+	defer context.AfterFunc(s.conn.life, s.cancel)()
+	for {
+		first, ok := s.take()
+		if !ok {
+			return
+		}
+		if !s.pass(first) {
+			s.finish()
+			return
+		}
+	}
+}
+
+// take returns what is to go on. If there is nothing the goroutine is done.
+func (s *stage) take() (first arrival, ok bool) {
+	s.mu.Lock()
+	first, ok = s.waiting.first()
+	if ok {
+		s.waiting.drop()
+	} else {
+		s.running, s.over = false, s.ended
+	}
+	over := s.over
+	s.mu.Unlock()
+	if over {
+		s.next.end()
+	}
+	return first, ok
+}
+
+// pass waits as long as something has to, and lets it go on. It reports whether
+// anything may follow.
+func (s *stage) pass(first arrival) bool {
+	if s.network {
+		waited, err := s.conn.await(s.ctx)
+		if err != nil {
+			return false
+		}
+		if waited {
+			first.at = time.Now() // the network is what kept it
+		}
+	}
+	times := 1
+	if r := &first.what; s.concerns(r) {
+		d := fault.Deliver(s.ctx, s.injector, func() fault.Operation {
+			var event *clientv3.Event
+			if len(r.Events) > 0 {
+				event = r.Events[0]
+			}
+			op := s.describe(r, event)
+			op.Arrived = first.at
+			return op
+		})
+		if d.Last {
+			return false
+		}
+		times = d.Times
+	}
+	for range times {
+		if !s.next.deliver(first.what, s.ctx.Done()) {
+			return false
+		}
+	}
+	return true
+}
+
+// finish lets nothing more go on.
+func (s *stage) finish() {
+	s.mu.Lock()
+	s.running, s.over = false, true
+	s.waiting = queue[arrival]{}
+	s.mu.Unlock()
+	s.stop()
+	s.next.end()
+}

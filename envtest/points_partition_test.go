@@ -6,8 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
@@ -15,7 +13,6 @@ import (
 
 func init() {
 	pointTests["store"] = pointTest{show: showStorePartition, onEtcd: true}
-	pointTests["client"] = pointTest{show: showClientPartition}
 }
 
 // showStorePartition cuts the server off its store while a write is on its way there:
@@ -44,27 +41,4 @@ func showStorePartition(t *testing.T, cp *envtest.ControlPlane) {
 	assert.NoError(t, <-done)
 	assert.Equal(t, "ADDED late", next(t, watching))
 	require.NoError(t, cp.WaitReady(t.Context()))
-}
-
-// showClientPartition cuts one client off the server: its watch times out, and the
-// server is out of its reach. Another one notices nothing.
-func showClientPartition(t *testing.T, cp *envtest.ControlPlane) {
-	cut, other := configMapsOf(cp.NewClient().Config()), configMapsOf(cp.NewClient().Config())
-	version := latest(t, cp)
-	broken, err := cut.Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
-	require.NoError(t, err)
-	whole, err := other.Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
-	require.NoError(t, err)
-	defer whole.Stop()
-	remove := addRule(t, cp, "partition client name=client-1 server=apiserver-0")
-	for event := range broken.ResultChan() {
-		assert.Equal(t, watch.Error, event.Type, "a watch that is cut off told of something")
-	}
-	_, err = cut.Get(t.Context(), "a", metav1.GetOptions{})
-	assert.ErrorContains(t, err, "no route to host")
-	createAt(t, other, "a")
-	assert.Equal(t, "ADDED a", next(t, whole))
-	remove()
-	_, err = cut.Get(t.Context(), "a", metav1.GetOptions{})
-	assert.NoError(t, err)
 }

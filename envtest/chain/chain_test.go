@@ -10,6 +10,7 @@ import (
 
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/serve"
+	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
@@ -17,13 +18,14 @@ import (
 
 // optional are the fields of Config that may be left out.
 var optional = map[string]bool{
-	"OwnIdentity": true, "Link": true, "CacheWindows": true, "Tokens": true, "Faults": true, "UpstreamPauses": true,
+	"OwnIdentity": true, "CacheWindows": true, "Tokens": true, "Faults": true, "UpstreamPauses": true,
 }
 
 func fullConfig() Config {
 	return Config{
 		ControlPlane: "cp", Server: "apiserver-0", Flags: &Flags{}, Store: memory.New("store"),
-		Restorer: &restore.Restorer{}, Endpoint: &serve.Endpoint{},
+		Connection: &intercept.Connection{},
+		Restorer:   &restore.Restorer{}, Endpoint: &serve.Endpoint{},
 		Serving: pki.Pair{Cert: []byte("cert"), Key: []byte("key")}, ClientCA: []byte("ca"), AccountKey: &ecdsa.PrivateKey{},
 		Trace: trace.NewRecorder("cp", 0), Crash: func(error) {},
 	}

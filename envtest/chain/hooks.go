@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -30,8 +31,11 @@ func (c *Chain) wrapHooks(context.Context) error {
 		upstream: map[string]genericapiserver.PostStartHookFunc{},
 	}
 	prompt := bootstrap.Hooks()
-	var err error
+	var err, changed error
 	h.names, err = upstream.WrapPostStartHooks(c.server(), func(name string, hook genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
+		if name == bootstrap.ServiceRepairHook {
+			hook, changed = bootstrap.ServiceRepair(hook)
+		}
 		h.upstream[name] = hook
 		switch {
 		case name == upstream.AutoregistrationHook:
@@ -41,7 +45,7 @@ func (c *Chain) wrapHooks(context.Context) error {
 		}
 		return h.PostStart(name, hook)
 	})
-	if err != nil {
+	if err := errors.Join(err, changed); err != nil {
 		return err
 	}
 	c.hooks = h

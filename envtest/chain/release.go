@@ -137,13 +137,14 @@ func (c *Chain) runHooks(ctx context.Context) {
 		var err error
 		hooks, err = upstream.PostStartHooks(c.headmost(), c.generic.config)
 		logChanged(err)
+		if hook := hooks[bootstrap.ServiceRepairHook]; hook != nil {
+			hooks[bootstrap.ServiceRepairHook], err = bootstrap.ServiceRepair(hook)
+			logChanged(err)
+		}
 	}
 	prompt := bootstrap.Hooks()
 	for name, hook := range hooks {
-		switch {
-		case name == bootstrap.ServiceRepairHook:
-			logChanged(bootstrap.EndServiceRepair(hook))
-		case prompt[name] == nil:
+		if hook != nil && prompt[name] == nil {
 			_ = hook(genericapiserver.PostStartHookContext{Context: ctx, LoopbackClientConfig: c.generic.config.LoopbackClientConfig})
 		}
 	}

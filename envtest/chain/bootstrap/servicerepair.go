@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -25,20 +26,44 @@ type repairLoop = func(onFirstSuccess func(), stop chan struct{})
 // repairLoops are the fields of upstream's provider that hold the loops.
 var repairLoops = []string{"startServiceNodePortsRepair", "startServiceClusterIPRepair"}
 
-// EndServiceRepair gives back what the repair loops hold, for a server that never
-// runs its hooks: each loop is run with a stop that has come.
-func EndServiceRepair(hook genericapiserver.PostStartHookFunc) error {
+// ServiceRepair wraps the hook so that it leaves nothing behind: a loop that ends
+// before its first success reports one, once the hook has returned and no longer
+// listens. With a context that has ended it only gives back what the loops hold.
+func ServiceRepair(hook genericapiserver.PostStartHookFunc) (genericapiserver.PostStartHookFunc, error) {
 	provider, err := providerOf(hook)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	stop := make(chan struct{})
-	close(stop)
+	returned := make(chan struct{})
+	var loops []repairLoop
 	for _, name := range repairLoops {
-		loop := *(*repairLoop)(unsafe.Pointer(provider.FieldByName(name).UnsafeAddr()))
-		loop(func() {}, stop)
+		loop := (*repairLoop)(unsafe.Pointer(provider.FieldByName(name).UnsafeAddr()))
+		loops = append(loops, *loop)
+		*loop = reporting(*loop, returned)
 	}
-	return nil
+	return func(ctx genericapiserver.PostStartHookContext) error {
+		defer close(returned)
+		if ctx.Err() == nil {
+			return hook(ctx)
+		}
+		stop := make(chan struct{})
+		close(stop)
+		for _, loop := range loops {
+			loop(func() {}, stop)
+		}
+		return nil
+	}, nil
+}
+
+// reporting returns the loop with a first success in any case, if need be when the
+// hook that waits for it has returned.
+func reporting(loop repairLoop, returned <-chan struct{}) repairLoop {
+	return func(onFirstSuccess func(), stop chan struct{}) {
+		var once sync.Once
+		loop(func() { once.Do(onFirstSuccess) }, stop)
+		<-returned
+		once.Do(onFirstSuccess)
+	}
 }
 
 // providerOf returns upstream's provider of the core API, which its hook captures:

@@ -55,7 +55,12 @@ func create(t *testing.T, to apistorage.Interface, name string) (string, int64) 
 func TestResources(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		store := reststoragetest.Start(t)
-		s := reststoragetest.New(t, store, reststorage.Config{})
+		var ended int
+		s := reststoragetest.New(t, store, reststorage.Config{
+			InterceptCache: func(store apistorage.Interface, _ schema.GroupResource) (apistorage.Interface, func()) {
+				return store, func() { ended++ }
+			},
+		})
 		stored, destroy := reststoragetest.Add(t, s, store, pods)
 		time.Sleep(time.Second) // the cache is ready
 		key, revision := create(t, stored, "a")
@@ -79,7 +84,9 @@ func TestResources(t *testing.T) {
 		assert.True(t, resource.Destroyed())
 		require.NotNil(t, s.ResourceOf(key))
 		assert.False(t, s.ResourceOf(key).Destroyed())
+		assert.Equal(t, 1, ended)
 		destroyAgain()
+		assert.Equal(t, 2, ended)
 		assert.Nil(t, s.ResourceOf(key))
 		assert.Empty(t, s.Resources())
 	})

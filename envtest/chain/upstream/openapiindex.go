@@ -41,7 +41,6 @@ func (i *openAPIIndex) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	accept := req.Header.Get("Accept")
 	if !i.polling.settled() {
-		i.forget()
 		return i.next.RoundTrip(req)
 	}
 	if answer, ok := i.recall(accept); ok {
@@ -66,17 +65,13 @@ func (i *openAPIIndex) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper implements k8s.io/apimachinery/pkg/util/net.RoundTripperWrapper.
 func (i *openAPIIndex) WrappedRoundTripper() http.RoundTripper { return i.next }
 
+// recall returns the last answer, if it is young. One from before a change is not,
+// because schemas take longer than that to settle.
 func (i *openAPIIndex) recall(accept string) (indexAnswer, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	answer, ok := i.last[accept]
 	return answer, ok && time.Since(answer.at) < idlePoll
-}
-
-func (i *openAPIIndex) forget() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	clear(i.last)
 }
 
 // to returns a copy of the answer for another request.

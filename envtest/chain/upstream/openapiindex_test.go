@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -12,11 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// countingServer answers every request, and counts them.
-type countingServer struct{ asked int }
+// countingServer answers every request, counts them, and keeps the last one's context.
+type countingServer struct {
+	asked int
+	last  context.Context
+}
 
-func (s *countingServer) RoundTrip(*http.Request) (*http.Response, error) {
+func (s *countingServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.asked++
+	s.last = req.Context()
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("index"))}, nil
 }
 

@@ -35,7 +35,8 @@ const (
 	// schemaSettling is longer than every step from a CRD's event to the index:
 	// upstream's CRD controllers, a poll of the aggregator, a poll of the index.
 	schemaSettling = time.Minute
-	// idlePoll is as often as upstream asks servers outside the chain.
+	// idlePoll is as often as upstream asks servers outside the chain, and no longer
+	// than schemaSettling.
 	idlePoll = time.Minute
 )
 

@@ -2,11 +2,45 @@ package upstream
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/workqueue"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 )
+
+// TestPollingQueue polls a server of the chain every second, as upstream does, and has
+// a schema change while the queue is slow.
+func TestPollingQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const local, remote = "k8s_internal_local_delegation_chain_0000000000", "v1.example.com"
+		polling := NewOpenAPIPolling()
+		queue := &pollingQueue{
+			TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
+			polling:                    polling, period: map[string]time.Duration{},
+		}
+		defer queue.ShutDown()
+		polling.queue = queue
+		poll := func(key string) time.Duration {
+			began := time.Now()
+			queue.AddAfter(key, time.Second)
+			got, _ := queue.Get()
+			queue.Done(got)
+			assert.Equal(t, key, got)
+			return time.Since(began)
+		}
+		assert.Equal(t, time.Second, poll(local), "after the start")
+		time.Sleep(schemaSettling)
+		assert.Equal(t, idlePoll, poll(local), "idle")
+		time.AfterFunc(10*time.Second, polling.SchemasChange)
+		assert.Equal(t, 11*time.Second, poll(local), "a schema changes")
+		time.Sleep(schemaSettling)
+		assert.Equal(t, time.Second, poll(remote), "idle, of another server")
+		assert.Equal(t, time.Second, poll(local), "which may have changed")
+	})
+}
 
 // TestOpenAPIQueue fails when upstream's aggregator has its queue elsewhere.
 func TestOpenAPIQueue(t *testing.T) {

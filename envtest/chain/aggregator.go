@@ -11,7 +11,7 @@ import (
 // buildAggregatorConfig makes the configuration of the head of the chain.
 func (c *Chain) buildAggregatorConfig(context.Context) error {
 	kube := c.configs.kubeapi.ControlPlane
-	config, err := controlplaneapiserver.CreateAggregatorConfig(*kube.Generic, c.options.CompletedOptions.CompletedOptions, kube.VersionedInformers,
+	config, err := controlplaneapiserver.CreateAggregatorConfig(*kube.Generic, c.options.CompletedOptions, kube.VersionedInformers,
 		c.configs.kubeapi.resolver, kube.ProxyTransport, kube.Extra.PeerProxy, c.configs.kubeapi.initializers)
 	if err != nil {
 		return err

@@ -12,9 +12,6 @@ import (
 	"snowglobe.test/envtest/chain/inject"
 )
 
-// apiExtensionsServer is upstream's type under the name the chain uses for it.
-type apiExtensionsServer = apiextensionsapiserver.CustomResourceDefinitions
-
 // serverConfigs are the configurations of the three servers.
 type serverConfigs struct {
 	kubeapi       kubeAPIConfig
@@ -28,7 +25,7 @@ func (c *Chain) buildAPIExtensionsConfig(context.Context) error {
 	kube := c.configs.kubeapi
 	generic := kube.ControlPlane.Generic
 	config, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, kube.ControlPlane.VersionedInformers, kube.initializers,
-		c.options.CompletedOptions.CompletedOptions, c.options.MasterCount, kube.resolver,
+		c.options.CompletedOptions, c.options.MasterCount, kube.resolver,
 		webhook.NewDefaultAuthenticationInfoResolverWrapper(kube.ControlPlane.ProxyTransport, generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider))
 	if err != nil {
 		return err

@@ -24,11 +24,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/tools/cache"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	"k8s.io/kubernetes/pkg/controlplane"
 
 	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/restore"
@@ -130,7 +133,7 @@ type Chain struct {
 	life    context.Context
 	endLife context.CancelCauseFunc
 
-	options      *completedOptions
+	options      options.CompletedOptions
 	informerName *cache.InformerName
 	storeDialer  *storeDialer
 	egress       *inject.Egress
@@ -162,8 +165,8 @@ type Chain struct {
 // servers are the servers of the chain, from its end to its head.
 type servers struct {
 	notFound      genericapiserver.DelegationTarget
-	apiextensions *apiExtensionsServer
-	kubeapi       *kubeAPIServer
+	apiextensions *apiextensionsapiserver.CustomResourceDefinitions
+	kubeapi       *controlplane.Instance
 	aggregator    *aggregatorapiserver.APIAggregator
 }
 

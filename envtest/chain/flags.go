@@ -3,7 +3,6 @@ package chain
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/server/flagz"
@@ -121,14 +120,4 @@ func differingGates(gates featuregate.MutableVersionedFeatureGate) map[featurega
 		}
 	}
 	return differing
-}
-
-// FlagNames returns the names of all kube-apiserver flags, sorted.
-func FlagNames() []string {
-	var names []string
-	for _, section := range options.NewServerRunOptions().Flags().FlagSets {
-		section.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	}
-	slices.SortFunc(names, strings.Compare)
-	return names
 }

@@ -232,7 +232,7 @@ func (c *Chain) applyAuthorization(g *genericStage) error {
 	var rbac bool
 	var err error
 	g.config.Authorization.Authorizer, g.config.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(drained(g.config),
-		c.options.CompletedOptions.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, patientInformers{g.informers, c.life.Done()})
+		c.options.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, patientInformers{g.informers, c.life.Done()})
 	if err != nil {
 		return fmt.Errorf("invalid authorization config: %w", err)
 	}

@@ -12,9 +12,6 @@ import (
 	"snowglobe.test/envtest/chain/upstream"
 )
 
-// kubeAPIServer is upstream's type under the name the chain uses for it.
-type kubeAPIServer = controlplane.Instance
-
 // kubeAPIConfig is the configuration of the kube-apiserver proper, with what its
 // building made for the other two.
 type kubeAPIConfig struct {
@@ -31,7 +28,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 		return err
 	}
 	defer restore()
-	config, resolver, initializers, err := app.CreateKubeAPIServerConfig(c.options.CompletedOptions, c.generic.config, c.generic.informers, c.generic.storageFactory)
+	config, resolver, initializers, err := app.CreateKubeAPIServerConfig(c.options, c.generic.config, c.generic.informers, c.generic.storageFactory)
 	if err != nil {
 		return err
 	}

@@ -16,11 +16,6 @@ import (
 	"snowglobe.test/envtest/chain/inject"
 )
 
-// completedOptions is upstream's type with what the other stages need beside.
-type completedOptions struct {
-	options.CompletedOptions
-}
-
 // completeOptions is the first stage: parsed flags become completed, valid options.
 func (c *Chain) completeOptions(ctx context.Context) error {
 	run := c.cfg.Flags.run
@@ -39,12 +34,8 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	*decorators = append(admission.Decorators{inject.Webhooks(c.injector), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
 	c.setStore(run)
 
-	completed, err := c.complete(ctx, run)
-	if err != nil {
-		return err
-	}
-	c.options = &completedOptions{completed}
-	return nil
+	c.options, err = c.complete(ctx, run)
+	return err
 }
 
 // complete is upstream's completion and validation. A certificate file that is

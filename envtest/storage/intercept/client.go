@@ -36,12 +36,13 @@ func (c *Connection) Client(id Identity) *kubernetes.Client {
 func (c *Connection) Direct() *kubernetes.Client { return c.decorate(&decorator{conn: c}) }
 
 func (c *Connection) decorate(d *decorator) *kubernetes.Client {
-	outer := clientv3.NewCtxClient(c.inner.Ctx())
-	outer.Cluster, outer.Maintenance, outer.Auth = c.inner.Cluster, c.inner.Maintenance, c.inner.Auth
-	outer.KV = &kv{c.inner.KV, d}
-	outer.Lease = &lease{c.inner.Lease, d}
-	outer.Watcher = &watcher{c.inner.Watcher, d}
-	return &kubernetes.Client{Client: outer, Kubernetes: &kubernetesClient{c.inner.Kubernetes, d}}
+	inner := c.inner.Load()
+	outer := clientv3.NewCtxClient(inner.Ctx())
+	outer.Cluster, outer.Maintenance, outer.Auth = inner.Cluster, inner.Maintenance, inner.Auth
+	outer.KV = &kv{inner.KV, d}
+	outer.Lease = &lease{inner.Lease, d}
+	outer.Watcher = &watcher{inner.Watcher, d}
+	return &kubernetes.Client{Client: outer, Kubernetes: &kubernetesClient{inner.Kubernetes, d}}
 }
 
 // decorator is what the parts of one client have in common.

@@ -37,7 +37,7 @@ func (f *follower) follow(key string, opts []clientv3.OpOption) {
 		return
 	}
 	in := f.Watcher.Watch(f.source, key, opts...)
-	if !f.conn.starter.start(func() { f.pump(in) }) {
+	if !f.conn.start(func() { f.pump(in) }) {
 		f.first.end()
 	}
 }

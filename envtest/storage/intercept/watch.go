@@ -90,8 +90,8 @@ func (w *watcher) begin(ctx context.Context, key string, opts []clientv3.OpOptio
 		f.follow(key, opts)
 		return out
 	}
-	if !w.conn.starter.start(func() {
-		if _, err := w.conn.await(f.ctx); err != nil {
+	if !w.conn.start(func() {
+		if w.conn.await(f.ctx, nil) != nil {
 			f.first.end()
 			return
 		}

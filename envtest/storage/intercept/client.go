@@ -54,10 +54,10 @@ type decorator struct {
 }
 
 // operation describes what is about to happen to a key.
-func (d *decorator) operation(ctx context.Context, point, key string) fault.Operation {
-	op := fault.Operation{Point: point, Resource: d.Resource, Key: key}
+func (d *decorator) operation(ctx context.Context, s subject) fault.Operation {
+	op := fault.Operation{Point: s.point, Resource: d.Resource, Key: s.key}
 	if d.Resource != "" {
-		op.Namespace, op.Name = d.object(key)
+		op.Namespace, op.Name = d.object(s.key)
 	}
 	if d.Caller != nil {
 		op.Caller = d.Caller(ctx)
@@ -79,10 +79,88 @@ func (d *decorator) object(key string) (namespace, name string) {
 	return namespace, name
 }
 
-// call makes a call about a key: rules first, then the network.
-func call[T any](ctx context.Context, d *decorator, point, key string, do func(context.Context) (T, error)) (T, error) {
-	describe := func() fault.Operation { return d.operation(ctx, point, key) }
+// call makes a call: rules first, then the network.
+func call[T any](ctx context.Context, d *decorator, s subject, do func(context.Context) (T, error)) (T, error) {
+	describe := func() fault.Operation { return d.operation(ctx, s) }
 	return fault.Call(ctx, d.injector, describe, func(ctx context.Context) (T, error) {
 		return send(ctx, d.conn, func() (T, error) { return do(ctx) })
 	})
+}
+
+// kubernetesClient is how nearly every request reaches the store.
+type kubernetesClient struct {
+	inner kubernetes.Interface
+	*decorator
+}
+
+// Get implements kubernetes.Interface.
+func (k *kubernetesClient) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (kubernetes.GetResponse, error) {
+	return call(ctx, k.decorator, subject{"store/range", key}, func(ctx context.Context) (kubernetes.GetResponse, error) {
+		return k.inner.Get(ctx, key, opts)
+	})
+}
+
+// List implements kubernetes.Interface. Every page is an operation.
+func (k *kubernetesClient) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
+	return call(ctx, k.decorator, subject{"store/list", prefix}, func(ctx context.Context) (kubernetes.ListResponse, error) {
+		return k.inner.List(ctx, prefix, opts)
+	})
+}
+
+// Count implements kubernetes.Interface.
+func (k *kubernetesClient) Count(ctx context.Context, prefix string, opts kubernetes.CountOptions) (int64, error) {
+	return call(ctx, k.decorator, subject{"store/count", prefix}, func(ctx context.Context) (int64, error) {
+		return k.inner.Count(ctx, prefix, opts)
+	})
+}
+
+// OptimisticPut implements kubernetes.Interface.
+func (k *kubernetesClient) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	return call(ctx, k.decorator, subject{"store/put", key}, func(ctx context.Context) (kubernetes.PutResponse, error) {
+		put, err := k.inner.OptimisticPut(ctx, key, value, expected, opts)
+		if err == nil && put.Succeeded && k.conn.writes != nil {
+			k.conn.writes.Written(ctx, key, expected, put.Revision)
+		}
+		return put, err
+	})
+}
+
+// OptimisticDelete implements kubernetes.Interface.
+func (k *kubernetesClient) OptimisticDelete(ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
+	return call(ctx, k.decorator, subject{"store/delete", key}, func(ctx context.Context) (kubernetes.DeleteResponse, error) {
+		deleted, err := k.inner.OptimisticDelete(ctx, key, expected, opts)
+		if err == nil && deleted.Succeeded && k.conn.writes != nil {
+			k.conn.writes.Deleted(key, expected)
+		}
+		return deleted, err
+	})
+}
+
+// lease is the client's leases. An API server only ever asks for one, and lets it
+// run out; of the rest nothing is known to rules.
+type lease struct {
+	clientv3.Lease
+	*decorator
+}
+
+// Grant implements clientv3.Lease.
+func (l *lease) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	return call(ctx, l.decorator, subject{point: "store/lease-grant"}, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return l.Lease.Grant(ctx, ttl)
+	})
+}
+
+// Revoke implements clientv3.Lease.
+func (l *lease) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
+	return send(ctx, l.conn, func() (*clientv3.LeaseRevokeResponse, error) { return l.Lease.Revoke(ctx, id) })
+}
+
+// TimeToLive implements clientv3.Lease.
+func (l *lease) TimeToLive(ctx context.Context, id clientv3.LeaseID, opts ...clientv3.LeaseOption) (*clientv3.LeaseTimeToLiveResponse, error) {
+	return send(ctx, l.conn, func() (*clientv3.LeaseTimeToLiveResponse, error) { return l.Lease.TimeToLive(ctx, id, opts...) })
+}
+
+// KeepAliveOnce implements clientv3.Lease.
+func (l *lease) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	return send(ctx, l.conn, func() (*clientv3.LeaseKeepAliveResponse, error) { return l.Lease.KeepAliveOnce(ctx, id) })
 }

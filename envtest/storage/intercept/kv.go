@@ -3,6 +3,7 @@ package intercept
 import (
 	"context"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -14,7 +15,7 @@ type kv struct {
 
 // Get implements clientv3.KV.
 func (k *kv) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	return call(ctx, k.decorator, pointOf(clientv3.OpGet(key, opts...)), key, func(ctx context.Context) (*clientv3.GetResponse, error) {
+	return call(ctx, k.decorator, subjectOfOp(clientv3.OpGet(key, opts...)), func(ctx context.Context) (*clientv3.GetResponse, error) {
 		return k.KV.Get(ctx, key, opts...)
 	})
 }
@@ -26,7 +27,7 @@ func (k *kv) GetStream(ctx context.Context, key string, opts ...clientv3.OpOptio
 		return send(ctx, k.conn, func() (clientv3.GetStreamChan, error) { return get(ctx) })
 	}
 	streaming, end := context.WithCancel(ctx)
-	stream, err := call(streaming, k.decorator, "store/list", key, get)
+	stream, err := call(streaming, k.decorator, subject{"store/list", key}, get)
 	if err != nil {
 		end()
 		return nil, err
@@ -37,28 +38,28 @@ func (k *kv) GetStream(ctx context.Context, key string, opts ...clientv3.OpOptio
 
 // Put implements clientv3.KV.
 func (k *kv) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {
-	return call(ctx, k.decorator, "store/put", key, func(ctx context.Context) (*clientv3.PutResponse, error) {
+	return call(ctx, k.decorator, subject{"store/put", key}, func(ctx context.Context) (*clientv3.PutResponse, error) {
 		return k.KV.Put(ctx, key, value, opts...)
 	})
 }
 
 // Delete implements clientv3.KV.
 func (k *kv) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
-	return call(ctx, k.decorator, "store/delete", key, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
+	return call(ctx, k.decorator, subject{"store/delete", key}, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
 		return k.KV.Delete(ctx, key, opts...)
 	})
 }
 
 // Do implements clientv3.KV.
 func (k *kv) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
-	return call(ctx, k.decorator, pointOf(op), string(op.KeyBytes()), func(ctx context.Context) (clientv3.OpResponse, error) {
+	return call(ctx, k.decorator, subjectOfOp(op), func(ctx context.Context) (clientv3.OpResponse, error) {
 		return k.KV.Do(ctx, op)
 	})
 }
 
 // Compact implements clientv3.KV.
 func (k *kv) Compact(ctx context.Context, revision int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error) {
-	return call(ctx, k.decorator, "store/compact", "", func(ctx context.Context) (*clientv3.CompactResponse, error) {
+	return call(ctx, k.decorator, subject{point: "store/compact"}, func(ctx context.Context) (*clientv3.CompactResponse, error) {
 		return k.KV.Compact(ctx, revision, opts...)
 	})
 }
@@ -66,29 +67,45 @@ func (k *kv) Compact(ctx context.Context, revision int64, opts ...clientv3.Compa
 // Txn implements clientv3.KV.
 func (k *kv) Txn(ctx context.Context) clientv3.Txn { return &txn{kv: k, ctx: ctx} }
 
-// pointOf is the point of a single operation.
-func pointOf(op clientv3.Op) string {
-	switch {
-	case op.IsPut():
-		return "store/put"
-	case op.IsDelete():
-		return "store/delete"
-	case op.IsTxn():
-		return "store/txn"
-	default:
-		return readPoint(op.IsCountOnly(), len(op.RangeBytes()) > 0)
-	}
+// txn is a transaction, which is asked about when it is committed.
+type txn struct {
+	kv   *kv
+	ctx  context.Context
+	cmps []clientv3.Cmp
+	then []clientv3.Op
+	els  []clientv3.Op
 }
 
-// readPoint is the point of a read: of a number of keys, of a range of them, or of
-// one.
-func readPoint(countOnly, ranges bool) string {
-	switch {
-	case countOnly:
-		return "store/count"
-	case ranges:
-		return "store/list"
-	default:
-		return "store/range"
+// If implements clientv3.Txn.
+func (t *txn) If(cmps ...clientv3.Cmp) clientv3.Txn {
+	t.cmps = append(t.cmps, cmps...)
+	return t
+}
+
+// Then implements clientv3.Txn.
+func (t *txn) Then(ops ...clientv3.Op) clientv3.Txn {
+	t.then = append(t.then, ops...)
+	return t
+}
+
+// Else implements clientv3.Txn.
+func (t *txn) Else(ops ...clientv3.Op) clientv3.Txn {
+	t.els = append(t.els, ops...)
+	return t
+}
+
+// Commit implements clientv3.Txn. What is committed twice is two transactions.
+func (t *txn) Commit() (*clientv3.TxnResponse, error) {
+	compares := make([]*pb.Compare, len(t.cmps))
+	for i := range t.cmps {
+		compares[i] = t.cmps[i].GetCompare()
 	}
+	var first subject
+	if len(t.then) > 0 {
+		first = subjectOfOp(t.then[0])
+	}
+	s := subjectOfTxn(compares, len(t.then), first)
+	return call(t.ctx, t.kv.decorator, s, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return t.kv.KV.Txn(ctx).If(t.cmps...).Then(t.then...).Else(t.els...).Commit()
+	})
 }

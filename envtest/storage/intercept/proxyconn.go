@@ -3,18 +3,16 @@ package intercept
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net"
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -36,8 +34,8 @@ type proxyConn struct {
 	ended    chan struct{} // closed when it has been served and released
 }
 
-func newProxyConn(p *Proxy) *proxyConn {
-	c := &proxyConn{proxy: p, listener: memnet.Listen(), ended: make(chan struct{})}
+func newProxyConn(p *Proxy, behind *grpc.ClientConn) *proxyConn {
+	c := &proxyConn{proxy: p, listener: memnet.Listen(), behind: behind, ended: make(chan struct{})}
 	c.over, c.end = context.WithCancel(context.Background())
 	c.server = grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.UnknownServiceHandler(c.handle), grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(math.MaxInt32),
@@ -46,67 +44,21 @@ func newProxyConn(p *Proxy) *proxyConn {
 	return c
 }
 
-// connect makes the connection to the member.
-func (c *proxyConn) connect(ctx context.Context, network, address string) error {
-	conn, err := c.proxy.Dial(ctx, network, address)
-	if err != nil {
-		return err
-	}
-	transport := insecure.NewCredentials()
-	if c.proxy.TLS != nil {
-		transport = credentials.NewTLS(c.proxy.TLS)
-	}
-	dialed := make(chan net.Conn, 1)
-	dialed <- conn
-	behind, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(transport),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
-			select {
-			case conn := <-dialed:
-				return conn, nil
-			default: // whether to dial again is for the client to say
-				return nil, net.ErrClosed
-			}
-		}),
-		grpc.WithIdleTimeout(0),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(frames{}), grpc.MaxCallRecvMsgSize(math.MaxInt32)),
-		// As upstream's clients, which would notice a network that is gone.
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}))
-	if err != nil {
-		return errors.Join(fmt.Errorf("connect to the store at %s: %w", address, err), conn.Close())
-	}
-	behind.Connect()
-	for state := behind.GetState(); state != connectivity.Ready; state = behind.GetState() {
-		if state == connectivity.TransientFailure || !behind.WaitForStateChange(ctx, state) {
-			_, _ = behind.Close(), conn.Close()
-			return fmt.Errorf("connect to the store at %s: it does not answer as an etcd", address)
-		}
-	}
-	c.behind = behind
-	return nil
-}
-
-// serve passes calls on until the connection ends, and releases it.
+// serve passes calls on until one of the two connections ends, and releases both.
 func (c *proxyConn) serve() {
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		c.awaitEnd()
-		c.server.Stop()
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		_ = c.server.Serve(c.listener) // until it is stopped
+		c.end()
 	})
-	_ = c.server.Serve(c.listener) // until it is stopped
-	c.end()
-	watching.Wait()
+	if c.behind != nil {
+		for c.behind.GetState() == connectivity.Ready && c.behind.WaitForStateChange(c.over, connectivity.Ready) {
+		}
+		c.end()
+	}
+	<-c.over.Done()
 	c.release()
-}
-
-// awaitEnd returns when one of the two connections has ended.
-func (c *proxyConn) awaitEnd() {
-	if c.behind == nil {
-		<-c.over.Done()
-		return
-	}
-	for c.behind.GetState() == connectivity.Ready && c.behind.WaitForStateChange(c.over, connectivity.Ready) {
-	}
+	serving.Wait()
 }
 
 // release gives back what the connection has, whether it has served or not.
@@ -129,6 +81,14 @@ type clientConn struct {
 func (c *clientConn) Close() error {
 	defer c.end()
 	return c.Conn.Close()
+}
+
+// streams are the methods of etcd whose request or answer has many parts.
+var streams = map[string]bool{
+	pb.KV_RangeStream_FullMethodName:       true,
+	pb.Watch_Watch_FullMethodName:          true,
+	pb.Lease_LeaseKeepAlive_FullMethodName: true,
+	pb.Maintenance_Snapshot_FullMethodName: true,
 }
 
 // handle passes on one call.
@@ -161,7 +121,7 @@ var errStoreGone = status.Error(codes.FailedPrecondition, "the store is gone and
 
 // answer is an error as the client is to see it.
 func (c *proxyConn) answer(err error) error {
-	if err = fault.GRPC(err); status.Code(err) == codes.Unavailable && c.proxy.failsFast() {
+	if err = fault.GRPC(err); status.Code(err) == codes.Unavailable && c.proxy.failFast.Load() {
 		return errStoreGone
 	}
 	return err
@@ -169,14 +129,12 @@ func (c *proxyConn) answer(err error) error {
 
 // asked makes a call after the rules were asked, if a point is about it.
 func asked[T any](ctx context.Context, c *proxyConn, method string, request []byte, do func(context.Context) (T, error)) (T, error) {
-	if !c.proxy.Injector.Active() {
-		return do(ctx)
+	if c.proxy.Injector.Active() {
+		if s, ok := identify(method, request); ok {
+			return fault.Call(ctx, c.proxy.Injector, func() fault.Operation { return fault.Operation{Point: s.point, Key: s.key} }, do)
+		}
 	}
-	s, ok := identify(method, request)
-	if !ok {
-		return do(ctx)
-	}
-	return fault.Call(ctx, c.proxy.Injector, func() fault.Operation { return fault.Operation{Point: s.point, Key: s.key} }, do)
+	return do(ctx)
 }
 
 // stream passes on a call whose request or answer has many parts.

@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,7 +85,7 @@ func (s *stage) keep(r *clientv3.WatchResponse) bool {
 	if s.over {
 		return true
 	}
-	if !s.running && !s.mustWait(r) {
+	if mustWait := s.running || s.network && s.conn.Err() != nil || s.concerns(r); !mustWait {
 		return false
 	}
 	now := time.Now()
@@ -110,12 +111,6 @@ func split(r *clientv3.WatchResponse) []clientv3.WatchResponse {
 	return all
 }
 
-// mustWait reports whether a response may have to wait: the store is out of reach,
-// or a rule may be about something in it.
-func (s *stage) mustWait(r *clientv3.WatchResponse) bool {
-	return s.network && s.conn.Err() != nil || s.concerns(r)
-}
-
 // concerns reports whether a rule may be about something in a response.
 func (s *stage) concerns(r *clientv3.WatchResponse) bool {
 	if !s.injector.Active() {
@@ -124,12 +119,7 @@ func (s *stage) concerns(r *clientv3.WatchResponse) bool {
 	if r.IsProgressNotify() {
 		return s.injector.Concerns(s.describe(r, nil))
 	}
-	for _, event := range r.Events {
-		if s.injector.Concerns(s.describe(r, event)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Events, func(event *clientv3.Event) bool { return s.injector.Concerns(s.describe(r, event)) })
 }
 
 // end implements receiver.

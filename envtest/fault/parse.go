@@ -116,7 +116,7 @@ func (p *lineParser) line(text string) (Rule, bool) {
 // head reads the action and the point.
 func (p *lineParser) head(r *Rule, words []word, columns map[string]int) {
 	if w := words[0]; w.hasKey || w.isQuoted {
-		p.fail(w.column, "a rule begins with an action: %s", nearest.Either(actionKinds[:]))
+		p.fail(w.column, "a rule begins with an action: %s", nearest.Either(actionKinds()))
 		return
 	}
 	r.Kind, columns["action"] = ActionKind(words[0].text), words[0].column
@@ -132,8 +132,8 @@ func (p *lineParser) head(r *Rule, words []word, columns map[string]int) {
 func (p *lineParser) tail(r *Rule, w word, columns map[string]int) {
 	known := func() []string {
 		names := make([]string, len(ruleKeys))
-		for i := range ruleKeys {
-			names[i] = ruleKeys[i].name
+		for i, k := range ruleKeys {
+			names[i] = k.name
 		}
 		return names
 	}

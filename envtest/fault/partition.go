@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"snowglobe.test/envtest/trace"
@@ -22,21 +21,12 @@ const (
 	ClientPath = "client"
 )
 
-// partitions are what a Set knows of paths.
-type partitions struct {
-	// telling is held while observers are told, so that each learns of changes in
-	// their order. It is taken before the set's lock.
-	telling sync.Mutex
-	// The set's lock guards the rest.
-	observers []*observer
-}
-
 // observer is somebody who is told when a path is cut and when it heals.
 type observer struct {
 	path Operation
 	tell func(partitioned bool)
 
-	// partitions.telling guards the rest.
+	// The set's telling guards the rest.
 	cutBy []*Entry
 	gone  bool
 }
@@ -90,7 +80,7 @@ func (s *Set) observe(path Operation, tell func(partitioned bool)) *observer {
 	path.Occurrence = s.count(&path)
 	o := &observer{path: path, tell: tell}
 	s.mu.Lock()
-	s.partitions.observers = append(s.partitions.observers, o)
+	s.observers = append(s.observers, o)
 	s.mu.Unlock()
 	s.tellObservers()
 	return o
@@ -98,8 +88,8 @@ func (s *Set) observe(path Operation, tell func(partitioned bool)) *observer {
 
 // forget tells an observer no more; if it is to heal, once more that it does.
 func (s *Set) forget(o *observer, heals bool) {
-	s.partitions.telling.Lock()
-	defer s.partitions.telling.Unlock()
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	if o.gone {
 		return
 	}
@@ -108,15 +98,15 @@ func (s *Set) forget(o *observer, heals bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.partitions.observers = slices.DeleteFunc(s.partitions.observers, func(other *observer) bool { return other == o })
+	s.observers = slices.DeleteFunc(s.observers, func(other *observer) bool { return other == o })
 }
 
 // tellObservers tells those for whom something has changed.
 func (s *Set) tellObservers() {
-	s.partitions.telling.Lock()
-	defer s.partitions.telling.Unlock()
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	s.mu.Lock()
-	observers := slices.Clone(s.partitions.observers)
+	observers := slices.Clone(s.observers)
 	s.mu.Unlock()
 	for _, o := range observers {
 		if !o.gone {

@@ -29,32 +29,33 @@ const optional = "optional"
 
 // ruleKey is a KEY of the text form.
 type ruleKey struct {
-	name string
-	get  func(*Rule) string        // "" if it is not set
-	set  func(*Rule, string) error // of a value that is not ""
+	name    string
+	meaning string
+	get     func(*Rule) string        // "" if it is not set
+	set     func(*Rule, string) error // of a value that is not ""
 }
 
 // ruleKeys in the order in which they are printed.
 var ruleKeys = [...]ruleKey{
-	textKey("phase", func(r *Rule) *Phase { return &r.Phase }),
-	textKey("server", func(r *Rule) *string { return &r.Server }),
-	textKey("verb", func(r *Rule) *string { return &r.Verb }),
-	textKey("resource", func(r *Rule) *string { return &r.Resource }),
-	{"namespace", namespaceAlone, func(r *Rule, v string) error { return setNamespace(r, v) }},
-	{"name", nameOf, setName},
-	textKey("caller", func(r *Rule) *string { return &r.Caller }),
-	textKey("key", func(r *Rule) *string { return &r.KeyPrefix }),
-	{"nth", nthOf, setNth},
-	countKey("every", func(r *Rule) *int { return &r.Every }),
-	countKey("times", func(r *Rule) *int { return &r.Times }),
-	{"probability", probabilityOf, setProbability},
-	timeKey("after", func(r *Rule) *time.Duration { return &r.After }),
-	timeKey("for", func(r *Rule) *time.Duration { return &r.For }),
-	timeKey("until", func(r *Rule) *time.Duration { return &r.Until }),
-	timeKey("by", func(r *Rule) *time.Duration { return &r.By }),
-	textKey("with", func(r *Rule) *Failure { return &r.With }),
-	timeKey("retry-after", func(r *Rule) *time.Duration { return &r.RetryAfter }),
-	countKey("at", func(r *Rule) *int64 { return &r.At }),
+	textKey("phase", "`before` it happens, which is meant without the key; `after` it, before its answer is sent; `stream`, at a part of its answer", func(r *Rule) *Phase { return &r.Phase }),
+	textKey("server", "the control plane, or one of its API servers; `*` is any text, as in the next keys", func(r *Rule) *string { return &r.Server }),
+	textKey("verb", "one of the verbs of the point", func(r *Rule) *string { return &r.Verb }),
+	textKey("resource", "the plural with its group, such as `configmaps` or `deployments.apps`; the subresource of a request is another, such as `pods/status` or `deployments.apps/scale`", func(r *Rule) *string { return &r.Resource }),
+	{"namespace", "the object's", namespaceAlone, setNamespace},
+	{"name", "the object's, as NAME or NAMESPACE/NAME", nameOf, setName},
+	textKey("caller", "the user or the component that asks", func(r *Rule) *string { return &r.Caller }),
+	textKey("key", "the beginning of a key of the store, of a path, or of an address", func(r *Rule) *string { return &r.KeyPrefix }),
+	{"nth", "only some of what matches, counted for this rule from 1: `nth=2`, `nth=2..5`, `nth=2..`", nthOf, setNth},
+	countKey("every", "only each second, each third, ...: `every=3`", func(r *Rule) *int { return &r.Every }),
+	countKey("times", "how often the rule fires at most", func(r *Rule) *int { return &r.Times }),
+	{"probability", "above 0, at most 1; seed, rule and operation decide, so a run with the same seed is the same", probabilityOf, setProbability},
+	timeKey("after", "the rule begins so long after it was added", func(r *Rule) *time.Duration { return &r.After }),
+	timeKey("for", "and ends so long after that", func(r *Rule) *time.Duration { return &r.For }),
+	timeKey("until", "or so long after it was added", func(r *Rule) *time.Duration { return &r.Until }),
+	timeKey("by", "how long a delay takes", func(r *Rule) *time.Duration { return &r.By }),
+	textKey("with", "the error", func(r *Rule) *Failure { return &r.With }),
+	timeKey("retry-after", "sent along with 429 and 503, in whole seconds", func(r *Rule) *time.Duration { return &r.RetryAfter }),
+	countKey("at", "the last revision that a freeze lets pass", func(r *Rule) *int64 { return &r.At }),
 }
 
 // String is the rule as text.
@@ -63,9 +64,9 @@ func (r Rule) String() string {
 	if r.Point != "" {
 		words = append(words, r.Point)
 	}
-	for i := range ruleKeys {
-		if v := ruleKeys[i].get(&r); v != "" {
-			words = append(words, ruleKeys[i].name+"="+quoted(v))
+	for _, key := range ruleKeys {
+		if v := key.get(&r); v != "" {
+			words = append(words, key.name+"="+quoted(v))
 		}
 	}
 	if r.Optional {
@@ -83,15 +84,15 @@ func quoted(v string) string {
 	return v
 }
 
-func textKey[S ~string](name string, at func(*Rule) *S) ruleKey {
+func textKey[S ~string](name, meaning string, at func(*Rule) *S) ruleKey {
 	return ruleKey{
-		name, func(r *Rule) string { return string(*at(r)) },
+		name, meaning, func(r *Rule) string { return string(*at(r)) },
 		func(r *Rule, v string) error { *at(r) = S(v); return nil },
 	}
 }
 
-func countKey[N int | int64](name string, at func(*Rule) *N) ruleKey {
-	return ruleKey{name, func(r *Rule) string {
+func countKey[N int | int64](name, meaning string, at func(*Rule) *N) ruleKey {
+	return ruleKey{name, meaning, func(r *Rule) string {
 		if *at(r) == 0 {
 			return ""
 		}
@@ -106,8 +107,8 @@ func countKey[N int | int64](name string, at func(*Rule) *N) ruleKey {
 	}}
 }
 
-func timeKey(name string, at func(*Rule) *time.Duration) ruleKey {
-	return ruleKey{name, func(r *Rule) string {
+func timeKey(name, meaning string, at func(*Rule) *time.Duration) ruleKey {
+	return ruleKey{name, meaning, func(r *Rule) string {
 		if *at(r) == 0 {
 			return ""
 		}

@@ -21,20 +21,14 @@ type cacheSource struct {
 	injector *fault.Injector
 	point    string
 	life     context.Context // ends with the cache
-	end      context.CancelFunc
 }
 
 // CacheSource returns a store as the watch cache of a resource sees it, and what ends
 // that.
 func CacheSource(store storage.Interface, i *fault.Injector, resource schema.GroupResource) (source storage.Interface, end func()) {
-	s := newCacheSource(store, i, resource)
-	return s, s.end
-}
-
-func newCacheSource(store storage.Interface, i *fault.Injector, resource schema.GroupResource) *cacheSource {
 	s := &cacheSource{Interface: store, injector: i, point: "cache/" + resource.String()}
-	s.life, s.end = context.WithCancel(context.Background())
-	return s
+	s.life, end = context.WithCancel(context.Background())
+	return s, end
 }
 
 // GetList implements storage.Interface. The last page makes the cache ready.

@@ -71,7 +71,10 @@ func (w *listingWatch) list() {
 			close(w.out)
 			return
 		}
-		w.pass(event, last)
+		w.mu.Lock()
+		w.out <- event
+		w.wanting, w.listed = false, last
+		w.mu.Unlock()
 		if last {
 			return
 		}
@@ -114,12 +117,4 @@ func listEnds(event watch.Event) (revision uint64, ends bool) {
 	}
 	revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(event.Object)
 	return revision, err == nil
-}
-
-// pass gives the cache what it wants.
-func (w *listingWatch) pass(event watch.Event, last bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.out <- event
-	w.wanting, w.listed = false, last
 }

@@ -79,7 +79,7 @@ func (r *Requests) Outermost(next http.Handler) http.Handler {
 		defer r.track(active, false)
 
 		started := time.Now()
-		status := &statusWriter{ResponseWriter: w, code: http.StatusOK, silent: &active.conn.silent}
+		status := &statusWriter{ResponseWriter: w, conn: &active.conn, code: http.StatusOK}
 		defer func() {
 			r.recorder.Load().Record(active.event(req, trace.End, status.sent(), time.Since(started)))
 		}()

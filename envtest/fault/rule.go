@@ -45,10 +45,10 @@ var ruleKeys = [...]ruleKey{
 	{"name", "the object's, as NAME or NAMESPACE/NAME", nameOf, setName},
 	textKey("caller", "the user or the component that asks", func(r *Rule) *string { return &r.Caller }),
 	textKey("key", "the beginning of a key of the store, of a path, or of an address", func(r *Rule) *string { return &r.KeyPrefix }),
-	{"nth", "only some of what matches, counted for this rule from 1: `nth=2`, `nth=2..5`, `nth=2..`", nthOf, setNth},
+	valueKey("nth", "only some of what matches, counted for this rule from 1: `nth=2`, `nth=2..5`, `nth=2..`", func(r *Rule) *Range { return &r.Nth }, Range.text, parseRange),
 	countKey("every", "only each second, each third, ...: `every=3`", func(r *Rule) *int { return &r.Every }),
 	countKey("times", "how often the rule fires at most", func(r *Rule) *int { return &r.Times }),
-	{"probability", "above 0, at most 1; seed, rule and operation decide, so a run with the same seed is the same", probabilityOf, setProbability},
+	valueKey("probability", "above 0, at most 1; seed, rule and operation decide, so a run with the same seed is the same", func(r *Rule) *float64 { return &r.Probability }, func(p float64) string { return strconv.FormatFloat(p, 'g', -1, 64) }, parseProbability),
 	timeKey("after", "the rule begins so long after it was added", func(r *Rule) *time.Duration { return &r.After }),
 	timeKey("for", "and ends so long after that", func(r *Rule) *time.Duration { return &r.For }),
 	timeKey("until", "or so long after it was added", func(r *Rule) *time.Duration { return &r.Until }),
@@ -84,43 +84,43 @@ func quoted(v string) string {
 	return v
 }
 
-func textKey[S ~string](name, meaning string, at func(*Rule) *S) ruleKey {
-	return ruleKey{
-		name, meaning, func(r *Rule) string { return string(*at(r)) },
-		func(r *Rule, v string) error { *at(r) = S(v); return nil },
-	}
-}
-
-func countKey[N int | int64](name, meaning string, at func(*Rule) *N) ruleKey {
-	return ruleKey{name, meaning, func(r *Rule) string {
-		if *at(r) == 0 {
+// valueKey is a key of one field, which is not set when it is zero.
+func valueKey[V comparable](name, meaning string, field func(*Rule) *V, text func(V) string, parse func(string) (V, error)) ruleKey {
+	get := func(r *Rule) string {
+		if *field(r) == *new(V) {
 			return ""
 		}
-		return strconv.FormatInt(int64(*at(r)), 10)
-	}, func(r *Rule, v string) error {
+		return text(*field(r))
+	}
+	set := func(r *Rule, v string) (err error) {
+		*field(r), err = parse(v)
+		return err
+	}
+	return ruleKey{name, meaning, get, set}
+}
+
+func textKey[S ~string](name, meaning string, field func(*Rule) *S) ruleKey {
+	return valueKey(name, meaning, field, func(s S) string { return string(s) }, func(v string) (S, error) { return S(v), nil })
+}
+
+func countKey[N int | int64](name, meaning string, field func(*Rule) *N) ruleKey {
+	return valueKey(name, meaning, field, func(n N) string { return fmt.Sprint(n) }, func(v string) (N, error) {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil || n <= 0 || int64(N(n)) != n {
-			return fmt.Errorf("%s= is a whole number above 0, not %q", name, v)
+			return 0, fmt.Errorf("%s= is a whole number above 0, not %q", name, v)
 		}
-		*at(r) = N(n)
-		return nil
-	}}
+		return N(n), nil
+	})
 }
 
-func timeKey(name, meaning string, at func(*Rule) *time.Duration) ruleKey {
-	return ruleKey{name, meaning, func(r *Rule) string {
-		if *at(r) == 0 {
-			return ""
-		}
-		return shortly(*at(r))
-	}, func(r *Rule, v string) error {
+func timeKey(name, meaning string, field func(*Rule) *time.Duration) ruleKey {
+	return valueKey(name, meaning, field, shortly, func(v string) (time.Duration, error) {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
-			return fmt.Errorf("%s= is a time above 0, such as 3s or 250ms, not %q", name, v)
+			return 0, fmt.Errorf("%s= is a time above 0, such as 3s or 250ms, not %q", name, v)
 		}
-		*at(r) = d
-		return nil
-	}}
+		return d, nil
+	})
 }
 
 // shortly prints a time without the zeros at its end, such as 1h.
@@ -172,53 +172,42 @@ func setNamespace(r *Rule, v string) error {
 	return nil
 }
 
-func nthOf(r *Rule) string {
-	switch n := r.Nth; {
-	case n == Range{}:
-		return ""
-	case n.First == n.Last:
-		return strconv.Itoa(n.First)
-	case n.Last == 0:
-		return fmt.Sprintf("%d..", n.First)
+// text is the range as it is written in a rule.
+func (r Range) text() string {
+	switch {
+	case r.First == r.Last:
+		return strconv.Itoa(r.First)
+	case r.Last == 0:
+		return fmt.Sprintf("%d..", r.First)
 	default:
-		return fmt.Sprintf("%d..%d", n.First, n.Last)
+		return fmt.Sprintf("%d..%d", r.First, r.Last)
 	}
 }
 
-func setNth(r *Rule, v string) error {
+func parseRange(v string) (n Range, err error) {
 	first, last, isRange := strings.Cut(v, "..")
-	var n Range
-	var err, errLast error
 	n.First, err = strconv.Atoi(first)
-	switch {
-	case !isRange:
-		n.Last = n.First
-	case last != "":
-		if n.Last, errLast = strconv.Atoi(last); n.Last == 0 {
+	n.Last = n.First
+	if isRange {
+		n.Last = 0
+	}
+	if last != "" && err == nil {
+		if n.Last, err = strconv.Atoi(last); n.Last == 0 {
 			n.Last = -1 // no end is said by nothing, not by 0
 		}
 	}
-	if err != nil || errLast != nil || !n.valid() {
-		return fmt.Errorf("nth= is a number from 1 on, or a range such as 2..5 or 2.., not %q", v)
+	if err != nil || !n.valid() {
+		return Range{}, fmt.Errorf("nth= is a number from 1 on, or a range such as 2..5 or 2.., not %q", v)
 	}
-	r.Nth = n
-	return nil
+	return n, nil
 }
 
 func (r Range) valid() bool { return r.First >= 1 && (r.Last == 0 || r.Last >= r.First) }
 
-func probabilityOf(r *Rule) string {
-	if r.Probability == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(r.Probability, 'g', -1, 64)
-}
-
-func setProbability(r *Rule, v string) error {
+func parseProbability(v string) (float64, error) {
 	p, err := strconv.ParseFloat(v, 64)
 	if err != nil || !(p > 0 && p <= 1) {
-		return fmt.Errorf("probability= is a number above 0, at most 1, not %q", v)
+		return 0, fmt.Errorf("probability= is a number above 0, at most 1, not %q", v)
 	}
-	r.Probability = p
-	return nil
+	return p, nil
 }

@@ -17,16 +17,13 @@ type Hooks struct {
 	// Injector is asked about post-start hooks. Ending is asked about pre-shutdown
 	// hooks, and so must not end before the server stops. Both may be nil.
 	Injector, Ending *fault.Injector
-	// Recorder records every hook. It may be replaced while no hook runs.
+	// Recorder records every hook.
 	Recorder *trace.Recorder
 	// Failed is called when a post-start hook fails, where upstream would end the
 	// process by klog.Fatalf.
 	Failed  func(error)
 	pending sync.WaitGroup // post-start hooks that have not returned
 }
-
-// HookPoint is the point of a hook of that name.
-func HookPoint(name string) string { return "hook/" + name }
 
 // Wait returns when all post-start hooks have returned. Dropped ones return when the
 // server stops.
@@ -100,7 +97,7 @@ func (h *Hooks) PreShutdown(name string, upstream genericapiserver.PreShutdownHo
 }
 
 func describeHook(kind trace.HookKind, name string) func() fault.Operation {
-	return func() fault.Operation { return fault.Operation{Point: HookPoint(name), Verb: string(kind)} }
+	return func() fault.Operation { return fault.Operation{Point: "hook/" + name, Verb: string(kind)} }
 }
 
 // noticing returns a context for asking about a hook. It records when the hook is

@@ -135,14 +135,9 @@ func FindPoints(pattern string) ([]PointKind, error) {
 	if len(kinds) > 0 {
 		return kinds, nil
 	}
-	return nil, fmt.Errorf("no point is like %q%s", pattern, nearest.DidYouMean(pattern, pointNames()))
-}
-
-// pointNames are the families, and the points whose names are known.
-func pointNames() []string {
-	var names []string
+	var names []string // the families, and the points whose names are known
 	for _, k := range catalogue {
 		names = append(append(names, k.family()), k.points(k.names(nil))...)
 	}
-	return names
+	return nil, fmt.Errorf("no point is like %q%s", pattern, nearest.DidYouMean(pattern, names))
 }

@@ -65,19 +65,11 @@ func (e *Entry) Gate() *Gate {
 
 // Remove takes the rule out of the Set. What waits because of it goes on.
 func (e *Entry) Remove() {
-	if e.remove() {
-		e.set.changed(e)
-	}
-}
-
-// remove is Remove, but for those who are to be told; it reports whether the rule
-// was there.
-func (e *Entry) remove() bool {
 	s := e.set
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if e.removed {
-		return false
+		s.mu.Unlock()
+		return
 	}
 	e.removed = true
 	for _, alarm := range e.alarms {
@@ -88,7 +80,8 @@ func (e *Entry) remove() bool {
 		s.gone = append(s.gone, e.rule)
 	}
 	s.replace(slices.DeleteFunc(slices.Clone(s.entries), func(other *Entry) bool { return other == e }))
-	return true
+	s.mu.Unlock()
+	s.changed(e)
 }
 
 // takes reports whether the rule fires for an operation, and counts it; the

@@ -23,12 +23,9 @@ const (
 
 // observer is somebody who is told when a path is cut and when it heals.
 type observer struct {
-	path Operation
-	tell func(partitioned bool)
-
-	// The set's telling guards the rest.
-	cutBy []*Entry
-	gone  bool
+	path  Operation
+	tell  func(partitioned bool)
+	cutBy []*Entry // guarded by the set's telling
 }
 
 // Partitioned reports whether a rule cuts a path at this moment; such a rule has
@@ -79,10 +76,10 @@ func (i *Injector) OnPartition(tell func(partitioned bool)) (stop func()) {
 func (s *Set) observe(path Operation, tell func(partitioned bool)) *observer {
 	path.Occurrence = s.count(&path)
 	o := &observer{path: path, tell: tell}
-	s.mu.Lock()
+	s.telling.Lock()
+	defer s.telling.Unlock()
 	s.observers = append(s.observers, o)
-	s.mu.Unlock()
-	s.tellObservers()
+	s.tell(o)
 	return o
 }
 
@@ -90,28 +87,22 @@ func (s *Set) observe(path Operation, tell func(partitioned bool)) *observer {
 func (s *Set) forget(o *observer, heals bool) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
-	if o.gone {
+	i := slices.Index(s.observers, o)
+	if i < 0 {
 		return
 	}
-	if o.gone = true; heals && len(o.cutBy) > 0 {
+	s.observers = slices.Delete(s.observers, i, i+1)
+	if heals && len(o.cutBy) > 0 {
 		o.tell(false)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.observers = slices.DeleteFunc(s.observers, func(other *observer) bool { return other == o })
 }
 
 // tellObservers tells those for whom something has changed.
 func (s *Set) tellObservers() {
 	s.telling.Lock()
 	defer s.telling.Unlock()
-	s.mu.Lock()
-	observers := slices.Clone(s.observers)
-	s.mu.Unlock()
-	for _, o := range observers {
-		if !o.gone {
-			s.tell(o)
-		}
+	for _, o := range s.observers {
+		s.tell(o)
 	}
 }
 

@@ -32,7 +32,7 @@ type Set struct {
 	config Config
 	active atomic.Bool // there are rules or a scheduler
 
-	// mu guards the rest. Nobody waits while holding it, lest a bubble of
+	// mu guards what follows. Nobody waits while holding it, lest a bubble of
 	// virtual time never fall idle.
 	mu          sync.Mutex
 	closed      bool
@@ -42,11 +42,11 @@ type Set struct {
 	scheduler   Scheduler
 	unscheduled chan struct{} // closed when the scheduler is replaced
 	queue       []*waiter     // for the scheduler, in the order of their arrival
-	observers   []*observer   // of network paths
 
-	// telling is held while observers are told, so that each learns of changes in
-	// their order. It is taken before mu.
-	telling sync.Mutex
+	// telling guards the observers of network paths. It is held while they are told,
+	// so that each learns of changes in their order, and is taken before mu.
+	telling   sync.Mutex
+	observers []*observer
 }
 
 // New makes a Set without rules.
@@ -205,26 +205,19 @@ func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
 	if err := Plan(rules).Validate(s.names()); err != nil {
 		return nil, err
 	}
-	added, err := s.add(rules)
-	if err == nil {
-		s.changed(added...)
-	}
-	return added, err
-}
-
-// add is Add of rules that are valid, but for those who are to be told.
-func (s *Set) add(rules []Rule) ([]*Entry, error) {
+	added := make([]*Entry, len(rules))
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed {
+		s.mu.Unlock()
 		return nil, ErrClosed
 	}
-	added := make([]*Entry, len(rules))
 	for i, r := range rules {
 		added[i] = newEntry(s, r)
 		added[i].setAlarms()
 	}
 	s.replace(slices.Concat(s.entries, added))
+	s.mu.Unlock()
+	s.changed(added...)
 	return added, nil
 }
 

@@ -54,7 +54,11 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 			},
 			Drop: func() error {
 				returned = func() {}
-				go h.runLate(upstream, hook)
+				go func() {
+					defer h.pending.Done()
+					_ = h.Injector.Lost(hook) // until the server stops, which waits for what the hook does
+					_ = upstream(hook)        // whether it fails is no news any more
+				}()
 				return nil
 			},
 		})
@@ -68,14 +72,6 @@ func (h *Hooks) fail(name string, err error, cleanUp func()) {
 	h.Failed(fmt.Errorf("post-start hook %q failed: %w", name, err))
 	cleanUp()
 	runtime.Goexit()
-}
-
-// runLate runs a dropped hook when the server stops: the rest of the server waits for
-// what the hook does before it can stop.
-func (h *Hooks) runLate(upstream genericapiserver.PostStartHookFunc, hook genericapiserver.PostStartHookContext) {
-	defer h.pending.Done()
-	_ = h.Injector.Lost(hook) // until the server stops
-	_ = upstream(hook)        // whether it fails is no news any more
 }
 
 // PreShutdown wraps a pre-shutdown hook.

@@ -104,7 +104,7 @@ type done struct{}
 
 // handle passes the request to the server and asks about the response.
 func (c *call) handle(w http.ResponseWriter) done {
-	response := newResponse(c, w)
+	response := &response{ResponseWriter: w, call: c, header: w.Header().Clone()}
 	var decorator responsewriter.UserProvidedDecorator = response
 	finish := response.finish
 	if c.info.Verb == "watch" && c.info.IsResourceRequest {

@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"strings"
 	"time"
 
 	"snowglobe.test/internal/nearest"
@@ -33,8 +32,33 @@ const (
 	Partition ActionKind = "partition"
 )
 
-// actionKinds in the order in which they are told.
-var actionKinds = [...]ActionKind{Hold, Delay, Freeze, Fail, LoseReply, Drop, Duplicate, Cancel, Compact, LoseLeader, Crash, Partition}
+// actions is what they do, in the order in which they are told.
+var actions = []struct {
+	kind    ActionKind
+	meaning string
+}{
+	{Hold, "it waits until a gate is opened"},
+	{Delay, "it waits `by=`"},
+	{Freeze, "it waits if it is of a later revision than `at=`; without `at=`, always"},
+	{Fail, "it does not happen, and the caller gets the error `with=`"},
+	{LoseReply, "it happens, and the caller gets the error `with=` instead of the answer; without `with=`, a connection that breaks"},
+	{Drop, "it does not happen, and nobody is told: a caller waits until it gives up"},
+	{Duplicate, "it happens twice; the answer is the second one"},
+	{Cancel, "its context is cancelled, as if the caller had gone; a watch ends"},
+	{Compact, "the store forgets all revisions before its present one, then it goes on"},
+	{LoseLeader, "the store loses its leader, then it goes on"},
+	{Crash, "the server dies before it"},
+	{Partition, "nothing gets through until the rule ends"},
+}
+
+// actionKinds returns the kinds of actions, in that order.
+func actionKinds() []ActionKind {
+	kinds := make([]ActionKind, len(actions))
+	for i, a := range actions {
+		kinds[i] = a.kind
+	}
+	return kinds
+}
 
 // waits reports whether the action says when, and not what.
 func (k ActionKind) waits() bool { return k == Hold || k == Delay || k == Freeze }
@@ -51,16 +75,6 @@ type Action struct {
 	RetryAfter time.Duration
 	// At is the last revision that Freeze lets pass.
 	At int64
-}
-
-// String is the action as it is written in a rule, such as
-// "fail with=unavailable"; "pass" if it is none.
-func (a Action) String() string {
-	if a.Kind == Pass {
-		return "pass"
-	}
-	r := Rule{Action: a}
-	return strings.TrimSpace(r.String())
 }
 
 // problems says what is wrong with the action by itself.

@@ -1,8 +1,11 @@
 package fault
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"snowglobe.test/internal/nearest"
 )
 
 // PointKind is an entry of the catalogue: points that mean the same, carry the
@@ -33,11 +36,12 @@ type PointKind struct {
 
 // Points returns the catalogue, as a copy.
 func Points() []PointKind {
-	kinds := slices.Clone(catalogue)
-	for i := range kinds {
-		k := &kinds[i]
-		k.Names, k.Verbs, k.Phases = slices.Clone(k.Names), slices.Clone(k.Verbs), slices.Clone(k.Phases)
-		k.Fields, k.Actions, k.Failures = slices.Clone(k.Fields), slices.Clone(k.Actions), slices.Clone(k.Failures)
+	kinds := make([]PointKind, len(catalogue))
+	for i, k := range catalogue {
+		kinds[i] = PointKind{
+			k.Name, k.Meaning, slices.Clone(k.Names), slices.Clone(k.Verbs), slices.Clone(k.Phases),
+			slices.Clone(k.Fields), slices.Clone(k.Actions), slices.Clone(k.Failures), k.Example,
+		}
 	}
 	return kinds
 }
@@ -100,12 +104,40 @@ func (k *PointKind) phases() []Phase {
 	return k.Phases
 }
 
-// kindOf returns the place of an operation in the catalogue, -1 if it has none.
-func kindOf(op *Operation) int {
-	for i := range catalogue {
-		if catalogue[i].has(op) {
-			return i
+// kindOf returns the entry of an operation, nil if it has none.
+func kindOf(op *Operation) *PointKind {
+	for _, k := range catalogue {
+		if k.has(op) {
+			return k
 		}
 	}
-	return -1
+	return nil
+}
+
+// FindPoints returns the entries of the catalogue that a pattern is about: a
+// point as a rule names it, such as store/put, http/* or hook/crd-informer-synced;
+// the name of an entry, such as hook/<hook>; or a family, such as store. If there
+// are none, the error has the nearest names.
+func FindPoints(pattern string) ([]PointKind, error) {
+	family, last, isPoint := strings.Cut(pattern, "/")
+	kinds := slices.DeleteFunc(Points(), func(k PointKind) bool {
+		names := k.names(nil)
+		switch {
+		case !glob(family, k.family()):
+			return true
+		case !isPoint, pattern == k.Name:
+			return false
+		case k.isPath():
+			return true
+		}
+		return last == "" || names != nil && !anyGlob(last, names)
+	})
+	if len(kinds) > 0 {
+		return kinds, nil
+	}
+	var names []string // the families, and the points whose names are known
+	for _, k := range catalogue {
+		names = append(append(names, k.family()), k.points(k.names(nil))...)
+	}
+	return nil, fmt.Errorf("no point is like %q%s", pattern, nearest.DidYouMean(pattern, names))
 }

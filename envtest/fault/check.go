@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -35,15 +34,15 @@ type mistake struct{ part, text string }
 type checker struct {
 	rule     *Rule
 	known    Names
-	kinds    []int
+	kinds    []*PointKind
 	mistakes []mistake
 }
 
 // check returns which entries of the catalogue a rule is about.
-func (r Rule) check(known Names) (kinds []int, mistakes []mistake) {
+func (r Rule) check(known Names) (kinds []*PointKind, mistakes []mistake) {
 	c := &checker{rule: &r, known: known}
-	if !slices.Contains(actionKinds[:], r.Kind) {
-		c.report("action", "unknown action %q%s", r.Kind, suggest(string(r.Kind), texts(actionKinds[:])))
+	if !slices.Contains(actionKinds(), r.Kind) {
+		c.report("action", "unknown action %q%s", r.Kind, suggest(string(r.Kind), texts(actionKinds())))
 	} else {
 		r.Action.problems(c.report)
 	}
@@ -126,8 +125,8 @@ func mayExist(what, name string, known []string) bool {
 // Failures returns the names of all errors, in the catalogue's order.
 func Failures() []Failure {
 	var all []Failure
-	for i := range catalogue {
-		for _, f := range catalogue[i].Failures {
+	for _, k := range catalogue {
+		for _, f := range k.Failures {
 			if !slices.Contains(all, f) {
 				all = append(all, f)
 			}
@@ -144,14 +143,13 @@ func (c *checker) point() bool {
 		return false
 	}
 	var points []string
-	for i := range catalogue {
-		k := &catalogue[i]
+	for _, k := range catalogue {
 		if k.isPath() && c.rule.Kind != Partition {
 			continue
 		}
 		names := k.names(c.known)
 		if k.covers(p, names) {
-			c.kinds = append(c.kinds, i)
+			c.kinds = append(c.kinds, k)
 		}
 		points = append(points, k.points(names)...)
 	}
@@ -190,36 +188,30 @@ func (k *PointKind) points(names []string) []string {
 func (c *checker) narrow() {
 	r := c.rule
 	if r.Verb != "" {
-		c.keep("verb", func(k *PointKind) bool { return anyGlob(r.Verb, k.Verbs) }, func(left []*PointKind) string {
-			verbs := union(left, func(k *PointKind) []string { return k.Verbs })
-			if len(verbs) == 0 {
-				return "operations at " + r.Point + " have no verb of their own"
-			}
-			return fmt.Sprintf("unknown verb %q at %s%s", r.Verb, r.Point, suggest(r.Verb, verbs))
-		})
+		why := "operations at " + r.Point + " have no verb of their own"
+		if verbs := union(c.kinds, func(k *PointKind) []string { return k.Verbs }); len(verbs) > 0 {
+			why = fmt.Sprintf("unknown verb %q at %s%s", r.Verb, r.Point, suggest(r.Verb, verbs))
+		}
+		c.keep("verb", why, func(k *PointKind) bool { return anyGlob(r.Verb, k.Verbs) })
 	}
 	phase := cmp.Or(r.Phase, Before)
-	c.keep("phase", func(k *PointKind) bool { return slices.Contains(k.phases(), phase) }, func([]*PointKind) string {
-		return fmt.Sprintf("there is no phase %s at %s", phase, r.Point)
-	})
-	for i := range ruleKeys {
-		if key := &ruleKeys[i]; slices.Contains(identityKeys, key.name) && key.get(r) != "" {
+	c.keep("phase", fmt.Sprintf("there is no phase %s at %s", phase, r.Point), func(k *PointKind) bool { return slices.Contains(k.phases(), phase) })
+	for _, key := range ruleKeys {
+		if slices.Contains(identityKeys, key.name) && key.get(r) != "" {
 			c.carries(key.name)
 		}
 	}
 	if r.Name != "" && r.Namespace != "" {
 		c.carries("namespace")
 	}
-	c.keep("action", func(k *PointKind) bool { return slices.Contains(k.Actions, r.Kind) }, func(left []*PointKind) string {
-		return fmt.Sprintf("%s means nothing at %s; there is %s", r.Kind, r.Point,
-			nearest.Either(union(left, func(k *PointKind) []ActionKind { return k.Actions })))
-	})
-	if r.With == "" && r.Kind != Fail {
-		return
+	actions := union(c.kinds, func(k *PointKind) []ActionKind { return k.Actions })
+	c.keep("action", fmt.Sprintf("%s means nothing at %s; there is %s", r.Kind, r.Point, nearest.Either(actions)),
+		func(k *PointKind) bool { return slices.Contains(k.Actions, r.Kind) })
+	if r.With != "" || r.Kind == Fail {
+		failures := union(c.kinds, func(k *PointKind) []Failure { return k.Failures })
+		c.keep("with", fmt.Sprintf("at %s with= is %s", r.Point, nearest.Either(failures)),
+			func(k *PointKind) bool { return slices.Contains(k.Failures, r.With) })
 	}
-	c.keep("with", func(k *PointKind) bool { return slices.Contains(k.Failures, r.With) }, func(left []*PointKind) string {
-		return fmt.Sprintf("at %s with= is %s", r.Point, nearest.Either(union(left, func(k *PointKind) []Failure { return k.Failures })))
-	})
 }
 
 // identityKeys are the keys that need an operation which carries them. What
@@ -227,37 +219,27 @@ func (c *checker) narrow() {
 var identityKeys = []string{"server", "verb", "resource", "namespace", "name", "caller", "key"}
 
 func (c *checker) carries(field string) {
-	c.keep(field, func(k *PointKind) bool { return slices.Contains(k.Fields, field) }, func([]*PointKind) string {
-		return fmt.Sprintf("operations at %s carry no %s", c.rule.Point, field)
-	})
+	c.keep(field, fmt.Sprintf("operations at %s carry no %s", c.rule.Point, field),
+		func(k *PointKind) bool { return slices.Contains(k.Fields, field) })
 }
 
 // keep leaves the entries that fit. If none does, and some were left, it
 // reports why.
-func (c *checker) keep(part string, fits func(*PointKind) bool, why func(left []*PointKind) string) {
-	var left []*PointKind
-	var kept []int
-	for _, i := range c.kinds {
-		k := &catalogue[i]
-		left = append(left, k)
-		if fits(k) {
-			kept = append(kept, i)
-		}
+func (c *checker) keep(part, why string, fits func(*PointKind) bool) {
+	before := len(c.kinds)
+	c.kinds = slices.DeleteFunc(c.kinds, func(k *PointKind) bool { return !fits(k) })
+	if before > 0 && len(c.kinds) == 0 {
+		c.report(part, "%s", why)
 	}
-	if len(left) > 0 && len(kept) == 0 {
-		c.report(part, "%s", why(left))
-	}
-	c.kinds = kept
 }
 
 func union[T ~string](kinds []*PointKind, of func(*PointKind) []T) []T {
-	all := map[T]bool{}
+	var all []T
 	for _, k := range kinds {
-		for _, t := range of(k) {
-			all[t] = true
-		}
+		all = append(all, of(k)...)
 	}
-	return slices.Sorted(maps.Keys(all))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // anyGlob reports whether a pattern matches one of some names.
@@ -271,4 +253,19 @@ func texts[S ~string](of []S) []string {
 		all[i] = string(s)
 	}
 	return all
+}
+
+// maxListed is how many known names suggest lists if none is near.
+const maxListed = 24
+
+// suggest is the end of a message about an unknown name: the nearest known
+// ones, or all of them if none is near.
+func suggest(name string, known []string) string {
+	if near := nearest.DidYouMean(name, known); near != "" {
+		return near
+	}
+	if len(known) > maxListed {
+		return fmt.Sprintf("; there are %d, and none is like it", len(known))
+	}
+	return "; there is " + nearest.Either(known)
 }

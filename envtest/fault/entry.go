@@ -13,8 +13,8 @@ import (
 type Entry struct {
 	set   *Set
 	rule  Rule
-	kinds []int  // the entries of the catalogue it is about
-	luck  uint64 // of the seed and the rule, for Probability
+	kinds []*PointKind // what it is about
+	luck  uint64       // of the seed and the rule, for Probability
 	added time.Time
 
 	// The set's lock guards the rest.
@@ -40,7 +40,7 @@ func newEntry(s *Set, rule Rule) *Entry {
 	same := rule
 	same.Optional = false
 	return &Entry{
-		set: s, rule: rule, kinds: kinds, luck: mix(hashText(hashNumber(hashOffset, s.config.Seed), same.String())),
+		set: s, rule: rule, kinds: kinds, luck: hash(appendText(appendNumber(nil, s.config.Seed), same.String())),
 		added: time.Now(), arrived: make(chan struct{}),
 	}
 }
@@ -65,19 +65,11 @@ func (e *Entry) Gate() *Gate {
 
 // Remove takes the rule out of the Set. What waits because of it goes on.
 func (e *Entry) Remove() {
-	if e.remove() {
-		e.set.changed(e)
-	}
-}
-
-// remove is Remove, but for those who are to be told; it reports whether the rule
-// was there.
-func (e *Entry) remove() bool {
 	s := e.set
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if e.removed {
-		return false
+		s.mu.Unlock()
+		return
 	}
 	e.removed = true
 	for _, alarm := range e.alarms {
@@ -88,15 +80,16 @@ func (e *Entry) remove() bool {
 		s.gone = append(s.gone, e.rule)
 	}
 	s.replace(slices.DeleteFunc(slices.Clone(s.entries), func(other *Entry) bool { return other == e }))
-	return true
+	s.mu.Unlock()
+	s.changed(e)
 }
 
 // takes reports whether the rule fires for an operation, and counts it; the
 // set's lock is held.
-func (e *Entry) takes(kind int, op *Operation, now time.Time) bool {
+func (e *Entry) takes(kind *PointKind, op *Operation, now time.Time) bool {
 	r := &e.rule
 	switch {
-	case e.open, !slices.Contains(e.kinds, kind), !r.covers(op), !r.during(now.Sub(e.added)):
+	case e.open, !slices.Contains(e.kinds, kind), !r.Covers(op), !r.during(now.Sub(e.added)):
 		return false
 	case r.Kind == Freeze && r.At > 0 && op.Revision <= r.At:
 		return false
@@ -198,4 +191,19 @@ func (e *Entry) release(which func(*waiter) bool) (released []Operation) {
 		return true
 	})
 	return released
+}
+
+type noticeKey struct{}
+
+// WithNotice returns a context with which At calls notify when a rule begins to make
+// the operation wait, trace.Held, and when that wait has ended, trace.Released.
+func WithNotice(ctx context.Context, notify func(trace.Phase, Rule)) context.Context {
+	return context.WithValue(ctx, noticeKey{}, notify)
+}
+
+func noticeOf(ctx context.Context) func(trace.Phase, Rule) {
+	if notify, ok := ctx.Value(noticeKey{}).(func(trace.Phase, Rule)); ok {
+		return notify
+	}
+	return func(trace.Phase, Rule) {}
 }

@@ -52,75 +52,68 @@ const (
 	PlainError   Failure = "error"        // an error without any further meaning
 )
 
-// err makes the real error behind the name, as a client in the process sees it;
-// nil for an unknown name.
-func (f Failure) err(op Operation, retryAfter time.Duration) error {
-	seconds := int(retryAfter / time.Second)
-	injected := fmt.Sprintf("injected at %s", op)
-	switch f {
-	case Unavailable:
-		return status.Error(codes.Unavailable, "connection error: "+injected)
-	case NoLeader:
-		return rpctypes.ErrNoLeader
-	case LeaderChanged:
-		return rpctypes.ErrLeaderChanged
-	case RequestTimedOut:
-		return rpctypes.ErrTimeout
-	case Timeout:
-		return context.DeadlineExceeded
-	case Compacted:
-		return rpctypes.ErrCompacted
-	case TooManyRequests:
-		return apierrors.NewTooManyRequests(injected, seconds)
-	case InternalError:
-		return apierrors.NewInternalError(errors.New(injected))
-	case ServiceUnavailable:
-		return unavailableFor(injected, seconds)
-	case GatewayTimeout:
-		return apierrors.NewTimeoutError(injected, 0)
-	case Gone:
+// failures is what the errors are, in the order of their constants, and how they are
+// made: the real ones behind the names, as a client in the process sees them.
+var failures = []struct {
+	name    Failure
+	meaning string
+	err     func(injection) error
+}{
+	{Unavailable, "no connection to the store", func(i injection) error { return status.Error(codes.Unavailable, "connection error: "+i.text) }},
+	{NoLeader, "the store has no leader", always(rpctypes.ErrNoLeader)},
+	{LeaderChanged, "the store has another leader; what was asked for may have happened", always(rpctypes.ErrLeaderChanged)},
+	{RequestTimedOut, "the store gave up on the request; it may have happened", always(rpctypes.ErrTimeout)},
+	{Timeout, "the caller's deadline passed; it may have happened", always(context.DeadlineExceeded)},
+	{Compacted, "the revision that was asked for is gone", always(rpctypes.ErrCompacted)},
+	{TooManyRequests, "a Status of that code", func(i injection) error { return apierrors.NewTooManyRequests(i.text, i.seconds) }},
+	{InternalError, "a Status of that code", func(i injection) error { return apierrors.NewInternalError(errors.New(i.text)) }},
+	{ServiceUnavailable, "a Status of that code", func(i injection) error {
+		err := apierrors.NewServiceUnavailable(i.text)
+		if i.seconds > 0 { // it asks to come again
+			err.ErrStatus.Details = apierrors.NewTooManyRequests("", i.seconds).ErrStatus.Details
+		}
+		return err
+	}},
+	{GatewayTimeout, "a Status of that code", func(i injection) error { return apierrors.NewTimeoutError(i.text, 0) }},
+	{Gone, "a Status of that code, with reason Expired, as after a compaction", func(injection) error {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
-	case Reset:
-		return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
-	case EOF:
-		if op.Phase == Stream || strings.HasPrefix(op.Point, "watch/") {
+	}},
+	{Reset, "the connection is reset by the peer", always(&net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)})},
+	{EOF, "the connection ends; in a stream, in the middle", func(i injection) error {
+		if i.at.Phase == Stream || strings.HasPrefix(i.at.Point, "watch/") {
 			return io.ErrUnexpectedEOF
 		}
 		return io.EOF
-	case Refused:
-		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
-	case Unreachable:
-		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}
-	case Expired:
-		if op.Point == "auth/certificate" {
-			return x509.CertificateInvalidError{Reason: x509.Expired, Detail: injected}
+	}},
+	{Refused, "nobody listens there", always(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})},
+	{Unreachable, "there is no way to get there", always(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)})},
+	{Expired, "the token or the certificate is too old", func(i injection) error {
+		if i.at.Point == "auth/certificate" {
+			return x509.CertificateInvalidError{Reason: x509.Expired, Detail: i.text}
 		}
 		return errors.New("service account token has expired")
-	case Unauthorized:
-		return apierrors.NewUnauthorized("Unauthorized")
-	case PlainError:
-		return errors.New(injected)
+	}},
+	{Unauthorized, "the token or the certificate is not known", func(injection) error { return apierrors.NewUnauthorized("Unauthorized") }},
+	{PlainError, "an error without any further meaning", func(i injection) error { return errors.New(i.text) }},
+}
+
+// injection is what an error is made of.
+type injection struct {
+	at      Operation
+	text    string // for people
+	seconds int    // of retry-after
+}
+
+func always(err error) func(injection) error { return func(injection) error { return err } }
+
+// err makes the real error behind the name; nil for an unknown name.
+func (f Failure) err(op Operation, retryAfter time.Duration) error {
+	for _, known := range failures {
+		if known.name == f {
+			return known.err(injection{op, fmt.Sprintf("injected at %s", op), int(retryAfter / time.Second)})
+		}
 	}
 	return nil
-}
-
-// unavailableFor is a 503; with a number of seconds, one that asks to come
-// again.
-func unavailableFor(reason string, seconds int) error {
-	err := apierrors.NewServiceUnavailable(reason)
-	if seconds > 0 {
-		details := &err.ErrStatus
-		details.Details = apierrors.NewTooManyRequests("", seconds).ErrStatus.Details
-	}
-	return err
-}
-
-// broken is what a caller sees of a connection that is lost before the answer.
-func broken(point string) Failure {
-	if strings.HasPrefix(point, "store/") {
-		return Unavailable
-	}
-	return Reset
 }
 
 // GRPC is the error as an etcd server sends it on the wire, for injectors that

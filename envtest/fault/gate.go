@@ -10,18 +10,19 @@ type Gate struct{ entry *Entry }
 
 // Waiting returns the operations that wait, in the order of their arrival.
 func (g *Gate) Waiting() []Operation {
-	g.entry.set.mu.Lock()
-	defer g.entry.set.mu.Unlock()
-	return g.operations()
+	waiting, _ := g.look()
+	return waiting
 }
 
-// operations lists who waits; the set's lock is held.
-func (g *Gate) operations() []Operation {
-	ops := make([]Operation, len(g.entry.waiting))
+// look returns who waits, and what is closed when another comes.
+func (g *Gate) look() (waiting []Operation, arrived <-chan struct{}) {
+	g.entry.set.mu.Lock()
+	defer g.entry.set.mu.Unlock()
+	waiting = make([]Operation, len(g.entry.waiting))
 	for i, w := range g.entry.waiting {
-		ops[i] = w.op
+		waiting[i] = w.op
 	}
-	return ops
+	return waiting, g.entry.arrived
 }
 
 // Await returns the operations that wait as soon as there are n of them. When
@@ -38,12 +39,6 @@ func (g *Gate) Await(ctx context.Context, n int) ([]Operation, error) {
 			return ops, fmt.Errorf("gate %q: waiting for %d operations: %w (there are %d: %v)", g.entry.rule, n, context.Cause(ctx), len(ops), ops)
 		}
 	}
-}
-
-func (g *Gate) look() ([]Operation, <-chan struct{}) {
-	g.entry.set.mu.Lock()
-	defer g.entry.set.mu.Unlock()
-	return g.operations(), g.entry.arrived
 }
 
 // Release lets the first n go, or as many as there are, and returns them.
@@ -81,3 +76,36 @@ func (g *Gate) Close() {
 
 // Remove takes the rule of the gate out of the Set, as Entry.Remove.
 func (g *Gate) Remove() { g.entry.Remove() }
+
+// Held is an operation that waits until somebody lets it go.
+type Held struct {
+	Operation
+	// Rule is why; the zero value if it waits for a turn.
+	Rule Rule
+
+	ctx context.Context
+}
+
+// Value is that of the context with which At was asked about the operation.
+func (h Held) Value(key any) any { return h.ctx.Value(key) }
+
+// Held returns the operations that rules make wait, in the order of the rules and
+// then of their arrival, and then those that wait for a turn. Those that go on by
+// themselves, when a delay is over or a rule ends, are not among them.
+func (s *Set) Held() []Held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var held []Held
+	for _, e := range s.entries {
+		if e.rule.Kind == Delay || e.rule.end() > 0 {
+			continue
+		}
+		for _, w := range e.waiting {
+			held = append(held, Held{w.op, e.rule, w.ctx})
+		}
+	}
+	for _, w := range s.queue {
+		held = append(held, Held{Operation: w.op, ctx: w.ctx})
+	}
+	return held
+}

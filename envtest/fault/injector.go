@@ -69,8 +69,9 @@ func (i *Injector) At(ctx context.Context, describe func() Operation) (Decision,
 	if !i.Active() {
 		return Decision{}, nil
 	}
-	waiting, stop := i.live(ctx)
-	defer stop()
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(i.life, func() { cancel(errEnded) })()
 	d, err := i.set.At(waiting, func() Operation {
 		op := describe()
 		op.Server = i.server
@@ -83,16 +84,6 @@ func (i *Injector) At(ctx context.Context, describe func() Operation) (Decision,
 		return Decision{}, err
 	}
 	return i.affect(ctx, d)
-}
-
-// live returns a context that also ends with the Injector.
-func (i *Injector) live(ctx context.Context) (context.Context, func()) {
-	live, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(i.life, func() { cancel(errEnded) })
-	return live, func() {
-		stop()
-		cancel(nil)
-	}
 }
 
 // affect does what concerns more than the operation.

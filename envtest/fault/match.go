@@ -48,14 +48,7 @@ func (m Match) String() string { return strings.TrimSpace(Rule{Match: m}.String(
 // Covers reports whether an operation has the identity that is looked for. It
 // does not count.
 func (m *Match) Covers(op *Operation) bool {
-	same := *op
-	same.Phase = cmp.Or(op.Phase, Before)
-	return m.covers(&same)
-}
-
-// covers reports whether an operation matches the identity.
-func (m *Match) covers(op *Operation) bool {
-	return cmp.Or(m.Phase, Before) == op.Phase && glob(m.Point, op.Point) &&
+	return cmp.Or(m.Phase, Before) == cmp.Or(op.Phase, Before) && glob(m.Point, op.Point) &&
 		suits(m.Server, op.Server) && suits(m.Verb, op.Verb) && suits(m.Resource, op.Resource) &&
 		suits(m.Namespace, op.Namespace) && suits(m.Name, op.Name) && suits(m.Caller, op.Caller) &&
 		strings.HasPrefix(op.Key, m.KeyPrefix)

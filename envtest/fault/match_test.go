@@ -36,7 +36,7 @@ func TestCovers(t *testing.T) {
 	} {
 		rule, err := Parse(text, nil)
 		if assert.NoError(t, err) {
-			assert.Equal(t, want, rule.covers(&op), text)
+			assert.Equal(t, want, rule.Covers(&op), text)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestCoversThePhase(t *testing.T) {
 		for _, op := range phases[1:] {
 			m := Match{Point: "http/*", Phase: rule}
 			want := rule == op || rule == "" && op == Before
-			assert.Equal(t, want, m.covers(&Operation{Point: "http/get", Phase: op}), "a rule about %q, an operation in %q", rule, op)
+			assert.Equal(t, want, m.Covers(&Operation{Point: "http/get", Phase: op}), "a rule about %q, an operation in %q", rule, op)
 		}
 	}
 }

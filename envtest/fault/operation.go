@@ -2,6 +2,8 @@ package fault
 
 import (
 	"cmp"
+	"encoding/binary"
+	"hash/fnv"
 	"strings"
 	"time"
 )
@@ -74,42 +76,56 @@ func (o Operation) String() string {
 // decide, evenly spread over all uint64. It is the same in every process, on
 // every machine and in every release.
 func (o Operation) Priority(seed uint64) uint64 {
-	h := hashNumber(hashOffset, seed)
+	var room [256]byte
+	id := appendNumber(room[:0], seed)
 	for _, s := range [...]string{
 		o.Point, string(cmp.Or(o.Phase, Before)), o.Server, o.Verb, o.Resource, o.Namespace, o.Name, o.Key, o.Caller,
 	} {
-		h = hashText(h, s)
+		id = appendText(id, s)
 	}
-	return mix(hashNumber(h, uint64(o.Occurrence)))
+	return hash(appendNumber(id, uint64(o.Occurrence)))
 }
 
-// FNV-1a, 64 bits.
-const (
-	hashOffset = 14695981039346656037
-	hashPrime  = 1099511628211
-)
+func appendNumber(to []byte, n uint64) []byte { return binary.LittleEndian.AppendUint64(to, n) }
 
-// hashText adds a text and its length, so that neighbours do not run together.
-func hashText(h uint64, s string) uint64 {
-	h = hashNumber(h, uint64(len(s)))
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * hashPrime
-	}
-	return h
-}
+// appendText adds a text and its length, so that neighbours do not run together.
+func appendText(to []byte, s string) []byte { return append(appendNumber(to, uint64(len(s))), s...) }
 
-func hashNumber(h, n uint64) uint64 {
-	for range 8 {
-		h = (h ^ n&0xff) * hashPrime
-		n >>= 8
-	}
-	return h
-}
-
-// mix spreads what FNV leaves in the low bits over all of them, as the end of
-// MurmurHash3 does.
-func mix(h uint64) uint64 {
+// hash is FNV-1a, and what that leaves in the low bits is spread over all of them, as
+// the end of MurmurHash3 does.
+func hash(of []byte) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write(of) // it never fails
+	h := sum.Sum64()
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
 	return h ^ h>>33
+}
+
+// generation bounds how many identities a generation of occurrences remembers.
+const generation = 1 << 17
+
+// occurrences counts operations by the hash of their identity. It remembers two
+// generations of identities: when the younger one is full it becomes the older
+// one, and what was the older one is forgotten, which takes some MB at most. So an
+// operation is counted right as long as fewer than 1<<17 others, each of a
+// different identity, come between two of its occurrences; after more it may be
+// the first again. Only the operations themselves decide what is forgotten, so
+// that the same ones in the same order are counted the same in every run. Make it
+// with newOccurrences.
+type occurrences struct{ younger, older map[uint64]int }
+
+func newOccurrences() occurrences { return occurrences{younger: map[uint64]int{}} }
+
+// next returns which of the operations with an identity this one is, from 1.
+func (o *occurrences) next(identity uint64) int {
+	n, ok := o.younger[identity]
+	if !ok {
+		if len(o.younger) == generation {
+			o.younger, o.older = make(map[uint64]int, generation), o.younger
+		}
+		n = o.older[identity]
+	}
+	o.younger[identity] = n + 1
+	return n + 1
 }

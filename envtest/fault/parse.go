@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func (p *lineParser) line(text string) (Rule, bool) {
 // head reads the action and the point.
 func (p *lineParser) head(r *Rule, words []word, columns map[string]int) {
 	if w := words[0]; w.hasKey || w.isQuoted {
-		p.fail(w.column, "a rule begins with an action: %s", nearest.Either(actionKinds[:]))
+		p.fail(w.column, "a rule begins with an action: %s", nearest.Either(actionKinds()))
 		return
 	}
 	r.Kind, columns["action"] = ActionKind(words[0].text), words[0].column
@@ -132,8 +133,8 @@ func (p *lineParser) head(r *Rule, words []word, columns map[string]int) {
 func (p *lineParser) tail(r *Rule, w word, columns map[string]int) {
 	known := func() []string {
 		names := make([]string, len(ruleKeys))
-		for i := range ruleKeys {
-			names[i] = ruleKeys[i].name
+		for i, k := range ruleKeys {
+			names[i] = k.name
 		}
 		return names
 	}
@@ -216,4 +217,52 @@ func cutWord(text string) (word, int, error) {
 	w.isQuoted = true
 	w.text, err = strconv.Unquote(literal)
 	return w, end, err
+}
+
+// Plan is a list of rules. As text it has one on each line; empty lines and what
+// follows a # are comments.
+type Plan []Rule
+
+// String is the plan as text, without comments.
+func (p Plan) String() string {
+	var text strings.Builder
+	for _, r := range p {
+		text.WriteString(r.String() + "\n")
+	}
+	return text.String()
+}
+
+// Validate says everything that is wrong with the plan.
+func (p Plan) Validate(known Names) error {
+	var errs []error
+	for _, r := range p {
+		errs = append(errs, r.Validate(known))
+	}
+	return errors.Join(errs...)
+}
+
+// ParsePlan reads a plan. file is what errors call it; each is a *SyntaxError,
+// and all of them are said at once.
+func ParsePlan(file, text string, known Names) (Plan, error) {
+	p := &lineParser{file: file, known: known}
+	var plan Plan
+	for line := range strings.Lines(text) {
+		p.number++
+		if rule, ok := p.line(strings.TrimRight(line, "\r\n")); ok {
+			plan = append(plan, rule)
+		}
+	}
+	if len(p.errs) > 0 {
+		return nil, errors.Join(p.errs...)
+	}
+	return plan, nil
+}
+
+// ReadPlan reads the plan in a file.
+func ReadPlan(file string, known Names) (Plan, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the plan of faults: %w", err)
+	}
+	return ParsePlan(file, string(text), known)
 }

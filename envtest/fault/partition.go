@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"snowglobe.test/envtest/trace"
@@ -22,23 +21,11 @@ const (
 	ClientPath = "client"
 )
 
-// partitions are what a Set knows of paths.
-type partitions struct {
-	// telling is held while observers are told, so that each learns of changes in
-	// their order. It is taken before the set's lock.
-	telling sync.Mutex
-	// The set's lock guards the rest.
-	observers []*observer
-}
-
 // observer is somebody who is told when a path is cut and when it heals.
 type observer struct {
-	path Operation
-	tell func(partitioned bool)
-
-	// partitions.telling guards the rest.
-	cutBy []*Entry
-	gone  bool
+	path  Operation
+	tell  func(partitioned bool)
+	cutBy []*Entry // guarded by the set's telling
 }
 
 // Partitioned reports whether a rule cuts a path at this moment; such a rule has
@@ -89,39 +76,33 @@ func (i *Injector) OnPartition(tell func(partitioned bool)) (stop func()) {
 func (s *Set) observe(path Operation, tell func(partitioned bool)) *observer {
 	path.Occurrence = s.count(&path)
 	o := &observer{path: path, tell: tell}
-	s.mu.Lock()
-	s.partitions.observers = append(s.partitions.observers, o)
-	s.mu.Unlock()
-	s.tellObservers()
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	s.observers = append(s.observers, o)
+	s.tell(o)
 	return o
 }
 
 // forget tells an observer no more; if it is to heal, once more that it does.
 func (s *Set) forget(o *observer, heals bool) {
-	s.partitions.telling.Lock()
-	defer s.partitions.telling.Unlock()
-	if o.gone {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	i := slices.Index(s.observers, o)
+	if i < 0 {
 		return
 	}
-	if o.gone = true; heals && len(o.cutBy) > 0 {
+	s.observers = slices.Delete(s.observers, i, i+1)
+	if heals && len(o.cutBy) > 0 {
 		o.tell(false)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.partitions.observers = slices.DeleteFunc(s.partitions.observers, func(other *observer) bool { return other == o })
 }
 
 // tellObservers tells those for whom something has changed.
 func (s *Set) tellObservers() {
-	s.partitions.telling.Lock()
-	defer s.partitions.telling.Unlock()
-	s.mu.Lock()
-	observers := slices.Clone(s.partitions.observers)
-	s.mu.Unlock()
-	for _, o := range observers {
-		if !o.gone {
-			s.tell(o)
-		}
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	for _, o := range s.observers {
+		s.tell(o)
 	}
 }
 

@@ -34,7 +34,7 @@ var (
 )
 
 // catalogue is closed, and never changed.
-var catalogue = []PointKind{
+var catalogue = []*PointKind{
 	{Name: "store/range", Meaning: "the store is asked for one key", Fields: object, Actions: call, Failures: oldStore,
 		Example: "fail store/range resource=configmaps name=default/a nth=2 with=unavailable"},
 	{Name: "store/list", Meaning: "the store is asked for a page of keys", Fields: object, Actions: call, Failures: oldStore,

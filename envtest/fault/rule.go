@@ -29,32 +29,33 @@ const optional = "optional"
 
 // ruleKey is a KEY of the text form.
 type ruleKey struct {
-	name string
-	get  func(*Rule) string        // "" if it is not set
-	set  func(*Rule, string) error // of a value that is not ""
+	name    string
+	meaning string
+	get     func(*Rule) string        // "" if it is not set
+	set     func(*Rule, string) error // of a value that is not ""
 }
 
 // ruleKeys in the order in which they are printed.
 var ruleKeys = [...]ruleKey{
-	textKey("phase", func(r *Rule) *Phase { return &r.Phase }),
-	textKey("server", func(r *Rule) *string { return &r.Server }),
-	textKey("verb", func(r *Rule) *string { return &r.Verb }),
-	textKey("resource", func(r *Rule) *string { return &r.Resource }),
-	{"namespace", namespaceAlone, func(r *Rule, v string) error { return setNamespace(r, v) }},
-	{"name", nameOf, setName},
-	textKey("caller", func(r *Rule) *string { return &r.Caller }),
-	textKey("key", func(r *Rule) *string { return &r.KeyPrefix }),
-	{"nth", nthOf, setNth},
-	countKey("every", func(r *Rule) *int { return &r.Every }),
-	countKey("times", func(r *Rule) *int { return &r.Times }),
-	{"probability", probabilityOf, setProbability},
-	timeKey("after", func(r *Rule) *time.Duration { return &r.After }),
-	timeKey("for", func(r *Rule) *time.Duration { return &r.For }),
-	timeKey("until", func(r *Rule) *time.Duration { return &r.Until }),
-	timeKey("by", func(r *Rule) *time.Duration { return &r.By }),
-	textKey("with", func(r *Rule) *Failure { return &r.With }),
-	timeKey("retry-after", func(r *Rule) *time.Duration { return &r.RetryAfter }),
-	countKey("at", func(r *Rule) *int64 { return &r.At }),
+	textKey("phase", "`before` it happens, which is meant without the key; `after` it, before its answer is sent; `stream`, at a part of its answer", func(r *Rule) *Phase { return &r.Phase }),
+	textKey("server", "the control plane, or one of its API servers; `*` is any text, as in the next keys", func(r *Rule) *string { return &r.Server }),
+	textKey("verb", "one of the verbs of the point", func(r *Rule) *string { return &r.Verb }),
+	textKey("resource", "the plural with its group, such as `configmaps` or `deployments.apps`; the subresource of a request is another, such as `pods/status` or `deployments.apps/scale`", func(r *Rule) *string { return &r.Resource }),
+	{"namespace", "the object's", namespaceAlone, setNamespace},
+	{"name", "the object's, as NAME or NAMESPACE/NAME", nameOf, setName},
+	textKey("caller", "the user or the component that asks", func(r *Rule) *string { return &r.Caller }),
+	textKey("key", "the beginning of a key of the store, of a path, or of an address", func(r *Rule) *string { return &r.KeyPrefix }),
+	valueKey("nth", "only some of what matches, counted for this rule from 1: `nth=2`, `nth=2..5`, `nth=2..`", func(r *Rule) *Range { return &r.Nth }, Range.text, parseRange),
+	countKey("every", "only each second, each third, ...: `every=3`", func(r *Rule) *int { return &r.Every }),
+	countKey("times", "how often the rule fires at most", func(r *Rule) *int { return &r.Times }),
+	valueKey("probability", "above 0, at most 1; seed, rule and operation decide, so a run with the same seed is the same", func(r *Rule) *float64 { return &r.Probability }, func(p float64) string { return strconv.FormatFloat(p, 'g', -1, 64) }, parseProbability),
+	timeKey("after", "the rule begins so long after it was added", func(r *Rule) *time.Duration { return &r.After }),
+	timeKey("for", "and ends so long after that", func(r *Rule) *time.Duration { return &r.For }),
+	timeKey("until", "or so long after it was added", func(r *Rule) *time.Duration { return &r.Until }),
+	timeKey("by", "how long a delay takes", func(r *Rule) *time.Duration { return &r.By }),
+	textKey("with", "the error", func(r *Rule) *Failure { return &r.With }),
+	timeKey("retry-after", "sent along with 429 and 503, in whole seconds", func(r *Rule) *time.Duration { return &r.RetryAfter }),
+	countKey("at", "the last revision that a freeze lets pass", func(r *Rule) *int64 { return &r.At }),
 }
 
 // String is the rule as text.
@@ -63,9 +64,9 @@ func (r Rule) String() string {
 	if r.Point != "" {
 		words = append(words, r.Point)
 	}
-	for i := range ruleKeys {
-		if v := ruleKeys[i].get(&r); v != "" {
-			words = append(words, ruleKeys[i].name+"="+quoted(v))
+	for _, key := range ruleKeys {
+		if v := key.get(&r); v != "" {
+			words = append(words, key.name+"="+quoted(v))
 		}
 	}
 	if r.Optional {
@@ -83,43 +84,43 @@ func quoted(v string) string {
 	return v
 }
 
-func textKey[S ~string](name string, at func(*Rule) *S) ruleKey {
-	return ruleKey{
-		name, func(r *Rule) string { return string(*at(r)) },
-		func(r *Rule, v string) error { *at(r) = S(v); return nil },
-	}
-}
-
-func countKey[N int | int64](name string, at func(*Rule) *N) ruleKey {
-	return ruleKey{name, func(r *Rule) string {
-		if *at(r) == 0 {
+// valueKey is a key of one field, which is not set when it is zero.
+func valueKey[V comparable](name, meaning string, field func(*Rule) *V, text func(V) string, parse func(string) (V, error)) ruleKey {
+	get := func(r *Rule) string {
+		if *field(r) == *new(V) {
 			return ""
 		}
-		return strconv.FormatInt(int64(*at(r)), 10)
-	}, func(r *Rule, v string) error {
+		return text(*field(r))
+	}
+	set := func(r *Rule, v string) (err error) {
+		*field(r), err = parse(v)
+		return err
+	}
+	return ruleKey{name, meaning, get, set}
+}
+
+func textKey[S ~string](name, meaning string, field func(*Rule) *S) ruleKey {
+	return valueKey(name, meaning, field, func(s S) string { return string(s) }, func(v string) (S, error) { return S(v), nil })
+}
+
+func countKey[N int | int64](name, meaning string, field func(*Rule) *N) ruleKey {
+	return valueKey(name, meaning, field, func(n N) string { return fmt.Sprint(n) }, func(v string) (N, error) {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil || n <= 0 || int64(N(n)) != n {
-			return fmt.Errorf("%s= is a whole number above 0, not %q", name, v)
+			return 0, fmt.Errorf("%s= is a whole number above 0, not %q", name, v)
 		}
-		*at(r) = N(n)
-		return nil
-	}}
+		return N(n), nil
+	})
 }
 
-func timeKey(name string, at func(*Rule) *time.Duration) ruleKey {
-	return ruleKey{name, func(r *Rule) string {
-		if *at(r) == 0 {
-			return ""
-		}
-		return shortly(*at(r))
-	}, func(r *Rule, v string) error {
+func timeKey(name, meaning string, field func(*Rule) *time.Duration) ruleKey {
+	return valueKey(name, meaning, field, shortly, func(v string) (time.Duration, error) {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
-			return fmt.Errorf("%s= is a time above 0, such as 3s or 250ms, not %q", name, v)
+			return 0, fmt.Errorf("%s= is a time above 0, such as 3s or 250ms, not %q", name, v)
 		}
-		*at(r) = d
-		return nil
-	}}
+		return d, nil
+	})
 }
 
 // shortly prints a time without the zeros at its end, such as 1h.
@@ -171,53 +172,42 @@ func setNamespace(r *Rule, v string) error {
 	return nil
 }
 
-func nthOf(r *Rule) string {
-	switch n := r.Nth; {
-	case n == Range{}:
-		return ""
-	case n.First == n.Last:
-		return strconv.Itoa(n.First)
-	case n.Last == 0:
-		return fmt.Sprintf("%d..", n.First)
+// text is the range as it is written in a rule.
+func (r Range) text() string {
+	switch {
+	case r.First == r.Last:
+		return strconv.Itoa(r.First)
+	case r.Last == 0:
+		return fmt.Sprintf("%d..", r.First)
 	default:
-		return fmt.Sprintf("%d..%d", n.First, n.Last)
+		return fmt.Sprintf("%d..%d", r.First, r.Last)
 	}
 }
 
-func setNth(r *Rule, v string) error {
+func parseRange(v string) (n Range, err error) {
 	first, last, isRange := strings.Cut(v, "..")
-	var n Range
-	var err, errLast error
 	n.First, err = strconv.Atoi(first)
-	switch {
-	case !isRange:
-		n.Last = n.First
-	case last != "":
-		if n.Last, errLast = strconv.Atoi(last); n.Last == 0 {
+	n.Last = n.First
+	if isRange {
+		n.Last = 0
+	}
+	if last != "" && err == nil {
+		if n.Last, err = strconv.Atoi(last); n.Last == 0 {
 			n.Last = -1 // no end is said by nothing, not by 0
 		}
 	}
-	if err != nil || errLast != nil || !n.valid() {
-		return fmt.Errorf("nth= is a number from 1 on, or a range such as 2..5 or 2.., not %q", v)
+	if err != nil || !n.valid() {
+		return Range{}, fmt.Errorf("nth= is a number from 1 on, or a range such as 2..5 or 2.., not %q", v)
 	}
-	r.Nth = n
-	return nil
+	return n, nil
 }
 
 func (r Range) valid() bool { return r.First >= 1 && (r.Last == 0 || r.Last >= r.First) }
 
-func probabilityOf(r *Rule) string {
-	if r.Probability == 0 {
-		return ""
-	}
-	return strconv.FormatFloat(r.Probability, 'g', -1, 64)
-}
-
-func setProbability(r *Rule, v string) error {
+func parseProbability(v string) (float64, error) {
 	p, err := strconv.ParseFloat(v, 64)
 	if err != nil || !(p > 0 && p <= 1) {
-		return fmt.Errorf("probability= is a number above 0, at most 1, not %q", v)
+		return 0, fmt.Errorf("probability= is a number above 0, at most 1, not %q", v)
 	}
-	r.Probability = p
-	return nil
+	return p, nil
 }

@@ -84,9 +84,12 @@ func interleaving(t *testing.T, choose func(a, b turn) int, rules ...string) (or
 				for range 4 {
 					op := put
 					op.Caller = fmt.Sprint("client-", client)
-					d := at(t, s, op)
+					d, decided := at(t, s, op), 0
+					if d.op != nil {
+						decided = d.op.Occurrence
+					}
 					mu.Lock()
-					order = append(order, fmt.Sprintf("%s#%d %s", op.Caller, d.Operation().Occurrence, d.Kind))
+					order = append(order, fmt.Sprintf("%s#%d %s", op.Caller, decided, d.Kind))
 					mu.Unlock()
 				}
 			})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,7 @@ type Set struct {
 	config Config
 	active atomic.Bool // there are rules or a scheduler
 
-	// mu guards the rest. Nobody waits while holding it, lest a bubble of
+	// mu guards what follows. Nobody waits while holding it, lest a bubble of
 	// virtual time never fall idle.
 	mu          sync.Mutex
 	closed      bool
@@ -41,7 +42,11 @@ type Set struct {
 	scheduler   Scheduler
 	unscheduled chan struct{} // closed when the scheduler is replaced
 	queue       []*waiter     // for the scheduler, in the order of their arrival
-	partitions  partitions
+
+	// telling guards the observers of network paths. It is held while they are told,
+	// so that each learns of changes in their order, and is taken before mu.
+	telling   sync.Mutex
+	observers []*observer
 }
 
 // New makes a Set without rules.
@@ -63,10 +68,9 @@ func (s *Set) Concerns(op Operation) bool {
 	if !s.Active() {
 		return false
 	}
-	op.Phase = cmp.Or(op.Phase, Before)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.scheduler != nil || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.rule.covers(&op) })
+	return s.scheduler != nil || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.rule.Covers(&op) })
 }
 
 // At is where an injector asks what becomes of an operation. describe is called only
@@ -89,7 +93,7 @@ func (s *Set) At(ctx context.Context, describe func() Operation) (Decision, erro
 func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 	op.Phase = cmp.Or(op.Phase, Before)
 	kind := kindOf(&op)
-	if kind < 0 {
+	if kind == nil {
 		return Decision{}, fmt.Errorf("a point is asked about that is not in the catalogue: %s, verb %q, phase %s", op.Point, op.Verb, op.Phase)
 	}
 	op.Occurrence = 0 // it may have been made from another decision's
@@ -118,6 +122,36 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 	return Decision{Kind: outcome.rule.Kind, entry: outcome, op: &op}, nil
 }
 
+// Decision is what becomes of an operation. The zero value is to let it pass.
+// It is small, because every operation gets one.
+type Decision struct {
+	// Kind is Pass, or what is to be done. At has waited out what says
+	// when, so it is none of Hold, Delay and Freeze.
+	Kind  ActionKind
+	entry *Entry
+	op    *Operation
+}
+
+// Err is the real error behind the action's With, as a client in the process
+// sees it: of etcd's client for the store, a Status or a broken connection for
+// HTTP, a net.OpError for dialing. It is nil for actions without an error.
+func (d Decision) Err() error {
+	if d.Kind != Fail && d.Kind != LoseReply {
+		return nil
+	}
+	with := d.entry.rule.With
+	if with == "" { // a connection that is lost before the answer
+		if with = Reset; strings.HasPrefix(d.op.Point, "store/") {
+			with = Unavailable
+		}
+	}
+	err := with.err(*d.op, d.entry.rule.RetryAfter)
+	if with == PlainError {
+		return fmt.Errorf("%w, because of the rule %q", err, d.entry.rule) // it is for people
+	}
+	return err
+}
+
 // count returns which of the operations with its identity this one is.
 func (s *Set) count(op *Operation) int {
 	id := op.Priority(0) // its occurrence is not yet known
@@ -128,7 +162,7 @@ func (s *Set) count(op *Operation) int {
 
 // judge returns the rules that make an operation wait, and the one that says
 // what becomes of it, nil if none does.
-func (s *Set) judge(kind int, op *Operation) (waits []*Entry, outcome *Entry) {
+func (s *Set) judge(kind *PointKind, op *Operation) (waits []*Entry, outcome *Entry) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,26 +205,19 @@ func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
 	if err := Plan(rules).Validate(s.names()); err != nil {
 		return nil, err
 	}
-	added, err := s.add(rules)
-	if err == nil {
-		s.changed(added...)
-	}
-	return added, err
-}
-
-// add is Add of rules that are valid, but for those who are to be told.
-func (s *Set) add(rules []Rule) ([]*Entry, error) {
+	added := make([]*Entry, len(rules))
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed {
+		s.mu.Unlock()
 		return nil, ErrClosed
 	}
-	added := make([]*Entry, len(rules))
 	for i, r := range rules {
 		added[i] = newEntry(s, r)
 		added[i].setAlarms()
 	}
 	s.replace(slices.Concat(s.entries, added))
+	s.mu.Unlock()
+	s.changed(added...)
 	return added, nil
 }
 
@@ -227,6 +254,20 @@ func (s *Set) names() Names {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config.Names
+}
+
+// Inject adds the rule of a text, such as "freeze cache/configmaps", behind those
+// that are there. Remove of the entry takes it out again.
+func (s *Set) Inject(rule string) (*Entry, error) {
+	parsed, err := Parse(rule, s.names())
+	if err != nil {
+		return nil, err
+	}
+	added, err := s.Add(parsed)
+	if err != nil {
+		return nil, err
+	}
+	return added[0], nil
 }
 
 // Rules returns the rules that are there, in order.
@@ -272,19 +313,14 @@ func (s *Set) Unfired() []Rule {
 // Close removes all rules and the scheduler. What waits goes on, and whatever
 // comes later passes.
 func (s *Set) Close() {
-	for _, e := range s.shut() {
-		e.Remove()
-	}
-}
-
-// shut takes no more rules and gives no more turns; it returns the rules that
-// are there.
-func (s *Set) shut() []*Entry {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.closed {
 		s.schedule(nil)
 		s.closed = true
 	}
-	return s.entries
+	entries := s.entries
+	s.mu.Unlock()
+	for _, e := range entries {
+		e.Remove()
+	}
 }

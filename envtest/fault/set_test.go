@@ -47,7 +47,7 @@ func TestAtWithoutRules(t *testing.T) {
 	unasked := func() Operation { t.Error("an operation is described for nobody"); return Operation{} }
 	for what, s := range map[string]*Set{"nil": nil, "empty": New(Config{})} {
 		d, err := s.At(t.Context(), unasked)
-		assert.True(t, err == nil && d == Decision{} && d.Err() == nil && d.Operation() == Operation{} && d.Rule() == Rule{}, what)
+		assert.True(t, err == nil && d == Decision{} && d.Err() == nil, what)
 		assert.False(t, s.Active(), what)
 	}
 	s := setOf(t, Config{}, "crash store/put")
@@ -67,14 +67,14 @@ func TestDecision(t *testing.T) {
 	for i, want := range []ActionKind{Fail, Fail, Crash, Crash} {
 		d := at(t, s, put)
 		assert.Equal(t, want, d.Kind, "operation %d", i)
-		assert.Equal(t, i+1, d.Operation().Occurrence)
-		assert.Equal(t, want, d.Rule().Kind)
+		assert.Equal(t, i+1, d.op.Occurrence)
+		assert.Equal(t, want, d.entry.rule.Kind)
 	}
 	assert.Equal(t, Drop, at(t, s, Operation{Point: "store/list"}).Kind)
 	assert.Equal(t, Pass, at(t, s, Operation{Point: "http/list"}).Kind)
 	again := put
 	again.Occurrence = 7
-	assert.Equal(t, 5, at(t, s, again).Operation().Occurrence, "the injector counts, and not the set")
+	assert.Equal(t, 5, at(t, s, again).op.Occurrence, "the injector counts, and not the set")
 	fired := []int{}
 	for _, e := range s.Rules() {
 		fired = append(fired, e.Fired())
@@ -306,8 +306,8 @@ func TestConcurrency(t *testing.T) {
 		all.Go(func() {
 			for range 200 {
 				d, err := s.At(t.Context(), func() Operation { return named(fmt.Sprint(i)) })
-				if err != nil || d.Kind == Fail && d.Operation().Name != fmt.Sprint(i) {
-					t.Errorf("operation of %d: %v, %v", i, d.Operation(), err)
+				if err != nil || d.Kind == Fail && d.op.Name != fmt.Sprint(i) {
+					t.Errorf("operation of %d: %v, %v", i, d.op, err)
 				}
 			}
 		})

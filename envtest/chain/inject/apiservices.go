@@ -20,11 +20,10 @@ import (
 // upstream's own proxy.
 func APIServices(next http.Handler, i *fault.Injector, get func(name string) (*apiregistrationv1.APIService, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !i.Active() {
-			next.ServeHTTP(w, req)
-			return
+		op, ok := fault.Operation{}, false
+		if i.Active() {
+			op, ok = describeAggregated(req, get)
 		}
-		op, ok := describeAggregated(req, get)
 		if !ok {
 			next.ServeHTTP(w, req)
 			return

@@ -13,45 +13,32 @@ import (
 )
 
 // Authentication wraps upstream's authenticators and asks the rules before a
-// service-account token or a client certificate that they accept is accepted.
+// service-account token or a client certificate that they accept is accepted. Upstream
+// turns an error into a 401.
 func Authentication(upstream authenticator.Request, i *fault.Injector) authenticator.Request {
-	return &requestAuthenticator{upstream, i}
-}
-
-type requestAuthenticator struct {
-	upstream authenticator.Request
-	injector *fault.Injector
-}
-
-// verdict is what an authenticator returns.
-type verdict struct {
-	response *authenticator.Response
-	ok       bool
-	err      error
-}
-
-// AuthenticateRequest implements authenticator.Request. Upstream turns an error into
-// a 401.
-func (a *requestAuthenticator) AuthenticateRequest(req *http.Request) (*authenticator.Response, bool, error) {
-	response, ok, err := a.upstream.AuthenticateRequest(req)
-	if err != nil || !ok || !a.injector.Active() {
-		return response, ok, err
-	}
-	active, point := activeOf(req), authPoint(response.User)
-	if active == nil || point == "" {
-		return response, ok, nil
-	}
-	v := fault.Execute(active.client, a.injector, func() fault.Operation {
-		return fault.Operation{Point: point, Caller: response.User.GetName()}
-	}, fault.Ways[verdict]{
-		Proceed: func() verdict { return verdict{response: response, ok: true} },
-		Fail:    func(err error) verdict { return verdict{err: err} },
-		Abort: func(err error) verdict {
-			active.conn.abort(io.ErrUnexpectedEOF)
-			return verdict{err: err}
-		},
+	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
+		response, ok, err := upstream.AuthenticateRequest(req)
+		if err != nil || !ok || !i.Active() {
+			return response, ok, err
+		}
+		active, point := activeOf(req), authPoint(response.User)
+		if active == nil || point == "" {
+			return response, ok, nil
+		}
+		if err := fault.Execute(active.client, i, func() fault.Operation {
+			return fault.Operation{Point: point, Caller: response.User.GetName()}
+		}, fault.Ways[error]{
+			Proceed: func() error { return nil },
+			Fail:    func(err error) error { return err },
+			Abort: func(err error) error {
+				active.conn.abort(io.ErrUnexpectedEOF)
+				return err
+			},
+		}); err != nil {
+			return nil, false, err
+		}
+		return response, true, nil
 	})
-	return v.response, v.ok, v.err
 }
 
 // certificateID is the prefix of upstream's credential IDs of certificates.

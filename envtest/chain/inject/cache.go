@@ -2,6 +2,7 @@ package inject
 
 import (
 	"context"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,20 +22,14 @@ type cacheSource struct {
 	injector *fault.Injector
 	point    string
 	life     context.Context // ends with the cache
-	end      context.CancelFunc
 }
 
 // CacheSource returns a store as the watch cache of a resource sees it, and what ends
 // that.
 func CacheSource(store storage.Interface, i *fault.Injector, resource schema.GroupResource) (source storage.Interface, end func()) {
-	s := newCacheSource(store, i, resource)
-	return s, s.end
-}
-
-func newCacheSource(store storage.Interface, i *fault.Injector, resource schema.GroupResource) *cacheSource {
 	s := &cacheSource{Interface: store, injector: i, point: "cache/" + resource.String()}
-	s.life, s.end = context.WithCancel(context.Background())
-	return s
+	s.life, end = context.WithCancel(context.Background())
+	return s, end
 }
 
 // GetList implements storage.Interface. The last page makes the cache ready.
@@ -69,4 +64,113 @@ func (s *cacheSource) Watch(ctx context.Context, key string, opts storage.ListOp
 		return inner, err
 	}
 	return newListingWatch(s, inner), nil
+}
+
+// listingWatch is a watch of a cache that begins with the list by which the cache
+// becomes ready. The rules are asked when the bookmark comes that ends the list.
+// Until then a goroutine passes on event after event; afterwards the cache has the
+// channel of the store's watch itself. That rests on what client-go's reflector does
+// (handleAnyWatch): it asks for the channel each time before it takes an event.
+// TestListingWatch has a reflector of client-go's, and fails when it no longer does.
+type listingWatch struct {
+	source *cacheSource
+	inner  watch.Interface
+	ctx    context.Context // ends with the cache, and with the watch
+	stop   context.CancelFunc
+	wants  chan struct{} // has room for one: the cache wants the next event
+
+	mu      sync.Mutex
+	out     chan watch.Event // has room for one
+	wanting bool             // the next event is on its way to out, which is empty
+	listed  bool             // nothing comes to out any more
+}
+
+func newListingWatch(source *cacheSource, inner watch.Interface) *listingWatch {
+	w := &listingWatch{source: source, inner: inner, wants: make(chan struct{}, 1), out: make(chan watch.Event, 1)}
+	w.ctx, w.stop = context.WithCancel(source.life)
+	go w.list()
+	return w
+}
+
+// Stop implements watch.Interface.
+func (w *listingWatch) Stop() {
+	w.stop()
+	w.inner.Stop()
+}
+
+// ResultChan implements watch.Interface.
+func (w *listingWatch) ResultChan() <-chan watch.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case len(w.out) > 0, w.wanting:
+	case w.listed:
+		return w.inner.ResultChan()
+	default:
+		w.wanting = true
+		w.wants <- struct{}{}
+	}
+	return w.out
+}
+
+// list passes on the list, until the cache is ready. If the rules, the store or the
+// cache end the watch before, the channel is closed.
+func (w *listingWatch) list() {
+	for {
+		select {
+		case <-w.wants:
+		case <-w.ctx.Done():
+		}
+		event, last, ok := w.next()
+		if !ok {
+			w.Stop()
+			close(w.out)
+			return
+		}
+		w.mu.Lock()
+		w.out <- event
+		w.wanting, w.listed = false, last
+		w.mu.Unlock()
+		if last {
+			return
+		}
+	}
+}
+
+// next returns the next event that the cache is to have, and whether it is the last
+// one of the list. Where the rules drop the bookmark, that is the one behind it.
+func (w *listingWatch) next() (event watch.Event, last, ok bool) {
+	for {
+		select {
+		case event, ok = <-w.inner.ResultChan():
+		case <-w.ctx.Done():
+		}
+		if !ok {
+			return watch.Event{}, false, false
+		}
+		revision, ends := listEnds(event)
+		if !ends {
+			return event, last, true
+		}
+		switch d := fault.Deliver(w.ctx, w.source.injector, func() fault.Operation { return w.source.becomesReady(revision) }); {
+		case d.Last:
+			return watch.Event{}, false, false
+		case d.Times > 0:
+			return event, true, true
+		}
+		last = true
+	}
+}
+
+// listEnds reports whether an event is the bookmark that ends a list, and how old
+// the list is.
+func listEnds(event watch.Event) (revision uint64, ends bool) {
+	if event.Type != watch.Bookmark {
+		return 0, false
+	}
+	if ends, err := storage.HasInitialEventsEndBookmarkAnnotation(event.Object); err != nil || !ends {
+		return 0, false
+	}
+	revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(event.Object)
+	return revision, err == nil
 }

@@ -17,16 +17,13 @@ type Hooks struct {
 	// Injector is asked about post-start hooks. Ending is asked about pre-shutdown
 	// hooks, and so must not end before the server stops. Both may be nil.
 	Injector, Ending *fault.Injector
-	// Recorder records every hook. It may be replaced while no hook runs.
+	// Recorder records every hook.
 	Recorder *trace.Recorder
 	// Failed is called when a post-start hook fails, where upstream would end the
 	// process by klog.Fatalf.
 	Failed  func(error)
 	pending sync.WaitGroup // post-start hooks that have not returned
 }
-
-// HookPoint is the point of a hook of that name.
-func HookPoint(name string) string { return "hook/" + name }
 
 // Wait returns when all post-start hooks have returned. Dropped ones return when the
 // server stops.
@@ -57,7 +54,11 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 			},
 			Drop: func() error {
 				returned = func() {}
-				go h.runLate(upstream, hook)
+				go func() {
+					defer h.pending.Done()
+					_ = h.Injector.Lost(hook) // until the server stops, which waits for what the hook does
+					_ = upstream(hook)        // whether it fails is no news any more
+				}()
 				return nil
 			},
 		})
@@ -71,14 +72,6 @@ func (h *Hooks) fail(name string, err error, cleanUp func()) {
 	h.Failed(fmt.Errorf("post-start hook %q failed: %w", name, err))
 	cleanUp()
 	runtime.Goexit()
-}
-
-// runLate runs a dropped hook when the server stops: the rest of the server waits for
-// what the hook does before it can stop.
-func (h *Hooks) runLate(upstream genericapiserver.PostStartHookFunc, hook genericapiserver.PostStartHookContext) {
-	defer h.pending.Done()
-	_ = h.Injector.Lost(hook) // until the server stops
-	_ = upstream(hook)        // whether it fails is no news any more
 }
 
 // PreShutdown wraps a pre-shutdown hook.
@@ -100,7 +93,7 @@ func (h *Hooks) PreShutdown(name string, upstream genericapiserver.PreShutdownHo
 }
 
 func describeHook(kind trace.HookKind, name string) func() fault.Operation {
-	return func() fault.Operation { return fault.Operation{Point: HookPoint(name), Verb: string(kind)} }
+	return func() fault.Operation { return fault.Operation{Point: "hook/" + name, Verb: string(kind)} }
 }
 
 // noticing returns a context for asking about a hook. It records when the hook is

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,19 +23,12 @@ type requestInjector struct {
 	injector   *fault.Injector
 	api        http.Handler
 	serializer runtime.NegotiatedSerializer
-	verbs      map[string]bool // those that rules can name
+	verbs      []string // those that rules can name
 }
 
 func newRequestInjector(i *fault.Injector, api http.Handler, serializer runtime.NegotiatedSerializer) *requestInjector {
-	r := &requestInjector{injector: i, api: api, serializer: serializer, verbs: map[string]bool{}}
-	for _, kind := range fault.Points() {
-		if strings.HasPrefix(kind.Name, "http/") {
-			for _, verb := range kind.Names {
-				r.verbs[verb] = true
-			}
-		}
-	}
-	return r
+	points, _ := fault.FindPoints("http/<verb>") // there are some
+	return &requestInjector{injector: i, api: api, serializer: serializer, verbs: points[0].Names}
 }
 
 // serve handles a request. Without rules a short request goes straight to the server;
@@ -46,7 +39,7 @@ func (r *requestInjector) serve(w http.ResponseWriter, req *http.Request, active
 		return
 	}
 	c := &call{requestInjector: r, active: active}
-	if c.info, _ = request.RequestInfoFrom(req.Context()); c.info == nil || !r.verbs[verbOf(req, c.info)] {
+	if c.info, _ = request.RequestInfoFrom(req.Context()); c.info == nil || !slices.Contains(r.verbs, verbOf(req, c.info)) {
 		r.api.ServeHTTP(w, req)
 		return
 	}
@@ -111,7 +104,7 @@ type done struct{}
 
 // handle passes the request to the server and asks about the response.
 func (c *call) handle(w http.ResponseWriter) done {
-	response := newResponse(c, w)
+	response := &response{ResponseWriter: w, call: c, header: w.Header().Clone()}
 	var decorator responsewriter.UserProvidedDecorator = response
 	finish := response.finish
 	if c.info.Verb == "watch" && c.info.IsResourceRequest {

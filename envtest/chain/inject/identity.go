@@ -84,12 +84,6 @@ func nameInBody(req *http.Request) string {
 	return object.Name
 }
 
-// errNotProtobuf is of a body that does not begin as protobuf does.
-var errNotProtobuf = errors.New("not an object in protobuf")
-
-// protobufMagic begins every object that is encoded as protobuf.
-var protobufMagic = []byte("k8s\x00")
-
 // metadataOf reads the metadata of an encoded object; of a table, that of its first
 // row.
 func metadataOf(mediaType string, raw []byte) (metav1.PartialObjectMetadata, error) {
@@ -112,11 +106,12 @@ func metadataOf(mediaType string, raw []byte) (metav1.PartialObjectMetadata, err
 	return object.PartialObjectMetadata, err
 }
 
-// unmarshalProtobuf reads the metadata, which is the first field of every object.
+// unmarshalProtobuf reads the metadata, which is the first field of every object. What
+// begins with four other bytes is none.
 func unmarshalProtobuf(raw []byte, object *metav1.PartialObjectMetadata) error {
-	raw, ok := bytes.CutPrefix(raw, protobufMagic)
+	raw, ok := bytes.CutPrefix(raw, []byte("k8s\x00"))
 	if !ok {
-		return errNotProtobuf
+		return errors.New("not an object in protobuf")
 	}
 	var unknown runtime.Unknown
 	if err := unknown.Unmarshal(raw); err != nil {

@@ -11,13 +11,6 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// What an informer is about to do, as rules name it.
-const (
-	informerList  = "list"
-	informerWatch = "watch"
-	informerSync  = "sync"
-)
-
 // Informers wraps the transport of a server's own clients and asks the rules before
 // an informer's request. Informers are recognized by their requests: nobody else on
 // the loopback watches, or lists with a resourceVersion. A watch that begins with all
@@ -48,12 +41,10 @@ func describeInformer(req *http.Request, resolver request.RequestInfoResolver) (
 // informerVerb returns what an informer asks, empty if no informer asks.
 func informerVerb(verb string, query url.Values) string {
 	switch {
-	case verb == "watch" && query.Get("sendInitialEvents") == "true":
-		return informerList
-	case verb == "watch":
-		return informerWatch
-	case query.Get("resourceVersion") != "":
-		return informerList
+	case verb == "watch" && query.Get("sendInitialEvents") != "true":
+		return "watch"
+	case verb == "watch", query.Get("resourceVersion") != "":
+		return "list"
 	}
 	return ""
 }
@@ -61,10 +52,10 @@ func informerVerb(verb string, query url.Values) string {
 // synced asks before an informer gets the response to its list. If that is dropped,
 // the informer waits for it until the server stops.
 func synced(ctx context.Context, i *fault.Injector, op fault.Operation) error {
-	if op.Verb != informerList {
+	if op.Verb != "list" {
 		return nil
 	}
-	op.Verb = informerSync
+	op.Verb = "sync"
 	return fault.Execute(ctx, i, func() fault.Operation { return op }, fault.Ways[error]{
 		Proceed: func() error { return nil },
 		Fail:    func(err error) error { return err },

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -34,7 +33,7 @@ const (
 // NewRequests.
 type Requests struct {
 	injector *fault.Injector
-	recorder atomic.Pointer[trace.Recorder]
+	recorder *trace.Recorder
 	mu       sync.Mutex
 	active   map[*activeRequest]struct{}
 }
@@ -60,13 +59,8 @@ type activeRequestKey struct{}
 // NewRequests returns Requests that records to the recorder and asks the injector,
 // which may be nil.
 func NewRequests(recorder *trace.Recorder, i *fault.Injector) *Requests {
-	r := &Requests{injector: i, active: map[*activeRequest]struct{}{}}
-	r.SetRecorder(recorder)
-	return r
+	return &Requests{injector: i, recorder: recorder, active: map[*activeRequest]struct{}{}}
 }
-
-// SetRecorder replaces the recorder.
-func (r *Requests) SetRecorder(recorder *trace.Recorder) { r.recorder.Store(recorder) }
 
 // Outermost wraps the handler of the head server, filters included.
 func (r *Requests) Outermost(next http.Handler) http.Handler {
@@ -79,9 +73,9 @@ func (r *Requests) Outermost(next http.Handler) http.Handler {
 		defer r.track(active, false)
 
 		started := time.Now()
-		status := &statusWriter{ResponseWriter: w, code: http.StatusOK, silent: &active.conn.silent}
+		status := &statusWriter{ResponseWriter: w, conn: &active.conn, code: http.StatusOK}
 		defer func() {
-			r.recorder.Load().Record(active.event(req, trace.End, status.sent(), time.Since(started)))
+			r.recorder.Record(active.event(req, trace.End, status.sent(), time.Since(started)))
 		}()
 		req = req.WithContext(active.client)
 		if process.Serve(func() { next.ServeHTTP(responsewriter.WrapForHTTP1Or2(status), req) }) {
@@ -104,7 +98,7 @@ func (r *Requests) HandlerChain(upstream func(http.Handler, *genericapiserver.Co
 			}
 			active.enter(req, config.LongRunningFunc)
 			if active.longRunning {
-				r.recorder.Load().Record(active.event(req, trace.Start, 0, 0))
+				r.recorder.Record(active.event(req, trace.Start, 0, 0))
 			}
 			// Upstream's filters may have started another goroutine for it.
 			process.Serve(func() { injected.serve(w, req, active) })

@@ -33,10 +33,6 @@ type response struct {
 
 var _ responsewriter.UserProvidedDecorator = (*response)(nil)
 
-func newResponse(c *call, w http.ResponseWriter) *response {
-	return &response{ResponseWriter: w, call: c, header: w.Header().Clone()}
-}
-
 // Unwrap implements responsewriter.UserProvidedDecorator.
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 

@@ -32,22 +32,22 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !t.injector.Active() {
-		return t.next.RoundTrip(req)
+	op, ok := fault.Operation{}, false
+	if t.injector.Active() {
+		op, ok = t.describe(req)
 	}
-	op, ok := t.describe(req)
 	if !ok {
 		return t.next.RoundTrip(req)
 	}
-	response, err := t.call(req, op)
-	if err != nil || t.answered == nil {
-		return response, err
+	r := t.call(req, op)
+	if r.err != nil || t.answered == nil {
+		return r.response, r.err
 	}
 	if err := t.answered(req.Context(), op); err != nil {
-		_ = response.Body.Close()
+		_ = r.response.Body.Close()
 		return nil, err
 	}
-	return response, nil
+	return r.response, nil
 }
 
 // reply is what a RoundTripper returns.
@@ -58,7 +58,7 @@ type reply struct {
 
 // call makes a request as the rules say. An injected error with an HTTP code is
 // returned as a response, as if the server called had sent it.
-func (t *transport) call(req *http.Request, op fault.Operation) (*http.Response, error) {
+func (t *transport) call(req *http.Request, op fault.Operation) reply {
 	sent := false
 	defer func() {
 		if !sent && req.Body != nil {
@@ -66,7 +66,7 @@ func (t *transport) call(req *http.Request, op fault.Operation) (*http.Response,
 		}
 	}()
 	var discardErr error
-	r := fault.Execute(req.Context(), t.injector, func() fault.Operation { return op }, fault.Ways[reply]{
+	return fault.Execute(req.Context(), t.injector, func() fault.Operation { return op }, fault.Ways[reply]{
 		Proceed: func() reply {
 			if discardErr != nil {
 				return reply{err: discardErr}
@@ -81,7 +81,6 @@ func (t *transport) call(req *http.Request, op fault.Operation) (*http.Response,
 			return reply{response, err}
 		},
 	})
-	return r.response, r.err
 }
 
 // discard makes a copy of a request and throws the response away. The request keeps its

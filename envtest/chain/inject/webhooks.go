@@ -128,15 +128,13 @@ func (p *reviewTracers) Tracer(name string, options ...trace.TracerOption) trace
 
 type reviewTracer struct{ trace.Tracer }
 
-// reviewerAttribute is upstream's span attribute for the name of a webhook.
-const reviewerAttribute = "webhook"
-
-// Start implements trace.Tracer. The name of a webhook goes into the context.
+// Start implements trace.Tracer. The name of a webhook, which upstream has as an
+// attribute of the span, goes into the context.
 func (t *reviewTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	ctx, span := t.Tracer.Start(ctx, name, options...)
 	config := trace.NewSpanStartConfig(options...)
 	for _, attribute := range config.Attributes() {
-		if attribute.Key == reviewerAttribute {
+		if attribute.Key == "webhook" {
 			return context.WithValue(ctx, reviewerKey{}, attribute.Value.AsString()), span
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
@@ -36,12 +37,13 @@ func (c *Connection) Client(id Identity) *kubernetes.Client {
 func (c *Connection) Direct() *kubernetes.Client { return c.decorate(&decorator{conn: c}) }
 
 func (c *Connection) decorate(d *decorator) *kubernetes.Client {
-	outer := clientv3.NewCtxClient(c.inner.Ctx())
-	outer.Cluster, outer.Maintenance, outer.Auth = c.inner.Cluster, c.inner.Maintenance, c.inner.Auth
-	outer.KV = &kv{c.inner.KV, d}
-	outer.Lease = &lease{c.inner.Lease, d}
-	outer.Watcher = &watcher{c.inner.Watcher, d}
-	return &kubernetes.Client{Client: outer, Kubernetes: &kubernetesClient{c.inner.Kubernetes, d}}
+	inner := c.inner.Load()
+	outer := clientv3.NewCtxClient(inner.Ctx())
+	outer.Cluster, outer.Maintenance, outer.Auth = inner.Cluster, inner.Maintenance, inner.Auth
+	outer.KV = &kv{inner.KV, d}
+	outer.Lease = &lease{inner.Lease, d}
+	outer.Watcher = &watcher{inner.Watcher, d}
+	return &kubernetes.Client{Client: outer, Kubernetes: &kubernetesClient{inner.Kubernetes, d}}
 }
 
 // decorator is what the parts of one client have in common.
@@ -53,10 +55,10 @@ type decorator struct {
 }
 
 // operation describes what is about to happen to a key.
-func (d *decorator) operation(ctx context.Context, point, key string) fault.Operation {
-	op := fault.Operation{Point: point, Resource: d.Resource, Key: key}
+func (d *decorator) operation(ctx context.Context, s subject) fault.Operation {
+	op := fault.Operation{Point: s.point, Resource: d.Resource, Key: s.key}
 	if d.Resource != "" {
-		op.Namespace, op.Name = d.object(key)
+		op.Namespace, op.Name = d.object(s.key)
 	}
 	if d.Caller != nil {
 		op.Caller = d.Caller(ctx)
@@ -78,10 +80,191 @@ func (d *decorator) object(key string) (namespace, name string) {
 	return namespace, name
 }
 
-// call makes a call about a key: rules first, then the network.
-func call[T any](ctx context.Context, d *decorator, point, key string, do func(context.Context) (T, error)) (T, error) {
-	describe := func() fault.Operation { return d.operation(ctx, point, key) }
+// call makes a call: rules first, then the network.
+func call[T any](ctx context.Context, d *decorator, s subject, do func(context.Context) (T, error)) (T, error) {
+	describe := func() fault.Operation { return d.operation(ctx, s) }
 	return fault.Call(ctx, d.injector, describe, func(ctx context.Context) (T, error) {
 		return send(ctx, d.conn, func() (T, error) { return do(ctx) })
+	})
+}
+
+// kubernetesClient is how nearly every request reaches the store.
+type kubernetesClient struct {
+	inner kubernetes.Interface
+	*decorator
+}
+
+// Get implements kubernetes.Interface.
+func (k *kubernetesClient) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (kubernetes.GetResponse, error) {
+	return call(ctx, k.decorator, subject{"store/range", key}, func(ctx context.Context) (kubernetes.GetResponse, error) {
+		return k.inner.Get(ctx, key, opts)
+	})
+}
+
+// List implements kubernetes.Interface. Every page is an operation.
+func (k *kubernetesClient) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
+	return call(ctx, k.decorator, subject{"store/list", prefix}, func(ctx context.Context) (kubernetes.ListResponse, error) {
+		return k.inner.List(ctx, prefix, opts)
+	})
+}
+
+// Count implements kubernetes.Interface.
+func (k *kubernetesClient) Count(ctx context.Context, prefix string, opts kubernetes.CountOptions) (int64, error) {
+	return call(ctx, k.decorator, subject{"store/count", prefix}, func(ctx context.Context) (int64, error) {
+		return k.inner.Count(ctx, prefix, opts)
+	})
+}
+
+// OptimisticPut implements kubernetes.Interface.
+func (k *kubernetesClient) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	return call(ctx, k.decorator, subject{"store/put", key}, func(ctx context.Context) (kubernetes.PutResponse, error) {
+		put, err := k.inner.OptimisticPut(ctx, key, value, expected, opts)
+		if err == nil && put.Succeeded && k.conn.writes != nil {
+			k.conn.writes.Written(ctx, key, expected, put.Revision)
+		}
+		return put, err
+	})
+}
+
+// OptimisticDelete implements kubernetes.Interface.
+func (k *kubernetesClient) OptimisticDelete(ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
+	return call(ctx, k.decorator, subject{"store/delete", key}, func(ctx context.Context) (kubernetes.DeleteResponse, error) {
+		deleted, err := k.inner.OptimisticDelete(ctx, key, expected, opts)
+		if err == nil && deleted.Succeeded && k.conn.writes != nil {
+			k.conn.writes.Deleted(key, expected)
+		}
+		return deleted, err
+	})
+}
+
+// lease is the client's leases. An API server only ever asks for one, and lets it
+// run out; of the rest nothing is known to rules.
+type lease struct {
+	clientv3.Lease
+	*decorator
+}
+
+// Grant implements clientv3.Lease.
+func (l *lease) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	return call(ctx, l.decorator, subject{point: "store/lease-grant"}, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return l.Lease.Grant(ctx, ttl)
+	})
+}
+
+// Revoke implements clientv3.Lease.
+func (l *lease) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
+	return send(ctx, l.conn, func() (*clientv3.LeaseRevokeResponse, error) { return l.Lease.Revoke(ctx, id) })
+}
+
+// TimeToLive implements clientv3.Lease.
+func (l *lease) TimeToLive(ctx context.Context, id clientv3.LeaseID, opts ...clientv3.LeaseOption) (*clientv3.LeaseTimeToLiveResponse, error) {
+	return send(ctx, l.conn, func() (*clientv3.LeaseTimeToLiveResponse, error) { return l.Lease.TimeToLive(ctx, id, opts...) })
+}
+
+// KeepAliveOnce implements clientv3.Lease.
+func (l *lease) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	return send(ctx, l.conn, func() (*clientv3.LeaseKeepAliveResponse, error) { return l.Lease.KeepAliveOnce(ctx, id) })
+}
+
+// kv is the rest of what is asked of the keys.
+type kv struct {
+	clientv3.KV
+	*decorator
+}
+
+// Get implements clientv3.KV.
+func (k *kv) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	return call(ctx, k.decorator, subjectOfOp(clientv3.OpGet(key, opts...)), func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return k.KV.Get(ctx, key, opts...)
+	})
+}
+
+// GetStream implements clientv3.KV. A stream whose answer is lost is ended.
+func (k *kv) GetStream(ctx context.Context, key string, opts ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
+	get := func(ctx context.Context) (clientv3.GetStreamChan, error) { return k.KV.GetStream(ctx, key, opts...) }
+	if !k.injector.Active() {
+		return send(ctx, k.conn, func() (clientv3.GetStreamChan, error) { return get(ctx) })
+	}
+	streaming, end := context.WithCancel(ctx)
+	stream, err := call(streaming, k.decorator, subject{"store/list", key}, get)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	context.AfterFunc(ctx, end)
+	return stream, nil
+}
+
+// Put implements clientv3.KV.
+func (k *kv) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+	return call(ctx, k.decorator, subject{"store/put", key}, func(ctx context.Context) (*clientv3.PutResponse, error) {
+		return k.KV.Put(ctx, key, value, opts...)
+	})
+}
+
+// Delete implements clientv3.KV.
+func (k *kv) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
+	return call(ctx, k.decorator, subject{"store/delete", key}, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
+		return k.KV.Delete(ctx, key, opts...)
+	})
+}
+
+// Do implements clientv3.KV.
+func (k *kv) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	return call(ctx, k.decorator, subjectOfOp(op), func(ctx context.Context) (clientv3.OpResponse, error) {
+		return k.KV.Do(ctx, op)
+	})
+}
+
+// Compact implements clientv3.KV.
+func (k *kv) Compact(ctx context.Context, revision int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error) {
+	return call(ctx, k.decorator, subject{point: "store/compact"}, func(ctx context.Context) (*clientv3.CompactResponse, error) {
+		return k.KV.Compact(ctx, revision, opts...)
+	})
+}
+
+// Txn implements clientv3.KV.
+func (k *kv) Txn(ctx context.Context) clientv3.Txn { return &txn{kv: k, ctx: ctx} }
+
+// txn is a transaction, which is asked about when it is committed.
+type txn struct {
+	kv   *kv
+	ctx  context.Context
+	cmps []clientv3.Cmp
+	then []clientv3.Op
+	els  []clientv3.Op
+}
+
+// If implements clientv3.Txn.
+func (t *txn) If(cmps ...clientv3.Cmp) clientv3.Txn {
+	t.cmps = append(t.cmps, cmps...)
+	return t
+}
+
+// Then implements clientv3.Txn.
+func (t *txn) Then(ops ...clientv3.Op) clientv3.Txn {
+	t.then = append(t.then, ops...)
+	return t
+}
+
+// Else implements clientv3.Txn.
+func (t *txn) Else(ops ...clientv3.Op) clientv3.Txn {
+	t.els = append(t.els, ops...)
+	return t
+}
+
+// Commit implements clientv3.Txn. What is committed twice is two transactions.
+func (t *txn) Commit() (*clientv3.TxnResponse, error) {
+	compares := make([]*pb.Compare, len(t.cmps))
+	for i := range t.cmps {
+		compares[i] = t.cmps[i].GetCompare()
+	}
+	var first subject
+	if len(t.then) > 0 {
+		first = subjectOfOp(t.then[0])
+	}
+	s := subjectOfTxn(compares, len(t.then), first)
+	return call(t.ctx, t.kv.decorator, s, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return t.kv.KV.Txn(ctx).If(t.cmps...).Then(t.then...).Else(t.els...).Commit()
 	})
 }

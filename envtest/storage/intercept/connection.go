@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -40,18 +40,26 @@ var errDial = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
 type Connection struct {
 	injector    *fault.Injector
 	writes      Writes
-	starter     starter // of goroutines that are the server's
-	life        context.Context
-	end         context.CancelFunc
-	stopTelling func() // of partitions
+	inner       atomic.Pointer[kubernetes.Client] // nil before Attach
+	stopTelling func()                            // of partitions
+	conns       conns.Set
 
-	mu       sync.Mutex
-	inner    *kubernetes.Client // nil before Attach
-	cut      chan struct{}      // closed when the partition heals or the connection breaks; nil without a partition
-	broken   chan struct{}      // closed by Break
-	underWay int
-	idle     chan struct{} // closed when nothing is under way; made by Break
-	conns    conns.Set
+	obstacle atomic.Pointer[obstacle] // nil as long as all is well
+	underWay atomic.Int64             // operations
+	idle     chan struct{}            // closed when the connection is broken and nothing is under way
+	setIdle  func()
+
+	// Goroutines that are the server's; see start.
+	life   context.Context // ends with Close
+	end    context.CancelFunc
+	starts chan func()
+	ended  chan struct{} // closed when none is left
+}
+
+// obstacle is why nothing can be sent: a partition, until it heals, or Break.
+type obstacle struct {
+	err   error
+	ended chan struct{} // closed when a partition heals or the connection breaks; nil after Break
 }
 
 // Writes is told of the writes that a server's requests make and that succeed.
@@ -65,7 +73,8 @@ type Writes interface {
 
 // NewConnection returns a connection that is whole, and has no client yet.
 func NewConnection() *Connection {
-	c := &Connection{broken: make(chan struct{}), starter: newStarter()}
+	c := &Connection{idle: make(chan struct{}), starts: make(chan func()), ended: make(chan struct{})}
+	c.setIdle = sync.OnceFunc(func() { close(c.idle) })
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }
@@ -75,33 +84,47 @@ func NewConnection() *Connection {
 // called once, by a goroutine of the server.
 func (c *Connection) Attach(client *kubernetes.Client, injector *fault.Injector, writes Writes) {
 	c.injector, c.writes = injector, writes
-	c.mu.Lock()
-	c.inner = client
-	c.mu.Unlock()
-	go c.starter.run()
+	c.inner.Store(client)
+	go c.run()
 	c.stopTelling = injector.OnPartition(c.setPartitioned)
+}
+
+// run starts what start asks for, until Close.
+func (c *Connection) run() {
+	defer close(c.ended)
+	var started sync.WaitGroup
+	defer started.Wait()
+	for {
+		select {
+		case f := <-c.starts:
+			started.Go(f)
+		case <-c.life.Done():
+			return
+		}
+	}
+}
+
+// start starts a goroutine that is the server's, whoever asks for it: that may be a
+// writer of another server, and goroutines inherit the label by which one sees whose
+// they are. After Close there are none, and it returns false.
+func (c *Connection) start(f func()) bool {
+	select {
+	case c.starts <- f:
+		return true
+	case <-c.life.Done():
+		return false
+	}
 }
 
 // setPartitioned is told when a partition begins and heals.
 func (c *Connection) setPartitioned(partitioned bool) {
-	c.mu.Lock()
-	switch {
-	case !partitioned:
-		c.endCut()
-	case c.cut == nil && !c.isBroken():
-		c.cut = make(chan struct{})
-	}
-	c.mu.Unlock()
 	if partitioned {
+		c.obstacle.CompareAndSwap(nil, &obstacle{errUnreachable, make(chan struct{})})
 		c.conns.CloseAll()
+		return
 	}
-}
-
-// endCut lets go what waits; mu is held.
-func (c *Connection) endCut() {
-	if c.cut != nil {
-		close(c.cut)
-		c.cut = nil
+	if o := c.obstacle.Load(); o != nil && o.ended != nil && c.obstacle.CompareAndSwap(o, nil) {
+		close(o.ended)
 	}
 }
 
@@ -109,17 +132,13 @@ func (c *Connection) endCut() {
 // returns nil nothing is under way any more, and nothing more is sent. When ctx ends
 // first, the error says so; the connection is broken all the same.
 func (c *Connection) Break(ctx context.Context) error {
-	c.mu.Lock()
-	if !c.isBroken() {
-		close(c.broken)
-		c.endCut()
-		if c.idle = make(chan struct{}); c.underWay == 0 {
-			close(c.idle)
-		}
+	if o := c.obstacle.Swap(&obstacle{err: ErrBroken}); o != nil && o.ended != nil {
+		close(o.ended)
 	}
-	inner := c.inner
-	c.mu.Unlock()
-	if inner != nil {
+	if c.underWay.Load() == 0 {
+		c.setIdle()
+	}
+	if inner := c.inner.Load(); inner != nil {
 		_ = inner.Close() // breaks off what is under way
 	}
 	c.conns.CloseAll()
@@ -134,48 +153,30 @@ func (c *Connection) Break(ctx context.Context) error {
 // Close closes the client and returns when the connection has no goroutine left.
 // Nobody uses its clients any more.
 func (c *Connection) Close(ctx context.Context) error {
-	c.mu.Lock()
-	inner := c.inner
-	c.mu.Unlock()
+	inner := c.inner.Load()
 	if inner == nil {
 		return nil
 	}
 	c.stopTelling()
 	_ = inner.Close()
 	c.end()
-	if err := c.starter.close(ctx); err != nil {
-		return fmt.Errorf("close the connection to the store: a watch has not ended: %w", err)
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close the connection to the store: a watch has not ended: %w", context.Cause(ctx))
 	}
-	return nil
 }
 
 // Partitioned reports whether a rule keeps the server from its store now.
-func (c *Connection) Partitioned() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cut != nil
-}
+func (c *Connection) Partitioned() bool { return c.Err() == errUnreachable }
 
 // Err says why nothing can be sent now, nil if it can.
 func (c *Connection) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.isBroken():
-		return ErrBroken
-	case c.cut != nil:
-		return errUnreachable
+	if o := c.obstacle.Load(); o != nil {
+		return o.err
 	}
 	return nil
-}
-
-func (c *Connection) isBroken() bool {
-	select {
-	case <-c.broken:
-		return true
-	default:
-		return false
-	}
 }
 
 // Dialer returns a dialer whose connections a partition and Break end. While the
@@ -184,7 +185,7 @@ func (c *Connection) isBroken() bool {
 // dials again, and notice late that the store is back, or that there is no server.
 func (c *Connection) Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if _, err := c.await(ctx); err != nil {
+		if err := c.await(ctx, nil); err != nil {
 			return nil, errDial
 		}
 		conn, err := dial(ctx, network, address)
@@ -200,83 +201,73 @@ func (c *Connection) Dialer(dial func(ctx context.Context, network, address stri
 	}
 }
 
-// await waits while there is a partition, for as long as ctx allows. It reports
-// whether it has waited.
-func (c *Connection) await(ctx context.Context) (waited bool, err error) {
+// await waits while there is a partition, until ctx ends or patience is lost.
+func (c *Connection) await(ctx context.Context, lost <-chan time.Time) error {
 	for {
-		c.mu.Lock()
-		cut, broken := c.cut, c.isBroken()
-		c.mu.Unlock()
+		o := c.obstacle.Load()
 		switch {
-		case broken:
-			return waited, ErrBroken
-		case cut == nil:
-			return waited, nil
-		}
-		waited = true
-		select {
-		case <-cut:
-		case <-ctx.Done():
-			return waited, context.Cause(ctx)
-		}
-	}
-}
-
-// enter waits until an operation can be sent, and counts it as under way. Its
-// patience has an end.
-func (c *Connection) enter(ctx context.Context) error {
-	var lost <-chan time.Time
-	for {
-		c.mu.Lock()
-		cut := c.cut
-		switch {
-		case c.isBroken():
-			c.mu.Unlock()
-			return ErrBroken
-		case cut == nil:
-			c.underWay++
-			c.mu.Unlock()
+		case o == nil:
 			return nil
-		}
-		c.mu.Unlock()
-		if lost == nil {
-			timer := time.NewTimer(patience)
-			defer timer.Stop()
-			lost = timer.C
+		case o.ended == nil:
+			return o.err
 		}
 		select {
-		case <-cut:
+		case <-o.ended:
 		case <-ctx.Done():
-			return clientv3.ContextError(ctx, ctx.Err())
+			return ctx.Err()
 		case <-lost:
 			return errUnreachable
 		}
 	}
 }
 
-// leave says that an operation is no longer under way, and whether its answer has
-// come back.
-func (c *Connection) leave(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.underWay--; c.underWay == 0 && c.idle != nil {
-		close(c.idle)
+// enter counts an operation as under way, unless it cannot be sent now. The count
+// comes first: so Break sees each operation that does not see Break.
+func (c *Connection) enter() bool {
+	c.underWay.Add(1)
+	if c.obstacle.Load() == nil {
+		return true
 	}
-	if c.isBroken() {
-		return ErrBroken
+	_ = c.leave()
+	return false
+}
+
+// leave says that an operation is no longer under way, and returns ErrBroken if
+// nobody is to hear its answer.
+func (c *Connection) leave() error {
+	left := c.underWay.Add(-1)
+	if c.Err() != ErrBroken {
+		return nil
 	}
-	return err
+	if left == 0 {
+		c.setIdle()
+	}
+	return ErrBroken
+}
+
+// enterLater is enter that waits until the operation can be sent.
+func (c *Connection) enterLater(ctx context.Context) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for !c.enter() {
+		if err := c.await(ctx, timer.C); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // send makes one call by the connection.
 func send[T any](ctx context.Context, c *Connection, do func() (T, error)) (T, error) {
 	var none T
-	if err := c.enter(ctx); err != nil {
-		return none, err
+	if !c.enter() {
+		if err := c.enterLater(ctx); err != nil {
+			return none, err
+		}
 	}
 	answer, err := do()
-	if err := c.leave(err); err != nil {
-		return none, err
+	if broken := c.leave(); broken != nil {
+		return none, broken
 	}
-	return answer, nil
+	return answer, err
 }

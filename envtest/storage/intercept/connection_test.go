@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,6 +256,51 @@ func TestBreakWaits(t *testing.T) {
 	})
 	assert.NoError(t, intercept.NewConnection().Break(t.Context()), "before there is a client")
 	assert.NoError(t, intercept.NewConnection().Close(t.Context()))
+}
+
+// countingKV is a store that knows how many reads are under way.
+type countingKV struct {
+	clientv3.KV
+	underWay atomic.Int64
+}
+
+func (k *countingKV) Get(context.Context, string, ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	k.underWay.Add(1)
+	defer k.underWay.Add(-1)
+	runtime.Gosched()
+	return &clientv3.GetResponse{}, nil
+}
+
+// TestBreakIsFinal breaks connections that are read by, and cut off and healed again:
+// when Break returns, nothing is under way any more.
+func TestBreakIsFinal(t *testing.T) {
+	for range 100 {
+		inner, store := clientv3.NewCtxClient(context.Background()), &countingKV{}
+		inner.KV = store
+		set, conn := fault.New(fault.Config{}), intercept.NewConnection()
+		conn.Attach(&kubernetes.Client{Client: inner}, fault.NewInjector(set, "a", fault.Effects{}), nil)
+		var users sync.WaitGroup
+		for range 4 {
+			users.Go(func() {
+				for {
+					if _, err := conn.Direct().KV.Get(t.Context(), "a"); err != nil {
+						assert.ErrorIs(t, err, intercept.ErrBroken)
+						return
+					}
+				}
+			})
+		}
+		for range 5 {
+			cut, err := set.Inject("partition store")
+			require.NoError(t, err)
+			cut.Remove()
+		}
+		require.NoError(t, conn.Break(t.Context()))
+		assert.Zero(t, store.underWay.Load())
+		users.Wait()
+		assert.Zero(t, store.underWay.Load())
+		require.NoError(t, conn.Close(t.Context()))
+	}
 }
 
 // TestCloseIsBounded has a watch wait for something that does not end with it.

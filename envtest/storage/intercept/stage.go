@@ -2,6 +2,7 @@ package intercept
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ type stage struct {
 	next     receiver
 
 	mu      sync.Mutex
-	waiting queue[arrival]
+	waiting []arrival
 	running bool // the queue has a goroutine
 	ended   bool // nothing comes any more
 	over    bool // nothing goes on any more
@@ -84,14 +85,14 @@ func (s *stage) keep(r *clientv3.WatchResponse) bool {
 	if s.over {
 		return true
 	}
-	if !s.running && !s.mustWait(r) {
+	if mustWait := s.running || s.network && s.conn.Err() != nil || s.concerns(r); !mustWait {
 		return false
 	}
 	now := time.Now()
 	for _, part := range split(r) {
-		s.waiting.add(arrival{part, now})
+		s.waiting = append(s.waiting, arrival{part, now})
 	}
-	if !s.running && s.conn.starter.start(s.run) {
+	if !s.running && s.conn.start(s.run) {
 		s.running = true
 	}
 	return true
@@ -110,12 +111,6 @@ func split(r *clientv3.WatchResponse) []clientv3.WatchResponse {
 	return all
 }
 
-// mustWait reports whether a response may have to wait: the store is out of reach,
-// or a rule may be about something in it.
-func (s *stage) mustWait(r *clientv3.WatchResponse) bool {
-	return s.network && s.conn.Err() != nil || s.concerns(r)
-}
-
 // concerns reports whether a rule may be about something in a response.
 func (s *stage) concerns(r *clientv3.WatchResponse) bool {
 	if !s.injector.Active() {
@@ -124,12 +119,7 @@ func (s *stage) concerns(r *clientv3.WatchResponse) bool {
 	if r.IsProgressNotify() {
 		return s.injector.Concerns(s.describe(r, nil))
 	}
-	for _, event := range r.Events {
-		if s.injector.Concerns(s.describe(r, event)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Events, func(event *clientv3.Event) bool { return s.injector.Concerns(s.describe(r, event)) })
 }
 
 // end implements receiver.
@@ -147,25 +137,22 @@ func (s *stage) end() {
 // run passes on what waits until nothing does.
 func (s *stage) run() {
 	defer context.AfterFunc(s.conn.life, s.cancel)()
-	for {
-		first, ok := s.take()
-		if !ok {
-			return
-		}
-		if !s.pass(first) {
-			s.finish()
-			return
+	for arrivals := s.take(); len(arrivals) > 0; arrivals = s.take() {
+		for _, a := range arrivals {
+			if !s.pass(a) {
+				s.finish()
+				return
+			}
 		}
 	}
 }
 
 // take returns what is to go on. If there is nothing the goroutine is done.
-func (s *stage) take() (first arrival, ok bool) {
+func (s *stage) take() []arrival {
 	s.mu.Lock()
-	first, ok = s.waiting.first()
-	if ok {
-		s.waiting.drop()
-	} else {
+	arrivals := s.waiting
+	s.waiting = nil
+	if len(arrivals) == 0 {
 		s.running, s.over = false, s.ended
 	}
 	over := s.over
@@ -173,30 +160,27 @@ func (s *stage) take() (first arrival, ok bool) {
 	if over {
 		s.next.end()
 	}
-	return first, ok
+	return arrivals
 }
 
 // pass waits as long as something has to, and lets it go on. It reports whether
 // anything may follow.
-func (s *stage) pass(first arrival) bool {
-	if s.network {
-		waited, err := s.conn.await(s.ctx)
-		if err != nil {
+func (s *stage) pass(a arrival) bool {
+	if s.network && s.conn.Err() != nil {
+		if s.conn.await(s.ctx, nil) != nil {
 			return false
 		}
-		if waited {
-			first.at = time.Now() // the network is what kept it
-		}
+		a.at = time.Now() // the network is what kept it
 	}
 	times := 1
-	if r := &first.what; s.concerns(r) {
+	if r := &a.what; s.concerns(r) {
 		d := fault.Deliver(s.ctx, s.injector, func() fault.Operation {
 			var event *clientv3.Event
 			if len(r.Events) > 0 {
 				event = r.Events[0]
 			}
 			op := s.describe(r, event)
-			op.Arrived = first.at
+			op.Arrived = a.at
 			return op
 		})
 		if d.Last {
@@ -205,7 +189,7 @@ func (s *stage) pass(first arrival) bool {
 		times = d.Times
 	}
 	for range times {
-		if !s.next.deliver(first.what, s.ctx.Done()) {
+		if !s.next.deliver(a.what, s.ctx.Done()) {
 			return false
 		}
 	}
@@ -216,7 +200,7 @@ func (s *stage) pass(first arrival) bool {
 func (s *stage) finish() {
 	s.mu.Lock()
 	s.running, s.over = false, true
-	s.waiting = queue[arrival]{}
+	s.waiting = nil
 	s.mu.Unlock()
 	s.stop()
 	s.next.end()

@@ -23,6 +23,7 @@ type source struct {
 	clientv3.Watcher
 	direct  bool                        // it calls deliver itself
 	in      chan clientv3.WatchResponse // otherwise
+	over    chan struct{}               // closed when nobody wants more of in
 	deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool
 	ended   func()
 }
@@ -31,7 +32,10 @@ type source struct {
 func (*source) Close() error { return nil }
 
 // Watch implements clientv3.Watcher.
-func (s *source) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan { return s.in }
+func (s *source) Watch(ctx context.Context, _ string, _ ...clientv3.OpOption) clientv3.WatchChan {
+	context.AfterFunc(ctx, func() { close(s.over) })
+	return s.in
+}
 
 // directSource is a source that delivers by a function.
 type directSource struct{ *source }
@@ -47,7 +51,10 @@ func (s *source) tell(t *testing.T, r clientv3.WatchResponse) {
 		require.True(t, s.deliver(r, nil), "refused")
 		return
 	}
-	s.in <- r
+	select {
+	case s.in <- r:
+	case <-s.over:
+	}
 }
 
 func (s *source) end() {
@@ -84,7 +91,7 @@ func onBothSources(t *testing.T, f func(w *watchTest), rules ...string) {
 		t.Run(fmt.Sprintf("direct=%t", direct), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				set := fault.New(fault.Config{})
-				src := &source{direct: direct, in: make(chan clientv3.WatchResponse)}
+				src := &source{direct: direct, in: make(chan clientv3.WatchResponse), over: make(chan struct{})}
 				inner := clientv3.NewCtxClient(context.Background())
 				if inner.Watcher = src; direct {
 					inner.Watcher = directSource{src}

@@ -3,7 +3,9 @@ package intercept
 import (
 	"context"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"snowglobe.test/envtest/fault"
@@ -55,24 +57,22 @@ func (w *watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOpti
 		close(out)
 		return out
 	}
-	describe := func() fault.Operation { return w.operation(ctx, "store/watch-create", key) }
+	describe := func() fault.Operation { return w.operation(ctx, subject{"store/watch-create", key}) }
 	return fault.Execute(ctx, w.injector, describe, fault.Ways[clientv3.WatchChan]{
 		Proceed: func() clientv3.WatchChan { return w.begin(ctx, key, opts) },
 		Fail:    func(err error) clientv3.WatchChan { return refused(ctx, err) },
-		Drop:    func() clientv3.WatchChan { return w.lost(ctx) },
-		Cancel:  ended,
-		Abort:   func(error) clientv3.WatchChan { return ended() },
+		// A watch of which the store has never heard.
+		Drop: func() clientv3.WatchChan {
+			out := make(chan clientv3.WatchResponse)
+			go func() {
+				defer close(out)
+				_ = w.injector.Lost(ctx)
+			}()
+			return out
+		},
+		Cancel: ended,
+		Abort:  func(error) clientv3.WatchChan { return ended() },
 	})
-}
-
-// lost is a watch of which the store has never heard.
-func (w *watcher) lost(ctx context.Context) clientv3.WatchChan {
-	out := make(chan clientv3.WatchResponse)
-	go func() {
-		defer close(out)
-		_ = w.injector.Lost(ctx)
-	}()
-	return out
 }
 
 // begin starts a watch, or has it started when the store is within reach.
@@ -90,8 +90,8 @@ func (w *watcher) begin(ctx context.Context, key string, opts []clientv3.OpOptio
 		f.follow(key, opts)
 		return out
 	}
-	if !w.conn.starter.start(func() {
-		if _, err := w.conn.await(f.ctx); err != nil {
+	if !w.conn.start(func() {
+		if w.conn.await(f.ctx, nil) != nil {
 			f.first.end()
 			return
 		}
@@ -125,4 +125,108 @@ func (w *watcher) RequestProgress(ctx context.Context) error {
 // progress describes a question how far a watch is, or the answer.
 func (d *decorator) progress(verb string) fault.Operation {
 	return fault.Operation{Point: "store/progress", Verb: verb, Resource: d.Resource}
+}
+
+// refused returns a watch that the store turns down. Etcd's own client makes it
+// of the answer that the store would send.
+func refused(ctx context.Context, err error) clientv3.WatchChan {
+	return clientv3.NewWatchFromWatchClient(refusal{err: err}, clientv3.NewCtxClient(ctx)).Watch(ctx, "refused")
+}
+
+// refusal is a store that ends every stream of watches with an error, and the
+// stream too.
+type refusal struct {
+	pb.Watch_WatchClient
+	err error
+}
+
+var _ pb.WatchClient = refusal{}
+
+// Watch implements pb.WatchClient.
+func (r refusal) Watch(context.Context, ...grpc.CallOption) (pb.Watch_WatchClient, error) {
+	return r, nil
+}
+
+// Send implements pb.Watch_WatchClient.
+func (refusal) Send(*pb.WatchRequest) error { return nil }
+
+// Recv implements pb.Watch_WatchClient.
+func (r refusal) Recv() (*pb.WatchResponse, error) { return nil, fault.GRPC(r.err) }
+
+// CloseSend implements pb.Watch_WatchClient.
+func (refusal) CloseSend() error { return nil }
+
+// follower is one watch, from the store to its receiver: a stage where the network
+// and the rules of the store make its events wait, for a watch cache one more, and
+// the channel. While nothing has to wait the store delivers right to the channel.
+type follower struct {
+	*watcher
+	ctx    context.Context // ends with the watch
+	cancel context.CancelFunc
+	source context.Context // ends when no more of the store is wanted
+	stop   context.CancelFunc
+	first  *stage
+}
+
+// funcWatcher is a store that delivers by calling a function.
+type funcWatcher interface {
+	// WatchFunc is Watch that calls deliver for each response, and ended after the
+	// last one. A call of deliver whose done is nil must not wait, and may refuse the
+	// response by returning false: it comes again later. Otherwise it may wait for
+	// room until done is closed.
+	WatchFunc(ctx context.Context, key string, deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool, ended func(), opts ...clientv3.OpOption)
+}
+
+// follow has the store deliver to the first stage. A store that delivers to a channel
+// needs a goroutine.
+func (f *follower) follow(key string, opts []clientv3.OpOption) {
+	if store, ok := f.Watcher.(funcWatcher); ok {
+		store.WatchFunc(f.source, key, f.first.deliver, f.first.end, opts...)
+		return
+	}
+	in := f.Watcher.Watch(f.source, key, opts...)
+	if !f.conn.start(func() { f.pump(in) }) {
+		f.first.end()
+	}
+}
+
+// pump delivers what comes on a channel.
+func (f *follower) pump(in clientv3.WatchChan) {
+	defer f.first.end()
+	defer context.AfterFunc(f.conn.life, f.cancel)()
+	for {
+		select {
+		case r, ok := <-in:
+			if !ok || !f.first.deliver(r, f.source.Done()) {
+				return
+			}
+		case <-f.source.Done():
+			return
+		}
+	}
+}
+
+// storeOperation describes that the store tells of an event, or of its progress if
+// there is none.
+func (f *follower) storeOperation(_ *clientv3.WatchResponse, event *clientv3.Event) fault.Operation {
+	if event == nil {
+		return f.progress("notify")
+	}
+	op := f.operation(f.ctx, subject{"store/watch-event", string(event.Kv.Key)})
+	op.Verb, op.Revision = "put", event.Kv.ModRevision
+	if event.Type == clientv3.EventTypeDelete {
+		op.Verb = "delete"
+	}
+	return op
+}
+
+// cacheOperation describes that a watch cache takes an event, or learns how far the
+// store is if there is none.
+func (f *follower) cacheOperation(r *clientv3.WatchResponse, event *clientv3.Event) fault.Operation {
+	op := fault.Operation{Point: "cache/" + f.Resource, Verb: "progress", Revision: r.Header.Revision}
+	if event != nil {
+		op.Verb, op.Revision = "event", event.Kv.ModRevision
+		op.Namespace, op.Name = f.object(string(event.Kv.Key))
+	}
+	return op
 }

@@ -32,7 +32,7 @@ func (s *listingStore) Watch(context.Context, string, storage.ListOptions) (watc
 
 // listerWatcher is how a reflector of client-go's watches a cacheSource, as one of
 // upstream's watch caches does.
-type listerWatcher struct{ source *cacheSource }
+type listerWatcher struct{ source storage.Interface }
 
 // List implements cache.ListerWatcher.
 func (listerWatcher) List(metav1.ListOptions) (runtime.Object, error) {
@@ -64,7 +64,7 @@ func listing(t *testing.T, rule string, f func(l *listed)) {
 		}
 		injector := fault.NewInjector(set, "a", fault.Effects{})
 		l := &listed{T: t, in: watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 100}), store: cache.NewStore(cache.MetaNamespaceKeyFunc), set: set}
-		source := newCacheSource(&listingStore{watch: l.in}, injector, schema.GroupResource{Resource: "configmaps"})
+		source, end := CacheSource(&listingStore{watch: l.in}, injector, schema.GroupResource{Resource: "configmaps"})
 		reflector := cache.NewReflectorWithOptions(listerWatcher{source}, &corev1.ConfigMap{}, l.store, cache.ReflectorOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -75,7 +75,7 @@ func listing(t *testing.T, rule string, f func(l *listed)) {
 		synctest.Wait()
 		f(l)
 		cancel()
-		source.end()
+		end()
 		<-ended
 	})
 }

@@ -1,0 +1,109 @@
+package intercept
+
+import (
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// subject is what a call to the store is about.
+type subject struct{ point, key string }
+
+// subjectOfOp is what a single operation is about.
+func subjectOfOp(op clientv3.Op) subject {
+	s := subject{key: string(op.KeyBytes())}
+	switch {
+	case op.IsPut():
+		s.point = "store/put"
+	case op.IsDelete():
+		s.point = "store/delete"
+	case op.IsTxn():
+		s.point = "store/txn"
+	default:
+		s.point = readPoint(op.IsCountOnly(), len(op.RangeBytes()) > 0)
+	}
+	return s
+}
+
+// readPoint is the point of a read: of a number of keys, of a range of them, or of
+// one.
+func readPoint(countOnly, ranges bool) string {
+	switch {
+	case countOnly:
+		return "store/count"
+	case ranges:
+		return "store/list"
+	default:
+		return "store/range"
+	}
+}
+
+// subjectOfTxn is what a transaction is about that compares, and then does a number
+// of things of which first is the first. One that is a write on condition of a
+// revision, as upstream's client makes it, is that write.
+func subjectOfTxn(compares []*pb.Compare, things int, first subject) subject {
+	s := subject{"store/txn", first.key}
+	if len(compares) > 0 {
+		s.key = string(compares[0].GetKey())
+	}
+	isWrite := first.point == "store/put" || first.point == "store/delete"
+	if isWrite && things == 1 && len(compares) == 1 && compares[0].GetTarget() == pb.Compare_MOD {
+		s.point = first.point
+	}
+	return s
+}
+
+// identify returns what a call to the proxy is about; false if no point is about it, or
+// it cannot be read. What cannot be read the member may refuse.
+func identify(method string, request []byte) (subject, bool) {
+	var message proto.Message
+	switch method {
+	case pb.KV_Range_FullMethodName, pb.KV_RangeStream_FullMethodName:
+		message = &pb.RangeRequest{}
+	case pb.KV_Put_FullMethodName:
+		message = &pb.PutRequest{}
+	case pb.KV_DeleteRange_FullMethodName:
+		message = &pb.DeleteRangeRequest{}
+	case pb.KV_Txn_FullMethodName:
+		message = &pb.TxnRequest{}
+	case pb.KV_Compact_FullMethodName:
+		return subject{point: "store/compact"}, true
+	case pb.Lease_LeaseGrant_FullMethodName:
+		return subject{point: "store/lease-grant"}, true
+	default:
+		return subject{}, false
+	}
+	if proto.Unmarshal(request, message) != nil {
+		return subject{}, false
+	}
+	s := subjectOf(message)
+	if method == pb.KV_RangeStream_FullMethodName {
+		s.point = "store/list"
+	}
+	return s, true
+}
+
+// subjectOf is what a request is about, or something that a transaction does.
+func subjectOf(request any) subject {
+	switch r := request.(type) {
+	case *pb.RangeRequest:
+		return subject{readPoint(r.GetCountOnly(), len(r.GetRangeEnd()) > 0), string(r.GetKey())}
+	case *pb.RequestOp_RequestRange:
+		return subjectOf(r.RequestRange)
+	case *pb.PutRequest:
+		return subject{"store/put", string(r.GetKey())}
+	case *pb.RequestOp_RequestPut:
+		return subjectOf(r.RequestPut)
+	case *pb.DeleteRangeRequest:
+		return subject{"store/delete", string(r.GetKey())}
+	case *pb.RequestOp_RequestDeleteRange:
+		return subjectOf(r.RequestDeleteRange)
+	case *pb.TxnRequest:
+		var first subject
+		if things := r.GetSuccess(); len(things) > 0 {
+			first = subjectOf(things[0].GetRequest())
+		}
+		return subjectOfTxn(r.GetCompare(), len(r.GetSuccess()), first)
+	}
+	return subject{point: "store/txn"}
+}

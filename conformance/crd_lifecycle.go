@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 
 	"github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -13,52 +12,29 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-func crdCases() []Case {
-	return slices.Concat([]Case{{
-		ID: "S10/crd-is-established", System: "S10", Area: AreaCRDs,
-		Promise: "A CRD whose names are free becomes NamesAccepted and Established; its status has the accepted names and the storage version.",
-		Test:    crdIsEstablished,
-	}, {
-		ID: "S10/custom-resource-is-an-object", System: "S10", Area: AreaCRDs,
-		Promise: "A custom resource is created, read, updated and deleted like any object: uid, creation time, and a generation that counts changes of spec.",
-		Test:    customResourceIsAnObject,
-	}, {
-		ID: "S10/name-conflict-is-refused", System: "S10", Area: AreaCRDs,
-		Promise: "A second CRD of a group with a kind or short name that is taken gets a condition that says so, and is neither established nor served.",
-		Test:    nameConflictIsRefused,
-	}, {
-		ID: "S10/versions-share-their-objects", System: "S10", Area: AreaCRDs,
-		Promise: "With conversion None, an object is available in every served version and only its apiVersion differs; other versions are 404.",
-		Test:    versionsShareTheirObjects,
-	}, {
-		ID: "S10/stored-versions-are-remembered", System: "S10", Area: AreaCRDs,
-		Promise: "When another version becomes the storage version, status.storedVersions keeps both.",
-		Test:    storedVersionsAreRemembered,
-	}, {
-		ID: "S10/status-is-a-subresource", System: "S10", Area: AreaCRDs,
-		Promise: "With the status subresource, a write to the object leaves status alone, a write to status leaves the rest alone, and only the first increases the generation.",
-		Test:    statusIsASubresource,
-	}, {
-		ID: "S10/scale-is-a-subresource", System: "S10", Area: AreaCRDs,
-		Promise: "The scale subresource reads and writes the fields the CRD names, as an autoscaling/v1 Scale.",
-		Test:    scaleIsASubresource,
-	}, {
-		ID: "S10/printer-columns-make-a-table", System: "S10", Area: AreaCRDs,
-		Promise: "additionalPrinterColumns are the columns of a Table, after the name.",
-		Test:    printerColumnsMakeATable,
-	}, {
-		ID: "S10/selectable-fields-select", System: "S10", Area: AreaCRDs,
-		Promise: "A field that the CRD declares selectable can be used in a field selector; another field can't.",
-		Test:    selectableFieldsSelect,
-	}, {
-		ID: "S10/deleting-a-CRD-deletes-its-objects", System: "S10", Area: AreaCRDs,
-		Promise: "Deleting a CRD deletes its objects, which watchers see, and then the CRD; its path is then 404, and a new CRD of the same name starts empty.",
-		Test:    deletingACRDDeletesItsObjects,
-	}, {
-		ID: "S10/terminating-CRD-waits-for-its-objects", System: "S10", Area: AreaCRDs,
-		Promise: "A deleted CRD stays Terminating while a finalizer keeps one of its objects, and admits no new objects.",
-		Test:    terminatingCRDWaitsForItsObjects,
-	}}, schemaCases())
+var crdCases = []Case{
+	{ID: "S10/crd-is-established", Test: crdIsEstablished,
+		Promise: "A CRD whose names are free becomes NamesAccepted and Established; its status has the accepted names and the storage version."},
+	{ID: "S10/custom-resource-is-an-object", Test: customResourceIsAnObject,
+		Promise: "A custom resource is created, read, updated and deleted like any object: uid, creation time, and a generation that counts changes of spec."},
+	{ID: "S10/name-conflict-is-refused", Test: nameConflictIsRefused,
+		Promise: "A second CRD of a group with a kind or short name that is taken gets a condition that says so, and is neither established nor served."},
+	{ID: "S10/versions-share-their-objects", Test: versionsShareTheirObjects,
+		Promise: "With conversion None, an object is available in every served version and only its apiVersion differs; other versions are 404."},
+	{ID: "S10/stored-versions-are-remembered", Test: storedVersionsAreRemembered,
+		Promise: "When another version becomes the storage version, status.storedVersions keeps both."},
+	{ID: "S10/status-is-a-subresource", Test: statusIsASubresource,
+		Promise: "With the status subresource, a write to the object leaves status alone, a write to status leaves the rest alone, and only the first increases the generation."},
+	{ID: "S10/scale-is-a-subresource", Test: scaleIsASubresource,
+		Promise: "The scale subresource reads and writes the fields the CRD names, as an autoscaling/v1 Scale."},
+	{ID: "S10/printer-columns-make-a-table", Test: printerColumnsMakeATable,
+		Promise: "additionalPrinterColumns are the columns of a Table, after the name."},
+	{ID: "S10/selectable-fields-select", Test: selectableFieldsSelect,
+		Promise: "A field that the CRD declares selectable can be used in a field selector; another field can't."},
+	{ID: "S10/deleting-a-CRD-deletes-its-objects", Test: deletingACRDDeletesItsObjects,
+		Promise: "Deleting a CRD deletes its objects, which watchers see, and then the CRD; its path is then 404, and a new CRD of the same name starts empty."},
+	{ID: "S10/terminating-CRD-waits-for-its-objects", Test: terminatingCRDWaitsForItsObjects,
+		Promise: "A deleted CRD stays Terminating while a finalizer keeps one of its objects, and admits no new objects."},
 }
 
 // k8s.io/apiextensions-apiserver/pkg/controller/{status,establish}.

@@ -12,40 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func schemaCases() []Case {
-	return []Case{{
-		ID: "S10/schema-validates", System: "S10", Area: AreaCRDs,
-		Promise: "An object that breaks its schema is refused with 422 and a cause for each broken field, and is not stored.",
-		Test:    schemaValidates,
-	}, {
-		ID: "S10/CEL-rule-validates", System: "S10", Area: AreaCRDs,
-		Promise: "A CEL rule refuses an object with its own message, and a transition rule compares with the old object.",
-		Test:    celRuleValidates,
-	}, {
-		ID: "S10/unchanged-values-are-tolerated", System: "S10", Area: AreaCRDs,
-		Promise: "When a schema becomes stricter, an old value that breaks it is tolerated as long as it stays the same, and a new one is refused.",
-		Test:    unchangedValuesAreTolerated,
-	}, {
-		ID: "S10/defaults-are-set", System: "S10", Area: AreaCRDs,
-		Promise: "A default is set when an object is written; objects older than the default get it when they are read.",
-		Test:    defaultsAreSet,
-	}, {
-		ID: "S10/unknown-fields-are-pruned", System: "S10", Area: AreaCRDs,
-		Promise: "Fields that the schema does not know are dropped, except below x-kubernetes-preserve-unknown-fields.",
-		Test:    unknownFieldsArePruned,
-	}, {
-		ID: "S10/strict-validation-names-unknown-fields", System: "S10", Area: AreaCRDs,
-		Promise: "fieldValidation=Strict refuses an unknown field and names it, Warn warns about it, Ignore drops it.",
-		Test:    strictValidationNamesUnknownFields,
-	}, {
-		ID: "S10/broken-CRD-is-refused", System: "S10", Area: AreaCRDs,
-		Promise: "A CRD without a structural schema, with a name that is not PLURAL.GROUP, with a broken CEL rule or with two storage versions is refused with 422.",
-		Test:    brokenCRDIsRefused,
-	}, {
-		ID: "S10/protected-group-needs-approval", System: "S10", Area: AreaCRDs,
-		Promise: "A CRD in a *.k8s.io group is refused without the annotation that says who approved it.",
-		Test:    protectedGroupNeedsApproval,
-	}}
+var schemaCases = []Case{
+	{ID: "S10/schema-validates", Test: schemaValidates,
+		Promise: "An object that breaks its schema is refused with 422 and a cause for each broken field, and is not stored."},
+	{ID: "S10/CEL-rule-validates", Test: celRuleValidates,
+		Promise: "A CEL rule refuses an object with its own message, and a transition rule compares with the old object."},
+	{ID: "S10/unchanged-values-are-tolerated", Test: unchangedValuesAreTolerated,
+		Promise: "When a schema becomes stricter, an old value that breaks it is tolerated as long as it stays the same, and a new one is refused."},
+	{ID: "S10/defaults-are-set", Test: defaultsAreSet,
+		Promise: "A default is set when an object is written; objects older than the default get it when they are read."},
+	{ID: "S10/unknown-fields-are-pruned", Test: unknownFieldsArePruned,
+		Promise: "Fields that the schema does not know are dropped, except below x-kubernetes-preserve-unknown-fields."},
+	{ID: "S10/strict-validation-names-unknown-fields", Test: strictValidationNamesUnknownFields,
+		Promise: "fieldValidation=Strict refuses an unknown field and names it, Warn warns about it, Ignore drops it."},
+	{ID: "S10/broken-CRD-is-refused", Test: brokenCRDIsRefused,
+		Promise: "A CRD without a structural schema, with a name that is not PLURAL.GROUP, with a broken CEL rule or with two storage versions is refused with 422."},
+	{ID: "S10/protected-group-needs-approval", Test: protectedGroupNeedsApproval,
+		Promise: "A CRD in a *.k8s.io group is refused without the annotation that says who approved it."},
 }
 
 // causes returns the fields that a 422 answer names as causes.

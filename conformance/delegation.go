@@ -14,52 +14,29 @@ import (
 	"snowglobe.test/envtest"
 )
 
-func delegationCases() []Case {
-	return []Case{{
-		ID: "S12/built-in-path-is-answered", System: "S12", Area: AreaDelegation,
-		Promise: "The paths of the core group and of a named group are answered by the server that has them.",
-		Test:    builtInPathIsAnswered,
-	}, {
-		ID: "S10/custom-resource-path-is-answered", System: "S10", Area: AreaDelegation,
-		Promise: "The path of a custom resource is answered, although the servers in front of apiextensions do not know it.",
-		Test:    customResourcePathIsAnswered,
-	}, {
-		ID: "S11/unknown-path-is-404", System: "S11", Area: AreaDelegation,
-		Promise: "A path that no server of the chain knows, in a group or not, is answered 404 by the end of the chain: plain text, no Status.",
-		Test:    unknownPathIs404,
-	}, {
-		ID: "S11/unknown-path-is-503-before-CRDs-are-known", System: "S11", Area: AreaDelegation, Needs: Needs{Launch: true},
-		Promise: "Until the CRD informer has synced, an unknown path is answered 503 with a time to retry after, never 404, while built-in paths work.",
-		Test:    unknownPathIs503BeforeCRDsAreKnown,
-	}, {
-		ID: "S12/unknown-resource-is-404", System: "S12", Area: AreaDelegation,
-		Promise: "An unknown resource or version of a known group is answered 404 with a Status that names no object.",
-		Test:    unknownResourceIs404,
-	}, {
-		ID: "S12/missing-object-is-404", System: "S12", Area: AreaDelegation,
-		Promise: "A missing object is answered 404 with a Status that names the object, its resource and its group.",
-		Test:    missingObjectIs404,
-	}, {
-		ID: "S12/method-is-not-allowed", System: "S12", Area: AreaDelegation,
-		Promise: "A method that a known path does not support is answered 405 with a Status.",
-		Test:    methodIsNotAllowed,
-	}, {
-		ID: "S14/local-apiservices-are-available", System: "S14", Area: AreaDelegation,
-		Promise: "Every built-in group version has an APIService without a service, which is Available because it is Local.",
-		Test:    localAPIServicesAreAvailable,
-	}, {
-		ID: "S14/custom-group-has-an-apiservice", System: "S14", Area: AreaDelegation,
-		Promise: "The group version of a CRD gets a Local, managed APIService by itself, and loses it with the CRD.",
-		Test:    customGroupHasAnAPIService,
-	}, {
-		ID: "S14/deleted-apiservice-comes-back", System: "S14", Area: AreaDelegation,
-		Promise: "If the managed APIService of a CRD's group version is deleted, it is registered again.",
-		Test:    deletedAPIServiceComesBack,
-	}, {
-		ID: "S1/index-lists-the-whole-chain", System: "S1", Area: AreaDelegation,
-		Promise: "/ lists paths of every server of the chain, sorted.",
-		Test:    indexListsTheChain,
-	}}
+var delegationCases = []Case{
+	{ID: "S12/built-in-path-is-answered", Test: builtInPathIsAnswered,
+		Promise: "The paths of the core group and of a named group are answered by the server that has them."},
+	{ID: "S10/custom-resource-path-is-answered", Test: customResourcePathIsAnswered,
+		Promise: "The path of a custom resource is answered, although the servers in front of apiextensions do not know it."},
+	{ID: "S11/unknown-path-is-404", Test: unknownPathIs404,
+		Promise: "A path that no server of the chain knows, in a group or not, is answered 404 by the end of the chain: plain text, no Status."},
+	{ID: "S11/unknown-path-is-503-before-CRDs-are-known", Needs: Needs{Launch: true}, Test: unknownPathIs503BeforeCRDsAreKnown,
+		Promise: "Until the CRD informer has synced, an unknown path is answered 503 with a time to retry after, never 404, while built-in paths work."},
+	{ID: "S12/unknown-resource-is-404", Test: unknownResourceIs404,
+		Promise: "An unknown resource or version of a known group is answered 404 with a Status that names no object."},
+	{ID: "S12/missing-object-is-404", Test: missingObjectIs404,
+		Promise: "A missing object is answered 404 with a Status that names the object, its resource and its group."},
+	{ID: "S12/method-is-not-allowed", Test: methodIsNotAllowed,
+		Promise: "A method that a known path does not support is answered 405 with a Status."},
+	{ID: "S14/local-apiservices-are-available", Test: localAPIServicesAreAvailable,
+		Promise: "Every built-in group version has an APIService without a service, which is Available because it is Local."},
+	{ID: "S14/custom-group-has-an-apiservice", Test: customGroupHasAnAPIService,
+		Promise: "The group version of a CRD gets a Local, managed APIService by itself, and loses it with the CRD."},
+	{ID: "S14/deleted-apiservice-comes-back", Test: deletedAPIServiceComesBack,
+		Promise: "If the managed APIService of a CRD's group version is deleted, it is registered again."},
+	{ID: "S1/index-lists-the-whole-chain", Test: indexListsTheChain,
+		Promise: "/ lists paths of every server of the chain, sorted."},
 }
 
 // typeOf returns the apiVersion and kind of an answer.

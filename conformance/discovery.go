@@ -12,44 +12,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func discoveryCases() []Case {
-	return slices.Concat([]Case{{
-		ID: "S18/core-versions-are-listed", System: "S18", Area: AreaDiscovery,
-		Promise: "/api lists v1, and the server's address for each client network.",
-		Test:    coreVersionsAreListed,
-	}, {
-		ID: "S18/groups-prefer-a-version", System: "S18", Area: AreaDiscovery,
-		Promise: "/apis lists each group once, with a preferred version that is one of its versions, and /apis/GROUP says the same.",
-		Test:    groupsPreferAVersion,
-	}, {
-		ID: "S18/resources-are-described", System: "S18", Area: AreaDiscovery,
-		Promise: "Each built-in group version lists its resources with kind, scope, singular name and verbs, and no subresource without its resource.",
-		Test:    resourcesAreDescribed,
-	}, {
-		ID: "S18/short-names-and-categories", System: "S18", Area: AreaDiscovery,
-		Promise: "Built-in resources carry the short names and categories that kubectl users type.",
-		Test:    shortNamesAndCategories,
-	}, {
-		ID: "S18/aggregated-discovery-agrees", System: "S18", Area: AreaDiscovery,
-		Promise: "Aggregated discovery, asked for by its media type, describes the same built-in resources as the documents of each group version.",
-		Test:    aggregatedDiscoveryAgrees,
-	}, {
-		ID: "S18/aggregated-discovery-is-cacheable", System: "S18", Area: AreaDiscovery,
-		Promise: "Aggregated discovery has an ETag; a request that sends it back is answered 304 without a body.",
-		Test:    aggregatedDiscoveryIsCacheable,
-	}, {
-		ID: "S18/custom-resource-comes-and-goes", System: "S18", Area: AreaDiscovery,
-		Promise: "A CRD's resource appears in both forms of discovery, as the CRD describes it, and disappears with the CRD.",
-		Test:    customResourceComesAndGoes,
-	}, {
-		ID: "S18/preferred-version-of-a-custom-group", System: "S18", Area: AreaDiscovery,
-		Promise: "A custom group prefers its most stable version, whatever the order in the CRD, and leaves out versions that are not served.",
-		Test:    preferredVersionOfACustomGroup,
-	}, {
-		ID: "S12/unknown-media-type-is-406", System: "S12", Area: AreaDiscovery,
-		Promise: "A client that accepts only what the server can't write is answered 406 with a Status.",
-		Test:    unknownMediaTypeIs406,
-	}}, openAPICases())
+var discoveryCases = []Case{
+	{ID: "S18/core-versions-are-listed", Test: coreVersionsAreListed,
+		Promise: "/api lists v1, and the server's address for each client network."},
+	{ID: "S18/groups-prefer-a-version", Test: groupsPreferAVersion,
+		Promise: "/apis lists each group once, with a preferred version that is one of its versions, and /apis/GROUP says the same."},
+	{ID: "S18/resources-are-described", Test: resourcesAreDescribed,
+		Promise: "Each built-in group version lists its resources with kind, scope, singular name and verbs, and no subresource without its resource."},
+	{ID: "S18/short-names-and-categories", Test: shortNamesAndCategories,
+		Promise: "Built-in resources carry the short names and categories that kubectl users type."},
+	{ID: "S18/aggregated-discovery-agrees", Test: aggregatedDiscoveryAgrees,
+		Promise: "Aggregated discovery, asked for by its media type, describes the same built-in resources as the documents of each group version."},
+	{ID: "S18/aggregated-discovery-is-cacheable", Test: aggregatedDiscoveryIsCacheable,
+		Promise: "Aggregated discovery has an ETag; a request that sends it back is answered 304 without a body."},
+	{ID: "S18/custom-resource-comes-and-goes", Test: customResourceComesAndGoes,
+		Promise: "A CRD's resource appears in both forms of discovery, as the CRD describes it, and disappears with the CRD."},
+	{ID: "S18/preferred-version-of-a-custom-group", Test: preferredVersionOfACustomGroup,
+		Promise: "A custom group prefers its most stable version, whatever the order in the CRD, and leaves out versions that are not served."},
+	{ID: "S12/unknown-media-type-is-406", Test: unknownMediaTypeIs406,
+		Promise: "A client that accepts only what the server can't write is answered 406 with a Status."},
 }
 
 // builtIn are group versions that every cluster of the release serves.

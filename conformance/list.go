@@ -13,60 +13,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func listCases() []Case {
-	return []Case{{
-		ID: "S6/list-sees-every-write-before-it", System: "S6", Area: AreaList,
-		Promise: "A list without a resourceVersion shows every write that was answered before it, and so does a get.",
-		Test:    listSeesEveryWrite,
-	}, {
-		ID: "S6/list-is-no-older-than-its-items", System: "S6", Area: AreaList,
-		Promise: "A list's resourceVersion is at least that of each of its items, and never decreases.",
-		Test:    listIsNoOlderThanItsItems,
-	}, {
-		ID: "S12/pages-show-one-moment", System: "S12", Area: AreaList,
-		Promise: "All pages of a limited list show the collection as of the first page, with its resourceVersion, whatever is written meanwhile.",
-		Test:    pagesShowOneMoment,
-	}, {
-		ID: "S12/remaining-items-are-counted", System: "S12", Area: AreaList,
-		Promise: "remainingItemCount is the number of items on later pages; the last page, and a list with a selector, have none.",
-		Test:    remainingItemsAreCounted,
-	}, {
-		ID: "S12/broken-continue-token-is-refused", System: "S12", Area: AreaList,
-		Promise: "A continue token that the server did not make is refused with 400.",
-		Test:    brokenContinueTokenIsRefused,
-	}, {
-		ID: "S6/exact-version-is-exact", System: "S6", Area: AreaList,
-		Promise: "resourceVersionMatch=Exact shows the collection at that resourceVersion, not before and not after.",
-		Test:    exactVersionIsExact,
-	}, {
-		ID: "S6/not-older-than-is-not-older", System: "S6", Area: AreaList,
-		Promise: "resourceVersionMatch=NotOlderThan shows at least the state of that resourceVersion, even one that was just written.",
-		Test:    notOlderThanIsNotOlder,
-	}, {
-		ID: "S6/future-version-times-out", System: "S6", Area: AreaList,
-		Promise: "A list that must be no older than a future resourceVersion is answered 504 with the cause ResourceVersionTooLarge.",
-		Test:    futureVersionTimesOut,
-	}, {
-		ID: "S6/version-match-must-be-asked-right", System: "S6", Area: AreaList,
-		Promise: "resourceVersionMatch without a resourceVersion, with 0 and Exact, or with an unknown value is refused with 422, as is sendInitialEvents on a list.",
-		Test:    versionMatchMustBeAskedRight,
-	}, {
-		ID: "S12/field-selectors-select", System: "S12", Area: AreaList,
-		Promise: "Field selectors support metadata.name, metadata.namespace and the resource's own fields; any other field is refused with 400.",
-		Test:    fieldSelectorsSelect,
-	}, {
-		ID: "S12/label-selectors-select", System: "S12", Area: AreaList,
-		Promise: "Label selectors support equality, sets, presence and absence; a malformed one is refused with 400.",
-		Test:    labelSelectorsSelect,
-	}, {
-		ID: "S12/list-as-table", System: "S12", Area: AreaList,
-		Promise: "A list requested as a Table has columns and one row for each object, with the object's metadata, the whole object or nothing, as includeObject says.",
-		Test:    listAsTable,
-	}, {
-		ID: "S12/list-as-metadata", System: "S12", Area: AreaList,
-		Promise: "A list requested as a PartialObjectMetadataList has the metadata of each object and nothing else.",
-		Test:    listAsMetadata,
-	}}
+var listCases = []Case{
+	{ID: "S6/list-sees-every-write-before-it", Test: listSeesEveryWrite,
+		Promise: "A list without a resourceVersion shows every write that was answered before it, and so does a get."},
+	{ID: "S6/list-is-no-older-than-its-items", Test: listIsNoOlderThanItsItems,
+		Promise: "A list's resourceVersion is at least that of each of its items, and never decreases."},
+	{ID: "S12/pages-show-one-moment", Test: pagesShowOneMoment,
+		Promise: "All pages of a limited list show the collection as of the first page, with its resourceVersion, whatever is written meanwhile."},
+	{ID: "S12/remaining-items-are-counted", Test: remainingItemsAreCounted,
+		Promise: "remainingItemCount is the number of items on later pages; the last page, and a list with a selector, have none."},
+	{ID: "S12/broken-continue-token-is-refused", Test: brokenContinueTokenIsRefused,
+		Promise: "A continue token that the server did not make is refused with 400."},
+	{ID: "S6/exact-version-is-exact", Test: exactVersionIsExact,
+		Promise: "resourceVersionMatch=Exact shows the collection at that resourceVersion, not before and not after."},
+	{ID: "S6/not-older-than-is-not-older", Test: notOlderThanIsNotOlder,
+		Promise: "resourceVersionMatch=NotOlderThan shows at least the state of that resourceVersion, even one that was just written."},
+	{ID: "S6/future-version-times-out", Test: futureVersionTimesOut,
+		Promise: "A list that must be no older than a future resourceVersion is answered 504 with the cause ResourceVersionTooLarge."},
+	{ID: "S6/version-match-must-be-asked-right", Test: versionMatchMustBeAskedRight,
+		Promise: "resourceVersionMatch without a resourceVersion, with 0 and Exact, or with an unknown value is refused with 422, as is sendInitialEvents on a list."},
+	{ID: "S12/field-selectors-select", Test: fieldSelectorsSelect,
+		Promise: "Field selectors support metadata.name, metadata.namespace and the resource's own fields; any other field is refused with 400."},
+	{ID: "S12/label-selectors-select", Test: labelSelectorsSelect,
+		Promise: "Label selectors support equality, sets, presence and absence; a malformed one is refused with 400."},
+	{ID: "S12/list-as-table", Test: listAsTable,
+		Promise: "A list requested as a Table has columns and one row for each object, with the object's metadata, the whole object or nothing, as includeObject says."},
+	{ID: "S12/list-as-metadata", Test: listAsMetadata,
+		Promise: "A list requested as a PartialObjectMetadataList has the metadata of each object and nothing else."},
 }
 
 // k8s.io/apiserver/pkg/storage/cacher/delegator.go: KEP-2340, consistent reads.

@@ -10,24 +10,15 @@ import (
 	"github.com/onsi/gomega"
 )
 
-func openAPICases() []Case {
-	return []Case{{
-		ID: "S14/openapi-v2-is-served", System: "S14", Area: AreaDiscovery,
-		Promise: "/openapi/v2 describes the paths and types of every server of the chain, in JSON and in protobuf.",
-		Test:    openAPIV2IsServed,
-	}, {
-		ID: "S14/openapi-v2-is-cacheable", System: "S14", Area: AreaDiscovery,
-		Promise: "/openapi/v2 has an ETag; a request that sends it back is answered 304.",
-		Test:    openAPIV2IsCacheable,
-	}, {
-		ID: "S14/openapi-v3-is-served", System: "S14", Area: AreaDiscovery,
-		Promise: "/openapi/v3 lists an OpenAPI 3 document for each group version, at a path with its hash, so that clients may cache it for ever.",
-		Test:    openAPIV3IsServed,
-	}, {
-		ID: "S10/openapi-v3-follows-a-CRD", System: "S10", Area: AreaDiscovery,
-		Promise: "A CRD's schema is published in the OpenAPI v3 document of its group version, and disappears with the CRD.",
-		Test:    openAPIV3FollowsACRD,
-	}}
+var openAPICases = []Case{
+	{ID: "S14/openapi-v2-is-served", Test: openAPIV2IsServed,
+		Promise: "/openapi/v2 describes the paths and types of every server of the chain, in JSON and in protobuf."},
+	{ID: "S14/openapi-v2-is-cacheable", Test: openAPIV2IsCacheable,
+		Promise: "/openapi/v2 has an ETag; a request that sends it back is answered 304."},
+	{ID: "S14/openapi-v3-is-served", Test: openAPIV3IsServed,
+		Promise: "/openapi/v3 lists an OpenAPI 3 document for each group version, at a path with its hash, so that clients may cache it for ever."},
+	{ID: "S10/openapi-v3-follows-a-CRD", Test: openAPIV3FollowsACRD,
+		Promise: "A CRD's schema is published in the OpenAPI v3 document of its group version, and disappears with the CRD."},
 }
 
 // swagger is the part of an OpenAPI v2 document that the cases read.

@@ -14,60 +14,33 @@ import (
 	"snowglobe.test/envtest"
 )
 
-func startupCases() []Case {
-	return []Case{{
-		ID: "S15/readyz-answers-ok", System: "S15", Area: AreaStartup,
-		Promise: "/readyz, /livez and /healthz of a ready server answer 200 with the two letters ok.",
-		Test:    healthAnswersOK,
-	}, {
-		ID: "S15/readyz-names-its-checks", System: "S15", Area: AreaStartup,
-		Promise: "/readyz?verbose lists each check on a line of its own, all passed, informer-sync and shutdown among them, and says that the check passed.",
-		Test:    readyzNamesItsChecks,
-	}, {
-		ID: "S15/livez-leaves-readiness-out", System: "S15", Area: AreaStartup,
-		Promise: "/livez and /healthz check that the process is alive, not that it is ready: no informer-sync, no etcd-readiness, no shutdown.",
-		Test:    livezLeavesReadinessOut,
-	}, {
-		ID: "S15/check-has-a-path", System: "S15", Area: AreaStartup,
-		Promise: "Each check of /readyz and /livez has a path of its own below it; an unknown one is 404.",
-		Test:    checkHasAPath,
-	}, {
-		ID: "S15/check-can-be-excluded", System: "S15", Area: AreaStartup,
-		Promise: "exclude= leaves a check out and says so; excluding an unknown check only causes a warning.",
-		Test:    checkCanBeExcluded,
-	}, {
-		ID: "S16/post-start-hooks-are-checks", System: "S16", Area: AreaStartup,
-		Promise: "Every server of the chain has its post-start hooks among the checks of /readyz.",
-		Test:    postStartHooksAreChecks,
-	}, {
-		ID: "S16/held-hook-keeps-readyz-red", System: "S16", Area: AreaStartup, Needs: Needs{Launch: true},
-		Promise: "While a post-start hook has not returned, /readyz is 500 and names it alone, and turns 200 once it has.",
-		Test:    heldHookKeepsReadyzRed,
-	}, {
-		ID: "S20/version-is-well-formed", System: "S20", Area: AreaStartup,
-		Promise: "/version reports a major and a minor that match gitVersion.",
-		Test:    versionIsWellFormed,
-	}, {
-		ID: "S20/version-is-the-linked-release", System: "S20", Area: AreaStartup, Needs: Needs{Release: true},
-		Promise: "/version reports the release the server was built from.",
-		Test:    versionIsTheRelease,
-	}, {
-		ID: "S13/system-namespaces-exist", System: "S13", Area: AreaStartup,
-		Promise: "The server creates the namespaces default, kube-system, kube-public and kube-node-lease by itself.",
-		Test:    systemNamespacesExist,
-	}, {
-		ID: "S13/kubernetes-service-exists", System: "S13", Area: AreaStartup,
-		Promise: "The server creates the service default/kubernetes by itself, with a cluster IP and the https port.",
-		Test:    kubernetesServiceExists,
-	}, {
-		ID: "S8/bootstrap-roles-exist", System: "S8", Area: AreaStartup,
-		Promise: "A ready server has its default cluster roles and their bindings, marked as bootstrapped.",
-		Test:    bootstrapRolesExist,
-	}, {
-		ID: "S12/system-priority-classes-exist", System: "S12", Area: AreaStartup,
-		Promise: "A ready server has both system priority classes, with their fixed values.",
-		Test:    systemPriorityClassesExist,
-	}}
+var startupCases = []Case{
+	{ID: "S15/readyz-answers-ok", Test: healthAnswersOK,
+		Promise: "/readyz, /livez and /healthz of a ready server answer 200 with the two letters ok."},
+	{ID: "S15/readyz-names-its-checks", Test: readyzNamesItsChecks,
+		Promise: "/readyz?verbose lists each check on a line of its own, all passed, informer-sync and shutdown among them, and says that the check passed."},
+	{ID: "S15/livez-leaves-readiness-out", Test: livezLeavesReadinessOut,
+		Promise: "/livez and /healthz check that the process is alive, not that it is ready: no informer-sync, no etcd-readiness, no shutdown."},
+	{ID: "S15/check-has-a-path", Test: checkHasAPath,
+		Promise: "Each check of /readyz and /livez has a path of its own below it; an unknown one is 404."},
+	{ID: "S15/check-can-be-excluded", Test: checkCanBeExcluded,
+		Promise: "exclude= leaves a check out and says so; excluding an unknown check only causes a warning."},
+	{ID: "S16/post-start-hooks-are-checks", Test: postStartHooksAreChecks,
+		Promise: "Every server of the chain has its post-start hooks among the checks of /readyz."},
+	{ID: "S16/held-hook-keeps-readyz-red", Needs: Needs{Launch: true}, Test: heldHookKeepsReadyzRed,
+		Promise: "While a post-start hook has not returned, /readyz is 500 and names it alone, and turns 200 once it has."},
+	{ID: "S20/version-is-well-formed", Test: versionIsWellFormed,
+		Promise: "/version reports a major and a minor that match gitVersion."},
+	{ID: "S20/version-is-the-linked-release", Needs: Needs{Release: true}, Test: versionIsTheRelease,
+		Promise: "/version reports the release the server was built from."},
+	{ID: "S13/system-namespaces-exist", Test: systemNamespacesExist,
+		Promise: "The server creates the namespaces default, kube-system, kube-public and kube-node-lease by itself."},
+	{ID: "S13/kubernetes-service-exists", Test: kubernetesServiceExists,
+		Promise: "The server creates the service default/kubernetes by itself, with a cluster IP and the https port."},
+	{ID: "S8/bootstrap-roles-exist", Test: bootstrapRolesExist,
+		Promise: "A ready server has its default cluster roles and their bindings, marked as bootstrapped."},
+	{ID: "S12/system-priority-classes-exist", Test: systemPriorityClassesExist,
+		Promise: "A ready server has both system priority classes, with their fixed values."},
 }
 
 // k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth.

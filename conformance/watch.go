@@ -14,76 +14,41 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-func watchCases() []Case {
-	return []Case{{
-		ID: "S6/watch-begins-with-what-is-there", System: "S6", Area: AreaWatch,
-		Promise: "A watch without a resourceVersion begins with an ADDED event for each existing object, then delivers changes in order.",
-		Test:    watchBeginsWithWhatIsThere,
-	}, {
-		ID: "S6/watch-from-zero", System: "S6", Area: AreaWatch,
-		Promise: "A watch at resourceVersion 0 begins with the state in the server's cache, shows no object twice, and catches up with the present.",
-		Test:    watchFromZero,
-	}, {
-		ID: "S6/watch-follows-a-list-without-a-gap", System: "S6", Area: AreaWatch,
-		Promise: "A watch from a list's resourceVersion sees every later change, once, in order, with the object's resourceVersion of that change.",
-		Test:    watchFollowsAListWithoutAGap,
-	}, {
-		ID: "S6/watch-resumes-from-any-event", System: "S6", Area: AreaWatch,
-		Promise: "A watch from the resourceVersion of an event sees exactly the events after it.",
-		Test:    watchResumesFromAnyEvent,
-	}, {
-		ID: "S6/watchers-see-the-same", System: "S6", Area: AreaWatch,
-		Promise: "Two watchers of one collection see the same events in the same order.",
-		Test:    watchersSeeTheSame,
-	}, {
-		ID: "S6/too-old-a-watch-is-gone", System: "S6", Area: AreaWatch,
-		Promise: "A watch from before the server's history gets one ERROR event with 410 Expired, and ends.",
-		Test:    tooOldAWatchIsGone,
-	}, {
-		ID: "S6/malformed-version-is-refused", System: "S6", Area: AreaWatch,
-		Promise: "A resourceVersion that is not a number is refused, by a watch and by a list.",
-		Test:    malformedVersionIsRefused,
-	}, {
-		ID: "S6/bookmarks-on-request", System: "S6", Area: AreaWatch,
-		Promise: "With allowWatchBookmarks, a BOOKMARK with the type and a resourceVersion no older than the last event comes before the watch times out; without it, none comes.",
-		Test:    bookmarksOnRequest,
-	}, {
-		ID: "S6/streaming-list-ends-with-a-bookmark", System: "S6", Area: AreaWatch,
-		Promise: "sendInitialEvents streams the current state as ADDED events, then one annotated BOOKMARK, then changes.",
-		Test:    streamingListEndsWithABookmark,
-	}, {
-		ID: "S6/streaming-list-must-be-asked-right", System: "S6", Area: AreaWatch,
-		Promise: "sendInitialEvents without resourceVersionMatch=NotOlderThan, or resourceVersionMatch without it, is refused with 422.",
-		Test:    streamingListMustBeAskedRight,
-	}, {
-		ID: "S6/deleted-carries-the-last-state", System: "S6", Area: AreaWatch,
-		Promise: "DELETED carries the object's last state, with the resourceVersion of the deletion.",
-		Test:    deletedCarriesTheLastState,
-	}, {
-		ID: "S6/finalized-deletion-is-two-events", System: "S6", Area: AreaWatch,
-		Promise: "Deleting an object with a finalizer causes a MODIFIED with a deletionTimestamp; DELETED comes when the last finalizer is removed.",
-		Test:    finalizedDeletionIsTwoEvents,
-	}, {
-		ID: "S6/label-selector-turns-updates-into-events", System: "S6", Area: AreaWatch,
-		Promise: "On a watch with a label selector, an object that starts to match is ADDED, and one that stops matching is DELETED, with its last matching state.",
-		Test:    labelSelectorTurnsUpdates,
-	}, {
-		ID: "S6/field-selector-watches-one", System: "S6", Area: AreaWatch,
-		Promise: "A watch of one name, by field selector, sees only that object.",
-		Test:    fieldSelectorWatchesOne,
-	}, {
-		ID: "S6/watch-stays-in-its-namespace", System: "S6", Area: AreaWatch,
-		Promise: "A watch of a namespace sees nothing of another; a watch of all sees both.",
-		Test:    watchStaysInItsNamespace,
-	}, {
-		ID: "S6/watch-times-out", System: "S6", Area: AreaWatch,
-		Promise: "A watch with timeoutSeconds ends by itself, without an ERROR event; its stream has one JSON document per line.",
-		Test:    watchTimesOut,
-	}, {
-		ID: "S6/watch-as-metadata-or-table", System: "S6", Area: AreaWatch,
-		Promise: "A watch can be requested as PartialObjectMetadata, or as a Table whose columns come with the first event only.",
-		Test:    watchAsMetadataOrTable,
-	}}
+var watchCases = []Case{
+	{ID: "S6/watch-begins-with-what-is-there", Test: watchBeginsWithWhatIsThere,
+		Promise: "A watch without a resourceVersion begins with an ADDED event for each existing object, then delivers changes in order."},
+	{ID: "S6/watch-from-zero", Test: watchFromZero,
+		Promise: "A watch at resourceVersion 0 begins with the state in the server's cache, shows no object twice, and catches up with the present."},
+	{ID: "S6/watch-follows-a-list-without-a-gap", Test: watchFollowsAListWithoutAGap,
+		Promise: "A watch from a list's resourceVersion sees every later change, once, in order, with the object's resourceVersion of that change."},
+	{ID: "S6/watch-resumes-from-any-event", Test: watchResumesFromAnyEvent,
+		Promise: "A watch from the resourceVersion of an event sees exactly the events after it."},
+	{ID: "S6/watchers-see-the-same", Test: watchersSeeTheSame,
+		Promise: "Two watchers of one collection see the same events in the same order."},
+	{ID: "S6/too-old-a-watch-is-gone", Test: tooOldAWatchIsGone,
+		Promise: "A watch from before the server's history gets one ERROR event with 410 Expired, and ends."},
+	{ID: "S6/malformed-version-is-refused", Test: malformedVersionIsRefused,
+		Promise: "A resourceVersion that is not a number is refused, by a watch and by a list."},
+	{ID: "S6/bookmarks-on-request", Test: bookmarksOnRequest,
+		Promise: "With allowWatchBookmarks, a BOOKMARK with the type and a resourceVersion no older than the last event comes before the watch times out; without it, none comes."},
+	{ID: "S6/streaming-list-ends-with-a-bookmark", Test: streamingListEndsWithABookmark,
+		Promise: "sendInitialEvents streams the current state as ADDED events, then one annotated BOOKMARK, then changes."},
+	{ID: "S6/streaming-list-must-be-asked-right", Test: streamingListMustBeAskedRight,
+		Promise: "sendInitialEvents without resourceVersionMatch=NotOlderThan, or resourceVersionMatch without it, is refused with 422."},
+	{ID: "S6/deleted-carries-the-last-state", Test: deletedCarriesTheLastState,
+		Promise: "DELETED carries the object's last state, with the resourceVersion of the deletion."},
+	{ID: "S6/finalized-deletion-is-two-events", Test: finalizedDeletionIsTwoEvents,
+		Promise: "Deleting an object with a finalizer causes a MODIFIED with a deletionTimestamp; DELETED comes when the last finalizer is removed."},
+	{ID: "S6/label-selector-turns-updates-into-events", Test: labelSelectorTurnsUpdates,
+		Promise: "On a watch with a label selector, an object that starts to match is ADDED, and one that stops matching is DELETED, with its last matching state."},
+	{ID: "S6/field-selector-watches-one", Test: fieldSelectorWatchesOne,
+		Promise: "A watch of one name, by field selector, sees only that object."},
+	{ID: "S6/watch-stays-in-its-namespace", Test: watchStaysInItsNamespace,
+		Promise: "A watch of a namespace sees nothing of another; a watch of all sees both."},
+	{ID: "S6/watch-times-out", Test: watchTimesOut,
+		Promise: "A watch with timeoutSeconds ends by itself, without an ERROR event; its stream has one JSON document per line."},
+	{ID: "S6/watch-as-metadata-or-table", Test: watchAsMetadataOrTable,
+		Promise: "A watch can be requested as PartialObjectMetadata, or as a Table whose columns come with the first event only."},
 }
 
 // k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, getAllEventsSinceLocked.

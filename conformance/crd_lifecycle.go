@@ -9,7 +9,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
 var crdCases = []Case{
@@ -71,7 +70,7 @@ func customResourceIsAnObject(ctx context.Context, t *Target) {
 	t.Expect(labelled.GetGeneration()).To(gomega.BeEquivalentTo(1), "changing metadata must not change the generation")
 	t.Expect(t.number(labelled.GetResourceVersion())).To(gomega.BeNumerically(">", t.number(created.GetResourceVersion())))
 
-	patched, err := w.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"size":2}}`), metav1.PatchOptions{})
+	patched, err := w.merge(ctx, "one", `{"spec":{"size":2}}`)
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(patched.GetGeneration()).To(gomega.BeEquivalentTo(2))
 	t.Expect(patched.GetUID()).To(gomega.Equal(created.GetUID()))
@@ -101,8 +100,7 @@ func nameConflictIsRefused(ctx context.Context, t *Target) {
 		seen := t.crdWith(ctx, created, apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionFalse)
 		t.Expect(condition(seen, apiextensionsv1.NamesAccepted).Reason).To(gomega.Equal(want.reason), rival.Name)
 		t.Expect(condition(seen, apiextensionsv1.Established).Status).To(gomega.Equal(apiextensionsv1.ConditionFalse), rival.Name)
-		got := t.get(ctx, "/apis/"+w.resource.Group+"/v1/"+plural)
-		t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
+		t.answered(ctx, "/apis/"+w.resource.Group+"/v1/"+plural, http.StatusNotFound)
 	}
 	t.Expect(t.get(ctx, w.path).code).To(gomega.Equal(http.StatusOK), "the first CRD keeps its names")
 }
@@ -125,17 +123,12 @@ func versionsShareTheirObjects(ctx context.Context, t *Target) {
 	t.Expect(read.Object).To(gomega.Equal(created.Object))
 
 	events := t.watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: created.GetResourceVersion()})
-	_, err := old.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"color":"blue"}}`), metav1.PatchOptions{})
+	_, err := old.merge(ctx, "one", `{"spec":{"color":"blue"}}`)
 	t.Expect(err).NotTo(gomega.HaveOccurred())
-	t.Expect(versionOfEvent(events.next(ctx))).To(gomega.Equal(w.resource.GroupVersion().String()))
+	changed := events.next(ctx).Object.GetObjectKind().GroupVersionKind()
+	t.Expect(changed.GroupVersion()).To(gomega.Equal(w.resource.GroupVersion()))
 	t.Expect(value(w.read(ctx, "one"), "spec", "color")).To(gomega.Equal("blue"))
-	got := t.get(ctx, gone.path)
-	t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
-}
-
-// versionOfEvent is the apiVersion of an event's object.
-func versionOfEvent(event watch.Event) string {
-	return event.Object.GetObjectKind().GroupVersionKind().GroupVersion().String()
+	t.answered(ctx, gone.path, http.StatusNotFound)
 }
 
 // k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go.
@@ -145,7 +138,7 @@ func storedVersionsAreRemembered(ctx context.Context, t *Target) {
 	}))
 	w.make(ctx, "one", at(int64(3), "spec", "size"))
 	patch := `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`
-	patched, err := t.crds.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, w.crd.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+	patched, err := t.crds.Patch(ctx, w.crd.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 	t.must(err, "make v1 the storage version")
 	t.Expect(patched.Status.StoredVersions).To(gomega.ConsistOf("v1beta1", "v1"))
 	t.Expect(value(t.widgetsOf(w.crd, "v1").read(ctx, "one"), "spec", "size")).To(gomega.BeEquivalentTo(3))
@@ -266,7 +259,7 @@ func selectableFieldsSelect(ctx context.Context, t *Target) {
 // gone waits until a definition does not exist any more.
 func (t *Target) gone(ctx context.Context, definition *crd) {
 	t.Eventually(ctx, func() error {
-		_, err := t.crds.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
+		_, err := t.crds.Get(ctx, definition.Name, metav1.GetOptions{})
 		return err
 	}).Should(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "CRD %s still exists", definition.Name)
 }
@@ -278,17 +271,13 @@ func deletingACRDDeletesItsObjects(ctx context.Context, t *Target) {
 	t.Expect(w.crd.Finalizers).To(gomega.BeEmpty(), "the finalizer is added by the deletion")
 	w.make(ctx, "one")
 	w.make(ctx, "two")
-	list, err := w.List(ctx, metav1.ListOptions{})
-	t.must(err, "list Widgets")
-	events := t.watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	t.must(w.removeCRD(ctx), "delete the CRD")
+	events := t.watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: w.list(ctx).GetResourceVersion()})
+	w.removeCRD(ctx)
 	t.Expect(brief(events.take(ctx, 2))).To(gomega.ConsistOf("DELETED one", "DELETED two"))
 	t.gone(ctx, w.crd)
 	t.Eventually(ctx, func() int { return t.get(ctx, w.path).code }).Should(gomega.Equal(http.StatusNotFound), w.path)
 
-	again, err := t.install(ctx, definition).List(ctx, metav1.ListOptions{})
-	t.Expect(err).NotTo(gomega.HaveOccurred())
-	t.Expect(again.Items).To(gomega.BeEmpty())
+	t.Expect(t.install(ctx, definition).list(ctx).Items).To(gomega.BeEmpty())
 }
 
 // k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go and
@@ -297,11 +286,11 @@ func terminatingCRDWaitsForItsObjects(ctx context.Context, t *Target) {
 	w := t.install(ctx, t.widgetCRD())
 	w.make(ctx, "held", at([]any{"conformance.snowglobe.test/hold"}, "metadata", "finalizers"))
 	release := func(ctx context.Context) error {
-		_, err := w.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, err := w.merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
 		return err
 	}
 	t.Cleanup(release)
-	t.must(w.removeCRD(ctx), "delete the CRD")
+	w.removeCRD(ctx)
 	seen := t.crdWith(ctx, w.crd, apiextensionsv1.Terminating, apiextensionsv1.ConditionTrue)
 	t.Expect(seen.DeletionTimestamp).NotTo(gomega.BeNil())
 	t.Expect(seen.Finalizers).To(gomega.ContainElement(apiextensionsv1.CustomResourceCleanupFinalizer))

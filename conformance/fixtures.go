@@ -3,15 +3,17 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/onsi/gomega"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 )
 
 type (
@@ -100,10 +102,9 @@ func (t *Target) install(ctx context.Context, definition *crd) *widgets {
 
 // create creates a definition. It is removed when the case ends.
 func (t *Target) create(ctx context.Context, definition *crd) (*crd, error) {
-	crds := t.crds.ApiextensionsV1().CustomResourceDefinitions()
-	created, err := crds.Create(ctx, definition, metav1.CreateOptions{})
+	created, err := t.crds.Create(ctx, definition, metav1.CreateOptions{})
 	if err == nil {
-		t.Cleanup(func(ctx context.Context) error { return crds.Delete(ctx, definition.Name, metav1.DeleteOptions{}) })
+		t.Cleanup(func(ctx context.Context) error { return t.crds.Delete(ctx, definition.Name, metav1.DeleteOptions{}) })
 	}
 	return created, err
 }
@@ -118,8 +119,8 @@ func (t *Target) widgetsOf(definition *crd, version string) *widgets {
 }
 
 // removeCRD deletes the definition.
-func (w *widgets) removeCRD(ctx context.Context) error {
-	return w.target.crds.ApiextensionsV1().CustomResourceDefinitions().Delete(ctx, w.crd.Name, metav1.DeleteOptions{})
+func (w *widgets) removeCRD(ctx context.Context) {
+	w.target.must(w.target.crds.Delete(ctx, w.crd.Name, metav1.DeleteOptions{}), "delete the CRD")
 }
 
 // served polls until a path is answered 200. A controller sets the definition's
@@ -139,7 +140,7 @@ func (t *Target) crdWith(ctx context.Context, definition *crd, kind apiextension
 
 // crdUntil watches a definition until a condition holds.
 func (t *Target) crdUntil(ctx context.Context, definition *crd, wanted func(*crd) bool) *crd {
-	events := t.watch(ctx, t.crds.ApiextensionsV1().CustomResourceDefinitions().Watch, metav1.ListOptions{
+	events := t.watch(ctx, t.crds.Watch, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", definition.Name).String(),
 	})
 	for {
@@ -152,11 +153,7 @@ func (t *Target) crdUntil(ctx context.Context, definition *crd, wanted func(*crd
 
 // condition returns the condition of a type, an empty one if there is none.
 func condition(definition *crd, kind apiextensionsv1.CustomResourceDefinitionConditionType) apiextensionsv1.CustomResourceDefinitionCondition {
-	at := slices.IndexFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == kind })
-	if at < 0 {
-		return apiextensionsv1.CustomResourceDefinitionCondition{}
-	}
-	return definition.Status.Conditions[at]
+	return ptr.Deref(apihelpers.FindCRDCondition(definition, kind), apiextensionsv1.CustomResourceDefinitionCondition{})
 }
 
 // object returns a Widget without creating it. Each setting is a path and a value.
@@ -195,6 +192,18 @@ func (w *widgets) read(ctx context.Context, name string) *unstructured.Unstructu
 	got, err := w.Get(ctx, name, metav1.GetOptions{})
 	w.target.must(err, "get Widget %s", name)
 	return got
+}
+
+// list lists the Widgets.
+func (w *widgets) list(ctx context.Context) *unstructured.UnstructuredList {
+	list, err := w.List(ctx, metav1.ListOptions{})
+	w.target.must(err, "list Widgets")
+	return list
+}
+
+// merge applies a merge patch.
+func (w *widgets) merge(ctx context.Context, name, patch string) (*unstructured.Unstructured, error) {
+	return w.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 }
 
 // setting sets a value at a path of an object.

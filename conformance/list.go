@@ -52,9 +52,7 @@ func listSeesEveryWrite(ctx context.Context, t *Target) {
 		t.Expect(names(list)).To(gomega.ContainElement(name), "after write %d", i)
 		t.Expect(t.number(list.ResourceVersion)).To(gomega.BeNumerically(">=", t.number(written.ResourceVersion)))
 		changed := cms.change(ctx, name, "second")
-		read, err := cms.Get(ctx, name, metav1.GetOptions{})
-		t.must(err, "get ConfigMap %s", name)
-		t.Expect(read.ResourceVersion).To(gomega.Equal(changed.ResourceVersion))
+		t.Expect(cms.read(ctx, name).ResourceVersion).To(gomega.Equal(changed.ResourceVersion))
 		if i%2 == 1 {
 			cms.remove(ctx, name)
 			t.Expect(names(cms.list(ctx, cms.mine()))).NotTo(gomega.ContainElement(name), "after deletion %d", i)
@@ -236,14 +234,8 @@ func fieldSelectorsSelect(ctx context.Context, t *Target) {
 // k8s.io/apimachinery/pkg/labels/selector.go.
 func labelSelectorsSelect(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
-	for name, color := range map[string]string{"a": "red", "b": "blue", "c": "green", "d": ""} {
-		object := cms.object(name, "first")
-		if color != "" {
-			object.Labels["color"] = color
-		}
-		_, err := cms.Create(ctx, object, metav1.CreateOptions{})
-		t.must(err, "create ConfigMap %s", name)
-	}
+	cms.makeColored(ctx, map[string]string{"a": "red", "b": "blue", "c": "green"})
+	cms.make(ctx, "d")
 	for selector, want := range map[string][]string{
 		"color=red":               {"a"},
 		"color!=red":              {"b", "c", "d"},

@@ -41,7 +41,6 @@ type request struct {
 	method      string
 	accept      string
 	ifNoneMatch string
-	contentType string
 	body        any // marshalled as JSON
 }
 
@@ -84,10 +83,7 @@ func (c *rawClient) do(ctx context.Context, r request) (answer, error) {
 	}
 	req.Header.Set("Accept", r.accept)
 	if r.body != nil {
-		if r.contentType == "" {
-			r.contentType = runtime.ContentTypeJSON
-		}
-		req.Header.Set("Content-Type", r.contentType)
+		req.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	if r.ifNoneMatch != "" {
 		req.Header.Set("If-None-Match", r.ifNoneMatch)
@@ -111,6 +107,13 @@ func (t *Target) ask(ctx context.Context, r request) answer {
 // get makes a raw GET request.
 func (t *Target) get(ctx context.Context, path string) answer {
 	return t.ask(ctx, request{path: path})
+}
+
+// answered makes a raw GET request, which must be answered with that code.
+func (t *Target) answered(ctx context.Context, path string, code int) answer {
+	got := t.get(ctx, path)
+	t.Expect(got.code).To(gomega.Equal(code), "%s", got)
+	return got
 }
 
 // getJSON makes a raw GET request, which must be answered 200 with JSON.

@@ -45,9 +45,13 @@ var startupCases = []Case{
 
 // k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth.
 func healthAnswersOK(ctx context.Context, t *Target) {
-	for _, path := range []string{"/readyz", "/livez", "/healthz"} {
-		got := t.get(ctx, path)
-		t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	t.answeredOK(ctx, "/readyz", "/livez", "/healthz")
+}
+
+// answeredOK asserts that health checks pass.
+func (t *Target) answeredOK(ctx context.Context, paths ...string) {
+	for _, path := range paths {
+		got := t.answered(ctx, path, http.StatusOK)
 		t.Expect(string(got.body)).To(gomega.Equal("ok"), "%s", got)
 	}
 }
@@ -75,8 +79,7 @@ func (t *Target) checks(got answer) (states map[string]string, verdict string) {
 // k8s.io/apiserver/pkg/server/healthz.go, AddReadyzChecks, and the checks of
 // k8s.io/apiserver/pkg/server/genericapiserver.go, PrepareRun.
 func readyzNamesItsChecks(ctx context.Context, t *Target) {
-	got := t.get(ctx, "/readyz?verbose")
-	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	got := t.answered(ctx, "/readyz?verbose", http.StatusOK)
 	states, verdict := t.checks(got)
 	t.Expect(verdict).To(gomega.Equal("readyz check passed"), "%s", got)
 	for _, name := range []string{"ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"} {
@@ -101,21 +104,14 @@ func livezLeavesReadinessOut(ctx context.Context, t *Target) {
 
 // k8s.io/apiserver/pkg/server/healthz/healthz.go, InstallPathHandler.
 func checkHasAPath(ctx context.Context, t *Target) {
-	for _, path := range []string{"/readyz/ping", "/readyz/etcd", "/readyz/informer-sync", "/livez/ping", "/readyz/poststarthook/crd-informer-synced"} {
-		got := t.get(ctx, path)
-		t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
-		t.Expect(string(got.body)).To(gomega.Equal("ok"), "%s", got)
-	}
-	for _, path := range []string{"/readyz/no-such-check", "/livez/informer-sync"} {
-		got := t.get(ctx, path)
-		t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
-	}
+	t.answeredOK(ctx, "/readyz/ping", "/readyz/etcd", "/readyz/informer-sync", "/livez/ping", "/readyz/poststarthook/crd-informer-synced")
+	t.answered(ctx, "/readyz/no-such-check", http.StatusNotFound)
+	t.answered(ctx, "/livez/informer-sync", http.StatusNotFound)
 }
 
 // k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth.
 func checkCanBeExcluded(ctx context.Context, t *Target) {
-	got := t.get(ctx, "/readyz?verbose&exclude=etcd&exclude=no-such-check")
-	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	got := t.answered(ctx, "/readyz?verbose&exclude=etcd&exclude=no-such-check", http.StatusOK)
 	states, verdict := t.checks(got)
 	t.Expect(states).To(gomega.HaveKeyWithValue("etcd", "[+]excluded: ok"), "%s", got)
 	t.Expect(states).To(gomega.HaveKeyWithValue("ping", "[+]ok"), "%s", got)

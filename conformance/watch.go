@@ -10,7 +10,6 @@ import (
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -168,10 +167,7 @@ func bookmarksOnRequest(ctx context.Context, t *Target) {
 	marked := t.watch(ctx, cms.Watch, cms.mine(from(start), short, func(opts *metav1.ListOptions) { opts.AllowWatchBookmarks = true }))
 	last := cms.make(ctx, "a")
 	t.Expect(brief(marked.take(ctx, 1))).To(gomega.Equal([]string{"ADDED a"}))
-	bookmark := marked.next(ctx)
-	t.Expect(bookmark.Type).To(gomega.Equal(watch.Bookmark))
-	object, ok := bookmark.Object.(*corev1.ConfigMap)
-	t.Expect(ok).To(gomega.BeTrue(), "the BOOKMARK carries a %T", bookmark.Object)
+	object := marked.nextConfigMap(ctx, watch.Bookmark)
 	t.Expect(t.number(object.ResourceVersion)).To(gomega.BeNumerically(">=", t.number(last.ResourceVersion)))
 	t.Expect(object.Name).To(gomega.BeEmpty())
 	t.Expect(object.Annotations).NotTo(gomega.HaveKey(metav1.InitialEventsAnnotationKey))
@@ -191,10 +187,7 @@ func streamingListEndsWithABookmark(ctx context.Context, t *Target) {
 	last := cms.make(ctx, "a", "b", "c")
 	events := t.watch(ctx, cms.Watch, cms.mine(streaming))
 	t.Expect(brief(events.take(ctx, 3))).To(gomega.ConsistOf("ADDED a", "ADDED b", "ADDED c"))
-	bookmark := events.next(ctx)
-	t.Expect(bookmark.Type).To(gomega.Equal(watch.Bookmark))
-	object, ok := bookmark.Object.(*corev1.ConfigMap)
-	t.Expect(ok).To(gomega.BeTrue(), "the BOOKMARK carries a %T", bookmark.Object)
+	object := events.nextConfigMap(ctx, watch.Bookmark)
 	t.Expect(object.Annotations).To(gomega.HaveKeyWithValue(metav1.InitialEventsAnnotationKey, "true"))
 	t.Expect(t.number(object.ResourceVersion)).To(gomega.BeNumerically(">=", t.number(last.ResourceVersion)))
 	added := cms.make(ctx, "d")
@@ -223,10 +216,7 @@ func deletedCarriesTheLastState(ctx context.Context, t *Target) {
 	last := cms.change(ctx, "a", "the last")
 	events := t.watch(ctx, cms.Watch, cms.mine(from(last.ResourceVersion)))
 	cms.remove(ctx, "a")
-	event := events.next(ctx)
-	t.Expect(event.Type).To(gomega.Equal(watch.Deleted))
-	deleted, ok := event.Object.(*corev1.ConfigMap)
-	t.Expect(ok).To(gomega.BeTrue(), "the DELETED event carries a %T", event.Object)
+	deleted := events.nextConfigMap(ctx, watch.Deleted)
 	t.Expect(deleted.Data).To(gomega.Equal(last.Data))
 	t.Expect(deleted.UID).To(gomega.Equal(last.UID))
 	t.Expect(t.number(deleted.ResourceVersion)).To(gomega.BeNumerically(">", t.number(last.ResourceVersion)))
@@ -241,18 +231,17 @@ func finalizedDeletionIsTwoEvents(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	object := cms.object("held", "first")
 	object.Finalizers = []string{"conformance.snowglobe.test/hold"}
-	created, err := cms.Create(ctx, object, metav1.CreateOptions{})
-	t.must(err, "create ConfigMap held")
+	created := cms.create(ctx, object)
 	release := func(ctx context.Context) error {
-		_, err := cms.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, err := cms.merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
 		return err
 	}
 	t.Cleanup(release)
 	events := t.watch(ctx, cms.Watch, cms.mine(from(created.ResourceVersion)))
 	cms.remove(ctx, "held")
-	marked := events.next(ctx)
-	t.Expect(brief([]watch.Event{marked})).To(gomega.Equal([]string{"MODIFIED held"}))
-	t.Expect(marked.Object.(*corev1.ConfigMap).DeletionTimestamp).NotTo(gomega.BeNil())
+	marked := events.nextConfigMap(ctx, watch.Modified)
+	t.Expect(marked.Name).To(gomega.Equal("held"))
+	t.Expect(marked.DeletionTimestamp).NotTo(gomega.BeNil())
 	t.must(release(ctx), "release ConfigMap held")
 	t.Expect(brief(events.take(ctx, 1))).To(gomega.Equal([]string{"DELETED held"}))
 }
@@ -263,19 +252,19 @@ func labelSelectorTurnsUpdates(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	start := cms.list(ctx, cms.mine()).ResourceVersion
 	events := t.watch(ctx, cms.Watch, cms.mine(from(start), func(opts *metav1.ListOptions) { opts.LabelSelector += ",color=red" }))
-	write := func(name, color, content string) *corev1.ConfigMap {
-		object := cms.object(name, content)
+	write := func(color, content string) *corev1.ConfigMap {
+		object := cms.object("a", content)
 		object.Labels["color"] = color
 		updated, err := cms.Update(ctx, object, metav1.UpdateOptions{})
-		t.must(err, "update ConfigMap %s", name)
+		t.must(err, "update ConfigMap a")
 		return updated
 	}
 	cms.make(ctx, "a", "never")
-	begins := write("a", "red", "begins")
-	stays := write("a", "red", "stays")
-	ceases := write("a", "blue", "ceases")
-	write("a", "blue", "is not seen")
-	again := write("a", "red", "again")
+	begins := write("red", "begins")
+	stays := write("red", "stays")
+	ceases := write("blue", "ceases")
+	write("blue", "is not seen")
+	again := write("red", "again")
 	seen := events.take(ctx, 4)
 	t.Expect(exact(seen)).To(gomega.Equal([]string{
 		"ADDED a@" + begins.ResourceVersion, "MODIFIED a@" + stays.ResourceVersion,

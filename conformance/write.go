@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -56,9 +54,7 @@ func staleUpdateConflicts(ctx context.Context, t *Target) {
 	stale.Data["content"] = "stale"
 	_, err := cms.Update(ctx, stale, metav1.UpdateOptions{})
 	t.Expect(err).To(beStatus(http.StatusConflict, metav1.StatusReasonConflict))
-	read, err := cms.Get(ctx, "a", metav1.GetOptions{})
-	t.must(err, "get ConfigMap a")
-	t.Expect(read.Data["content"]).To(gomega.Equal("second"))
+	t.Expect(cms.read(ctx, "a").Data["content"]).To(gomega.Equal("second"))
 	stale.ResourceVersion = ""
 	_, err = cms.Update(ctx, stale, metav1.UpdateOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
@@ -83,9 +79,7 @@ func secondCreateAlreadyExists(ctx context.Context, t *Target) {
 	first := cms.make(ctx, "a")
 	_, err := cms.Create(ctx, cms.object("a", "second"), metav1.CreateOptions{})
 	t.Expect(err).To(beStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists))
-	read, err := cms.Get(ctx, "a", metav1.GetOptions{})
-	t.must(err, "get ConfigMap a")
-	t.Expect(read.ResourceVersion).To(gomega.Equal(first.ResourceVersion))
+	t.Expect(cms.read(ctx, "a").ResourceVersion).To(gomega.Equal(first.ResourceVersion))
 }
 
 // k8s.io/apiserver/pkg/storage/names/generate.go.
@@ -120,9 +114,7 @@ func dryRunLeavesNothing(ctx context.Context, t *Target) {
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(updated.Data["content"]).To(gomega.Equal("second"))
 	t.Expect(cms.Delete(ctx, "kept", metav1.DeleteOptions{DryRun: dry})).To(gomega.Succeed())
-	read, err := cms.Get(ctx, "kept", metav1.GetOptions{})
-	t.Expect(err).NotTo(gomega.HaveOccurred())
-	t.Expect(read).To(gomega.Equal(kept))
+	t.Expect(cms.read(ctx, "kept")).To(gomega.Equal(kept))
 
 	_, err = cms.Create(ctx, cms.object("kept", "second"), metav1.CreateOptions{DryRun: dry})
 	t.Expect(err).To(beStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists), "a dry run is refused as a real one is")
@@ -147,12 +139,7 @@ func deletePreconditionsHold(ctx context.Context, t *Target) {
 // k8s.io/apiserver/pkg/registry/generic/registry/store.go, DeleteCollection.
 func deleteCollectionDeletesTheSelected(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
-	for name, color := range map[string]string{"a": "red", "b": "blue", "c": "red"} {
-		object := cms.object(name, "first")
-		object.Labels["color"] = color
-		_, err := cms.Create(ctx, object, metav1.CreateOptions{})
-		t.must(err, "create ConfigMap %s", name)
-	}
+	cms.makeColored(ctx, map[string]string{"a": "red", "b": "blue", "c": "red"})
 	start := cms.list(ctx, cms.mine()).ResourceVersion
 	events := t.watch(ctx, cms.Watch, cms.mine(from(start)))
 	red := cms.mine(func(opts *metav1.ListOptions) { opts.LabelSelector += ",color=red" })
@@ -171,9 +158,7 @@ func jsonPatchTestsFirst(ctx context.Context, t *Target) {
 	}
 	_, err := patch("something else")
 	t.Expect(err).To(beStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
-	read, err := cms.Get(ctx, "a", metav1.GetOptions{})
-	t.must(err, "get ConfigMap a")
-	t.Expect(read).To(gomega.Equal(created))
+	t.Expect(cms.read(ctx, "a")).To(gomega.Equal(created))
 	patched, err := patch("first")
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(patched.Data).To(gomega.Equal(map[string]string{"content": "first", "added": "x"}))
@@ -184,9 +169,8 @@ func mergePatchRemovesWithNull(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	object := cms.object("a", "first")
 	object.Data["other"] = "stays"
-	_, err := cms.Create(ctx, object, metav1.CreateOptions{})
-	t.must(err, "create ConfigMap a")
-	patched, err := cms.Patch(ctx, "a", types.MergePatchType, []byte(`{"data":{"content":null,"new":"x"}}`), metav1.PatchOptions{})
+	cms.create(ctx, object)
+	patched, err := cms.merge(ctx, "a", `{"data":{"content":null,"new":"x"}}`)
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(patched.Data).To(gomega.Equal(map[string]string{"other": "stays", "new": "x"}))
 	t.Expect(patched.Labels).To(gomega.HaveKey(caseLabel))
@@ -198,8 +182,7 @@ func strategicMergePatchMergesLists(ctx context.Context, t *Target) {
 	owner := cms.make(ctx, "owner")
 	object := cms.object("a", "first")
 	object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}}
-	_, err := cms.Create(ctx, object, metav1.CreateOptions{})
-	t.must(err, "create ConfigMap a")
+	cms.create(ctx, object)
 	second := cms.make(ctx, "second")
 	patch := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"second","uid":%q}]}}`, second.UID)
 	patched, err := cms.Patch(ctx, "a", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -237,10 +220,7 @@ func applyConflictsNameTheManager(ctx context.Context, t *Target) {
 	_, err = cms.apply(ctx, "a", "bob", false, map[string]string{"content": "bob's"})
 	t.Expect(err).To(beStatus(http.StatusConflict, metav1.StatusReasonConflict))
 	t.Expect(err.Error()).To(gomega.And(gomega.ContainSubstring(`"alice"`), gomega.ContainSubstring(".data.content")))
-	var status apierrors.APIStatus
-	t.Expect(errors.As(err, &status)).To(gomega.BeTrue())
-	t.Expect(status.Status().Details.Causes).To(gomega.HaveLen(1))
-	t.Expect(status.Status().Details.Causes[0].Type).To(gomega.Equal(metav1.CauseTypeFieldManagerConflict))
+	t.Expect(statusOf(err).Details.Causes).To(gomega.ConsistOf(gomega.HaveField("Type", metav1.CauseTypeFieldManagerConflict)))
 	taken, err := cms.apply(ctx, "a", "bob", true, map[string]string{"content": "bob's"})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(taken.Data["content"]).To(gomega.Equal("bob's"))
@@ -278,13 +258,13 @@ func applyRemovesWhatItNoLongerNames(ctx context.Context, t *Target) {
 func immutableMeansImmutable(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	cms.make(ctx, "a")
-	_, err := cms.Patch(ctx, "a", types.MergePatchType, []byte(`{"immutable":true}`), metav1.PatchOptions{})
+	_, err := cms.merge(ctx, "a", `{"immutable":true}`)
 	t.must(err, "make ConfigMap a immutable")
 	for patch, field := range map[string]string{`{"data":{"content":"second"}}`: "data", `{"immutable":false}`: "immutable"} {
-		_, err := cms.Patch(ctx, "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := cms.merge(ctx, "a", patch)
 		t.Expect(t.causes(err)).To(gomega.Equal([]string{field}), patch)
 	}
-	_, err = cms.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"still":"possible"}}}`), metav1.PatchOptions{})
+	_, err = cms.merge(ctx, "a", `{"metadata":{"labels":{"still":"possible"}}}`)
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 }
 

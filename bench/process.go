@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -45,14 +46,9 @@ const endDelay = time.Minute
 // childEnvironment is this process's environment without the variables that make
 // envtest run other binaries, use an existing cluster, or write to standard output.
 func childEnvironment() []string {
-	var kept []string
-	for _, variable := range os.Environ() {
-		if strings.HasPrefix(variable, "KUBEBUILDER_") || strings.HasPrefix(variable, "TEST_ASSET_") || strings.HasPrefix(variable, "USE_EXISTING_CLUSTER=") {
-			continue
-		}
-		kept = append(kept, variable)
-	}
-	return kept
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "KUBEBUILDER_") || strings.HasPrefix(variable, "TEST_ASSET_") || strings.HasPrefix(variable, "USE_EXISTING_CLUSTER=")
+	})
 }
 
 // tail returns the end of a text, short enough for an error message.

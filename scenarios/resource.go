@@ -89,6 +89,16 @@ func (s *session) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 // defaultNamespace is the namespace of objects that name none.
 const defaultNamespace = "default"
 
+// clientOf finds a resource by its name and returns it with its client.
+func (s *session) clientOf(ctx context.Context, name, namespace string) (apiResource, dynamic.ResourceInterface, error) {
+	r, err := s.resource(ctx, name)
+	if err != nil {
+		return r, nil, err
+	}
+	client, err := s.client(r, namespace)
+	return r, client, err
+}
+
 // client returns a client of one resource for the script's own requests. The
 // namespace is ignored if the resource has none.
 func (s *session) client(r apiResource, namespace string) (dynamic.ResourceInterface, error) {

@@ -75,14 +75,6 @@ func (s *session) context(c command) (context.Context, context.CancelFunc) {
 
 var errNoServer = errors.New("no API server is running; start one with: start")
 
-// running returns the server that is running.
-func (s *session) running() (*envtest.ControlPlane, error) {
-	if s.server == nil {
-		return nil, errNoServer
-	}
-	return s.server, nil
-}
-
 // apiServer is the API server of a control plane that has one.
 func apiServer(cp *envtest.ControlPlane) *envtest.Server { return cp.Servers()[0] }
 
@@ -107,8 +99,8 @@ const (
 
 // config returns the client configuration of the script's current user.
 func (s *session) config(agent string) (*rest.Config, error) {
-	if _, err := s.running(); err != nil {
-		return nil, err
+	if s.server == nil {
+		return nil, errNoServer
 	}
 	config := rest.CopyConfig(s.identity)
 	config.UserAgent = agent

@@ -3,38 +3,99 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/nearest"
 )
 
-func awaitCommand() command {
-	return command{
-		name:    "await",
-		args:    "hook HOOK start|end|held|released | check CHECK ok|failing | signal SIGNAL",
-		summary: "wait for something to happen, if it has not happened yet",
-		details: `A hook is a post-start hook, a check one of /readyz, and a signal a lifecycle
-signal, all by upstream's names. It fails after ` + patience.String() + ` in the script's clock.`,
-		example: "await hook crd-informer-synced end\nawait check poststarthook/crd-informer-synced ok\nawait signal MuxAndDiscoveryComplete",
-		prepare: plain(func(ctx context.Context, s *session, args []string) error {
-			server, err := s.running()
-			switch {
-			case err != nil:
-				return err
-			case len(args) == 3 && args[0] == "hook":
-				return awaitHook(ctx, server, args[1], trace.Phase(args[2]))
-			case len(args) == 3 && args[0] == "check" && (args[2] == "ok" || args[2] == "failing"):
-				return awaitCheck(ctx, server, args[1], args[2] == "ok")
-			case len(args) == 2 && args[0] == "signal":
-				return awaitSignal(ctx, server, args[1])
+var readyCommand = command{
+	name:     "ready",
+	summary:  "wait until /readyz answers 200",
+	details:  `It fails after ` + patience.String() + `, and says which checks are red and which hooks are held.`,
+	example:  "ready",
+	onServer: true,
+	run:      func(ctx context.Context, s *session, _ []string) error { return s.server.WaitReady(ctx) },
+}
+
+var readyzCommand = command{
+	name:    "readyz",
+	summary: "print the checks of /readyz, one per line: + for ok, - for failing",
+	details: `It does not wait, and succeeds whether the server is ready or not.`,
+	example: "readyz\nstdout '^- poststarthook/crd-informer-synced$'",
+	run: func(ctx context.Context, s *session, args []string) error {
+		code, body, err := s.request(ctx, http.MethodGet, "/readyz?verbose", nil, "")
+		if err != nil {
+			return err
+		}
+		checks := 0
+		for line := range strings.Lines(body) {
+			for mark, shown := range map[string]string{"[+]": "+", "[-]": "-"} {
+				if text, ok := strings.CutPrefix(line, mark); ok {
+					name, _, _ := strings.Cut(text, " ")
+					fmt.Fprintln(s.ts.Stdout(), shown, name)
+					checks++
+				}
 			}
-			return errUsage
-		}),
-	}
+		}
+		if checks == 0 {
+			return fmt.Errorf("/readyz answered %d and no checks: %s", code, strings.TrimSpace(body))
+		}
+		return nil
+	},
+}
+
+var hooksCommand = command{
+	name:    "hooks",
+	args:    "[--held]",
+	summary: "print the names of the post-start hooks",
+	details: `With --held it prints only held hooks; otherwise held hooks have "held" after
+their name.`,
+	example:  "hooks --held\n! stdout .",
+	onServer: true,
+	prepare: func(flags *pflag.FlagSet) action {
+		onlyHeld := flags.Bool("held", false, "")
+		return func(_ context.Context, s *session, args []string) error {
+			hooks, held := apiServer(s.server).Hooks()
+			for _, hook := range hooks {
+				switch isHeld := slices.Contains(held, hook); {
+				case isHeld && !*onlyHeld:
+					fmt.Fprintln(s.ts.Stdout(), hook, "held")
+				case isHeld || !*onlyHeld:
+					fmt.Fprintln(s.ts.Stdout(), hook)
+				}
+			}
+			return nil
+		}
+	},
+}
+
+var awaitCommand = command{
+	name:  "await",
+	args:  "hook HOOK start|end|held|released | check CHECK ok|failing | signal SIGNAL",
+	least: 2, most: 3,
+	summary: "wait for something to happen, if it has not happened yet",
+	details: `A hook is a post-start hook, a check one of /readyz, and a signal a lifecycle
+signal, all by upstream's names. It fails after ` + patience.String() + ` in the script's clock.`,
+	example:  "await hook crd-informer-synced end\nawait check poststarthook/crd-informer-synced ok\nawait signal MuxAndDiscoveryComplete",
+	onServer: true,
+	run: func(ctx context.Context, s *session, args []string) error {
+		switch {
+		case len(args) == 3 && args[0] == "hook":
+			return awaitHook(ctx, s.server, args[1], trace.Phase(args[2]))
+		case len(args) == 3 && args[0] == "check" && (args[2] == "ok" || args[2] == "failing"):
+			return awaitCheck(ctx, s.server, args[1], args[2] == "ok")
+		case len(args) == 2 && args[0] == "signal":
+			return awaitSignal(ctx, s.server, args[1])
+		}
+		return errUsage
+	},
 }
 
 // awaitHook waits for a post-start hook to reach a phase.

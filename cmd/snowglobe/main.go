@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"snowglobe.test/bench"
 )
@@ -69,7 +70,7 @@ func exitCode(stderr io.Writer, err error) int {
 		fmt.Fprintln(stderr, "snowglobe: interrupted")
 		return exitInterrupted
 	case errors.As(err, &failure):
-		fmt.Fprintf(stderr, "snowglobe: %v\n", failure.err)
+		fmt.Fprintf(stderr, "snowglobe: %v\n", failure)
 		return exitFailed
 	default: // a usage error, cobra's or ours
 		fmt.Fprintf(stderr, "snowglobe: %v; see: snowglobe help\n", err)
@@ -78,13 +79,10 @@ func exitCode(stderr io.Writer, err error) int {
 }
 
 // failureError is a failure of the command, as opposed to wrong usage.
-type failureError struct{ err error }
-
-// Error implements error.
-func (e *failureError) Error() string { return e.err.Error() }
+type failureError struct{ error }
 
 // Unwrap returns what failed.
-func (e *failureError) Unwrap() error { return e.err }
+func (e *failureError) Unwrap() error { return e.error }
 
 // failed marks an error as a failure of the command. Nil stays nil.
 func failed(err error) error {
@@ -92,6 +90,15 @@ func failed(err error) error {
 		return nil
 	}
 	return &failureError{err}
+}
+
+// hideForeignFlags removes the flags, --version among them, that Kubernetes libraries
+// register in every program that links them: cobra would treat them as ours. The
+// returned function restores them, because the chain needs them when it starts.
+func hideForeignFlags() (restore func()) {
+	theirs := pflag.CommandLine
+	pflag.CommandLine = pflag.NewFlagSet("snowglobe", pflag.ContinueOnError)
+	return func() { pflag.CommandLine = theirs }
 }
 
 func newRoot() *cobra.Command {

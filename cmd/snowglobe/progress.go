@@ -16,10 +16,9 @@ type progress struct {
 	shown bool
 }
 
-// newProgress returns nil, which shows nothing, if w is not a terminal.
 func newProgress(w io.Writer) *progress {
 	if !isTerminal(w) {
-		return nil
+		w = io.Discard
 	}
 	return &progress{w: w}
 }
@@ -28,14 +27,8 @@ const clearLine = "\r\x1b[K"
 
 // observe receives the trace of a control plane.
 func (p *progress) observe(rec trace.Record) {
-	if p == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.w == nil {
-		return
-	}
 	switch e := rec.Event.(type) {
 	case trace.Stage:
 		p.show("stage " + e.Name)
@@ -49,15 +42,12 @@ func (p *progress) show(what string) {
 	fmt.Fprintf(p.w, "%ssnowglobe: starting: %s", clearLine, what)
 }
 
-// end clears the line.
+// end clears the line and shows nothing more.
 func (p *progress) end() {
-	if p == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown {
 		fmt.Fprint(p.w, clearLine)
 	}
-	p.w = nil
+	p.w = io.Discard
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -20,26 +21,20 @@ func withSignals(parent context.Context, stderr io.Writer) (ctx context.Context,
 	ctx, cancel := context.WithCancelCause(parent)
 	asked := make(chan os.Signal, 2)
 	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for times := 0; ; times++ {
-			select {
-			case <-asked:
-				if times > 0 {
-					fmt.Fprintln(stderr, "snowglobe: ended at once")
-					os.Exit(exitInterrupted)
-				}
-				cancel(errInterrupted)
-			case <-done:
-				return
+	var handling sync.WaitGroup
+	handling.Go(func() {
+		for range asked {
+			if ctx.Err() != nil {
+				fmt.Fprintln(stderr, "snowglobe: ended at once")
+				os.Exit(exitInterrupted)
 			}
+			cancel(errInterrupted)
 		}
-	}()
+	})
 	return ctx, func() {
 		signal.Stop(asked)
-		close(done)
-		<-ended
+		close(asked)
+		handling.Wait()
 		cancel(nil)
 	}
 }

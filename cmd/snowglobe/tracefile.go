@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"slices"
 
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/scenarios"
@@ -33,9 +33,9 @@ func (t *traceFile) write(result scenarios.Result) error {
 	if t == nil {
 		return nil
 	}
-	records := append([]trace.Record(nil), result.Records...)
+	records := slices.Clone(result.Records)
 	for i := range records {
-		records[i].ControlPlane = strings.Join([]string{result.Script.Name, records[i].ControlPlane}, "/")
+		records[i].ControlPlane = result.Script.Name + "/" + records[i].ControlPlane
 	}
 	if err := t.form(t.file, records); err != nil {
 		return fmt.Errorf("trace: %w", err)

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/onsi/gomega"
@@ -77,8 +76,7 @@ func customResourceIsAnObject(ctx context.Context, t *Target) {
 	t.Expect(value(patched, "spec", "size")).To(gomega.BeEquivalentTo(2))
 
 	t.Expect(w.Delete(ctx, "one", metav1.DeleteOptions{})).To(gomega.Succeed())
-	_, err = w.Get(ctx, "one", metav1.GetOptions{})
-	t.Expect(err).To(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
+	t.Expect(w.Get(ctx, "one", metav1.GetOptions{})).Error().To(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
 }
 
 // k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go.
@@ -123,8 +121,7 @@ func versionsShareTheirObjects(ctx context.Context, t *Target) {
 	t.Expect(read.Object).To(gomega.Equal(created.Object))
 
 	events := t.watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: created.GetResourceVersion()})
-	_, err := old.merge(ctx, "one", `{"spec":{"color":"blue"}}`)
-	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(old.merge(ctx, "one", `{"spec":{"color":"blue"}}`)).Error().NotTo(gomega.HaveOccurred())
 	changed := events.next(ctx).Object.GetObjectKind().GroupVersionKind()
 	t.Expect(changed.GroupVersion()).To(gomega.Equal(w.resource.GroupVersion()))
 	t.Expect(value(w.read(ctx, "one"), "spec", "color")).To(gomega.Equal("blue"))
@@ -172,11 +169,10 @@ func statusIsASubresource(ctx context.Context, t *Target) {
 
 // k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go, ScaleREST.
 func scaleIsASubresource(ctx context.Context, t *Target) {
-	selector := ".status.selector"
 	w := t.install(ctx, t.widgetCRD(withSubresources(apiextensionsv1.CustomResourceSubresources{
 		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
-			SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.size", LabelSelectorPath: &selector,
+			SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.size", LabelSelectorPath: new(".status.selector"),
 		},
 	}), func(definition *crd) {
 		definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = schemaOf{Type: "object", Properties: map[string]schemaOf{
@@ -196,8 +192,7 @@ func scaleIsASubresource(ctx context.Context, t *Target) {
 	t.Expect(value(scale, "status", "selector")).To(gomega.Equal("a=b"))
 
 	t.set(scale, at(int64(5), "spec", "replicas"))
-	_, err = w.Update(ctx, scale, metav1.UpdateOptions{}, "scale")
-	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(w.Update(ctx, scale, metav1.UpdateOptions{}, "scale")).Error().NotTo(gomega.HaveOccurred())
 	one = w.read(ctx, "one")
 	t.Expect(value(one, "spec", "size")).To(gomega.BeEquivalentTo(5))
 	t.Expect(value(one, "status", "size")).To(gomega.BeEquivalentTo(2))
@@ -205,17 +200,6 @@ func scaleIsASubresource(ctx context.Context, t *Target) {
 
 // tableType is the media type of a list that the server has laid out.
 const tableType = "application/json;as=Table;g=meta.k8s.io;v=v1"
-
-// table is the part of a Table that the cases read.
-type table struct {
-	Kind              string
-	Metadata          metav1.ListMeta
-	ColumnDefinitions []struct{ Name, Type string }
-	Rows              []struct {
-		Cells  []any
-		Object json.RawMessage
-	}
-}
 
 // k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor.
 func printerColumnsMakeATable(ctx context.Context, t *Target) {
@@ -227,14 +211,13 @@ func printerColumnsMakeATable(ctx context.Context, t *Target) {
 	}))
 	w.make(ctx, "one", at(int64(3), "spec", "size"), at("red", "spec", "color"))
 	w.make(ctx, "two", at(int64(4), "spec", "size"))
-	var found table
+	var found metav1.Table
 	t.json(t.ask(ctx, request{path: w.path, accept: tableType}), &found)
 	t.Expect(found.Kind).To(gomega.Equal("Table"))
-	var columns []string
-	for _, column := range found.ColumnDefinitions {
-		columns = append(columns, column.Name+" "+column.Type)
+	column := func(name, kind string) gomega.OmegaMatcher {
+		return gomega.And(gomega.HaveField("Name", name), gomega.HaveField("Type", kind))
 	}
-	t.Expect(columns).To(gomega.Equal([]string{"Name string", "Size integer", "Color string"}))
+	t.Expect(found.ColumnDefinitions).To(gomega.HaveExactElements(column("Name", "string"), column("Size", "integer"), column("Color", "string")))
 	t.Expect(found.Rows).To(gomega.HaveLen(2))
 	t.Expect(found.Rows[0].Cells).To(gomega.Equal([]any{"one", 3.0, "red"}))
 	t.Expect(found.Rows[1].Cells).To(gomega.Equal([]any{"two", 4.0, nil}))
@@ -252,8 +235,7 @@ func selectableFieldsSelect(ctx context.Context, t *Target) {
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(list.Items).To(gomega.HaveLen(1))
 	t.Expect(list.Items[0].GetName()).To(gomega.Equal("two"))
-	_, err = w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})
-	t.Expect(err).To(beStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
+	t.Expect(w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})).Error().To(beStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
 }
 
 // gone waits until a definition does not exist any more.

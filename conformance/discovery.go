@@ -221,14 +221,13 @@ func customResourceComesAndGoes(ctx context.Context, t *Target) {
 	t.Expect(found.ShortNames).To(gomega.Equal([]string{"wdg"}))
 	t.Expect(found.Categories).To(gomega.Equal([]string{"all"}))
 	t.Expect(found.Verbs).To(gomega.ConsistOf("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"))
-	aggregated := func() map[string]apidiscoveryv2.APIVersionDiscovery { return t.aggregated(ctx, "/apis") }
-	t.Eventually(ctx, aggregated).Should(gomega.HaveKey(groupVersion))
-	listed := aggregated()[groupVersion].Resources
+	t.Eventually(ctx, t.aggregated).WithArguments("/apis").Should(gomega.HaveKey(groupVersion))
+	listed := t.aggregated(ctx, "/apis")[groupVersion].Resources
 	t.Expect(listed).To(gomega.HaveLen(1))
 	t.Expect(listed[0].Resource).To(gomega.Equal("widgets"))
 	t.Expect(listed[0].Scope).To(gomega.Equal(apidiscoveryv2.ScopeCluster))
 	w.removeCRD(ctx)
-	t.Eventually(ctx, aggregated).ShouldNot(gomega.HaveKey(groupVersion))
+	t.Eventually(ctx, t.aggregated).WithArguments("/apis").ShouldNot(gomega.HaveKey(groupVersion))
 	t.Eventually(ctx, func() int { return t.get(ctx, "/apis/"+groupVersion).code }).Should(gomega.Equal(http.StatusNotFound))
 }
 
@@ -250,11 +249,8 @@ func preferredVersionOfACustomGroup(ctx context.Context, t *Target) {
 		return len(group.Versions)
 	}).Should(gomega.Equal(3), path)
 	t.Expect(group.PreferredVersion.Version).To(gomega.Equal("v1"))
-	var versions []string
-	for _, version := range group.Versions {
-		versions = append(versions, version.Version)
-	}
-	t.Expect(versions).To(gomega.Equal([]string{"v1", "v1beta1", "v2alpha1"}))
+	t.Expect(group.Versions).To(gomega.HaveExactElements(
+		gomega.HaveField("Version", "v1"), gomega.HaveField("Version", "v1beta1"), gomega.HaveField("Version", "v2alpha1")))
 }
 
 // k8s.io/apiserver/pkg/endpoints/handlers/negotiation.

@@ -9,7 +9,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -140,9 +139,7 @@ func (t *Target) crdWith(ctx context.Context, definition *crd, kind apiextension
 
 // crdUntil watches a definition until a condition holds.
 func (t *Target) crdUntil(ctx context.Context, definition *crd, wanted func(*crd) bool) *crd {
-	events := t.watch(ctx, t.crds.Watch, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", definition.Name).String(),
-	})
+	events := t.watch(ctx, t.crds.Watch, metav1.SingleObject(metav1.ObjectMeta{Name: definition.Name}))
 	for {
 		if seen, ok := events.next(ctx).Object.(*crd); ok && wanted(seen) {
 			events.Stop()

@@ -58,13 +58,11 @@ func openAPIV2IsCacheable(ctx context.Context, t *Target) {
 	}).WithPolling(time.Second).Should(gomega.Equal(http.StatusNotModified))
 }
 
-// openAPIIndex is the document at /openapi/v3.
-type openAPIIndex struct {
-	Paths map[string]struct{ ServerRelativeURL string }
-}
-
+// openAPIIndex returns the URL of each OpenAPI v3 document.
 func (t *Target) openAPIIndex(ctx context.Context) map[string]struct{ ServerRelativeURL string } {
-	var index openAPIIndex
+	var index struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
 	t.getJSON(ctx, "/openapi/v3", &index)
 	return index.Paths
 }
@@ -110,8 +108,7 @@ func openAPIV3FollowsACRD(ctx context.Context, t *Target) {
 		spec.Properties["size"] = schemaOf{Type: "integer", Description: "edge length in mm"}
 	})))
 	key := strings.TrimPrefix(groupPath(w.resource.GroupVersion().String()), "/")
-	index := func() map[string]struct{ ServerRelativeURL string } { return t.openAPIIndex(ctx) }
-	t.Eventually(ctx, index).Should(gomega.HaveKey(key))
+	t.Eventually(ctx, t.openAPIIndex).Should(gomega.HaveKey(key))
 	var document openAPI
 	t.getJSON(ctx, "/openapi/v3/"+key, &document)
 	t.Expect(document.Paths).To(gomega.And(gomega.HaveKey(w.path), gomega.HaveKey(w.path+"/{name}")))
@@ -123,5 +120,5 @@ func openAPIV3FollowsACRD(ctx context.Context, t *Target) {
 	}
 	t.Expect(found).To(gomega.Equal("edge length in mm"))
 	w.removeCRD(ctx)
-	t.Eventually(ctx, index).ShouldNot(gomega.HaveKey(key))
+	t.Eventually(ctx, t.openAPIIndex).ShouldNot(gomega.HaveKey(key))
 }

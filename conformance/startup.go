@@ -217,21 +217,16 @@ func kubernetesServiceExists(ctx context.Context, t *Target) {
 // rbac/bootstrap-roles.
 func bootstrapRolesExist(ctx context.Context, t *Target) {
 	for _, name := range []string{"cluster-admin", "system:discovery", "system:public-info-viewer", "system:basic-user"} {
-		role, err := t.kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})
-		t.Expect(err).NotTo(gomega.HaveOccurred())
-		t.Expect(role.Labels).To(gomega.HaveKeyWithValue("kubernetes.io/bootstrapping", "rbac-defaults"))
-		binding, err := t.kube.RbacV1().ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})
-		t.Expect(err).NotTo(gomega.HaveOccurred())
-		t.Expect(binding.RoleRef.Name).To(gomega.Equal(name))
+		t.Expect(t.kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})).To(
+			gomega.HaveField("Labels", gomega.HaveKeyWithValue("kubernetes.io/bootstrapping", "rbac-defaults")))
+		t.Expect(t.kube.RbacV1().ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})).To(gomega.HaveField("RoleRef.Name", name))
 	}
 }
 
 // k8s.io/kubernetes/pkg/apis/scheduling/v1/helpers.go.
 func systemPriorityClassesExist(ctx context.Context, t *Target) {
 	for name, value := range map[string]int32{"system-node-critical": 2000001000, "system-cluster-critical": 2000000000} {
-		class, err := t.kube.SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})
-		t.Expect(err).NotTo(gomega.HaveOccurred())
-		t.Expect(class.Value).To(gomega.Equal(value))
-		t.Expect(class.GlobalDefault).To(gomega.BeFalse())
+		t.Expect(t.kube.SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})).To(
+			gomega.And(gomega.HaveField("Value", value), gomega.HaveField("GlobalDefault", false)))
 	}
 }

@@ -160,8 +160,7 @@ func malformedVersionIsRefused(ctx context.Context, t *Target) {
 // seconds before the deadline.
 func bookmarksOnRequest(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
-	timeout := int64(3)
-	short := func(opts *metav1.ListOptions) { opts.TimeoutSeconds = &timeout }
+	short := func(opts *metav1.ListOptions) { opts.TimeoutSeconds = new(int64(3)) }
 	start := cms.list(ctx, cms.mine()).ResourceVersion
 	quiet := t.watch(ctx, cms.Watch, cms.mine(from(start), short))
 	marked := t.watch(ctx, cms.Watch, cms.mine(from(start), short, func(opts *metav1.ListOptions) { opts.AllowWatchBookmarks = true }))
@@ -176,8 +175,7 @@ func bookmarksOnRequest(ctx context.Context, t *Target) {
 
 // streaming requests a streaming list (sendInitialEvents).
 func streaming(opts *metav1.ListOptions) {
-	yes := true
-	opts.SendInitialEvents, opts.ResourceVersionMatch, opts.AllowWatchBookmarks = &yes, metav1.ResourceVersionMatchNotOlderThan, true
+	opts.SendInitialEvents, opts.ResourceVersionMatch, opts.AllowWatchBookmarks = new(true), metav1.ResourceVersionMatchNotOlderThan, true
 }
 
 // k8s.io/apiserver/pkg/storage/cacher/cacher.go,

@@ -11,7 +11,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -120,4 +123,32 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 	}
 	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
 	return root
+}
+
+// errInterrupted is the cause of a context that Ctrl-C has cancelled.
+var errInterrupted = errors.New("interrupted")
+
+// withSignals returns a context that ends with errInterrupted on the first signal to
+// terminate; the second one ends the process at once. The returned function stops
+// handling signals.
+func withSignals(parent context.Context, stderr io.Writer) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	asked := make(chan os.Signal, 2)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	var handling sync.WaitGroup
+	handling.Go(func() {
+		for range asked {
+			if ctx.Err() != nil {
+				fmt.Fprintln(stderr, "snowglobe: ended at once")
+				os.Exit(exitInterrupted)
+			}
+			cancel(errInterrupted)
+		}
+	})
+	return ctx, func() {
+		signal.Stop(asked)
+		close(asked)
+		handling.Wait()
+		cancel(nil)
+	}
 }

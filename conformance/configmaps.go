@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +95,14 @@ func (c *configMaps) change(ctx context.Context, name, content string) *corev1.C
 
 func (c *configMaps) remove(ctx context.Context, name string) {
 	c.target.must(c.Delete(ctx, name, metav1.DeleteOptions{}), "delete ConfigMap %s", name)
+}
+
+// refuses asserts that requests of the collection with these queries are invalid.
+func (c *configMaps) refuses(ctx context.Context, queries ...string) {
+	for _, query := range queries {
+		got := c.target.get(ctx, c.path()+"?"+query)
+		c.target.expectStatus(got, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	}
 }
 
 func (c *configMaps) list(ctx context.Context, opts metav1.ListOptions) *corev1.ConfigMapList {

@@ -91,20 +91,14 @@ func unknownPathIs404(ctx context.Context, t *Target) {
 // crd-informer-synced: kubernetes#104748.
 func unknownPathIs503BeforeCRDsAreKnown(ctx context.Context, t *Target) {
 	const hook = "crd-informer-synced"
-	cp, raw := t.launch(ctx, envtest.HoldHook(hook))
-	unknown := request{path: "/apis/" + t.Name + groupSuffix + "/v1/things"}
-	got, err := raw.do(ctx, unknown)
-	t.must(err, "request of %s", unknown.path)
+	cp, other := t.launch(ctx, envtest.HoldHook(hook))
+	unknown := "/apis/" + t.Name + groupSuffix + "/v1/things"
+	got := other.get(ctx, unknown)
 	status := t.expectStatus(got, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
 	t.Expect(status.Details.RetryAfterSeconds).To(gomega.BeNumerically(">", 0), "%s", got)
-	known, err := raw.do(ctx, request{path: "/api/v1/configmaps"})
-	t.must(err, "request of a built-in path")
-	t.Expect(known.code).To(gomega.Equal(http.StatusOK), "%s", known)
+	other.answered(ctx, "/api/v1/configmaps", http.StatusOK)
 	t.must(cp.ReleaseHook(hook), "release hook %s", hook)
-	t.Eventually(ctx, func() (int, error) {
-		got, err := raw.do(ctx, unknown)
-		return got.code, err
-	}).Should(gomega.Equal(http.StatusNotFound))
+	t.Eventually(ctx, func() int { return other.get(ctx, unknown).code }).Should(gomega.Equal(http.StatusNotFound))
 	t.must(cp.WaitReady(ctx), "wait until the control plane is ready")
 }
 
@@ -177,14 +171,10 @@ func localAPIServicesAreAvailable(ctx context.Context, t *Target) {
 
 // registered waits until an APIService exists and is available, and returns it.
 func (t *Target) registered(ctx context.Context, name string) *unstructured.Unstructured {
-	var service *unstructured.Unstructured
-	t.Eventually(ctx, func() (string, error) {
-		var err error
-		if service, err = t.apiServices().Get(ctx, name, metav1.GetOptions{}); err != nil {
-			return "", err
-		}
-		return availability(service), nil
-	}).Should(gomega.Equal("True Local"), "APIService %s", name)
+	t.Eventually(ctx, t.apiServices().Get).WithArguments(name, metav1.GetOptions{}).
+		Should(gomega.WithTransform(availability, gomega.Equal("True Local")), "APIService %s", name)
+	service, err := t.apiServices().Get(ctx, name, metav1.GetOptions{})
+	t.must(err, "get APIService %s", name)
 	return service
 }
 
@@ -208,13 +198,8 @@ func deletedAPIServiceComesBack(ctx context.Context, t *Target) {
 	name := "v1." + w.resource.Group
 	before := t.registered(ctx, name).GetUID()
 	t.must(t.apiServices().Delete(ctx, name, metav1.DeleteOptions{}), "delete APIService %s", name)
-	t.Eventually(ctx, func() (string, error) {
-		service, err := t.apiServices().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return "", err
-		}
-		return string(service.GetUID()), nil
-	}).ShouldNot(gomega.Equal(string(before)), "APIService %s", name)
+	t.Eventually(ctx, t.apiServices().Get).WithArguments(name, metav1.GetOptions{}).
+		ShouldNot(gomega.HaveField("GetUID()", before), "APIService %s", name)
 	t.registered(ctx, name)
 	t.served(ctx, w.path)
 }

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/onsi/gomega"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -126,10 +127,7 @@ func (w *widgets) removeCRD(ctx context.Context) {
 // conditions, but the handlers follow them through an informer, and there is nothing to
 // watch that says they have.
 func (t *Target) served(ctx context.Context, path string) {
-	t.Eventually(ctx, func() (int, error) {
-		got, err := t.raw.do(ctx, request{path: path})
-		return got.code, err
-	}).Should(gomega.Equal(200), "%s is not served", path)
+	t.Eventually(ctx, func() int { return t.get(ctx, path).code }).Should(gomega.Equal(http.StatusOK), "%s is not served", path)
 }
 
 // crdWith waits until a definition has a condition, and returns the definition.

@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 )
 
 // fieldManager owns the fields that scripts apply.
@@ -54,15 +52,12 @@ the resource. It prints a line for each object.`,
 // readObjects reads the documents of a file.
 func readObjects(text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	documents := utilyaml.NewYAMLToJSONDecoder(strings.NewReader(text))
 	for number := 1; ; number++ {
-		document, err := documents.Read()
+		object := &unstructured.Unstructured{}
+		err := documents.Decode(&object.Object)
 		if errors.Is(err, io.EOF) {
 			break
-		}
-		object := &unstructured.Unstructured{}
-		if err == nil {
-			err = yaml.Unmarshal(document, &object.Object)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", number, err)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -123,20 +124,18 @@ func awaitSignal(ctx context.Context, server *envtest.ControlPlane, name string)
 
 // awaitEvent waits for an event; it fails if the server crashes first.
 func awaitEvent(ctx context.Context, server *envtest.ControlPlane, match func(trace.Record) bool) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	watching.Go(func() {
 		select {
 		case <-server.Crashed():
 			cancel(fmt.Errorf("the API server crashed: %w", server.Err()))
 		case <-ctx.Done():
 		}
-	}()
+	})
 	_, err := server.Trace().Await(ctx, match)
-	cancel(nil)
-	<-ended
 	return err
 }
 

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage/memory"
 )
 
 var startCommand = command{
@@ -101,11 +103,14 @@ func (s *session) start(ctx context.Context, request startRequest) error {
 	if err != nil {
 		return err
 	}
-	store, err := s.ensureStore(ctx)
-	if err != nil {
-		return err
+	if s.store == nil {
+		store := memory.New("script-" + strings.ToLower(rand.Text()))
+		if err := store.Start(ctx); err != nil {
+			return err
+		}
+		s.store = store
 	}
-	opts = append(opts, envtest.WithSharedStore(store), envtest.WithObserver(s.story.observe))
+	opts = append(opts, envtest.WithSharedStore(s.store), envtest.WithObserver(s.story.observe))
 	opts = append(opts, s.serverOptions()...)
 	server, err := envtest.Launch(ctx, opts...)
 	if err != nil {

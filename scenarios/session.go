@@ -2,12 +2,10 @@ package scenarios
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/rest"
@@ -78,18 +76,6 @@ var errNoServer = errors.New("no API server is running; start one with: start")
 
 // apiServer is the API server of a control plane that has one.
 func apiServer(cp *envtest.ControlPlane) *envtest.Server { return cp.Servers()[0] }
-
-// ensureStore returns the script's store and creates it first if necessary.
-func (s *session) ensureStore(ctx context.Context) (*memory.Store, error) {
-	if s.store == nil {
-		store := memory.New("script-" + strings.ToLower(rand.Text()))
-		if err := store.Start(ctx); err != nil {
-			return nil, err
-		}
-		s.store = store
-	}
-	return s.store, nil
-}
 
 // The user agents of a session's requests: scriptAgent for those the script asks
 // for, lookupAgent for those a command needs to do its work.

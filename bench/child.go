@@ -24,7 +24,6 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// runChild executes this program again.
 func runChild(ctx context.Context, request childRequest) (childAnswer, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -123,7 +123,6 @@ func (l *load) openWatches(ctx context.Context) error {
 	return opening.Wait() // the other errors are likely the same
 }
 
-// errDrainTimeout ends watchers that still wait for the last event.
 var errDrainTimeout = errors.New("the last event did not arrive in time")
 
 // run writes and watches until all watchers have the last event or the drain timeout

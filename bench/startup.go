@@ -88,9 +88,12 @@ func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 		return StartupReport{}, err
 	}
 	if opts.Profile != "" {
-		if err := profileBoots(ctx, opts); err != nil {
-			return StartupReport{}, err
+		// One more process, under the profiler.
+		_, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following, Profile: opts.Profile})
+		if err != nil {
+			return StartupReport{}, fmt.Errorf("profile: %w", err)
 		}
+		fmt.Fprintf(opts.Progress, "profiles of %d boots are in %s\n", 1+opts.Following, opts.Profile)
 	}
 	return report, nil
 }
@@ -125,15 +128,5 @@ func measure(ctx context.Context, opts StartupOptions, report *StartupReport) er
 	if report.Against != nil {
 		report.Against.compare(report, timing(theirStart), timing(theirStop))
 	}
-	return nil
-}
-
-// profileBoots runs one more process, under the profiler.
-func profileBoots(ctx context.Context, opts StartupOptions) error {
-	_, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following, Profile: opts.Profile})
-	if err != nil {
-		return fmt.Errorf("profile: %w", err)
-	}
-	fmt.Fprintf(opts.Progress, "profiles of %d boots are in %s\n", 1+opts.Following, opts.Profile)
 	return nil
 }

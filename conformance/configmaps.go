@@ -86,7 +86,6 @@ func (c *configMaps) merge(ctx context.Context, name, patch string) (*corev1.Con
 	return c.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 }
 
-// change writes new content.
 func (c *configMaps) change(ctx context.Context, name, content string) *corev1.ConfigMap {
 	updated, err := c.Update(ctx, c.object(name, content), metav1.UpdateOptions{})
 	c.target.must(err, "update ConfigMap %s", name)

@@ -118,7 +118,6 @@ func (t *Target) widgetsOf(definition *crd, version string) *widgets {
 	}
 }
 
-// removeCRD deletes the definition.
 func (w *widgets) removeCRD(ctx context.Context) {
 	w.target.must(w.target.crds.Delete(ctx, w.crd.Name, metav1.DeleteOptions{}), "delete the CRD")
 }
@@ -182,14 +181,12 @@ func (w *widgets) probe(ctx context.Context, settings ...setting) (*unstructured
 	return w.Apply(ctx, "probe", w.object("probe", settings...), dry)
 }
 
-// read gets a Widget.
 func (w *widgets) read(ctx context.Context, name string) *unstructured.Unstructured {
 	got, err := w.Get(ctx, name, metav1.GetOptions{})
 	w.target.must(err, "get Widget %s", name)
 	return got
 }
 
-// list lists the Widgets.
 func (w *widgets) list(ctx context.Context) *unstructured.UnstructuredList {
 	list, err := w.List(ctx, metav1.ListOptions{})
 	w.target.must(err, "list Widgets")
@@ -207,7 +204,6 @@ type setting struct {
 	path  []string
 }
 
-// at returns a setting.
 func at(value any, path ...string) setting { return setting{value, path} }
 
 func (t *Target) set(object *unstructured.Unstructured, s setting) {

@@ -79,7 +79,6 @@ func listIsNoOlderThanItsItems(ctx context.Context, t *Target) {
 	}
 }
 
-// limited limits the size of pages.
 func limited(size int64, token string) func(*metav1.ListOptions) {
 	return func(opts *metav1.ListOptions) { opts.Limit, opts.Continue = size, token }
 }
@@ -99,9 +98,7 @@ func pagesShowOneMoment(ctx context.Context, t *Target) {
 		page = cms.list(ctx, cms.mine(limited(3, page.Continue)))
 		t.Expect(page.ResourceVersion).To(gomega.Equal(first))
 		found = append(found, names(page)...)
-		for _, item := range page.Items {
-			t.Expect(item.Data["content"]).To(gomega.Equal("first"), item.Name)
-		}
+		t.Expect(page.Items).To(gomega.HaveEach(gomega.HaveField("Data", gomega.HaveKeyWithValue("content", "first"))))
 	}
 	t.Expect(page.Continue).To(gomega.BeEmpty())
 	t.Expect(found).To(gomega.Equal([]string{"a", "b", "c", "d", "e", "f", "g"}))
@@ -161,9 +158,7 @@ func exactVersionIsExact(ctx context.Context, t *Target) {
 		list := cms.list(ctx, cms.mine(match(metav1.ResourceVersionMatchExact, version)))
 		t.Expect(list.ResourceVersion).To(gomega.Equal(version))
 		t.Expect(names(list)).To(gomega.Equal(want), "at %s", version)
-		for _, item := range list.Items {
-			t.Expect(item.Data["content"]).To(gomega.Equal("first"), "%s at %s", item.Name, version)
-		}
+		t.Expect(list.Items).To(gomega.HaveEach(gomega.HaveField("Data", gomega.HaveKeyWithValue("content", "first"))), "at %s", version)
 	}
 }
 

@@ -88,7 +88,6 @@ func (t *Target) ask(ctx context.Context, r request) answer {
 	return answer{code: resp.StatusCode, header: resp.Header, body: content, asked: req.Method + " " + r.path}
 }
 
-// get makes a raw GET request.
 func (t *Target) get(ctx context.Context, path string) answer {
 	return t.ask(ctx, request{path: path})
 }

@@ -84,7 +84,6 @@ type failure struct {
 	location string
 }
 
-// run runs one case on the cluster.
 func (c *Cluster) run(ctx context.Context, tested Case) (result Result) {
 	result = Result{Case: tested, State: Passed, Start: time.Now()}
 	if result.Message = tested.Unmet(c); result.Message != "" {

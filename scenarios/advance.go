@@ -37,7 +37,6 @@ controllers resync. In real time no more than ` + longestRealAdvance.String() + 
 	},
 }
 
-// advance lets time pass.
 func (s *session) advance(ctx context.Context, duration time.Duration) error {
 	if s.opts.RealTime && duration > longestRealAdvance {
 		return fmt.Errorf("%w: it would take %s of real time, and %s is the limit; run the script in virtual time",

@@ -49,7 +49,6 @@ the resource. It prints a line for each object.`,
 	},
 }
 
-// readObjects reads the documents of a file.
 func readObjects(text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := utilyaml.NewYAMLToJSONDecoder(strings.NewReader(text))

@@ -114,7 +114,6 @@ func awaitHook(ctx context.Context, server *envtest.ControlPlane, name string, p
 	})
 }
 
-// awaitSignal waits for a lifecycle signal.
 func awaitSignal(ctx context.Context, server *envtest.ControlPlane, name string) error {
 	return awaitEvent(ctx, server, func(r trace.Record) bool {
 		signal, ok := r.Event.(trace.Signal)

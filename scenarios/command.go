@@ -15,7 +15,6 @@ import (
 // patience is how long a command may take, by the script's clock.
 const patience = time.Minute
 
-// action runs a command with its arguments.
 type action func(ctx context.Context, s *session, args []string) error
 
 // command is a verb of the scripts.
@@ -72,7 +71,6 @@ func (e usageError) Error() string { return fmt.Sprintf("%s (usage: %s)", e.reas
 // errUsage is the error for arguments that do not match a command's synopsis.
 var errUsage = errors.New("wrong arguments")
 
-// usage is the synopsis of the command.
 func (c command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
 
 // invoke parses the arguments and runs the command.

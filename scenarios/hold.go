@@ -26,7 +26,6 @@ Post-start hooks can only be held from the start: start --hold HOOK.`,
 	},
 }
 
-// holdCache keeps the watch cache of a resource behind the store.
 func (s *session) holdCache(ctx context.Context, name string) error {
 	if s.server == nil {
 		return errNoServer
@@ -116,7 +115,6 @@ func (s *session) releaseInOrder(ctx context.Context, names []string) error {
 	return nil
 }
 
-// releaseCache lets the watch cache of a resource catch up.
 func (s *session) releaseCache(ctx context.Context, name string) error {
 	found, err := s.resource(ctx, name)
 	if err != nil || s.opts.tamper.openCaches {

@@ -43,7 +43,6 @@ the status, the command succeeds if there was an answer.`,
 	},
 }
 
-// maxBodyBytes is how much of a response body is read.
 const maxBodyBytes = 16 << 20
 
 // request sends a request as the script's current user.
@@ -95,27 +94,22 @@ var expectCommand = command{
 		if err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
-		return s.expect(ctx, args[0], want, match)
+		path := args[0]
+		code, body, err := s.request(ctx, http.MethodGet, path, nil, "")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(s.ts.Stdout(), body)
+		if code != want {
+			return fmt.Errorf("GET %s answered %d %s, want %d %s", path, code, http.StatusText(code), want, http.StatusText(want))
+		}
+		if !match.MatchString(body) {
+			return fmt.Errorf("GET %s answered %d, but the body does not match %q", path, code, match)
+		}
+		return nil
 	},
 }
 
-// expect sends a GET request for a path and checks the answer.
-func (s *session) expect(ctx context.Context, path string, want int, match *regexp.Regexp) error {
-	code, body, err := s.request(ctx, http.MethodGet, path, nil, "")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(s.ts.Stdout(), body)
-	if code != want {
-		return fmt.Errorf("GET %s answered %d %s, want %d %s", path, code, http.StatusText(code), want, http.StatusText(want))
-	}
-	if !match.MatchString(body) {
-		return fmt.Errorf("GET %s answered %d, but the body does not match %q", path, code, match)
-	}
-	return nil
-}
-
-// statusCode reads an HTTP status code.
 func statusCode(text string) (int, error) {
 	code, err := strconv.Atoi(text)
 	if err != nil || code < 100 || code > 599 {

@@ -70,7 +70,6 @@ new as the store; with 0 it comes from the watch cache, however old that is.`,
 	},
 }
 
-// list prints the names of the objects of a resource.
 func (s *session) list(ctx context.Context, name, namespace string, opts metav1.ListOptions) error {
 	r, client, err := s.clientOf(ctx, name, namespace)
 	if err != nil {
@@ -116,7 +115,6 @@ var deleteCommand = command{
 	},
 }
 
-// namespaceFlag declares the flag that names a namespace.
 func namespaceFlag(flags *pflag.FlagSet) *string {
 	return flags.StringP("namespace", "n", defaultNamespace, "")
 }

@@ -70,7 +70,6 @@ func (s *session) resource(ctx context.Context, name string) (apiResource, error
 	return apiResource{}, fmt.Errorf("%w: the server serves no resource %q%s", errUsage, name, nearest.DidYouMean(name, names))
 }
 
-// resourceOf finds the resource of a kind.
 func (s *session) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (apiResource, error) {
 	known, lookupErr := s.resources(ctx)
 	var kinds []string

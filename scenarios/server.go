@@ -44,7 +44,6 @@ After a start, requests come from a cluster admin again.`,
 	},
 }
 
-// startRequest holds the arguments of start.
 type startRequest struct {
 	hold    []string
 	holdAll bool
@@ -91,7 +90,6 @@ func (r *startRequest) options() ([]envtest.Option, error) {
 	return opts, nil
 }
 
-// start starts a server.
 func (s *session) start(ctx context.Context, request startRequest) error {
 	if s.server != nil {
 		return errors.New("an API server is running already; shut it down first, or use restart")
@@ -157,7 +155,6 @@ part of the server does not stop.`,
 	run:       func(ctx context.Context, s *session, _ []string) error { return s.stop(ctx) },
 }
 
-// stop stops the running server.
 func (s *session) stop(ctx context.Context) error {
 	server := s.server
 	s.server, s.identity = nil, nil
@@ -186,22 +183,17 @@ if one is given.`,
 		if err != nil {
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
-		return s.awaitCrash(ctx, match)
+		select {
+		case <-s.server.Crashed():
+		case <-ctx.Done():
+			return fmt.Errorf("the API server has not crashed: %w", context.Cause(ctx))
+		}
+		crash := s.server.Err()
+		fmt.Fprintln(s.ts.Stdout(), crash)
+		if !match.MatchString(crash.Error()) {
+			return fmt.Errorf("the API server crashed, but the reason does not match %q: %w", match, crash)
+		}
+		s.excused = true
+		return s.stop(ctx)
 	},
-}
-
-// awaitCrash waits for a crash and fails unless its reason matches.
-func (s *session) awaitCrash(ctx context.Context, match *regexp.Regexp) error {
-	select {
-	case <-s.server.Crashed():
-	case <-ctx.Done():
-		return fmt.Errorf("the API server has not crashed: %w", context.Cause(ctx))
-	}
-	crash := s.server.Err()
-	fmt.Fprintln(s.ts.Stdout(), crash)
-	if !match.MatchString(crash.Error()) {
-		return fmt.Errorf("the API server crashed, but the reason does not match %q: %w", match, crash)
-	}
-	s.excused = true
-	return s.stop(ctx)
 }

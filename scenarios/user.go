@@ -61,7 +61,6 @@ no duration is asked for, it grants an hour.`,
 	},
 }
 
-// requestToken requests a token for a service account.
 func (s *session) requestToken(ctx context.Context, namespace, name string, duration time.Duration) error {
 	client, err := s.kube()
 	if err != nil {

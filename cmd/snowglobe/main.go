@@ -24,7 +24,6 @@ import (
 
 func main() { os.Exit(start()) }
 
-// start runs the command line of the process.
 func start() int {
 	ctx, stop := withSignals(context.Background(), os.Stderr)
 	defer stop()
@@ -42,7 +41,6 @@ const (
 	exitInterrupted = 130
 )
 
-// execute runs one command line.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	restore := hideForeignFlags()
 	defer restore()

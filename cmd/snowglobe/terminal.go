@@ -9,7 +9,6 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

@@ -123,6 +123,7 @@ func (l *load) openWatches(ctx context.Context) error {
 	return opening.Wait() // the other errors are likely the same
 }
 
+// errDrainTimeout ends watchers that still wait for the last event.
 var errDrainTimeout = errors.New("the last event did not arrive in time")
 
 // run writes and watches until all watchers have the last event or the drain timeout
@@ -131,17 +132,17 @@ func (l *load) run(ctx context.Context) (written time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.begun = time.Now()
-	load, ctx := errgroup.WithContext(ctx)
+	work, ctx := errgroup.WithContext(ctx)
 	for _, w := range l.watchers {
-		load.Go(func() error { return w.follow(ctx) })
+		work.Go(func() error { return w.follow(ctx) })
 	}
-	load.Go(func() error {
+	work.Go(func() error {
 		err := l.write(ctx, l.writers)
 		written = time.Since(l.begun)
 		time.AfterFunc(l.opts.Drain, func() { cancel(errDrainTimeout) })
 		return err
 	})
-	if err := load.Wait(); err != nil && !errors.Is(context.Cause(ctx), errDrainTimeout) {
+	if err := work.Wait(); err != nil && !errors.Is(context.Cause(ctx), errDrainTimeout) {
 		return 0, err
 	}
 	return written, nil

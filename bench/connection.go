@@ -1,13 +1,12 @@
 package bench
 
 import (
-	"context"
 	"net"
 	"net/http"
-	"sync"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // connection is one client of a load. A load stands for clients on many machines, so
@@ -15,7 +14,7 @@ import (
 // client-go would share connections between clients of one configuration.
 type connection struct {
 	kubernetes.Interface
-	dialed *dialed // nil if the configuration has a transport
+	dialed *connrotation.Dialer // nil if the configuration has a transport
 }
 
 func connect(config *rest.Config, contentType string) (connection, error) {
@@ -30,49 +29,24 @@ func connect(config *rest.Config, contentType string) (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	own := &dialed{dial: config.Dial}
-	if own.dial == nil {
-		own.dial = (&net.Dialer{}).DialContext
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
 	}
-	transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, DialContext: own.dialContext, Proxy: config.Proxy}
+	dialed := connrotation.NewDialer(dial)
+	transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, DialContext: dialed.DialContext, Proxy: config.Proxy}
 	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
 		return connection{}, err
 	}
 	client, err := kubernetes.NewForConfigAndClient(config, &http.Client{Transport: wrapped})
-	return connection{Interface: client, dialed: own}, err
+	return connection{Interface: client, dialed: dialed}, err
 }
 
-// close aborts calls under way and closes the connections.
+// close aborts calls under way and closes the connections. http.Transport closes only
+// idle ones, and that of a watch just stopped is not idle yet.
 func (c connection) close() {
 	if c.dialed != nil {
-		c.dialed.close()
-	}
-}
-
-// dialed holds the connections of one client. http.Transport closes only idle ones,
-// and that of a watch just stopped is not idle yet.
-type dialed struct {
-	dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func (d *dialed) dialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := d.dial(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.conns = append(d.conns, conn)
-	return conn, nil
-}
-
-func (d *dialed) close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, conn := range d.conns {
-		_ = conn.Close() // nothing more is read from it
+		c.dialed.CloseAll()
 	}
 }

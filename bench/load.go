@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -40,8 +40,7 @@ const cleanupTimeout = 10 * time.Second
 func runLoad(ctx context.Context, opts WatchOptions, transport string, config *rest.Config) (_ *WatchLoad, err error) {
 	l := &load{opts: opts, config: config, events: opts.events(), delivery: newLatencies(), writing: newLatencies()}
 	defer func() { err = errors.Join(err, l.close(ctx)) }()
-	say := progress{opts.Progress}
-	say.printf("%s: %d watchers, %g events/s for %s", transport, opts.Watchers, opts.Rate, opts.Duration)
+	fmt.Fprintf(opts.Progress, "%s: %d watchers, %g events/s for %s\n", transport, opts.Watchers, opts.Rate, opts.Duration)
 	if err := l.open(ctx); err != nil {
 		return nil, err
 	}
@@ -57,7 +56,7 @@ func runLoad(ctx context.Context, opts WatchOptions, transport string, config *r
 		result.AllocsPerDelivery = float64(after.Mallocs-before.Mallocs) / float64(result.Deliveries)
 		result.BytesPerDelivery = float64(after.TotalAlloc-before.TotalAlloc) / float64(result.Deliveries)
 	}
-	say.printf("%s: %d deliveries, p50 %s, p99 %s", transport, result.Deliveries, round(result.Latency.P50), round(result.Latency.P99))
+	fmt.Fprintf(opts.Progress, "%s: %d deliveries, p50 %s, p99 %s\n", transport, result.Deliveries, round(result.Latency.P50), round(result.Latency.P99))
 	return result, l.defects()
 }
 
@@ -114,26 +113,14 @@ func (l *load) close(ctx context.Context) error {
 }
 
 func (l *load) openWatches(ctx context.Context) error {
-	l.watchers = make([]*watcher, l.opts.Watchers)
-	errs := make([]error, l.opts.Watchers)
-	places := make(chan struct{}, parallelOpens)
-	var opening sync.WaitGroup
-	for number := range l.watchers {
+	var opening errgroup.Group
+	opening.SetLimit(parallelOpens)
+	for number := range l.opts.Watchers {
 		w := &watcher{number: number, load: l, tally: newTally(l.events)}
-		l.watchers[number] = w
-		opening.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			errs[number] = w.open(ctx)
-		})
+		l.watchers = append(l.watchers, w)
+		opening.Go(func() error { return w.open(ctx) })
 	}
-	opening.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err // the other errors are likely the same
-		}
-	}
-	return nil
+	return opening.Wait() // the other errors are likely the same
 }
 
 // errDrainTimeout ends watchers that still wait for the last event.
@@ -145,24 +132,17 @@ func (l *load) run(ctx context.Context) (written time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.begun = time.Now()
-	var watching sync.WaitGroup
+	work, ctx := errgroup.WithContext(ctx)
 	for _, w := range l.watchers {
-		watching.Go(func() {
-			if err := w.follow(ctx); err != nil && !errors.Is(context.Cause(ctx), errDrainTimeout) {
-				cancel(err)
-			}
-		})
+		work.Go(func() error { return w.follow(ctx) })
 	}
-	if err := l.write(ctx, l.writers); err != nil {
-		cancel(err)
-		watching.Wait()
-		return 0, context.Cause(ctx) // the first error
-	}
-	written = time.Since(l.begun)
-	drain := time.AfterFunc(l.opts.Drain, func() { cancel(errDrainTimeout) })
-	defer drain.Stop()
-	watching.Wait()
-	if err := context.Cause(ctx); err != nil && !errors.Is(err, errDrainTimeout) {
+	work.Go(func() error {
+		err := l.write(ctx, l.writers)
+		written = time.Since(l.begun)
+		time.AfterFunc(l.opts.Drain, func() { cancel(errDrainTimeout) })
+		return err
+	})
+	if err := work.Wait(); err != nil && !errors.Is(context.Cause(ctx), errDrainTimeout) {
 		return 0, err
 	}
 	return written, nil

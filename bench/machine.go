@@ -5,8 +5,9 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
+
+	"snowglobe.test/envtest"
 )
 
 // Machine says where a measurement was made; its numbers mean little without that.
@@ -22,7 +23,7 @@ type Machine struct {
 func thisMachine() Machine {
 	return Machine{
 		GOOS: runtime.GOOS, GOARCH: runtime.GOARCH, CPU: cpuModel(), GOMAXPROCS: runtime.GOMAXPROCS(0),
-		Go: runtime.Version(), Kubernetes: linkedRelease(),
+		Go: runtime.Version(), Kubernetes: envtest.Release(),
 	}
 }
 
@@ -35,19 +36,6 @@ func cpuModel() string {
 	for line := range strings.Lines(string(info)) {
 		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(model)
-		}
-	}
-	return ""
-}
-
-func linkedRelease() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, module := range info.Deps {
-		if module.Path == "k8s.io/kubernetes" {
-			return module.Version
 		}
 	}
 	return ""

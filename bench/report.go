@@ -58,12 +58,3 @@ func Write(w io.Writer, format Format, r Report) error {
 	}
 	return nil
 }
-
-// progress writes lines about how far a measurement has come; its writer may be nil.
-type progress struct{ w io.Writer }
-
-func (p progress) printf(format string, args ...any) {
-	if p.w != nil {
-		fmt.Fprintf(p.w, format+"\n", args...)
-	}
-}

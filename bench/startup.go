@@ -37,15 +37,10 @@ const envtestStarts = 2
 const maxBoots = 1000
 
 func (o StartupOptions) withDefaults() StartupOptions {
-	if o.Runs == 0 {
-		o.Runs = 5
-	}
-	if o.Following == 0 {
-		o.Following = 3
-	}
-	if o.Store == "" {
-		o.Store = StoreMemory
-	}
+	defaultTo(&o.Runs, 5)
+	defaultTo(&o.Following, 3)
+	defaultTo(&o.Store, StoreMemory)
+	defaultTo(&o.Progress, io.Discard)
 	return o
 }
 
@@ -93,9 +88,12 @@ func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 		return StartupReport{}, err
 	}
 	if opts.Profile != "" {
-		if err := profileBoots(ctx, opts); err != nil {
-			return StartupReport{}, err
+		// One more process, under the profiler.
+		_, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following, Profile: opts.Profile})
+		if err != nil {
+			return StartupReport{}, fmt.Errorf("profile: %w", err)
 		}
+		fmt.Fprintf(opts.Progress, "profiles of %d boots are in %s\n", 1+opts.Following, opts.Profile)
 	}
 	return report, nil
 }
@@ -104,7 +102,6 @@ func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 // both.
 func measure(ctx context.Context, opts StartupOptions, report *StartupReport) error {
 	var load, first, following, stop, theirStart, theirStop []time.Duration
-	say := progress{opts.Progress}
 	for run := range opts.Runs {
 		ours, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following})
 		if err != nil {
@@ -114,7 +111,7 @@ func measure(ctx context.Context, opts StartupOptions, report *StartupReport) er
 		first = append(first, ours.Starts[0])
 		following = append(following, ours.Starts[1:]...)
 		stop = append(stop, ours.Stops...)
-		say.printf("run %d of %d: first boot %s, following %s, stops %s", run+1, opts.Runs,
+		fmt.Fprintf(opts.Progress, "run %d of %d: first boot %s, following %s, stops %s\n", run+1, opts.Runs,
 			round(ours.Starts[0]), list(ours.Starts[1:]), list(ours.Stops))
 		if report.Against == nil {
 			continue
@@ -125,21 +122,11 @@ func measure(ctx context.Context, opts StartupOptions, report *StartupReport) er
 		}
 		theirStart = append(theirStart, theirs.Starts...)
 		theirStop = append(theirStop, theirs.Stops...)
-		say.printf("run %d of %d: envtest starts %s, stops %s", run+1, opts.Runs, list(theirs.Starts), list(theirs.Stops))
+		fmt.Fprintf(opts.Progress, "run %d of %d: envtest starts %s, stops %s\n", run+1, opts.Runs, list(theirs.Starts), list(theirs.Stops))
 	}
 	report.Load, report.FirstBoot, report.FollowingBoot, report.Stop = timing(load), timing(first), timing(following), timing(stop)
 	if report.Against != nil {
 		report.Against.compare(report, timing(theirStart), timing(theirStop))
 	}
-	return nil
-}
-
-// profileBoots runs one more process, under the profiler.
-func profileBoots(ctx context.Context, opts StartupOptions) error {
-	_, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following, Profile: opts.Profile})
-	if err != nil {
-		return fmt.Errorf("profile: %w", err)
-	}
-	progress{opts.Progress}.printf("profiles of %d boots are in %s", 1+opts.Following, opts.Profile)
 	return nil
 }

@@ -93,7 +93,6 @@ func (r StartupReport) writeBenchmark(w *bytes.Buffer) {
 	}
 }
 
-// list writes a few durations in a row.
 func list(durations []time.Duration) string {
 	words := make([]string, len(durations))
 	for i, d := range durations {

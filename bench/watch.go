@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,7 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	defaultTo(&o.PayloadBytes, 256)
 	defaultTo(&o.Encoding, "json")
 	defaultTo(&o.Drain, 30*time.Second)
+	defaultTo(&o.Progress, io.Discard)
 	if o.Target == nil {
 		defaultTo(&o.Transport, TransportBoth)
 		defaultTo(&o.Store, StoreMemory)
@@ -84,12 +86,7 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	return o
 }
 
-func defaultTo[T comparable](option *T, value T) {
-	var zero T
-	if *option == zero {
-		*option = value
-	}
-}
+func defaultTo[T comparable](option *T, value T) { *option = cmp.Or(*option, value) }
 
 // events is how many events the writers write.
 func (o WatchOptions) events() int { return int(o.Rate*o.Duration.Seconds() + 0.5) }

@@ -44,7 +44,6 @@ type WatchLoad struct {
 	BytesPerDelivery  float64 `json:"bytesPerDelivery"`
 }
 
-// sum adds up what the watchers saw.
 func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 	r := &WatchLoad{
 		Transport: transport, Encoding: l.opts.Encoding, Store: l.opts.Store,
@@ -139,7 +138,6 @@ func (r WatchReport) writeBenchmark(w *bytes.Buffer) {
 	}
 }
 
-// name is the load's benchmark name.
 func (l WatchLoad) name() string {
 	name := fmt.Sprintf("transport=%s/watchers=%d/rate=%g/encoding=%s", l.Transport, l.Watchers, l.RateAsked, l.Encoding)
 	if l.Store != "" {

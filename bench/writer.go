@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -47,20 +47,13 @@ func (l *load) openWriter(ctx context.Context, number int) (*writer, error) {
 // writes the last event when all others have been acknowledged, so a watcher that has
 // it gets no other.
 func (l *load) write(ctx context.Context, writers []*writer) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	last := l.events - 1
-	var writing sync.WaitGroup
+	writing, writingCtx := errgroup.WithContext(ctx)
 	for number, w := range writers {
-		writing.Go(func() {
-			if err := w.writeEvery(ctx, number, len(writers), last); err != nil {
-				cancel(err)
-			}
-		})
+		writing.Go(func() error { return w.writeEvery(writingCtx, number, len(writers), last) })
 	}
-	writing.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := writing.Wait(); err != nil {
+		return err
 	}
 	return writers[last%len(writers)].writeEvery(ctx, last, len(writers), l.events)
 }

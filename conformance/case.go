@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -52,15 +52,14 @@ type Needs struct {
 
 // String describes the needs for people; it is empty if there are none.
 func (n Needs) String() string {
-	switch {
-	case n.Release && n.Launch:
-		return needRelease + "; " + needLaunch
-	case n.Release:
-		return needRelease
-	case n.Launch:
-		return needLaunch
+	var needs []string
+	if n.Release {
+		needs = append(needs, needRelease)
 	}
-	return ""
+	if n.Launch {
+		needs = append(needs, needLaunch)
+	}
+	return strings.Join(needs, "; ")
 }
 
 const (
@@ -82,7 +81,21 @@ func (c Case) Unmet(cluster *Cluster) string {
 
 // Cases returns all cases, area by area.
 func Cases() []Case {
-	return slices.Concat(startupCases(), delegationCases(), discoveryCases(), crdCases(), watchCases(), listCases(), writeCases())
+	var all []Case
+	for _, part := range []struct {
+		area  Area
+		cases []Case
+	}{
+		{AreaStartup, startupCases}, {AreaDelegation, delegationCases}, {AreaDiscovery, discoveryCases}, {AreaDiscovery, openAPICases},
+		{AreaCRDs, crdCases}, {AreaCRDs, schemaCases}, {AreaWatch, watchCases}, {AreaList, listCases}, {AreaWrite, writeCases},
+	} {
+		for _, c := range part.cases {
+			c.Area = part.area
+			c.System, _, _ = strings.Cut(c.ID, "/")
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // Select returns the cases whose ID, area or promise matches a regular expression; an

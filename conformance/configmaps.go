@@ -2,10 +2,12 @@ package conformance
 
 import (
 	"context"
+	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
@@ -53,14 +55,37 @@ func (c *configMaps) object(name, content string) *corev1.ConfigMap {
 func (c *configMaps) make(ctx context.Context, names ...string) *corev1.ConfigMap {
 	var last *corev1.ConfigMap
 	for _, name := range names {
-		created, err := c.Create(ctx, c.object(name, "first"), metav1.CreateOptions{})
-		c.target.must(err, "create ConfigMap %s", name)
-		last = created
+		last = c.create(ctx, c.object(name, "first"))
 	}
 	return last
 }
 
-// change writes new content.
+func (c *configMaps) create(ctx context.Context, object *corev1.ConfigMap) *corev1.ConfigMap {
+	created, err := c.Create(ctx, object, metav1.CreateOptions{})
+	c.target.must(err, "create ConfigMap %s", object.Name)
+	return created
+}
+
+// makeColored creates ConfigMaps with a label color, by name.
+func (c *configMaps) makeColored(ctx context.Context, colors map[string]string) {
+	for name, color := range colors {
+		object := c.object(name, "first")
+		object.Labels["color"] = color
+		c.create(ctx, object)
+	}
+}
+
+func (c *configMaps) read(ctx context.Context, name string) *corev1.ConfigMap {
+	got, err := c.Get(ctx, name, metav1.GetOptions{})
+	c.target.must(err, "get ConfigMap %s", name)
+	return got
+}
+
+// merge applies a merge patch.
+func (c *configMaps) merge(ctx context.Context, name, patch string) (*corev1.ConfigMap, error) {
+	return c.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+}
+
 func (c *configMaps) change(ctx context.Context, name, content string) *corev1.ConfigMap {
 	updated, err := c.Update(ctx, c.object(name, content), metav1.UpdateOptions{})
 	c.target.must(err, "update ConfigMap %s", name)
@@ -69,6 +94,14 @@ func (c *configMaps) change(ctx context.Context, name, content string) *corev1.C
 
 func (c *configMaps) remove(ctx context.Context, name string) {
 	c.target.must(c.Delete(ctx, name, metav1.DeleteOptions{}), "delete ConfigMap %s", name)
+}
+
+// refuses asserts that requests of the collection with these queries are invalid.
+func (c *configMaps) refuses(ctx context.Context, queries ...string) {
+	for _, query := range queries {
+		got := c.target.get(ctx, c.path()+"?"+query)
+		c.target.expectStatus(got, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	}
 }
 
 func (c *configMaps) list(ctx context.Context, opts metav1.ListOptions) *corev1.ConfigMapList {

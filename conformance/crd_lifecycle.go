@@ -2,63 +2,37 @@ package conformance
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"slices"
 
 	"github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
-func crdCases() []Case {
-	return slices.Concat([]Case{{
-		ID: "S10/crd-is-established", System: "S10", Area: AreaCRDs,
-		Promise: "A CRD whose names are free becomes NamesAccepted and Established; its status has the accepted names and the storage version.",
-		Test:    crdIsEstablished,
-	}, {
-		ID: "S10/custom-resource-is-an-object", System: "S10", Area: AreaCRDs,
-		Promise: "A custom resource is created, read, updated and deleted like any object: uid, creation time, and a generation that counts changes of spec.",
-		Test:    customResourceIsAnObject,
-	}, {
-		ID: "S10/name-conflict-is-refused", System: "S10", Area: AreaCRDs,
-		Promise: "A second CRD of a group with a kind or short name that is taken gets a condition that says so, and is neither established nor served.",
-		Test:    nameConflictIsRefused,
-	}, {
-		ID: "S10/versions-share-their-objects", System: "S10", Area: AreaCRDs,
-		Promise: "With conversion None, an object is available in every served version and only its apiVersion differs; other versions are 404.",
-		Test:    versionsShareTheirObjects,
-	}, {
-		ID: "S10/stored-versions-are-remembered", System: "S10", Area: AreaCRDs,
-		Promise: "When another version becomes the storage version, status.storedVersions keeps both.",
-		Test:    storedVersionsAreRemembered,
-	}, {
-		ID: "S10/status-is-a-subresource", System: "S10", Area: AreaCRDs,
-		Promise: "With the status subresource, a write to the object leaves status alone, a write to status leaves the rest alone, and only the first increases the generation.",
-		Test:    statusIsASubresource,
-	}, {
-		ID: "S10/scale-is-a-subresource", System: "S10", Area: AreaCRDs,
-		Promise: "The scale subresource reads and writes the fields the CRD names, as an autoscaling/v1 Scale.",
-		Test:    scaleIsASubresource,
-	}, {
-		ID: "S10/printer-columns-make-a-table", System: "S10", Area: AreaCRDs,
-		Promise: "additionalPrinterColumns are the columns of a Table, after the name.",
-		Test:    printerColumnsMakeATable,
-	}, {
-		ID: "S10/selectable-fields-select", System: "S10", Area: AreaCRDs,
-		Promise: "A field that the CRD declares selectable can be used in a field selector; another field can't.",
-		Test:    selectableFieldsSelect,
-	}, {
-		ID: "S10/deleting-a-CRD-deletes-its-objects", System: "S10", Area: AreaCRDs,
-		Promise: "Deleting a CRD deletes its objects, which watchers see, and then the CRD; its path is then 404, and a new CRD of the same name starts empty.",
-		Test:    deletingACRDDeletesItsObjects,
-	}, {
-		ID: "S10/terminating-CRD-waits-for-its-objects", System: "S10", Area: AreaCRDs,
-		Promise: "A deleted CRD stays Terminating while a finalizer keeps one of its objects, and admits no new objects.",
-		Test:    terminatingCRDWaitsForItsObjects,
-	}}, schemaCases())
+var crdCases = []Case{
+	{ID: "S10/crd-is-established", Test: crdIsEstablished,
+		Promise: "A CRD whose names are free becomes NamesAccepted and Established; its status has the accepted names and the storage version."},
+	{ID: "S10/custom-resource-is-an-object", Test: customResourceIsAnObject,
+		Promise: "A custom resource is created, read, updated and deleted like any object: uid, creation time, and a generation that counts changes of spec."},
+	{ID: "S10/name-conflict-is-refused", Test: nameConflictIsRefused,
+		Promise: "A second CRD of a group with a kind or short name that is taken gets a condition that says so, and is neither established nor served."},
+	{ID: "S10/versions-share-their-objects", Test: versionsShareTheirObjects,
+		Promise: "With conversion None, an object is available in every served version and only its apiVersion differs; other versions are 404."},
+	{ID: "S10/stored-versions-are-remembered", Test: storedVersionsAreRemembered,
+		Promise: "When another version becomes the storage version, status.storedVersions keeps both."},
+	{ID: "S10/status-is-a-subresource", Test: statusIsASubresource,
+		Promise: "With the status subresource, a write to the object leaves status alone, a write to status leaves the rest alone, and only the first increases the generation."},
+	{ID: "S10/scale-is-a-subresource", Test: scaleIsASubresource,
+		Promise: "The scale subresource reads and writes the fields the CRD names, as an autoscaling/v1 Scale."},
+	{ID: "S10/printer-columns-make-a-table", Test: printerColumnsMakeATable,
+		Promise: "additionalPrinterColumns are the columns of a Table, after the name."},
+	{ID: "S10/selectable-fields-select", Test: selectableFieldsSelect,
+		Promise: "A field that the CRD declares selectable can be used in a field selector; another field can't."},
+	{ID: "S10/deleting-a-CRD-deletes-its-objects", Test: deletingACRDDeletesItsObjects,
+		Promise: "Deleting a CRD deletes its objects, which watchers see, and then the CRD; its path is then 404, and a new CRD of the same name starts empty."},
+	{ID: "S10/terminating-CRD-waits-for-its-objects", Test: terminatingCRDWaitsForItsObjects,
+		Promise: "A deleted CRD stays Terminating while a finalizer keeps one of its objects, and admits no new objects."},
 }
 
 // k8s.io/apiextensions-apiserver/pkg/controller/{status,establish}.
@@ -95,15 +69,14 @@ func customResourceIsAnObject(ctx context.Context, t *Target) {
 	t.Expect(labelled.GetGeneration()).To(gomega.BeEquivalentTo(1), "changing metadata must not change the generation")
 	t.Expect(t.number(labelled.GetResourceVersion())).To(gomega.BeNumerically(">", t.number(created.GetResourceVersion())))
 
-	patched, err := w.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"size":2}}`), metav1.PatchOptions{})
+	patched, err := w.merge(ctx, "one", `{"spec":{"size":2}}`)
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(patched.GetGeneration()).To(gomega.BeEquivalentTo(2))
 	t.Expect(patched.GetUID()).To(gomega.Equal(created.GetUID()))
 	t.Expect(value(patched, "spec", "size")).To(gomega.BeEquivalentTo(2))
 
 	t.Expect(w.Delete(ctx, "one", metav1.DeleteOptions{})).To(gomega.Succeed())
-	_, err = w.Get(ctx, "one", metav1.GetOptions{})
-	t.Expect(err).To(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
+	t.Expect(w.Get(ctx, "one", metav1.GetOptions{})).Error().To(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
 }
 
 // k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go.
@@ -125,8 +98,7 @@ func nameConflictIsRefused(ctx context.Context, t *Target) {
 		seen := t.crdWith(ctx, created, apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionFalse)
 		t.Expect(condition(seen, apiextensionsv1.NamesAccepted).Reason).To(gomega.Equal(want.reason), rival.Name)
 		t.Expect(condition(seen, apiextensionsv1.Established).Status).To(gomega.Equal(apiextensionsv1.ConditionFalse), rival.Name)
-		got := t.get(ctx, "/apis/"+w.resource.Group+"/v1/"+plural)
-		t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
+		t.answered(ctx, "/apis/"+w.resource.Group+"/v1/"+plural, http.StatusNotFound)
 	}
 	t.Expect(t.get(ctx, w.path).code).To(gomega.Equal(http.StatusOK), "the first CRD keeps its names")
 }
@@ -149,17 +121,11 @@ func versionsShareTheirObjects(ctx context.Context, t *Target) {
 	t.Expect(read.Object).To(gomega.Equal(created.Object))
 
 	events := t.watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: created.GetResourceVersion()})
-	_, err := old.Patch(ctx, "one", types.MergePatchType, []byte(`{"spec":{"color":"blue"}}`), metav1.PatchOptions{})
-	t.Expect(err).NotTo(gomega.HaveOccurred())
-	t.Expect(versionOfEvent(events.next(ctx))).To(gomega.Equal(w.resource.GroupVersion().String()))
+	t.Expect(old.merge(ctx, "one", `{"spec":{"color":"blue"}}`)).Error().NotTo(gomega.HaveOccurred())
+	changed := events.next(ctx).Object.GetObjectKind().GroupVersionKind()
+	t.Expect(changed.GroupVersion()).To(gomega.Equal(w.resource.GroupVersion()))
 	t.Expect(value(w.read(ctx, "one"), "spec", "color")).To(gomega.Equal("blue"))
-	got := t.get(ctx, gone.path)
-	t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
-}
-
-// versionOfEvent is the apiVersion of an event's object.
-func versionOfEvent(event watch.Event) string {
-	return event.Object.GetObjectKind().GroupVersionKind().GroupVersion().String()
+	t.answered(ctx, gone.path, http.StatusNotFound)
 }
 
 // k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go.
@@ -169,7 +135,7 @@ func storedVersionsAreRemembered(ctx context.Context, t *Target) {
 	}))
 	w.make(ctx, "one", at(int64(3), "spec", "size"))
 	patch := `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`
-	patched, err := t.crds.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, w.crd.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+	patched, err := t.crds.Patch(ctx, w.crd.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 	t.must(err, "make v1 the storage version")
 	t.Expect(patched.Status.StoredVersions).To(gomega.ConsistOf("v1beta1", "v1"))
 	t.Expect(value(t.widgetsOf(w.crd, "v1").read(ctx, "one"), "spec", "size")).To(gomega.BeEquivalentTo(3))
@@ -203,11 +169,10 @@ func statusIsASubresource(ctx context.Context, t *Target) {
 
 // k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go, ScaleREST.
 func scaleIsASubresource(ctx context.Context, t *Target) {
-	selector := ".status.selector"
 	w := t.install(ctx, t.widgetCRD(withSubresources(apiextensionsv1.CustomResourceSubresources{
 		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
-			SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.size", LabelSelectorPath: &selector,
+			SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.size", LabelSelectorPath: new(".status.selector"),
 		},
 	}), func(definition *crd) {
 		definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = schemaOf{Type: "object", Properties: map[string]schemaOf{
@@ -227,8 +192,7 @@ func scaleIsASubresource(ctx context.Context, t *Target) {
 	t.Expect(value(scale, "status", "selector")).To(gomega.Equal("a=b"))
 
 	t.set(scale, at(int64(5), "spec", "replicas"))
-	_, err = w.Update(ctx, scale, metav1.UpdateOptions{}, "scale")
-	t.Expect(err).NotTo(gomega.HaveOccurred())
+	t.Expect(w.Update(ctx, scale, metav1.UpdateOptions{}, "scale")).Error().NotTo(gomega.HaveOccurred())
 	one = w.read(ctx, "one")
 	t.Expect(value(one, "spec", "size")).To(gomega.BeEquivalentTo(5))
 	t.Expect(value(one, "status", "size")).To(gomega.BeEquivalentTo(2))
@@ -236,17 +200,6 @@ func scaleIsASubresource(ctx context.Context, t *Target) {
 
 // tableType is the media type of a list that the server has laid out.
 const tableType = "application/json;as=Table;g=meta.k8s.io;v=v1"
-
-// table is the part of a Table that the cases read.
-type table struct {
-	Kind              string
-	Metadata          metav1.ListMeta
-	ColumnDefinitions []struct{ Name, Type string }
-	Rows              []struct {
-		Cells  []any
-		Object json.RawMessage
-	}
-}
 
 // k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor.
 func printerColumnsMakeATable(ctx context.Context, t *Target) {
@@ -258,14 +211,13 @@ func printerColumnsMakeATable(ctx context.Context, t *Target) {
 	}))
 	w.make(ctx, "one", at(int64(3), "spec", "size"), at("red", "spec", "color"))
 	w.make(ctx, "two", at(int64(4), "spec", "size"))
-	var found table
+	var found metav1.Table
 	t.json(t.ask(ctx, request{path: w.path, accept: tableType}), &found)
 	t.Expect(found.Kind).To(gomega.Equal("Table"))
-	var columns []string
-	for _, column := range found.ColumnDefinitions {
-		columns = append(columns, column.Name+" "+column.Type)
+	column := func(name, kind string) gomega.OmegaMatcher {
+		return gomega.And(gomega.HaveField("Name", name), gomega.HaveField("Type", kind))
 	}
-	t.Expect(columns).To(gomega.Equal([]string{"Name string", "Size integer", "Color string"}))
+	t.Expect(found.ColumnDefinitions).To(gomega.HaveExactElements(column("Name", "string"), column("Size", "integer"), column("Color", "string")))
 	t.Expect(found.Rows).To(gomega.HaveLen(2))
 	t.Expect(found.Rows[0].Cells).To(gomega.Equal([]any{"one", 3.0, "red"}))
 	t.Expect(found.Rows[1].Cells).To(gomega.Equal([]any{"two", 4.0, nil}))
@@ -283,14 +235,13 @@ func selectableFieldsSelect(ctx context.Context, t *Target) {
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(list.Items).To(gomega.HaveLen(1))
 	t.Expect(list.Items[0].GetName()).To(gomega.Equal("two"))
-	_, err = w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})
-	t.Expect(err).To(beStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
+	t.Expect(w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})).Error().To(beStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
 }
 
 // gone waits until a definition does not exist any more.
 func (t *Target) gone(ctx context.Context, definition *crd) {
 	t.Eventually(ctx, func() error {
-		_, err := t.crds.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
+		_, err := t.crds.Get(ctx, definition.Name, metav1.GetOptions{})
 		return err
 	}).Should(beStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "CRD %s still exists", definition.Name)
 }
@@ -302,17 +253,13 @@ func deletingACRDDeletesItsObjects(ctx context.Context, t *Target) {
 	t.Expect(w.crd.Finalizers).To(gomega.BeEmpty(), "the finalizer is added by the deletion")
 	w.make(ctx, "one")
 	w.make(ctx, "two")
-	list, err := w.List(ctx, metav1.ListOptions{})
-	t.must(err, "list Widgets")
-	events := t.watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	t.must(w.removeCRD(ctx), "delete the CRD")
+	events := t.watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: w.list(ctx).GetResourceVersion()})
+	w.removeCRD(ctx)
 	t.Expect(brief(events.take(ctx, 2))).To(gomega.ConsistOf("DELETED one", "DELETED two"))
 	t.gone(ctx, w.crd)
 	t.Eventually(ctx, func() int { return t.get(ctx, w.path).code }).Should(gomega.Equal(http.StatusNotFound), w.path)
 
-	again, err := t.install(ctx, definition).List(ctx, metav1.ListOptions{})
-	t.Expect(err).NotTo(gomega.HaveOccurred())
-	t.Expect(again.Items).To(gomega.BeEmpty())
+	t.Expect(t.install(ctx, definition).list(ctx).Items).To(gomega.BeEmpty())
 }
 
 // k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go and
@@ -321,11 +268,11 @@ func terminatingCRDWaitsForItsObjects(ctx context.Context, t *Target) {
 	w := t.install(ctx, t.widgetCRD())
 	w.make(ctx, "held", at([]any{"conformance.snowglobe.test/hold"}, "metadata", "finalizers"))
 	release := func(ctx context.Context) error {
-		_, err := w.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, err := w.merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
 		return err
 	}
 	t.Cleanup(release)
-	t.must(w.removeCRD(ctx), "delete the CRD")
+	w.removeCRD(ctx)
 	seen := t.crdWith(ctx, w.crd, apiextensionsv1.Terminating, apiextensionsv1.ConditionTrue)
 	t.Expect(seen.DeletionTimestamp).NotTo(gomega.BeNil())
 	t.Expect(seen.Finalizers).To(gomega.ContainElement(apiextensionsv1.CustomResourceCleanupFinalizer))

@@ -14,52 +14,29 @@ import (
 	"snowglobe.test/envtest"
 )
 
-func delegationCases() []Case {
-	return []Case{{
-		ID: "S12/built-in-path-is-answered", System: "S12", Area: AreaDelegation,
-		Promise: "The paths of the core group and of a named group are answered by the server that has them.",
-		Test:    builtInPathIsAnswered,
-	}, {
-		ID: "S10/custom-resource-path-is-answered", System: "S10", Area: AreaDelegation,
-		Promise: "The path of a custom resource is answered, although the servers in front of apiextensions do not know it.",
-		Test:    customResourcePathIsAnswered,
-	}, {
-		ID: "S11/unknown-path-is-404", System: "S11", Area: AreaDelegation,
-		Promise: "A path that no server of the chain knows, in a group or not, is answered 404 by the end of the chain: plain text, no Status.",
-		Test:    unknownPathIs404,
-	}, {
-		ID: "S11/unknown-path-is-503-before-CRDs-are-known", System: "S11", Area: AreaDelegation, Needs: Needs{Launch: true},
-		Promise: "Until the CRD informer has synced, an unknown path is answered 503 with a time to retry after, never 404, while built-in paths work.",
-		Test:    unknownPathIs503BeforeCRDsAreKnown,
-	}, {
-		ID: "S12/unknown-resource-is-404", System: "S12", Area: AreaDelegation,
-		Promise: "An unknown resource or version of a known group is answered 404 with a Status that names no object.",
-		Test:    unknownResourceIs404,
-	}, {
-		ID: "S12/missing-object-is-404", System: "S12", Area: AreaDelegation,
-		Promise: "A missing object is answered 404 with a Status that names the object, its resource and its group.",
-		Test:    missingObjectIs404,
-	}, {
-		ID: "S12/method-is-not-allowed", System: "S12", Area: AreaDelegation,
-		Promise: "A method that a known path does not support is answered 405 with a Status.",
-		Test:    methodIsNotAllowed,
-	}, {
-		ID: "S14/local-apiservices-are-available", System: "S14", Area: AreaDelegation,
-		Promise: "Every built-in group version has an APIService without a service, which is Available because it is Local.",
-		Test:    localAPIServicesAreAvailable,
-	}, {
-		ID: "S14/custom-group-has-an-apiservice", System: "S14", Area: AreaDelegation,
-		Promise: "The group version of a CRD gets a Local, managed APIService by itself, and loses it with the CRD.",
-		Test:    customGroupHasAnAPIService,
-	}, {
-		ID: "S14/deleted-apiservice-comes-back", System: "S14", Area: AreaDelegation,
-		Promise: "If the managed APIService of a CRD's group version is deleted, it is registered again.",
-		Test:    deletedAPIServiceComesBack,
-	}, {
-		ID: "S1/index-lists-the-whole-chain", System: "S1", Area: AreaDelegation,
-		Promise: "/ lists paths of every server of the chain, sorted.",
-		Test:    indexListsTheChain,
-	}}
+var delegationCases = []Case{
+	{ID: "S12/built-in-path-is-answered", Test: builtInPathIsAnswered,
+		Promise: "The paths of the core group and of a named group are answered by the server that has them."},
+	{ID: "S10/custom-resource-path-is-answered", Test: customResourcePathIsAnswered,
+		Promise: "The path of a custom resource is answered, although the servers in front of apiextensions do not know it."},
+	{ID: "S11/unknown-path-is-404", Test: unknownPathIs404,
+		Promise: "A path that no server of the chain knows, in a group or not, is answered 404 by the end of the chain: plain text, no Status."},
+	{ID: "S11/unknown-path-is-503-before-CRDs-are-known", Needs: Needs{Launch: true}, Test: unknownPathIs503BeforeCRDsAreKnown,
+		Promise: "Until the CRD informer has synced, an unknown path is answered 503 with a time to retry after, never 404, while built-in paths work."},
+	{ID: "S12/unknown-resource-is-404", Test: unknownResourceIs404,
+		Promise: "An unknown resource or version of a known group is answered 404 with a Status that names no object."},
+	{ID: "S12/missing-object-is-404", Test: missingObjectIs404,
+		Promise: "A missing object is answered 404 with a Status that names the object, its resource and its group."},
+	{ID: "S12/method-is-not-allowed", Test: methodIsNotAllowed,
+		Promise: "A method that a known path does not support is answered 405 with a Status."},
+	{ID: "S14/local-apiservices-are-available", Test: localAPIServicesAreAvailable,
+		Promise: "Every built-in group version has an APIService without a service, which is Available because it is Local."},
+	{ID: "S14/custom-group-has-an-apiservice", Test: customGroupHasAnAPIService,
+		Promise: "The group version of a CRD gets a Local, managed APIService by itself, and loses it with the CRD."},
+	{ID: "S14/deleted-apiservice-comes-back", Test: deletedAPIServiceComesBack,
+		Promise: "If the managed APIService of a CRD's group version is deleted, it is registered again."},
+	{ID: "S1/index-lists-the-whole-chain", Test: indexListsTheChain,
+		Promise: "/ lists paths of every server of the chain, sorted."},
 }
 
 // typeOf returns the apiVersion and kind of an answer.
@@ -104,8 +81,7 @@ func unknownPathIs404(ctx context.Context, t *Target) {
 		"/apis/" + group + "/v1/things",
 		"/apis/" + group + "/v1/namespaces/default/things/one",
 	} {
-		got := t.get(ctx, path)
-		t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
+		got := t.answered(ctx, path, http.StatusNotFound)
 		t.Expect(string(got.body)).To(gomega.Equal("404 page not found\n"), "%s", got)
 	}
 }
@@ -115,20 +91,14 @@ func unknownPathIs404(ctx context.Context, t *Target) {
 // crd-informer-synced: kubernetes#104748.
 func unknownPathIs503BeforeCRDsAreKnown(ctx context.Context, t *Target) {
 	const hook = "crd-informer-synced"
-	cp, raw := t.launch(ctx, envtest.HoldHook(hook))
-	unknown := request{path: "/apis/" + t.Name + groupSuffix + "/v1/things"}
-	got, err := raw.do(ctx, unknown)
-	t.must(err, "request of %s", unknown.path)
+	cp, other := t.launch(ctx, envtest.HoldHook(hook))
+	unknown := "/apis/" + t.Name + groupSuffix + "/v1/things"
+	got := other.get(ctx, unknown)
 	status := t.expectStatus(got, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
 	t.Expect(status.Details.RetryAfterSeconds).To(gomega.BeNumerically(">", 0), "%s", got)
-	known, err := raw.do(ctx, request{path: "/api/v1/configmaps"})
-	t.must(err, "request of a built-in path")
-	t.Expect(known.code).To(gomega.Equal(http.StatusOK), "%s", known)
+	other.answered(ctx, "/api/v1/configmaps", http.StatusOK)
 	t.must(cp.ReleaseHook(hook), "release hook %s", hook)
-	t.Eventually(ctx, func() (int, error) {
-		got, err := raw.do(ctx, unknown)
-		return got.code, err
-	}).Should(gomega.Equal(http.StatusNotFound))
+	t.Eventually(ctx, func() int { return other.get(ctx, unknown).code }).Should(gomega.Equal(http.StatusNotFound))
 	t.must(cp.WaitReady(ctx), "wait until the control plane is ready")
 }
 
@@ -201,14 +171,10 @@ func localAPIServicesAreAvailable(ctx context.Context, t *Target) {
 
 // registered waits until an APIService exists and is available, and returns it.
 func (t *Target) registered(ctx context.Context, name string) *unstructured.Unstructured {
-	var service *unstructured.Unstructured
-	t.Eventually(ctx, func() (string, error) {
-		var err error
-		if service, err = t.apiServices().Get(ctx, name, metav1.GetOptions{}); err != nil {
-			return "", err
-		}
-		return availability(service), nil
-	}).Should(gomega.Equal("True Local"), "APIService %s", name)
+	t.Eventually(ctx, t.apiServices().Get).WithArguments(name, metav1.GetOptions{}).
+		Should(gomega.WithTransform(availability, gomega.Equal("True Local")), "APIService %s", name)
+	service, err := t.apiServices().Get(ctx, name, metav1.GetOptions{})
+	t.must(err, "get APIService %s", name)
 	return service
 }
 
@@ -219,7 +185,7 @@ func customGroupHasAnAPIService(ctx context.Context, t *Target) {
 	service := t.registered(ctx, name)
 	t.Expect(service.GetLabels()).To(gomega.HaveKeyWithValue(automanaged, "true"))
 	t.Expect(value(service, "spec", "service")).To(gomega.BeNil())
-	t.must(w.removeCRD(ctx), "delete the CRD")
+	w.removeCRD(ctx)
 	t.Eventually(ctx, func() error {
 		_, err := t.apiServices().Get(ctx, name, metav1.GetOptions{})
 		return err
@@ -232,13 +198,8 @@ func deletedAPIServiceComesBack(ctx context.Context, t *Target) {
 	name := "v1." + w.resource.Group
 	before := t.registered(ctx, name).GetUID()
 	t.must(t.apiServices().Delete(ctx, name, metav1.DeleteOptions{}), "delete APIService %s", name)
-	t.Eventually(ctx, func() (string, error) {
-		service, err := t.apiServices().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return "", err
-		}
-		return string(service.GetUID()), nil
-	}).ShouldNot(gomega.Equal(string(before)), "APIService %s", name)
+	t.Eventually(ctx, t.apiServices().Get).WithArguments(name, metav1.GetOptions{}).
+		ShouldNot(gomega.HaveField("GetUID()", before), "APIService %s", name)
 	t.registered(ctx, name)
 	t.served(ctx, w.path)
 }

@@ -12,44 +12,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func discoveryCases() []Case {
-	return slices.Concat([]Case{{
-		ID: "S18/core-versions-are-listed", System: "S18", Area: AreaDiscovery,
-		Promise: "/api lists v1, and the server's address for each client network.",
-		Test:    coreVersionsAreListed,
-	}, {
-		ID: "S18/groups-prefer-a-version", System: "S18", Area: AreaDiscovery,
-		Promise: "/apis lists each group once, with a preferred version that is one of its versions, and /apis/GROUP says the same.",
-		Test:    groupsPreferAVersion,
-	}, {
-		ID: "S18/resources-are-described", System: "S18", Area: AreaDiscovery,
-		Promise: "Each built-in group version lists its resources with kind, scope, singular name and verbs, and no subresource without its resource.",
-		Test:    resourcesAreDescribed,
-	}, {
-		ID: "S18/short-names-and-categories", System: "S18", Area: AreaDiscovery,
-		Promise: "Built-in resources carry the short names and categories that kubectl users type.",
-		Test:    shortNamesAndCategories,
-	}, {
-		ID: "S18/aggregated-discovery-agrees", System: "S18", Area: AreaDiscovery,
-		Promise: "Aggregated discovery, asked for by its media type, describes the same built-in resources as the documents of each group version.",
-		Test:    aggregatedDiscoveryAgrees,
-	}, {
-		ID: "S18/aggregated-discovery-is-cacheable", System: "S18", Area: AreaDiscovery,
-		Promise: "Aggregated discovery has an ETag; a request that sends it back is answered 304 without a body.",
-		Test:    aggregatedDiscoveryIsCacheable,
-	}, {
-		ID: "S18/custom-resource-comes-and-goes", System: "S18", Area: AreaDiscovery,
-		Promise: "A CRD's resource appears in both forms of discovery, as the CRD describes it, and disappears with the CRD.",
-		Test:    customResourceComesAndGoes,
-	}, {
-		ID: "S18/preferred-version-of-a-custom-group", System: "S18", Area: AreaDiscovery,
-		Promise: "A custom group prefers its most stable version, whatever the order in the CRD, and leaves out versions that are not served.",
-		Test:    preferredVersionOfACustomGroup,
-	}, {
-		ID: "S12/unknown-media-type-is-406", System: "S12", Area: AreaDiscovery,
-		Promise: "A client that accepts only what the server can't write is answered 406 with a Status.",
-		Test:    unknownMediaTypeIs406,
-	}}, openAPICases())
+var discoveryCases = []Case{
+	{ID: "S18/core-versions-are-listed", Test: coreVersionsAreListed,
+		Promise: "/api lists v1, and the server's address for each client network."},
+	{ID: "S18/groups-prefer-a-version", Test: groupsPreferAVersion,
+		Promise: "/apis lists each group once, with a preferred version that is one of its versions, and /apis/GROUP says the same."},
+	{ID: "S18/resources-are-described", Test: resourcesAreDescribed,
+		Promise: "Each built-in group version lists its resources with kind, scope, singular name and verbs, and no subresource without its resource."},
+	{ID: "S18/short-names-and-categories", Test: shortNamesAndCategories,
+		Promise: "Built-in resources carry the short names and categories that kubectl users type."},
+	{ID: "S18/aggregated-discovery-agrees", Test: aggregatedDiscoveryAgrees,
+		Promise: "Aggregated discovery, asked for by its media type, describes the same built-in resources as the documents of each group version."},
+	{ID: "S18/aggregated-discovery-is-cacheable", Test: aggregatedDiscoveryIsCacheable,
+		Promise: "Aggregated discovery has an ETag; a request that sends it back is answered 304 without a body."},
+	{ID: "S18/custom-resource-comes-and-goes", Test: customResourceComesAndGoes,
+		Promise: "A CRD's resource appears in both forms of discovery, as the CRD describes it, and disappears with the CRD."},
+	{ID: "S18/preferred-version-of-a-custom-group", Test: preferredVersionOfACustomGroup,
+		Promise: "A custom group prefers its most stable version, whatever the order in the CRD, and leaves out versions that are not served."},
+	{ID: "S12/unknown-media-type-is-406", Test: unknownMediaTypeIs406,
+		Promise: "A client that accepts only what the server can't write is answered 406 with a Status."},
 }
 
 // builtIn are group versions that every cluster of the release serves.
@@ -75,10 +56,7 @@ func coreVersionsAreListed(ctx context.Context, t *Target) {
 	t.getJSON(ctx, "/api", &versions)
 	t.Expect(versions.Kind).To(gomega.Equal("APIVersions"))
 	t.Expect(versions.Versions).To(gomega.Equal([]string{"v1"}))
-	t.Expect(versions.ServerAddressByClientCIDRs).NotTo(gomega.BeEmpty())
-	for _, address := range versions.ServerAddressByClientCIDRs {
-		t.Expect(address.ServerAddress).NotTo(gomega.BeEmpty())
-	}
+	t.Expect(versions.ServerAddressByClientCIDRs).To(gomega.HaveEach(gomega.HaveField("ServerAddress", gomega.Not(gomega.BeEmpty()))))
 }
 
 // k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go.
@@ -213,16 +191,16 @@ func aggregatedDiscoveryAgrees(ctx context.Context, t *Target) {
 // k8s.io/apiserver/pkg/endpoints/discovery/aggregated/etag.go.
 func aggregatedDiscoveryIsCacheable(ctx context.Context, t *Target) {
 	// Other users' CRDs may change the document between two requests.
-	t.Eventually(ctx, func() (string, error) {
+	t.Eventually(ctx, func() string {
 		first := t.ask(ctx, request{path: "/apis", accept: aggregatedType})
 		etag := first.header.Get("ETag")
 		t.Expect(etag).To(gomega.MatchRegexp(`^".+"$`))
-		again, err := t.raw.do(ctx, request{path: "/apis", accept: aggregatedType, ifNoneMatch: etag})
+		again := t.ask(ctx, request{path: "/apis", accept: aggregatedType, ifNoneMatch: etag})
 		if again.code == http.StatusNotModified {
 			t.Expect(again.body).To(gomega.BeEmpty())
 			t.Expect(again.header.Get("ETag")).To(gomega.Equal(etag))
 		}
-		return http.StatusText(again.code), err
+		return http.StatusText(again.code)
 	}).Should(gomega.Equal("Not Modified"))
 	other := t.ask(ctx, request{path: "/apis", accept: aggregatedType, ifNoneMatch: `"another"`})
 	t.Expect(other.code).To(gomega.Equal(http.StatusOK), "%s", other)
@@ -240,14 +218,11 @@ func customResourceComesAndGoes(ctx context.Context, t *Target) {
 	t.Expect(found.ShortNames).To(gomega.Equal([]string{"wdg"}))
 	t.Expect(found.Categories).To(gomega.Equal([]string{"all"}))
 	t.Expect(found.Verbs).To(gomega.ConsistOf("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"))
-	aggregated := func() map[string]apidiscoveryv2.APIVersionDiscovery { return t.aggregated(ctx, "/apis") }
-	t.Eventually(ctx, aggregated).Should(gomega.HaveKey(groupVersion))
-	listed := aggregated()[groupVersion].Resources
-	t.Expect(listed).To(gomega.HaveLen(1))
-	t.Expect(listed[0].Resource).To(gomega.Equal("widgets"))
-	t.Expect(listed[0].Scope).To(gomega.Equal(apidiscoveryv2.ScopeCluster))
-	t.must(w.removeCRD(ctx), "delete the CRD")
-	t.Eventually(ctx, aggregated).ShouldNot(gomega.HaveKey(groupVersion))
+	t.Eventually(ctx, t.aggregated).WithArguments("/apis").Should(gomega.HaveKey(groupVersion))
+	t.Expect(t.aggregated(ctx, "/apis")[groupVersion].Resources).To(gomega.ConsistOf(
+		gomega.And(gomega.HaveField("Resource", "widgets"), gomega.HaveField("Scope", apidiscoveryv2.ScopeCluster))))
+	w.removeCRD(ctx)
+	t.Eventually(ctx, t.aggregated).WithArguments("/apis").ShouldNot(gomega.HaveKey(groupVersion))
 	t.Eventually(ctx, func() int { return t.get(ctx, "/apis/"+groupVersion).code }).Should(gomega.Equal(http.StatusNotFound))
 }
 
@@ -269,11 +244,8 @@ func preferredVersionOfACustomGroup(ctx context.Context, t *Target) {
 		return len(group.Versions)
 	}).Should(gomega.Equal(3), path)
 	t.Expect(group.PreferredVersion.Version).To(gomega.Equal("v1"))
-	var versions []string
-	for _, version := range group.Versions {
-		versions = append(versions, version.Version)
-	}
-	t.Expect(versions).To(gomega.Equal([]string{"v1", "v1beta1", "v2alpha1"}))
+	t.Expect(group.Versions).To(gomega.HaveExactElements(
+		gomega.HaveField("Version", "v1"), gomega.HaveField("Version", "v1beta1"), gomega.HaveField("Version", "v2alpha1")))
 }
 
 // k8s.io/apiserver/pkg/endpoints/handlers/negotiation.

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,21 +97,14 @@ func (o Options) source() (Source, error) {
 }
 
 func (o Options) reporter() (Reporter, error) {
-	out := o.Out
-	if out == nil {
-		out = os.Stdout
-	}
-	return reporterOf(o.Output, out)
-}
-
-func reporterOf(output string, out io.Writer) (Reporter, error) {
-	switch output {
+	out := cmp.Or[io.Writer](o.Out, os.Stdout)
+	switch o.Output {
 	case "", OutputText:
 		return Text{Out: out}, nil
 	case OutputJSON:
 		return JSON{Out: out}, nil
 	}
-	return nil, fmt.Errorf("conformance: output %q is not known; use %q or %q", output, OutputText, OutputJSON)
+	return nil, fmt.Errorf("conformance: output %q is not known; use %q or %q", o.Output, OutputText, OutputJSON)
 }
 
 // Memory is a control plane on an in-memory store.

@@ -3,15 +3,17 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"slices"
+	"net/http"
 
 	"github.com/onsi/gomega"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 )
 
 type (
@@ -100,10 +102,9 @@ func (t *Target) install(ctx context.Context, definition *crd) *widgets {
 
 // create creates a definition. It is removed when the case ends.
 func (t *Target) create(ctx context.Context, definition *crd) (*crd, error) {
-	crds := t.crds.ApiextensionsV1().CustomResourceDefinitions()
-	created, err := crds.Create(ctx, definition, metav1.CreateOptions{})
+	created, err := t.crds.Create(ctx, definition, metav1.CreateOptions{})
 	if err == nil {
-		t.Cleanup(func(ctx context.Context) error { return crds.Delete(ctx, definition.Name, metav1.DeleteOptions{}) })
+		t.Cleanup(func(ctx context.Context) error { return t.crds.Delete(ctx, definition.Name, metav1.DeleteOptions{}) })
 	}
 	return created, err
 }
@@ -117,19 +118,15 @@ func (t *Target) widgetsOf(definition *crd, version string) *widgets {
 	}
 }
 
-// removeCRD deletes the definition.
-func (w *widgets) removeCRD(ctx context.Context) error {
-	return w.target.crds.ApiextensionsV1().CustomResourceDefinitions().Delete(ctx, w.crd.Name, metav1.DeleteOptions{})
+func (w *widgets) removeCRD(ctx context.Context) {
+	w.target.must(w.target.crds.Delete(ctx, w.crd.Name, metav1.DeleteOptions{}), "delete the CRD")
 }
 
 // served polls until a path is answered 200. A controller sets the definition's
 // conditions, but the handlers follow them through an informer, and there is nothing to
 // watch that says they have.
 func (t *Target) served(ctx context.Context, path string) {
-	t.Eventually(ctx, func() (int, error) {
-		got, err := t.raw.do(ctx, request{path: path})
-		return got.code, err
-	}).Should(gomega.Equal(200), "%s is not served", path)
+	t.Eventually(ctx, func() int { return t.get(ctx, path).code }).Should(gomega.Equal(http.StatusOK), "%s is not served", path)
 }
 
 // crdWith waits until a definition has a condition, and returns the definition.
@@ -139,9 +136,7 @@ func (t *Target) crdWith(ctx context.Context, definition *crd, kind apiextension
 
 // crdUntil watches a definition until a condition holds.
 func (t *Target) crdUntil(ctx context.Context, definition *crd, wanted func(*crd) bool) *crd {
-	events := t.watch(ctx, t.crds.ApiextensionsV1().CustomResourceDefinitions().Watch, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", definition.Name).String(),
-	})
+	events := t.watch(ctx, t.crds.Watch, metav1.SingleObject(metav1.ObjectMeta{Name: definition.Name}))
 	for {
 		if seen, ok := events.next(ctx).Object.(*crd); ok && wanted(seen) {
 			events.Stop()
@@ -152,11 +147,7 @@ func (t *Target) crdUntil(ctx context.Context, definition *crd, wanted func(*crd
 
 // condition returns the condition of a type, an empty one if there is none.
 func condition(definition *crd, kind apiextensionsv1.CustomResourceDefinitionConditionType) apiextensionsv1.CustomResourceDefinitionCondition {
-	at := slices.IndexFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool { return c.Type == kind })
-	if at < 0 {
-		return apiextensionsv1.CustomResourceDefinitionCondition{}
-	}
-	return definition.Status.Conditions[at]
+	return ptr.Deref(apihelpers.FindCRDCondition(definition, kind), apiextensionsv1.CustomResourceDefinitionCondition{})
 }
 
 // object returns a Widget without creating it. Each setting is a path and a value.
@@ -190,11 +181,21 @@ func (w *widgets) probe(ctx context.Context, settings ...setting) (*unstructured
 	return w.Apply(ctx, "probe", w.object("probe", settings...), dry)
 }
 
-// read gets a Widget.
 func (w *widgets) read(ctx context.Context, name string) *unstructured.Unstructured {
 	got, err := w.Get(ctx, name, metav1.GetOptions{})
 	w.target.must(err, "get Widget %s", name)
 	return got
+}
+
+func (w *widgets) list(ctx context.Context) *unstructured.UnstructuredList {
+	list, err := w.List(ctx, metav1.ListOptions{})
+	w.target.must(err, "list Widgets")
+	return list
+}
+
+// merge applies a merge patch.
+func (w *widgets) merge(ctx context.Context, name, patch string) (*unstructured.Unstructured, error) {
+	return w.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 }
 
 // setting sets a value at a path of an object.
@@ -203,7 +204,6 @@ type setting struct {
 	path  []string
 }
 
-// at returns a setting.
 func at(value any, path ...string) setting { return setting{value, path} }
 
 func (t *Target) set(object *unstructured.Unstructured, s setting) {

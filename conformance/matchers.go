@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"text/template"
 
 	"github.com/onsi/gomega"
+	"github.com/onsi/gomega/gcustom"
 	gomegatypes "github.com/onsi/gomega/types"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,47 +15,32 @@ import (
 
 // beStatus matches an API server's error with a code and a reason.
 func beStatus(code int32, reason metav1.StatusReason) gomegatypes.GomegaMatcher {
-	return &statusMatcher{code: code, reason: reason}
+	return gcustom.MakeMatcher(func(actual any) (bool, error) {
+		status := statusOf(actual)
+		return status.Code == code && status.Reason == reason, nil
+	}).WithPrecompiledTemplate(statusMessage, fmt.Sprint(code, " ", reason))
 }
 
-type statusMatcher struct {
-	code   int32
-	reason metav1.StatusReason
-}
+var statusMessage = template.Must(template.New("").Funcs(template.FuncMap{"describe": describe}).Parse(
+	"Expected the server {{.To}} answer {{.Data}}, but got {{describe .Actual}}"))
 
-// Match implements types.GomegaMatcher.
-func (m *statusMatcher) Match(actual any) (bool, error) {
-	err, ok := actual.(error)
-	if !ok {
-		return false, nil // the server answered without an error
-	}
+// statusOf returns the Status of an API server's error, an empty one for anything else.
+func statusOf(actual any) metav1.Status {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false, nil
+	if err, _ := actual.(error); errors.As(err, &status) {
+		return status.Status()
 	}
-	return status.Status().Code == m.code && status.Status().Reason == m.reason, nil
-}
-
-// FailureMessage implements types.GomegaMatcher.
-func (m *statusMatcher) FailureMessage(actual any) string {
-	return fmt.Sprintf("Expected the server to answer %d %s, but got %s", m.code, m.reason, describe(actual))
-}
-
-// NegatedFailureMessage implements types.GomegaMatcher.
-func (m *statusMatcher) NegatedFailureMessage(actual any) string {
-	return fmt.Sprintf("Expected the server not to answer %d %s, but got %s", m.code, m.reason, describe(actual))
+	return metav1.Status{}
 }
 
 func describe(actual any) string {
-	err, ok := actual.(error)
-	if !ok {
+	if actual == nil {
 		return "no error"
 	}
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return fmt.Sprintf("%d %s: %v", status.Status().Code, status.Status().Reason, err)
+	if status := statusOf(actual); status.Code != 0 {
+		return fmt.Sprintf("%d %s: %v", status.Code, status.Reason, actual)
 	}
-	return "an error that is not an answer: " + err.Error()
+	return fmt.Sprint("an error that is not an answer: ", actual)
 }
 
 // beSorted matches a slice of strings in ascending order.

@@ -10,24 +10,15 @@ import (
 	"github.com/onsi/gomega"
 )
 
-func openAPICases() []Case {
-	return []Case{{
-		ID: "S14/openapi-v2-is-served", System: "S14", Area: AreaDiscovery,
-		Promise: "/openapi/v2 describes the paths and types of every server of the chain, in JSON and in protobuf.",
-		Test:    openAPIV2IsServed,
-	}, {
-		ID: "S14/openapi-v2-is-cacheable", System: "S14", Area: AreaDiscovery,
-		Promise: "/openapi/v2 has an ETag; a request that sends it back is answered 304.",
-		Test:    openAPIV2IsCacheable,
-	}, {
-		ID: "S14/openapi-v3-is-served", System: "S14", Area: AreaDiscovery,
-		Promise: "/openapi/v3 lists an OpenAPI 3 document for each group version, at a path with its hash, so that clients may cache it for ever.",
-		Test:    openAPIV3IsServed,
-	}, {
-		ID: "S10/openapi-v3-follows-a-CRD", System: "S10", Area: AreaDiscovery,
-		Promise: "A CRD's schema is published in the OpenAPI v3 document of its group version, and disappears with the CRD.",
-		Test:    openAPIV3FollowsACRD,
-	}}
+var openAPICases = []Case{
+	{ID: "S14/openapi-v2-is-served", Test: openAPIV2IsServed,
+		Promise: "/openapi/v2 describes the paths and types of every server of the chain, in JSON and in protobuf."},
+	{ID: "S14/openapi-v2-is-cacheable", Test: openAPIV2IsCacheable,
+		Promise: "/openapi/v2 has an ETag; a request that sends it back is answered 304."},
+	{ID: "S14/openapi-v3-is-served", Test: openAPIV3IsServed,
+		Promise: "/openapi/v3 lists an OpenAPI 3 document for each group version, at a path with its hash, so that clients may cache it for ever."},
+	{ID: "S10/openapi-v3-follows-a-CRD", Test: openAPIV3FollowsACRD,
+		Promise: "A CRD's schema is published in the OpenAPI v3 document of its group version, and disappears with the CRD."},
 }
 
 // swagger is the part of an OpenAPI v2 document that the cases read.
@@ -67,13 +58,11 @@ func openAPIV2IsCacheable(ctx context.Context, t *Target) {
 	}).WithPolling(time.Second).Should(gomega.Equal(http.StatusNotModified))
 }
 
-// openAPIIndex is the document at /openapi/v3.
-type openAPIIndex struct {
-	Paths map[string]struct{ ServerRelativeURL string }
-}
-
+// openAPIIndex returns the URL of each OpenAPI v3 document.
 func (t *Target) openAPIIndex(ctx context.Context) map[string]struct{ ServerRelativeURL string } {
-	var index openAPIIndex
+	var index struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
 	t.getJSON(ctx, "/openapi/v3", &index)
 	return index.Paths
 }
@@ -119,8 +108,7 @@ func openAPIV3FollowsACRD(ctx context.Context, t *Target) {
 		spec.Properties["size"] = schemaOf{Type: "integer", Description: "edge length in mm"}
 	})))
 	key := strings.TrimPrefix(groupPath(w.resource.GroupVersion().String()), "/")
-	index := func() map[string]struct{ ServerRelativeURL string } { return t.openAPIIndex(ctx) }
-	t.Eventually(ctx, index).Should(gomega.HaveKey(key))
+	t.Eventually(ctx, t.openAPIIndex).Should(gomega.HaveKey(key))
 	var document openAPI
 	t.getJSON(ctx, "/openapi/v3/"+key, &document)
 	t.Expect(document.Paths).To(gomega.And(gomega.HaveKey(w.path), gomega.HaveKey(w.path+"/{name}")))
@@ -131,6 +119,6 @@ func openAPIV3FollowsACRD(ctx context.Context, t *Target) {
 		}
 	}
 	t.Expect(found).To(gomega.Equal("edge length in mm"))
-	t.must(w.removeCRD(ctx), "delete the CRD")
-	t.Eventually(ctx, index).ShouldNot(gomega.HaveKey(key))
+	w.removeCRD(ctx)
+	t.Eventually(ctx, t.openAPIIndex).ShouldNot(gomega.HaveKey(key))
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,7 +42,6 @@ type request struct {
 	method      string
 	accept      string
 	ifNoneMatch string
-	contentType string
 	body        any // marshalled as JSON
 }
 
@@ -63,54 +63,40 @@ func (a answer) String() string {
 	return fmt.Sprintf("%s answered %d: %s", a.asked, a.code, body)
 }
 
-func (c *rawClient) do(ctx context.Context, r request) (answer, error) {
-	if r.method == "" {
-		r.method = http.MethodGet
-	}
-	if r.accept == "" {
-		r.accept = runtime.ContentTypeJSON
-	}
+// ask makes a raw request. The case fails if there is no answer.
+func (t *Target) ask(ctx context.Context, r request) answer {
 	var body io.Reader
 	if r.body != nil {
 		content, err := json.Marshal(r.body)
-		if err != nil {
-			return answer{}, err
-		}
+		t.must(err, "encode the body for %s", r.path)
 		body = bytes.NewReader(content)
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, body)
-	if err != nil {
-		return answer{}, err
-	}
-	req.Header.Set("Accept", r.accept)
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.method, http.MethodGet), t.raw.base+r.path, body)
+	t.must(err, "request of %s", r.path)
+	req.Header.Set("Accept", cmp.Or(r.accept, runtime.ContentTypeJSON))
 	if r.body != nil {
-		if r.contentType == "" {
-			r.contentType = runtime.ContentTypeJSON
-		}
-		req.Header.Set("Content-Type", r.contentType)
+		req.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	if r.ifNoneMatch != "" {
 		req.Header.Set("If-None-Match", r.ifNoneMatch)
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return answer{}, err
-	}
+	resp, err := t.raw.http.Do(req)
+	t.must(err, "request of %s", r.path)
 	content, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	return answer{code: resp.StatusCode, header: resp.Header, body: content, asked: r.method + " " + r.path}, err
-}
-
-// ask makes a raw request. The case fails if there is no answer.
-func (t *Target) ask(ctx context.Context, r request) answer {
-	got, err := t.raw.do(ctx, r)
 	t.must(err, "request of %s", r.path)
-	return got
+	return answer{code: resp.StatusCode, header: resp.Header, body: content, asked: req.Method + " " + r.path}
 }
 
-// get makes a raw GET request.
 func (t *Target) get(ctx context.Context, path string) answer {
 	return t.ask(ctx, request{path: path})
+}
+
+// answered makes a raw GET request, which must be answered with that code.
+func (t *Target) answered(ctx context.Context, path string, code int) answer {
+	got := t.get(ctx, path)
+	t.Expect(got.code).To(gomega.Equal(code), "%s", got)
+	return got
 }
 
 // getJSON makes a raw GET request, which must be answered 200 with JSON.

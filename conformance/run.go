@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -19,7 +20,7 @@ import (
 // left when the context is cancelled. The error says why cases could not run; failed
 // cases are in the report (see Report.Err). reporter may be nil.
 func Run(ctx context.Context, source Source, cases []Case, reporter Reporter) (Report, error) {
-	return run(ctx, Report{Target: source.String()}, source, cases, orSilent(reporter), func() error { return nil })
+	return run(ctx, Report{Target: source.String()}, source, cases, reporter, func() error { return nil })
 }
 
 // Simulate is Run in virtual time. The source's cluster runs in a bubble with the cases,
@@ -33,7 +34,7 @@ func Simulate(ctx context.Context, source Source, cases []Case, reporter Reporte
 		// the bubble, so the outer context is only polled.
 		inside, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		report, err = run(inside, report, source, cases, orSilent(reporter), func() error { return context.Cause(ctx) })
+		report, err = run(inside, report, source, cases, reporter, func() error { return context.Cause(ctx) })
 		return nil
 	})
 	return report, errors.Join(err, bubble)
@@ -42,6 +43,9 @@ func Simulate(ctx context.Context, source Source, cases []Case, reporter Reporte
 // run runs the cases and adds to the report. interrupted returns why no further case
 // should begin, or nil.
 func run(ctx context.Context, report Report, source Source, cases []Case, reporter Reporter, interrupted func() error) (Report, error) {
+	if reporter == nil {
+		reporter = Text{Out: io.Discard}
+	}
 	report.Start = time.Now()
 	reporter.Begin(report.Target, len(cases))
 	end := func(err error) (Report, error) {
@@ -80,7 +84,6 @@ type failure struct {
 	location string
 }
 
-// run runs one case on the cluster.
 func (c *Cluster) run(ctx context.Context, tested Case) (result Result) {
 	result = Result{Case: tested, State: Passed, Start: time.Now()}
 	if result.Message = tested.Unmet(c); result.Message != "" {

@@ -14,67 +14,44 @@ import (
 	"snowglobe.test/envtest"
 )
 
-func startupCases() []Case {
-	return []Case{{
-		ID: "S15/readyz-answers-ok", System: "S15", Area: AreaStartup,
-		Promise: "/readyz, /livez and /healthz of a ready server answer 200 with the two letters ok.",
-		Test:    healthAnswersOK,
-	}, {
-		ID: "S15/readyz-names-its-checks", System: "S15", Area: AreaStartup,
-		Promise: "/readyz?verbose lists each check on a line of its own, all passed, informer-sync and shutdown among them, and says that the check passed.",
-		Test:    readyzNamesItsChecks,
-	}, {
-		ID: "S15/livez-leaves-readiness-out", System: "S15", Area: AreaStartup,
-		Promise: "/livez and /healthz check that the process is alive, not that it is ready: no informer-sync, no etcd-readiness, no shutdown.",
-		Test:    livezLeavesReadinessOut,
-	}, {
-		ID: "S15/check-has-a-path", System: "S15", Area: AreaStartup,
-		Promise: "Each check of /readyz and /livez has a path of its own below it; an unknown one is 404.",
-		Test:    checkHasAPath,
-	}, {
-		ID: "S15/check-can-be-excluded", System: "S15", Area: AreaStartup,
-		Promise: "exclude= leaves a check out and says so; excluding an unknown check only causes a warning.",
-		Test:    checkCanBeExcluded,
-	}, {
-		ID: "S16/post-start-hooks-are-checks", System: "S16", Area: AreaStartup,
-		Promise: "Every server of the chain has its post-start hooks among the checks of /readyz.",
-		Test:    postStartHooksAreChecks,
-	}, {
-		ID: "S16/held-hook-keeps-readyz-red", System: "S16", Area: AreaStartup, Needs: Needs{Launch: true},
-		Promise: "While a post-start hook has not returned, /readyz is 500 and names it alone, and turns 200 once it has.",
-		Test:    heldHookKeepsReadyzRed,
-	}, {
-		ID: "S20/version-is-well-formed", System: "S20", Area: AreaStartup,
-		Promise: "/version reports a major and a minor that match gitVersion.",
-		Test:    versionIsWellFormed,
-	}, {
-		ID: "S20/version-is-the-linked-release", System: "S20", Area: AreaStartup, Needs: Needs{Release: true},
-		Promise: "/version reports the release the server was built from.",
-		Test:    versionIsTheRelease,
-	}, {
-		ID: "S13/system-namespaces-exist", System: "S13", Area: AreaStartup,
-		Promise: "The server creates the namespaces default, kube-system, kube-public and kube-node-lease by itself.",
-		Test:    systemNamespacesExist,
-	}, {
-		ID: "S13/kubernetes-service-exists", System: "S13", Area: AreaStartup,
-		Promise: "The server creates the service default/kubernetes by itself, with a cluster IP and the https port.",
-		Test:    kubernetesServiceExists,
-	}, {
-		ID: "S8/bootstrap-roles-exist", System: "S8", Area: AreaStartup,
-		Promise: "A ready server has its default cluster roles and their bindings, marked as bootstrapped.",
-		Test:    bootstrapRolesExist,
-	}, {
-		ID: "S12/system-priority-classes-exist", System: "S12", Area: AreaStartup,
-		Promise: "A ready server has both system priority classes, with their fixed values.",
-		Test:    systemPriorityClassesExist,
-	}}
+var startupCases = []Case{
+	{ID: "S15/readyz-answers-ok", Test: healthAnswersOK,
+		Promise: "/readyz, /livez and /healthz of a ready server answer 200 with the two letters ok."},
+	{ID: "S15/readyz-names-its-checks", Test: readyzNamesItsChecks,
+		Promise: "/readyz?verbose lists each check on a line of its own, all passed, informer-sync and shutdown among them, and says that the check passed."},
+	{ID: "S15/livez-leaves-readiness-out", Test: livezLeavesReadinessOut,
+		Promise: "/livez and /healthz check that the process is alive, not that it is ready: no informer-sync, no etcd-readiness, no shutdown."},
+	{ID: "S15/check-has-a-path", Test: checkHasAPath,
+		Promise: "Each check of /readyz and /livez has a path of its own below it; an unknown one is 404."},
+	{ID: "S15/check-can-be-excluded", Test: checkCanBeExcluded,
+		Promise: "exclude= leaves a check out and says so; excluding an unknown check only causes a warning."},
+	{ID: "S16/post-start-hooks-are-checks", Test: postStartHooksAreChecks,
+		Promise: "Every server of the chain has its post-start hooks among the checks of /readyz."},
+	{ID: "S16/held-hook-keeps-readyz-red", Needs: Needs{Launch: true}, Test: heldHookKeepsReadyzRed,
+		Promise: "While a post-start hook has not returned, /readyz is 500 and names it alone, and turns 200 once it has."},
+	{ID: "S20/version-is-well-formed", Test: versionIsWellFormed,
+		Promise: "/version reports a major and a minor that match gitVersion."},
+	{ID: "S20/version-is-the-linked-release", Needs: Needs{Release: true}, Test: versionIsTheRelease,
+		Promise: "/version reports the release the server was built from."},
+	{ID: "S13/system-namespaces-exist", Test: systemNamespacesExist,
+		Promise: "The server creates the namespaces default, kube-system, kube-public and kube-node-lease by itself."},
+	{ID: "S13/kubernetes-service-exists", Test: kubernetesServiceExists,
+		Promise: "The server creates the service default/kubernetes by itself, with a cluster IP and the https port."},
+	{ID: "S8/bootstrap-roles-exist", Test: bootstrapRolesExist,
+		Promise: "A ready server has its default cluster roles and their bindings, marked as bootstrapped."},
+	{ID: "S12/system-priority-classes-exist", Test: systemPriorityClassesExist,
+		Promise: "A ready server has both system priority classes, with their fixed values."},
 }
 
 // k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth.
 func healthAnswersOK(ctx context.Context, t *Target) {
-	for _, path := range []string{"/readyz", "/livez", "/healthz"} {
-		got := t.get(ctx, path)
-		t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	t.answeredOK(ctx, "/readyz", "/livez", "/healthz")
+}
+
+// answeredOK asserts that health checks pass.
+func (t *Target) answeredOK(ctx context.Context, paths ...string) {
+	for _, path := range paths {
+		got := t.answered(ctx, path, http.StatusOK)
 		t.Expect(string(got.body)).To(gomega.Equal("ok"), "%s", got)
 	}
 }
@@ -102,8 +79,7 @@ func (t *Target) checks(got answer) (states map[string]string, verdict string) {
 // k8s.io/apiserver/pkg/server/healthz.go, AddReadyzChecks, and the checks of
 // k8s.io/apiserver/pkg/server/genericapiserver.go, PrepareRun.
 func readyzNamesItsChecks(ctx context.Context, t *Target) {
-	got := t.get(ctx, "/readyz?verbose")
-	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	got := t.answered(ctx, "/readyz?verbose", http.StatusOK)
 	states, verdict := t.checks(got)
 	t.Expect(verdict).To(gomega.Equal("readyz check passed"), "%s", got)
 	for _, name := range []string{"ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"} {
@@ -128,21 +104,14 @@ func livezLeavesReadinessOut(ctx context.Context, t *Target) {
 
 // k8s.io/apiserver/pkg/server/healthz/healthz.go, InstallPathHandler.
 func checkHasAPath(ctx context.Context, t *Target) {
-	for _, path := range []string{"/readyz/ping", "/readyz/etcd", "/readyz/informer-sync", "/livez/ping", "/readyz/poststarthook/crd-informer-synced"} {
-		got := t.get(ctx, path)
-		t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
-		t.Expect(string(got.body)).To(gomega.Equal("ok"), "%s", got)
-	}
-	for _, path := range []string{"/readyz/no-such-check", "/livez/informer-sync"} {
-		got := t.get(ctx, path)
-		t.Expect(got.code).To(gomega.Equal(http.StatusNotFound), "%s", got)
-	}
+	t.answeredOK(ctx, "/readyz/ping", "/readyz/etcd", "/readyz/informer-sync", "/livez/ping", "/readyz/poststarthook/crd-informer-synced")
+	t.answered(ctx, "/readyz/no-such-check", http.StatusNotFound)
+	t.answered(ctx, "/livez/informer-sync", http.StatusNotFound)
 }
 
 // k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth.
 func checkCanBeExcluded(ctx context.Context, t *Target) {
-	got := t.get(ctx, "/readyz?verbose&exclude=etcd&exclude=no-such-check")
-	t.Expect(got.code).To(gomega.Equal(http.StatusOK), "%s", got)
+	got := t.answered(ctx, "/readyz?verbose&exclude=etcd&exclude=no-such-check", http.StatusOK)
 	states, verdict := t.checks(got)
 	t.Expect(states).To(gomega.HaveKeyWithValue("etcd", "[+]excluded: ok"), "%s", got)
 	t.Expect(states).To(gomega.HaveKeyWithValue("ping", "[+]ok"), "%s", got)
@@ -173,23 +142,24 @@ func postStartHooksAreChecks(ctx context.Context, t *Target) {
 	}
 }
 
-// launch starts another control plane. It is stopped when the case ends.
-func (t *Target) launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *rawClient) {
+// launch starts another control plane, which is stopped when the case ends, and returns
+// it with a target for raw requests to it.
+func (t *Target) launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *Target) {
 	cp, err := t.Cluster.Launch(ctx, opts...)
 	t.must(err, "launch a control plane beside %s", t.Cluster.Name)
 	t.Cleanup(cp.Stop)
 	raw, err := newRawClient(t.Cluster.wrap(cp.Config()))
 	t.must(err, "client of the control plane beside %s", t.Cluster.Name)
-	return cp, raw
+	return cp, &Target{Gomega: t.Gomega, raw: raw}
 }
 
 // k8s.io/apiserver/pkg/server/hooks.go: a hook's check passes when the hook has
 // returned.
 func heldHookKeepsReadyzRed(ctx context.Context, t *Target) {
 	const hook = "scheduling/bootstrap-system-priority-classes"
-	cp, raw := t.launch(ctx, envtest.HoldHook(hook))
-	readyz := func() (string, error) {
-		got, err := raw.do(ctx, request{path: "/readyz?verbose"})
+	cp, other := t.launch(ctx, envtest.HoldHook(hook))
+	readyz := func() string {
+		got := other.get(ctx, "/readyz?verbose")
 		var red []string
 		states, _ := t.checks(got)
 		for name, state := range states {
@@ -198,7 +168,7 @@ func heldHookKeepsReadyzRed(ctx context.Context, t *Target) {
 			}
 		}
 		slices.Sort(red)
-		return fmt.Sprint(got.code, red), err
+		return fmt.Sprint(got.code, red)
 	}
 	t.Eventually(ctx, readyz).Should(gomega.Equal("500 [poststarthook/" + hook + "]"))
 	t.must(cp.ReleaseHook(hook), "release hook %s", hook)
@@ -239,30 +209,24 @@ func kubernetesServiceExists(ctx context.Context, t *Target) {
 	t.Expect(service.Labels).To(gomega.And(
 		gomega.HaveKeyWithValue("component", "apiserver"), gomega.HaveKeyWithValue("provider", "kubernetes")))
 	t.Expect(service.Spec.ClusterIP).NotTo(gomega.BeEmpty())
-	t.Expect(service.Spec.Ports).To(gomega.HaveLen(1))
-	t.Expect(service.Spec.Ports[0].Name).To(gomega.Equal("https"))
-	t.Expect(service.Spec.Ports[0].Port).To(gomega.BeEquivalentTo(443))
+	t.Expect(service.Spec.Ports).To(gomega.ConsistOf(
+		gomega.And(gomega.HaveField("Name", "https"), gomega.HaveField("Port", int32(443)))))
 }
 
 // k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go, the hook
 // rbac/bootstrap-roles.
 func bootstrapRolesExist(ctx context.Context, t *Target) {
 	for _, name := range []string{"cluster-admin", "system:discovery", "system:public-info-viewer", "system:basic-user"} {
-		role, err := t.kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})
-		t.Expect(err).NotTo(gomega.HaveOccurred())
-		t.Expect(role.Labels).To(gomega.HaveKeyWithValue("kubernetes.io/bootstrapping", "rbac-defaults"))
-		binding, err := t.kube.RbacV1().ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})
-		t.Expect(err).NotTo(gomega.HaveOccurred())
-		t.Expect(binding.RoleRef.Name).To(gomega.Equal(name))
+		t.Expect(t.kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})).To(
+			gomega.HaveField("Labels", gomega.HaveKeyWithValue("kubernetes.io/bootstrapping", "rbac-defaults")))
+		t.Expect(t.kube.RbacV1().ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})).To(gomega.HaveField("RoleRef.Name", name))
 	}
 }
 
 // k8s.io/kubernetes/pkg/apis/scheduling/v1/helpers.go.
 func systemPriorityClassesExist(ctx context.Context, t *Target) {
 	for name, value := range map[string]int32{"system-node-critical": 2000001000, "system-cluster-critical": 2000000000} {
-		class, err := t.kube.SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})
-		t.Expect(err).NotTo(gomega.HaveOccurred())
-		t.Expect(class.Value).To(gomega.Equal(value))
-		t.Expect(class.GlobalDefault).To(gomega.BeFalse())
+		t.Expect(t.kube.SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})).To(
+			gomega.And(gomega.HaveField("Value", value), gomega.HaveField("GlobalDefault", false)))
 	}
 }

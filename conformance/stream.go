@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -46,6 +47,15 @@ func (s *stream) next(ctx context.Context) watch.Event {
 		s.target.Expect(context.Cause(ctx)).NotTo(gomega.HaveOccurred(), "no event on the watch (%s)", show(s.asked))
 		return watch.Event{}
 	}
+}
+
+// nextConfigMap returns the object of the next event, which must have that type.
+func (s *stream) nextConfigMap(ctx context.Context, kind watch.EventType) *corev1.ConfigMap {
+	event := s.next(ctx)
+	s.target.Expect(event.Type).To(gomega.Equal(kind))
+	object, ok := event.Object.(*corev1.ConfigMap)
+	s.target.Expect(ok).To(gomega.BeTrue(), "the %s event carries a %T", kind, event.Object)
+	return object
 }
 
 // take returns the next n events.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,7 +34,7 @@ type Target struct {
 	Name string
 
 	kube      kubernetes.Interface
-	crds      apiextensionsclient.Interface
+	crds      apiextensionsclient.CustomResourceDefinitionInterface
 	dynamic   dynamic.Interface
 	raw       *rawClient
 	namespace string
@@ -50,13 +50,15 @@ func newTarget(cluster *Cluster, id string, fail func(message string, callerSkip
 	t := &Target{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id)}
 	t.SetDefaultEventuallyPollingInterval(pollInterval)
 	var errs [4]error
+	var definitions *apiextensionsclient.ApiextensionsV1Client
 	t.kube, errs[0] = kubernetes.NewForConfig(config)
-	t.crds, errs[1] = apiextensionsclient.NewForConfig(config)
+	definitions, errs[1] = apiextensionsclient.NewForConfig(config)
 	t.dynamic, errs[2] = dynamic.NewForConfig(config)
 	t.raw, errs[3] = newRawClient(config)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("clients of %s: %w", cluster.Name, err)
 	}
+	t.crds = definitions.CustomResourceDefinitions()
 	return t, nil
 }
 

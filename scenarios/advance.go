@@ -14,34 +14,29 @@ const longestRealAdvance = 5 * time.Second
 // was interrupted.
 const advanceStep = time.Hour
 
-func advanceCommand() command {
-	return command{
-		name:    "advance",
-		args:    "DURATION",
-		summary: "let time pass",
-		details: `DURATION is written like 90s, 10m or 1h30m. In virtual time it passes at once,
+var advanceCommand = command{
+	name:  "advance",
+	args:  "DURATION",
+	least: 1, most: 1,
+	summary: "let time pass",
+	details: `DURATION is written like 90s, 10m or 1h30m. In virtual time it passes at once,
 and everything due in that time has happened: leases and tokens expire,
 controllers resync. In real time no more than ` + longestRealAdvance.String() + ` may pass.`,
-		example:    "advance 1h",
-		noNegation: true,
-		unbounded:  true,
-		prepare: plain(func(ctx context.Context, s *session, args []string) error {
-			if len(args) != 1 {
-				return errUsage
-			}
-			duration, err := time.ParseDuration(args[0])
-			if err != nil || duration <= 0 {
-				return fmt.Errorf("%w: %q is not a duration like 10m", errUsage, args[0])
-			}
-			if s.opts.tamper.standstill {
-				return nil
-			}
-			return s.advance(ctx, duration)
-		}),
-	}
+	example:    "advance 1h",
+	noNegation: true,
+	unbounded:  true,
+	run: func(ctx context.Context, s *session, args []string) error {
+		duration, err := time.ParseDuration(args[0])
+		if err != nil || duration <= 0 {
+			return fmt.Errorf("%w: %q is not a duration like 10m", errUsage, args[0])
+		}
+		if s.opts.tamper.standstill {
+			return nil
+		}
+		return s.advance(ctx, duration)
+	},
 }
 
-// advance lets time pass.
 func (s *session) advance(ctx context.Context, duration time.Duration) error {
 	if s.opts.RealTime && duration > longestRealAdvance {
 		return fmt.Errorf("%w: it would take %s of real time, and %s is the limit; run the script in virtual time",

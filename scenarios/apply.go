@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,15 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 )
 
 // fieldManager owns the fields that scripts apply.
@@ -26,47 +24,39 @@ const fieldManager = "script"
 // applyQuery is the query of every apply request.
 const applyQuery = "?fieldManager=" + fieldManager + "&force=true"
 
-func applyCommand() command {
-	return command{
-		name:    "apply",
-		args:    "FILE...",
-		summary: "create or change the objects in files, by server-side apply",
-		details: `FILE holds YAML or JSON documents. An object with generateName and no name is
+var applyCommand = command{
+	name:  "apply",
+	args:  "FILE...",
+	least: 1, most: anyNumber,
+	summary: "create or change the objects in files, by server-side apply",
+	details: `FILE holds YAML or JSON documents. An object with generateName and no name is
 created. After a CustomResourceDefinition, apply waits until the server serves
 the resource. It prints a line for each object.`,
-		example: "apply widget.yaml",
-		prepare: plain(func(ctx context.Context, s *session, args []string) error {
-			if len(args) == 0 {
-				return errUsage
+	example: "apply widget.yaml",
+	run: func(ctx context.Context, s *session, args []string) error {
+		for _, file := range args {
+			objects, err := readObjects(s.ts.ReadFile(file))
+			if err != nil {
+				return fmt.Errorf("%s: %w", file, err)
 			}
-			for _, file := range args {
-				objects, err := readObjects(s.ts.ReadFile(file))
-				if err != nil {
-					return fmt.Errorf("%s: %w", file, err)
-				}
-				for _, object := range objects {
-					if err := s.apply(ctx, object); err != nil {
-						return fmt.Errorf("%s: %s %q: %w", file, object.GetKind(), object.GetName()+object.GetGenerateName(), err)
-					}
+			for _, object := range objects {
+				if err := s.apply(ctx, object); err != nil {
+					return fmt.Errorf("%s: %s %q: %w", file, object.GetKind(), object.GetName()+object.GetGenerateName(), err)
 				}
 			}
-			return nil
-		}),
-	}
+		}
+		return nil
+	},
 }
 
-// readObjects reads the documents of a file.
 func readObjects(text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	documents := utilyaml.NewYAMLToJSONDecoder(strings.NewReader(text))
 	for number := 1; ; number++ {
-		document, err := documents.Read()
+		object := &unstructured.Unstructured{}
+		err := documents.Decode(&object.Object)
 		if errors.Is(err, io.EOF) {
 			break
-		}
-		object := &unstructured.Unstructured{}
-		if err == nil {
-			err = yaml.Unmarshal(document, &object.Object)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", number, err)
@@ -109,7 +99,7 @@ func (s *session) apply(ctx context.Context, object *unstructured.Unstructured) 
 	}
 	fmt.Fprintf(s.ts.Stdout(), "%s/%s applied\n", r.gvr.GroupResource(), applied.GetName())
 	if r.kind.GroupKind() == crdKind {
-		return s.awaitServed(ctx, client, applied)
+		return s.awaitServed(ctx, client, applied.GetName())
 	}
 	return nil
 }
@@ -122,12 +112,9 @@ const discoveryPause = 10 * time.Millisecond
 
 // awaitServed waits until a definition is established and the server serves all
 // its versions.
-func (s *session) awaitServed(ctx context.Context, client dynamic.ResourceInterface, applied *unstructured.Unstructured) error {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, crd); err != nil {
-		return err
-	}
-	if err := awaitEstablished(ctx, client, crd.Name); err != nil {
+func (s *session) awaitServed(ctx context.Context, client dynamic.ResourceInterface, name string) error {
+	crd, err := awaitEstablished(ctx, client, name)
+	if err != nil {
 		return err
 	}
 	for _, version := range crd.Spec.Versions {
@@ -167,25 +154,26 @@ func (s *session) awaitDiscovered(ctx context.Context, kind schema.GroupVersionK
 	}
 }
 
-// awaitEstablished watches a definition until its condition Established is true.
-func awaitEstablished(ctx context.Context, client dynamic.ResourceInterface, name string) error {
-	watcher, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+// awaitEstablished watches a definition until its condition Established is true, and
+// returns it.
+func awaitEstablished(ctx context.Context, client dynamic.ResourceInterface, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	watcher, err := client.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: name}))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {
 		object, ok := event.Object.(*unstructured.Unstructured)
 		if !ok {
-			return fmt.Errorf("watch: %v", event.Object)
+			return nil, fmt.Errorf("watch: %v", event.Object)
 		}
-		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-		for _, condition := range conditions {
-			fields, _ := condition.(map[string]any)
-			if fields["type"] == string(apiextensionsv1.Established) && fields["status"] == string(apiextensionsv1.ConditionTrue) {
-				return nil
-			}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
+			return nil, err
+		}
+		if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+			return crd, nil
 		}
 	}
-	return fmt.Errorf("it was not established: %w", context.Cause(ctx))
+	return nil, fmt.Errorf("it was not established: %w", context.Cause(ctx))
 }

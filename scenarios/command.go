@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -14,11 +15,15 @@ import (
 // patience is how long a command may take, by the script's clock.
 const patience = time.Minute
 
-// command is a verb of the scripts. Each has a file of its own.
+type action func(ctx context.Context, s *session, args []string) error
+
+// command is a verb of the scripts.
 type command struct {
 	name string
 	// args is the synopsis of the arguments.
 	args string
+	// least and most bound the number of arguments, without the flags.
+	least, most int
 	// summary says in one line what the command does, in the imperative.
 	summary string
 	// details says the rest: what it prints, what can go wrong.
@@ -29,21 +34,28 @@ type command struct {
 	noNegation bool
 	// unbounded means that the command has no time limit.
 	unbounded bool
-	// prepare declares the flags and returns the function that runs the command
-	// once they are parsed.
-	prepare func(flags *pflag.FlagSet) func(ctx context.Context, s *session, args []string) error
+	// onServer means that the command fails if no API server is running.
+	onServer bool
+	// run runs a command without flags.
+	run action
+	// prepare declares the flags of a command and returns what runs it once they
+	// are parsed.
+	prepare func(flags *pflag.FlagSet) action
 }
+
+// anyNumber is the bound of a command that takes any number of arguments.
+const anyNumber = math.MaxInt
 
 // commands lists the verbs in the order of the reference page.
 func commands() []command {
 	return []command{
-		startCommand(), shutdownCommand(), restartCommand(),
-		holdCommand(), releaseCommand(), advanceCommand(),
-		readyCommand(), awaitCommand(), crashCommand(),
-		applyCommand(), deleteCommand(), getCommand(), listCommand(),
-		requestCommand(), expectCommand(), neverCommand(),
-		asCommand(), tokenCommand(), whoamiCommand(),
-		hooksCommand(), readyzCommand(), noteCommand(), timelineCommand(),
+		startCommand, shutdownCommand, restartCommand,
+		holdCommand, releaseCommand, advanceCommand,
+		readyCommand, awaitCommand, crashCommand,
+		applyCommand, deleteCommand, getCommand, listCommand,
+		requestCommand, expectCommand, neverCommand,
+		asCommand, tokenCommand, whoamiCommand,
+		hooksCommand, readyzCommand, noteCommand, timelineCommand,
 	}
 }
 
@@ -59,7 +71,6 @@ func (e usageError) Error() string { return fmt.Sprintf("%s (usage: %s)", e.reas
 // errUsage is the error for arguments that do not match a command's synopsis.
 var errUsage = errors.New("wrong arguments")
 
-// usage is the synopsis of the command.
 func (c command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
 
 // invoke parses the arguments and runs the command.
@@ -67,9 +78,18 @@ func (c command) invoke(s *session, args []string) error {
 	flags := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
-	run := c.prepare(flags)
+	run := c.run
+	if c.prepare != nil {
+		run = c.prepare(flags)
+	}
 	if err := flags.Parse(args); err != nil {
 		return usageError{err.Error(), c.usage()}
+	}
+	if count := flags.NArg(); count < c.least || count > c.most {
+		return usageError{errUsage.Error(), c.usage()}
+	}
+	if c.onServer && s.server == nil {
+		return errNoServer
 	}
 	ctx, cancel := s.context(c)
 	defer cancel()
@@ -78,9 +98,4 @@ func (c command) invoke(s *session, args []string) error {
 		return usageError{err.Error(), c.usage()}
 	}
 	return err
-}
-
-// plain returns the prepare function of a command without flags.
-func plain(run func(ctx context.Context, s *session, args []string) error) func(*pflag.FlagSet) func(context.Context, *session, []string) error {
-	return func(*pflag.FlagSet) func(context.Context, *session, []string) error { return run }
 }

@@ -57,5 +57,4 @@ func WriteReference(w io.Writer) error {
 	return err
 }
 
-// sentence capitalizes the first letter.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -70,7 +70,6 @@ func (s *session) resource(ctx context.Context, name string) (apiResource, error
 	return apiResource{}, fmt.Errorf("%w: the server serves no resource %q%s", errUsage, name, nearest.DidYouMean(name, names))
 }
 
-// resourceOf finds the resource of a kind.
 func (s *session) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (apiResource, error) {
 	known, lookupErr := s.resources(ctx)
 	var kinds []string
@@ -88,6 +87,16 @@ func (s *session) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 
 // defaultNamespace is the namespace of objects that name none.
 const defaultNamespace = "default"
+
+// clientOf finds a resource by its name and returns it with its client.
+func (s *session) clientOf(ctx context.Context, name, namespace string) (apiResource, dynamic.ResourceInterface, error) {
+	r, err := s.resource(ctx, name)
+	if err != nil {
+		return r, nil, err
+	}
+	client, err := s.client(r, namespace)
+	return r, client, err
+}
 
 // client returns a client of one resource for the script's own requests. The
 // namespace is ignored if the resource has none.

@@ -17,7 +17,6 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// extension is the file name extension of scripts.
 const extension = ".txtar"
 
 //go:embed library/*.txtar

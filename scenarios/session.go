@@ -2,11 +2,10 @@ package scenarios
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
+	"slices"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/rest"
@@ -75,28 +74,8 @@ func (s *session) context(c command) (context.Context, context.CancelFunc) {
 
 var errNoServer = errors.New("no API server is running; start one with: start")
 
-// running returns the server that is running.
-func (s *session) running() (*envtest.ControlPlane, error) {
-	if s.server == nil {
-		return nil, errNoServer
-	}
-	return s.server, nil
-}
-
 // apiServer is the API server of a control plane that has one.
 func apiServer(cp *envtest.ControlPlane) *envtest.Server { return cp.Servers()[0] }
-
-// ensureStore returns the script's store and creates it first if necessary.
-func (s *session) ensureStore(ctx context.Context) (*memory.Store, error) {
-	if s.store == nil {
-		store := memory.New("script-" + strings.ToLower(rand.Text()))
-		if err := store.Start(ctx); err != nil {
-			return nil, err
-		}
-		s.store = store
-	}
-	return s.store, nil
-}
 
 // The user agents of a session's requests: scriptAgent for those the script asks
 // for, lookupAgent for those a command needs to do its work.
@@ -107,8 +86,8 @@ const (
 
 // config returns the client configuration of the script's current user.
 func (s *session) config(agent string) (*rest.Config, error) {
-	if _, err := s.running(); err != nil {
-		return nil, err
+	if s.server == nil {
+		return nil, errNoServer
 	}
 	config := rest.CopyConfig(s.identity)
 	config.UserAgent = agent
@@ -145,4 +124,35 @@ func (s *session) close() error {
 		errs = append(errs, s.store.Stop(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// serverOptions returns what the options of the run mean for every server.
+func (s *session) serverOptions() []envtest.Option {
+	opts := []envtest.Option{envtest.WithFaults(s.opts.Faults.String())}
+	if s.opts.FullTrace {
+		opts = append(opts, envtest.WithFullTrace())
+	}
+	if s.opts.Seed != nil {
+		opts = append(opts, envtest.WithSeed(*s.opts.Seed))
+	}
+	return opts
+}
+
+// noteFired remembers which rules never fired on any server, now that one more
+// server has stopped.
+func (s *session) noteFired(server *envtest.ControlPlane) {
+	idle := server.Faults().Unfired()
+	if !s.hadServer {
+		s.unfired, s.hadServer = idle, true
+		return
+	}
+	s.unfired = slices.DeleteFunc(s.unfired, func(rule fault.Rule) bool { return !slices.Contains(idle, rule) })
+}
+
+// checkFired fails a script in which a rule of the plan never fired.
+func (s *session) checkFired() error {
+	if len(s.unfired) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: the rule %q never fired; take it out of the plan, or mark it optional", s.script.File, s.unfired[0])
 }

@@ -63,7 +63,6 @@ func (s *story) expectServer() {
 	s.current = planeName(len(s.planes) + 1)
 }
 
-// addLine adds a line of the script.
 func (s *story) addLine(kind lineKind, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

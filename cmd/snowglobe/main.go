@@ -11,16 +11,19 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"snowglobe.test/bench"
 )
 
 func main() { os.Exit(start()) }
 
-// start runs the command line of the process.
 func start() int {
 	ctx, stop := withSignals(context.Background(), os.Stderr)
 	defer stop()
@@ -38,7 +41,6 @@ const (
 	exitInterrupted = 130
 )
 
-// execute runs one command line.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	restore := hideForeignFlags()
 	defer restore()
@@ -69,7 +71,7 @@ func exitCode(stderr io.Writer, err error) int {
 		fmt.Fprintln(stderr, "snowglobe: interrupted")
 		return exitInterrupted
 	case errors.As(err, &failure):
-		fmt.Fprintf(stderr, "snowglobe: %v\n", failure.err)
+		fmt.Fprintf(stderr, "snowglobe: %v\n", failure)
 		return exitFailed
 	default: // a usage error, cobra's or ours
 		fmt.Fprintf(stderr, "snowglobe: %v; see: snowglobe help\n", err)
@@ -78,13 +80,10 @@ func exitCode(stderr io.Writer, err error) int {
 }
 
 // failureError is a failure of the command, as opposed to wrong usage.
-type failureError struct{ err error }
-
-// Error implements error.
-func (e *failureError) Error() string { return e.err.Error() }
+type failureError struct{ error }
 
 // Unwrap returns what failed.
-func (e *failureError) Unwrap() error { return e.err }
+func (e *failureError) Unwrap() error { return e.error }
 
 // failed marks an error as a failure of the command. Nil stays nil.
 func failed(err error) error {
@@ -92,6 +91,15 @@ func failed(err error) error {
 		return nil
 	}
 	return &failureError{err}
+}
+
+// hideForeignFlags removes the flags, --version among them, that Kubernetes libraries
+// register in every program that links them: cobra would treat them as ours. The
+// returned function restores them, because the chain needs them when it starts.
+func hideForeignFlags() (restore func()) {
+	theirs := pflag.CommandLine
+	pflag.CommandLine = pflag.NewFlagSet("snowglobe", pflag.ContinueOnError)
+	return func() { pflag.CommandLine = theirs }
 }
 
 func newRoot() *cobra.Command {
@@ -113,4 +121,32 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 	}
 	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
 	return root
+}
+
+// errInterrupted is the cause of a context that Ctrl-C has cancelled.
+var errInterrupted = errors.New("interrupted")
+
+// withSignals returns a context that ends with errInterrupted on the first signal to
+// terminate; the second one ends the process at once. The returned function stops
+// handling signals.
+func withSignals(parent context.Context, stderr io.Writer) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	asked := make(chan os.Signal, 2)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	var handling sync.WaitGroup
+	handling.Go(func() {
+		for range asked {
+			if ctx.Err() != nil {
+				fmt.Fprintln(stderr, "snowglobe: ended at once")
+				os.Exit(exitInterrupted)
+			}
+			cancel(errInterrupted)
+		}
+	})
+	return ctx, func() {
+		signal.Stop(asked)
+		close(asked)
+		handling.Wait()
+		cancel(nil)
+	}
 }

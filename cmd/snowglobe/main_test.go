@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -64,17 +66,11 @@ func awaitUp(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: up KUBECONFIG")
 	}
-	deadline := time.Now().Add(waitTimeout)
-	for {
-		code, _, err := request(ts.MkAbs(args[0]), http.MethodGet, "/readyz", "")
-		if err == nil && code == http.StatusOK {
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("not up within %s: %d, %v", waitTimeout, code, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	kubeconfig := ts.MkAbs(args[0])
+	awaitFile(ts, kubeconfig, func() bool { // its file is written last
+		code, _, err := request(kubeconfig, http.MethodGet, "/readyz", "")
+		return err == nil && code == http.StatusOK
+	})
 }
 
 // appears FILE waits until a file exists.
@@ -82,12 +78,30 @@ func appears(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: appears FILE")
 	}
-	for begin := time.Now(); time.Since(begin) < waitTimeout; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
-			return
+	file := ts.MkAbs(args[0])
+	awaitFile(ts, file, func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+}
+
+// awaitFile waits until what depends on a file is so, and looks whenever something
+// changes in the file's folder.
+func awaitFile(ts *testscript.TestScript, file string, isSo func() bool) {
+	watcher, err := fsnotify.NewWatcher()
+	ts.Check(err)
+	defer watcher.Close()
+	ts.Check(watcher.Add(filepath.Dir(file)))
+	timeout := time.After(waitTimeout)
+	for !isSo() {
+		select {
+		case <-watcher.Events:
+		case err := <-watcher.Errors:
+			ts.Check(err)
+		case <-timeout:
+			ts.Fatalf("waited for %s in vain for %s", file, waitTimeout)
 		}
 	}
-	ts.Fatalf("%s has not appeared within %s", args[0], waitTimeout)
 }
 
 // kube KUBECONFIG METHOD PATH [BODY] sends a request and prints the answer.
@@ -96,37 +110,34 @@ func kube(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: kube KUBECONFIG METHOD PATH [BODY]")
 	}
 	code, body, err := request(ts.MkAbs(args[0]), args[1], args[2], strings.Join(args[3:], " "))
-	for begin := time.Now(); err == nil && code == http.StatusTooManyRequests && time.Since(begin) < waitTimeout; {
-		time.Sleep(time.Second) // the server asks for that much while a new cache fills
-		code, body, err = request(ts.MkAbs(args[0]), args[1], args[2], strings.Join(args[3:], " "))
-	}
 	ts.Check(err)
 	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", code, body)
 }
 
+// request sends a request. If the server asks the client to retry, as it does while a
+// new cache fills, client-go does.
 func request(kubeconfig, method, path, body string) (code int, answer string, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return 0, "", err
 	}
-	client, err := rest.HTTPClientFor(config)
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return 0, "", err
 	}
-	defer client.CloseIdleConnections()
+	defer transport.CloseIdleConnections()
+	client, err := rest.UnversionedRESTClientForConfigAndClient(config, transport)
+	if err != nil {
+		return 0, "", err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, config.Host+path, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
+	content, err := client.Verb(method).RequestURI(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).StatusCode(&code).Raw()
+	if code != 0 {
+		err = nil // whatever the answer is
 	}
-	req.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	content, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(content), errors.Join(err, response.Body.Close())
+	return code, string(content), err
 }
 
 // mode FILE PERM compares the permissions of a file.

@@ -61,7 +61,6 @@ func completePoints(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// listPoints writes a line for each point.
 func listPoints(out io.Writer, kinds []fault.PointKind) error {
 	color := wantsColor(out)
 	width := 0

@@ -96,7 +96,6 @@ func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 // errScripts is the error of a run in which a script failed.
 var errScripts = errors.New("scripts failed")
 
-// runScripts runs scripts one after another.
 func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, opts runOptions, run scenarios.Options) (err error) {
 	canonical, err := openTrace(opts.trace, trace.WriteCanonical)
 	if err != nil {

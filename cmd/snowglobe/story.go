@@ -92,7 +92,6 @@ func (r *storyReporter) summarize(results []scenarios.Result) error {
 	return err
 }
 
-// round shortens a duration for people.
 func round(d time.Duration) time.Duration {
 	if d > time.Minute {
 		return d.Round(time.Second)
@@ -100,7 +99,6 @@ func round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Millisecond)
 }
 
-// indent indents all lines of a text.
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
 }

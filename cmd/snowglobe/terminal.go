@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"sync"
+
+	"snowglobe.test/envtest/trace"
 )
 
-// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -34,3 +37,47 @@ const (
 	green  = "32"
 	yellow = "33"
 )
+
+// progress shows on one line of a terminal how far a start has come. Elsewhere it shows
+// nothing.
+type progress struct {
+	mu    sync.Mutex
+	w     io.Writer
+	shown bool
+}
+
+func newProgress(w io.Writer) *progress {
+	if !isTerminal(w) {
+		w = io.Discard
+	}
+	return &progress{w: w}
+}
+
+const clearLine = "\r\x1b[K"
+
+// observe receives the trace of a control plane.
+func (p *progress) observe(rec trace.Record) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := rec.Event.(type) {
+	case trace.Stage:
+		p.show("stage " + e.Name)
+	case trace.Hook:
+		p.show("post-start hook " + e.Name)
+	}
+}
+
+func (p *progress) show(what string) {
+	p.shown = true
+	fmt.Fprintf(p.w, "%ssnowglobe: starting: %s", clearLine, what)
+}
+
+// end clears the line and shows nothing more.
+func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		fmt.Fprint(p.w, clearLine)
+	}
+	p.w = io.Discard
+}

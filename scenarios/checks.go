@@ -1,0 +1,180 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/nearest"
+)
+
+var readyCommand = command{
+	name:     "ready",
+	summary:  "wait until /readyz answers 200",
+	details:  `It fails after ` + patience.String() + `, and says which checks are red and which hooks are held.`,
+	example:  "ready",
+	onServer: true,
+	run:      func(ctx context.Context, s *session, _ []string) error { return s.server.WaitReady(ctx) },
+}
+
+var readyzCommand = command{
+	name:    "readyz",
+	summary: "print the checks of /readyz, one per line: + for ok, - for failing",
+	details: `It does not wait, and succeeds whether the server is ready or not.`,
+	example: "readyz\nstdout '^- poststarthook/crd-informer-synced$'",
+	run: func(ctx context.Context, s *session, args []string) error {
+		code, body, err := s.request(ctx, http.MethodGet, "/readyz?verbose", nil, "")
+		if err != nil {
+			return err
+		}
+		checks := 0
+		for line := range strings.Lines(body) {
+			for mark, shown := range map[string]string{"[+]": "+", "[-]": "-"} {
+				if text, ok := strings.CutPrefix(line, mark); ok {
+					name, _, _ := strings.Cut(text, " ")
+					fmt.Fprintln(s.ts.Stdout(), shown, name)
+					checks++
+				}
+			}
+		}
+		if checks == 0 {
+			return fmt.Errorf("/readyz answered %d and no checks: %s", code, strings.TrimSpace(body))
+		}
+		return nil
+	},
+}
+
+var hooksCommand = command{
+	name:    "hooks",
+	args:    "[--held]",
+	summary: "print the names of the post-start hooks",
+	details: `With --held it prints only held hooks; otherwise held hooks have "held" after
+their name.`,
+	example:  "hooks --held\n! stdout .",
+	onServer: true,
+	prepare: func(flags *pflag.FlagSet) action {
+		onlyHeld := flags.Bool("held", false, "")
+		return func(_ context.Context, s *session, args []string) error {
+			hooks, held := apiServer(s.server).Hooks()
+			for _, hook := range hooks {
+				switch isHeld := slices.Contains(held, hook); {
+				case isHeld && !*onlyHeld:
+					fmt.Fprintln(s.ts.Stdout(), hook, "held")
+				case isHeld || !*onlyHeld:
+					fmt.Fprintln(s.ts.Stdout(), hook)
+				}
+			}
+			return nil
+		}
+	},
+}
+
+var awaitCommand = command{
+	name:  "await",
+	args:  "hook HOOK start|end|held|released | check CHECK ok|failing | signal SIGNAL",
+	least: 2, most: 3,
+	summary: "wait for something to happen, if it has not happened yet",
+	details: `A hook is a post-start hook, a check one of /readyz, and a signal a lifecycle
+signal, all by upstream's names. It fails after ` + patience.String() + ` in the script's clock.`,
+	example:  "await hook crd-informer-synced end\nawait check poststarthook/crd-informer-synced ok\nawait signal MuxAndDiscoveryComplete",
+	onServer: true,
+	run: func(ctx context.Context, s *session, args []string) error {
+		switch {
+		case len(args) == 3 && args[0] == "hook":
+			return awaitHook(ctx, s.server, args[1], trace.Phase(args[2]))
+		case len(args) == 3 && args[0] == "check" && (args[2] == "ok" || args[2] == "failing"):
+			return awaitCheck(ctx, s.server, args[1], args[2] == "ok")
+		case len(args) == 2 && args[0] == "signal":
+			return awaitSignal(ctx, s.server, args[1])
+		}
+		return errUsage
+	},
+}
+
+// awaitHook waits for a post-start hook to reach a phase.
+func awaitHook(ctx context.Context, server *envtest.ControlPlane, name string, phase trace.Phase) error {
+	phases := []trace.Phase{trace.Held, trace.Released, trace.Start, trace.End}
+	if !slices.Contains(phases, phase) {
+		return fmt.Errorf("%w: a hook can't be awaited to %q", errUsage, phase)
+	}
+	if hooks, _ := apiServer(server).Hooks(); !slices.Contains(hooks, name) {
+		return fmt.Errorf("%w: no post-start hook %q%s", errUsage, name, nearest.DidYouMean(name, hooks))
+	}
+	return awaitEvent(ctx, server, func(r trace.Record) bool {
+		hook, ok := r.Event.(trace.Hook)
+		return ok && hook.Kind == trace.PostStart && hook.Name == name && hook.Phase == phase
+	})
+}
+
+func awaitSignal(ctx context.Context, server *envtest.ControlPlane, name string) error {
+	return awaitEvent(ctx, server, func(r trace.Record) bool {
+		signal, ok := r.Event.(trace.Signal)
+		return ok && signal.Name == name
+	})
+}
+
+// awaitEvent waits for an event; it fails if the server crashes first.
+func awaitEvent(ctx context.Context, server *envtest.ControlPlane, match func(trace.Record) bool) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watching.Go(func() {
+		select {
+		case <-server.Crashed():
+			cancel(fmt.Errorf("the API server crashed: %w", server.Err()))
+		case <-ctx.Done():
+		}
+	})
+	_, err := server.Trace().Await(ctx, match)
+	return err
+}
+
+// checkOfHook names the readiness check that turns ok when a post-start hook ends.
+func checkOfHook(hook string) string { return "poststarthook/" + hook }
+
+// checkPause is how long to wait between two looks at the checks: nothing
+// announces that one has changed.
+const checkPause = 5 * time.Millisecond
+
+// awaitCheck waits until a check of /readyz passes, or fails if ok is false.
+func awaitCheck(ctx context.Context, server *envtest.ControlPlane, name string, ok bool) error {
+	for {
+		ready, red := apiServer(server).Ready(ctx)
+		if known := readyzChecks(server); !slices.Contains(known, name) {
+			return fmt.Errorf("%w: /readyz has no check %q%s", errUsage, name, nearest.DidYouMean(name, known))
+		}
+		answered := ready || len(red) > 0 // there is no answer if the context ends meanwhile
+		if answered && slices.Contains(red, name) != ok {
+			return nil
+		}
+		select {
+		case <-time.After(checkPause):
+		case <-server.Crashed():
+			return fmt.Errorf("the API server crashed: %w", server.Err())
+		case <-ctx.Done():
+			_, held := apiServer(server).Hooks()
+			return fmt.Errorf("check %q is still %s: %w; hooks that are held: %s", name,
+				map[bool]string{true: "failing", false: "ok"}[ok], context.Cause(ctx), strings.Join(held, ", "))
+		}
+	}
+}
+
+// readyzChecks lists all checks of /readyz recorded so far.
+func readyzChecks(server *envtest.ControlPlane) []string {
+	var names []string
+	for _, rec := range server.Trace().Records() {
+		if check, ok := rec.Event.(trace.Check); ok && check.Endpoint == "readyz" && !slices.Contains(names, check.Name) {
+			names = append(names, check.Name)
+		}
+	}
+	return names
+}

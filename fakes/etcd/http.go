@@ -129,7 +129,7 @@ func serveChecks(checks []healthCheck) http.HandlerFunc {
 
 // checkRead reads a key.
 func (s *Server) checkRead(ctx context.Context) error {
-	_, err := s.rangeKeys(ctx, &pb.RangeRequest{Key: []byte{0}, KeysOnly: true, Limit: 1})
+	_, err := (&kvService{s: s}).Range(ctx, &pb.RangeRequest{Key: []byte{0}, KeysOnly: true, Limit: 1})
 	return err
 }
 

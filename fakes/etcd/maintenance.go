@@ -94,12 +94,8 @@ func (m *maintenanceService) Defragment(context.Context, *pb.DefragmentRequest) 
 // Hash returns the hash of the keys. In etcd it covers the whole backend, but keys
 // are all there is here.
 func (m *maintenanceService) Hash(context.Context, *pb.HashRequest) (*pb.HashResponse, error) {
-	k := m.s.freeze()
+	k, _ := m.s.freezeWithHashes()
 	return &pb.HashResponse{Header: header(k.rev), Hash: k.hash(k.rev, false)}, nil
-}
-
-func (m *maintenanceService) HashKV(_ context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
-	return m.s.hashKV(r.Revision)
 }
 
 // MoveLeader fails: there is nobody to move to.

@@ -271,15 +271,8 @@ func (t *writeTxn) deleteRange(sp span) []*mvccpb.KeyValue {
 	return prev
 }
 
-// freeze returns an unchanging copy of the key space.
+// freeze returns an unchanging copy of the key space. The server is locked.
 func (s *Server) freeze() *keyspace {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.freezeLocked()
-}
-
-// freezeLocked is freeze with the server locked.
-func (s *Server) freezeLocked() *keyspace {
 	if s.frozen == nil {
 		k := s.keys.clone()
 		s.frozen = &k

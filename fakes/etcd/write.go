@@ -6,19 +6,15 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/status"
 )
 
-// put answers a Put request.
-func (s *Server) put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
+func (k *kvService) Put(_ context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
+	s := k.s
 	if err := checkPut(r); err != nil {
 		return nil, err
 	}
 	if err := s.checkSize(r, len(r.Key)+len(r.Value)); err != nil {
 		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
 	}
 	t, err := s.begin(true)
 	if err != nil {
@@ -64,16 +60,13 @@ func (t *writeTxn) applyPut(r *pb.PutRequest) *pb.PutResponse {
 	return resp
 }
 
-// deleteKeys answers a DeleteRange request.
-func (s *Server) deleteKeys(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+func (k *kvService) DeleteRange(_ context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+	s := k.s
 	if err := checkDelete(r); err != nil {
 		return nil, err
 	}
 	if err := s.checkSize(r, len(r.Key)+len(r.RangeEnd)); err != nil {
 		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
 	}
 	t, err := s.begin(false)
 	if err != nil {
@@ -97,8 +90,8 @@ func (t *writeTxn) applyDelete(r *pb.DeleteRangeRequest) *pb.DeleteRangeResponse
 	return resp
 }
 
-// txn answers a Txn request.
-func (s *Server) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+func (k *kvService) Txn(_ context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	s := k.s
 	if err := checkTxn(r, s.cfg.MaxTxnOps); err != nil {
 		return nil, err
 	}
@@ -106,9 +99,6 @@ func (s *Server) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, er
 		if _, _, err := checkOverlap(branch); err != nil {
 			return nil, err
 		}
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
 	}
 	if readOnly(r) {
 		return s.readTxn(r)

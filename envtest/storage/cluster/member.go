@@ -11,8 +11,6 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
-
-	"snowglobe.test/envtest/storage/internal/etcdlog"
 )
 
 // member is one etcd server of the cluster, running or not. The Store's mutex guards
@@ -61,7 +59,7 @@ func (m *member) start(cfg Config, clientURL url.URL, initialCluster string) err
 	etcd.Name = m.name
 	etcd.Dir = filepath.Join(m.folder, "data")
 	etcd.UnsafeNoFsync = true
-	etcd.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdlog.New())
+	etcd.LogLevel = "panic"
 	// etcd takes the client's socket from Path and the peer's from Host.
 	etcd.ListenClientUrls = []url.URL{{Scheme: "unix", Path: m.client.path}}
 	etcd.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: m.peer.path}}

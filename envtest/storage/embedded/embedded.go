@@ -16,7 +16,6 @@ import (
 
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/external"
-	"snowglobe.test/envtest/storage/internal/etcdlog"
 )
 
 // Config of an embedded etcd. The zero value is a fast throw-away store.
@@ -92,7 +91,7 @@ func (s *Store) etcdConfig() *embed.Config {
 		cfg.Dir = filepath.Join(s.run, "data")
 		cfg.UnsafeNoFsync = true
 	}
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdlog.New())
+	cfg.LogLevel = "panic"
 	client, peer := s.socket("client"), s.socket("peer")
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	// A restarted member must find itself in the cluster it persisted, so it

@@ -10,25 +10,6 @@ type Source interface {
 	Done() bool
 }
 
-// Bytes is a Source that reads its choices from data.
-type Bytes struct{ data []byte }
-
-// FromBytes returns a Source of what data says.
-func FromBytes(data []byte) *Bytes { return &Bytes{data: data} }
-
-// Choose implements Source.
-func (b *Bytes) Choose(n int) int {
-	if len(b.data) == 0 {
-		return 0
-	}
-	c := int(b.data[0])
-	b.data = b.data[1:]
-	return c % n
-}
-
-// Done implements Source.
-func (b *Bytes) Done() bool { return len(b.data) == 0 }
-
 // random is a Source of a number of steps.
 type random struct {
 	*rand.Rand

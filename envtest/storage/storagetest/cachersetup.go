@@ -131,6 +131,12 @@ func (c *cachedFixture) compact(ctx context.Context, t *testing.T, resourceVersi
 	await(ctx, t, "the watch cache to notice the compaction", func() bool { return c.CompactRevision() == rev })
 }
 
+// invariants checks nothing: a watch cache passes writes through to the store.
+func (c *cachedFixture) invariants(context.Context, *testing.T, string) {}
+
+// calls counts nothing: a watch cache answers reads itself or passes them through.
+func (c *cachedFixture) calls(*testing.T, uint64, uint64) {}
+
 // withoutTimestamps is a store whose events carry no timestamp, so that the cache's
 // clock decides.
 type withoutTimestamps struct{ storage.Interface }

@@ -44,9 +44,7 @@ func WriteText(w io.Writer, recs []Record, opts TextOptions) error {
 			continue
 		}
 		l := lineOf(rec.Event)
-		if d := measure(began, rec); d != "" {
-			l.detail = strings.TrimSpace(l.detail + "  " + d)
-		}
+		l.detail = joined("  ", l.detail, measure(began, rec))
 		rows = append(rows, row{line: l, elapsed: elapsed(rec.Elapsed), plane: oneLine(rec.ControlPlane), server: oneLine(serverOf(rec))})
 	}
 	var out bytes.Buffer

@@ -47,10 +47,7 @@ func (s *Server) Client() *kubernetes.Client {
 	}
 	s.mu.Unlock()
 	if closed {
-		c.shut()
+		_ = v3.Close()
 	}
 	return &kubernetes.Client{Client: v3, Kubernetes: &kubernetesClient{c}}
 }
-
-// shut closes the client from the server's side.
-func (c *client) shut() { _ = c.v3.Close() }

@@ -92,7 +92,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 
 	for _, c := range clients {
-		c.shut()
+		_ = c.v3.Close()
 	}
 	for _, g := range grpcServers {
 		g.Stop()

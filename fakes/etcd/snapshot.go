@@ -38,6 +38,12 @@ func (s *Server) Snapshot() *Snapshot {
 // Revision returns the revision the store had.
 func (n *Snapshot) Revision() int64 { return n.keys.rev }
 
+func (n *Snapshot) clone() (keyspace, lessor) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.keys.clone(), n.leases.clone()
+}
+
 // Fork returns a new server that starts from the snapshot, with its revision, its
 // history, and its leases with the time they had left.
 func (n *Snapshot) Fork(cfg Config) (*Server, error) {
@@ -45,10 +51,7 @@ func (n *Snapshot) Fork(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
-	keys, leases := n.keys.clone(), n.leases.clone()
-	n.mu.Unlock()
-
+	keys, leases := n.clone()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys, s.history = keys, n.history.fork()
@@ -86,10 +89,7 @@ func (s *Server) restoreLeases(n *Snapshot, leases lessor) {
 // content, nil if the key does not exist. It must not change them and must not call
 // the server.
 func (s *Server) Rewind(to *Snapshot, keep func(key string, have, want *mvccpb.KeyValue) bool) ([]Change, error) {
-	to.mu.Lock()
-	keys, leases := to.keys.clone(), to.leases.clone()
-	to.mu.Unlock()
-
+	keys, leases := to.clone()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

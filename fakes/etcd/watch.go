@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -47,9 +48,7 @@ type watcher struct {
 	announce bool // sends a response when it is created
 	progress bool // sends progress notifications
 	sink     sink
-	id       int64 // within a gRPC stream
-	// hook, if not nil, ends the watcher with its context.
-	hook func() (unhook func() bool)
+	ctx      context.Context // ends the watcher, if not nil
 
 	done chan struct{} // closed when the watcher ends
 	// sentEvents says that events were delivered since the last progress interval.
@@ -104,9 +103,12 @@ func (s *Server) add(w *watcher, set *watchSet) {
 	if w.progress {
 		w.timer = s.after(s.cfg.ProgressNotifyInterval, func() { s.progressDue(w) })
 	}
-	if w.hook != nil {
+	if w.ctx != nil {
 		s.work.Add(1)
-		w.unhook = w.hook()
+		w.unhook = context.AfterFunc(w.ctx, func() {
+			defer s.work.Done()
+			s.cancel(w)
+		})
 	}
 }
 
@@ -115,12 +117,6 @@ func (s *Server) cancel(w *watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endWatcher(w)
-}
-
-// contextDone is what a watcher's context does when it is done.
-func (s *Server) contextDone(w *watcher) {
-	defer s.work.Done()
-	s.cancel(w)
 }
 
 // endWatcher ends w. The server is locked.
@@ -328,12 +324,7 @@ func (s *Server) read(w *watcher) (d delivery, done bool) {
 // allSynced says whether every watcher of set has been offered every change up
 // to the current revision. The server is locked.
 func (s *Server) allSynced(set *watchSet) bool {
-	for _, w := range set.list {
-		if !s.progressPossible(w) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(set.list, func(w *watcher) bool { return !s.progressPossible(w) })
 }
 
 // tellProgress offers w the current revision if w has seen every change up to it.

@@ -70,11 +70,8 @@ func (w *watchClient) WatchFunc(ctx context.Context, key string, deliver func(r 
 // or the server is closed.
 func (c *client) watch(ctx context.Context, op clientv3.Op, sp span, to sink) bool {
 	w := &watcher{
-		span: sp, start: op.Rev(), prevKV: op.IsPrevKV(), noPut: op.IsFilterPut(), noDelete: op.IsFilterDelete(),
+		ctx: ctx, span: sp, start: op.Rev(), prevKV: op.IsPrevKV(), noPut: op.IsFilterPut(), noDelete: op.IsFilterDelete(),
 		announce: op.IsCreatedNotify(), progress: op.IsProgressNotify(), sink: to,
-	}
-	w.hook = func() func() bool {
-		return context.AfterFunc(ctx, func() { c.s.contextDone(w) })
 	}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()

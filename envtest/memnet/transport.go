@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // DefaultBufferBytes is how much of a response body a Transport holds for a
@@ -40,9 +42,6 @@ type Transport struct {
 	// PeerCertificates is the client's verified chain, leaf first, as the
 	// handler finds it in Request.TLS. Usually empty.
 	PeerCertificates []*x509.Certificate
-	// RemoteAddr is the client's host:port as the handler sees it. Empty
-	// means that of Addr.
-	RemoteAddr string
 	// BufferBytes bounds the unread part of one response body, in bytes. Zero
 	// means DefaultBufferBytes.
 	BufferBytes int
@@ -62,7 +61,7 @@ type Transport struct {
 // RoundTrip calls the handler on a goroutine of its own and returns when the
 // response has begun.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if wantsUpgrade(req.Header) {
+	if httpguts.HeaderValuesContainsToken(req.Header["Connection"], "upgrade") {
 		if t.Upgrade == nil {
 			return nil, refuse(req, errors.New("the request asks for a connection upgrade, which needs Transport.Upgrade"))
 		}
@@ -185,13 +184,6 @@ func (t *Transport) remove(x *exchange) {
 		close(t.drained)
 		t.drained = nil
 	}
-}
-
-func (t *Transport) remoteAddr() string {
-	if t.RemoteAddr != "" {
-		return t.RemoteAddr
-	}
-	return Addr{}.String()
 }
 
 func (t *Transport) bufferBytes() int {

@@ -3,8 +3,6 @@ package memnet
 import (
 	"net/http"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // wireHeader copies a header the way it would arrive at the other end of an
@@ -24,7 +22,7 @@ func wireHeader(h http.Header) http.Header {
 		}
 		first := len(values)
 		for _, v := range vv {
-			if httpguts.ValidHeaderFieldValue(v) {
+			if validValue(v) {
 				values = append(values, v)
 			}
 		}
@@ -38,6 +36,17 @@ func wireHeader(h http.Header) http.Header {
 		out[name] = mine
 	}
 	return out
+}
+
+// validValue reports whether a field value could be sent: no control
+// characters but the tab.
+func validValue(v string) bool {
+	for i := range len(v) {
+		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // trailerNames returns the canonical names that the values of a Trailer field

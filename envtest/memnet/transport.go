@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // DefaultBufferBytes is how much of a response body a Transport holds for a
@@ -61,7 +59,7 @@ type Transport struct {
 // RoundTrip calls the handler on a goroutine of its own and returns when the
 // response has begun.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if httpguts.HeaderValuesContainsToken(req.Header["Connection"], "upgrade") {
+	if wantsUpgrade(req.Header) {
 		if t.Upgrade == nil {
 			return nil, refuse(req, errors.New("the request asks for a connection upgrade, which needs Transport.Upgrade"))
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"strings"
 )
 
 // UpgradeTransport returns a transport for requests that take the connection
@@ -23,4 +24,17 @@ func UpgradeTransport(dial func(ctx context.Context, network, addr string) (net.
 		t.DialTLSContext = dial
 	}
 	return t
+}
+
+// wantsUpgrade reports whether the client asks to leave HTTP on this
+// connection, which only a real connection can do.
+func wantsUpgrade(h http.Header) bool {
+	for _, v := range h["Connection"] {
+		for token := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), "upgrade") {
+				return true
+			}
+		}
+	}
+	return false
 }

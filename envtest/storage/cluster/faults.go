@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"go.etcd.io/etcd/server/v3/embed"
 )
 
 // Member is the state of one member.
@@ -23,15 +25,17 @@ func (s *Store) Members() []Member {
 	return all
 }
 
-// member returns a member. Called with mu held.
-func (s *Store) member(i int) (*member, error) {
+// with calls use with a member, and with mu held.
+func (s *Store) with(i int, use func(*member) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case s.stopping || len(s.members) < s.cfg.Members:
-		return nil, errors.New("the etcd cluster is not running; start it first")
+		return errors.New("the etcd cluster is not running; start it first")
 	case i < 0 || i >= len(s.members):
-		return nil, fmt.Errorf("the etcd cluster has no member %d; its members are 0 to %d", i, len(s.members)-1)
+		return fmt.Errorf("the etcd cluster has no member %d; its members are 0 to %d", i, len(s.members)-1)
 	}
-	return s.members[i], nil
+	return use(s.members[i])
 }
 
 // StopMember stops a member as if its process had been killed: its connections
@@ -42,16 +46,15 @@ func (s *Store) member(i int) (*member, error) {
 // a stopped member does nothing. When StopMember returns without an error, nothing
 // of the member runs any more.
 func (s *Store) StopMember(ctx context.Context, i int) error {
-	s.mu.Lock()
-	m, err := s.member(i)
-	if err != nil {
-		s.mu.Unlock()
-		return fmt.Errorf("stop member: %w", err)
+	var killed kill
+	err := s.with(i, func(m *member) error {
+		killed = m.kill()
+		return nil
+	})
+	if err == nil {
+		err = killed.wait(ctx)
 	}
-	m.kill()
-	name, killed := m.name, m.killed
-	s.mu.Unlock()
-	if err := awaitKilled(ctx, name, killed); err != nil {
+	if err != nil {
 		return fmt.Errorf("stop member: %w", err)
 	}
 	return nil
@@ -69,65 +72,59 @@ func (s *Store) RestartMember(ctx context.Context, i int) error {
 }
 
 func (s *Store) restart(ctx context.Context, i int) error {
-	s.mu.Lock()
-	m, err := s.member(i)
+	var killed kill
+	err := s.with(i, func(m *member) error {
+		killed = m.killed
+		return nil
+	})
 	if err != nil {
-		s.mu.Unlock()
 		return err
 	}
-	name, killed := m.name, m.killed
-	s.mu.Unlock()
-	if err := awaitKilled(ctx, name, killed); err != nil {
+	if err := killed.wait(ctx); err != nil {
 		return err
 	}
-	if quorum, err := s.startAgain(i); err != nil || !quorum {
+	canServe := false
+	err = s.with(i, func(m *member) error {
+		if m.etcd != nil {
+			return fmt.Errorf("%s is running; stop it first", m.name)
+		}
+		select {
+		case <-m.killed.done:
+		default:
+			return fmt.Errorf("%s was restarted and stopped meanwhile", m.name)
+		}
+		err := s.startMember(m)
+		canServe = !m.cut && s.connected() >= s.quorum()
+		return err
+	})
+	if err != nil || !canServe {
 		return err
 	}
 	return s.ready(ctx, i)
 }
 
-// startAgain starts a member and reports whether it can become ready now.
-func (s *Store) startAgain(i int) (quorum bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m, err := s.member(i)
-	if err != nil {
-		return false, err
-	}
-	if m.etcd != nil {
-		return false, fmt.Errorf("%s is running; stop it first", m.name)
-	}
-	select {
-	case <-m.killed:
-	default:
-		return false, fmt.Errorf("%s was restarted and stopped meanwhile", m.name)
-	}
-	if err := s.startMember(m); err != nil {
-		return false, err
-	}
-	return !m.cut && s.connected() >= s.quorum(), nil
-}
-
 // ready waits until a running member serves.
 func (s *Store) ready(ctx context.Context, i int) error {
-	s.mu.Lock()
-	m, err := s.member(i)
-	if err == nil && m.etcd == nil {
-		err = fmt.Errorf("%s was stopped before it was ready", m.name)
-	}
+	var server *embed.Etcd
+	var name string
+	err := s.with(i, func(m *member) error {
+		server, name = m.etcd, m.name
+		return nil
+	})
 	if err != nil {
-		s.mu.Unlock()
 		return err
 	}
-	server := m.etcd
-	s.mu.Unlock()
+	stopped := fmt.Errorf("%s was stopped before it was ready", name)
+	if server == nil {
+		return stopped
+	}
 	select {
 	case <-server.Server.ReadyNotify():
 		return nil
 	case <-server.Server.StopNotify():
-		return fmt.Errorf("%s was stopped before it was ready", m.name)
+		return stopped
 	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", m.name, context.Cause(ctx))
+		return fmt.Errorf("%s: %w", name, context.Cause(ctx))
 	}
 }
 
@@ -168,16 +165,12 @@ func (s *Store) Rejoin(i int) error {
 }
 
 func (s *Store) setCut(i int, cut bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m, err := s.member(i)
-	if err != nil {
-		return err
-	}
-	m.cut = cut
-	s.applyCuts()
-	s.notifyChanged()
-	return nil
+	return s.with(i, func(m *member) error {
+		m.cut = cut
+		s.applyCuts()
+		s.notifyChanged()
+		return nil
+	})
 }
 
 // applyCuts makes the running servers match which members are cut off: both sides

@@ -10,22 +10,6 @@ import (
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 )
 
-// notOnCacher lists the functions of upstream's contract that do not apply to a watch
-// cache, and why.
-func notOnCacher() map[string]string {
-	const noErrors = "a watch cache does not pass on errors of the store: it relists, and answers from what it has"
-	return map[string]string{
-		"RunTestGetListWithErrorAggregation":    noErrors,
-		"RunTestGetListWithoutErrorAggregation": noErrors,
-		"RunTestListInconsistentContinuation":   "a watch cache ignores the limit at resource version 0, where the function begins",
-		"RunOptionalTestProgressNotify":         "a watch cache consumes the store's progress notifications and sends its own watches bookmarks",
-		"RunTestTransformationFailure":          noErrors,
-		"RunTestWatchError":                     noErrors,
-		"RunTestWatchWithUnsafeDelete":          noErrors,
-		"RunWatchErrorIsBlockingFurtherEvents":  noErrors,
-	}
-}
-
 // onCache is the layer of a watch cache.
 func onCache(t *testing.T, open Opener, want settings) subject {
 	return setUpCached(t, open, cacheSettings{settings: want})

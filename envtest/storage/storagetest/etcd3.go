@@ -11,14 +11,6 @@ import (
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 )
 
-// notOnEtcd3 lists the functions of upstream's contract that do not apply to a plain
-// etcd3 store, and why.
-func notOnEtcd3() map[string]string {
-	return map[string]string{
-		"RunTestOptionalWatchBookmarksWithCorrectResourceVersion": "a plain store sends no bookmarks, only a watch cache does",
-	}
-}
-
 // onStore is the layer of a plain etcd3 store.
 func onStore(t *testing.T, open Opener, want settings) subject { return setUp(t, open, want) }
 
@@ -53,9 +45,7 @@ func etcd3Lists() []testCase {
 	stats := func(sizes bool) func(context.Context, *testing.T, *fixture) {
 		return func(ctx context.Context, t *testing.T, s *fixture) {
 			if sizes {
-				if err := s.EnableResourceSizeEstimation(s.keys); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.EnableResourceSizeEstimation(s.keys))
 			}
 			storagetesting.RunTestStats(ctx, t, s, s.codec, s.transformer, sizes)
 		}

@@ -61,20 +61,24 @@ func Each(newStore func(t *testing.T) storage.Backend, newClient ClientFunc) Ope
 	return func(t *testing.T) *kubernetes.Client {
 		t.Helper()
 		store := newStore(t)
-		if err := store.Start(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Start(context.Background()))
 		t.Cleanup(func() {
 			if err := store.Stop(context.Background()); err != nil {
 				t.Error(err)
 			}
 		})
 		client, err := newClient(store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		return client
+	}
+}
+
+// must ends the test if there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -71,8 +73,14 @@ func nextChunk(keys, size, target int) int {
 // rangeForStream answers a range stream as a whole. Nothing is copied for it:
 // chunks are parts of this answer.
 func (k *kvService) rangeForStream(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
-	if err := checkRangeStream(r); err != nil {
+	if err := checkRange(r); err != nil {
 		return nil, err
+	}
+	if !defaultOrdering(r) {
+		return nil, status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
+	}
+	if revisionFilters(r) {
+		return nil, status.Error(codes.Unimplemented, "RangeStream does not support revision filters")
 	}
 	return k.Range(ctx, r)
 }

@@ -59,18 +59,15 @@ func (l *leaseService) LeaseRevoke(_ context.Context, r *pb.LeaseRevokeRequest) 
 
 // renewLease answers one keep-alive. A lease that is not there gets a TTL of 0.
 func (s *Server) renewLease(id int64) (*pb.LeaseKeepAliveResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	resp := &pb.LeaseKeepAliveResponse{Header: header(s.keys.rev), ID: id}
-	if old := s.leases.lookup(id); old != nil {
-		s.leases.set(&lease{id: id, ttl: old.ttl, expiry: time.Now().Add(seconds(old.ttl))})
-		s.leases.arm(s)
-		resp.TTL = old.ttl
-	}
-	return resp, nil
+	return locked(s, func(h *pb.ResponseHeader) (*pb.LeaseKeepAliveResponse, error) {
+		resp := &pb.LeaseKeepAliveResponse{Header: h, ID: id}
+		if old := s.leases.lookup(id); old != nil {
+			s.leases.set(&lease{id: id, ttl: old.ttl, expiry: time.Now().Add(seconds(old.ttl))})
+			s.leases.arm(s)
+			resp.TTL = old.ttl
+		}
+		return resp, nil
+	})
 }
 
 func (l *leaseService) LeaseKeepAlive(stream grpc.BidiStreamingServer[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse]) error {
@@ -93,37 +90,29 @@ func (l *leaseService) LeaseKeepAlive(stream grpc.BidiStreamingServer[pb.LeaseKe
 }
 
 func (l *leaseService) LeaseTimeToLive(_ context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-	s := l.s
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	resp := &pb.LeaseTimeToLiveResponse{Header: header(s.keys.rev), ID: r.ID, TTL: -1}
-	le := s.leases.lookup(r.ID)
-	if le == nil {
-		return resp, nil
-	}
-	resp.TTL, resp.GrantedTTL = int64(time.Until(le.expiry).Seconds()), le.ttl
-	if r.Keys {
-		for _, key := range s.leases.keys(r.ID) {
-			resp.Keys = append(resp.Keys, []byte(key))
+	return locked(l.s, func(h *pb.ResponseHeader) (*pb.LeaseTimeToLiveResponse, error) {
+		resp := &pb.LeaseTimeToLiveResponse{Header: h, ID: r.ID, TTL: -1}
+		le := l.s.leases.lookup(r.ID)
+		if le == nil {
+			return resp, nil
 		}
-	}
-	return resp, nil
+		resp.TTL, resp.GrantedTTL = int64(time.Until(le.expiry).Seconds()), le.ttl
+		if r.Keys {
+			for _, key := range l.s.leases.keys(r.ID) {
+				resp.Keys = append(resp.Keys, []byte(key))
+			}
+		}
+		return resp, nil
+	})
 }
 
 func (l *leaseService) LeaseLeases(_ context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
-	s := l.s
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	resp := &pb.LeaseLeasesResponse{Header: header(s.keys.rev)}
-	s.leases.byExpiry.Ascend(func(le *lease) bool {
-		resp.Leases = append(resp.Leases, &pb.LeaseStatus{ID: le.id})
-		return true
+	return locked(l.s, func(h *pb.ResponseHeader) (*pb.LeaseLeasesResponse, error) {
+		resp := &pb.LeaseLeasesResponse{Header: h}
+		l.s.leases.byExpiry.Ascend(func(le *lease) bool {
+			resp.Leases = append(resp.Leases, &pb.LeaseStatus{ID: le.id})
+			return true
+		})
+		return resp, nil
 	})
-	return resp, nil
 }

@@ -132,6 +132,17 @@ func (s *Server) alarmed(spends bool) error {
 	return nil
 }
 
+// locked answers a request with the server locked, unless it is closed. The header
+// has the current revision.
+func locked[A any](s *Server, answer func(h *pb.ResponseHeader) (*A, error)) (*A, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, rpctypes.ErrGRPCStopped
+	}
+	return answer(header(s.keys.rev))
+}
+
 // header returns the response header of an answer given at revision rev.
 func header(rev int64) *pb.ResponseHeader {
 	return &pb.ResponseHeader{ClusterId: clusterID, MemberId: memberID, Revision: rev, RaftTerm: raftTerm}

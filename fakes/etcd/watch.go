@@ -28,12 +28,12 @@ type delivery struct {
 
 // sink is where a watcher delivers to.
 type sink interface {
-	// offer takes d only if there is room. The server is locked, or w lags.
-	offer(w *watcher, d delivery) bool
-	// push waits until there is room for d or w has ended; false means the latter.
-	push(w *watcher, d delivery) bool
-	// ended is called once, after the last offer or push.
-	ended(w *watcher)
+	// deliver takes d or returns false. If done is nil it takes d only if there is
+	// room; the server may be locked. Otherwise it waits for room until done is
+	// closed.
+	deliver(d delivery, done <-chan struct{}) bool
+	// ended is called once, after the last delivery.
+	ended()
 }
 
 // watcher follows the changes of a span. A synced watcher has been offered every
@@ -88,7 +88,7 @@ func (s *Server) add(w *watcher, set *watchSet) {
 	}
 	s.watches.alive[w] = struct{}{}
 	created := delivery{header: header(s.keys.rev), created: true}
-	if w.announce && w.sink.offer(w, created) {
+	if w.announce && w.sink.deliver(created, nil) {
 		w.announce = false
 	}
 	if w.next > s.keys.rev && !w.announce {
@@ -134,7 +134,7 @@ func (s *Server) endWatcher(w *watcher) {
 	w.set.list = slices.DeleteFunc(w.set.list, func(o *watcher) bool { return o == w })
 	if w.synced() {
 		s.watches.leave(w)
-		w.sink.ended(w)
+		w.sink.ended()
 	}
 	// A lagging watcher's feed sees done and calls ended itself.
 }
@@ -183,7 +183,7 @@ func (s *Server) notifyGroup(g *group, hdr *pb.ResponseHeader) {
 		if len(events) == 0 {
 			continue
 		}
-		if w.sink.offer(w, delivery{header: hdr, events: events}) {
+		if w.sink.deliver(delivery{header: hdr, events: events}, nil) {
 			w.sentEvents.Store(true)
 			continue
 		}
@@ -224,7 +224,7 @@ func (w *watcher) wants(t mvccpb.Event_EventType) bool {
 // until w is synced or has ended.
 func (s *Server) feed(w *watcher, first delivery) {
 	defer s.work.Done()
-	alive := first.header == nil || w.sink.push(w, first)
+	alive := first.header == nil || w.sink.deliver(first, w.done)
 	if len(first.events) > 0 {
 		w.sentEvents.Store(true)
 	}
@@ -232,7 +232,7 @@ func (s *Server) feed(w *watcher, first delivery) {
 		d, done := s.read(w)
 		switch {
 		case d.compacted != 0:
-			w.sink.push(w, d)
+			w.sink.deliver(d, w.done)
 			s.cancel(w)
 			alive = false
 		case len(d.events) > 0:
@@ -248,7 +248,7 @@ func (s *Server) feed(w *watcher, first delivery) {
 			}
 		}
 	}
-	w.sink.ended(w)
+	w.sink.ended()
 }
 
 // catchUp delivers a batch from the history; false means that w has ended. As in
@@ -257,11 +257,11 @@ func (s *Server) feed(w *watcher, first delivery) {
 // seen everything.
 func (w *watcher) catchUp(d delivery) bool {
 	w.sentEvents.Store(true)
-	if w.sink.offer(w, d) {
+	if w.sink.deliver(d, nil) {
 		return true
 	}
 	d.header = header(w.next - 1)
-	return w.sink.push(w, d)
+	return w.sink.deliver(d, w.done)
 }
 
 // sync makes w synced if it has been delivered everything there is.
@@ -331,7 +331,7 @@ func (s *Server) allSynced(set *watchSet) bool {
 // The server is locked.
 func (s *Server) tellProgress(w *watcher) {
 	if s.progressPossible(w) {
-		w.sink.offer(w, delivery{header: header(s.keys.rev)})
+		w.sink.deliver(delivery{header: header(s.keys.rev)}, nil)
 	}
 }
 

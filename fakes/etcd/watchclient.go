@@ -137,19 +137,15 @@ func (w *watchClient) Close() error {
 
 // funcSink delivers to the functions of an in-process watch.
 type funcSink struct {
-	deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool
-	end     func()
+	fn  func(r clientv3.WatchResponse, done <-chan struct{}) bool
+	end func()
 }
 
-func response(d delivery) clientv3.WatchResponse {
-	return clientv3.WatchResponse{
+func (s funcSink) deliver(d delivery, done <-chan struct{}) bool {
+	return s.fn(clientv3.WatchResponse{
 		Header: d.header, Events: d.events, Created: d.created,
 		CompactRevision: d.compacted, Canceled: d.compacted != 0,
-	}
+	}, done)
 }
 
-func (s funcSink) offer(_ *watcher, d delivery) bool { return s.deliver(response(d), nil) }
-
-func (s funcSink) push(w *watcher, d delivery) bool { return s.deliver(response(d), w.done) }
-
-func (s funcSink) ended(*watcher) { s.end() }
+func (s funcSink) ended() { s.end() }

@@ -25,6 +25,14 @@ func (s *Store) Members() []Member {
 	return all
 }
 
+// failed says what has failed, if err says why; nil otherwise.
+func failed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
 // with calls use with a member, and with mu held.
 func (s *Store) with(i int, use func(*member) error) error {
 	s.mu.Lock()
@@ -54,10 +62,7 @@ func (s *Store) StopMember(ctx context.Context, i int) error {
 	if err == nil {
 		err = killed.wait(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("stop member: %w", err)
-	}
-	return nil
+	return failed("stop member", err)
 }
 
 // RestartMember starts a stopped member from its data and waits until it serves; a
@@ -65,10 +70,7 @@ func (s *Store) StopMember(ctx context.Context, i int) error {
 // few members for a quorum run and are not cut off: the member then serves as soon
 // as it can.
 func (s *Store) RestartMember(ctx context.Context, i int) error {
-	if err := s.restart(ctx, i); err != nil {
-		return fmt.Errorf("restart member: %w", err)
-	}
-	return nil
+	return failed("restart member", s.restart(ctx, i))
 }
 
 func (s *Store) restart(ctx context.Context, i int) error {
@@ -148,21 +150,11 @@ func (s *Store) ready(ctx context.Context, i int) error {
 //
 // A client of several members can't tell, and keeps sending this member a share of
 // its calls. StopMember makes clients fail over at once.
-func (s *Store) CutOff(i int) error {
-	if err := s.setCut(i, true); err != nil {
-		return fmt.Errorf("cut off: %w", err)
-	}
-	return nil
-}
+func (s *Store) CutOff(i int) error { return failed("cut off", s.setCut(i, true)) }
 
 // Rejoin ends CutOff. The member catches up and follows the others' leader. It does
 // nothing for a member that is not cut off.
-func (s *Store) Rejoin(i int) error {
-	if err := s.setCut(i, false); err != nil {
-		return fmt.Errorf("rejoin: %w", err)
-	}
-	return nil
-}
+func (s *Store) Rejoin(i int) error { return failed("rejoin", s.setCut(i, false)) }
 
 func (s *Store) setCut(i int, cut bool) error {
 	return s.with(i, func(m *member) error {

@@ -79,10 +79,7 @@ func (s *Store) quorumState() string {
 // MoveLeader waits for a leader and makes it hand over to another member. It does
 // nothing if that member already leads.
 func (s *Store) MoveLeader(ctx context.Context, to int) error {
-	if err := s.moveLeader(ctx, to); err != nil {
-		return fmt.Errorf("move leader: %w", err)
-	}
-	return nil
+	return failed("move leader", s.moveLeader(ctx, to))
 }
 
 func (s *Store) moveLeader(ctx context.Context, to int) error {

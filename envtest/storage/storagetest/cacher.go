@@ -15,6 +15,11 @@ func onCache(t *testing.T, open Opener, want settings) subject {
 	return setUpCached(t, open, cacheSettings{settings: want})
 }
 
+// onSyncedCache is the layer of a watch cache that has what its Create has created.
+func onSyncedCache(t *testing.T, open Opener, want settings) subject {
+	return syncedCreate{setUpCached(t, open, cacheSettings{settings: want})}
+}
+
 // onCacheOf is onCache with other settings.
 func onCacheOf(want cacheSettings) layer {
 	return func(t *testing.T, open Opener, _ settings) subject { return setUpCached(t, open, want) }
@@ -79,25 +84,19 @@ func cacherWatches() []testCase {
 		newCase(onCacheOf(cacheSettings{canForget: true}), "WatchFromZero", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestWatchFromZero(ctx, t, c, c.forget)
 		}),
-		timed(newCase(onCache, "DelayedWatchDelivery", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
+		newCase(onCache, "DelayedWatchDelivery", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			time.Sleep(dispatchBudget)
 			storagetesting.RunTestDelayedWatchDelivery(ctx, t, c)
-		})),
-		timed(newCase(onCache, "WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
+		}).as(timed),
+		newCase(onCache, "WatchDispatchBookmarkEvents", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, c, true)
-		})),
-		timed(newCase(onCache, "OptionalWatchBookmarksWithCorrectResourceVersion", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
+		}).as(timed),
+		newCase(onCache, "OptionalWatchBookmarksWithCorrectResourceVersion", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 			c.catchUp(ctx, t)
 			storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion(ctx, t, c)
-		})),
-		serial(newCase(onCache, "WatchSemantics", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
-			storagetesting.RunWatchSemantics(ctx, t, syncedCreate{c})
-		})),
-		serial(newCase(onCache, "WatchSemanticInitialEventsExtended", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
-			storagetesting.RunWatchSemanticInitialEventsExtended(ctx, t, syncedCreate{c})
-		})),
-		serial(newCase(onCache, "WatchListMatchSingle", nil, func(ctx context.Context, t *testing.T, c *cachedFixture) {
-			storagetesting.RunWatchListMatchSingle(ctx, t, syncedCreate{c})
-		})),
+		}).as(timed),
+		newCase(onSyncedCache, "WatchSemantics", nil, storagetesting.RunWatchSemantics).as(serial),
+		newCase(onSyncedCache, "WatchSemanticInitialEventsExtended", nil, storagetesting.RunWatchSemanticInitialEventsExtended).as(serial),
+		newCase(onSyncedCache, "WatchListMatchSingle", nil, storagetesting.RunWatchListMatchSingle).as(serial),
 	}
 }

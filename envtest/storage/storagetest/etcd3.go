@@ -87,7 +87,7 @@ func etcd3Watches() []testCase {
 		newCase(onStore, "WatchFromZero", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			storagetesting.RunTestWatchFromZero(ctx, t, s, s.compact)
 		}),
-		timed(newCase(onStore, "DelayedWatchDelivery", nil, storagetesting.RunTestDelayedWatchDelivery)),
+		newCase(onStore, "DelayedWatchDelivery", nil, storagetesting.RunTestDelayedWatchDelivery).as(timed),
 		newCase(onStore, "WatchError", nil, storagetesting.RunTestWatchError),
 		newCase(onStore, "ProgressNotify", nil, func(ctx context.Context, t *testing.T, s *fixture) {
 			requestProgress(ctx, t, s)
@@ -105,9 +105,9 @@ func etcd3Watches() []testCase {
 	for _, stream := range []bool{false, true} {
 		set := with(features.EtcdRangeStream, stream)
 		cases = append(cases,
-			serial(newCase(onStore, "WatchSemantics", set, storagetesting.RunWatchSemantics)),
-			serial(newCase(onStore, "WatchSemanticInitialEventsExtended", set, storagetesting.RunWatchSemanticInitialEventsExtended)),
-			serial(newCase(onStore, "WatchListMatchSingle", set, storagetesting.RunWatchListMatchSingle)),
+			newCase(onStore, "WatchSemantics", set, storagetesting.RunWatchSemantics).as(serial),
+			newCase(onStore, "WatchSemanticInitialEventsExtended", set, storagetesting.RunWatchSemanticInitialEventsExtended).as(serial),
+			newCase(onStore, "WatchListMatchSingle", set, storagetesting.RunWatchListMatchSingle).as(serial),
 		)
 	}
 	return cases

@@ -36,7 +36,7 @@ func sharedCases(on layer) []testCase {
 		newCase(on, "Create", nil, func(ctx context.Context, t *testing.T, s subject) {
 			storagetesting.RunTestCreate(ctx, t, s, s.invariants)
 		}),
-		timed(newCase(on, "CreateWithTTL", nil, storagetesting.RunTestCreateWithTTL)),
+		newCase(on, "CreateWithTTL", nil, storagetesting.RunTestCreateWithTTL).as(timed),
 		newCase(on, "CreateWithKeyExist", nil, storagetesting.RunTestCreateWithKeyExist),
 		newCase(on, "UnconditionalDelete", nil, storagetesting.RunTestUnconditionalDelete),
 		newCase(on, "ConditionalDelete", nil, storagetesting.RunTestConditionalDelete),
@@ -59,7 +59,7 @@ func sharedCases(on layer) []testCase {
 		newCase(on, "GuaranteedUpdate", nil, func(ctx context.Context, t *testing.T, s subject) {
 			storagetesting.RunTestGuaranteedUpdate(ctx, t, s, s.invariants)
 		}),
-		timed(newCase(on, "GuaranteedUpdateWithTTL", nil, storagetesting.RunTestGuaranteedUpdateWithTTL)),
+		newCase(on, "GuaranteedUpdateWithTTL", nil, storagetesting.RunTestGuaranteedUpdateWithTTL).as(timed),
 		{name: "GuaranteedUpdateChecksStoredData", run: func(t *testing.T, open Opener) {
 			s := on(t, open, settings{codec: codecFor(false)}) // the function writes JSON directly to etcd
 			storagetesting.RunTestGuaranteedUpdateChecksStoredData(context.Background(), t, s)
@@ -68,7 +68,7 @@ func sharedCases(on layer) []testCase {
 		newCase(on, "GuaranteedUpdateWithSuggestionAndConflict", nil, storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict),
 		newCase(on, "KeySchema", nil, storagetesting.RunTestKeySchema),
 
-		urgent(newCase(on, "Get", nil, storagetesting.RunTestGet)),
+		newCase(on, "Get", nil, storagetesting.RunTestGet).as(urgent),
 		newCase(on, "GetListRecursivePrefix", nil, storagetesting.RunTestGetListRecursivePrefix),
 		newCase(on, "ListPaging", nil, storagetesting.RunTestListPaging),
 		newCase(on, "ListContinuation", nil, func(ctx context.Context, t *testing.T, s subject) {

@@ -46,7 +46,7 @@ func (t *Transport) serverRequest(ctx context.Context, req *http.Request, body *
 		Body:          http.NoBody,
 		ContentLength: 0,
 		Host:          req.Host,
-		RemoteAddr:    t.remoteAddr(),
+		RemoteAddr:    Addr{}.String(),
 		RequestURI:    uri,
 		TLS:           t.tlsState(),
 		Trailer:       req.Trailer, // complete once the body has been read

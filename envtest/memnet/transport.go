@@ -40,9 +40,6 @@ type Transport struct {
 	// PeerCertificates is the client's verified chain, leaf first, as the
 	// handler finds it in Request.TLS. Usually empty.
 	PeerCertificates []*x509.Certificate
-	// RemoteAddr is the client's host:port as the handler sees it. Empty
-	// means that of Addr.
-	RemoteAddr string
 	// BufferBytes bounds the unread part of one response body, in bytes. Zero
 	// means DefaultBufferBytes.
 	BufferBytes int
@@ -185,13 +182,6 @@ func (t *Transport) remove(x *exchange) {
 		close(t.drained)
 		t.drained = nil
 	}
-}
-
-func (t *Transport) remoteAddr() string {
-	if t.RemoteAddr != "" {
-		return t.RemoteAddr
-	}
-	return Addr{}.String()
 }
 
 func (t *Transport) bufferBytes() int {

@@ -11,9 +11,10 @@ import (
 // Check, Request, Fault and Note, and in a full trace also Answer, WatchEvent,
 // Write and Turn. All are values, not pointers.
 type Event interface {
-	isEvent()
 	// String returns the event as one line of text for people.
 	String() string
+	// line returns the event in the columns of the timeline.
+	line() line
 }
 
 // Phase says how far a stage, a hook, a request or a fault has got.
@@ -110,21 +111,13 @@ type Note struct {
 	Text string
 }
 
-func (Stage) isEvent()   {}
-func (Signal) isEvent()  {}
-func (Hook) isEvent()    {}
-func (Check) isEvent()   {}
-func (Request) isEvent() {}
-func (Fault) isEvent()   {}
-func (Note) isEvent()    {}
-
-func (e Stage) String() string   { return e.line().String() }
-func (e Signal) String() string  { return e.line().String() }
-func (e Hook) String() string    { return e.line().String() }
-func (e Check) String() string   { return e.line().String() }
-func (e Request) String() string { return e.line().String() }
-func (e Fault) String() string   { return e.line().String() }
-func (e Note) String() string    { return e.line().String() }
+func (e Stage) String() string   { return textOf(e) }
+func (e Signal) String() string  { return textOf(e) }
+func (e Hook) String() string    { return textOf(e) }
+func (e Check) String() string   { return textOf(e) }
+func (e Request) String() string { return textOf(e) }
+func (e Fault) String() string   { return textOf(e) }
+func (e Note) String() string    { return textOf(e) }
 
 // tone decides the colour of a line.
 type tone int
@@ -143,35 +136,27 @@ type line struct {
 	tone                         tone
 }
 
-func (l line) String() string {
-	words := []string{l.kind}
-	for _, w := range []string{l.subject, l.state, l.detail} {
-		if w != "" {
-			words = append(words, w)
-		}
-	}
-	return strings.Join(words, " ")
+// lineOf returns the columns of an event, each of which is one line.
+func lineOf(e Event) line {
+	l := e.line()
+	l.kind, l.subject, l.state, l.detail = oneLine(l.kind), oneLine(l.subject), oneLine(l.state), oneLine(l.detail)
+	return l
 }
 
-// lineOf returns the columns of any event.
-func lineOf(e Event) line {
-	if e, ok := e.(interface{ line() line }); ok {
-		return e.line()
-	}
-	return line{kind: fmt.Sprintf("%T", e), tone: bad} // only nil, or another module's embedding
+func textOf(e Event) string {
+	l := lineOf(e)
+	return joined(" ", l.kind, l.subject, l.state, l.detail)
 }
 
 func (e Stage) line() line {
-	l := line{kind: "stage", subject: oneLine(e.Name), state: string(e.Phase)}
+	l := line{kind: "stage", subject: e.Name, state: string(e.Phase)}
 	return l.ended(e.Phase, e.Err)
 }
 
-func (e Signal) line() line {
-	return line{kind: "signal", subject: oneLine(e.Name), tone: strong}
-}
+func (e Signal) line() line { return line{kind: "signal", subject: e.Name, tone: strong} }
 
 func (e Hook) line() line {
-	l := line{kind: "hook", subject: oneLine(e.Name), state: string(e.Phase), detail: string(e.Kind)}
+	l := line{kind: "hook", subject: e.Name, state: string(e.Phase), detail: string(e.Kind)}
 	return l.ended(e.Phase, e.Err)
 }
 
@@ -180,7 +165,7 @@ func (l line) ended(p Phase, err error) line {
 	switch {
 	case err != nil:
 		l.state, l.tone = "failed", bad
-		l.detail = strings.TrimSpace(l.detail + "  " + oneLine(err.Error()))
+		l.detail = joined("  ", l.detail, err.Error())
 	case p == End:
 		l.tone = good
 	case p == Held:
@@ -190,71 +175,72 @@ func (l line) ended(p Phase, err error) line {
 }
 
 func (e Check) line() line {
-	l := line{kind: oneLine(e.Endpoint), subject: oneLine(e.Name), state: "ok", tone: good}
 	if !e.OK {
-		l.state, l.tone, l.detail = "failing", bad, oneLine(e.Reason)
+		return line{kind: e.Endpoint, subject: e.Name, state: "failing", detail: e.Reason, tone: bad}
 	}
-	return l
+	return line{kind: e.Endpoint, subject: e.Name, state: "ok", tone: good}
 }
 
 func (e Request) line() line {
-	l := line{kind: "request", subject: oneLine(e.Method + " " + e.URI), state: string(e.Phase)}
-	switch {
-	case e.Code >= 500 || e.Code == 429 || e.Err != nil:
-		l.tone = bad
-	case e.Code >= 400:
-		l.tone = waiting
-	case e.Code >= 200:
-		l.tone = good
-	}
+	l := line{kind: "request", subject: e.Method + " " + e.URI, state: string(e.Phase), tone: answered(e.Code, e.Err)}
 	if e.Code != 0 {
 		l.state = fmt.Sprint(e.Code)
 	} else if e.Err != nil {
 		l.state = "broken"
 	}
-	words := []string{e.Server, e.User}
+	duration := ""
 	if e.Phase == End {
-		words = append(words, took(e.Duration))
+		duration = took(e.Duration)
 	}
-	if e.Err != nil {
-		words = append(words, e.Err.Error())
-	}
-	for _, w := range words {
-		if w != "" {
-			l.detail += "  " + oneLine(w)
-		}
-	}
-	l.detail = strings.TrimSpace(l.detail)
+	l.detail = joined("  ", e.Server, e.User, duration, message(e.Err))
 	return l
 }
 
-func (e Fault) line() line {
-	l := line{kind: "fault", subject: oneLine(joined(" ", e.Point, e.OperationPhase, e.Verb, e.Resource, joined("/", e.Namespace, e.Name))), state: string(e.Phase), tone: waiting}
-	if e.Name == "" && e.Resource == "" {
-		l.subject = oneLine(joined(" ", l.subject, e.Key))
+// answered is the tone of a request with that HTTP status, or none yet.
+func answered(code int, err error) tone {
+	switch {
+	case code >= 500 || code == 429 || err != nil:
+		return bad
+	case code >= 400:
+		return waiting
+	case code >= 200:
+		return good
 	}
+	return plain
+}
+
+func (e Fault) line() line {
+	subject := joined(" ", e.Point, e.OperationPhase, e.Verb, e.Resource, joined("/", e.Namespace, e.Name))
+	if e.Name == "" && e.Resource == "" {
+		subject = joined(" ", subject, e.Key)
+	}
+	l := line{kind: "fault", subject: subject, state: string(e.Phase), tone: waiting}
 	switch {
 	case e.Err != nil:
 		l.tone = bad
 	case e.Phase == Applied:
-		l.state, l.tone = oneLine(e.Action), bad
+		l.state, l.tone = e.Action, bad
 	case e.Phase == Released:
 		l.tone = good
 	}
-	words := []string{e.Server, e.Caller, fmt.Sprintf("#%d", e.Occurrence), "by: " + e.Rule}
-	if e.Err != nil {
-		words = append(words, e.Err.Error())
-	}
-	l.detail = oneLine(joined("  ", words...))
+	l.detail = joined("  ", e.Server, e.Caller, fmt.Sprintf("#%d", e.Occurrence), "by: "+e.Rule, message(e.Err))
 	return l
+}
+
+func (e Note) line() line { return line{kind: "note", subject: e.Text, tone: strong} }
+
+// message is the text of an error, "" if there is none.
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // joined is strings.Join without the empty words.
 func joined(separator string, words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
 }
-
-func (e Note) line() line { return line{kind: "note", subject: oneLine(e.Text), tone: strong} }
 
 // oneLine replaces control characters, so that text from outside cannot break
 // the layout or control the terminal.

@@ -63,36 +63,23 @@ type Turn struct {
 	Occurrence int
 }
 
-func (Answer) isEvent()     {}
-func (WatchEvent) isEvent() {}
-func (Write) isEvent()      {}
-func (Turn) isEvent()       {}
-
-func (e Answer) String() string     { return e.line().String() }
-func (e WatchEvent) String() string { return e.line().String() }
-func (e Write) String() string      { return e.line().String() }
-func (e Turn) String() string       { return e.line().String() }
+func (e Answer) String() string     { return textOf(e) }
+func (e WatchEvent) String() string { return textOf(e) }
+func (e Write) String() string      { return textOf(e) }
+func (e Turn) String() string       { return textOf(e) }
 
 func (e Answer) line() line {
-	l := line{kind: "answer", subject: oneLine(e.Method + " " + e.URI), state: fmt.Sprint(e.Code), tone: good}
-	switch {
-	case e.Err != nil:
-		l.state, l.tone = "broken", bad
-	case e.Code >= 500 || e.Code == 429:
-		l.tone = bad
-	case e.Code >= 400:
-		l.tone = waiting
-	}
-	words := []string{e.Client, e.Reason}
-	if len(e.Objects) == 1 {
-		words = append(words, e.Objects[0].place())
-	} else if len(e.Objects) > 1 {
-		words = append(words, fmt.Sprintf("%d objects", len(e.Objects)))
-	}
+	l := line{kind: "answer", subject: e.Method + " " + e.URI, state: fmt.Sprint(e.Code), tone: answered(e.Code, e.Err)}
 	if e.Err != nil {
-		words = append(words, e.Err.Error())
+		l.state = "broken"
 	}
-	l.detail = oneLine(joined("  ", words...))
+	objects := ""
+	if len(e.Objects) == 1 {
+		objects = e.Objects[0].place()
+	} else if len(e.Objects) > 1 {
+		objects = fmt.Sprintf("%d objects", len(e.Objects))
+	}
+	l.detail = joined("  ", e.Client, e.Reason, objects, message(e.Err))
 	return l
 }
 
@@ -106,7 +93,7 @@ func (o Object) place() string {
 }
 
 func (e WatchEvent) line() line {
-	l := line{kind: "watch", subject: oneLine(e.URI), state: oneLine(strings.ToLower(e.Type)), tone: good}
+	l := line{kind: "watch", subject: e.URI, state: strings.ToLower(e.Type), tone: good}
 	switch {
 	case e.Err != nil:
 		l.state, l.tone = "broken", bad
@@ -115,24 +102,23 @@ func (e WatchEvent) line() line {
 	case e.Type == "ERROR":
 		l.tone = bad
 	}
-	words := []string{fmt.Sprintf("%s #%d", e.Client, e.Watch), e.Reason, e.Object.place()}
-	if e.Err != nil {
-		words = append(words, e.Err.Error())
-	}
-	l.detail = oneLine(joined("  ", words...))
+	l.detail = joined("  ", fmt.Sprintf("%s #%d", e.Client, e.Watch), e.Reason, e.Object.place(), message(e.Err))
 	return l
 }
 
 func (e Write) line() line {
-	return line{kind: "write", subject: oneLine(e.Key), state: writeVerb(e), detail: fmt.Sprintf("revision %d", e.Revision)}
+	return line{kind: "write", subject: e.Key, state: writeVerb(e), detail: fmt.Sprintf("revision %d", e.Revision)}
 }
 
 func (e Turn) line() line {
-	l := line{kind: "turn", subject: oneLine(joined(" ", e.Point, e.Phase, e.Verb, e.Resource, joined("/", e.Namespace, e.Name))), state: fmt.Sprint(e.Number)}
 	cause := "time"
 	if e.Cause > 0 {
 		cause = fmt.Sprint(e.Cause)
 	}
-	l.detail = oneLine(joined("  ", e.Server, e.Caller, fmt.Sprintf("#%d", e.Occurrence), "by "+cause))
-	return l
+	return line{
+		kind:    "turn",
+		subject: joined(" ", e.Point, e.Phase, e.Verb, e.Resource, joined("/", e.Namespace, e.Name)),
+		state:   fmt.Sprint(e.Number),
+		detail:  joined("  ", e.Server, e.Caller, fmt.Sprintf("#%d", e.Occurrence), "by "+cause),
+	}
 }

@@ -44,9 +44,7 @@ func WriteText(w io.Writer, recs []Record, opts TextOptions) error {
 			continue
 		}
 		l := lineOf(rec.Event)
-		if d := measure(began, rec); d != "" {
-			l.detail = strings.TrimSpace(l.detail + "  " + d)
-		}
+		l.detail = joined("  ", l.detail, measure(began, rec))
 		rows = append(rows, row{line: l, elapsed: elapsed(rec.Elapsed), plane: oneLine(rec.ControlPlane), server: oneLine(serverOf(rec))})
 	}
 	var out bytes.Buffer
@@ -153,15 +151,14 @@ func (r row) write(out *bytes.Buffer, w widths, color bool) {
 		cells = append(cells, paint("36", fmt.Sprintf("%-*s", w.server, r.server)))
 	}
 	cells = append(cells, paint("2", fmt.Sprintf("%-*s", kindColumns, r.kind)))
-	if r.state == "" {
+	subject, state := fmt.Sprintf("%-*s", w.subject, r.subject), fmt.Sprintf("%-*s", w.state, r.state)
+	switch {
+	case r.state == "":
 		cells = append(cells, paint(r.tone.code(), r.subject))
-	} else {
-		cells = append(cells, fmt.Sprintf("%-*s", w.subject, r.subject))
-		if r.detail == "" {
-			cells = append(cells, paint(r.tone.code(), r.state))
-		} else {
-			cells = append(cells, paint(r.tone.code(), fmt.Sprintf("%-*s", w.state, r.state)), r.detail)
-		}
+	case r.detail == "":
+		cells = append(cells, subject, paint(r.tone.code(), r.state))
+	default:
+		cells = append(cells, subject, paint(r.tone.code(), state), r.detail)
 	}
 	out.WriteString(strings.Join(cells, "  "))
 	out.WriteByte('\n')

@@ -5,10 +5,8 @@
 package virtualtime
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"testing"
 	"testing/synctest"
@@ -43,11 +41,7 @@ func Bubble(f func() error) (err error) {
 
 // Virtual reports whether the calling goroutine is in a bubble. The runtime tells
 // only in the header of a goroutine's stack.
-func Virtual() bool {
-	var header [128]byte
-	line, _, _ := bytes.Cut(header[:runtime.Stack(header[:], false)], []byte("\n"))
-	return bytes.Contains(line, []byte("synctest bubble"))
-}
+func Virtual() bool { return self().bubble != "" }
 
 // Wait returns when every other goroutine of the bubble is durably blocked. It
 // panics outside a bubble.

@@ -100,10 +100,6 @@ func (g *Goroutine) locate(block string) {
 // blocksIn reports whether a function belongs to a standard library package that
 // goroutines block in.
 func blocksIn(function string) bool {
-	for _, pkg := range []string{"runtime.", "sync.", "sync/", "internal/", "syscall.", "os.", "io.", "net.", "bufio.", "crypto/"} {
-		if strings.HasPrefix(function, pkg) {
-			return true
-		}
-	}
-	return false
+	packages := []string{"runtime.", "sync.", "sync/", "internal/", "syscall.", "os.", "io.", "net.", "bufio.", "crypto/"}
+	return slices.ContainsFunc(packages, func(pkg string) bool { return strings.HasPrefix(function, pkg) })
 }

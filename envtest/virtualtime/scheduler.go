@@ -126,18 +126,6 @@ func (s *Scheduler) Leave(op fault.Operation) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiting) bool { return w.op == op })
 }
 
-// Waiting returns the operations that wait for a turn. In an idle bubble all of
-// them wait for a step.
-func (s *Scheduler) Waiting() []fault.Operation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ops := make([]fault.Operation, len(s.waiting))
-	for i, w := range s.waiting {
-		ops[i] = w.op
-	}
-	return ops
-}
-
 // Err says which step did not come in time, or is still missing. It returns nil
 // once all steps have been taken.
 func (s *Scheduler) Err() error {

@@ -34,54 +34,41 @@ func newAuthStore() authStore {
 	return authStore{revision: 1, users: make(map[string][]string), roles: make(map[string][]*authpb.Permission)}
 }
 
-// view reads the users and roles and returns the response header.
-func (a *authService) view(read func(*authStore) error) (*pb.ResponseHeader, error) {
-	s := a.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	if err := read(&s.auth); err != nil {
-		return nil, err
-	}
-	return header(s.keys.rev), nil
+// view answers a request from the users and roles.
+func view[A any](a *authService, answer func(st *authStore, h *pb.ResponseHeader) (*A, error)) (*A, error) {
+	return locked(a.s, func(h *pb.ResponseHeader) (*A, error) { return answer(&a.s.auth, h) })
 }
 
-// update changes the users and roles and increments their revision.
+// update changes the users and roles, increments their revision, and returns the
+// header of the response.
 func (a *authService) update(change func(*authStore) error) (*pb.ResponseHeader, error) {
-	return a.view(func(st *authStore) error {
+	return view(a, func(st *authStore, h *pb.ResponseHeader) (*pb.ResponseHeader, error) {
 		if err := change(st); err != nil {
-			return err
+			return nil, err
 		}
 		st.revision++
-		return nil
+		return h, nil
 	})
 }
 
 func (a *authService) AuthStatus(context.Context, *pb.AuthStatusRequest) (*pb.AuthStatusResponse, error) {
-	resp := &pb.AuthStatusResponse{}
-	h, err := a.view(func(st *authStore) error {
-		resp.AuthRevision = st.revision
-		return nil
+	return view(a, func(st *authStore, h *pb.ResponseHeader) (*pb.AuthStatusResponse, error) {
+		return &pb.AuthStatusResponse{Header: h, AuthRevision: st.revision}, nil
 	})
-	resp.Header = h
-	return resp, err
 }
 
 // AuthEnable fails: authentication stays disabled.
 func (a *authService) AuthEnable(context.Context, *pb.AuthEnableRequest) (*pb.AuthEnableResponse, error) {
-	_, err := a.view(func(st *authStore) error {
+	return view(a, func(st *authStore, _ *pb.ResponseHeader) (*pb.AuthEnableResponse, error) {
 		roles, ok := st.users[rootName]
 		switch {
 		case !ok:
-			return rpctypes.ErrGRPCRootUserNotExist
+			return nil, rpctypes.ErrGRPCRootUserNotExist
 		case !slices.Contains(roles, rootName):
-			return rpctypes.ErrGRPCRootRoleNotExist
+			return nil, rpctypes.ErrGRPCRootRoleNotExist
 		}
-		return status.Error(codes.Unimplemented, "the in-memory etcd has no authentication; use a real etcd for it")
+		return nil, status.Error(codes.Unimplemented, "the in-memory etcd has no authentication; use a real etcd for it")
 	})
-	return nil, err
 }
 
 func (a *authService) AuthDisable(context.Context, *pb.AuthDisableRequest) (*pb.AuthDisableResponse, error) {
@@ -107,24 +94,16 @@ func (a *authService) UserAdd(_ context.Context, r *pb.AuthUserAddRequest) (*pb.
 }
 
 func (a *authService) UserGet(_ context.Context, r *pb.AuthUserGetRequest) (*pb.AuthUserGetResponse, error) {
-	resp := &pb.AuthUserGetResponse{}
-	h, err := a.view(func(st *authStore) error {
+	return view(a, func(st *authStore, h *pb.ResponseHeader) (*pb.AuthUserGetResponse, error) {
 		roles, ok := st.users[r.Name]
-		resp.Roles = slices.Clone(roles)
-		return known(ok, rpctypes.ErrGRPCUserNotFound)
+		return &pb.AuthUserGetResponse{Header: h, Roles: slices.Clone(roles)}, known(ok, rpctypes.ErrGRPCUserNotFound)
 	})
-	resp.Header = h
-	return resp, err
 }
 
 func (a *authService) UserList(context.Context, *pb.AuthUserListRequest) (*pb.AuthUserListResponse, error) {
-	resp := &pb.AuthUserListResponse{}
-	h, err := a.view(func(st *authStore) error {
-		resp.Users = slices.Sorted(maps.Keys(st.users))
-		return nil
+	return view(a, func(st *authStore, h *pb.ResponseHeader) (*pb.AuthUserListResponse, error) {
+		return &pb.AuthUserListResponse{Header: h, Users: slices.Sorted(maps.Keys(st.users))}, nil
 	})
-	resp.Header = h
-	return resp, err
 }
 
 func (a *authService) UserDelete(_ context.Context, r *pb.AuthUserDeleteRequest) (*pb.AuthUserDeleteResponse, error) {
@@ -145,21 +124,20 @@ func (a *authService) UserChangePassword(_ context.Context, r *pb.AuthUserChange
 }
 
 func (a *authService) UserGrantRole(_ context.Context, r *pb.AuthUserGrantRoleRequest) (*pb.AuthUserGrantRoleResponse, error) {
-	h, err := a.view(func(st *authStore) error {
+	return view(a, func(st *authStore, h *pb.ResponseHeader) (*pb.AuthUserGrantRoleResponse, error) {
 		roles, ok := st.users[r.User]
 		if !ok {
-			return rpctypes.ErrGRPCUserNotFound
+			return nil, rpctypes.ErrGRPCUserNotFound
 		}
 		if _, ok := st.roles[r.Role]; !ok && r.Role != rootName {
-			return rpctypes.ErrGRPCRoleNotFound
+			return nil, rpctypes.ErrGRPCRoleNotFound
 		}
 		if i, has := slices.BinarySearch(roles, r.Role); !has {
 			st.users[r.User] = slices.Insert(roles, i, r.Role)
 			st.revision++
 		}
-		return nil
+		return &pb.AuthUserGrantRoleResponse{Header: h}, nil
 	})
-	return &pb.AuthUserGrantRoleResponse{Header: h}, err
 }
 
 func (a *authService) UserRevokeRole(_ context.Context, r *pb.AuthUserRevokeRoleRequest) (*pb.AuthUserRevokeRoleResponse, error) {
@@ -193,27 +171,19 @@ func (a *authService) RoleAdd(_ context.Context, r *pb.AuthRoleAddRequest) (*pb.
 }
 
 func (a *authService) RoleGet(_ context.Context, r *pb.AuthRoleGetRequest) (*pb.AuthRoleGetResponse, error) {
-	resp := &pb.AuthRoleGetResponse{}
-	h, err := a.view(func(st *authStore) error {
+	return view(a, func(st *authStore, h *pb.ResponseHeader) (*pb.AuthRoleGetResponse, error) {
 		perms, ok := st.roles[r.Role]
-		resp.Perm = slices.Clone(perms)
 		if r.Role == rootName {
-			resp.Perm = []*authpb.Permission{{PermType: authpb.Permission_READWRITE, RangeEnd: []byte{0}}}
+			perms = []*authpb.Permission{{PermType: authpb.Permission_READWRITE, RangeEnd: []byte{0}}}
 		}
-		return known(ok, rpctypes.ErrGRPCRoleNotFound)
+		return &pb.AuthRoleGetResponse{Header: h, Perm: slices.Clone(perms)}, known(ok, rpctypes.ErrGRPCRoleNotFound)
 	})
-	resp.Header = h
-	return resp, err
 }
 
 func (a *authService) RoleList(context.Context, *pb.AuthRoleListRequest) (*pb.AuthRoleListResponse, error) {
-	resp := &pb.AuthRoleListResponse{}
-	h, err := a.view(func(st *authStore) error {
-		resp.Roles = slices.Sorted(maps.Keys(st.roles))
-		return nil
+	return view(a, func(st *authStore, h *pb.ResponseHeader) (*pb.AuthRoleListResponse, error) {
+		return &pb.AuthRoleListResponse{Header: h, Roles: slices.Sorted(maps.Keys(st.roles))}, nil
 	})
-	resp.Header = h
-	return resp, err
 }
 
 func (a *authService) RoleDelete(_ context.Context, r *pb.AuthRoleDeleteRequest) (*pb.AuthRoleDeleteResponse, error) {

@@ -19,7 +19,6 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -111,12 +110,10 @@ func TestSnapshotCancelled(t *testing.T) {
 		put(t, c, podKey(i), "v")
 	}
 	ctx := &impatient{Context: t.Context(), patience: 3}
-	stream := &localStream{ctx: ctx, request: &pb.SnapshotRequest{}}
-	err := (&maintenanceService{s: s}).Snapshot(&pb.SnapshotRequest{}, &grpc.GenericServerStream[pb.SnapshotRequest, pb.SnapshotResponse]{
-		ServerStream: &localServerStream{l: stream},
-	})
-	if status.Code(err) != codes.Canceled || len(stream.answers) > 0 {
-		t.Errorf("sent %d messages, then %v", len(stream.answers), err)
+	parts := &snapshotParts{ctx: ctx}
+	err := (&maintenanceService{s: s}).Snapshot(&pb.SnapshotRequest{}, snapshotSender{to: parts})
+	if status.Code(err) != codes.Canceled || len(parts.list) > 0 {
+		t.Errorf("sent %d messages, then %v", len(parts.list), err)
 	}
 	if ctx.asked > ctx.patience+5 {
 		t.Errorf("it went on: its context was asked %d times", ctx.asked)

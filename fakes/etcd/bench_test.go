@@ -223,7 +223,7 @@ func BenchmarkRewind(b *testing.B) {
 			}
 		}
 		b.StartTimer()
-		if _, err := s.Rewind(snapshot); err != nil {
+		if _, err := s.Rewind(snapshot, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

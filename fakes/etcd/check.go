@@ -4,8 +4,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/pkg/v3/adt"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -35,19 +33,6 @@ func checkRange(r *pb.RangeRequest) error {
 	}
 	if _, ok := pb.RangeRequest_SortTarget_name[int32(r.SortTarget)]; !ok {
 		return rpctypes.ErrGRPCInvalidSortOption
-	}
-	return nil
-}
-
-func checkRangeStream(r *pb.RangeRequest) error {
-	if err := checkRange(r); err != nil {
-		return err
-	}
-	if !defaultOrdering(r) {
-		return status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
-	}
-	if revisionFilters(r) {
-		return status.Error(codes.Unimplemented, "RangeStream does not support revision filters")
 	}
 	return nil
 }

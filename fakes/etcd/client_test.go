@@ -152,7 +152,7 @@ func TestServerClosed(t *testing.T) {
 		t.Error("a client of a closed server is open")
 	}
 	ctx := context.Background()
-	local := &localKV{&client{s: s, v3: clientv3.NewCtxClient(ctx)}, &kvService{s: s}}
+	local := &localKV{c: &client{s: s, v3: clientv3.NewCtxClient(ctx)}, k: &kvService{s: s}}
 	kv := clientv3.NewKVFromKVClient(local, nil)
 	if _, err := kv.Get(ctx, "a"); !errors.Is(err, rpctypes.ErrStopped) {
 		t.Errorf("Get: %v", err)

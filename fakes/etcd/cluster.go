@@ -8,7 +8,7 @@ import (
 )
 
 // clusterService answers the Cluster service of a cluster that never has more than
-// one member.
+// one member. As in etcd, its headers have no revision.
 type clusterService struct {
 	s *Server
 	pb.UnsafeClusterServer
@@ -26,11 +26,8 @@ func (c *clusterService) members() []*pb.Member {
 }
 
 func (c *clusterService) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
-	return &pb.MemberListResponse{Header: memberHeader(), Members: c.members()}, nil
+	return &pb.MemberListResponse{Header: header(0), Members: c.members()}, nil
 }
-
-// memberHeader is the header of the service: it has no revision in etcd.
-func memberHeader() *pb.ResponseHeader { return header(0) }
 
 func (c *clusterService) MemberAdd(context.Context, *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
 	return nil, rpctypes.ErrGRPCUnhealthy
@@ -52,7 +49,7 @@ func (c *clusterService) MemberUpdate(_ context.Context, r *pb.MemberUpdateReque
 	c.s.mu.Lock()
 	c.s.peerURLs = r.PeerURLs
 	c.s.mu.Unlock()
-	return &pb.MemberUpdateResponse{Header: memberHeader(), Members: c.members()}, nil
+	return &pb.MemberUpdateResponse{Header: header(0), Members: c.members()}, nil
 }
 
 func (c *clusterService) MemberPromote(_ context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {

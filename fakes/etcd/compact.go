@@ -5,43 +5,40 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/status"
 )
 
 // compactChunk is how many changes are dropped at a time while writers wait.
 const compactChunk = 1024
 
-// compact answers a Compact request. It always returns after the history is
-// gone, so the physical option changes nothing.
-func (s *Server) compact(ctx context.Context, r *pb.CompactionRequest) (*pb.CompactionResponse, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
-	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	s.raftIndex.Add(1)
-	err := s.alarmed(false)
-	switch {
-	case err != nil:
-	case r.Revision <= s.keys.compactRev:
-		err = rpctypes.ErrGRPCCompacted
-	case r.Revision > s.keys.rev:
-		err = rpctypes.ErrGRPCFutureRev
-	default:
-		s.keepHash(r.Revision)
-		s.keys.compactRev = r.Revision
-		s.frozen = nil
-	}
-	s.mu.Unlock()
-	if err != nil {
+// Compact always returns after the history is gone, so the physical option
+// changes nothing.
+func (k *kvService) Compact(_ context.Context, r *pb.CompactionRequest) (*pb.CompactionResponse, error) {
+	s := k.s
+	if err := s.beginCompaction(r.Revision); err != nil {
 		return nil, err
 	}
 	for s.forget(r.Revision) {
 	}
 	return &pb.CompactionResponse{Header: header(s.Revision())}, nil
+}
+
+// beginCompaction makes the revisions before rev unreadable.
+func (s *Server) beginCompaction(rev int64) error {
+	t, err := s.begin(false)
+	if err != nil {
+		return err
+	}
+	defer t.end()
+	switch {
+	case rev <= s.keys.compactRev:
+		return rpctypes.ErrGRPCCompacted
+	case rev > s.keys.rev:
+		return rpctypes.ErrGRPCFutureRev
+	}
+	s.keepHash(rev)
+	s.keys.compactRev = rev
+	s.frozen = nil
+	return nil
 }
 
 // forget drops a chunk of the history before rev, and the versions it made

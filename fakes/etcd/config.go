@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -87,21 +88,11 @@ func (c Config) validate() error {
 
 // withDefaults returns c with every zero value replaced by etcd's default.
 func (c Config) withDefaults() Config {
-	if c.MaxRequestBytes == 0 {
-		c.MaxRequestBytes = defaultMaxRequestBytes
-	}
-	if c.MaxTxnOps == 0 {
-		c.MaxTxnOps = defaultMaxTxnOps
-	}
-	if c.MinLeaseTTL == 0 {
-		c.MinLeaseTTL = defaultMinLeaseTTL
-	}
-	if c.WatchBuffer == 0 {
-		c.WatchBuffer = defaultWatchBuffer
-	}
-	if c.ProgressNotifyInterval == 0 {
-		c.ProgressNotifyInterval = defaultProgressNotifyInterval
-	}
+	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, defaultMaxRequestBytes)
+	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, defaultMaxTxnOps)
+	c.MinLeaseTTL = cmp.Or(c.MinLeaseTTL, defaultMinLeaseTTL)
+	c.WatchBuffer = cmp.Or(c.WatchBuffer, defaultWatchBuffer)
+	c.ProgressNotifyInterval = cmp.Or(c.ProgressNotifyInterval, defaultProgressNotifyInterval)
 	c.ProgressNotifyInterval = max(c.ProgressNotifyInterval, minProgressNotifyInterval)
 	return c
 }

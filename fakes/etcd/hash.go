@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 	"slices"
@@ -75,10 +76,11 @@ type compactionHash struct {
 	sum func() uint32
 }
 
-// hashKV answers a HashKV request. For a revision at which the store was
-// compacted, it answers the hash from just before the compaction, as etcd does.
-func (s *Server) hashKV(rev int64) (*pb.HashKVResponse, error) {
-	k, kept := s.freezeWithHashes()
+// HashKV answers, for a revision at which the store was compacted, the hash from
+// just before the compaction, as etcd does.
+func (m *maintenanceService) HashKV(_ context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
+	rev := r.Revision
+	k, kept := m.s.freezeWithHashes()
 	resp := &pb.HashKVResponse{Header: header(k.rev), CompactRevision: k.compactRev, HashRevision: rev}
 	for _, h := range kept {
 		if h.revision == rev {
@@ -98,12 +100,12 @@ func (s *Server) hashKV(rev int64) (*pb.HashKVResponse, error) {
 	return resp, nil
 }
 
-// freezeWithHashes returns an unchanging copy of the key space and the hashes
-// kept by then.
+// freezeWithHashes returns an unchanging copy of the key space, and the hashes of
+// its compactions.
 func (s *Server) freezeWithHashes() (*keyspace, []compactionHash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.freezeLocked(), s.compactionHashes
+	return s.freeze(), s.compactionHashes
 }
 
 // keepHash keeps the hash for a compaction at rev that is about to begin, and
@@ -111,7 +113,7 @@ func (s *Server) freezeWithHashes() (*keyspace, []compactionHash) {
 // computed meanwhile, so that the copy of the key space it needs does not keep
 // what is compacted in memory. The server is locked.
 func (s *Server) keepHash(rev int64) {
-	before := s.freezeLocked()
+	before := s.freeze()
 	h := compactionHash{rev, before.compactRev, sync.OnceValue(func() uint32 { return before.hash(rev, true) })}
 	s.work.Go(func() { h.sum() })
 	kept := append(slices.Clone(s.compactionHashes), h)

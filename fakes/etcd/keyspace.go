@@ -83,8 +83,6 @@ type entry struct {
 	rec *record
 }
 
-func entryLess(a, b entry) bool { return a.key < b.key }
-
 // keyspace is the tree of keys with their versions, as of revision rev. A
 // clone shares everything with its origin until one of them writes.
 type keyspace struct {
@@ -97,7 +95,8 @@ type keyspace struct {
 
 func newKeyspace() keyspace {
 	// etcd starts at revision 1 with nothing compacted, which it calls -1.
-	return keyspace{tree: btree.NewG(btreeDegree, entryLess), rev: 1, compactRev: -1}
+	byKey := func(a, b entry) bool { return a.key < b.key }
+	return keyspace{tree: btree.NewG(btreeDegree, byKey), rev: 1, compactRev: -1}
 }
 
 // clone returns a copy in constant time. Nobody may use k meanwhile.

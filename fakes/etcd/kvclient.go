@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"io"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -30,36 +29,12 @@ func call[Q, A any](ctx context.Context, c *client, method func(context.Context,
 	return method(ctx, r)
 }
 
-// replay is a server stream whose messages are all known from the start.
-type replay[T any] struct {
-	grpc.ClientStream
-	ctx      context.Context
-	messages []*T
-	err      error // after the messages, nil: the end
-}
-
-func (r *replay[T]) Context() context.Context { return r.ctx }
-
-func (r *replay[T]) Recv() (*T, error) {
-	if err := r.ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
-	}
-	if len(r.messages) == 0 {
-		if r.err != nil {
-			return nil, r.err
-		}
-		return nil, io.EOF
-	}
-	m := r.messages[0]
-	r.messages = r.messages[1:]
-	return m, nil
-}
-
 // localKV is the KV service for an in-process client: it calls the methods that
 // the gRPC server would.
 type localKV struct {
-	c *client
-	k *kvService
+	pb.KVClient // nil: only its RangeStream is left, which GetStream does without
+	c           *client
+	k           *kvService
 }
 
 func (l *localKV) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
@@ -85,22 +60,6 @@ func (l *localKV) Compact(ctx context.Context, r *pb.CompactionRequest, _ ...grp
 // streamChunk is how many keys a chunk of an in-process range stream has.
 const streamChunk = 1000
 
-func (l *localKV) RangeStream(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[pb.RangeStreamResponse], error) {
-	resp, err := call(ctx, l.c, l.c.s.rangeForStream, r)
-	if err != nil {
-		// As over the network, the error comes with the first message.
-		return &replay[pb.RangeStreamResponse]{ctx: ctx, err: err}, nil
-	}
-	var messages []*pb.RangeStreamResponse
-	for len(resp.Kvs) > streamChunk {
-		chunk := resp.Kvs[:streamChunk:streamChunk]
-		messages = append(messages, &pb.RangeStreamResponse{RangeResponse: &pb.RangeResponse{Kvs: chunk}})
-		resp.Kvs = resp.Kvs[streamChunk:]
-	}
-	messages = append(messages, &pb.RangeStreamResponse{RangeResponse: resp})
-	return &replay[pb.RangeStreamResponse]{ctx: ctx, messages: messages}, nil
-}
-
 // kvClient is the clientv3.KV of an in-process client.
 type kvClient struct {
 	clientv3.KV
@@ -111,21 +70,18 @@ type kvClient struct {
 // forever if the caller stopped reading: when it returns, all chunks are in the
 // channel. Therefore no compaction can end it halfway, as may happen over gRPC.
 func (k *kvClient) GetStream(ctx context.Context, key string, opts ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
-	stream, err := k.local.RangeStream(ctx, rangeRequest(clientv3.OpGet(key, opts...)))
-	if err != nil {
-		return nil, clientv3.ContextError(ctx, err)
-	}
+	resp, err := call(ctx, k.local.c, k.local.k.rangeForStream, rangeRequest(clientv3.OpGet(key, opts...)))
 	var chunks []clientv3.RangeStreamResponse
-	for {
-		resp, err := stream.Recv()
-		if err == io.EOF {
-			break
+	if err != nil {
+		// As over the network, the error comes with the first chunk.
+		chunks = append(chunks, failedStream(clientv3.ContextError(ctx, err)))
+	} else {
+		for len(resp.Kvs) > streamChunk {
+			chunk := &pb.RangeResponse{Kvs: resp.Kvs[:streamChunk:streamChunk]}
+			chunks = append(chunks, clientv3.RangeStreamResponse{RangeResponse: chunk})
+			resp.Kvs = resp.Kvs[streamChunk:]
 		}
-		if err != nil {
-			chunks = append(chunks, failedStream(clientv3.ContextError(ctx, err)))
-			break
-		}
-		chunks = append(chunks, clientv3.RangeStreamResponse{RangeResponse: resp.RangeResponse})
+		chunks = append(chunks, clientv3.RangeStreamResponse{RangeResponse: resp})
 	}
 	out := make(chan clientv3.RangeStreamResponse, len(chunks))
 	for _, chunk := range chunks {

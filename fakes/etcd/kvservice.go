@@ -6,6 +6,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -18,33 +20,13 @@ type kvService struct {
 	pb.UnsafeKVServer
 }
 
-func (k *kvService) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
-	return k.s.rangeKeys(ctx, r)
-}
-
-func (k *kvService) Put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
-	return k.s.put(ctx, r)
-}
-
-func (k *kvService) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
-	return k.s.deleteKeys(ctx, r)
-}
-
-func (k *kvService) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
-	return k.s.txn(ctx, r)
-}
-
-func (k *kvService) Compact(ctx context.Context, r *pb.CompactionRequest) (*pb.CompactionResponse, error) {
-	return k.s.compact(ctx, r)
-}
-
 // RangeStream sends a range in chunks as etcd does: small ones first, then chunks
 // about as large as a request may be. Only the last chunk has a header. etcd reads
 // each chunk just before it sends it, and so fails if the revision has been
 // compacted meanwhile. Here all keys are read at the start; they are the same, and
 // only the compaction is checked for each chunk.
 func (k *kvService) RangeStream(r *pb.RangeRequest, stream grpc.ServerStreamingServer[pb.RangeStreamResponse]) error {
-	resp, err := k.s.rangeForStream(stream.Context(), r)
+	resp, err := k.rangeForStream(stream.Context(), r)
 	if err != nil {
 		return err
 	}
@@ -90,9 +72,15 @@ func nextChunk(keys, size, target int) int {
 
 // rangeForStream answers a range stream as a whole. Nothing is copied for it:
 // chunks are parts of this answer.
-func (s *Server) rangeForStream(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
-	if err := checkRangeStream(r); err != nil {
+func (k *kvService) rangeForStream(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if err := checkRange(r); err != nil {
 		return nil, err
 	}
-	return s.rangeKeys(ctx, r)
+	if !defaultOrdering(r) {
+		return nil, status.Error(codes.Unimplemented, "RangeStream does not support custom sort orders")
+	}
+	if revisionFilters(r) {
+		return nil, status.Error(codes.Unimplemented, "RangeStream does not support revision filters")
+	}
+	return k.Range(ctx, r)
 }

@@ -34,11 +34,16 @@ func (l *leaseClient) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*
 	if err := l.c.usable(ctx); err != nil {
 		return nil, clientv3.ContextError(ctx, err)
 	}
+	resp, err := l.renewOnce(id)
+	return resp, clientv3.ContextError(ctx, err)
+}
+
+func (l *leaseClient) renewOnce(id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
 	r, err := l.c.s.renewLease(int64(id))
 	if err != nil {
-		return nil, clientv3.ContextError(ctx, err)
+		return nil, err
 	}
-	resp := &clientv3.LeaseKeepAliveResponse{ResponseHeader: r.Header, ID: clientv3.LeaseID(r.ID), TTL: r.TTL}
+	resp := &clientv3.LeaseKeepAliveResponse{ResponseHeader: r.Header, ID: id, TTL: r.TTL}
 	if r.TTL <= 0 {
 		return resp, rpctypes.ErrLeaseNotFound
 	}
@@ -98,18 +103,18 @@ func (l *leaseClient) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-cha
 
 // renew renews once and schedules the next renewal. l is locked.
 func (l *leaseClient) renew(k *keepAlive) {
-	r, err := l.c.s.renewLease(int64(k.id))
-	if err != nil || r.TTL <= 0 {
+	resp, err := l.renewOnce(k.id)
+	if err != nil {
 		l.end(k)
 		return
 	}
 	for _, li := range k.listeners {
 		select {
-		case li.out <- &clientv3.LeaseKeepAliveResponse{ResponseHeader: r.Header, ID: k.id, TTL: r.TTL}:
+		case li.out <- resp:
 		default:
 		}
 	}
-	k.timer = l.c.s.after(seconds(r.TTL)/3, func() {
+	k.timer = l.c.s.after(seconds(resp.TTL)/3, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.alive[k.id] == k {

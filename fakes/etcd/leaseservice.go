@@ -9,7 +9,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 )
 
 // leaseService answers the Lease service.
@@ -18,10 +17,7 @@ type leaseService struct {
 	pb.UnsafeLeaseServer
 }
 
-func (l *leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
-	}
+func (l *leaseService) LeaseGrant(_ context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
 	t, err := l.s.begin(true)
 	if err != nil {
 		return nil, err
@@ -46,10 +42,7 @@ func (l *leaseService) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest) 
 // seconds returns n seconds. The longest lease, 285 years, just fits.
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-func (l *leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
-	}
+func (l *leaseService) LeaseRevoke(_ context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
 	t, err := l.s.begin(false)
 	if err != nil {
 		return nil, err
@@ -66,18 +59,15 @@ func (l *leaseService) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest
 
 // renewLease answers one keep-alive. A lease that is not there gets a TTL of 0.
 func (s *Server) renewLease(id int64) (*pb.LeaseKeepAliveResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	resp := &pb.LeaseKeepAliveResponse{Header: header(s.keys.rev), ID: id}
-	if old := s.leases.lookup(id); old != nil {
-		s.leases.set(&lease{id: id, ttl: old.ttl, expiry: time.Now().Add(seconds(old.ttl))})
-		s.leases.arm(s)
-		resp.TTL = old.ttl
-	}
-	return resp, nil
+	return locked(s, func(h *pb.ResponseHeader) (*pb.LeaseKeepAliveResponse, error) {
+		resp := &pb.LeaseKeepAliveResponse{Header: h, ID: id}
+		if old := s.leases.lookup(id); old != nil {
+			s.leases.set(&lease{id: id, ttl: old.ttl, expiry: time.Now().Add(seconds(old.ttl))})
+			s.leases.arm(s)
+			resp.TTL = old.ttl
+		}
+		return resp, nil
+	})
 }
 
 func (l *leaseService) LeaseKeepAlive(stream grpc.BidiStreamingServer[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse]) error {
@@ -99,44 +89,30 @@ func (l *leaseService) LeaseKeepAlive(stream grpc.BidiStreamingServer[pb.LeaseKe
 	}
 }
 
-func (l *leaseService) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
-	}
-	s := l.s
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	resp := &pb.LeaseTimeToLiveResponse{Header: header(s.keys.rev), ID: r.ID, TTL: -1}
-	le := s.leases.lookup(r.ID)
-	if le == nil {
-		return resp, nil
-	}
-	resp.TTL, resp.GrantedTTL = int64(time.Until(le.expiry).Seconds()), le.ttl
-	if r.Keys {
-		for _, key := range s.leases.keys(r.ID) {
-			resp.Keys = append(resp.Keys, []byte(key))
+func (l *leaseService) LeaseTimeToLive(_ context.Context, r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
+	return locked(l.s, func(h *pb.ResponseHeader) (*pb.LeaseTimeToLiveResponse, error) {
+		resp := &pb.LeaseTimeToLiveResponse{Header: h, ID: r.ID, TTL: -1}
+		le := l.s.leases.lookup(r.ID)
+		if le == nil {
+			return resp, nil
 		}
-	}
-	return resp, nil
+		resp.TTL, resp.GrantedTTL = int64(time.Until(le.expiry).Seconds()), le.ttl
+		if r.Keys {
+			for _, key := range l.s.leases.keys(r.ID) {
+				resp.Keys = append(resp.Keys, []byte(key))
+			}
+		}
+		return resp, nil
+	})
 }
 
-func (l *leaseService) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
-	}
-	s := l.s
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	resp := &pb.LeaseLeasesResponse{Header: header(s.keys.rev)}
-	s.leases.byExpiry.Ascend(func(le *lease) bool {
-		resp.Leases = append(resp.Leases, &pb.LeaseStatus{ID: le.id})
-		return true
+func (l *leaseService) LeaseLeases(_ context.Context, _ *pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
+	return locked(l.s, func(h *pb.ResponseHeader) (*pb.LeaseLeasesResponse, error) {
+		resp := &pb.LeaseLeasesResponse{Header: h}
+		l.s.leases.byExpiry.Ascend(func(le *lease) bool {
+			resp.Leases = append(resp.Leases, &pb.LeaseStatus{ID: le.id})
+			return true
+		})
+		return resp, nil
 	})
-	return resp, nil
 }

@@ -1,9 +1,9 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"io"
-	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -34,35 +34,22 @@ func (s *Server) services() []service {
 // directly. It copies messages, so it is only for services that are rarely called.
 type localConn struct{ c *client }
 
-// find returns the service a method belongs to and the method's bare name.
-func (l *localConn) find(method string) (service, string, error) {
-	name, method, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	for _, s := range l.c.s.services() {
-		if s.desc.ServiceName == name {
-			return s, method, nil
-		}
-	}
-	return service{}, "", status.Errorf(codes.Unimplemented, "unknown service %v", name)
-}
-
 // Invoke calls a unary method.
 func (l *localConn) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
 	if err := l.c.usable(ctx); err != nil {
 		return err
 	}
-	s, name, err := l.find(method)
-	if err != nil {
-		return err
-	}
-	for _, m := range s.desc.Methods {
-		if m.MethodName != name {
-			continue
+	for _, s := range l.c.s.services() {
+		for _, m := range s.desc.Methods {
+			if method != "/"+s.desc.ServiceName+"/"+m.MethodName {
+				continue
+			}
+			resp, err := m.Handler(s.impl, ctx, func(in any) error { return assign(in, args) }, nil)
+			if err != nil {
+				return err
+			}
+			return assign(reply, resp)
 		}
-		resp, err := m.Handler(s.impl, ctx, func(in any) error { return assign(in, args) }, nil)
-		if err != nil {
-			return err
-		}
-		return assign(reply, resp)
 	}
 	return status.Errorf(codes.Unimplemented, "unknown method %v", method)
 }
@@ -72,77 +59,58 @@ func assign(to, from any) error {
 	return nil
 }
 
-// NewStream calls a method that takes one message and streams the answers. All
-// of them are collected before the first is received.
-func (l *localConn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-	s, name, err := l.find(method)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range s.desc.Streams {
-		if m.StreamName == name && m.ServerStreams && !m.ClientStreams {
-			return &localStream{conn: l, ctx: ctx, impl: s.impl, handler: m.Handler}, nil
-		}
-	}
+// NewStream implements grpc.ClientConnInterface. The clients of streaming methods
+// do without it.
+func (l *localConn) NewStream(_ context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	return nil, status.Errorf(codes.Unimplemented, "no stream of %v in process", method)
 }
 
-// localStream is the client's end of a streaming call.
-type localStream struct {
+// localMaintenance is the Maintenance service for an in-process client.
+type localMaintenance struct {
+	pb.MaintenanceClient
+	c *client
+}
+
+// Snapshot collects all parts before the first is received.
+func (l *localMaintenance) Snapshot(ctx context.Context, r *pb.SnapshotRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[pb.SnapshotResponse], error) {
+	parts := &snapshotParts{ctx: ctx}
+	if parts.err = l.c.usable(ctx); parts.err == nil {
+		parts.err = (&maintenanceService{s: l.c.s}).Snapshot(r, snapshotSender{to: parts})
+	}
+	return parts, nil
+}
+
+// snapshotParts is the client's end of a snapshot.
+type snapshotParts struct {
 	grpc.ClientStream
-	conn    *localConn
-	ctx     context.Context
-	impl    any
-	handler grpc.StreamHandler
-
-	request any
-	answers []any
-	err     error
+	ctx  context.Context
+	list []*pb.SnapshotResponse
+	err  error // after the parts, nil: the end
 }
 
-func (l *localStream) Context() context.Context { return l.ctx }
+func (p *snapshotParts) Context() context.Context { return p.ctx }
 
-// SendMsg takes the request.
-func (l *localStream) SendMsg(m any) error {
-	l.request = m
-	return nil
-}
-
-// CloseSend runs the handler.
-func (l *localStream) CloseSend() error {
-	if l.err = l.conn.c.usable(l.ctx); l.err == nil {
-		l.err = l.handler(l.impl, &localServerStream{l: l})
+func (p *snapshotParts) Recv() (*pb.SnapshotResponse, error) {
+	if err := p.ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
 	}
-	return nil
+	if len(p.list) == 0 {
+		return nil, cmp.Or(p.err, io.EOF)
+	}
+	next := p.list[0]
+	p.list = p.list[1:]
+	return next, nil
 }
 
-// RecvMsg returns the next answer.
-func (l *localStream) RecvMsg(m any) error {
-	if err := l.ctx.Err(); err != nil {
-		return status.FromContextError(err).Err()
-	}
-	if len(l.answers) == 0 {
-		if l.err != nil {
-			return l.err
-		}
-		return io.EOF
-	}
-	next := l.answers[0]
-	l.answers = l.answers[1:]
-	return assign(m, next)
-}
-
-// localServerStream is the handler's end.
-type localServerStream struct {
+// snapshotSender is the server's end.
+type snapshotSender struct {
 	grpc.ServerStream
-	l *localStream
+	to *snapshotParts
 }
 
-func (s *localServerStream) Context() context.Context { return s.l.ctx }
+func (s snapshotSender) Context() context.Context { return s.to.ctx }
 
-func (s *localServerStream) RecvMsg(m any) error { return assign(m, s.l.request) }
-
-func (s *localServerStream) SendMsg(m any) error {
-	s.l.answers = append(s.l.answers, m)
+func (s snapshotSender) Send(part *pb.SnapshotResponse) error {
+	s.to.list = append(s.to.list, part)
 	return nil
 }

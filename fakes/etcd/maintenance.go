@@ -22,28 +22,25 @@ type maintenanceService struct {
 
 func (m *maintenanceService) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
 	s := m.s
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	resp := &pb.StatusResponse{
-		Header:           header(s.keys.rev),
-		Version:          etcdversion.Version,
-		StorageVersion:   storageVersion,
-		Leader:           memberID,
-		RaftIndex:        s.raftIndex.Load(),
-		RaftAppliedIndex: s.raftIndex.Load(),
-		RaftTerm:         raftTerm,
-		DbSize:           s.keys.bytes,
-		DbSizeInUse:      s.keys.bytes,
-		DbSizeQuota:      defaultQuotaBytes,
-		DowngradeInfo:    &pb.DowngradeInfo{},
-	}
-	for _, a := range s.alarms {
-		resp.Errors = append(resp.Errors, a.String())
-	}
-	return resp, nil
+	return locked(s, func(h *pb.ResponseHeader) (*pb.StatusResponse, error) {
+		resp := &pb.StatusResponse{
+			Header:           h,
+			Version:          etcdversion.Version,
+			StorageVersion:   storageVersion,
+			Leader:           memberID,
+			RaftIndex:        s.raftIndex.Load(),
+			RaftAppliedIndex: s.raftIndex.Load(),
+			RaftTerm:         raftTerm,
+			DbSize:           s.keys.bytes,
+			DbSizeInUse:      s.keys.bytes,
+			DbSizeQuota:      defaultQuotaBytes,
+			DowngradeInfo:    &pb.DowngradeInfo{},
+		}
+		for _, a := range s.alarms {
+			resp.Errors = append(resp.Errors, a.String())
+		}
+		return resp, nil
+	})
 }
 
 // storageVersion is the schema version of this etcd's backend.
@@ -53,37 +50,34 @@ const storageVersion = "3.7.0"
 // then forbid writes as in etcd.
 func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	s := m.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, rpctypes.ErrGRPCStopped
-	}
-	resp := &pb.AlarmResponse{Header: header(s.keys.rev)}
-	is := func(a *pb.AlarmMember) bool { return a.MemberID == r.MemberID && a.Alarm == r.Alarm }
-	switch r.Action {
-	case pb.AlarmRequest_GET:
-		for _, a := range s.alarms {
-			if r.Alarm == pb.AlarmType_NONE || r.Alarm == a.Alarm {
-				resp.Alarms = append(resp.Alarms, a)
+	return locked(s, func(h *pb.ResponseHeader) (*pb.AlarmResponse, error) {
+		resp := &pb.AlarmResponse{Header: h}
+		is := func(a *pb.AlarmMember) bool { return a.MemberID == r.MemberID && a.Alarm == r.Alarm }
+		switch r.Action {
+		case pb.AlarmRequest_GET:
+			for _, a := range s.alarms {
+				if r.Alarm == pb.AlarmType_NONE || r.Alarm == a.Alarm {
+					resp.Alarms = append(resp.Alarms, a)
+				}
+			}
+		case pb.AlarmRequest_ACTIVATE:
+			if r.Alarm == pb.AlarmType_NONE {
+				break
+			}
+			alarm := &pb.AlarmMember{MemberID: r.MemberID, Alarm: r.Alarm}
+			if !slices.ContainsFunc(s.alarms, is) {
+				s.alarms = append(s.alarms, alarm)
+			}
+			resp.Alarms = []*pb.AlarmMember{alarm}
+		case pb.AlarmRequest_DEACTIVATE:
+			if i := slices.IndexFunc(s.alarms, is); i >= 0 {
+				resp.Alarms = []*pb.AlarmMember{s.alarms[i]}
+				s.alarms = slices.Delete(s.alarms, i, i+1)
+				s.leases.arm(s) // those that could not expire meanwhile
 			}
 		}
-	case pb.AlarmRequest_ACTIVATE:
-		if r.Alarm == pb.AlarmType_NONE {
-			break
-		}
-		alarm := &pb.AlarmMember{MemberID: r.MemberID, Alarm: r.Alarm}
-		if !slices.ContainsFunc(s.alarms, is) {
-			s.alarms = append(s.alarms, alarm)
-		}
-		resp.Alarms = []*pb.AlarmMember{alarm}
-	case pb.AlarmRequest_DEACTIVATE:
-		if i := slices.IndexFunc(s.alarms, is); i >= 0 {
-			resp.Alarms = []*pb.AlarmMember{s.alarms[i]}
-			s.alarms = slices.Delete(s.alarms, i, i+1)
-			s.leases.arm(s) // those that could not expire meanwhile
-		}
-	}
-	return resp, nil
+		return resp, nil
+	})
 }
 
 // Defragment has nothing to do.
@@ -94,12 +88,8 @@ func (m *maintenanceService) Defragment(context.Context, *pb.DefragmentRequest) 
 // Hash returns the hash of the keys. In etcd it covers the whole backend, but keys
 // are all there is here.
 func (m *maintenanceService) Hash(context.Context, *pb.HashRequest) (*pb.HashResponse, error) {
-	k := m.s.freeze()
+	k, _ := m.s.freezeWithHashes()
 	return &pb.HashResponse{Header: header(k.rev), Hash: k.hash(k.rev, false)}, nil
-}
-
-func (m *maintenanceService) HashKV(_ context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
-	return m.s.hashKV(r.Revision)
 }
 
 // MoveLeader fails: there is nobody to move to.

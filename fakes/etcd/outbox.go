@@ -82,20 +82,19 @@ type streamSink struct {
 	fragment bool
 }
 
-func (s *streamSink) offer(_ *watcher, d delivery) bool {
-	return s.g.out.offer(s.id, s.fragment, d)
-}
-
-func (s *streamSink) push(w *watcher, d delivery) bool {
+func (s *streamSink) deliver(d delivery, done <-chan struct{}) bool {
+	if done == nil {
+		return s.g.out.offer(s.id, s.fragment, d)
+	}
 	select {
 	case s.g.out.c <- newOutgoing(s.id, s.fragment, d):
 		return true
-	case <-w.done:
+	case <-done:
 		return false
 	}
 }
 
-func (s *streamSink) ended(*watcher) {}
+func (s *streamSink) ended() {}
 
 // send sends a response to each of its watchers, in fragments if that was
 // asked for and it is large.

@@ -11,7 +11,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/status"
 )
 
 // lockedScanKeys is how many keys a read may visit while writers wait. A longer
@@ -112,7 +111,9 @@ func (s *Server) scan(q *scan) (found, error) {
 		return f, err
 	}
 	q.visits = 0
+	s.mu.Lock()
 	k := s.freeze()
+	s.mu.Unlock()
 	return k.scan(q, k.rev)
 }
 
@@ -223,15 +224,11 @@ func order(r *pb.RangeRequest, kvs []*mvccpb.KeyValue) {
 	sort.Sort(sorter)
 }
 
-// rangeKeys answers a Range request.
-func (s *Server) rangeKeys(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (k *kvService) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	if err := checkRange(r); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
-	}
-	f, err := s.scan(scanFor(r))
+	f, err := k.s.scan(scanFor(r))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,12 +40,7 @@ func newRegistry() registry {
 
 // all returns every watcher, oldest first.
 func (r *registry) all() []*watcher {
-	list := make([]*watcher, 0, len(r.alive))
-	for w := range r.alive {
-		list = append(list, w)
-	}
-	slices.SortFunc(list, func(a, b *watcher) int { return int(a.seq - b.seq) })
-	return list
+	return slices.SortedFunc(maps.Keys(r.alive), func(a, b *watcher) int { return int(a.seq - b.seq) })
 }
 
 // join puts w into the group of its span.

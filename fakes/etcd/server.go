@@ -92,7 +92,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 
 	for _, c := range clients {
-		c.shut()
+		_ = c.v3.Close()
 	}
 	for _, g := range grpcServers {
 		g.Stop()
@@ -130,6 +130,17 @@ func (s *Server) alarmed(spends bool) error {
 		return rpctypes.ErrGRPCNoSpace
 	}
 	return nil
+}
+
+// locked answers a request with the server locked, unless it is closed. The header
+// has the current revision.
+func locked[A any](s *Server, answer func(h *pb.ResponseHeader) (*A, error)) (*A, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, rpctypes.ErrGRPCStopped
+	}
+	return answer(header(s.keys.rev))
 }
 
 // header returns the response header of an answer given at revision rev.
@@ -271,15 +282,8 @@ func (t *writeTxn) deleteRange(sp span) []*mvccpb.KeyValue {
 	return prev
 }
 
-// freeze returns an unchanging copy of the key space.
+// freeze returns an unchanging copy of the key space. The server is locked.
 func (s *Server) freeze() *keyspace {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.freezeLocked()
-}
-
-// freezeLocked is freeze with the server locked.
-func (s *Server) freezeLocked() *keyspace {
 	if s.frozen == nil {
 		k := s.keys.clone()
 		s.frozen = &k

@@ -38,6 +38,12 @@ func (s *Server) Snapshot() *Snapshot {
 // Revision returns the revision the store had.
 func (n *Snapshot) Revision() int64 { return n.keys.rev }
 
+func (n *Snapshot) clone() (keyspace, lessor) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.keys.clone(), n.leases.clone()
+}
+
 // Fork returns a new server that starts from the snapshot, with its revision, its
 // history, and its leases with the time they had left.
 func (n *Snapshot) Fork(cfg Config) (*Server, error) {
@@ -45,10 +51,7 @@ func (n *Snapshot) Fork(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
-	keys, leases := n.keys.clone(), n.leases.clone()
-	n.mu.Unlock()
-
+	keys, leases := n.clone()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys, s.history = keys, n.history.fork()
@@ -70,7 +73,7 @@ func (s *Server) restoreLeases(n *Snapshot, leases lessor) {
 }
 
 // Rewind brings the store back to the state in a snapshot of this store or of
-// another, and returns its new revision. It uses ordinary transactions, one key
+// another, and returns its writes in order. It uses ordinary transactions, one key
 // and one new revision each, so that every watcher sees true events. First it
 // deletes keys that did not exist, or that have been deleted and created again
 // since, the newest first. Then it puts keys that are missing or differ, in the
@@ -80,17 +83,36 @@ func (s *Server) restoreLeases(n *Snapshot, leases lessor) {
 // Leases of the snapshot are granted again or renewed to the time they had left.
 // Leases granted since stay, because somebody may hold their ids, but lose their
 // keys.
-func (s *Server) Rewind(to *Snapshot) (int64, error) {
-	rewound, err := s.RewindExcept(to, nil)
-	return rewound.Revision, err
-}
-
-// Rewound is the outcome of a rewind.
-type Rewound struct {
-	// Revision is the store's new revision.
-	Revision int64
-	// Changes are the writes, in order.
-	Changes []Change
+//
+// Keys for which keep returns true stay as they are, with their leases. keep, which
+// may be nil, is called for each key that differs, with its current and its future
+// content, nil if the key does not exist. It must not change them and must not call
+// the server.
+func (s *Server) Rewind(to *Snapshot, keep func(key string, have, want *mvccpb.KeyValue) bool) ([]Change, error) {
+	keys, leases := to.clone()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.New("rewind etcd: the server is closed; fork the snapshot instead")
+	}
+	s.restoreLeases(to, leases)
+	deletes, puts := changes(s.differing(to, &keys, keep))
+	var done []Change
+	for _, key := range deletes {
+		t := &writeTxn{s: s}
+		t.delete(key, s.keys.record(key))
+		t.publish()
+		done = append(done, Change{Key: key, Revision: s.keys.rev, Deleted: true})
+	}
+	for _, want := range puts {
+		t := &writeTxn{s: s}
+		v := &want.rec.head.kv
+		t.put(want.key, s.keys.record(want.key), v.Key, v.Value, v.Lease).born = want.rec.born
+		t.publish()
+		done = append(done, Change{Key: want.key, Revision: s.keys.rev})
+	}
+	s.raftIndex.Add(uint64(len(deletes) + len(puts)))
+	return done, nil
 }
 
 // Change is one write of a rewind.
@@ -98,41 +120,6 @@ type Change struct {
 	Key      string
 	Revision int64
 	Deleted  bool // else it was put
-}
-
-// RewindExcept is Rewind for all keys except those for which keep returns true:
-// they stay as they are, with their leases. keep is called for each key that
-// differs, with its current and its future content, nil if the key does not exist.
-// It must not change them and must not call the server.
-func (s *Server) RewindExcept(to *Snapshot, keep func(key string, have, want *mvccpb.KeyValue) bool) (Rewound, error) {
-	to.mu.Lock()
-	keys, leases := to.keys.clone(), to.leases.clone()
-	to.mu.Unlock()
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return Rewound{}, errors.New("rewind etcd: the server is closed; fork the snapshot instead")
-	}
-	s.restoreLeases(to, leases)
-	deletes, puts := changes(s.differing(to, &keys, keep))
-	var rewound Rewound
-	for _, key := range deletes {
-		t := &writeTxn{s: s}
-		t.delete(key, s.keys.record(key))
-		t.publish()
-		rewound.Changes = append(rewound.Changes, Change{Key: key, Revision: s.keys.rev, Deleted: true})
-	}
-	for _, want := range puts {
-		t := &writeTxn{s: s}
-		v := &want.rec.head.kv
-		t.put(want.key, s.keys.record(want.key), v.Key, v.Value, v.Lease).born = want.rec.born
-		t.publish()
-		rewound.Changes = append(rewound.Changes, Change{Key: want.key, Revision: s.keys.rev})
-	}
-	s.raftIndex.Add(uint64(len(deletes) + len(puts)))
-	rewound.Revision = s.keys.rev
-	return rewound, nil
 }
 
 // changes returns what a rewind has to delete and to put, in order.

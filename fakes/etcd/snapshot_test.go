@@ -191,14 +191,14 @@ func TestRewind(t *testing.T) {
 	put(t, c, "back", "1")
 	events(t, w, 8)
 
-	rev, err := s.Rewind(snapshot)
-	if err != nil || rev != s.Revision() {
-		t.Fatal(rev, err)
+	changes, err := s.Rewind(snapshot, nil)
+	if err != nil || changes[len(changes)-1].Revision != s.Revision() {
+		t.Fatal(changes, err)
 	}
 	if diff := cmp.Diff(want, contents(t, c)); diff != "" {
 		t.Errorf("-snapshot +rewound:\n%s", diff)
 	}
-	got := events(t, w, int(rev-14))
+	got := events(t, w, len(changes))
 	// What is newest goes first, what was oldest comes first, each at a
 	// revision of its own; a key that began a new life ends it first.
 	wantEvents := []string{
@@ -211,15 +211,15 @@ func TestRewind(t *testing.T) {
 
 	// Again: what the rewind brought back is the same life, so it is only put.
 	put(t, c, "replaced", "3")
-	if rev, err := s.Rewind(snapshot); err != nil || rev != 22 {
-		t.Errorf("got %d, %v", rev, err)
+	if _, err := s.Rewind(snapshot, nil); err != nil || s.Revision() != 22 {
+		t.Errorf("got %d, %v", s.Revision(), err)
 	}
 	if got := events(t, w, 2); got[1] != "PUT replaced=1@22 was 3" {
 		t.Errorf("got %v", got)
 	}
 	// And with nothing to do, nothing is done.
-	if rev, err := s.Rewind(snapshot); err != nil || rev != 22 {
-		t.Errorf("got %d, %v", rev, err)
+	if _, err := s.Rewind(snapshot, nil); err != nil || s.Revision() != 22 {
+		t.Errorf("got %d, %v", s.Revision(), err)
 	}
 }
 
@@ -235,14 +235,14 @@ func TestRewindExcept(t *testing.T) {
 	del(t, c, "deleted")
 
 	var asked []string
-	rewound, err := s.RewindExcept(snapshot, func(key string, have, want *mvccpb.KeyValue) bool {
+	changes, err := s.Rewind(snapshot, func(key string, have, want *mvccpb.KeyValue) bool {
 		asked = append(asked, fmt.Sprintf("%s %q %q", key, have.GetValue(), want.GetValue()))
 		return key != "other"
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Rewound{Revision: 8, Changes: []Change{{Key: "other", Revision: 8, Deleted: true}}}, rewound); diff != "" {
+	if diff := cmp.Diff([]Change{{Key: "other", Revision: 8, Deleted: true}}, changes); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{`added "2" ""`, `changed "2" "1"`, `deleted "" "1"`, `other "2" ""`}, asked); diff != "" {
@@ -274,15 +274,15 @@ func TestRewindAnywhere(t *testing.T) {
 			_, _ = c.Compact(t.Context(), s.Revision()-int64(rnd.IntN(20)))
 		}
 		n := rnd.IntN(len(snapshots))
-		rev, err := s.Rewind(snapshots[n])
+		changes, err := s.Rewind(snapshots[n], nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(wants[n], contents(t, c)); diff != "" {
 			t.Fatalf("rewind %d: -snapshot +rewound:\n%s", i, diff)
 		}
-		if rev != s.Revision() {
-			t.Errorf("revision %d, want %d", rev, s.Revision())
+		if last := len(changes) - 1; last >= 0 && changes[last].Revision != s.Revision() {
+			t.Errorf("the last change is %v, the revision %d", changes[last], s.Revision())
 		}
 		// A client that follows the events sees the same.
 		for ev := range eventsUntil(w, put(t, c, "mark", fmt.Sprint(i))) {
@@ -309,7 +309,7 @@ func TestRewindLeases(t *testing.T) {
 		time.Sleep(90 * time.Second) // the lease expires
 		young, _ := c.Grant(t.Context(), 100)
 		put(t, c, "b", "1", clientv3.WithLease(young.ID))
-		if _, err := s.Rewind(snapshot); err != nil {
+		if _, err := s.Rewind(snapshot, nil); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := c.TimeToLive(t.Context(), old.ID, clientv3.WithAttachedKeys()); err != nil || left.TTL != 80 || len(left.Keys) != 1 {
@@ -329,7 +329,7 @@ func TestRewindClosed(t *testing.T) {
 	s := newServer(t, Config{})
 	snapshot := s.Snapshot()
 	_ = s.Close()
-	if _, err := s.Rewind(snapshot); err == nil {
+	if _, err := s.Rewind(snapshot, nil); err == nil {
 		t.Error("rewound a closed server")
 	}
 	fork, err := snapshot.Fork(Config{})

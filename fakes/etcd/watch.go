@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -27,12 +28,12 @@ type delivery struct {
 
 // sink is where a watcher delivers to.
 type sink interface {
-	// offer takes d only if there is room. The server is locked, or w lags.
-	offer(w *watcher, d delivery) bool
-	// push waits until there is room for d or w has ended; false means the latter.
-	push(w *watcher, d delivery) bool
-	// ended is called once, after the last offer or push.
-	ended(w *watcher)
+	// deliver takes d or returns false. If done is nil it takes d only if there is
+	// room; the server may be locked. Otherwise it waits for room until done is
+	// closed.
+	deliver(d delivery, done <-chan struct{}) bool
+	// ended is called once, after the last delivery.
+	ended()
 }
 
 // watcher follows the changes of a span. A synced watcher has been offered every
@@ -47,9 +48,7 @@ type watcher struct {
 	announce bool // sends a response when it is created
 	progress bool // sends progress notifications
 	sink     sink
-	id       int64 // within a gRPC stream
-	// hook, if not nil, ends the watcher with its context.
-	hook func() (unhook func() bool)
+	ctx      context.Context // ends the watcher, if not nil
 
 	done chan struct{} // closed when the watcher ends
 	// sentEvents says that events were delivered since the last progress interval.
@@ -89,7 +88,7 @@ func (s *Server) add(w *watcher, set *watchSet) {
 	}
 	s.watches.alive[w] = struct{}{}
 	created := delivery{header: header(s.keys.rev), created: true}
-	if w.announce && w.sink.offer(w, created) {
+	if w.announce && w.sink.deliver(created, nil) {
 		w.announce = false
 	}
 	if w.next > s.keys.rev && !w.announce {
@@ -104,9 +103,12 @@ func (s *Server) add(w *watcher, set *watchSet) {
 	if w.progress {
 		w.timer = s.after(s.cfg.ProgressNotifyInterval, func() { s.progressDue(w) })
 	}
-	if w.hook != nil {
+	if w.ctx != nil {
 		s.work.Add(1)
-		w.unhook = w.hook()
+		w.unhook = context.AfterFunc(w.ctx, func() {
+			defer s.work.Done()
+			s.cancel(w)
+		})
 	}
 }
 
@@ -115,12 +117,6 @@ func (s *Server) cancel(w *watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endWatcher(w)
-}
-
-// contextDone is what a watcher's context does when it is done.
-func (s *Server) contextDone(w *watcher) {
-	defer s.work.Done()
-	s.cancel(w)
 }
 
 // endWatcher ends w. The server is locked.
@@ -138,7 +134,7 @@ func (s *Server) endWatcher(w *watcher) {
 	w.set.list = slices.DeleteFunc(w.set.list, func(o *watcher) bool { return o == w })
 	if w.synced() {
 		s.watches.leave(w)
-		w.sink.ended(w)
+		w.sink.ended()
 	}
 	// A lagging watcher's feed sees done and calls ended itself.
 }
@@ -187,7 +183,7 @@ func (s *Server) notifyGroup(g *group, hdr *pb.ResponseHeader) {
 		if len(events) == 0 {
 			continue
 		}
-		if w.sink.offer(w, delivery{header: hdr, events: events}) {
+		if w.sink.deliver(delivery{header: hdr, events: events}, nil) {
 			w.sentEvents.Store(true)
 			continue
 		}
@@ -228,7 +224,7 @@ func (w *watcher) wants(t mvccpb.Event_EventType) bool {
 // until w is synced or has ended.
 func (s *Server) feed(w *watcher, first delivery) {
 	defer s.work.Done()
-	alive := first.header == nil || w.sink.push(w, first)
+	alive := first.header == nil || w.sink.deliver(first, w.done)
 	if len(first.events) > 0 {
 		w.sentEvents.Store(true)
 	}
@@ -236,7 +232,7 @@ func (s *Server) feed(w *watcher, first delivery) {
 		d, done := s.read(w)
 		switch {
 		case d.compacted != 0:
-			w.sink.push(w, d)
+			w.sink.deliver(d, w.done)
 			s.cancel(w)
 			alive = false
 		case len(d.events) > 0:
@@ -252,7 +248,7 @@ func (s *Server) feed(w *watcher, first delivery) {
 			}
 		}
 	}
-	w.sink.ended(w)
+	w.sink.ended()
 }
 
 // catchUp delivers a batch from the history; false means that w has ended. As in
@@ -261,11 +257,11 @@ func (s *Server) feed(w *watcher, first delivery) {
 // seen everything.
 func (w *watcher) catchUp(d delivery) bool {
 	w.sentEvents.Store(true)
-	if w.sink.offer(w, d) {
+	if w.sink.deliver(d, nil) {
 		return true
 	}
 	d.header = header(w.next - 1)
-	return w.sink.push(w, d)
+	return w.sink.deliver(d, w.done)
 }
 
 // sync makes w synced if it has been delivered everything there is.
@@ -328,19 +324,14 @@ func (s *Server) read(w *watcher) (d delivery, done bool) {
 // allSynced says whether every watcher of set has been offered every change up
 // to the current revision. The server is locked.
 func (s *Server) allSynced(set *watchSet) bool {
-	for _, w := range set.list {
-		if !s.progressPossible(w) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(set.list, func(w *watcher) bool { return !s.progressPossible(w) })
 }
 
 // tellProgress offers w the current revision if w has seen every change up to it.
 // The server is locked.
 func (s *Server) tellProgress(w *watcher) {
 	if s.progressPossible(w) {
-		w.sink.offer(w, delivery{header: header(s.keys.rev)})
+		w.sink.deliver(delivery{header: header(s.keys.rev)}, nil)
 	}
 }
 

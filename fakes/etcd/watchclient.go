@@ -70,11 +70,8 @@ func (w *watchClient) WatchFunc(ctx context.Context, key string, deliver func(r 
 // or the server is closed.
 func (c *client) watch(ctx context.Context, op clientv3.Op, sp span, to sink) bool {
 	w := &watcher{
-		span: sp, start: op.Rev(), prevKV: op.IsPrevKV(), noPut: op.IsFilterPut(), noDelete: op.IsFilterDelete(),
+		ctx: ctx, span: sp, start: op.Rev(), prevKV: op.IsPrevKV(), noPut: op.IsFilterPut(), noDelete: op.IsFilterDelete(),
 		announce: op.IsCreatedNotify(), progress: op.IsProgressNotify(), sink: to,
-	}
-	w.hook = func() func() bool {
-		return context.AfterFunc(ctx, func() { c.s.contextDone(w) })
 	}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -140,19 +137,15 @@ func (w *watchClient) Close() error {
 
 // funcSink delivers to the functions of an in-process watch.
 type funcSink struct {
-	deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool
-	end     func()
+	fn  func(r clientv3.WatchResponse, done <-chan struct{}) bool
+	end func()
 }
 
-func response(d delivery) clientv3.WatchResponse {
-	return clientv3.WatchResponse{
+func (s funcSink) deliver(d delivery, done <-chan struct{}) bool {
+	return s.fn(clientv3.WatchResponse{
 		Header: d.header, Events: d.events, Created: d.created,
 		CompactRevision: d.compacted, Canceled: d.compacted != 0,
-	}
+	}, done)
 }
 
-func (s funcSink) offer(_ *watcher, d delivery) bool { return s.deliver(response(d), nil) }
-
-func (s funcSink) push(w *watcher, d delivery) bool { return s.deliver(response(d), w.done) }
-
-func (s funcSink) ended(*watcher) { s.end() }
+func (s funcSink) ended() { s.end() }

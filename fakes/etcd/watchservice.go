@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -87,7 +88,7 @@ func (g *grpcWatch) close() {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	g.closed = true
-	for _, w := range append([]*watcher(nil), g.set.list...) {
+	for _, w := range slices.Clone(g.set.list) {
 		g.s.endWatcher(w)
 	}
 }

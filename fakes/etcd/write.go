@@ -1,24 +1,22 @@
 package etcd
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc/status"
 )
 
-// put answers a Put request.
-func (s *Server) put(ctx context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
+func (k *kvService) Put(_ context.Context, r *pb.PutRequest) (*pb.PutResponse, error) {
+	s := k.s
 	if err := checkPut(r); err != nil {
 		return nil, err
 	}
 	if err := s.checkSize(r, len(r.Key)+len(r.Value)); err != nil {
 		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
 	}
 	t, err := s.begin(true)
 	if err != nil {
@@ -64,16 +62,13 @@ func (t *writeTxn) applyPut(r *pb.PutRequest) *pb.PutResponse {
 	return resp
 }
 
-// deleteKeys answers a DeleteRange request.
-func (s *Server) deleteKeys(ctx context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+func (k *kvService) DeleteRange(_ context.Context, r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+	s := k.s
 	if err := checkDelete(r); err != nil {
 		return nil, err
 	}
 	if err := s.checkSize(r, len(r.Key)+len(r.RangeEnd)); err != nil {
 		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
 	}
 	t, err := s.begin(false)
 	if err != nil {
@@ -97,8 +92,8 @@ func (t *writeTxn) applyDelete(r *pb.DeleteRangeRequest) *pb.DeleteRangeResponse
 	return resp
 }
 
-// txn answers a Txn request.
-func (s *Server) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+func (k *kvService) Txn(_ context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	s := k.s
 	if err := checkTxn(r, s.cfg.MaxTxnOps); err != nil {
 		return nil, err
 	}
@@ -106,9 +101,6 @@ func (s *Server) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, er
 		if _, _, err := checkOverlap(branch); err != nil {
 			return nil, err
 		}
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, status.FromContextError(err).Err()
 	}
 	if readOnly(r) {
 		return s.readTxn(r)
@@ -121,16 +113,7 @@ func (s *Server) txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, er
 		return nil, err
 	}
 	defer t.end()
-	plan := s.decide(r)
-	if err := s.feasible(r, plan); err != nil {
-		return nil, err
-	}
-	resp, err := t.applyTxn(r, plan)
-	if err != nil {
-		return nil, err
-	}
-	resp.Header = header(t.rev())
-	return resp, nil
+	return t.runTxn(r)
 }
 
 // puts says whether a branch of r puts a key.
@@ -152,16 +135,17 @@ func (s *Server) readTxn(r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	if s.closed {
 		return nil, rpctypes.ErrGRPCStopped
 	}
-	plan := s.decide(r)
-	if err := s.feasible(r, plan); err != nil {
+	return (&writeTxn{s: s}).runTxn(r)
+}
+
+// runTxn does all of a transaction, or nothing.
+func (t *writeTxn) runTxn(r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	plan := t.s.decide(r)
+	if err := t.s.feasible(r, plan); err != nil {
 		return nil, err
 	}
-	t := &writeTxn{s: s}
-	resp, err := t.applyTxn(r, plan)
-	if err != nil {
-		return nil, err
-	}
-	resp.Header = header(s.keys.rev)
+	resp := t.applyTxn(r, plan)
+	resp.Header = header(t.rev())
 	return resp, nil
 }
 
@@ -240,8 +224,8 @@ func (k *keyspace) txnReadable(rev int64) error {
 	return k.readable(rev, k.rev)
 }
 
-// applyTxn does the operations of the chosen branches.
-func (t *writeTxn) applyTxn(r *pb.TxnRequest, p *plan) (*pb.TxnResponse, error) {
+// applyTxn does the operations of the chosen branches, which are feasible.
+func (t *writeTxn) applyTxn(r *pb.TxnRequest, p *plan) *pb.TxnResponse {
 	ops := p.branch(r)
 	resp := &pb.TxnResponse{
 		// Only the outermost header is ever filled.
@@ -253,10 +237,7 @@ func (t *writeTxn) applyTxn(r *pb.TxnRequest, p *plan) (*pb.TxnResponse, error) 
 	for i, op := range ops {
 		switch v := op.Request.(type) {
 		case *pb.RequestOp_RequestRange:
-			f, err := t.s.keys.scan(scanFor(v.RequestRange), t.rev())
-			if err != nil {
-				return nil, err
-			}
+			f, _ := t.s.keys.scan(scanFor(v.RequestRange), t.rev()) // its revision can be read
 			resp.Responses[i] = &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{
 				ResponseRange: answer(v.RequestRange, f)}}
 		case *pb.RequestOp_RequestPut:
@@ -266,15 +247,12 @@ func (t *writeTxn) applyTxn(r *pb.TxnRequest, p *plan) (*pb.TxnResponse, error) 
 			resp.Responses[i] = &pb.ResponseOp{Response: &pb.ResponseOp_ResponseDeleteRange{
 				ResponseDeleteRange: t.applyDelete(v.RequestDeleteRange)}}
 		case *pb.RequestOp_RequestTxn:
-			inner, err := t.applyTxn(v.RequestTxn, nested[0])
-			if err != nil {
-				return nil, err
-			}
+			inner := t.applyTxn(v.RequestTxn, nested[0])
 			nested = nested[1:]
 			resp.Responses[i] = &pb.ResponseOp{Response: &pb.ResponseOp_ResponseTxn{ResponseTxn: inner}}
 		}
 	}
-	return resp, nil
+	return resp
 }
 
 // holds evaluates one compare. With a range it has to hold for every key.
@@ -293,4 +271,32 @@ func (k *keyspace) holds(c *pb.Compare) bool {
 		return false
 	}
 	return compareKV(c, &mvccpb.KeyValue{})
+}
+
+// compareKV evaluates a compare for one key.
+func compareKV(c *pb.Compare, kv *mvccpb.KeyValue) bool {
+	var order int
+	switch c.Target {
+	case pb.Compare_VALUE:
+		order = bytes.Compare(kv.Value, c.GetValue())
+	case pb.Compare_CREATE:
+		order = cmp.Compare(kv.CreateRevision, c.GetCreateRevision())
+	case pb.Compare_MOD:
+		order = cmp.Compare(kv.ModRevision, c.GetModRevision())
+	case pb.Compare_VERSION:
+		order = cmp.Compare(kv.Version, c.GetVersion())
+	case pb.Compare_LEASE:
+		order = cmp.Compare(kv.Lease, c.GetLease())
+	}
+	switch c.Result {
+	case pb.Compare_EQUAL:
+		return order == 0
+	case pb.Compare_NOT_EQUAL:
+		return order != 0
+	case pb.Compare_GREATER:
+		return order > 0
+	case pb.Compare_LESS:
+		return order < 0
+	}
+	return true
 }

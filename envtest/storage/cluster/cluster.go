@@ -6,6 +6,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,15 +41,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Members == 0 {
-		c.Members = 3
-	}
-	if c.ElectionTimeout == 0 {
-		c.ElectionTimeout = 500 * time.Millisecond
-	}
-	if c.StartTimeout == 0 {
-		c.StartTimeout = 30 * time.Second
-	}
+	c.Members = cmp.Or(c.Members, 3)
+	c.ElectionTimeout = cmp.Or(c.ElectionTimeout, 500*time.Millisecond)
+	c.StartTimeout = cmp.Or(c.StartTimeout, 30*time.Second)
 	return c
 }
 
@@ -222,19 +217,28 @@ func (s *Store) Endpoints() storage.Endpoints {
 	return e
 }
 
+// Snapshot implements storage.Snapshotter by a copy of every key.
+func (s *Store) Snapshot(ctx context.Context) (storage.Snapshot, error) {
+	return storage.CopyFrom(ctx, s)
+}
+
+// Restore implements storage.Snapshotter.
+func (s *Store) Restore(ctx context.Context, to storage.Snapshot, keep storage.Keep) ([]storage.Change, error) {
+	return storage.RestoreCopy(ctx, s, to, keep)
+}
+
 // Stop implements storage.Backend. It kills all members and removes their data. If
 // ctx ends before that is done, call it again to wait for the rest.
 func (s *Store) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping = true
-	killed := map[string]<-chan struct{}{}
+	var killed []kill
 	for _, m := range s.members {
-		m.kill()
-		killed[m.name] = m.killed
+		killed = append(killed, m.kill())
 	}
 	s.mu.Unlock()
-	for name, done := range killed {
-		if err := awaitKilled(ctx, name, done); err != nil {
+	for _, k := range killed {
+		if err := k.wait(ctx); err != nil {
 			return fmt.Errorf("stop etcd cluster: %w", err)
 		}
 	}

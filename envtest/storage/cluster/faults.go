@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"go.etcd.io/etcd/server/v3/embed"
 )
 
 // Member is the state of one member.
@@ -23,15 +25,25 @@ func (s *Store) Members() []Member {
 	return all
 }
 
-// member returns a member. Called with mu held.
-func (s *Store) member(i int) (*member, error) {
+// failed says what has failed, if err says why; nil otherwise.
+func failed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// with calls use with a member, and with mu held.
+func (s *Store) with(i int, use func(*member) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case s.stopping || len(s.members) < s.cfg.Members:
-		return nil, errors.New("the etcd cluster is not running; start it first")
+		return errors.New("the etcd cluster is not running; start it first")
 	case i < 0 || i >= len(s.members):
-		return nil, fmt.Errorf("the etcd cluster has no member %d; its members are 0 to %d", i, len(s.members)-1)
+		return fmt.Errorf("the etcd cluster has no member %d; its members are 0 to %d", i, len(s.members)-1)
 	}
-	return s.members[i], nil
+	return use(s.members[i])
 }
 
 // StopMember stops a member as if its process had been killed: its connections
@@ -42,19 +54,15 @@ func (s *Store) member(i int) (*member, error) {
 // a stopped member does nothing. When StopMember returns without an error, nothing
 // of the member runs any more.
 func (s *Store) StopMember(ctx context.Context, i int) error {
-	s.mu.Lock()
-	m, err := s.member(i)
-	if err != nil {
-		s.mu.Unlock()
-		return fmt.Errorf("stop member: %w", err)
+	var killed kill
+	err := s.with(i, func(m *member) error {
+		killed = m.kill()
+		return nil
+	})
+	if err == nil {
+		err = killed.wait(ctx)
 	}
-	m.kill()
-	name, killed := m.name, m.killed
-	s.mu.Unlock()
-	if err := awaitKilled(ctx, name, killed); err != nil {
-		return fmt.Errorf("stop member: %w", err)
-	}
-	return nil
+	return failed("stop member", err)
 }
 
 // RestartMember starts a stopped member from its data and waits until it serves; a
@@ -62,72 +70,63 @@ func (s *Store) StopMember(ctx context.Context, i int) error {
 // few members for a quorum run and are not cut off: the member then serves as soon
 // as it can.
 func (s *Store) RestartMember(ctx context.Context, i int) error {
-	if err := s.restart(ctx, i); err != nil {
-		return fmt.Errorf("restart member: %w", err)
-	}
-	return nil
+	return failed("restart member", s.restart(ctx, i))
 }
 
 func (s *Store) restart(ctx context.Context, i int) error {
-	s.mu.Lock()
-	m, err := s.member(i)
+	var killed kill
+	err := s.with(i, func(m *member) error {
+		killed = m.killed
+		return nil
+	})
 	if err != nil {
-		s.mu.Unlock()
 		return err
 	}
-	name, killed := m.name, m.killed
-	s.mu.Unlock()
-	if err := awaitKilled(ctx, name, killed); err != nil {
+	if err := killed.wait(ctx); err != nil {
 		return err
 	}
-	if quorum, err := s.startAgain(i); err != nil || !quorum {
+	canServe := false
+	err = s.with(i, func(m *member) error {
+		if m.etcd != nil {
+			return fmt.Errorf("%s is running; stop it first", m.name)
+		}
+		select {
+		case <-m.killed.done:
+		default:
+			return fmt.Errorf("%s was restarted and stopped meanwhile", m.name)
+		}
+		err := s.startMember(m)
+		canServe = !m.cut && s.connected() >= s.quorum()
+		return err
+	})
+	if err != nil || !canServe {
 		return err
 	}
 	return s.ready(ctx, i)
 }
 
-// startAgain starts a member and reports whether it can become ready now.
-func (s *Store) startAgain(i int) (quorum bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m, err := s.member(i)
-	if err != nil {
-		return false, err
-	}
-	if m.etcd != nil {
-		return false, fmt.Errorf("%s is running; stop it first", m.name)
-	}
-	select {
-	case <-m.killed:
-	default:
-		return false, fmt.Errorf("%s was restarted and stopped meanwhile", m.name)
-	}
-	if err := s.startMember(m); err != nil {
-		return false, err
-	}
-	return !m.cut && s.connected() >= s.quorum(), nil
-}
-
 // ready waits until a running member serves.
 func (s *Store) ready(ctx context.Context, i int) error {
-	s.mu.Lock()
-	m, err := s.member(i)
-	if err == nil && m.etcd == nil {
-		err = fmt.Errorf("%s was stopped before it was ready", m.name)
-	}
+	var server *embed.Etcd
+	var name string
+	err := s.with(i, func(m *member) error {
+		server, name = m.etcd, m.name
+		return nil
+	})
 	if err != nil {
-		s.mu.Unlock()
 		return err
 	}
-	server := m.etcd
-	s.mu.Unlock()
+	stopped := fmt.Errorf("%s was stopped before it was ready", name)
+	if server == nil {
+		return stopped
+	}
 	select {
 	case <-server.Server.ReadyNotify():
 		return nil
 	case <-server.Server.StopNotify():
-		return fmt.Errorf("%s was stopped before it was ready", m.name)
+		return stopped
 	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", m.name, context.Cause(ctx))
+		return fmt.Errorf("%s: %w", name, context.Cause(ctx))
 	}
 }
 
@@ -151,33 +150,19 @@ func (s *Store) ready(ctx context.Context, i int) error {
 //
 // A client of several members can't tell, and keeps sending this member a share of
 // its calls. StopMember makes clients fail over at once.
-func (s *Store) CutOff(i int) error {
-	if err := s.setCut(i, true); err != nil {
-		return fmt.Errorf("cut off: %w", err)
-	}
-	return nil
-}
+func (s *Store) CutOff(i int) error { return failed("cut off", s.setCut(i, true)) }
 
 // Rejoin ends CutOff. The member catches up and follows the others' leader. It does
 // nothing for a member that is not cut off.
-func (s *Store) Rejoin(i int) error {
-	if err := s.setCut(i, false); err != nil {
-		return fmt.Errorf("rejoin: %w", err)
-	}
-	return nil
-}
+func (s *Store) Rejoin(i int) error { return failed("rejoin", s.setCut(i, false)) }
 
 func (s *Store) setCut(i int, cut bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m, err := s.member(i)
-	if err != nil {
-		return err
-	}
-	m.cut = cut
-	s.applyCuts()
-	s.notifyChanged()
-	return nil
+	return s.with(i, func(m *member) error {
+		m.cut = cut
+		s.applyCuts()
+		s.notifyChanged()
+		return nil
+	})
 }
 
 // applyCuts makes the running servers match which members are cut off: both sides

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/embed"
 )
 
 // Leader waits until a quorum of the members follows one leader, and returns its
@@ -76,10 +79,7 @@ func (s *Store) quorumState() string {
 // MoveLeader waits for a leader and makes it hand over to another member. It does
 // nothing if that member already leads.
 func (s *Store) MoveLeader(ctx context.Context, to int) error {
-	if err := s.moveLeader(ctx, to); err != nil {
-		return fmt.Errorf("move leader: %w", err)
-	}
-	return nil
+	return failed("move leader", s.moveLeader(ctx, to))
 }
 
 func (s *Store) moveLeader(ctx context.Context, to int) error {
@@ -90,17 +90,18 @@ func (s *Store) moveLeader(ctx context.Context, to int) error {
 	if err != nil || from == to {
 		return err
 	}
-	s.mu.Lock()
-	old, err := s.member(from)
-	if err == nil && old.etcd == nil {
-		err = fmt.Errorf("%s was the leader and was stopped meanwhile", old.name)
-	}
+	var server *embed.Etcd
+	var lead, transferee types.ID
+	err = s.with(from, func(old *member) error {
+		server, lead, transferee = old.etcd, old.id, s.members[to].id
+		if server == nil {
+			return fmt.Errorf("%s was the leader and was stopped meanwhile", old.name)
+		}
+		return nil
+	})
 	if err != nil {
-		s.mu.Unlock()
 		return err
 	}
-	server, lead, transferee := old.etcd, old.id, s.members[to].id
-	s.mu.Unlock()
 	if err := server.Server.MoveLeader(ctx, uint64(lead), uint64(transferee)); err != nil {
 		return fmt.Errorf("from member %d to member %d: %w", from, to, err)
 	}
@@ -127,16 +128,13 @@ func (s *Store) LoseLeader(ctx context.Context) error {
 
 // eligible returns an error if a member can't become the leader.
 func (s *Store) eligible(i int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m, err := s.member(i)
-	switch {
-	case err != nil:
-		return err
-	case m.etcd == nil:
-		return fmt.Errorf("%s is stopped; restart it first", m.name)
-	case m.cut:
-		return fmt.Errorf("%s is cut off; let it rejoin first", m.name)
-	}
-	return nil
+	return s.with(i, func(m *member) error {
+		switch {
+		case m.etcd == nil:
+			return fmt.Errorf("%s is stopped; restart it first", m.name)
+		case m.cut:
+			return fmt.Errorf("%s is cut off; let it rejoin first", m.name)
+		}
+		return nil
+	})
 }

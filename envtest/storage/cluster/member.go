@@ -7,12 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
-
-	"snowglobe.test/envtest/storage/internal/etcdlog"
 )
 
 // member is one etcd server of the cluster, running or not. The Store's mutex guards
@@ -28,7 +27,7 @@ type member struct {
 	serves *service    // what etcd offers to clients
 	id     types.ID    // set by the first start
 	cut    bool
-	killed chan struct{} // closed when the latest kill has finished; nil before the first
+	killed kill // the latest
 }
 
 // maxSocketPath is the shortest limit on the path of a unix socket of any operating
@@ -61,7 +60,7 @@ func (m *member) start(cfg Config, clientURL url.URL, initialCluster string) err
 	etcd.Name = m.name
 	etcd.Dir = filepath.Join(m.folder, "data")
 	etcd.UnsafeNoFsync = true
-	etcd.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdlog.New())
+	etcd.LogLevel = "panic"
 	// etcd takes the client's socket from Path and the peer's from Host.
 	etcd.ListenClientUrls = []url.URL{{Scheme: "unix", Path: m.client.path}}
 	etcd.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: m.peer.path}}
@@ -82,18 +81,18 @@ func (m *member) start(cfg Config, clientURL url.URL, initialCluster string) err
 	return nil
 }
 
-// kill stops the server in the background as if its process had been killed:
-// connections break and leadership is not handed over. What was acknowledged stays
-// in its folder.
-func (m *member) kill() {
+// kill stops the server, if it runs, in the background as if its process had been
+// killed: connections break and leadership is not handed over. What was acknowledged
+// stays in its folder. It returns the latest kill.
+func (m *member) kill() kill {
 	if m.etcd == nil {
-		return
+		return m.killed
 	}
-	server, serves, killed := m.etcd, m.serves, make(chan struct{})
-	m.etcd, m.serves, m.killed = nil, nil, killed
+	server, serves, done := m.etcd, m.serves, make(chan struct{})
+	m.etcd, m.serves, m.killed = nil, nil, kill{m.name, done}
 	m.peer.setOpen(false)
 	go func() {
-		defer close(killed)
+		defer close(done)
 		// End the clients' calls first, or they would use a closed database. Then
 		// stop the server hard: Close alone would hand over the leadership, and
 		// would wait for a server that never had a quorum. Close does the rest.
@@ -101,6 +100,26 @@ func (m *member) kill() {
 		server.Server.HardStop()
 		server.Close()
 	}()
+	return m.killed
+}
+
+// kill is a kill of a member; the zero value is one that has long finished.
+type kill struct {
+	name string // the member's
+	done chan struct{}
+}
+
+// wait waits until the kill has finished.
+func (k kill) wait(ctx context.Context) error {
+	if k.done == nil {
+		return nil
+	}
+	select {
+	case <-k.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s is still stopping: %w", k.name, context.Cause(ctx))
+	}
 }
 
 // cutPeer makes this member drop what it sends to and receives from another one, or
@@ -116,15 +135,35 @@ func (m *member) cutPeer(other *member, cut bool) {
 	}
 }
 
-// awaitKilled waits until a kill has finished. The channel is nil if there was none.
-func awaitKilled(ctx context.Context, name string, killed <-chan struct{}) error {
-	if killed == nil {
-		return nil
+// service is what a running member offers to clients. Their socket is open only
+// between begin and end, so that they have no call under way outside of that.
+type service struct {
+	socket *socket
+
+	mu    sync.Mutex
+	grpc  *grpc.Server // nil until the member serves
+	ended bool
+}
+
+// begin is called by etcd when it is about to serve.
+func (s *service) begin(server *grpc.Server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
 	}
-	select {
-	case <-killed:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%s is still stopping: %w", name, context.Cause(ctx))
+	s.grpc = server
+	s.socket.setOpen(true)
+}
+
+// end breaks the clients' connections and waits until no call is under way.
+func (s *service) end() {
+	s.mu.Lock()
+	s.ended = true
+	server := s.grpc
+	s.socket.setOpen(false)
+	s.mu.Unlock()
+	if server != nil {
+		server.Stop()
 	}
 }

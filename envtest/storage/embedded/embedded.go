@@ -3,6 +3,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,12 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.etcd.io/etcd/client/v3/kubernetes"
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/external"
-	"snowglobe.test/envtest/storage/internal/etcdlog"
 )
 
 // Config of an embedded etcd. The zero value is a fast throw-away store.
@@ -31,17 +30,15 @@ type Config struct {
 
 // Store is an embedded etcd. Make one with New.
 type Store struct {
-	cfg    Config
-	run    string // folder of the sockets and, without DataDir, of the data
-	server *embed.Etcd
-	*external.Store
+	cfg             Config
+	run             string // folder of the sockets and, without DataDir, of the data
+	server          *embed.Etcd
+	*external.Store // after Start: by its socket
 }
 
 // New returns a store that is not started yet.
 func New(cfg Config) *Store {
-	if cfg.StartTimeout == 0 {
-		cfg.StartTimeout = 30 * time.Second
-	}
+	cfg.StartTimeout = cmp.Or(cfg.StartTimeout, 30*time.Second)
 	return &Store{cfg: cfg}
 }
 
@@ -92,7 +89,7 @@ func (s *Store) etcdConfig() *embed.Config {
 		cfg.Dir = filepath.Join(s.run, "data")
 		cfg.UnsafeNoFsync = true
 	}
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdlog.New())
+	cfg.LogLevel = "panic"
 	client, peer := s.socket("client"), s.socket("peer")
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	// A restarted member must find itself in the cluster it persisted, so it
@@ -108,12 +105,6 @@ func (s *Store) etcdConfig() *embed.Config {
 func (s *Store) socket(name string) url.URL {
 	return url.URL{Scheme: "unix", Path: filepath.Join(s.run, name+".sock")}
 }
-
-// Client implements storage.Backend.
-func (s *Store) Client() (*kubernetes.Client, error) { return s.Store.Client() }
-
-// Endpoints implements storage.Backend.
-func (s *Store) Endpoints() storage.Endpoints { return s.Store.Endpoints() }
 
 // Snapshot implements storage.Snapshotter by a copy of every key.
 func (s *Store) Snapshot(ctx context.Context) (storage.Snapshot, error) {

@@ -3,6 +3,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -38,9 +39,7 @@ func New(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("external store: %w", err)
 	}
-	if cfg.DialTimeout == 0 {
-		cfg.DialTimeout = 5 * time.Second
-	}
+	cfg.DialTimeout = cmp.Or(cfg.DialTimeout, 5*time.Second)
 	return &Store{cfg: cfg}, nil
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/external"
-	"snowglobe.test/envtest/storage/internal/etcdlog"
 	"snowglobe.test/envtest/storage/storagetest"
 	"snowglobe.test/internal/pki"
 )
@@ -51,7 +50,7 @@ func startTLS(t *testing.T, f files) string {
 	dir := t.TempDir()
 	cfg := embed.NewConfig()
 	cfg.Dir, cfg.UnsafeNoFsync, cfg.EnableGRPCGateway = filepath.Join(dir, "data"), true, false
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(etcdlog.New())
+	cfg.LogLevel = "panic"
 	cfg.ClientTLSInfo = transport.TLSInfo{CertFile: f.serverCert, KeyFile: f.serverKey, TrustedCAFile: f.ca, ClientCertAuth: true}
 	somewhere := url.URL{Scheme: "https", Host: "127.0.0.1:0"}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{somewhere}, []url.URL{somewhere}

@@ -65,12 +65,12 @@ func (s *Store) Restore(_ context.Context, to storage.Snapshot, keep storage.Kee
 	if s.server == nil {
 		return nil, errors.New("restore in-memory store: it has not been started")
 	}
-	rewound, err := s.server.RewindExcept(snapshot, keep)
+	writes, err := s.server.Rewind(snapshot, keep)
 	if err != nil {
 		return nil, fmt.Errorf("restore in-memory store: %w", err)
 	}
-	changes := make([]storage.Change, len(rewound.Changes))
-	for i, change := range rewound.Changes {
+	changes := make([]storage.Change, len(writes))
+	for i, change := range writes {
 		changes[i] = storage.Change(change)
 	}
 	return changes, nil

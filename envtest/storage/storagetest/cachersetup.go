@@ -75,9 +75,7 @@ func setUpCached(t *testing.T, open Opener, want cacheSettings) *cachedFixture {
 		cfg.Storage = withoutTimestamps{flaky}
 	}
 	watchCache, err := cacher.NewCacherFromConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	delegator := cacher.NewCacheDelegator(watchCache, flaky)
 	t.Cleanup(func() {
 		delegator.Stop()
@@ -87,9 +85,7 @@ func setUpCached(t *testing.T, open Opener, want cacheSettings) *cachedFixture {
 		consumed, err := flaky.ErrorsConsumed()
 		return consumed || err != nil
 	})
-	if err := watchCache.Wait(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, watchCache.Wait(context.Background()))
 	c.Interface = delegator
 	return c
 }
@@ -131,6 +127,12 @@ func (c *cachedFixture) compact(ctx context.Context, t *testing.T, resourceVersi
 	await(ctx, t, "the watch cache to notice the compaction", func() bool { return c.CompactRevision() == rev })
 }
 
+// invariants checks nothing: a watch cache passes writes through to the store.
+func (c *cachedFixture) invariants(context.Context, *testing.T, string) {}
+
+// calls counts nothing: a watch cache answers reads itself or passes them through.
+func (c *cachedFixture) calls(*testing.T, uint64, uint64) {}
+
 // withoutTimestamps is a store whose events carry no timestamp, so that the cache's
 // clock decides.
 type withoutTimestamps struct{ storage.Interface }
@@ -150,9 +152,7 @@ func (c *cachedFixture) forget(ctx context.Context, t *testing.T, resourceVersio
 	other := &example.Pod{}
 	for i := range cacheHistory {
 		pod := &example.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("other-%d", i), Namespace: "others"}}
-		if err := c.Create(ctx, resourcePrefix+"others/"+pod.Name, pod, other, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Create(ctx, resourcePrefix+"others/"+pod.Name, pod, other, 0))
 	}
 	c.seen(ctx, t, other.ResourceVersion)
 	c.compact(ctx, t, resourceVersion)
@@ -173,10 +173,7 @@ func (c *cachedFixture) seen(ctx context.Context, t *testing.T, resourceVersion 
 func (c *cachedFixture) catchUp(ctx context.Context, t *testing.T) {
 	t.Cleanup(func() {
 		rev, err := c.GetCurrentResourceVersion(ctx)
-		if err != nil {
-			t.Error(err)
-			return
-		}
+		must(t, err)
 		c.seen(ctx, t, fmt.Sprint(rev))
 	})
 }

@@ -25,10 +25,35 @@ func TestCoverage(t *testing.T) {
 		file string
 		not  map[string]string
 	}{"etcd3": {"etcd3.go", notOnEtcd3()}, "cacher": {"cacher.go", notOnCacher()}} {
-		runs := referencedIn(t, l.file)
+		runs := referencedIn(t, "shared.go")
+		maps.Copy(runs, referencedIn(t, l.file))
 		for _, problem := range coverage(contract, runs, l.not) {
 			t.Errorf("%s: %s", layer, problem)
 		}
+	}
+}
+
+// notOnEtcd3 lists the functions of upstream's contract that do not apply to a plain
+// etcd3 store, and why.
+func notOnEtcd3() map[string]string {
+	return map[string]string{
+		"RunTestOptionalWatchBookmarksWithCorrectResourceVersion": "a plain store sends no bookmarks, only a watch cache does",
+	}
+}
+
+// notOnCacher lists the functions of upstream's contract that do not apply to a watch
+// cache, and why.
+func notOnCacher() map[string]string {
+	const noErrors = "a watch cache does not pass on errors of the store: it relists, and answers from what it has"
+	return map[string]string{
+		"RunTestGetListWithErrorAggregation":    noErrors,
+		"RunTestGetListWithoutErrorAggregation": noErrors,
+		"RunTestListInconsistentContinuation":   "a watch cache ignores the limit at resource version 0, where the function begins",
+		"RunOptionalTestProgressNotify":         "a watch cache consumes the store's progress notifications and sends its own watches bookmarks",
+		"RunTestTransformationFailure":          noErrors,
+		"RunTestWatchError":                     noErrors,
+		"RunTestWatchWithUnsafeDelete":          noErrors,
+		"RunWatchErrorIsBlockingFurtherEvents":  noErrors,
 	}
 }
 

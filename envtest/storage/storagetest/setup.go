@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/apis/example"
 	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
 	"k8s.io/apiserver/pkg/features"
@@ -97,9 +98,7 @@ func setUp(t *testing.T, open Opener, want settings) *fixture {
 	versioner := storage.APIObjectVersioner{}
 	store, err := etcd3.New(s.client, compactor, s.codec, newPod, newPodList, s.pathPrefix, resourcePrefix, pods,
 		s.transformer, leases, etcd3.NewDefaultDecoder(s.codec, versioner), versioner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(store.Close)
 	s.Interface = store
 	// Upstream checks each new endpoint for progress support in the background, and
@@ -224,9 +223,7 @@ func (s *fixture) keys(ctx context.Context) ([]string, error) {
 func revision(t *testing.T, resourceVersion string) int64 {
 	t.Helper()
 	rev, err := storage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return int64(rev)
 }
 
@@ -234,15 +231,9 @@ func revision(t *testing.T, resourceVersion string) int64 {
 // conditions it is used for.
 func await(ctx context.Context, t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("wait for %s: %v", what, ctx.Err())
-		}
+	holds := func(context.Context) (bool, error) { return condition(), nil }
+	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, awaitTimeout, true, holds)
+	if err != nil {
+		t.Fatalf("wait for %s: %v", what, err)
 	}
 }

@@ -1,7 +1,6 @@
 package storagetest
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,21 +16,8 @@ import (
 
 // RunSnapshots runs the contract of storage.Snapshotter.
 func RunSnapshots(t *testing.T, store storage.Snapshotter) {
-	ctx := t.Context()
-	if err := store.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Stop(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	door, err := store.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = door.Close() })
-	client := door.Client
+	open := Each(func(*testing.T) storage.Backend { return store }, ByClient)
+	client := open(t).Client
 	t.Run("anywhere", func(t *testing.T) { restoreAnywhere(t, store, client) })
 	t.Run("order", func(t *testing.T) { restoreInOrder(t, store, client) })
 	t.Run("keep", func(t *testing.T) { restoreAllBut(t, store, client) })
@@ -52,9 +38,7 @@ func (alien) Revision() int64 { return 1 }
 func contents(t *testing.T, client *clientv3.Client) map[string]string {
 	t.Helper()
 	all, err := client.Get(t.Context(), "\x00", clientv3.WithFromKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	keys := map[string]string{}
 	for _, kv := range all.Kvs {
 		keys[string(kv.Key)] = string(kv.Value)
@@ -64,26 +48,35 @@ func contents(t *testing.T, client *clientv3.Client) map[string]string {
 
 func put(t *testing.T, client *clientv3.Client, key, value string, opts ...clientv3.OpOption) {
 	t.Helper()
-	if _, err := client.Put(t.Context(), key, value, opts...); err != nil {
-		t.Fatal(err)
+	_, err := client.Put(t.Context(), key, value, opts...)
+	must(t, err)
+}
+
+func remove(t *testing.T, client *clientv3.Client, key string) {
+	t.Helper()
+	_, err := client.Delete(t.Context(), key)
+	must(t, err)
+}
+
+// same ends the test if got is not as wanted.
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("%s: -want +got:\n%s", what, diff)
 	}
 }
 
 func snapshot(t *testing.T, store storage.Snapshotter) storage.Snapshot {
 	t.Helper()
 	s, err := store.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
 func restore(t *testing.T, store storage.Snapshotter, to storage.Snapshot, keep storage.Keep) []storage.Change {
 	t.Helper()
 	changes, err := store.Restore(t.Context(), to, keep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return changes
 }
 
@@ -97,8 +90,8 @@ func restoreAnywhere(t *testing.T, store storage.Snapshotter, client *clientv3.C
 			key := fmt.Sprint("key-", random.IntN(12))
 			if random.IntN(3) > 0 {
 				put(t, client, key, fmt.Sprint(random.IntN(4)))
-			} else if _, err := client.Delete(t.Context(), key); err != nil {
-				t.Fatal(err)
+			} else {
+				remove(t, client, key)
 			}
 		}
 	}
@@ -119,20 +112,14 @@ func restoreAnywhere(t *testing.T, store storage.Snapshotter, client *clientv3.C
 				before[change.Key] = states[to][change.Key]
 			}
 		}
-		if diff := cmp.Diff(states[to], contents(t, client)); diff != "" {
-			t.Fatalf("round %d: -snapshot +restored:\n%s", round, diff)
-		}
-		if diff := cmp.Diff(states[to], before); diff != "" {
-			t.Fatalf("round %d: -snapshot +what the changes say:\n%s", round, diff)
-		}
+		same(t, fmt.Sprintf("round %d: the store", round), states[to], contents(t, client))
+		same(t, fmt.Sprintf("round %d: what the changes say", round), states[to], before)
 		mark := fmt.Sprint(round)
 		put(t, client, "mark", mark)
 		follow(t, watch, seen, mark)
 		now := maps.Clone(states[to])
 		now["mark"] = mark
-		if diff := cmp.Diff(now, seen); diff != "" {
-			t.Fatalf("round %d: -store +what the watcher saw:\n%s", round, diff)
-		}
+		same(t, fmt.Sprintf("round %d: what the watcher saw", round), now, seen)
 	}
 }
 
@@ -162,9 +149,7 @@ func restoreInOrder(t *testing.T, store storage.Snapshotter, client *clientv3.Cl
 	}
 	to := snapshot(t, store)
 	for _, key := range []string{"order/z-old", "order/again", "order/a-young"} {
-		if _, err := client.Delete(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, client, key)
 	}
 	for _, key := range []string{"order/again", "order/x", "order/y"} {
 		put(t, client, key, "2")
@@ -182,9 +167,7 @@ func restoreInOrder(t *testing.T, store storage.Snapshotter, client *clientv3.Cl
 		"order/y true", "order/x true", "order/again true",
 		"order/z-old false", "order/again false", "order/a-young false",
 	}
-	if diff := cmp.Diff(want, order); diff != "" {
-		t.Errorf("-want +changes:\n%s", diff)
-	}
+	same(t, "the changes", want, order)
 	if again := restore(t, store, to, nil); len(again) > 0 {
 		t.Errorf("again: %v", again)
 	}
@@ -203,18 +186,14 @@ func restoreAllBut(t *testing.T, store storage.Snapshotter, client *clientv3.Cli
 	to := snapshot(t, store)
 	put(t, client, "keep/changed", "2")
 	put(t, client, "keep/added", "2")
-	if _, err := client.Delete(t.Context(), "keep/deleted"); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, client, "keep/deleted")
 	asked := map[string]string{}
 	changes := restore(t, store, to, func(key string, have, want *mvccpb.KeyValue) bool {
 		asked[key] = fmt.Sprintf("%v %s, %v %s", have != nil, have.GetValue(), want != nil, want.GetValue())
 		return key != "keep/added"
 	})
 	want := map[string]string{"keep/changed": "true 2, true 1", "keep/added": "true 2, false ", "keep/deleted": "false , true 1"}
-	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Errorf("-want +asked:\n%s", diff)
-	}
+	same(t, "what was asked", want, asked)
 	if len(changes) != 1 || changes[0].Key != "keep/added" || !changes[0].Deleted {
 		t.Errorf("changes %v", changes)
 	}
@@ -226,9 +205,7 @@ func restoreAllBut(t *testing.T, store storage.Snapshotter, client *clientv3.Cli
 // restoreLease brings back a key whose lease is gone: it gets a new one.
 func restoreLease(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
 	lease, err := client.Grant(t.Context(), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(t, client, "lease/key", "1", clientv3.WithLease(lease.ID))
 	to := snapshot(t, store)
 	for range 2 {
@@ -241,9 +218,8 @@ func restoreLease(t *testing.T, store storage.Snapshotter, client *clientv3.Clie
 		if err != nil || left.TTL <= 900 || left.TTL > 1000 {
 			t.Errorf("lease %x has %v left, %v", id, left, err)
 		}
-		if _, err := client.Revoke(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		_, err = client.Revoke(t.Context(), id)
+		must(t, err)
 		if _, there := contents(t, client)["lease/key"]; there {
 			t.Fatal("the key outlives its lease")
 		}

@@ -61,20 +61,24 @@ func Each(newStore func(t *testing.T) storage.Backend, newClient ClientFunc) Ope
 	return func(t *testing.T) *kubernetes.Client {
 		t.Helper()
 		store := newStore(t)
-		if err := store.Start(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Start(context.Background()))
 		t.Cleanup(func() {
 			if err := store.Stop(context.Background()); err != nil {
 				t.Error(err)
 			}
 		})
 		client, err := newClient(store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		return client
+	}
+}
+
+// must ends the test if there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -153,10 +157,10 @@ func nonDefault(set gates) gates {
 // same time, those that set gates one by one, and those sensitive to timing followed
 // by the rest.
 func runGroup(t *testing.T, cases []testCase, stores int) {
-	start(t, cases, runFirst, timedParallel*stores)()
-	setters := start(t, cases, runSerial, 1)
-	start(t, cases, runTimed, timedParallel*stores)()
-	start(t, cases, runParallel, maxParallel*stores)()
+	start(t, cases, urgent, timedParallel*stores)()
+	setters := start(t, cases, serial, 1)
+	start(t, cases, timed, timedParallel*stores)()
+	start(t, cases, parallel, maxParallel*stores)()
 	setters()
 }
 
@@ -185,30 +189,19 @@ func start(t *testing.T, cases []testCase, with mode, limit int) (wait func()) {
 type mode int
 
 const (
-	runParallel mode = iota
-	runFirst         // see urgent
-	runTimed         // see timed
-	runSerial        // see serial
+	parallel mode = iota
+	// timed cases have objects that live for a second, or a watcher that must keep up
+	// with its store: only few of them run at a time.
+	timed
+	// urgent cases have parallel subtests that read an object that lives for a second:
+	// it would expire while other cases' subtests take their turn.
+	urgent
+	// serial cases set a feature gate: no two of them run at a time.
+	serial
 )
 
-// timed marks a case with objects that live for a second, or with a watcher that must
-// keep up with its store: only few of them run at a time.
-func timed(c testCase) testCase {
-	c.mode = runTimed
-	return c
-}
-
-// urgent marks a case whose parallel subtests read an object that lives for a second:
-// they would expire while other cases' subtests take their turn.
-func urgent(c testCase) testCase {
-	c.mode = runFirst
-	return c
-}
-
-// serial marks a case whose function sets a feature gate: no two of them run at a
-// time.
-func serial(c testCase) testCase {
-	c.mode = runSerial
+func (c testCase) as(m mode) testCase {
+	c.mode = m
 	return c
 }
 

@@ -3,7 +3,6 @@ package storagetest
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,21 +16,12 @@ import (
 // swappableTransformer can be replaced while the store is in use. Upstream's own tests
 // reach into the store for that.
 type swappableTransformer struct {
-	mu  sync.RWMutex
-	now value.Transformer
+	now atomic.Pointer[value.Transformer]
 }
 
-func (c *swappableTransformer) set(to value.Transformer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = to
-}
+func (c *swappableTransformer) set(to value.Transformer) { c.now.Store(&to) }
 
-func (c *swappableTransformer) get() value.Transformer {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.now
-}
+func (c *swappableTransformer) get() value.Transformer { return *c.now.Load() }
 
 // prefix returns the fixture's default transformer. It must not have been replaced by
 // another kind.

@@ -8,6 +8,9 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // leaseSlots is how many leases a sequence has at a time.
@@ -52,88 +55,33 @@ func (s *System) nth(id int64) int64 {
 // normal returns a copy of a message with what may differ between two etcds
 // taken out: who answered, and the ids of leases.
 func (s *System) normal(m proto.Message) proto.Message {
-	switch m := proto.Clone(m).(type) {
-	case *pb.RangeResponse:
-		s.normalRange(m)
-		return m
-	case *pb.PutResponse:
-		s.normalPut(m)
-		return m
-	case *pb.DeleteRangeResponse:
-		s.normalDelete(m)
-		return m
-	case *pb.TxnResponse:
-		s.normalTxn(m)
-		return m
-	case *mvccpb.Event:
-		s.normalKV(m.Kv)
-		s.normalKV(m.PrevKv)
-		return m
+	m = proto.Clone(m)
+	// A message comes after those in it.
+	_ = protorange.Options{}.Range(m.ProtoReflect(), nil, func(path protopath.Values) error {
+		if part, ok := path.Index(-1).Value.Interface().(protoreflect.Message); ok {
+			s.normalize(part.Interface())
+		}
+		return nil
+	})
+	return m
+}
+
+// normalize is normal for a message alone, without those in it.
+func (s *System) normalize(m proto.Message) {
+	switch m := m.(type) {
+	case *pb.ResponseHeader:
+		m.ClusterId, m.MemberId, m.RaftTerm = 0, 0, 0
+	case *mvccpb.KeyValue:
+		m.Lease = s.nth(m.Lease)
 	case *pb.LeaseTimeToLiveResponse:
-		normalHeader(m.Header)
 		m.ID = s.nth(m.ID)
 		if m.TTL > 0 {
 			m.TTL = 1 // time passes
 		}
 		slices.SortFunc(m.Keys, slices.Compare[[]byte])
-		return m
+	case *pb.LeaseStatus:
+		m.ID = s.nth(m.ID)
 	case *pb.LeaseLeasesResponse:
-		normalHeader(m.Header)
-		for _, l := range m.Leases {
-			l.ID = s.nth(l.ID)
-		}
 		slices.SortFunc(m.Leases, func(a, b *pb.LeaseStatus) int { return cmp.Compare(a.ID, b.ID) })
-		return m
-	case interface {
-		proto.Message
-		GetHeader() *pb.ResponseHeader
-	}:
-		normalHeader(m.GetHeader())
-		return m
-	default:
-		return m
-	}
-}
-
-func normalHeader(h *pb.ResponseHeader) {
-	if h != nil {
-		h.ClusterId, h.MemberId, h.RaftTerm = 0, 0, 0
-	}
-}
-
-func (s *System) normalKV(kv *mvccpb.KeyValue) {
-	if kv != nil {
-		kv.Lease = s.nth(kv.Lease)
-	}
-}
-
-func (s *System) normalRange(m *pb.RangeResponse) {
-	normalHeader(m.GetHeader())
-	for _, kv := range m.GetKvs() {
-		s.normalKV(kv)
-	}
-}
-
-func (s *System) normalPut(m *pb.PutResponse) {
-	normalHeader(m.GetHeader())
-	s.normalKV(m.GetPrevKv())
-}
-
-func (s *System) normalDelete(m *pb.DeleteRangeResponse) {
-	normalHeader(m.GetHeader())
-	for _, kv := range m.GetPrevKvs() {
-		s.normalKV(kv)
-	}
-}
-
-func (s *System) normalTxn(m *pb.TxnResponse) {
-	normalHeader(m.GetHeader())
-	for _, r := range m.GetResponses() {
-		s.normalRange(r.GetResponseRange())
-		s.normalPut(r.GetResponsePut())
-		s.normalDelete(r.GetResponseDeleteRange())
-		if inner := r.GetResponseTxn(); inner != nil {
-			s.normalTxn(inner)
-		}
 	}
 }

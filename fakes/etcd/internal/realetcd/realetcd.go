@@ -6,14 +6,12 @@ package realetcd
 import (
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // startTimeout bounds the election of the only member.
@@ -37,7 +35,7 @@ func Start(dir string) (*Etcd, error) {
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.UnsafeNoFsync = true
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger())
+	cfg.LogLevel = "panic"
 	server, err := embed.StartEtcd(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("start embedded etcd in %s: %w", dir, err)
@@ -52,12 +50,6 @@ func Start(dir string) (*Etcd, error) {
 		return nil, fmt.Errorf("start embedded etcd in %s: no leader after %s", dir, startTimeout)
 	}
 	return &Etcd{server: server, endpoint: client.String()}, nil
-}
-
-// logger returns a logger that is silent except for errors that end the process.
-func logger() *zap.Logger {
-	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zapcore.DPanicLevel))
 }
 
 // Client returns a new client that Close closes.

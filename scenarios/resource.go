@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -117,4 +118,8 @@ func (s *session) clientFor(agent string, r apiResource, namespace string) (dyna
 		return client.Resource(r.gvr), nil
 	}
 	return client.Resource(r.gvr).Namespace(namespace), nil
+}
+
+func namespaceFlag(flags *pflag.FlagSet) *string {
+	return flags.StringP("namespace", "n", defaultNamespace, "")
 }

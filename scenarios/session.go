@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
@@ -155,4 +156,13 @@ func (s *session) checkFired() error {
 		return nil
 	}
 	return fmt.Errorf("%s: the rule %q never fired; take it out of the plan, or mark it optional", s.script.File, s.unfired[0])
+}
+
+// kube returns a typed client for the script's own requests.
+func (s *session) kube() (kubernetes.Interface, error) {
+	config, err := s.config(scriptAgent)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
 }

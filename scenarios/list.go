@@ -6,39 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
-
-var getCommand = command{
-	name:  "get",
-	args:  "[-n NAMESPACE] [--resource-version RV] RESOURCE NAME",
-	least: 2, most: 2,
-	summary: "print an object as YAML",
-	details: `Without --resource-version the answer is as new as the store; with 0 it comes
-from the watch cache, however old that is.`,
-	example: "get configmaps settings",
-	prepare: func(flags *pflag.FlagSet) action {
-		namespace := namespaceFlag(flags)
-		version := flags.String("resource-version", "", "")
-		return func(ctx context.Context, s *session, args []string) error {
-			_, client, err := s.clientOf(ctx, args[0], *namespace)
-			if err != nil {
-				return err
-			}
-			object, err := client.Get(ctx, args[1], metav1.GetOptions{ResourceVersion: *version})
-			if err != nil {
-				return err
-			}
-			object.SetManagedFields(nil)
-			text, err := yaml.Marshal(object.Object)
-			if err != nil {
-				return err
-			}
-			_, err = s.ts.Stdout().Write(text)
-			return err
-		}
-	},
-}
 
 // listVersionVariable is the variable that holds the resourceVersion of the
 // last list.
@@ -88,33 +56,4 @@ func (s *session) list(ctx context.Context, name, namespace string, opts metav1.
 		fmt.Fprintln(s.ts.Stdout(), shown)
 	}
 	return nil
-}
-
-var deleteCommand = command{
-	name:  "delete",
-	args:  "[-n NAMESPACE] RESOURCE NAME...",
-	least: 2, most: anyNumber,
-	summary: "delete objects by name",
-	details: `It prints a line for each object and does not wait for finalizers.`,
-	example: "delete widgets.example.com blue",
-	prepare: func(flags *pflag.FlagSet) action {
-		namespace := namespaceFlag(flags)
-		return func(ctx context.Context, s *session, args []string) error {
-			r, client, err := s.clientOf(ctx, args[0], *namespace)
-			if err != nil {
-				return err
-			}
-			for _, name := range args[1:] {
-				if err := client.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-					return err
-				}
-				fmt.Fprintf(s.ts.Stdout(), "%s/%s deleted\n", r.gvr.GroupResource(), name)
-			}
-			return nil
-		}
-	},
-}
-
-func namespaceFlag(flags *pflag.FlagSet) *string {
-	return flags.StringP("namespace", "n", defaultNamespace, "")
 }

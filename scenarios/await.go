@@ -3,79 +3,15 @@ package scenarios
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/nearest"
 )
-
-var readyCommand = command{
-	name:     "ready",
-	summary:  "wait until /readyz answers 200",
-	details:  `It fails after ` + patience.String() + `, and says which checks are red and which hooks are held.`,
-	example:  "ready",
-	onServer: true,
-	run:      func(ctx context.Context, s *session, _ []string) error { return s.server.WaitReady(ctx) },
-}
-
-var readyzCommand = command{
-	name:    "readyz",
-	summary: "print the checks of /readyz, one per line: + for ok, - for failing",
-	details: `It does not wait, and succeeds whether the server is ready or not.`,
-	example: "readyz\nstdout '^- poststarthook/crd-informer-synced$'",
-	run: func(ctx context.Context, s *session, args []string) error {
-		code, body, err := s.request(ctx, http.MethodGet, "/readyz?verbose", nil, "")
-		if err != nil {
-			return err
-		}
-		checks := 0
-		for line := range strings.Lines(body) {
-			for mark, shown := range map[string]string{"[+]": "+", "[-]": "-"} {
-				if text, ok := strings.CutPrefix(line, mark); ok {
-					name, _, _ := strings.Cut(text, " ")
-					fmt.Fprintln(s.ts.Stdout(), shown, name)
-					checks++
-				}
-			}
-		}
-		if checks == 0 {
-			return fmt.Errorf("/readyz answered %d and no checks: %s", code, strings.TrimSpace(body))
-		}
-		return nil
-	},
-}
-
-var hooksCommand = command{
-	name:    "hooks",
-	args:    "[--held]",
-	summary: "print the names of the post-start hooks",
-	details: `With --held it prints only held hooks; otherwise held hooks have "held" after
-their name.`,
-	example:  "hooks --held\n! stdout .",
-	onServer: true,
-	prepare: func(flags *pflag.FlagSet) action {
-		onlyHeld := flags.Bool("held", false, "")
-		return func(_ context.Context, s *session, args []string) error {
-			hooks, held := apiServer(s.server).Hooks()
-			for _, hook := range hooks {
-				switch isHeld := slices.Contains(held, hook); {
-				case isHeld && !*onlyHeld:
-					fmt.Fprintln(s.ts.Stdout(), hook, "held")
-				case isHeld || !*onlyHeld:
-					fmt.Fprintln(s.ts.Stdout(), hook)
-				}
-			}
-			return nil
-		}
-	},
-}
 
 var awaitCommand = command{
 	name:  "await",

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -122,78 +121,4 @@ func (s *session) start(ctx context.Context, request startRequest) error {
 		}
 	}
 	return nil
-}
-
-var restartCommand = command{
-	name:      "restart",
-	args:      startCommand.args,
-	most:      anyNumber,
-	summary:   "stop the API server and start another on the same store",
-	details:   `The arguments are those of start; nothing is carried over from the last server.`,
-	example:   "restart --hold generic-apiserver-start-informers",
-	unbounded: true,
-	onServer:  true,
-	prepare: func(flags *pflag.FlagSet) action {
-		begin := startCommand.prepare(flags)
-		return func(ctx context.Context, s *session, args []string) error {
-			if err := s.stop(ctx); err != nil {
-				return err
-			}
-			return begin(ctx, s, args)
-		}
-	},
-}
-
-var shutdownCommand = command{
-	name:    "shutdown",
-	summary: "stop the API server gracefully; the store keeps its content",
-	details: `It fails if the server has crashed, unless "crash" has confirmed that, and if any
-part of the server does not stop.`,
-	example:   "shutdown",
-	unbounded: true,
-	onServer:  true,
-	run:       func(ctx context.Context, s *session, _ []string) error { return s.stop(ctx) },
-}
-
-func (s *session) stop(ctx context.Context) error {
-	server := s.server
-	s.server, s.identity = nil, nil
-	err := server.Stop(ctx)
-	s.serverLog = server.Log()
-	s.noteFired(server)
-	if crash := server.Err(); crash != nil && !s.excused {
-		err = errors.Join(fmt.Errorf("the API server crashed: %w", crash), err)
-	}
-	return err
-}
-
-var crashCommand = command{
-	name:    "crash",
-	args:    "[REGEXP]",
-	most:    1,
-	summary: "wait until the API server crashes, and stop what is left of it",
-	details: `A crash is anything that would have ended a kube-apiserver process: a failed
-post-start hook, a fatal error, a panic. The reason lands in stdout; it must match REGEXP,
-if one is given.`,
-	example:    "crash 'scheduling/bootstrap-system-priority-classes'",
-	noNegation: true,
-	onServer:   true,
-	run: func(ctx context.Context, s *session, args []string) error {
-		match, err := regexp.Compile(strings.Join(args, ""))
-		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
-		}
-		select {
-		case <-s.server.Crashed():
-		case <-ctx.Done():
-			return fmt.Errorf("the API server has not crashed: %w", context.Cause(ctx))
-		}
-		crash := s.server.Err()
-		fmt.Fprintln(s.ts.Stdout(), crash)
-		if !match.MatchString(crash.Error()) {
-			return fmt.Errorf("the API server crashed, but the reason does not match %q: %w", match, crash)
-		}
-		s.excused = true
-		return s.stop(ctx)
-	},
 }

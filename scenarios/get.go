@@ -1,0 +1,40 @@
+package scenarios
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var getCommand = command{
+	name:  "get",
+	args:  "[-n NAMESPACE] [--resource-version RV] RESOURCE NAME",
+	least: 2, most: 2,
+	summary: "print an object as YAML",
+	details: `Without --resource-version the answer is as new as the store; with 0 it comes
+from the watch cache, however old that is.`,
+	example: "get configmaps settings",
+	prepare: func(flags *pflag.FlagSet) action {
+		namespace := namespaceFlag(flags)
+		version := flags.String("resource-version", "", "")
+		return func(ctx context.Context, s *session, args []string) error {
+			_, client, err := s.clientOf(ctx, args[0], *namespace)
+			if err != nil {
+				return err
+			}
+			object, err := client.Get(ctx, args[1], metav1.GetOptions{ResourceVersion: *version})
+			if err != nil {
+				return err
+			}
+			object.SetManagedFields(nil)
+			text, err := yaml.Marshal(object.Object)
+			if err != nil {
+				return err
+			}
+			_, err = s.ts.Stdout().Write(text)
+			return err
+		}
+	},
+}

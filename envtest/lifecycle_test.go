@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage/memory"
 )
 
 // TestCrashAndResume watches through a server that crashes and starts again,
@@ -218,4 +220,32 @@ func TestStopAndCrash(t *testing.T) {
 			t.Errorf("identity leases long after a crash: %v", left)
 		}
 	}, envtest.WithReplicas(2))
+}
+
+// TestStopAtOnce stops a server in the moment it is ready, on a store that has
+// everything a boot makes. It is ready then before the CRDs it has are
+// registered, for which upstream looks every 100ms: the delays see to it.
+func TestStopAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New("kept")
+		if err := store.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			began := time.Now()
+			cp, err := envtest.Launch(t.Context(), envtest.WithSharedStore(store),
+				envtest.WithFaults("delay hook/kube-apiserver-autoregistration by=40ms"),
+				envtest.WithFaults("delay hook/start-apiextensions-informers by=50ms"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("ready after %s", time.Since(began))
+			if err := cp.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := store.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

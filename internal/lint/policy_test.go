@@ -57,6 +57,9 @@ const policy = `
 	# The face.
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/virtualtime internal/pki internal/nearest internal/watchframe
 
+	envtest/soak                     ->
+	envtest/soak (test)              -> envtest
+
 	# The houses on top. Siblings never import each other.
 	scenarios/...                    -> envtest internal/nearest
 	conformance/...                  -> conformance/... envtest
@@ -69,7 +72,7 @@ const policy = `
 
 	# What links the chain costs every importer a slow link.
 	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap
-	k8s.io/kubernetes/pkg/capabilities only envtest/chain envtest
+	k8s.io/kubernetes/pkg/capabilities only envtest/chain envtest/soak
 
 	# Leaves that stay light.
 	envtest/trace                uses

@@ -1,4 +1,4 @@
-package envtest_test
+package soak_test
 
 import (
 	"flag"
@@ -59,7 +59,7 @@ func compareProcess(t *testing.T, before map[string]any) {
 
 // TestProcessState looks at all that ARCHITECTURE says belongs to the process.
 func TestProcessState(t *testing.T) {
-	page, err := os.ReadFile("../docs/ARCHITECTURE.md")
+	page, err := os.ReadFile("../../docs/ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package envtest_test
+package soak_test
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -20,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/storage/memory"
 )
 
 // TestTeardown starts and stops control planes one after another and side by
@@ -131,13 +128,10 @@ func crashOnce(t *testing.T) {
 		return
 	}
 	servers := cp.Servers()
-	crash(t, servers[0])
-	if err := servers[0].Restart(t.Context()); err != nil {
-		t.Error(err)
-	}
-	crash(t, servers[1])
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Error(err)
+	for _, step := range []func(context.Context) error{servers[0].Crash, servers[0].Restart, servers[1].Crash, cp.Stop} {
+		if err := step(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -160,32 +154,4 @@ func openFiles(t *testing.T) map[string]int {
 	}
 	delete(files, filepath.Join("/proc", fmt.Sprint(os.Getpid()), "fd"))
 	return files
-}
-
-// TestStopAtOnce stops a server in the moment it is ready, on a store that has
-// everything a boot makes. It is ready then before the CRDs it has are
-// registered, for which upstream looks every 100ms: the delays see to it.
-func TestStopAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New("kept")
-		if err := store.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			began := time.Now()
-			cp, err := envtest.Launch(t.Context(), envtest.WithSharedStore(store),
-				envtest.WithFaults("delay hook/kube-apiserver-autoregistration by=40ms"),
-				envtest.WithFaults("delay hook/start-apiextensions-informers by=50ms"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("ready after %s", time.Since(began))
-			if err := cp.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := store.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package envtest_test
+package soak_test
 
 import (
 	"context"
@@ -102,7 +102,7 @@ func writeMixed(file string, seed uint64) error {
 			return err
 		}
 		return trace.WriteCanonical(out, cp.Trace().Records())
-	}, envtest.WithReplicas(2), envtest.WithSeed(seed), envtest.WithFullTrace(), envtest.WithCRDs(widgetCRD()))
+	}, envtest.WithReplicas(2), envtest.WithSeed(seed), envtest.WithFullTrace(), envtest.WithCRDPaths("testdata/widgets.yaml"))
 	return errors.Join(err, out.Close())
 }
 

@@ -75,8 +75,7 @@ func tail(text string) string {
 // childVariable is the environment variable that carries a childRequest.
 const childVariable = "SNOWGLOBE_BENCH_STARTUP"
 
-// childRequest is what one process measures: our control planes on a store, or envtest
-// on binaries.
+// childRequest is what a process measures: ours on a store, or envtest on binaries.
 type childRequest struct {
 	Store    string    `json:"store,omitempty"`
 	Binaries string    `json:"binaries,omitempty"`
@@ -96,8 +95,7 @@ type childAnswer struct {
 // call StartupChild and do nothing else.
 func StartupRequested() bool { return os.Getenv(childVariable) != "" }
 
-// StartupChild measures what Startup asks for in the parent process, and writes the
-// result to w, which must be standard output.
+// StartupChild measures what Startup asks for, and writes it to w: standard output.
 func StartupChild(ctx context.Context, w io.Writer) error {
 	begun := time.Now()
 	var request childRequest
@@ -138,8 +136,7 @@ func (r childRequest) boot(ctx context.Context, number int) (start, stop time.Du
 	return start, time.Since(begun), err
 }
 
-// awaitDefaultNamespace waits for the default namespace, as envtest's Start does, but by
-// watching.
+// awaitDefaultNamespace waits as envtest's Start does, but by watching.
 func awaitDefaultNamespace(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

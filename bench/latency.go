@@ -25,8 +25,7 @@ const (
 	longestLatency  = time.Minute
 )
 
-// latencies collects durations from many goroutines. It has one histogram per CPU, so
-// that they seldom wait for each other.
+// latencies collects durations, with a histogram per CPU so that few goroutines wait.
 type latencies struct {
 	shards []latencyShard
 }

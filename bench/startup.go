@@ -10,17 +10,14 @@ import (
 
 // StartupOptions say how to measure startup.
 type StartupOptions struct {
-	// Runs is how many processes to measure, one after another. Each has one first
-	// boot. Zero means 5.
+	// Runs is how many processes to measure, one after another; zero means 5.
 	Runs int
-	// Following is how many further control planes each process starts and
-	// stops. Zero means 3.
+	// Following is how many further boots each process measures; zero means 3.
 	Following int
 	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
 	Store string
-	// Against is a folder with kube-apiserver and etcd. If set, every run is followed
-	// by one of controller-runtime's envtest on these binaries, and the report
-	// compares the two.
+	// Against, if set, is a folder with kube-apiserver and etcd: every run is
+	// followed by one of controller-runtime's envtest on them, to compare.
 	Against string
 	// Profile is a folder for CPU profiles of the boots of one more process,
 	// which is not part of the report: boot-1.pprof is the first boot.
@@ -29,8 +26,8 @@ type StartupOptions struct {
 	Progress io.Writer
 }
 
-// envtestStarts is how often one run starts and stops controller-runtime's envtest. It
-// starts new processes each time, so its first start is like any other.
+// envtestStarts is how often a run boots controller-runtime's envtest. Each
+// boot starts new processes, so the first is like any other.
 const envtestStarts = 2
 
 // maxBoots bounds the runs and the boots in a run.
@@ -88,7 +85,6 @@ func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 		return StartupReport{}, err
 	}
 	if opts.Profile != "" {
-		// One more process, under the profiler.
 		_, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following, Profile: opts.Profile})
 		if err != nil {
 			return StartupReport{}, fmt.Errorf("profile: %w", err)
@@ -98,8 +94,7 @@ func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 	return report, nil
 }
 
-// measure runs ours and envtest in turn, so that other work on the machine affects
-// both.
+// measure runs ours and envtest in turn, so that the machine's other work affects both.
 func measure(ctx context.Context, opts StartupOptions, report *StartupReport) error {
 	var load, first, following, stop, theirStart, theirStop []time.Duration
 	for run := range opts.Runs {

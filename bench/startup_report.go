@@ -13,8 +13,7 @@ type StartupReport struct {
 	Machine Machine `json:"machine"`
 	Store   string  `json:"store"`
 	Runs    int     `json:"runs"` // processes
-	// Load is how long a process takes until it reaches main. It is not part of the
-	// first boot.
+	// Load is how long a process takes to reach main, no part of the first boot.
 	Load          Timing      `json:"load"`
 	FirstBoot     Timing      `json:"firstBoot"`
 	FollowingBoot Timing      `json:"followingBoot"`
@@ -22,10 +21,9 @@ type StartupReport struct {
 	Against       *Comparison `json:"against,omitempty"`
 }
 
-// Comparison is how long controller-runtime's envtest took, in turn with ours on the
-// same machine. Its start lasts until its Start returns: /healthz of etcd and of
-// kube-apiserver have answered 200 and the default namespace exists. Our start lasts
-// longer, until /readyz, which has all checks of /healthz and more.
+// Comparison is how long controller-runtime's envtest took, in turn with ours. It
+// has started when Start returns: /healthz of etcd and kube-apiserver answer 200 and
+// the default namespace exists. Ours takes longer, until /readyz, which checks more.
 type Comparison struct {
 	Binaries
 	Start Timing `json:"start"`

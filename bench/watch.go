@@ -22,36 +22,29 @@ const (
 	transportTarget  = "target"  // as the caller's configuration says
 )
 
-// WatchOptions describe the load under which to measure watch fan-out. The zero value
-// is a small load.
+// WatchOptions describe a load to measure watch fan-out with; zero is a small load.
 type WatchOptions struct {
-	// Watchers is how many clients watch the ConfigMaps of one namespace. Zero
-	// means 100.
+	// Watchers is how many clients watch a namespace's ConfigMaps; zero means 100.
 	Watchers int
 	// Rate is how many events a second are written. Zero means 100.
 	Rate float64
-	// Duration is how long to write. Zero means 10 s. Rate times Duration is the
-	// number of events.
+	// Duration is how long events are written; zero means 10 s.
 	Duration time.Duration
-	// Writers is how many clients write, each to an object of its own. Zero means 4.
-	// A writer waits for each answer before it writes again, so few writers may not
-	// reach a high rate; the report says which rate they reached.
+	// Writers is how many clients write, each to its own object; zero means 4.
+	// Each waits for its answers, so few may not reach Rate: see WatchLoad.Rate.
 	Writers int
 	// PayloadBytes is the size of the data in each object. Zero means 256.
 	PayloadBytes int
-	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means
-	// both.
+	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both.
 	Transport string
 	// Encoding is "json" or "protobuf"; empty means json.
 	Encoding string
 	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
 	Store string
-	// Target is an existing cluster to measure instead of launching control planes.
-	// The load uses a namespace that it creates and deletes. Transport and Store must
-	// then be empty.
+	// Target is an existing cluster to measure, in a namespace that the load
+	// creates and deletes. Transport and Store must then be empty.
 	Target *rest.Config
-	// Drain is how long the watchers may take to see the last event once it is
-	// written. Zero means 30 s.
+	// Drain is how long the last event may take to all watchers; zero means 30 s.
 	Drain time.Duration
 	// Progress gets a line when a load begins and when it ends; it may be nil.
 	Progress io.Writer
@@ -119,14 +112,12 @@ func (o WatchOptions) validate() error {
 	return fmt.Errorf("transport %q is unknown; use %s, %s or %s", o.Transport, TransportProcess, TransportTLS, TransportBoth)
 }
 
-// ErrDelivery is the error of a load in which a watcher missed an event, or saw one
-// twice or out of order. The report says how many.
+// ErrDelivery says that a watcher missed an event, or saw one twice or out of order.
 var ErrDelivery = errors.New("events were not delivered once each and in order")
 
-// Watch measures the time from just before a client writes an object until each of many
-// watchers has decoded the event. Each transport gets a control plane of its own. If
-// there is an error, the report holds what was measured before it, and the failed load
-// if the error is ErrDelivery.
+// Watch measures the time from just before a client writes an object until each watcher
+// has decoded the event, on a control plane per transport. With an error the report
+// holds what was measured before it, and the failed load if that is ErrDelivery.
 func Watch(ctx context.Context, opts WatchOptions) (WatchReport, error) {
 	opts = opts.withDefaults()
 	report := WatchReport{Machine: thisMachine()}

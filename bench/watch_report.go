@@ -27,8 +27,7 @@ type WatchLoad struct {
 
 	Deliveries          int     `json:"deliveries"` // different events, over all watchers
 	DeliveriesPerSecond float64 `json:"deliveriesPerSecond"`
-	// Latency is from just before the request that writes an object until a
-	// watcher has decoded the event.
+	// Latency is from just before the write request until a watcher decoded the event.
 	Latency Latency `json:"latency"`
 	// WriteLatency is from the same moment until the writer has the answer.
 	WriteLatency Latency `json:"writeLatency"`

@@ -118,8 +118,7 @@ func (w *watcher) observe(event watch.Event, now time.Duration) (done bool, err 
 	return done, w.order(object.ResourceVersion)
 }
 
-// count records an event of the load. Others may write in the namespace too, such as a
-// cluster's controllers; their events have no stamp.
+// count records an event of the load; those of a cluster's controllers have no stamp.
 func (w *watcher) count(object *corev1.ConfigMap, now time.Duration) (last bool, err error) {
 	stamp := object.Annotations[numberAnnotation]
 	if stamp == "" {
@@ -156,8 +155,7 @@ func (w *watcher) order(resourceVersion string) error {
 	return nil
 }
 
-// tally records which of the numbered events one watcher has seen. Only the watcher's
-// goroutine uses it.
+// tally is which numbered events a watcher has seen. Only its goroutine uses it.
 type tally struct {
 	events int
 	bits   []uint64 // one for each event

@@ -43,9 +43,8 @@ func (l *load) openWriter(ctx context.Context, number int) (*writer, error) {
 	return w, nil
 }
 
-// write writes all events at the rate asked for, or as fast as the writers can. It
-// writes the last event when all others have been acknowledged, so a watcher that has
-// it gets no other.
+// write writes all events at the rate asked for, or as fast as it can; the last
+// once all others are acknowledged, so a watcher that has it gets no other.
 func (l *load) write(ctx context.Context, writers []*writer) error {
 	last := l.events - 1
 	writing, writingCtx := errgroup.WithContext(ctx)

@@ -26,8 +26,7 @@ const (
 type Case struct {
 	// ID is the system and a name, unique: "S11/unknown-path-is-404".
 	ID string `json:"id"`
-	// System is the part of the server that makes the promise, like "S11"; see
-	// docs/reference/conformance.md.
+	// System is the part of the server, like "S11": see docs/reference/conformance.md.
 	System string `json:"system"`
 	// Area groups the case with others.
 	Area Area `json:"area"`
@@ -45,8 +44,7 @@ type Case struct {
 type Needs struct {
 	// Release: the release that the target must report is known.
 	Release bool `json:"release,omitempty"`
-	// Launch: another control plane, on a store of its own, can be started beside
-	// the target, with its post-start hooks held.
+	// Launch: a control plane can be started beside the target, with its hooks held.
 	Launch bool `json:"launch,omitempty"`
 }
 
@@ -67,8 +65,7 @@ const (
 	needLaunch  = "control planes of its own, with hooks held"
 )
 
-// Unmet says what the case needs that the cluster does not offer. It is empty if the
-// case can run.
+// Unmet says what the case needs and the cluster lacks; empty if the case can run.
 func (c Case) Unmet(cluster *Cluster) string {
 	switch {
 	case c.Needs.Release && cluster.Release == "":
@@ -120,9 +117,8 @@ func Select(cases []Case, focus string) ([]Case, error) {
 // caseTimeout bounds one case, on the target's clock.
 const caseTimeout = time.Minute
 
-// Do runs the case on a cluster that meets its needs, and cleans up after it. The first
-// assertion that fails calls fail, which must not return: use ginkgo.Fail, or a function
-// that panics.
+// Do runs the case on a cluster that meets its needs, and cleans up after it. The
+// first failed assertion calls fail, which must not return: use ginkgo.Fail, or panic.
 func (c Case) Do(ctx context.Context, cluster *Cluster, fail func(message string, callerSkip ...int)) {
 	ctx, cancel := context.WithTimeoutCause(ctx, caseTimeout, fmt.Errorf("the case did not end within %s", caseTimeout))
 	defer cancel()

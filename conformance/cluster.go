@@ -25,8 +25,7 @@ type Cluster struct {
 	// Launch starts another control plane of the same kind, on a store of its own;
 	// the caller stops it. Nil means that this is not possible.
 	Launch func(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, error)
-	// Wrap wraps the transport of this cluster and of those launched beside it, to
-	// observe or change what goes through. Nil means no wrapper.
+	// Wrap, if not nil, wraps the transport of this cluster and of those it launches.
 	Wrap transport.WrapperFunc
 	// Close releases what Open took. Nil means there is nothing to release.
 	Close func(ctx context.Context) error
@@ -62,8 +61,7 @@ type Launched struct {
 	Name string
 	// NewStore makes a store for one control plane. Nil means in memory.
 	NewStore func() storage.Backend
-	// Borrowed means that the store holds data that is not ours: no further control
-	// plane is launched on it.
+	// Borrowed: the store is not ours, so no further control plane is launched on it.
 	Borrowed bool
 }
 

@@ -11,8 +11,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// caseLabel marks every ConfigMap of a case, because a cluster's controllers add their
-// own to a namespace.
+// caseLabel marks a case's ConfigMaps: controllers add their own to a namespace.
 const caseLabel = "conformance.snowglobe.test/case"
 
 // configMaps is the built-in resource that cases write, in the case's namespace.
@@ -27,7 +26,6 @@ func (t *Target) configMaps(ctx context.Context) *configMaps {
 	return &configMaps{ConfigMapInterface: t.kube.CoreV1().ConfigMaps(namespace), target: t, namespace: namespace}
 }
 
-// path of the collection.
 func (c *configMaps) path() string { return "/api/v1/namespaces/" + c.namespace + "/configmaps" }
 
 // mine selects the case's own ConfigMaps.
@@ -81,7 +79,6 @@ func (c *configMaps) read(ctx context.Context, name string) *corev1.ConfigMap {
 	return got
 }
 
-// merge applies a merge patch.
 func (c *configMaps) merge(ctx context.Context, name, patch string) (*corev1.ConfigMap, error) {
 	return c.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 }

@@ -85,8 +85,7 @@ func celRuleValidates(ctx context.Context, t *Target) {
 	t.Expect(w.merge(ctx, "one", `{"spec":{"size":4}}`)).Error().NotTo(gomega.HaveOccurred())
 }
 
-// changeSchema changes the CRD's schema of spec and waits until probe shows that it is
-// in force.
+// changeSchema changes the schema of spec, and waits until probe shows it in force.
 func (w *widgets) changeSchema(ctx context.Context, change func(spec *schemaOf), probe func() bool) {
 	t := w.target
 	definition, err := t.crds.Get(ctx, w.crd.Name, metav1.GetOptions{})
@@ -100,8 +99,7 @@ func (w *widgets) changeSchema(ctx context.Context, change func(spec *schemaOf),
 	t.Eventually(ctx, probe).Should(gomega.BeTrue(), "the new schema of %s did not come into force", w.crd.Name)
 }
 
-// k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go:
-// KEP-4008.
+// k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go: KEP-4008.
 func unchangedValuesAreTolerated(ctx context.Context, t *Target) {
 	w := t.install(ctx, t.widgetCRD())
 	w.make(ctx, "old", at(int64(100), "spec", "size"))

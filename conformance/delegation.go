@@ -102,9 +102,8 @@ func unknownPathIs503BeforeCRDsAreKnown(ctx context.Context, t *Target) {
 	t.must(cp.WaitReady(ctx), "wait until the control plane is ready")
 }
 
-// k8s.io/apiserver/pkg/server/handler.go and
-// k8s.io/apiserver/pkg/endpoints/installer.go: the group version is routed, the
-// rest is not.
+// k8s.io/apiserver/pkg/server/handler.go and pkg/endpoints/installer.go: the
+// group version is routed, the rest is not.
 func unknownResourceIs404(ctx context.Context, t *Target) {
 	for _, path := range []string{"/apis/apps/v1/no-such-things", "/api/v1/no-such-things", "/apis/apps/v0/deployments", "/api/v0"} {
 		got := t.get(ctx, path)
@@ -137,7 +136,6 @@ func methodIsNotAllowed(ctx context.Context, t *Target) {
 	}
 }
 
-// apiServices returns the aggregator's APIService resource.
 func (t *Target) apiServices() dynamic.ResourceInterface {
 	return t.dynamic.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
 }
@@ -204,8 +202,7 @@ func deletedAPIServiceComesBack(ctx context.Context, t *Target) {
 	t.served(ctx, w.path)
 }
 
-// k8s.io/apiserver/pkg/server/routes/index.go over the delegation's
-// ListedPaths.
+// k8s.io/apiserver/pkg/server/routes/index.go over the delegation's ListedPaths.
 func indexListsTheChain(ctx context.Context, t *Target) {
 	var index metav1.RootPaths
 	t.getJSON(ctx, "/", &index)

@@ -23,8 +23,7 @@ type Options struct {
 	Kubeconfig string
 	// VirtualTime runs the control plane and the cases in virtual time, on memory.
 	VirtualTime bool
-	// Focus is a regular expression that selects cases by ID, area or promise; empty
-	// means all.
+	// Focus is a regular expression for ID, area or promise; empty means all cases.
 	Focus string
 	// JUnit is the file for a JUnit report; empty means none.
 	JUnit string
@@ -71,7 +70,6 @@ func Execute(ctx context.Context, opts Options) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// source returns the target given by the options.
 func (o Options) source() (Source, error) {
 	switch {
 	case o.Kubeconfig != "" && o.Store != "":

@@ -89,8 +89,7 @@ type widgets struct {
 	path     string // of the collection
 }
 
-// install creates a definition and waits until it is established and its path is
-// served. It is removed when the case ends.
+// install creates a CRD for the case, and waits until it is established and served.
 func (t *Target) install(ctx context.Context, definition *crd) *widgets {
 	created, err := t.create(ctx, definition)
 	t.must(err, "create CRD %s", definition.Name)
@@ -122,9 +121,8 @@ func (w *widgets) removeCRD(ctx context.Context) {
 	w.target.must(w.target.crds.Delete(ctx, w.crd.Name, metav1.DeleteOptions{}), "delete the CRD")
 }
 
-// served polls until a path is answered 200. A controller sets the definition's
-// conditions, but the handlers follow them through an informer, and there is nothing to
-// watch that says they have.
+// served polls until a path is answered 200: handlers follow a CRD's conditions
+// through an informer, and nothing that could be watched says that they have.
 func (t *Target) served(ctx context.Context, path string) {
 	t.Eventually(ctx, func() int { return t.get(ctx, path).code }).Should(gomega.Equal(http.StatusOK), "%s is not served", path)
 }
@@ -162,9 +160,8 @@ func (w *widgets) object(name string, settings ...setting) *unstructured.Unstruc
 	return object
 }
 
-// make creates a Widget. It uses apply, because the server delays the first POSTs to a
-// new CRD by two seconds (customresource_handler.go, serveResource), and what is
-// promised of POST alone has cases of its own.
+// make applies a Widget: the server delays the first POSTs to a new CRD by two
+// seconds (customresource_handler.go, serveResource), and POST has cases of its own.
 func (w *widgets) make(ctx context.Context, name string, settings ...setting) *unstructured.Unstructured {
 	created, err := w.apply(ctx, name, settings...)
 	w.target.must(err, "create Widget %s", name)
@@ -193,7 +190,6 @@ func (w *widgets) list(ctx context.Context) *unstructured.UnstructuredList {
 	return list
 }
 
-// merge applies a merge patch.
 func (w *widgets) merge(ctx context.Context, name, patch string) (*unstructured.Unstructured, error) {
 	return w.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 }

@@ -16,8 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// rawClient makes requests that no typed client would make, and returns answers
-// unchanged.
+// rawClient makes requests that no typed client would, and returns answers unchanged.
 type rawClient struct {
 	http *http.Client
 	base string
@@ -35,8 +34,7 @@ func newRawClient(config *rest.Config) (*rawClient, error) {
 	return &rawClient{http: client, base: strings.TrimRight(base.String(), "/")}, nil
 }
 
-// request is one raw request. Only path is required; the zero values of the other fields
-// mean GET, accepting JSON, without a body.
+// request is a raw request of path: by default a GET that accepts JSON, without a body.
 type request struct {
 	path        string // with its query
 	method      string

@@ -85,7 +85,6 @@ func (r Report) WriteJUnit(path string) error {
 	return nil
 }
 
-// ginkgo returns ginkgo's name of a state.
 func (s State) ginkgo() types.SpecState {
 	switch s {
 	case Passed:
@@ -162,7 +161,6 @@ func (t Text) Case(r Result) {
 	}
 }
 
-// explain describes what was promised and what was found.
 func explain(r Result) string {
 	text := "promise: " + r.Case.Promise + "\n"
 	if r.Location != "" {
@@ -188,8 +186,7 @@ func (t Text) End(r Report) {
 // printf ignores errors: an output that is gone does not fail the run.
 func (t Text) printf(format string, args ...any) { _, _ = fmt.Fprintf(t.Out, format, args...) }
 
-// JSON is a reporter for programs: it writes the report as one document when the run
-// has ended.
+// JSON is a reporter for programs: it writes the report as one document at the end.
 type JSON struct{ Out io.Writer }
 
 // Begin implements Reporter.

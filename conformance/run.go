@@ -40,8 +40,7 @@ func Simulate(ctx context.Context, source Source, cases []Case, reporter Reporte
 	return report, errors.Join(err, bubble)
 }
 
-// run runs the cases and adds to the report. interrupted returns why no further case
-// should begin, or nil.
+// run adds to the report. interrupted returns why no further case should begin, or nil.
 func run(ctx context.Context, report Report, source Source, cases []Case, reporter Reporter, interrupted func() error) (Report, error) {
 	if reporter == nil {
 		reporter = Text{Out: io.Discard}
@@ -110,9 +109,8 @@ func (c *Cluster) run(ctx context.Context, tested Case) (result Result) {
 	return result
 }
 
-// location returns the line of the case's test that is being executed, like
-// "watch.go:42". An assertion may fail in a helper; this says which step of the case
-// called it.
+// location returns the line of the case that is being executed, like
+// "watch.go:42": the step that failed, even if the assertion is in a helper.
 func location(tested Case) string {
 	test := runtime.FuncForPC(reflect.ValueOf(tested.Test).Pointer()).Name()
 	pcs := make([]uintptr, 64)

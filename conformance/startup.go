@@ -56,8 +56,7 @@ func (t *Target) answeredOK(ctx context.Context, paths ...string) {
 	}
 }
 
-// checks parses a verbose health report into the state of each check by name and the
-// last line.
+// checks parses a verbose health report into the state of each check and the last line.
 func (t *Target) checks(got answer) (states map[string]string, verdict string) {
 	states = map[string]string{}
 	for line := range strings.Lines(string(got.body)) {
@@ -142,8 +141,7 @@ func postStartHooksAreChecks(ctx context.Context, t *Target) {
 	}
 }
 
-// launch starts another control plane, which is stopped when the case ends, and returns
-// it with a target for raw requests to it.
+// launch starts a control plane until the case ends, and a target for raw requests.
 func (t *Target) launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *Target) {
 	cp, err := t.Cluster.Launch(ctx, opts...)
 	t.must(err, "launch a control plane beside %s", t.Cluster.Name)
@@ -153,8 +151,7 @@ func (t *Target) launch(ctx context.Context, opts ...envtest.Option) (*envtest.C
 	return cp, &Target{Gomega: t.Gomega, raw: raw}
 }
 
-// k8s.io/apiserver/pkg/server/hooks.go: a hook's check passes when the hook has
-// returned.
+// k8s.io/apiserver/pkg/server/hooks.go: a check passes when its hook has returned.
 func heldHookKeepsReadyzRed(ctx context.Context, t *Target) {
 	const hook = "scheduling/bootstrap-system-priority-classes"
 	cp, other := t.launch(ctx, envtest.HoldHook(hook))
@@ -213,8 +210,7 @@ func kubernetesServiceExists(ctx context.Context, t *Target) {
 		gomega.And(gomega.HaveField("Name", "https"), gomega.HaveField("Port", int32(443)))))
 }
 
-// k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go, the hook
-// rbac/bootstrap-roles.
+// k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go: hook rbac/bootstrap-roles.
 func bootstrapRolesExist(ctx context.Context, t *Target) {
 	for _, name := range []string{"cluster-admin", "system:discovery", "system:public-info-viewer", "system:basic-user"} {
 		t.Expect(t.kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})).To(

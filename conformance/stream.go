@@ -36,8 +36,7 @@ func show(opts metav1.ListOptions) string {
 	return text
 }
 
-// next returns the next event. The case fails if the stream ends instead, or if the
-// context ends first.
+// next returns the next event; the case fails if the stream or the context ends first.
 func (s *stream) next(ctx context.Context) watch.Event {
 	select {
 	case event, open := <-s.ResultChan():
@@ -132,8 +131,7 @@ func versionOf(object any) string {
 	return common.GetResourceVersion()
 }
 
-// number reads a resourceVersion. They are comparable as numbers since
-// KEP-5504, within one resource type.
+// number reads a resourceVersion: comparable within a resource type since KEP-5504.
 func (t *Target) number(version string) uint64 {
 	n, err := strconv.ParseUint(version, 10, 64)
 	t.must(err, "resourceVersion %q is not a number", version)

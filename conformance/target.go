@@ -26,11 +26,9 @@ type Target struct {
 	gomega.Gomega
 	// Cluster under test.
 	Cluster *Cluster
-	// Config is for a user with all permissions. It asks for JSON and has no
-	// client-side rate limit.
+	// Config is for an admin, asks for JSON and has no client-side rate limit.
 	Config *rest.Config
-	// Name is a DNS label unique to this run of the case, for what it creates
-	// outside its namespace.
+	// Name is a unique DNS label, for what the case creates outside its namespace.
 	Name string
 
 	kube      kubernetes.Interface
@@ -71,8 +69,7 @@ func uniqueName(id string) string {
 	return strings.TrimRight(name[:min(len(name), 40)], "-") + "-" + utilrand.String(5)
 }
 
-// Cleanup registers f to be called when the case has ended, last registered first. Its
-// context outlives the case for a while.
+// Cleanup registers f for the case's end, last first; its context outlives the case.
 func (t *Target) Cleanup(f func(ctx context.Context) error) { t.cleanups = append(t.cleanups, f) }
 
 // cleanupTimeout bounds the removal of what one case made.

@@ -190,8 +190,7 @@ func streamingListEndsWithABookmark(ctx context.Context, t *Target) {
 	t.Expect(exact(events.take(ctx, 1))).To(gomega.Equal([]string{"ADDED d@" + added.ResourceVersion}))
 }
 
-// k8s.io/apimachinery/pkg/apis/meta/internalversion/validation,
-// validateWatchOptions.
+// k8s.io/apimachinery/pkg/apis/meta/internalversion/validation, validateWatchOptions.
 func streamingListMustBeAskedRight(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	const watched = "watch=1&allowWatchBookmarks=true&timeoutSeconds=1&"
@@ -239,8 +238,7 @@ func finalizedDeletionIsTwoEvents(ctx context.Context, t *Target) {
 	t.Expect(brief(events.take(ctx, 1))).To(gomega.Equal([]string{"DELETED held"}))
 }
 
-// k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go,
-// convertToWatchEvent.
+// k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, convertToWatchEvent.
 func labelSelectorTurnsUpdates(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	start := cms.list(ctx, cms.mine()).ResourceVersion
@@ -331,8 +329,7 @@ func watchTimesOut(ctx context.Context, t *Target) {
 	t.Expect(seen).To(gomega.ConsistOf("ADDED v1 ConfigMap a", "ADDED v1 ConfigMap b"))
 }
 
-// k8s.io/apiserver/pkg/endpoints/handlers/response.go, watchEncoder and
-// asTable.
+// k8s.io/apiserver/pkg/endpoints/handlers/response.go, watchEncoder and asTable.
 func watchAsMetadataOrTable(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	cms.make(ctx, "a", "b")

@@ -234,8 +234,7 @@ func applyRemovesWhatItNoLongerNames(ctx context.Context, t *Target) {
 	t.Expect(managersOf(left, "f:shared")).To(gomega.Equal([]string{"bob"}))
 }
 
-// k8s.io/kubernetes/pkg/apis/core/validation/validation.go,
-// ValidateConfigMapUpdate.
+// k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidateConfigMapUpdate.
 func immutableMeansImmutable(ctx context.Context, t *Target) {
 	cms := t.configMaps(ctx)
 	cms.make(ctx, "a")

@@ -12,10 +12,10 @@ import (
 	"snowglobe.test/envtest/serve"
 )
 
-// Client is the way of one client to the API servers, inside the process. It goes to
-// one server at a time: the first that accepts requests, until that one is gone, as
-// behind a load balancer, or the one that Use says. Make it with
-// ControlPlane.NewClient. All its methods may be called from any goroutine.
+// Client is one client's path to the API servers, inside the process. Its requests
+// go to the first server that accepts them until that one is gone, as behind a load
+// balancer, or to the one that Use says. Make it with ControlPlane.NewClient. All
+// its methods may be called from any goroutine.
 type Client struct {
 	cp    *ControlPlane
 	name  string
@@ -34,10 +34,10 @@ type route struct {
 	forget func() // the rules
 }
 
-// NewClient returns a way to the API servers that nobody else goes. Rules call the
-// first one client-1, the next client-2, and so on: "partition client name=client-1
-// server=apiserver-0". The way of ControlPlane.Config, ControlPlane.AddUser and
-// Server.Config is client-0.
+// NewClient returns a path of its own to the API servers, which rules call
+// client-1, client-2, and so on: "partition client name=client-1
+// server=apiserver-0". client-0 is the path of ControlPlane.Config,
+// ControlPlane.AddUser and Server.Config.
 func (cp *ControlPlane) NewClient() *Client { return newClient(cp, cp.clients.Add(1), nil) }
 
 func newClient(cp *ControlPlane, number int64, pinned *Server) *Client {
@@ -46,16 +46,14 @@ func newClient(cp *ControlPlane, number int64, pinned *Server) *Client {
 	return c
 }
 
-// Config returns a configuration of a cluster admin whose requests go this way.
-// The caller may change the copy.
+// Config returns a copy of a cluster admin's configuration that goes this way.
 func (c *Client) Config() *rest.Config {
 	config := rest.CopyConfig(c.cp.admin)
 	config.Transport = c.admin
 	return config
 }
 
-// AddUser returns a configuration of a user in groups whose requests go this way;
-// see ControlPlane.AddUser.
+// AddUser is ControlPlane.AddUser for a user whose requests go this way.
 func (c *Client) AddUser(name string, groups ...string) *rest.Config {
 	return &rest.Config{
 		Host:        "https://" + c.cp.first().addr.String(),
@@ -65,9 +63,8 @@ func (c *Client) AddUser(name string, groups ...string) *rest.Config {
 	}
 }
 
-// Use makes all requests go to one server from now on; nil means to the first
-// that accepts them. What is in flight at another one breaks: its connection is
-// reset.
+// Use sends all requests to one server from now on, and resets connections to the
+// others; nil means to the first server that accepts them.
 func (c *Client) Use(server *Server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +77,8 @@ func (c *Client) Use(server *Server) {
 	}
 }
 
-// Server returns the server to which the requests go, nil if that is not decided:
-// none was made, or its server is gone.
+// Server returns the server that requests go to: the one of Use, else that of the
+// last connection, nil if there is none or its server is gone.
 func (c *Client) Server() *Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +92,7 @@ func (c *Client) Server() *Server {
 // out, and no server can be reached. It is the rule "partition client name=NAME".
 func (c *Client) Cut() (heal func()) { return c.cp.partition("client name=" + c.name) }
 
-// partition adds a rule that cuts a network path, and returns what takes it away.
+// partition adds a rule that cuts a network path; heal removes it.
 func (cp *ControlPlane) partition(path string) (heal func()) {
 	entry, err := cp.faults.Inject("partition " + path + " optional")
 	if err != nil {
@@ -123,8 +120,7 @@ func (t clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTrip(req)
 }
 
-// route returns the one there is of a user, or opens one: to the server of the other
-// users if it can be reached.
+// route finds or opens a user's route, if possible to the server of the others.
 func (c *Client) route(user string) (*route, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +148,7 @@ func (c *Client) route(user string) (*route, error) {
 	return nil, refused
 }
 
-// add takes a connection in the place of the user's last one, until a rule cuts it.
+// add replaces a user's route by a connection, which breaks when a rule cuts it.
 func (c *Client) add(server *Server, conn *serve.Connection, path fault.Operation) *route {
 	c.drop(c.routes[path.Caller])
 	r := &route{server, conn, c.cp.faults.OnPartition(path, func(partitioned bool) {

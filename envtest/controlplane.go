@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
@@ -22,15 +23,11 @@ import (
 	"snowglobe.test/internal/pki"
 )
 
-// AdminUser is the name of the user whose configuration Config returns. It is in
-// the group system:masters.
+// AdminUser is the user of Config's configuration, in the group system:masters.
 const AdminUser = "snowglobe-admin"
 
-const mastersGroup = "system:masters"
-
-// ControlPlane is a running API server with its store, or several on one. What can
-// be asked of each of them is on Server. All its methods may be called from any
-// goroutine.
+// ControlPlane is one or several running API servers on one store; what can be
+// asked of each is on Server. All its methods may be called from any goroutine.
 type ControlPlane struct {
 	name      string
 	cfg       *config
@@ -107,8 +104,7 @@ func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// start brings the control plane up. If it fails, release gives back what it has
-// taken.
+// start brings the control plane up. If it fails, release gives back what it took.
 func (cp *ControlPlane) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cp.cfg.timeouts.start)
 	defer cancel()
@@ -124,7 +120,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 			return err
 		}
 	}
-	cp.admin = cp.AddUser(AdminUser, mastersGroup)
+	cp.admin = cp.AddUser(AdminUser, user.SystemPrivilegedGroup)
 	if err := cp.faults.AddNames(fault.Names{"stage": chain.Stages(), "resource": resourcesOf(crds)}); err != nil {
 		return err
 	}
@@ -157,8 +153,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	return cp.writeKubeconfig()
 }
 
-// startStore starts the store under a goroutine label of its own, because it outlives
-// every server.
+// startStore gives the store, which outlives every server, its own goroutine label.
 func (cp *ControlPlane) startStore(ctx context.Context) error {
 	member, err := process.Join(cp.name, cp.first().newest.flags.Process(), cp.first().log, cp.first().fail)
 	if err != nil {
@@ -173,8 +168,7 @@ func (cp *ControlPlane) startStore(ctx context.Context) error {
 	return err
 }
 
-// crash remembers the first failure of a server that would have ended a
-// kube-apiserver process.
+// crash remembers the first failure that would have ended a kube-apiserver process.
 func (cp *ControlPlane) crash(err error) {
 	cp.crashOnce.Do(func() {
 		cp.crashErr = err
@@ -185,17 +179,16 @@ func (cp *ControlPlane) crash(err error) {
 // first is the server that stands for all where one is meant.
 func (cp *ControlPlane) first() *Server { return cp.servers[0] }
 
-// Config returns a configuration of a cluster admin whose requests call the
-// handler chain inside the process. Upgrade requests go through TLS on an
-// in-memory connection. Of several servers they go to the first that accepts
-// requests, until that one is gone. The caller may change the copy.
+// Config returns a copy of a cluster admin's configuration whose requests call the
+// handler chain inside the process, or for upgrades go through TLS in memory. Of
+// several servers the first that accepts requests gets them, until it is gone.
 func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.admin) }
 
 // Trace returns the record of what has happened so far and what happens next.
 func (cp *ControlPlane) Trace() *trace.Recorder { return cp.recorder }
 
-// Log returns the log of the API server, or the end of it when it is long; of
-// several, one after the other, each below a line with its name.
+// Log returns the API server's log, or only its end if it is long; of several
+// servers one after the other, each below a line with its name.
 func (cp *ControlPlane) Log() string {
 	if len(cp.servers) == 1 {
 		return cp.first().Log()
@@ -210,12 +203,12 @@ func (cp *ControlPlane) Log() string {
 // Store returns the store the control plane runs on.
 func (cp *ControlPlane) Store() storage.Backend { return cp.store }
 
-// Crashed is closed when an API server has failed in a way that would have ended a
+// Crashed is closed when an API server fails in a way that would have ended a
 // kube-apiserver process; Err says how.
 func (cp *ControlPlane) Crashed() <-chan struct{} { return cp.crashed }
 
-// Err returns why an API server crashed, nil if none did. Of several it names the
-// first that did. Server.Crash is no such crash.
+// Err returns why the first API server that crashed did, nil if none has.
+// Server.Crash is no such crash.
 func (cp *ControlPlane) Err() error {
 	select {
 	case <-cp.crashed:
@@ -226,7 +219,7 @@ func (cp *ControlPlane) Err() error {
 }
 
 // WaitReady waits until every server's /readyz answers 200. When the context ends
-// first, the error names the checks that are red and the hooks that are held.
+// first, the error names the red checks and the held hooks.
 func (cp *ControlPlane) WaitReady(ctx context.Context) error {
 	for _, server := range cp.servers {
 		if err := server.current.Load().waitReady(ctx); err != nil {
@@ -239,12 +232,12 @@ func (cp *ControlPlane) WaitReady(ctx context.Context) error {
 // Release returns the release of the linked kube-apiserver, like "v1.37.1".
 func Release() string { return chain.Release() }
 
-// Faults holds the rules of what happens to the operations of the control plane.
-// They may be added (Inject, Gate), listed and removed while it runs.
+// Faults holds the rules about the control plane's operations. They may be added
+// (Inject, Gate), listed and removed while it runs.
 func (cp *ControlPlane) Faults() *fault.Set { return cp.faults }
 
-// Stop ends the API server gracefully and its store with it, and joins every
-// goroutine they started. The error names what did not end in time. Stop may be
+// Stop ends the API servers gracefully, then the store unless it is shared, and
+// joins their goroutines. The error names what did not end in time. Stop may be
 // called twice.
 func (cp *ControlPlane) Stop(ctx context.Context) error {
 	cp.stopOnce.Do(func() {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,9 +51,9 @@ func resourcesOf(crds []*apiextensionsv1.CustomResourceDefinition) []string {
 	return resources
 }
 
-// readCRDs reads the definitions in a file, or in the YAML and JSON files
-// directly in a folder. A file that is named must hold at least one; in a folder
-// other objects are left alone. Errors name the file and the document.
+// readCRDs reads the definitions in a file, or in the YAML and JSON files directly
+// in a folder, which may hold other objects; a file that is named must hold a
+// definition. Errors name the file and the document.
 func readCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -111,8 +112,7 @@ func readCRDFile(path string, strict bool) ([]*apiextensionsv1.CustomResourceDef
 	return crds, nil
 }
 
-// decodeCRD returns nil for an empty document and, unless strict, for another
-// kind of object.
+// decodeCRD returns nil for an empty document and, unless strict, for other kinds.
 func decodeCRD(document []byte, strict bool) (*apiextensionsv1.CustomResourceDefinition, error) {
 	var object *metav1.TypeMeta
 	if err := yaml.Unmarshal(document, &object); err != nil {
@@ -135,8 +135,8 @@ func decodeCRD(document []byte, strict bool) (*apiextensionsv1.CustomResourceDef
 	return crd, nil
 }
 
-// InstallCRDs creates definitions and waits until each is established and its
-// path is served. A definition that exists already is replaced.
+// InstallCRDs creates or replaces definitions and waits until each is established
+// and its path is served.
 func (cp *ControlPlane) InstallCRDs(ctx context.Context, crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	if err := cp.installCRDs(ctx, crds); err != nil {
 		return fmt.Errorf("install CRDs: %w", err)
@@ -171,7 +171,7 @@ func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1
 	return nil
 }
 
-// waitServed waits until a server that runs serves a definition.
+// waitServed waits until the server, if it runs, serves a definition.
 func (s *Server) waitServed(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, revision int64) error {
 	if !s.current.Load().running() {
 		return nil
@@ -204,8 +204,7 @@ func applyCRD(ctx context.Context, client apiextensionsclient.Interface, crd *ap
 	})
 }
 
-// waitEstablished watches one definition until the server says it serves it, and
-// returns the revision that says so.
+// waitEstablished returns a revision of the definition that says it is established.
 func waitEstablished(ctx context.Context, client apiextensionsclient.Interface, crd *apiextensionsv1.CustomResourceDefinition) (int64, error) {
 	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", crd.Name).String()}
 	list, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, only)
@@ -245,7 +244,5 @@ func waitServed(ctx context.Context, client apiextensionsclient.Interface, crd *
 }
 
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	})
+	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }

@@ -11,11 +11,11 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// HoldHook keeps post-start hooks from running until ControlPlane.ReleaseHook; "*"
-// stands for every hook. Start then returns as soon as the server accepts requests
-// and the hooks are held; WaitReady waits for the rest. It is the rule
-// "hold hook/NAME verb=post-start optional", before the rules of WithFaults: those
-// may delay, drop or fail a hook.
+// HoldHook keeps post-start hooks ("*" is all) from running until
+// ControlPlane.ReleaseHook. Start then returns once the server accepts requests and
+// the hooks are held; WaitReady waits for the rest. It is the rule "hold hook/NAME
+// verb=post-start optional", ahead of the rules of WithFaults, which may delay,
+// drop or fail a hook.
 func HoldHook(names ...string) Option {
 	return func(c *config) { c.heldHooks = append(c.heldHooks, names...) }
 }
@@ -23,8 +23,7 @@ func HoldHook(names ...string) Option {
 // everyHook is the name that stands for all.
 const everyHook = "*"
 
-// holdRules are the rules of HoldHook. One that holds every hook does so alone, or a
-// hook that is named besides would be held twice.
+// holdRules are HoldHook's rules. "*" stands alone, lest a hook be held twice.
 func (c *config) holdRules() fault.Plan {
 	names := c.heldHooks
 	if slices.Contains(names, everyHook) {
@@ -39,14 +38,13 @@ func (c *config) holdRules() fault.Plan {
 
 const hookPoint = "hook/"
 
-// postStartHook matches a post-start hook.
 func postStartHook(name string) fault.Match {
 	return fault.Match{Point: hookPoint + name, Verb: string(trace.PostStart)}
 }
 
-// ReleaseHook lets a post-start hook run that is held, on every server, and opens
-// the gate of HoldHook, so that the hook isn't held again by a Restart. Releasing one
-// that is not held is an error that names those that are.
+// ReleaseHook lets a held post-start hook run, on every server, and opens
+// HoldHook's gate, so that a Restart does not hold it again. The error for a hook
+// that is not held names those that are.
 func (cp *ControlPlane) ReleaseHook(name string) error {
 	released := false
 	for _, entry := range cp.faults.Rules() {
@@ -73,8 +71,7 @@ func (cp *ControlPlane) ReleaseHook(name string) error {
 	return fmt.Errorf("post-start hook %q is not held; held are: %s%s", name, orNone(held), nearest.DidYouMean(name, held))
 }
 
-// heldHooks are the post-start hooks of a server, or of all if it is empty, that
-// wait at a gate.
+// heldHooks are the post-start hooks waiting at a gate; an empty server means all.
 func heldHooks(gate *fault.Gate, server string) []fault.Operation {
 	return slices.DeleteFunc(gate.Waiting(), func(op fault.Operation) bool {
 		return !strings.HasPrefix(op.Point, hookPoint) || op.Verb != string(trace.PostStart) || server != "" && op.Server != server
@@ -96,8 +93,7 @@ func (s *Server) Hooks() (all, held []string) {
 	return s.chain().Hooks(), slices.Compact(held)
 }
 
-// awaitHeldHooks waits until the hooks have come that a rule holds: upstream starts
-// all of them at once, each in its own time.
+// awaitHeldHooks waits for the hooks that rules hold, since all run concurrently.
 func (i *instance) awaitHeldHooks(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -117,8 +113,7 @@ func (i *instance) awaitHeldHooks(ctx context.Context) error {
 	return nil
 }
 
-// hooksToBeHeld are the hooks that certainly come to be held: of the rules about
-// them the first holds, whatever else.
+// hooksToBeHeld are those whose first matching rule holds them unconditionally.
 func (i *instance) hooksToBeHeld() []string {
 	var names []string
 	for _, name := range i.chain.Load().Hooks() {

@@ -16,8 +16,7 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// instance is one run of an API server, from its boot to the end of its last
-// goroutine.
+// instance is one run of an API server, from boot to the end of its last goroutine.
 type instance struct {
 	server    *Server
 	flags     *chain.Flags
@@ -36,15 +35,14 @@ type instance struct {
 	failOnce  sync.Once
 	failed    chan struct{} // closed when the server has failed by itself
 	failure   error
-	releasing atomic.Bool   // somebody ends the instance, and
-	over      chan struct{} // is closed then
+	releasing atomic.Bool   // release has begun
+	over      chan struct{} // closed then
 	watched   chan struct{} // closed when nobody waits for the chain to be killed
 	released  chan struct{} // closed when it has ended
 	leftovers error
 }
 
-// newInstance makes the next instance of the server, which listens from now on,
-// where the one before did.
+// newInstance makes the server's next instance, listening where the last one did.
 func newInstance(s *Server) (*instance, error) {
 	cp := s.cp
 	flags, err := chain.ParseFlags(cp.cfg.serverFlags(s.index))
@@ -72,8 +70,8 @@ func newInstance(s *Server) (*instance, error) {
 	return i, nil
 }
 
-// start builds the chain and runs it, under a goroutine label of its own. If it
-// fails, release gives back what it has taken.
+// start builds and runs the chain, under a goroutine label of its own. If it fails,
+// release gives back what it took.
 func (i *instance) start(ctx context.Context) error {
 	config, err := i.chainConfig()
 	if err != nil {
@@ -99,8 +97,7 @@ func (i *instance) start(ctx context.Context) error {
 	return nil
 }
 
-// assemble builds the chain in a goroutine of its own, because a fatal log line or
-// a panic ends it.
+// assemble builds the chain in a goroutine that a fatal log line or panic may end.
 func (i *instance) assemble(ctx context.Context, config chain.Config) (assembled *chain.Chain, err error) {
 	<-i.member.Go(func() { assembled, err = chain.Assemble(ctx, config) })
 	if assembled == nil && err == nil {
@@ -148,8 +145,7 @@ func (i *instance) Write(line []byte) (int, error) {
 	return i.server.log.Write(line)
 }
 
-// fail remembers the first failure that would have ended a kube-apiserver process,
-// and ends the chain.
+// fail keeps the first failure that would end a kube-apiserver, and ends the chain.
 func (i *instance) fail(err error) {
 	if i.dead() {
 		return
@@ -183,8 +179,7 @@ func (i *instance) dead() bool {
 	return c != nil && c.Dead()
 }
 
-// crash ends the server as the end of its process would; see chain.Kill. Its
-// goroutines end in the background.
+// crash is chain.Kill; the server's goroutines end in the background.
 func (i *instance) crash(ctx context.Context) error {
 	if closed(i.released) {
 		return nil
@@ -209,8 +204,8 @@ func (i *instance) watchKill(c *chain.Chain) {
 	}()
 }
 
-// release ends the instance gracefully, if it has not ended, and joins it. Whoever
-// comes second waits for the first, on a channel so that time can pass.
+// release ends the instance gracefully, if it has not ended, and joins it. A second
+// caller waits for the first, on a channel so that time can pass.
 func (i *instance) release(ctx context.Context) error {
 	if i.releasing.CompareAndSwap(false, true) {
 		close(i.over)
@@ -252,8 +247,7 @@ func (i *instance) join(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// heldByRules ends the message about a server that does not terminate: which of its
-// operations rules hold.
+// heldByRules says which operations of the server rules hold, to end an error with.
 func (i *instance) heldByRules() string {
 	var held []string
 	for _, entry := range i.server.cp.faults.Rules() {
@@ -273,8 +267,7 @@ func (i *instance) heldByRules() string {
 	return "; " + strings.Join(held, "; ")
 }
 
-// grace is the time that a server gets once more when its time is up and the rules
-// no longer hold it.
+// grace gives a server its time once more, now that rules no longer hold it.
 func (i *instance) grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	d := i.server.cp.cfg.timeouts.stop
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), d, fmt.Errorf("not within %s more", d))

@@ -8,18 +8,19 @@ import (
 	"io/fs"
 	"os"
 
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// writeKubeconfig writes the file of WithKubeconfig, mode 0600, with a random client
-// certificate. An existing file is not overwritten.
+// writeKubeconfig writes the file of WithKubeconfig, mode 0600, with a random
+// client certificate. It overwrites nothing.
 func (cp *ControlPlane) writeKubeconfig() error {
 	path := cp.cfg.kubeconfig
 	if path == "" {
 		return nil
 	}
-	remote, err := cp.first().RemoteConfig(AdminUser, mastersGroup)
+	remote, err := cp.first().RemoteConfig(AdminUser, user.SystemPrivilegedGroup)
 	if err != nil {
 		return err
 	}
@@ -59,8 +60,7 @@ func (cp *ControlPlane) removeKubeconfig() error {
 	return nil
 }
 
-// upgradeTLS is the client side of the in-memory TLS connection of upgrade
-// requests. The user is in the request's token.
+// upgradeTLS is the client side of in-memory TLS; the request's token has the user.
 func (cp *ControlPlane) upgradeTLS() (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(cp.authority.CertPEM()) {

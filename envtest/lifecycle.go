@@ -12,12 +12,11 @@ var (
 	errOnPurpose  = errors.New("on purpose")
 )
 
-// Crash ends the server as the end of its process would. When it returns, the
-// connections of its clients have been reset, and nothing more of it reaches the
-// store: its leases stay until they expire. A crash on purpose is no failure of the
+// Crash ends the server as the end of its process would. When it returns, its
+// clients' connections have been reset, and nothing more of it reaches the store:
+// its leases stay until they expire. A crash on purpose is no failure of the
 // control plane, so Err does not tell of it. A server that does not run is left
-// alone. Restart starts it again. When ctx ends first, the error says what may
-// still reach the store.
+// alone. When ctx ends first, the error says what may still reach the store.
 func (s *Server) Crash(ctx context.Context) error {
 	if i := s.current.Load(); i != nil {
 		if err := i.crash(ctx); err != nil {
@@ -27,9 +26,9 @@ func (s *Server) Crash(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the server gracefully, as SIGTERM would, and joins it: it gives its
-// leases back, and is no longer among the endpoints of the kubernetes service. A
-// server that has crashed is joined. Restart starts it again.
+// Stop ends the server gracefully, as SIGTERM would, and joins it: it gives back
+// its leases and leaves the endpoints of the kubernetes service. A crashed server
+// is only joined. Restart starts it again.
 func (s *Server) Stop(ctx context.Context) error {
 	if err := s.stop(ctx); err != nil {
 		return fmt.Errorf("stop %s: %w", s.name, err)
@@ -50,10 +49,9 @@ func (s *Server) stop(ctx context.Context) error {
 	return s.newest.release(ctx)
 }
 
-// Restart starts a server that has crashed or was stopped, under its old name,
-// identity and address, once nothing is left of what it was. It returns when
-// the server is ready or, if something is held from the start, when it accepts
-// requests.
+// Restart starts a crashed or stopped server under its old name, identity and
+// address, once nothing is left of its last run. It returns when the server is
+// ready or, if something is held from the start, accepts requests.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.restart(ctx); err != nil {
 		return fmt.Errorf("restart %s: %w", s.name, err)
@@ -101,7 +99,7 @@ func (s *Server) takeTurn(ctx context.Context) error {
 
 func (s *Server) endTurn() { <-s.turn }
 
-// prepare makes the next instance of the server, on the address of the one before.
+// prepare makes the next instance; the first one decides the server's address.
 func (s *Server) prepare() error {
 	i, err := newInstance(s)
 	if err != nil {
@@ -114,8 +112,7 @@ func (s *Server) prepare() error {
 	return nil
 }
 
-// address is where the server listens besides in memory, empty for nowhere: from
-// the second time on where it did before.
+// address is config.address or, from the second run on, the port of the first.
 func (s *Server) address() string {
 	if s.hasPort {
 		return s.addr.String()
@@ -123,9 +120,8 @@ func (s *Server) address() string {
 	return s.cp.cfg.address()
 }
 
-// boot starts the instance that was prepared, and waits until it is ready or, when
-// something is held, until it accepts requests. If it fails, the release of the
-// instance gives back what it has taken.
+// boot starts the prepared instance and waits until it is ready or, if something is
+// held, accepts requests. If it fails, release gives back what it took.
 func (s *Server) boot(ctx context.Context) error {
 	if err := s.newest.start(ctx); err != nil {
 		return err

@@ -93,10 +93,9 @@ func (o *observer) watch(req *http.Request, contentType string, body io.ReadClos
 	}}
 }
 
-// tee calls read with each part of a body that is read; without read the parts are
-// kept for ended. It calls ended once, at the end of the body or when the body is
-// closed. When a client cancels, it closes the body and its own read fails, in either
-// order; neither counts as an error.
+// tee calls read with each part of a body, or keeps the parts for ended if there is
+// no read. It calls ended once, when the body ends or is closed. A client that
+// cancels closes the body and fails to read, in either order; neither is an error.
 type tee struct {
 	io.ReadCloser
 	left  func() error // why the client has left, nil while it has not

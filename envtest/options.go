@@ -73,22 +73,20 @@ func (c *config) refuse(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// WithStore puts the control plane on a store of its own, which it starts and
-// stops: embedded.New(...), external.New(...), memory.New(...). The default is a
-// new in-memory store.
+// WithStore puts the control plane on a store that it starts and stops:
+// embedded.New(...), external.New(...), or memory.New(...), the default.
 func WithStore(store storage.Backend) Option {
 	return func(c *config) { c.store = store }
 }
 
 // WithSharedStore puts the control plane on a store that the caller starts and
-// stops, so that it outlives the control plane or serves several.
+// stops, and that may outlive it or serve several.
 func WithSharedStore(store storage.Backend) Option {
 	return func(c *config) { c.store, c.sharedStore = store, true }
 }
 
-// WithFlags passes kube-apiserver flags ("--feature-gates=...",
-// "--enable-admission-plugins=..."). They are parsed and refused by upstream's
-// own code before anything starts; later ones win.
+// WithFlags passes kube-apiserver flags, such as "--feature-gates=...". Upstream's
+// own code parses and refuses them before anything starts; later ones win.
 func WithFlags(flags ...string) Option {
 	return func(c *config) { c.flags = append(c.flags, flags...) }
 }
@@ -98,23 +96,22 @@ func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
 	return func(c *config) { c.crds = append(c.crds, crds...) }
 }
 
-// WithCRDPaths installs the definitions found in YAML or JSON files, and in such
-// files directly in folders. Files of a folder may hold other objects, which are
-// left alone; a file named by itself must hold a definition.
+// WithCRDPaths installs the definitions in YAML or JSON files, and in such files
+// directly in folders. Files of a folder may also hold other objects; a file named
+// by itself must hold a definition.
 func WithCRDPaths(paths ...string) Option {
 	return func(c *config) { c.crdPaths = append(c.crdPaths, paths...) }
 }
 
-// WithObserver calls f for every event of the trace, in order, from before the
-// first one. It must return quickly and must not call the control plane.
+// WithObserver calls f for every event of the trace, in order, from the first one
+// on. It must return quickly and must not call the control plane.
 func WithObserver(f func(trace.Record)) Option {
 	return func(c *config) { c.observers = append(c.observers, f) }
 }
 
-// WithFaults adds rules of faults, a line of text each (see fault.Rule), which are
-// there from the start; the text of a plan (fault.Plan) is several. Rules can be
-// added later by ControlPlane.Faults. One that never fired fails the test, unless it
-// is optional.
+// WithFaults adds rules of faults from the start, a line of text each (see
+// fault.Rule) or several as the text of a fault.Plan. ControlPlane.Faults adds more
+// later. A rule that never fires fails the test, unless it is optional.
 func WithFaults(rules ...string) Option {
 	return func(c *config) {
 		plan, err := fault.ParsePlan("WithFaults", strings.Join(rules, "\n"), nil)
@@ -122,9 +119,9 @@ func WithFaults(rules ...string) Option {
 	}
 }
 
-// WithSeed decides what is left to chance: which operations a rule with a probability
-// is about and, in virtual time, whose turn it is (ControlPlane.Schedule). The default
-// is 0, and operations go as they come.
+// WithSeed decides what is left to chance: which operations a rule with a
+// probability hits and, in virtual time, whose turn it is (ControlPlane.Schedule).
+// The default is 0, and operations go as they come.
 func WithSeed(seed uint64) Option {
 	return func(c *config) { c.seed, c.seeded = seed, true }
 }
@@ -135,23 +132,21 @@ func WithOrder(steps ...string) Option {
 	return func(c *config) { c.steps = append(c.steps, steps...) }
 }
 
-// WithFullTrace puts what each client inside the process is told, every change of the
-// store and every turn into the trace, so that trace.WriteCanonical can tell all that
-// could be observed.
+// WithFullTrace adds to the trace what each client inside the process is told,
+// every change of the store and every turn: all that trace.WriteCanonical can show.
 func WithFullTrace() Option {
 	return func(c *config) { c.fullTrace = true }
 }
 
-// WithUpstreamPauses keeps the whole second that upstream's hooks
-// rbac/bootstrap-roles and scheduling/bootstrap-system-priority-classes wait
-// before their first try. By default they try at once.
+// WithUpstreamPauses keeps the second that rbac/bootstrap-roles and
+// scheduling/bootstrap-system-priority-classes wait before their first try.
 func WithUpstreamPauses() Option {
 	return func(c *config) { c.upstreamPauses = true }
 }
 
-// WithWatchCacheWindow makes the watch cache of a resource keep events for at least
-// that long, so that a watch may begin that far back. The default is upstream's, and
-// the least it takes: 75 seconds.
+// WithWatchCacheWindow makes a resource's watch cache keep events for at least that
+// long, so that a watch may begin that far back. Upstream's 75 seconds are the
+// default and the minimum.
 func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) Option {
 	return func(c *config) {
 		if window < reststorage.MinEventsHistoryWindow {
@@ -161,27 +156,25 @@ func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) O
 	}
 }
 
-// WithListener serves TLS on a loopback address as well ("127.0.0.1:0" for a
-// free port). It can't be used in virtual time.
+// WithListener also serves TLS on a loopback address ("127.0.0.1:0" for a free
+// port). It can't be used in virtual time.
 func WithListener(address string) Option {
 	return func(c *config) { c.listen = address }
 }
 
-// WithKubeconfig writes a kubeconfig of a cluster admin to path, mode 0600, and
+// WithKubeconfig writes a cluster admin's kubeconfig to path, mode 0600, and
 // implies a listener on a free port. Stop removes the file.
 func WithKubeconfig(path string) Option {
 	return func(c *config) { c.kubeconfig = path }
 }
 
-// WithLog copies the API server's log to w as it is written. The log is kept in
-// any case; see ControlPlane.Log.
+// WithLog copies the API server's log to w as it is written; see ControlPlane.Log.
 func WithLog(w io.Writer) Option {
 	return func(c *config) { c.log = w }
 }
 
-// WithTimeouts bounds the time from Start until the server is ready, and the time of
-// Stop, in the clock the control plane lives in. Zero keeps the default: one minute,
-// and 30 seconds.
+// WithTimeouts bounds the start, until the server is ready, and Stop, in the
+// control plane's clock. Zero keeps the default: one minute, and 30 seconds.
 func WithTimeouts(start, stop time.Duration) Option {
 	return func(c *config) {
 		c.timeouts.start, c.timeouts.stop = cmp.Or(start, c.timeouts.start), cmp.Or(stop, c.timeouts.stop)

@@ -34,7 +34,7 @@ func mediaOf(contentType string) string {
 	return media
 }
 
-// peek looks into the body of an answer; what is no object of an API is nothing.
+// peek looks into the body of an answer, which may be no object of an API.
 func peek(media string, body []byte) seen {
 	content := decode(media, body)
 	if content == nil {
@@ -85,7 +85,7 @@ var protobufs = func() serializer.CodecFactory {
 	return serializer.NewCodecFactory(kinds)
 }()
 
-// decode returns an object in any encoding as JSON has it, nil if it is none.
+// decode decodes an object in any encoding; nil if it is none.
 func decode(media string, body []byte) map[string]any {
 	var content map[string]any
 	switch media {
@@ -135,8 +135,7 @@ func revisionOf(text string) int64 {
 // uids are replaced in what is compared: they differ from run to run.
 var uids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// digest is the same for the same content, without UIDs and resourceVersion and
-// in whatever encoding it came.
+// digest is equal for equal content in any encoding, but for UIDs and revisions.
 func digest(content map[string]any) string {
 	rest := map[string]any{}
 	for k, v := range content {

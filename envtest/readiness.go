@@ -12,16 +12,14 @@ import (
 
 // readiness remembers the checks of /readyz as they were last seen.
 type readiness struct {
-	// turn has room for the one who asks, and who looks at the rest: a channel,
-	// because an answer may take time.
+	// turn is a lock on the rest: a channel, because an answer may take time.
 	turn  chan struct{}
 	known map[string]bool
 	red   []string
 }
 
-// waitStarted waits until the server is ready, and its signal says so. If something
-// is held from the start, it waits until the server accepts requests, and the hooks
-// that are held have come.
+// waitStarted waits until the server is ready and its signal says so or, if
+// something is held from the start, accepts requests and the held hooks have come.
 func (i *instance) waitStarted(ctx context.Context) error {
 	if i.server.cp.cfg.holds() {
 		if err := i.await(ctx, i.endpoint.Opened(), "the server does not accept requests"); err != nil {
@@ -35,8 +33,7 @@ func (i *instance) waitStarted(ctx context.Context) error {
 	return i.await(ctx, i.chain.Load().ReadySignal(), "the server is ready, but its signal HasBeenReady has not fired")
 }
 
-// await waits for something to happen. If the server fails first, the error is its
-// failure, whatever that has led to.
+// await waits for an event. If the server has failed, its failure is the error.
 func (i *instance) await(ctx context.Context, happens <-chan struct{}, otherwise string) error {
 	select {
 	case <-happens:
@@ -50,15 +47,13 @@ func (i *instance) await(ctx context.Context, happens <-chan struct{}, otherwise
 	}
 }
 
-// The pauses between two looks at the checks while the server starts. A hook
-// that ends brings the first pause back.
+// The pauses between two looks at the checks. The end of a hook resets the pause.
 const (
 	readyFirstPause = 10 * time.Millisecond
 	readyMaxPause   = time.Second
 )
 
-// waitReady waits until /readyz answers 200. When the context ends first, the
-// error names the checks that are red and the hooks that are held.
+// waitReady is ControlPlane.WaitReady for one server.
 func (i *instance) waitReady(ctx context.Context) error {
 	moved := make(chan struct{}, 1)
 	defer i.server.cp.recorder.Subscribe(func(r trace.Record) {
@@ -93,12 +88,11 @@ func (i *instance) waitReady(ctx context.Context) error {
 	}
 }
 
-// offBeat is how far from whole milliseconds readiness is looked at in virtual
-// time. Timers fire on them, so that in between nothing moves, and every run sees
-// the same.
+// offBeat is how far from whole milliseconds, on which timers fire, readiness is
+// looked at in virtual time: nothing moves in between, and every run sees the same.
 const offBeat = 123456 * time.Nanosecond
 
-// untilOffBeat is how long it takes until something next lies off the beat.
+// untilOffBeat is how long it is to the next moment off the beat.
 func untilOffBeat(now time.Time) time.Duration {
 	at := now.Truncate(time.Millisecond).Add(offBeat)
 	if !at.After(now) {
@@ -116,9 +110,7 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ready asks /readyz once and records the checks that turned. It says whether the
-// answer was 200, and which checks were red when they were last asked, in upstream's
-// order.
+// ready is Server.Ready; red is as of the last answer that listed checks.
 func (i *instance) ready(ctx context.Context) (ready bool, red []string) {
 	r := &i.readiness
 	select {

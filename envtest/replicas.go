@@ -11,14 +11,13 @@ import (
 	"snowglobe.test/envtest/chain"
 )
 
-// maxReplicas bounds how many API servers a control plane has.
 const maxReplicas = 9
 
-// WithReplicas makes the control plane have that many API servers on its store,
-// from 1 to 9, which start one after another. Each has its own name in rules
-// (server=apiserver-1), its own lag and identity lease, and can
-// crash and restart alone; see ControlPlane.Servers. With more than one the endpoints of the kubernetes
-// service follow them, unless flags say otherwise; the addresses there are from
+// WithReplicas gives the control plane n API servers on its store, from 1 to 9,
+// which start one after another. Each has its own name in rules
+// (server=apiserver-1), its own lag and identity lease, and can crash and restart
+// alone; see ControlPlane.Servers. With more than one, the endpoints of the
+// kubernetes service follow them unless flags say otherwise, at addresses of
 // 192.0.2.0/24, where nothing can be reached.
 func WithReplicas(n int) Option {
 	return func(c *config) {
@@ -51,8 +50,7 @@ func (c *config) address() string {
 	return c.listen
 }
 
-// serverFlags are the flags of one of the servers. Upstream wants no loopback
-// address among the endpoints of a service.
+// serverFlags are one server's: upstream wants no loopback address among endpoints.
 func (c *config) serverFlags(index int) []string {
 	if c.replicas == 1 {
 		return c.flags
@@ -60,8 +58,7 @@ func (c *config) serverFlags(index int) []string {
 	return append([]string{fmt.Sprintf("--advertise-address=192.0.2.%d", index+1), "--endpoint-reconciler-type=lease"}, c.flags...)
 }
 
-// Servers returns the API servers, in the order of their names: Servers()[1] is
-// apiserver-1.
+// Servers returns the API servers in order: Servers()[1] is apiserver-1.
 func (cp *ControlPlane) Servers() []*Server { return slices.Clone(cp.servers) }
 
 // allRun returns an error that names a server which does not run.
@@ -85,7 +82,7 @@ func (cp *ControlPlane) chains() []*chain.Chain {
 	return chains
 }
 
-// traceName is a server's name where only one of several needs one.
+// traceName is the server's name in the trace, empty if it is the only one.
 func (cp *ControlPlane) traceName(s *Server) string {
 	if cp.cfg.replicas == 1 {
 		return ""

@@ -9,18 +9,16 @@ import (
 	"snowglobe.test/envtest/virtualtime"
 )
 
-// scheduling says who waits for the bubble of virtual time to fall idle: only one
-// may at a time, a scheduler or a caller of Settle.
+// scheduling lets only one, a scheduler or Settle, wait for the bubble to be idle.
 type scheduling struct {
-	// turn has room for the one who may look at the rest: a channel, because time
-	// must pass while others wait.
+	// turn is a lock on the rest: a channel, so that time passes while others wait.
 	turn      chan struct{}
 	scheduler *virtualtime.Scheduler // nil if operations go as they come
 }
 
 func newScheduling() *scheduling { return &scheduling{turn: make(chan struct{}, 1)} }
 
-// do calls f when nobody else is in it.
+// do calls f in its turn.
 func (s *scheduling) do(ctx context.Context, f func() error) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -41,13 +39,13 @@ func (s *scheduling) running() *virtualtime.Scheduler {
 
 var errRealTime = errors.New("operations have an order in virtual time only; use Simulate or SimulateContext")
 
-// Schedule gives operations their turns from now on, in virtual time: those that a
-// step matches come in the order of the steps, all others when their priority by the
-// seed (WithSeed) says so. A step is a match of a rule, such as "store/put
+// Schedule gives operations their turns from now on, in virtual time: those that
+// match a step in the order of the steps, all others by their priority, which the
+// seed decides (WithSeed). A step is a match of a rule, such as "store/put
 // resource=configmaps name=default/a"; " #2" after it means the second such
-// operation. It replaces the scheduler before. The one it returns says which step is
-// missing (Err), and ends the order (Stop), as the end of the control plane does.
-// While it runs, nobody else may call synctest.Wait; its Idle does that.
+// operation. The scheduler replaces the last one. It says which step is missing
+// (Err), and ends the order (Stop), as the end of the control plane does. While it
+// runs, its Idle takes the place of synctest.Wait, which nobody else may call.
 func (cp *ControlPlane) Schedule(ctx context.Context, steps ...string) (*virtualtime.Scheduler, error) {
 	order, err := cp.cfg.orderOf(steps)
 	if err != nil {
@@ -64,8 +62,7 @@ func (cp *ControlPlane) Schedule(ctx context.Context, steps ...string) (*virtual
 	return scheduler, err
 }
 
-// startOrder begins the order that options ask for: a seed orders operations where
-// time is virtual, and steps are refused where it is not.
+// startOrder begins the options' order. In real time it refuses steps, not a seed.
 func (cp *ControlPlane) startOrder(ctx context.Context) error {
 	if cp.cfg.steps == nil && (!cp.cfg.seeded || !virtualtime.Virtual()) {
 		return nil
@@ -107,9 +104,8 @@ func (cp *ControlPlane) endScheduler() {
 	}
 }
 
-// awaitIdle waits until the bubble is idle, with the scheduler if there is one.
-// Without one the last word is synctest.Wait, which only one goroutine may call; if
-// others might, alone is false.
+// awaitIdle waits until the bubble is idle, with the scheduler if there is one,
+// else if alone with synctest.Wait, which only one goroutine may call.
 func (cp *ControlPlane) awaitIdle(ctx context.Context, alone bool) error {
 	return cp.scheduling.do(ctx, func() error {
 		for {

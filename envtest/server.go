@@ -13,9 +13,9 @@ import (
 	"snowglobe.test/envtest/serve"
 )
 
-// Server is one API server of a control plane. It has a log, a readiness and faults
-// of its own; it can crash, be stopped, and start again. All its methods may be
-// called from any goroutine.
+// Server is one API server of a control plane, with its own log, readiness and
+// faults. It can crash, stop and restart. All its methods may be called from any
+// goroutine.
 type Server struct {
 	cp     *ControlPlane
 	index  int
@@ -23,8 +23,7 @@ type Server struct {
 	log    *logBuffer
 	client *Client // that goes to this server only
 
-	// turn has room for the one that listens, starts or stops the server: a
-	// channel, because time must pass while others wait.
+	// turn is a lock on starts and stops: a channel, so that time passes meanwhile.
 	turn    chan struct{}
 	addr    *net.TCPAddr // where it is, from the first time it listens
 	hasPort bool
@@ -58,34 +57,30 @@ func (s *Server) fail(err error) {
 
 func (s *Server) chain() *chain.Chain { return s.current.Load().chain.Load() }
 
-// Name returns what rules call the server: "apiserver-0", "apiserver-1", ... It
-// is the same in every run.
+// Name returns what rules call the server in every run: "apiserver-0" and so on.
 func (s *Server) Name() string { return s.name }
 
-// Config returns a configuration of a cluster admin whose requests go to this
-// server and no other, inside the process. The caller may change the copy.
+// Config is ControlPlane.Config, but all requests go to this server.
 func (s *Server) Config() *rest.Config { return s.client.Config() }
 
-// Log returns the server's log, or the end of it when it is long. A restart goes
-// on with it.
+// Log returns the server's log, or only its end if it is long, across restarts.
 func (s *Server) Log() string { return s.log.String() }
 
-// Ready asks /readyz once and records the checks that turned. It says whether the
-// answer was 200, and which checks were red, in upstream's order. A server that does
-// not run is not ready.
+// Ready asks /readyz once and records the checks that turned. It returns whether
+// the answer was 200, and which checks were red, in upstream's order. A server that
+// does not run is not ready.
 func (s *Server) Ready(ctx context.Context) (ready bool, red []string) {
 	return s.current.Load().ready(ctx)
 }
 
-// FireSignal fires one of upstream's lifecycle signals before its time, as a bug
-// would: MuxAndDiscoveryComplete, HasBeenReady, ... An unknown one is an error
-// that names them all.
+// FireSignal fires a lifecycle signal of upstream's early, as a bug would:
+// HasBeenReady, MuxAndDiscoveryComplete, ... The error of an unknown one names all.
 func (s *Server) FireSignal(name string) error { return s.chain().FireSignal(name) }
 
-// CutStore cuts the network between the server and the store, until heal is called or
-// the server ends: its operations wait and lose patience after a while, as upstream's
-// clients do, and its watches hear nothing. After heal, what waits goes on, and
-// watches tell what was missed. It is the rule "partition store server=NAME".
+// CutStore cuts the network between the server and the store, until heal is called
+// or the server ends: operations wait until they time out, as upstream's clients
+// do, and watches hear nothing. After heal, what waits goes on, and watches tell
+// what was missed. It is the rule "partition store server=NAME".
 func (s *Server) CutStore() (heal func()) {
 	heal = s.cp.partition(fault.StorePath + " server=" + s.name)
 	context.AfterFunc(s.current.Load().run, heal)

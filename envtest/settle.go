@@ -11,15 +11,14 @@ import (
 	"snowglobe.test/envtest/virtualtime"
 )
 
-// settleTimeout bounds Settle in the clock of the control plane: longer than a
-// request may take by default, whose client waits for an answer that was lost.
+// settleTimeout bounds Settle in the clock of the control plane. It exceeds the
+// default timeout of a request, whose client waits for an answer that was lost.
 const settleTimeout = 2 * time.Minute
 
-// idlePatience is how long, on the wall, goroutines may block a bubble.
+// idlePatience is how long goroutines may block a bubble, in wall time.
 const idlePatience = 3 * time.Second
 
-// How long Settle waits between two looks, at first and at most, in the clock of
-// the control plane.
+// The pauses between two looks of Settle, in the clock of the control plane.
 const (
 	settleFirstPause = 10 * time.Millisecond
 	settleMaxPause   = time.Second
@@ -29,26 +28,25 @@ const (
 type Settled struct {
 	// Revision is that of the store.
 	Revision int64
-	// Held are the operations that wait for a gate, a freeze or a step of an
-	// order. Nothing else is behind, but for what waits for them.
+	// Held are the operations that wait for a gate, a freeze or a step of an order.
+	// Nothing else is late but what waits for them.
 	Held []fault.Operation
 }
 
 // Settle returns when nothing more will happen by itself: every watch cache of
-// every server has reached the revision of the store, the servers' informers
-// have seen what the caches have, and no request is in flight but long-running
-// ones. What a rule holds does not count; Settled lists it.
+// every server has reached the revision of the store, the servers' informers have
+// seen what the caches have, and only long-running requests are in flight. What a
+// rule holds does not count; Settled lists it.
 //
-// In virtual time it is exact. Watches have then delivered, queues are empty,
-// and whoever still waits waits for time or for what is held; time passes only
-// if something is late that time brings: a delay, a retry, an answer that was
-// dropped. When the bubble cannot fall idle because of a mutex, a system call or
-// a channel from outside, the error is a *virtualtime.StuckError, which names the
-// goroutine and its line; that is found out in three seconds on the wall. In real
-// time watches may still be delivering what the caches have.
+// In virtual time it is exact: watches have delivered, queues are empty, and
+// whoever still waits waits for time or for what is held. Time passes only if
+// something is late that time brings: a delay, a retry, an answer that was dropped.
+// When a mutex, a system call or a channel from outside keeps the bubble from
+// falling idle for three seconds of wall time, the error is a
+// *virtualtime.StuckError, which names the goroutine and its line. In real time
+// watches may still be delivering what the caches have.
 //
-// It waits for at most two minutes. When these or ctx end first, the error says
-// what is late, and what is held.
+// When two minutes pass or ctx ends first, the error says what is late or held.
 func (cp *ControlPlane) Settle(ctx context.Context) (Settled, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, settleTimeout, fmt.Errorf("not within %s", settleTimeout))
 	defer cancel()
@@ -104,8 +102,7 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 	if err != nil || len(late) == 0 {
 		return state, late, err
 	}
-	// A cache of what nobody has written hears nothing of the store's revision
-	// unless it asks.
+	// A cache of what nobody has written learns the store's revision only if it asks.
 	for _, c := range cp.chains() {
 		if err := c.Storage().RequestProgress(ctx); err != nil {
 			return state, late, err
@@ -114,8 +111,7 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 	return cp.lookOnce(ctx)
 }
 
-// lookOnce is look of caches as they are, when nothing runs any more if time is
-// virtual.
+// lookOnce looks at caches as they are; in virtual time, once the bubble is idle.
 func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []string, err error) {
 	if virtualtime.Virtual() {
 		if err := cp.awaitIdle(ctx, true); err != nil {

@@ -8,9 +8,9 @@ import (
 	"snowglobe.test/envtest/virtualtime"
 )
 
-// Simulate runs f as a test in virtual time, with a control plane that lives in
-// it too: time.Sleep(time.Hour) takes no time, and leases, tokens and events
-// expire on the way. Inside f neither t.Run nor t.Parallel may be called.
+// Simulate runs f as a test in virtual time, with a control plane in it:
+// time.Sleep(time.Hour) takes no time, and leases, tokens and events expire on the
+// way. f must call neither t.Run nor t.Parallel.
 func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(t, Start(t, opts...)) })

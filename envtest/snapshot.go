@@ -16,16 +16,15 @@ import (
 	"snowglobe.test/envtest/virtualtime"
 )
 
-// Snapshot is the state of a control plane at one moment: everything that its
-// store held.
+// Snapshot is everything that the store of a control plane held at one moment.
 type Snapshot struct {
 	origin *ControlPlane
 	store  storage.Snapshot
 }
 
-// ErrNoSnapshots is in the error of a control plane that cannot be brought back to
-// an earlier state: its store keeps none, as one that somebody else runs, or Reset
-// has none because the boot has not ended.
+// ErrNoSnapshots is wrapped when a control plane cannot go back to an earlier
+// state: its store keeps none, as one that somebody else runs, or Reset has none
+// because the boot has not ended.
 var ErrNoSnapshots = errors.New("no snapshots")
 
 var (
@@ -69,8 +68,8 @@ func (cp *ControlPlane) keepBootState(ctx context.Context) error {
 	return err
 }
 
-// Reset brings the running server back to its state right after boot, the CRDs of
-// WithCRDs and WithCRDPaths included; see Restore.
+// Reset brings the running server back to its state right after boot, with the CRDs
+// of WithCRDs and WithCRDPaths; see Restore.
 func (cp *ControlPlane) Reset(ctx context.Context) error {
 	err := errNoBootState
 	switch {
@@ -85,21 +84,19 @@ func (cp *ControlPlane) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Restore brings the running server back to a state it had. The server is not
-// restarted: the objects in the store are deleted and put at new resource
-// versions, so that every watch, and every informer behind one, sees what became
-// of them. When Restore returns, the server's lists answer with the state of the
-// snapshot from the store and from its watch caches, CRDs that are back are
-// served, and those that went answer 404. Informers, the server's own for
-// authorization and admission among them, catch up as they always do.
+// Restore brings the running servers back to a state they had, without a restart:
+// the objects in the store are deleted and put at new resource versions, so that
+// every watch, and every informer behind one, sees what became of them. When it
+// returns, lists of all servers show the state of the snapshot, from the store and
+// from watch caches; CRDs that are back are served, and those that went answer 404.
+// Informers, the servers' own for authorization and admission among them, catch up
+// as they always do. All servers must be running.
 //
-// Of several servers all must be running; each has then taken notice.
-//
-// A few objects are left alone: the leases by which servers say that they are alive,
-// and what a server writes by itself in the background, maybe a moment after it is
-// ready, if it is younger than the snapshot (the service default/kubernetes, the
-// system namespaces, two ConfigMaps of kube-system). A store that several control
-// planes share is brought back for all of them. Users of AddUser stay.
+// A few objects are left alone: the leases by which servers say that they are
+// alive, and what a server writes by itself in the background, maybe a moment after
+// it is ready, if it is younger than the snapshot (the service default/kubernetes,
+// the system namespaces, two ConfigMaps of kube-system). A store that several
+// control planes share is brought back for all of them. Users of AddUser stay.
 func (cp *ControlPlane) Restore(ctx context.Context, to *Snapshot) error {
 	if err := cp.restore(ctx, to, "restore"); err != nil {
 		return fmt.Errorf("restore control plane: %w", err)
@@ -137,10 +134,10 @@ func (cp *ControlPlane) restoreServers() []*restore.Server {
 	return servers
 }
 
-// waitControllersIdle waits until the server's controllers have done what they are
-// about to do because of objects that the restore will take away: upstream's repair of
-// IPAddresses would create one again whose service it still knows. Only virtual time
-// tells when they have. A bubble that cannot fall idle is not waited for.
+// waitControllersIdle waits until controllers have acted upon objects that the
+// restore will take away: upstream's repair of IPAddresses would create one again
+// whose service it still knows. Only virtual time tells when they have; a bubble
+// that cannot fall idle is not waited for.
 func (cp *ControlPlane) waitControllersIdle(ctx context.Context) error {
 	if !virtualtime.Virtual() {
 		return nil
@@ -192,12 +189,11 @@ func (s *Server) waitCRDsServed(ctx context.Context, put map[string]bool) error 
 	return nil
 }
 
-// Fork starts another control plane that begins with the state of a snapshot of
-// this one, on a store of its own; both go on side by side, and the caller stops
-// each. It starts as a restarted server would, with the flags and the timeouts of
-// this one and the options given besides. Its credentials are its own, but it
-// accepts the service-account tokens of the other. The context bounds the start
-// only. Only the in-memory store can be forked.
+// Fork starts another control plane from a snapshot of this one, on a store of its
+// own; both go on side by side, and the caller stops each. It starts as a restarted
+// server would, with the flags and the timeouts of this one, and then opts. Its
+// credentials are its own, but it accepts this one's service-account tokens. The
+// context bounds the start only. Only the in-memory store can be forked.
 func (cp *ControlPlane) Fork(ctx context.Context, from *Snapshot, opts ...Option) (*ControlPlane, error) {
 	fork, err := cp.fork(from, opts)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 
 // Start starts a control plane for a test and stops it when the test ends. It fails
 // the test if the control plane does not start, crashes, does not stop cleanly, or
-// has a rule of faults that never fired. The log of the API server is shown when the
-// test fails, or with -v.
+// has a rule that never fired. A failed test, or -v, shows the server's log.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()
 	cp, err := Launch(t.Context(), opts...)

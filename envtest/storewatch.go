@@ -9,14 +9,13 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// storeWatch puts every change of the store into a full trace, in the order of
-// the revisions.
+// storeWatch puts every change of the store into a full trace, by revision.
 type storeWatch struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
 
-// watchStore starts to watch the started store.
+// watchStore watches the started store, if the trace is full.
 func (cp *ControlPlane) watchStore() error {
 	if !cp.cfg.fullTrace {
 		return nil

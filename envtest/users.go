@@ -16,7 +16,7 @@ import (
 	"snowglobe.test/internal/pki"
 )
 
-// users are the people who may log in by a token of the harness.
+// users are those who may authenticate by a token of the harness.
 type users struct {
 	mu     sync.Mutex
 	tokens map[string]user.Info
@@ -57,16 +57,15 @@ func (cp *ControlPlane) makeAuthority() error {
 	return nil
 }
 
-// AddUser returns a configuration that authenticates as a user in groups (and in
-// system:authenticated), by a random token, inside the process. What the user
-// may do is up to RBAC.
+// AddUser returns a configuration that authenticates a user in groups (and in
+// system:authenticated) by a random token, inside the process. RBAC decides what
+// the user may do.
 func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
 	return cp.client.AddUser(name, groups...)
 }
 
-// RemoteConfig returns a configuration that reaches the server through its TLS
-// listener and authenticates as a user in groups by a client certificate. It needs
-// WithListener.
+// RemoteConfig returns a configuration for the server's TLS listener (WithListener)
+// that authenticates a user in groups by a client certificate.
 func (s *Server) RemoteConfig(name string, groups ...string) (*rest.Config, error) {
 	if !s.hasPort {
 		return nil, fmt.Errorf("configuration of %q: the control plane has no TLS listener; start it WithListener", name)

@@ -12,8 +12,7 @@ import (
 // loopbackUser is the user as which an API server calls itself.
 const loopbackUser = "system:apiserver"
 
-// withoutRoutine leaves out successful requests of servers to themselves and
-// returns how many it left out.
+// withoutRoutine leaves out, and counts, servers' successful requests to themselves.
 func withoutRoutine(records []trace.Record) (shown []trace.Record, hidden int) {
 	shown = slices.DeleteFunc(slices.Clone(records), func(rec trace.Record) bool {
 		request, ok := rec.Event.(trace.Request)
@@ -22,9 +21,8 @@ func withoutRoutine(records []trace.Record) (shown []trace.Record, hidden int) {
 	return shown, len(records) - len(shown)
 }
 
-// abridge keeps what tells the script's story: its own lines and requests, the
-// hooks that it held or named and their checks, the main lifecycle signals, and
-// every failure. It returns how many events it left out.
+// abridge keeps the script's story: its lines and requests, the hooks it held or named
+// and their checks, the main lifecycle signals and every failure. It counts the rest.
 func abridge(records []trace.Record) (shown []trace.Record, hidden int) {
 	planes, named := map[string]*plane{}, namedIn(records)
 	for _, rec := range records {
@@ -133,8 +131,7 @@ func (p *plane) showsCheck(check trace.Check) bool {
 	return relevant || seen && len(p.held) >= manyHeld
 }
 
-// namedIn returns the words of a script's commands, by the control plane that the
-// commands are about.
+// namedIn returns the words of the script's commands about each control plane.
 func namedIn(records []trace.Record) map[string]map[string]bool {
 	named := map[string]map[string]bool{}
 	for _, rec := range records {

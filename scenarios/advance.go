@@ -6,12 +6,10 @@ import (
 	"time"
 )
 
-// longestRealAdvance is the longest "advance" in real time. Longer ones need
-// virtual time.
+// longestRealAdvance bounds "advance" in real time; longer ones need virtual time.
 const longestRealAdvance = 5 * time.Second
 
-// advanceStep is how much virtual time passes between two checks whether the run
-// was interrupted.
+// advanceStep is the virtual time between two looks whether the run was interrupted.
 const advanceStep = time.Hour
 
 var advanceCommand = command{

@@ -106,12 +106,10 @@ func (s *session) apply(ctx context.Context, object *unstructured.Unstructured) 
 
 var crdKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 
-// discoveryPause is how long to wait between two requests for discovery, which
-// cannot be watched.
+// discoveryPause is the time between two looks at discovery, which has no watch.
 const discoveryPause = 10 * time.Millisecond
 
-// awaitServed waits until a definition is established and the server serves all
-// its versions.
+// awaitServed waits until a CRD is established and all its versions are served.
 func (s *session) awaitServed(ctx context.Context, client dynamic.ResourceInterface, name string) error {
 	crd, err := awaitEstablished(ctx, client, name)
 	if err != nil {
@@ -139,7 +137,6 @@ func (s *session) awaitServed(ctx context.Context, client dynamic.ResourceInterf
 	return nil
 }
 
-// awaitDiscovered waits until discovery knows a kind.
 func (s *session) awaitDiscovered(ctx context.Context, kind schema.GroupVersionKind) (apiResource, error) {
 	for {
 		r, err := s.resourceOf(ctx, kind)
@@ -154,8 +151,7 @@ func (s *session) awaitDiscovered(ctx context.Context, kind schema.GroupVersionK
 	}
 }
 
-// awaitEstablished watches a definition until its condition Established is true, and
-// returns it.
+// awaitEstablished watches a CRD until it is established, and returns it.
 func awaitEstablished(ctx context.Context, client dynamic.ResourceInterface, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	watcher, err := client.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: name}))
 	if err != nil {

@@ -35,7 +35,6 @@ signal, all by upstream's names. It fails after ` + patience.String() + ` in the
 	},
 }
 
-// awaitHook waits for a post-start hook to reach a phase.
 func awaitHook(ctx context.Context, server *envtest.ControlPlane, name string, phase trace.Phase) error {
 	phases := []trace.Phase{trace.Held, trace.Released, trace.Start, trace.End}
 	if !slices.Contains(phases, phase) {
@@ -77,8 +76,7 @@ func awaitEvent(ctx context.Context, server *envtest.ControlPlane, match func(tr
 // checkOfHook names the readiness check that turns ok when a post-start hook ends.
 func checkOfHook(hook string) string { return "poststarthook/" + hook }
 
-// checkPause is how long to wait between two looks at the checks: nothing
-// announces that one has changed.
+// checkPause is the time between two looks at the checks: nothing announces a change.
 const checkPause = 5 * time.Millisecond
 
 // awaitCheck waits until a check of /readyz passes, or fails if ok is false.

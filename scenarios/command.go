@@ -19,27 +19,17 @@ type action func(ctx context.Context, s *session, args []string) error
 
 // command is a verb of the scripts.
 type command struct {
-	name string
-	// args is the synopsis of the arguments.
-	args string
-	// least and most bound the number of arguments, without the flags.
-	least, most int
-	// summary says in one line what the command does, in the imperative.
-	summary string
-	// details says the rest: what it prints, what can go wrong.
-	details string
-	// example is one or more lines of a script.
-	example string
-	// noNegation means that "!" before the command makes no sense.
-	noNegation bool
-	// unbounded means that the command has no time limit.
-	unbounded bool
-	// onServer means that the command fails if no API server is running.
-	onServer bool
-	// run runs a command without flags.
-	run action
-	// prepare declares the flags of a command and returns what runs it once they
-	// are parsed.
+	name        string
+	args        string // the synopsis
+	least, most int    // bounds of the number of arguments, without the flags
+	summary     string // what the command does: one line, in the imperative
+	details     string // the rest: what it prints, what can go wrong
+	example     string // one or more lines of a script
+	noNegation  bool   // "!" before the command makes no sense
+	unbounded   bool   // it has no time limit
+	onServer    bool   // it fails if no API server is running
+	run         action // nil if the command has flags
+	// prepare declares the flags and returns what runs the command once they are parsed.
 	prepare func(flags *pflag.FlagSet) action
 }
 
@@ -73,7 +63,6 @@ var errUsage = errors.New("wrong arguments")
 
 func (c command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
 
-// invoke parses the arguments and runs the command.
 func (c command) invoke(s *session, args []string) error {
 	flags := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)

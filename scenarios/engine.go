@@ -59,8 +59,7 @@ func (s *session) commands() map[string]func(*testscript.TestScript, bool, []str
 	return run
 }
 
-// invoke runs one command of the script. An error fails the script; after "!" it
-// is expected and lands in stderr.
+// invoke runs a command. An error fails the script, or after "!" lands in stderr.
 func (s *session) invoke(ts *testscript.TestScript, c command, neg bool, args []string) {
 	s.ts = ts
 	ts.Stdout() // clears the last command's output, even if this one prints nothing
@@ -89,8 +88,7 @@ func (s *session) invoke(ts *testscript.TestScript, c command, neg bool, args []
 }
 
 // recordLinesBefore adds the script's lines before that number to the story,
-// unless they are there already: paragraphs of comments as phases, everything
-// else as commands.
+// each once: paragraphs of comments as phases, all else as commands.
 func (s *session) recordLinesBefore(number int) {
 	for s.recordedLines < min(number-1, len(s.lines)) {
 		rest := s.lines[s.recordedLines:]
@@ -193,8 +191,7 @@ func (t *scriptT) attempt(f func(testscript.T)) {
 // failMark is the prefix of the engine's line that says what failed.
 const failMark = "FAIL: "
 
-// err returns the failure as the log has it, with the name that people use for
-// the script.
+// err returns the failure from the log, with the script's name as people know it.
 func (t *scriptT) err(file, shown string) error {
 	if !t.failed {
 		return nil

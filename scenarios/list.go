@@ -8,8 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// listVersionVariable is the variable that holds the resourceVersion of the
-// last list.
+// listVersionVariable holds the resourceVersion of the last list.
 const listVersionVariable = "RV"
 
 var listCommand = command{

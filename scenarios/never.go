@@ -27,8 +27,7 @@ there was no request for the path, the command fails too.`,
 	},
 }
 
-// neverAnswered fails if a request for the path got that code, or if there was
-// no request for it.
+// neverAnswered fails if a request for the path got that code, or if there was none.
 func neverAnswered(records []trace.Record, code int, path string) error {
 	asked := 0
 	for _, rec := range records {

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// referenceHead is the beginning of the reference page.
 const referenceHead = `# Scenario scripts
 
 <!-- Written by go test ./scenarios -run TestReference -update; change the usage texts instead. -->

@@ -57,8 +57,7 @@ func hooksOfFile(text string) []string {
 	return names
 }
 
-// releaseInOrder releases hooks one after another, each once the readiness check
-// of the one before is ok.
+// releaseInOrder releases each hook once the check of the one before it is ok.
 func (s *session) releaseInOrder(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return errors.New("the file lists no hook")

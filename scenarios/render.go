@@ -9,8 +9,7 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// TextOptions says how a story is written. The zero value is for people in a
-// hurry, without colour.
+// TextOptions says how a story is written. The zero value is short and without colour.
 type TextOptions struct {
 	// Color adds ANSI colours.
 	Color bool
@@ -44,8 +43,7 @@ func WriteStory(w io.Writer, records []trace.Record, opts TextOptions) error {
 	return err
 }
 
-// writeLine writes one record: a heading, a command, or the indented line of an
-// event.
+// writeLine writes a record: a heading, a command, or the indented line of an event.
 func writeLine(out *bytes.Buffer, rec trace.Record, line string, first, color bool) {
 	end := "s  "
 	if color {

@@ -54,8 +54,7 @@ func (s *session) resources(ctx context.Context) ([]apiResource, error) {
 	return found, err
 }
 
-// resource finds a resource by any of its names: "configmaps", "cm",
-// "widgets.example.com".
+// resource finds a resource by any name: "configmaps", "cm", "widgets.example.com".
 func (s *session) resource(ctx context.Context, name string) (apiResource, error) {
 	known, lookupErr := s.resources(ctx)
 	var names []string
@@ -99,8 +98,7 @@ func (s *session) clientOf(ctx context.Context, name, namespace string) (apiReso
 	return r, client, err
 }
 
-// client returns a client of one resource for the script's own requests. The
-// namespace is ignored if the resource has none.
+// client returns a client of one resource for the script's own requests.
 func (s *session) client(r apiResource, namespace string) (dynamic.ResourceInterface, error) {
 	return s.clientFor(scriptAgent, r, namespace)
 }

@@ -17,11 +17,9 @@ import (
 
 // Options say how scripts are run. The zero value runs them in virtual time.
 type Options struct {
-	// RealTime runs scripts in real time. Scripts that need hours to pass then
-	// skip themselves.
+	// RealTime runs scripts in real time; those that need hours skip themselves.
 	RealTime bool
-	// Verbose keeps the output of every command in Result.Log. Otherwise it has
-	// only the output of the phase that failed.
+	// Verbose keeps all output in Result.Log, not only that of the phase that failed.
 	Verbose bool
 	// Seed decides the order in which operations take turns in virtual time, and
 	// every random choice of a rule. Nil leaves the order to the Go scheduler.
@@ -29,8 +27,7 @@ type Options struct {
 	// Faults are rules that every server of the script starts with. The script
 	// fails if a rule never fired that is not optional.
 	Faults fault.Plan
-	// FullTrace also records what clients see and every change of the store. A
-	// canonical trace needs it.
+	// FullTrace also records what clients see and store writes, for canonical traces.
 	FullTrace bool
 
 	// tamper breaks what a script demonstrates; only tests of the scripts set it.
@@ -51,8 +48,7 @@ const (
 type Result struct {
 	Script Script
 	Status Status
-	// Err says what failed, and where: "FILE:LINE: what". It is nil unless the
-	// script failed.
+	// Err is what failed, and where: "FILE:LINE: what"; nil if the script did not fail.
 	Err error
 	// Reason is why the script was skipped.
 	Reason string
@@ -62,17 +58,15 @@ type Result struct {
 	ServerLog string
 	// Records are all that happened, in order.
 	Records []trace.Record
-	// Scripted is how long the run took by the script's clock, and Wall how long
-	// it took in real time.
+	// Scripted is how long the run took by the script's clock, Wall in real time.
 	Scripted, Wall time.Duration
 }
 
 // errInterrupted is the error of a script whose context has ended.
 var errInterrupted = errors.New("interrupted")
 
-// Run runs the script in a temporary folder. When it returns, the folder and
-// everything that the script started are gone. If ctx ends, the script stops
-// after its current command.
+// Run runs the script in a temporary folder. When it returns, the folder and all that
+// the script started are gone. If ctx ends, the script stops after its current command.
 func (s Script) Run(ctx context.Context, opts Options) Result {
 	began := time.Now()
 	result := s.run(ctx, opts)
@@ -113,9 +107,8 @@ func (s Script) run(ctx context.Context, opts Options) (result Result) {
 
 func failure(err error) Result { return Result{Status: Failed, Err: err} }
 
-// Test runs each script as a subtest in virtual time. A name is a file, a folder
-// of scripts, or a script of the library. The story of a script is shown if it
-// fails, or with -v.
+// Test runs each script as a subtest in virtual time. Names are as for Find.
+// The story of a script is shown if it fails, or with -v.
 func Test(t *testing.T, names ...string) {
 	t.Helper()
 	scripts, err := Find(names...)

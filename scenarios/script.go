@@ -146,8 +146,7 @@ func (s Script) lines() []string {
 	return strings.Split(string(txtar.Parse(s.text).Comment), "\n")
 }
 
-// Title returns the script's first comment, which says in a sentence or two what
-// the script shows.
+// Title returns the script's first comment: what it shows, in a sentence or two.
 func (s Script) Title() string {
 	return strings.Join(comment(s.lines()), " ")
 }

@@ -16,8 +16,7 @@ import (
 	"snowglobe.test/envtest/storage/memory"
 )
 
-// session is the state of one run of a script: a store that lives as long as the
-// script, and the API server that is running on it, if any.
+// session is one run of a script: a store, and the API server running on it, if any.
 type session struct {
 	script Script
 	opts   Options
@@ -44,24 +43,16 @@ func newSession(ctx context.Context, script Script, opts Options) *session {
 	return &session{script: script, opts: opts, outer: ctx, story: newStory(), lines: script.lines()}
 }
 
-// tamper breaks what a script demonstrates, so that a test can prove that the
-// script notices. The zero value breaks nothing.
+// tamper breaks what a script demonstrates, to prove in a test that the script notices.
 type tamper struct {
-	// start may change how a server is started.
-	start func(*startRequest)
-	// started is called with each server after its start.
-	started func(*envtest.ControlPlane) error
-	// transport wraps the transport of the script's requests.
-	transport func(http.RoundTripper) http.RoundTripper
-	// openCaches makes "hold cache" do nothing.
-	openCaches bool
-	// order may change the order in which hooks are released.
-	order func([]string)
-	// standstill makes "advance" do nothing.
-	standstill bool
+	start      func(*startRequest)                       // may change how a server is started
+	started    func(*envtest.ControlPlane) error         // called with each server after its start
+	transport  func(http.RoundTripper) http.RoundTripper // wraps that of the script's requests
+	openCaches bool                                      // "hold cache" does nothing
+	order      func([]string)                            // may change the order in which hooks are released
+	standstill bool                                      // "advance" does nothing
 }
 
-// context returns the context of one command.
 func (s *session) context(c command) (context.Context, context.CancelFunc) {
 	parent := context.Background()
 	if s.opts.RealTime {
@@ -78,11 +69,10 @@ var errNoServer = errors.New("no API server is running; start one with: start")
 // apiServer is the API server of a control plane that has one.
 func apiServer(cp *envtest.ControlPlane) *envtest.Server { return cp.Servers()[0] }
 
-// The user agents of a session's requests: scriptAgent for those the script asks
-// for, lookupAgent for those a command needs to do its work.
+// The user agents of a session's requests.
 const (
-	scriptAgent = "script"
-	lookupAgent = "script-lookup"
+	scriptAgent = "script"        // those the script asks for
+	lookupAgent = "script-lookup" // those a command needs to do its work
 )
 
 // config returns the client configuration of the script's current user.
@@ -139,8 +129,7 @@ func (s *session) serverOptions() []envtest.Option {
 	return opts
 }
 
-// noteFired remembers which rules never fired on any server, now that one more
-// server has stopped.
+// noteFired keeps the rules that never fired on any server, now that another stopped.
 func (s *session) noteFired(server *envtest.ControlPlane) {
 	idle := server.Faults().Unfired()
 	if !s.hadServer {

@@ -9,8 +9,7 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// story is the record of one run of a script, in order: the script's own lines
-// and the events of every control plane that it starts.
+// story records one run in order: the script's lines and its control planes' events.
 type story struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -20,9 +19,8 @@ type story struct {
 	current string
 }
 
-// storyLimit is how many records of a run are kept. When it is reached, the older
-// half is dropped. A script makes about ten thousand records per day of virtual
-// time.
+// storyLimit is how many records of a run are kept; then the older half is
+// dropped. A script makes about ten thousand per day of virtual time.
 const storyLimit = 1 << 17
 
 // lineKind is the kind of a script's own line in the story.

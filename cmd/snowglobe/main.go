@@ -93,9 +93,8 @@ func failed(err error) error {
 	return &failureError{err}
 }
 
-// hideForeignFlags removes the flags, --version among them, that Kubernetes libraries
-// register in every program that links them: cobra would treat them as ours. The
-// returned function restores them, because the chain needs them when it starts.
+// hideForeignFlags removes the flags of Kubernetes libraries, such as --version,
+// which cobra would take for ours. The chain needs them restored when it starts.
 func hideForeignFlags() (restore func()) {
 	theirs := pflag.CommandLine
 	pflag.CommandLine = pflag.NewFlagSet("snowglobe", pflag.ContinueOnError)
@@ -126,9 +125,8 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 // errInterrupted is the cause of a context that Ctrl-C has cancelled.
 var errInterrupted = errors.New("interrupted")
 
-// withSignals returns a context that ends with errInterrupted on the first signal to
-// terminate; the second one ends the process at once. The returned function stops
-// handling signals.
+// withSignals returns a context that the first signal to terminate ends with
+// errInterrupted; a second one ends the process. stop stops handling them.
 func withSignals(parent context.Context, stderr io.Writer) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	asked := make(chan os.Signal, 2)

@@ -21,7 +21,6 @@ func isTerminal(w io.Writer) bool {
 // wantsColor reports whether to write colours to w; see https://no-color.org.
 func wantsColor(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
-// paint wraps text in an ANSI code.
 func paint(color bool, code, text string) string {
 	if !color {
 		return text
@@ -38,8 +37,7 @@ const (
 	yellow = "33"
 )
 
-// progress shows on one line of a terminal how far a start has come. Elsewhere it shows
-// nothing.
+// progress shows on one line of a terminal how far a start is; elsewhere, nothing.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -55,7 +53,6 @@ func newProgress(w io.Writer) *progress {
 
 const clearLine = "\r\x1b[K"
 
-// observe receives the trace of a control plane.
 func (p *progress) observe(rec trace.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -58,8 +58,7 @@ if they are the same, and 1 if not.`,
 	}
 }
 
-// traceFile writes the records of all scripts to a file. A nil traceFile writes
-// nothing.
+// traceFile writes the records of all scripts to a file; a nil one writes nothing.
 type traceFile struct {
 	file *os.File
 	form func(io.Writer, []trace.Record) error

@@ -156,8 +156,7 @@ Ctrl-C stops it and removes the kubeconfig.
 `, envtest.Release(), host, cp.Store(), round(took), kubeconfig)
 }
 
-// dialTimeout is how long the server of an old kubeconfig may take to accept a
-// connection; it is on loopback.
+// dialTimeout bounds a dial to the server of an old kubeconfig, which is on loopback.
 const dialTimeout = time.Second
 
 // clearKubeconfig removes a kubeconfig that a killed control plane has left at path. It

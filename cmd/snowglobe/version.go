@@ -37,21 +37,15 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// ownVersion returns the version of this module from the build information, with the
-// commit if it was built from a working tree.
+// ownVersion is the version of this module; Go stamps it with the commit if it is
+// built from a work tree.
 func ownVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
 	}
-	version := info.Main.Version
-	if version == "" || version == "(devel)" {
-		version = "devel"
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				version += "-" + setting.Value[:min(len(setting.Value), 12)]
-			}
-		}
+	if version := info.Main.Version; version != "" && version != "(devel)" {
+		return version
 	}
-	return version
+	return "devel"
 }

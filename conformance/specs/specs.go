@@ -11,9 +11,8 @@ import (
 	"snowglobe.test/conformance"
 )
 
-// Describe declares a container of cases on one cluster, which is opened before the first
-// case and closed after the last. The other cases still run if one fails. Focus or skip
-// cases by ID; area and system are labels.
+// Describe declares a container of cases on one cluster, opened before the first and
+// closed after the last. One that fails stops no other. Area and system are labels.
 func Describe(text string, source conformance.Source, cases []conformance.Case) bool {
 	return ginkgo.Describe(text, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		var cluster *conformance.Cluster
@@ -38,9 +37,8 @@ func Describe(text string, source conformance.Source, cases []conformance.Case) 
 	})
 }
 
-// DescribeVirtual is Describe in virtual time. A spec can't begin inside a bubble, so all
-// cases run in one bubble before the first spec, and each spec reports the result of its
-// case.
+// DescribeVirtual is Describe in virtual time. A spec can't begin inside a bubble,
+// so all cases run in one before the first spec, and each spec reports its result.
 func DescribeVirtual(text string, source conformance.Source, cases []conformance.Case) bool {
 	return ginkgo.Describe(text, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		ended := map[string]conformance.Result{}

@@ -12,7 +12,6 @@ import (
 	"snowglobe.test/envtest/chain/inject"
 )
 
-// serverConfigs are the configurations of the three servers.
 type serverConfigs struct {
 	kubeapi       kubeAPIConfig
 	apiextensions *apiextensionsapiserver.Config

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/union"
 )
 
-// withTokens asks tokens first and upstream's authenticators then, so that a
-// user added to a control plane needs no certificate check on each request.
+// withTokens asks tokens before upstream's authenticators, so that an added user
+// needs no certificate check on each request.
 func withTokens(tokens authenticator.Token, upstream authenticator.Request) authenticator.Request {
 	if tokens == nil {
 		return upstream
@@ -18,8 +18,8 @@ func withTokens(tokens authenticator.Token, upstream authenticator.Request) auth
 	return union.New(group.NewAuthenticatedGroupAdder(bearer{tokens}), upstream)
 }
 
-// bearer finds the token in the Authorization header. Unlike upstream's it lets
-// a token it does not know pass on to the next authenticator without an error.
+// bearer finds the token in the Authorization header. Unlike upstream's it passes
+// an unknown token on to the next authenticator without an error.
 type bearer struct{ tokens authenticator.Token }
 
 // AuthenticateRequest implements authenticator.Request.

@@ -1,16 +1,14 @@
 // Package chain owns the delegation chain of a kube-apiserver: aggregator,
-// kube-apiserver, apiextensions and the not-found handler, assembled stage by
-// stage, one file a stage in upstream's order (stages.go), out of upstream's
-// exported pieces. It never opens a port or a file by itself and re-implements
-// nothing of the API server.
+// kube-apiserver, apiextensions and the not-found handler, assembled out of
+// upstream's exported pieces, one file a stage (stages.go). It never opens a port
+// or a file by itself and re-implements nothing of the API server.
 //
 // What upstream does not export is reached for in one file each: its lifecycle
 // signals, hooks, controllers and leases in package upstream; the bootstrap roles
 // in package bootstrap; the order of the groups in discovery in priorities.go; the
 // release from the path of a linked source file in version.go; the informers of a
-// factory in package settle; the name of the webhook that is called in package
-// inject; and of the runtime, the labels and the stacks of goroutines in package
-// process.
+// factory in package settle; the name of the called webhook in package inject; and
+// the labels and stacks of goroutines in package process.
 package chain
 
 import (
@@ -44,47 +42,39 @@ import (
 	"snowglobe.test/internal/pki"
 )
 
-// Config is what one chain is made of. Every field without a
-// stated default is required.
+// Config is what a chain is made of. Fields without a stated default are required.
 type Config struct {
-	// ControlPlane and Server name the server: ControlPlane is unique in the
-	// process ("cp-1"), and Server is what rules call it ("apiserver-0").
+	// ControlPlane and Server name the server: ControlPlane is unique in the process
+	// ("cp-1"), and Server is what rules call it ("apiserver-0").
 	ControlPlane, Server string
-	// OwnIdentity derives the server's identity from Server and not from the name
-	// of the host, so that several servers of a process differ.
+	// OwnIdentity derives the server's identity from Server instead of the host's
+	// name, so that several servers of a process differ.
 	OwnIdentity bool
-	// Flags are its kube-apiserver flags. They are used up: a restarted server
-	// parses its flags again.
+	// Flags are its kube-apiserver flags, used up: a restart parses them again.
 	Flags *Flags
 	// Store is a started store. The chain does not stop it.
 	Store storage.Backend
-	// Connection is the server's to the store, new: the chain attaches a client to it
-	// and closes it.
+	// Connection is a new one to the store: the chain attaches a client and closes it.
 	Connection *intercept.Connection
 	// Restorer is shared by all servers of the store.
 	Restorer *restore.Restorer
-	// CacheWindows is how long the watch caches of some resources keep events at
-	// least; reststorage.MinEventsHistoryWindow is what all do.
+	// CacheWindows is reststorage.Config.EventsHistoryWindows; it may be nil.
 	CacheWindows map[schema.GroupResource]time.Duration
-	// Endpoint is where the chain can be reached: it is opened when requests may
-	// come in, drained when the chain begins to stop, and closed when all requests
-	// have been answered. The chain does not stop it.
+	// Endpoint is where the chain is reached: it opens when requests may come in,
+	// drains when the chain begins to stop, and closes when all requests have been
+	// answered. The chain does not stop it.
 	Endpoint *serve.Endpoint
 	// Serving is the certificate of the TLS listener, PEM encoded.
 	Serving pki.Pair
 	// ClientCA verifies client certificates, PEM encoded.
 	ClientCA []byte
-	// AccountKey signs and verifies service-account tokens, unless flags name
-	// keys.
+	// AccountKey signs and verifies service-account tokens, unless flags name keys.
 	AccountKey *ecdsa.PrivateKey
-	// Tokens authenticates bearer tokens before upstream's authenticators do.
-	// Nil means none.
+	// Tokens authenticates bearer tokens before upstream does; nil means none.
 	Tokens authenticator.Token
-	// Faults are the rules about this server; nil means that there can be none,
-	// and the injectors are left out.
+	// Faults are the rules about this server; nil leaves the injectors out.
 	Faults *fault.Set
-	// UpstreamPauses keeps the second that two of upstream's hooks wait before
-	// their first try; by default they try at once.
+	// UpstreamPauses keeps the second that two upstream hooks wait before trying.
 	UpstreamPauses bool
 	// Trace receives what happens.
 	Trace *trace.Recorder
@@ -126,8 +116,8 @@ func (c *Config) validate() error {
 // Chain is an assembled chain.
 type Chain struct {
 	cfg Config
-	// injector asks the rules about everything that a boot does. It ends when the
-	// server stops, so that its boot can; ending asks about what comes after that.
+	// injector asks the rules about the boot. It ends when the server stops, so that
+	// the boot can; ending asks about what comes after that.
 	injector, ending *fault.Injector
 	// life ends with the chain, run or not.
 	life    context.Context
@@ -170,8 +160,8 @@ type servers struct {
 	aggregator    *aggregatorapiserver.APIAggregator
 }
 
-// Assemble builds the chain, stage after stage, and starts nothing that
-// outlives an error. The context bounds the assembly and carries nothing else.
+// Assemble builds the chain stage by stage; nothing it starts outlives an error.
+// The context bounds the assembly and carries nothing else.
 func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("start chain: %w", err)

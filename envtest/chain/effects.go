@@ -16,8 +16,7 @@ func (c *Chain) compactStore(ctx context.Context) error {
 	return err
 }
 
-// loseLeader returns how the store is made to lose its leader, nil if this kind
-// of store cannot.
+// loseLeader returns what makes the store lose its leader, nil if it cannot.
 func (c *Chain) loseLeader() func(context.Context) error {
 	leaders, ok := c.cfg.Store.(storage.LeaderLoser)
 	if !ok {

@@ -10,10 +10,9 @@ import (
 	"k8s.io/apiserver/pkg/server/egressselector"
 )
 
-// buildEgress decides how the server dials out. Upstream once opened SSH
-// tunnels to the nodes here; today an egress selector, configured by
-// --egress-selector-config-file in the generic stage, picks a dialer for each
-// network. This stage makes the dialer for the store, which a harness owns.
+// buildEgress makes the dialer for the store, which a harness owns. Upstream once
+// opened SSH tunnels to the nodes here; today an egress selector, which the generic
+// stage takes from --egress-selector-config-file, picks a dialer for each network.
 func (c *Chain) buildEgress(context.Context) error {
 	var err error
 	if c.storeDialer, err = newStoreDialer(c.cfg.Store.Endpoints(), c.cfg.Connection, c.injector); err != nil {
@@ -23,8 +22,7 @@ func (c *Chain) buildEgress(context.Context) error {
 	return nil
 }
 
-// injectEgress makes every dialer ask the rules first. Where no selector is configured it
-// makes one of upstream's direct dialers, which is what there is without.
+// injectEgress makes every dialer ask the rules first, also upstream's direct ones.
 func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 	dialers := map[egressselector.EgressType]utilnet.DialFunc{}
 	for _, network := range []egressselector.EgressType{egressselector.ControlPlane, egressselector.Cluster, egressselector.Etcd} {
@@ -44,8 +42,7 @@ func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 	return nil
 }
 
-// selected is the dialer of a network that flags name, or one of upstream's direct
-// dialers.
+// selected is the dialer that flags name for a network, or upstream's direct one.
 func selected(config *genericapiserver.Config, network egressselector.EgressType) (utilnet.DialFunc, error) {
 	if config.EgressSelector != nil {
 		dial, err := config.EgressSelector.Lookup(network.AsNetworkContext())

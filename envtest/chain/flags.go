@@ -17,11 +17,9 @@ import (
 	"snowglobe.test/envtest/process"
 )
 
-// defaults are the flags every chain starts from; those of the user come after
-// them and win. They are what a server needs that lives in a process: RBAC as in a
-// real cluster, no claim on the kubernetes service's endpoints (a loopback
-// address is not valid there), no wait for events that only a load balancer
-// needs.
+// defaults are the flags every chain starts from; the user's come after them and
+// win. They fit a server in a process: RBAC as in a real cluster, and no claim on
+// the kubernetes service's endpoints, where a loopback address is not valid.
 var defaults = []string{
 	"--authorization-mode=Node,RBAC",
 	"--advertise-address=127.0.0.1",
@@ -42,8 +40,7 @@ var owned = map[string]string{
 	"client-ca-file": "add users to the control plane instead",
 }
 
-// Flags are the flags of one run of a kube-apiserver, parsed. The chain completes
-// them, which changes them: they are good for one chain.
+// Flags are parsed kube-apiserver flags, for one chain: completion changes them.
 type Flags struct {
 	run   *options.ServerRunOptions
 	gates featuregate.MutableVersionedFeatureGate
@@ -101,8 +98,7 @@ func (f *Flags) Process() process.Flags {
 	}
 }
 
-// takeOverCapabilities lets the next server set its capabilities, which upstream
-// does once in a process.
+// takeOverCapabilities lets the next server set what upstream sets once a process.
 func takeOverCapabilities() (giveBack func()) {
 	before := capabilities.Get()
 	capabilities.ResetForTest()

@@ -50,9 +50,7 @@ type genericStage struct {
 	storageFactory *serverstorage.DefaultStorageFactory
 }
 
-// buildGeneric makes the configuration the servers of the chain share, in
-// upstream's order: serving, loopback client, enablement, OpenAPI, storage
-// factory, authentication, authorization, audit.
+// buildGeneric makes the configuration that the servers share, in upstream's order.
 func (c *Chain) buildGeneric(ctx context.Context) error {
 	g := &genericStage{config: genericapiserver.NewConfig(codecs())}
 	c.generic = g
@@ -113,9 +111,9 @@ func (c *Chain) applyServing(g *genericStage) error {
 	return c.options.SecureServing.SecureServingOptions.ApplyTo(&g.config.SecureServing)
 }
 
-// applyLoopbackClient makes the privileged client the server uses to talk to
-// itself. Upstream's goes through TLS with a certificate of its own; this one
-// calls the handler chain directly, as the same privileged user, by a token.
+// applyLoopbackClient makes the privileged client by which the server talks to
+// itself. Upstream's goes through TLS with a certificate of its own; this one calls
+// the handler chain directly, as the same user, by a token.
 func (c *Chain) applyLoopbackClient(g *genericStage) error {
 	g.config.LoopbackClientConfig = &rest.Config{
 		Host:        "https://" + c.cfg.Endpoint.Addr().String(),

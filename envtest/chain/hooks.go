@@ -20,9 +20,8 @@ type hookSet struct {
 	stopping []string                                      // of the pre-shutdown hooks, sorted
 }
 
-// wrapHooks puts the rules and the trace around every post-start and
-// pre-shutdown hook; it comes after PrepareRun, which adds the last of them. From
-// then on all names are known that rules may name.
+// wrapHooks puts the rules and the trace around all post-start and pre-shutdown
+// hooks, after PrepareRun, which adds the last. Then all names in rules are known.
 func (c *Chain) wrapHooks(context.Context) error {
 	h := &hookSet{
 		Hooks: inject.Hooks{
@@ -61,8 +60,8 @@ func (c *Chain) wrapHooks(context.Context) error {
 // Hooks returns the names of the post-start hooks, sorted.
 func (c *Chain) Hooks() []string { return slices.Clone(c.hooks.names) }
 
-// preShutdown wraps a pre-shutdown hook. Before the first one runs, or is dropped or
-// failed by a rule, the renewals of leases end.
+// preShutdown wraps a pre-shutdown hook. Before the first one runs, or a rule drops
+// or fails it, lease renewals end.
 func (c *Chain) preShutdown(name string, hook genericapiserver.PreShutdownHookFunc) genericapiserver.PreShutdownHookFunc {
 	injected := c.hooks.PreShutdown(name, func() error {
 		c.renewals.Stop()

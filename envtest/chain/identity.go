@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// serverID is the identity of the API server on a host of that name, as upstream
-// derives it from the name of the real one.
+// serverID is the identity that upstream derives for an API server on a host.
 func serverID(host string) string {
 	var text []byte
 	for _, part := range []string{host, "kube-apiserver"} {

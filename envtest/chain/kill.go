@@ -31,9 +31,9 @@ func (c *Chain) Dead() bool { return c.dead.Load() }
 // Killed is closed when Kill has returned.
 func (c *Chain) Killed() <-chan struct{} { return c.killed }
 
-// crash kills the server because of a rule. Much of upstream ends only when its
-// boot has come to its end, for which it needs a store; so before that, and when
-// the server stops anyway, the crash is a failure of the server.
+// crash kills the server because of a rule. Much of upstream ends only after its
+// boot, which needs a store; so until then, and when the server stops anyway, the
+// crash is a failure of the server.
 func (c *Chain) crash(cause error) {
 	if !c.BeenReady() || c.stopping.Load() {
 		c.cfg.Crash(cause)

@@ -12,8 +12,7 @@ import (
 	"snowglobe.test/envtest/chain/upstream"
 )
 
-// kubeAPIConfig is the configuration of the kube-apiserver proper, with what its
-// building made for the other two.
+// kubeAPIConfig is the kube-apiserver's configuration, with what the others need.
 type kubeAPIConfig struct {
 	*controlplane.Config
 	resolver     apiserver.ServiceResolver

@@ -13,8 +13,7 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// knowNames tells the rules which names there are, and refuses those that name
-// others.
+// knowNames tells the rules which names there are, and refuses rules with others.
 func (c *Chain) knowNames() error {
 	if c.cfg.Faults == nil {
 		return nil
@@ -26,8 +25,7 @@ func (c *Chain) knowNames() error {
 	})
 }
 
-// resourceNames returns the resources that the servers of the chain bring along,
-// such as "configmaps" and "deployments.apps".
+// resourceNames returns the resources of all servers, like "deployments.apps".
 func (c *Chain) resourceNames() []string {
 	infos := genericapiserver.NewRequestInfoResolver(c.generic.config)
 	names := map[string]bool{}
@@ -45,8 +43,7 @@ func (c *Chain) resourceNames() []string {
 	return slices.Collect(maps.Keys(names))
 }
 
-// resourceAt returns the resource that a path of the API is about, with its group;
-// empty if it is about none.
+// resourceAt returns the resource, with its group, of an API path; empty if none.
 func resourceAt(infos request.RequestInfoResolver, path string) string {
 	info, err := infos.NewRequestInfo(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
 	if err != nil || !info.IsResourceRequest {

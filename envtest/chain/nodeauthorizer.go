@@ -13,11 +13,11 @@ import (
 )
 
 // patientInformers are the informers that the authorizer is built on. Upstream's
-// node authorizer (node.AddGraphEventHandlers) begins a goroutine that asks until
-// wait.NeverStop, which nobody can close, whether its handlers have synced. It would
-// outlive a chain that never runs, and virtual time would stand still while it
-// pauses, because that channel is made outside the bubble. So it is answered once:
-// when the handlers have synced, or the chain has ended.
+// node authorizer (node.AddGraphEventHandlers) starts a goroutine that asks until
+// wait.NeverStop whether its handlers have synced. It would outlive a chain that
+// never runs, and virtual time would stand still while it pauses, because that
+// channel is from outside the bubble. So it gets one answer, when the handlers have
+// synced or the chain has ended.
 type patientInformers struct {
 	informers.SharedInformerFactory
 	ended <-chan struct{}
@@ -62,9 +62,8 @@ type patientRegistration struct {
 	ended <-chan struct{}
 }
 
-// HasSynced implements cache.ResourceEventHandlerRegistration. It does not return
-// while the answer would be no; when the chain has ended it says yes, because who
-// hears no asks again.
+// HasSynced implements cache.ResourceEventHandlerRegistration. It blocks while the
+// answer is no, and says yes when the chain has ended: who hears no asks again.
 func (r patientRegistration) HasSynced() bool {
 	select {
 	case <-r.HasSyncedChecker().Done():

@@ -39,7 +39,7 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 }
 
 // complete is upstream's completion and validation. A certificate file that is
-// named meanwhile keeps it from making an RSA key and writing it to the disk.
+// named meanwhile keeps it from writing an RSA key to the disk.
 func (c *Chain) complete(ctx context.Context, run *options.ServerRunOptions) (options.CompletedOptions, error) {
 	serving := &run.SecureServing.ServerCert
 	own := serving.CertKey.CertFile == ""
@@ -63,8 +63,8 @@ func (c *Chain) complete(ctx context.Context, run *options.ServerRunOptions) (op
 	return completed, nil
 }
 
-// setServing hands the listener and the certificates over as content: a file
-// would be watched through the operating system, which virtual time can't see.
+// setServing hands over the listener and the certificates as content: files would
+// be watched through the operating system, which virtual time can't see.
 func (c *Chain) setServing(run *options.ServerRunOptions) error {
 	addr := c.cfg.Endpoint.Addr()
 	run.SecureServing.Listener = c.cfg.Endpoint.Listener()
@@ -77,8 +77,7 @@ func (c *Chain) setServing(run *options.ServerRunOptions) error {
 	return nil
 }
 
-// setServiceAccountKeys gives the token issuer its key unless flags name key
-// files.
+// setServiceAccountKeys gives the token issuer its key unless flags name key files.
 func setServiceAccountKeys(run *options.ServerRunOptions, key *ecdsa.PrivateKey) error {
 	accounts := run.Authentication.ServiceAccounts
 	if run.ServiceAccountSigningKeyFile != "" || run.ServiceAccountSigningEndpoint != "" || len(accounts.KeyFiles) > 0 {
@@ -97,8 +96,7 @@ func setServiceAccountKeys(run *options.ServerRunOptions, key *ecdsa.PrivateKey)
 	return nil
 }
 
-// setStore points upstream's own etcd clients, of the few callers that insist
-// on one, at the store.
+// setStore points the etcd clients that upstream insists on making at the store.
 func (c *Chain) setStore(run *options.ServerRunOptions) {
 	endpoints := c.cfg.Store.Endpoints()
 	transport := &run.Etcd.StorageConfig.Transport

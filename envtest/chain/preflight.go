@@ -13,9 +13,8 @@ const (
 	preflightPause    = time.Second
 )
 
-// preflight asks the store for an answer before any server is built, with
-// retries as upstream's preflight had, so that an unreachable store is one clear
-// error instead of a server that never becomes ready.
+// preflight asks the store before any server is built, with retries as upstream's
+// had: an unreachable store is one clear error, not a server that is never ready.
 func (c *Chain) preflight(ctx context.Context) error {
 	var err error
 	for attempt := range preflightAttempts {

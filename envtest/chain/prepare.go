@@ -2,8 +2,7 @@ package chain
 
 import "context"
 
-// prepare is upstream's PrepareRun: OpenAPI installation, healthz, livez,
-// readyz, from the end of the chain to its head.
+// prepare is upstream's PrepareRun of all servers: OpenAPI, healthz, livez, readyz.
 func (c *Chain) prepare(context.Context) error {
 	prepared, err := c.servers.aggregator.PrepareRun()
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// Probe asks a health endpoint ("readyz", "livez" or "healthz") for its checks,
-// as the privileged loopback user, without a trace of it. Ready says whether it
-// answered 200.
+// Probe asks a health endpoint ("readyz", "livez" or "healthz") for its checks, as
+// the privileged loopback user and untraced. Ready is true for a 200.
 func (c *Chain) Probe(ctx context.Context, endpoint string) (ready bool, checks []trace.Check) {
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/"+endpoint+"?verbose", nil)
 	req.Header.Set("Authorization", "Bearer "+c.generic.config.LoopbackClientConfig.BearerToken)
@@ -25,7 +24,7 @@ func (c *Chain) Probe(ctx context.Context, endpoint string) (ready bool, checks 
 	return response.Code == http.StatusOK, checks
 }
 
-// parseCheck reads one line of upstream's verbose health report: "[+]ping ok" or
+// parseCheck reads a line of upstream's verbose health report: "[+]ping ok" or
 // "[-]poststarthook/x failed: reason withheld".
 func parseCheck(endpoint, line string) (trace.Check, bool) {
 	ok := strings.HasPrefix(line, "[+]")

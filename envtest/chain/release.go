@@ -16,14 +16,12 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// Upstream gives back much of what it takes only when a boot has come to its end:
-// controllers make their work queues when they are built and shut them down when
-// they have run, and some wait without end for others. So a boot that is to be
-// stopped is let finish first, and the controllers of a server that never runs are
-// run when all is over.
+// Upstream gives back much of what it takes only after its boot: controllers make
+// their work queues when they are built and shut them down when they have run, and
+// some wait without end for others. So a boot that is to be stopped is let finish
+// first, and the controllers of a server that never runs are run when all is over.
 
-// finishTimeout bounds how long either may take, and how long the connections to the
-// store may take to end.
+// finishTimeout bounds each of the two, and the end of connections to the store.
 const finishTimeout = 10 * time.Second
 
 // bootPollInterval is how often a boot that is to be stopped is looked at.
@@ -32,8 +30,8 @@ const bootPollInterval = 5 * time.Millisecond
 // errEnded is why what waits for the chain gives up.
 var errEnded = errors.New("the API server has ended")
 
-// EndFaults ends everything that rules do to the chain: what they hold goes on, and
-// the lifecycle signals fire that they have dropped. A server needs it to end.
+// EndFaults ends all that rules do to the chain: what they hold goes on, and
+// dropped lifecycle signals fire. A server needs it to end.
 func (c *Chain) EndFaults() {
 	c.injector.End()
 	c.ending.End()
@@ -62,8 +60,7 @@ func (c *Chain) end() error {
 	return errors.Join(errs...)
 }
 
-// release gives back what a chain has taken that never runs, whichever stages it
-// has gone through.
+// release gives back what a chain that never runs has taken, after any stage.
 func (c *Chain) release() {
 	c.injector.End() // nothing below may wait for a rule
 	if c.generic != nil {
@@ -83,8 +80,7 @@ func (c *Chain) release() {
 	_ = c.end() // what is left is named in the error of the stop
 }
 
-// headmost is the server nearest to the head of the chain that has been built, nil
-// if none has.
+// headmost is the server nearest to the chain's head that is built, nil if none is.
 func (c *Chain) headmost() *genericapiserver.GenericAPIServer {
 	switch {
 	case c.servers.aggregator != nil:
@@ -97,9 +93,8 @@ func (c *Chain) headmost() *genericapiserver.GenericAPIServer {
 	return nil
 }
 
-// releaseControllers runs, with a context that has ended, the controllers that have
-// been built: those that hooks would start, and those that upstream builds before
-// there is a server with hooks.
+// releaseControllers runs, with an ended context, the controllers that have been
+// built: those of hooks, and those that upstream builds before a server has hooks.
 func (c *Chain) releaseControllers() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -126,8 +121,7 @@ func (c *Chain) releaseControllers() {
 	}
 }
 
-// runHooks calls upstream's post-start hooks, but for those that start nothing and
-// would try for half a minute.
+// runHooks calls upstream's post-start hooks, but not those that only try for 30s.
 func (c *Chain) runHooks(ctx context.Context) {
 	c.autoregistering.Abandon()
 	var hooks map[string]genericapiserver.PostStartHookFunc
@@ -150,8 +144,7 @@ func (c *Chain) runHooks(ctx context.Context) {
 	}
 }
 
-// certificates are the certificates and authorities that flags may have upstream
-// read from files, by controllers.
+// certificates are the certificates and CAs that upstream may watch in files.
 func (c *Chain) certificates() []any {
 	var all []any
 	if serving := c.generic.config.SecureServing; serving != nil {
@@ -186,17 +179,16 @@ func (c *Chain) awaitStoreClients() {
 	}
 }
 
-// logChanged logs that upstream is not what it was. An assembly that is released
-// has failed already, and its error is the first one.
+// logChanged only logs that upstream changed: what is released has failed already.
 func logChanged(err error) {
 	if err != nil {
 		klog.Errorf("Release the API server: %v", err)
 	}
 }
 
-// finishBoot ends all that rules do to a boot, and waits until every hook has returned,
-// what they started has come far enough to be stopped, and the server is as
-// ready as it gets.
+// finishBoot ends all that rules do to a boot, and waits until all hooks have
+// returned, what they started can be stopped, and the server is as ready as it
+// gets.
 func (c *Chain) finishBoot(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
@@ -222,8 +214,7 @@ func (c *Chain) finishBoot(ctx context.Context) {
 	}
 }
 
-// bootDone says whether the server has been ready, or nothing is red but hooks
-// that have failed.
+// bootDone says whether the server has been ready, or only failed hooks are red.
 func (c *Chain) bootDone(ctx context.Context) bool {
 	if c.BeenReady() {
 		return true

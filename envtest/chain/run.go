@@ -22,10 +22,10 @@ func (c *Chain) server() *genericapiserver.GenericAPIServer {
 	return c.servers.aggregator.GenericAPIServer
 }
 
-// Run serves until the context ends, then terminates gracefully and returns
-// when upstream's Run has returned and the chain's storage is closed. A boot
-// that is under way is let finish before it is stopped. A chain whose context ends
-// before it serves, or which a rule does not let run, is released.
+// Run serves until the context ends, then terminates gracefully and returns when
+// upstream's Run has returned and the chain's storage is closed. A boot under way
+// may finish first. A chain whose context ends before it serves, or which a rule
+// does not let run, is released.
 func (c *Chain) Run(ctx context.Context) error {
 	entered := false
 	err := c.enter(ctx, stageRun, func() error {
@@ -79,8 +79,8 @@ func (c *Chain) BeenReady() bool {
 	return false
 }
 
-// watchSignal records a lifecycle signal, and ends the long-running requests
-// when upstream begins to drain: nothing else would, as no process ends.
+// watchSignal records a lifecycle signal, and ends the long-running requests when
+// upstream begins to drain: nothing else would, as no process ends.
 func (c *Chain) watchSignal(s upstream.LifecycleSignal, ended <-chan struct{}) {
 	select {
 	case <-s.Signaled():

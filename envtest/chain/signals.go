@@ -11,12 +11,10 @@ import (
 	"snowglobe.test/envtest/chain/upstream"
 )
 
-// bootSignals are the lifecycle signals of a boot; the others are of a
-// termination.
+// bootSignals are the lifecycle signals of a boot; the others are of a termination.
 var bootSignals = []string{upstream.HasBeenReady, upstream.MuxAndDiscoveryComplete}
 
-// injectSignals puts an inject.Signal in the place of each of a configuration's
-// lifecycle signals. It comes before the servers copy them.
+// injectSignals wraps the lifecycle signals, before the servers copy them.
 func (c *Chain) injectSignals(config *genericapiserver.Config) error {
 	return upstream.ReplaceSignals(config, func(s upstream.LifecycleSignal) upstream.LifecycleSignal {
 		c.signals = append(c.signals, s)
@@ -32,8 +30,7 @@ func (c *Chain) injectSignals(config *genericapiserver.Config) error {
 	})
 }
 
-// ReadySignal is closed when HasBeenReady, of the first green /readyz, has fired
-// or is dropped, and whatever rules do to it has been done.
+// ReadySignal is closed when HasBeenReady has fired, or a rule has dropped it.
 func (c *Chain) ReadySignal() <-chan struct{} { return c.readySignal }
 
 func (c *Chain) signalNames() []string {
@@ -44,8 +41,7 @@ func (c *Chain) signalNames() []string {
 	return names
 }
 
-// FireSignal fires a lifecycle signal before its time, as a bug would. The
-// signals are upstream's: MuxAndDiscoveryComplete, HasBeenReady, ...
+// FireSignal fires one of upstream's lifecycle signals early, as a bug would.
 func (c *Chain) FireSignal(name string) error {
 	for _, s := range c.signals {
 		if s.Name() == name {

@@ -8,9 +8,8 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// assembly is the order of upstream's own start: options to configuration,
-// configuration to servers from the end of the chain to its head, then
-// PrepareRun. The run stage follows in Run.
+// assembly is the order of upstream's own start: options to configuration, then to
+// servers from the end of the chain to its head, then PrepareRun. Run follows.
 var assembly = []stage{
 	{"options", (*Chain).completeOptions},
 	{"egress", (*Chain).buildEgress},
@@ -29,7 +28,6 @@ var assembly = []stage{
 
 const stageRun = "run"
 
-// stage is one step of the assembly.
 type stage struct {
 	name string
 	do   func(*Chain, context.Context) error

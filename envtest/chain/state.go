@@ -11,16 +11,14 @@ import (
 	"snowglobe.test/envtest/chain/settle"
 )
 
-// state is what others must know of the chain to bring its store back to an earlier
-// state, and to tell whether it has anything left to do.
+// state is what a restore, and a look at what is late, must know of the chain.
 type state struct {
 	storage *reststorage.Storage
 	restore *restore.Server
 	settle  *settle.Server
 }
 
-// observeState makes what is known of the state, when the servers of the chain are
-// built and before their informers start.
+// observeState fills in the state once servers are built, before informers start.
 func (c *Chain) observeState() error {
 	c.state.restore = &restore.Server{
 		Storage:       c.state.storage,

@@ -15,8 +15,8 @@ import (
 	"snowglobe.test/envtest/storage/intercept"
 )
 
-// storeDialer connects upstream's own etcd clients, of the few callers that
-// insist on one, to the store, by a proxy where their calls meet the rules.
+// storeDialer connects upstream's own etcd clients, of the few callers that insist
+// on one, to the store, by a proxy where their calls meet the rules.
 type storeDialer struct {
 	store   *intercept.Connection
 	dial    storage.Dialer           // nil: as flags say
@@ -28,8 +28,8 @@ type storeDialer struct {
 // memberAddress is where a member of the store is.
 type memberAddress struct{ network, address string }
 
-// newStoreDialer returns nil if gRPC alone knows to dial the store, which is on a
-// socket of the file system, and nothing can be injected.
+// newStoreDialer returns nil if nothing can be injected and only gRPC can dial the
+// store, a socket of the file system.
 func newStoreDialer(endpoints storage.Endpoints, store *intercept.Connection, injector *fault.Injector) (*storeDialer, error) {
 	d := &storeDialer{store: store, dial: endpoints.Dial, members: map[string]memberAddress{}}
 	secure := false
@@ -63,9 +63,8 @@ func newStoreDialer(endpoints storage.Endpoints, store *intercept.Connection, in
 	return d, nil
 }
 
-// unwrap points upstream's clients at the proxy, to which they speak plain text; it
-// speaks TLS to the members. Where flags name other stores besides, TLS stays
-// upstream's, and nobody is behind the proxy.
+// unwrap points upstream's clients at the proxy, in plain text; it speaks TLS to
+// members. If flags name other stores too, TLS stays upstream's, without the proxy.
 func (d *storeDialer) unwrap(etcd *genericoptions.EtcdOptions) {
 	switch {
 	case d == nil, d.proxy == nil:
@@ -78,8 +77,7 @@ func (d *storeDialer) unwrap(etcd *genericoptions.EtcdOptions) {
 	}
 }
 
-// through returns the dialer of upstream's clients, which goes by another where
-// the store has none of its own.
+// through returns the dialer of upstream's clients: dial, if the store has none.
 func (d *storeDialer) through(dial utilnet.DialFunc) utilnet.DialFunc {
 	if d.dial == nil {
 		d.dial = storage.Dialer(dial)
@@ -97,7 +95,7 @@ func (d *storeDialer) through(dial utilnet.DialFunc) utilnet.DialFunc {
 	}
 }
 
-// stop is told that the server stops.
+// stop makes calls through the proxy fail fast: the server stops.
 func (d *storeDialer) stop() {
 	if d != nil && d.proxy != nil {
 		d.proxy.FailFast()

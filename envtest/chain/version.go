@@ -16,10 +16,9 @@ import (
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// Release returns the release of the linked k8s.io/kubernetes, like "v1.37.1":
-// from the build information, or, in a test binary, which carries none, from the
-// module version in the path of a linked source file. A vendored test binary has
-// neither and reports the first patch of the linked minor.
+// Release returns the release of the linked k8s.io/kubernetes, like "v1.37.1", from
+// the build information or, as a test binary has none, the path of a linked source
+// file. A vendored test binary has neither and reports the minor's first patch.
 var Release = sync.OnceValue(func() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {
@@ -37,9 +36,8 @@ var Release = sync.OnceValue(func() string {
 	return "v" + baseversion.DefaultKubeBinaryVersion + ".0"
 })
 
-// loopbackUserAgent is what client-go says in a program called kube-apiserver.
-// Upstream takes the manager of the fields it writes from it, and answers
-// requests with it also while it drains.
+// loopbackUserAgent is client-go's in a program called kube-apiserver. Upstream
+// takes the field manager from it, and answers its requests also while draining.
 func loopbackUserAgent() string {
 	return fmt.Sprintf("kube-apiserver/%s (%s/%s) kubernetes/unknown", Release(), runtime.GOOS, runtime.GOARCH)
 }

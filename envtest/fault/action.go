@@ -27,8 +27,7 @@ const (
 	LoseLeader ActionKind = "lose-leader" // the store loses its leader, then it goes on
 	Crash      ActionKind = "crash"       // the server dies before it
 
-	// Partition is of network paths, not of operations: nothing gets through until the rule
-	// ends. See Set.OnPartition.
+	// Partition cuts a network path until the rule ends; see Set.OnPartition.
 	Partition ActionKind = "partition"
 )
 
@@ -51,7 +50,6 @@ var actions = []struct {
 	{Partition, "nothing gets through until the rule ends"},
 }
 
-// actionKinds returns the kinds of actions, in that order.
 func actionKinds() []ActionKind {
 	kinds := make([]ActionKind, len(actions))
 	for i, a := range actions {
@@ -68,8 +66,7 @@ type Action struct {
 	Kind ActionKind
 	// By is how long a Delay takes.
 	By time.Duration
-	// With is the error of Fail, which needs one, and of LoseReply, where ""
-	// is a connection that breaks.
+	// With is the error, which Fail needs; "" for LoseReply is a broken connection.
 	With Failure
 	// RetryAfter is sent along with HTTP 429 and 503, in whole seconds.
 	RetryAfter time.Duration

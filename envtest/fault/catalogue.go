@@ -8,21 +8,18 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// PointKind is an entry of the catalogue: points that mean the same, carry the
-// same identity and allow the same actions. Points that differ by verb or
-// by phase have several entries of one name. An entry without a slash is a network
-// path, of which there are no operations.
+// PointKind is an entry of the catalogue: points of one meaning, with the same
+// identity and the same actions. A name has several entries if verbs or phases
+// differ. An entry without a slash is a network path, which has no operations.
 type PointKind struct {
 	// Name is the point, such as "store/put". In "hook/<hook>" the part after
 	// the slash stands for one of Names. Of a path it is "store" or "client".
 	Name string `json:"name"`
 	// Meaning is one line: what is about to happen.
 	Meaning string `json:"meaning"`
-	// Names are what may stand after the slash; nil if that is open, and the
-	// caller may know (see Names).
+	// Names are what may follow the slash; nil if that is open (see the type Names).
 	Names []string `json:"names,omitempty"`
-	// Verbs and Phases are those an operation here can have; nil means no
-	// verb, and the phase Before.
+	// Verbs and Phases are those of operations here; nil is no verb, and Before.
 	Verbs  []string `json:"verbs,omitempty"`
 	Phases []Phase  `json:"phases,omitempty"`
 	// Fields are the keys of rules whose values operations here carry.
@@ -49,14 +46,12 @@ func Points() []PointKind {
 // isPath reports whether the entry is something that Partition cuts.
 func (k *PointKind) isPath() bool { return !strings.Contains(k.Name, "/") }
 
-// family is the part of the name before the slash.
 func (k *PointKind) family() string {
 	family, _, _ := strings.Cut(k.Name, "/")
 	return family
 }
 
-// placeholder is what the name's last part stands for, such as "hook"; empty
-// if it stands for itself.
+// placeholder is "hook" for "hook/<hook>", and empty for "store/put".
 func (k *PointKind) placeholder() string {
 	_, last, _ := strings.Cut(k.Name, "/")
 	name, ok := strings.CutPrefix(last, "<")
@@ -66,7 +61,7 @@ func (k *PointKind) placeholder() string {
 	return strings.TrimSuffix(name, ">")
 }
 
-// names are what may stand after the slash; nil if nobody has said.
+// names are what may follow the slash; nil if nobody has said.
 func (k *PointKind) names(known Names) []string {
 	if k.Names != nil {
 		return k.Names
@@ -114,10 +109,9 @@ func kindOf(op *Operation) *PointKind {
 	return nil
 }
 
-// FindPoints returns the entries of the catalogue that a pattern is about: a
-// point as a rule names it, such as store/put, http/* or hook/crd-informer-synced;
-// the name of an entry, such as hook/<hook>; or a family, such as store. If there
-// are none, the error has the nearest names.
+// FindPoints returns the entries that a pattern names: a point as in a rule
+// (store/put, http/*, hook/crd-informer-synced), an entry (hook/<hook>) or a
+// family (store). If there are none, the error has the nearest names.
 func FindPoints(pattern string) ([]PointKind, error) {
 	family, last, isPoint := strings.Cut(pattern, "/")
 	kinds := slices.DeleteFunc(Points(), func(k PointKind) bool {

@@ -10,10 +10,9 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// Names are the names that exist, by what the catalogue calls them: "hook",
-// "signal", "stage", "resource", "webhook", "apiservice", and "server". Rules are refused
-// that name others. Where there are none, every name is taken, and so is a
-// resource of a group that none of them is of, since a CRD may bring it later.
+// Names are the names that exist, by kind: "hook", "signal", "stage", "resource",
+// "webhook", "apiservice", "server". A rule with another name is refused, unless its
+// kind has none, or it is a resource of an unknown group: a CRD may bring it later.
 type Names map[string][]string
 
 // Validate says everything that is wrong with the rule.
@@ -29,8 +28,7 @@ func (r Rule) Validate(known Names) error {
 // mistake is something wrong with a part of a rule: "action", "point", or a key.
 type mistake struct{ part, text string }
 
-// checker looks through a rule. kinds are the entries of the catalogue that
-// are still possible; each part of the rule narrows them.
+// checker looks through a rule, each part of which narrows the kinds it may be about.
 type checker struct {
 	rule     *Rule
 	known    Names
@@ -38,7 +36,7 @@ type checker struct {
 	mistakes []mistake
 }
 
-// check returns which entries of the catalogue a rule is about.
+// check returns the entries that a rule is about, and what is wrong with it.
 func (r Rule) check(known Names) (kinds []*PointKind, mistakes []mistake) {
 	c := &checker{rule: &r, known: known}
 	if !slices.Contains(actionKinds(), r.Kind) {
@@ -109,8 +107,7 @@ func (c *checker) exists(part, name string) {
 	}
 }
 
-// mayExist reports whether a pattern is about one of the names, or about a
-// resource of a group that none of them is of: a CRD may yet bring it.
+// mayExist reports whether a name is known, or may come with a CRD (see Names).
 func mayExist(what, name string, known []string) bool {
 	if anyGlob(name, known) {
 		return true
@@ -161,8 +158,7 @@ func (c *checker) point() bool {
 	return true
 }
 
-// covers reports whether a rule's point is about an entry whose names are known, or
-// nil.
+// covers reports whether a point is about an entry; nil names are unknown.
 func (k *PointKind) covers(point string, names []string) bool {
 	if k.isPath() {
 		return point == k.Name
@@ -183,8 +179,7 @@ func (k *PointKind) points(names []string) []string {
 	return points
 }
 
-// narrow leaves the entries where the rule means something, and says which part
-// of it takes the last one away.
+// narrow leaves the kinds that suit the rule, and reports what rules out the last one.
 func (c *checker) narrow() {
 	r := c.rule
 	if r.Verb != "" {
@@ -223,8 +218,7 @@ func (c *checker) carries(field string) {
 		func(k *PointKind) bool { return slices.Contains(k.Fields, field) })
 }
 
-// keep leaves the entries that fit. If none does, and some were left, it
-// reports why.
+// keep leaves the entries that fit. If none does, and some were left, it reports why.
 func (c *checker) keep(part, why string, fits func(*PointKind) bool) {
 	before := len(c.kinds)
 	c.kinds = slices.DeleteFunc(c.kinds, func(k *PointKind) bool { return !fits(k) })
@@ -258,8 +252,7 @@ func texts[S ~string](of []S) []string {
 // maxListed is how many known names suggest lists if none is near.
 const maxListed = 24
 
-// suggest is the end of a message about an unknown name: the nearest known
-// ones, or all of them if none is near.
+// suggest ends a message on an unknown name: the known ones near it, or else all.
 func suggest(name string, known []string) string {
 	if near := nearest.DidYouMean(name, known); near != "" {
 		return near

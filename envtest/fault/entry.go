@@ -84,8 +84,7 @@ func (e *Entry) Remove() {
 	s.changed(e)
 }
 
-// takes reports whether the rule fires for an operation, and counts it; the
-// set's lock is held.
+// takes reports whether the rule fires for an operation, and counts it; set.mu is held.
 func (e *Entry) takes(kind *PointKind, op *Operation, now time.Time) bool {
 	r := &e.rule
 	switch {
@@ -106,8 +105,7 @@ func (e *Entry) takes(kind *PointKind, op *Operation, now time.Time) bool {
 	return true
 }
 
-// lucky decides by the seed, the rule and the operation alone, so that no other
-// operation can shift the decision.
+// lucky depends on seed, rule and operation alone: no other operation can shift it.
 func (e *Entry) lucky(op *Operation) bool {
 	return float64(op.Priority(e.luck)>>11)/(1<<53) < e.rule.Probability
 }
@@ -127,8 +125,7 @@ func (s *Set) wait(ctx context.Context, e *Entry, op *Operation) (bool, error) {
 	return true, err
 }
 
-// enlist adds an operation to those that wait; nil if the rule has been
-// removed, or its gate opened, since it fired.
+// enlist makes an operation wait; nil if the rule is gone, or its gate open, by now.
 func (e *Entry) enlist(ctx context.Context, op *Operation) *waiter {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
@@ -167,8 +164,7 @@ func (e *Entry) outwait(ctx context.Context, w *waiter) error {
 	return err
 }
 
-// patience is how long the rule makes an operation wait, if not for ever: a
-// delay its time, a hold until the rule ends.
+// patience is the time of a delay, or what is left of a hold whose rule ends.
 func (e *Entry) patience(op *Operation) (d time.Duration, ends bool) {
 	switch end := e.rule.end(); {
 	case e.rule.Kind != Delay:
@@ -180,7 +176,7 @@ func (e *Entry) patience(op *Operation) (d time.Duration, ends bool) {
 	}
 }
 
-// release lets waiters go; the set's lock is held.
+// release lets waiters go; set.mu is held.
 func (e *Entry) release(which func(*waiter) bool) (released []Operation) {
 	e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool {
 		if !which(w) {

@@ -12,14 +12,11 @@ type Ways[R any] struct {
 	// Discard lets the operation happen and throws its answer away: before the
 	// Fail of LoseReply, and before the Proceed of Duplicate. Nil is Proceed.
 	Discard func()
-	// Drop leaves the caller without an answer. Nil waits until the caller gives
-	// up or the server stops, and fails then.
+	// Drop gives no answer; nil fails once the caller gives up or the server stops.
 	Drop func() R
-	// Cancel ends the operation as if its caller had gone. Nil fails with
-	// context.Canceled.
+	// Cancel acts as if the caller had gone; nil fails with context.Canceled.
 	Cancel func() R
-	// Abort is for an operation that was still waiting when its context ended or
-	// its server crashed. Nil is Fail.
+	// Abort is for an operation whose wait the context or a crash ended; nil is Fail.
 	Abort func(error) R
 }
 
@@ -66,7 +63,6 @@ func (w *Ways[R]) discard() {
 	w.Proceed()
 }
 
-// result is what a call returns.
 type result[T any] struct {
 	answer T
 	err    error
@@ -91,8 +87,7 @@ func Call[T any](ctx context.Context, i *Injector, describe func() Operation, do
 type Delivery struct {
 	// Times is how often the receiver gets the event.
 	Times int
-	// Last reports that the stream ends, with Err if that is not nil. The
-	// receiver does not get the event then.
+	// Last is the end of the stream, with Err if not nil, instead of the event.
 	Last bool
 	Err  error
 }

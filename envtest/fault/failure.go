@@ -31,8 +31,7 @@ const (
 	Compacted       Failure = "compacted"         // the revision that was asked for is gone
 )
 
-// Failures of HTTP. A code comes with the Status object that the API server
-// would send.
+// Failures of HTTP. A code comes with the Status that the API server would send.
 const (
 	TooManyRequests    Failure = "429"
 	InternalError      Failure = "500"
@@ -52,8 +51,8 @@ const (
 	PlainError   Failure = "error"        // an error without any further meaning
 )
 
-// failures is what the errors are, in the order of their constants, and how they are
-// made: the real ones behind the names, as a client in the process sees them.
+// failures are the real errors behind the names, as a client in this process
+// sees them, in the order of the constants.
 var failures = []struct {
 	name    Failure
 	meaning string

@@ -25,8 +25,8 @@ func (g *Gate) look() (waiting []Operation, arrived <-chan struct{}) {
 	return waiting, g.entry.arrived
 }
 
-// Await returns the operations that wait as soon as there are n of them. When
-// ctx ends first, the error says which there are.
+// Await returns the waiting operations once there are n. If ctx ends first, the
+// error says which there are.
 func (g *Gate) Await(ctx context.Context, n int) ([]Operation, error) {
 	for {
 		ops, arrived := g.look()
@@ -51,8 +51,7 @@ func (g *Gate) Release(n int) []Operation {
 	})
 }
 
-// ReleaseOnly lets the given operation go, as Waiting returned it, and reports
-// whether it was waiting.
+// ReleaseOnly lets go an operation from Waiting, and reports whether it still waited.
 func (g *Gate) ReleaseOnly(op Operation) bool {
 	g.entry.set.mu.Lock()
 	defer g.entry.set.mu.Unlock()
@@ -89,9 +88,8 @@ type Held struct {
 // Value is that of the context with which At was asked about the operation.
 func (h Held) Value(key any) any { return h.ctx.Value(key) }
 
-// Held returns the operations that rules make wait, in the order of the rules and
-// then of their arrival, and then those that wait for a turn. Those that go on by
-// themselves, when a delay is over or a rule ends, are not among them.
+// Held returns the operations that rules hold, by rule and arrival, then those that
+// wait for a turn. It leaves out those that go on when a delay is over or a rule ends.
 func (s *Set) Held() []Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// Injector asks a Set about the operations of one API server. Everything in a
-// server that rules can reach asks its Injector; a nil Injector injects nothing.
-// Make it with NewInjector.
+// Injector asks a Set about the operations of one API server. A nil one injects
+// nothing. Make it with NewInjector.
 type Injector struct {
 	set     *Set
 	server  string
@@ -28,22 +27,20 @@ type Effects struct {
 	Crash func(cause error)
 }
 
-// NewInjector returns the Injector of the server of that name. A rule that needs
-// an effect which is nil fails its operation with an error that says so.
+// NewInjector returns the Injector of the server of that name. An operation
+// whose rule needs a nil effect fails with an error that says so.
 func NewInjector(set *Set, server string, effects Effects) *Injector {
 	life, end := context.WithCancelCause(context.Background())
 	return &Injector{set: set, server: server, effects: effects, life: life, end: end}
 }
 
 var (
-	// ErrCrashed is why an operation does not happen before which its server
-	// was made to crash.
+	// ErrCrashed is the error of an operation before which a rule crashed its server.
 	ErrCrashed = errors.New("the API server crashed")
 	errEnded   = errors.New("the API server is stopping")
 )
 
-// Active reports whether At can do anything but pass. It is for injectors that
-// would have to prepare something.
+// Active is Set.Active, and false once the server has ended.
 func (i *Injector) Active() bool { return i != nil && i.set.Active() && i.life.Err() == nil }
 
 // Concerns is Set.Concerns for an operation of the server.
@@ -55,16 +52,15 @@ func (i *Injector) Concerns(op Operation) bool {
 	return i.set.Concerns(op)
 }
 
-// End lets go whatever waits here, and lets pass whatever comes later: a server
-// that stops needs its operations to end. It may be called twice.
+// End lets everything pass, also what waits, so that the server can stop. It
+// may be called twice.
 func (i *Injector) End() {
 	if i != nil {
 		i.end(errEnded)
 	}
 }
 
-// At is Set.At for an operation of the server. It does what concerns more than
-// the operation: the Decision is none of Compact, LoseLeader and Crash.
+// At is Set.At for the server. It does Compact, LoseLeader and Crash by itself.
 func (i *Injector) At(ctx context.Context, describe func() Operation) (Decision, error) {
 	if !i.Active() {
 		return Decision{}, nil
@@ -86,7 +82,6 @@ func (i *Injector) At(ctx context.Context, describe func() Operation) (Decision,
 	return i.affect(ctx, d)
 }
 
-// affect does what concerns more than the operation.
 func (i *Injector) affect(ctx context.Context, d Decision) (Decision, error) {
 	var effect func(context.Context) error
 	switch d.Kind {
@@ -112,8 +107,7 @@ func (i *Injector) affect(ctx context.Context, d Decision) (Decision, error) {
 	return Decision{}, nil
 }
 
-// Lost is how a caller fares whose call was dropped: it waits until it gives up,
-// or the server stops.
+// Lost waits, as the caller of a dropped call does, until ctx or the server ends.
 func (i *Injector) Lost(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -7,13 +7,12 @@ import (
 )
 
 // Match says which operations a rule is about. A field that is not set matches
-// everything. In Point, after the slash, and in Server, Verb, Resource,
-// Namespace, Name and Caller a * stands for any text.
+// everything. In Server, Verb, Resource, Namespace, Name, Caller, and in Point
+// after the slash, a * stands for any text.
 //
-// An operation must match the identity and the time first. Those that do are
-// counted for the rule, from 1; Nth and Every choose among them by that count,
-// and Probability by the seed, the rule, the identity and the occurrence. Times
-// limits how often the rule fires in all.
+// Operations that match identity and time are counted for the rule, from 1. Nth
+// and Every choose by that count, Probability by seed, rule, identity and
+// occurrence; Times limits how often the rule fires in all.
 type Match struct {
 	Point     string // needed
 	Phase     Phase  // "" is Before
@@ -35,18 +34,15 @@ type Match struct {
 	Until time.Duration // since the rule was added; not together with For
 }
 
-// Range is from First to Last, both included. A Last of 0 is no end. The zero
-// value is everything.
+// Range is First to Last, both included; a Last of 0 is no end. Zero is everything.
 type Range struct{ First, Last int }
 
 func (r Range) has(n int) bool { return n >= r.First && (r.Last == 0 || n <= r.Last) }
 
-// String is the match as it is written in a rule, such as
-// "store/put resource=configmaps".
+// String is the match as in a rule, such as "store/put resource=configmaps".
 func (m Match) String() string { return strings.TrimSpace(Rule{Match: m}.String()) }
 
-// Covers reports whether an operation has the identity that is looked for. It
-// does not count.
+// Covers reports whether the identity of an operation matches. It counts nothing.
 func (m *Match) Covers(op *Operation) bool {
 	return cmp.Or(m.Phase, Before) == cmp.Or(op.Phase, Before) && glob(m.Point, op.Point) &&
 		suits(m.Server, op.Server) && suits(m.Verb, op.Verb) && suits(m.Resource, op.Resource) &&

@@ -8,11 +8,9 @@ import (
 	"time"
 )
 
-// Operation is something that is about to happen at a point. What identifies it
-// is everything but Occurrence and Revision; what it does not have is empty.
-//
-// An injector builds the identity of things that are the same in every run: no
-// random names, addresses or times.
+// Operation is something that is about to happen at a point. The fields up to
+// Caller identify it, and are the same in every run: no random names, addresses
+// or times. A field that it does not have is empty.
 type Operation struct {
 	Point     string // such as "store/put"; the catalogue lists them
 	Phase     Phase  // where in its life the operation is; "" is Before
@@ -24,14 +22,11 @@ type Operation struct {
 	Key       string // in the store, the path of a request, or an address
 	Caller    string // the user or the component
 
-	// Occurrence is 1 for the first operation with this identity, 2 for the
-	// next. The Set counts; injectors leave it 0.
+	// Occurrence counts operations of this identity, from 1. The Set sets it.
 	Occurrence int
-	// Revision is the store's, where an event has one. It is for freezing, and
-	// no part of the identity, since it counts what others do as well.
+	// Revision is an event's, for Freeze: not identity, since it counts others' writes.
 	Revision int64
-	// Arrived is when something on a stream came, if the injector keeps what comes
-	// in a queue: a delay counts from then. It is no part of the identity.
+	// Arrived is when a queued part of a stream came; a delay counts from then.
 	Arrived time.Time
 }
 
@@ -72,9 +67,8 @@ func (o Operation) String() string {
 	return strings.Join(words, " ")
 }
 
-// Priority is a number that only the seed, the identity and the occurrence
-// decide, evenly spread over all uint64. It is the same in every process, on
-// every machine and in every release.
+// Priority is a number that only seed, identity and occurrence decide, spread evenly
+// over uint64: the same in every process, on every machine, in every release.
 func (o Operation) Priority(seed uint64) uint64 {
 	var room [256]byte
 	id := appendNumber(room[:0], seed)
@@ -91,8 +85,7 @@ func appendNumber(to []byte, n uint64) []byte { return binary.LittleEndian.Appen
 // appendText adds a text and its length, so that neighbours do not run together.
 func appendText(to []byte, s string) []byte { return append(appendNumber(to, uint64(len(s))), s...) }
 
-// hash is FNV-1a, and what that leaves in the low bits is spread over all of them, as
-// the end of MurmurHash3 does.
+// hash is FNV-1a and the finalizer of MurmurHash3, which spreads the low bits.
 func hash(of []byte) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write(of) // it never fails
@@ -105,19 +98,17 @@ func hash(of []byte) uint64 {
 // generation bounds how many identities a generation of occurrences remembers.
 const generation = 1 << 17
 
-// occurrences counts operations by the hash of their identity. It remembers two
-// generations of identities: when the younger one is full it becomes the older
-// one, and what was the older one is forgotten, which takes some MB at most. So an
-// operation is counted right as long as fewer than 1<<17 others, each of a
-// different identity, come between two of its occurrences; after more it may be
-// the first again. Only the operations themselves decide what is forgotten, so
-// that the same ones in the same order are counted the same in every run. Make it
-// with newOccurrences.
+// occurrences counts operations by the hash of their identity, in two
+// generations of at most some MB: when the younger is full it becomes the older,
+// and the older is forgotten. An operation is counted right if fewer than 1<<17
+// others, all of different identities, come between two of its occurrences;
+// after more it may be the first again. The operations alone decide what is
+// forgotten, so equal runs count equally. Make it with newOccurrences.
 type occurrences struct{ younger, older map[uint64]int }
 
 func newOccurrences() occurrences { return occurrences{younger: map[uint64]int{}} }
 
-// next returns which of the operations with an identity this one is, from 1.
+// next returns which operation of its identity this is, from 1.
 func (o *occurrences) next(identity uint64) int {
 	n, ok := o.younger[identity]
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// Parse reads a rule. All that is wrong with it is said at once.
+// Parse reads a rule. The error says everything that is wrong with it.
 func Parse(text string, known Names) (Rule, error) { return parseRule(text, known, 0) }
 
 // parseRule is Parse of a text whose first columns are not the caller's.
@@ -42,8 +42,7 @@ func ParseMatch(text string, known Names) (Match, error) {
 	return rule.Match, nil
 }
 
-// parseHold reads a match as the rule that holds what matches: whatever happens
-// at a point can be held.
+// parseHold reads a match as a rule of Hold, since every point can be held.
 func parseHold(match string, known Names) (Rule, error) {
 	const hold = string(Hold) + " "
 	return parseRule(hold+match, known, len(hold))
@@ -219,8 +218,7 @@ func cutWord(text string) (word, int, error) {
 	return w, end, err
 }
 
-// Plan is a list of rules. As text it has one on each line; empty lines and what
-// follows a # are comments.
+// Plan is a list of rules, in text one a line; empty lines and # comments are skipped.
 type Plan []Rule
 
 // String is the plan as text, without comments.
@@ -241,8 +239,7 @@ func (p Plan) Validate(known Names) error {
 	return errors.Join(errs...)
 }
 
-// ParsePlan reads a plan. file is what errors call it; each is a *SyntaxError,
-// and all of them are said at once.
+// ParsePlan reads a plan. The error joins a *SyntaxError, with that file, per mistake.
 func ParsePlan(file, text string, known Names) (Plan, error) {
 	p := &lineParser{file: file, known: known}
 	var plan Plan

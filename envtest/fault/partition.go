@@ -8,16 +8,13 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// The network paths that Partition cuts. A path is no operation: nobody asks At
-// about it. As the Point of an Operation that has nothing but an identity it says
-// who is at its ends.
+// The network paths that Partition cuts: each the Point of an Operation with nothing
+// but an identity, which says who is at the ends. Nobody asks At about them.
 const (
-	// StorePath is everything between an API server and its store. It carries the
-	// Server.
+	// StorePath is everything between an API server, as Server, and its store.
 	StorePath = "store"
-	// ClientPath is everything between a client inside the process and an API
-	// server. It carries the Server, the Name of the client, and the user as the
-	// Caller.
+	// ClientPath is everything between a client in this process, with its Name
+	// and its user as Caller, and an API server, as Server.
 	ClientPath = "client"
 )
 
@@ -28,8 +25,8 @@ type observer struct {
 	cutBy []*Entry // guarded by the set's telling
 }
 
-// Partitioned reports whether a rule cuts a path at this moment; such a rule has
-// fired. It is for somebody who is about to use the path.
+// Partitioned reports whether a rule cuts a path now, for whoever is about to
+// use it; that rule has then fired.
 func (s *Set) Partitioned(path Operation) bool {
 	if !s.Active() {
 		return false
@@ -43,13 +40,11 @@ func (s *Set) Partitioned(path Operation) bool {
 	return true
 }
 
-// OnPartition calls tell whenever rules begin or cease to cut a path: when they are
-// added and removed, and when their time begins and ends. If the path is cut already
-// it calls tell before it returns. A rule has fired when somebody was told of it.
+// OnPartition calls tell whenever rules begin or cease to cut a path, and before it
+// returns if the path is cut already. A rule has fired when somebody was told of it.
 //
-// Calls come one at a time, in the goroutine that changes the rules or in one of
-// the rule's own; tell must not block, and must use neither the Set nor stop. When
-// stop has returned, there are no more calls.
+// Calls come one at a time, on the goroutine that changes the rules or on a timer's.
+// tell must not block, nor use the Set or stop. None come after stop has returned.
 func (s *Set) OnPartition(path Operation, tell func(partitioned bool)) (stop func()) {
 	if s == nil {
 		return func() {}
@@ -97,7 +92,6 @@ func (s *Set) forget(o *observer, heals bool) {
 	}
 }
 
-// tellObservers tells those for whom something has changed.
 func (s *Set) tellObservers() {
 	s.telling.Lock()
 	defer s.telling.Unlock()
@@ -106,7 +100,7 @@ func (s *Set) tellObservers() {
 	}
 }
 
-// tell tells an observer, if something has changed for it.
+// tell tells an observer, if something has changed for it; telling is held.
 func (s *Set) tell(o *observer) {
 	before, now := o.cutBy, s.cutting(&o.path)
 	o.cutBy = now
@@ -153,8 +147,7 @@ func (s *Set) changed(entries ...*Entry) {
 	}
 }
 
-// setAlarms has observers told when the time of a partition begins and ends; the
-// set's lock is held.
+// setAlarms has observers told when a partition begins and ends; set.mu is held.
 func (e *Entry) setAlarms() {
 	if e.rule.Kind != Partition {
 		return

@@ -60,8 +60,7 @@ var catalogue = []*PointKind{
 		Example: "fail store/lease-grant with=unavailable times=1"},
 	{Name: "store/compact", Meaning: "the store is told to forget old revisions", Fields: onServer, Actions: callTwice, Failures: oldStore,
 		Example: "hold store/compact"},
-	// What waits for a store out of reach fails as upstream's clients do that get no
-	// answer to their pings.
+	// What waits for a store out of reach fails as clients with unanswered pings do.
 	{Name: StorePath, Meaning: "everything between a server and its store: what is asked waits, up to 40 s, and watches go on later where they were", Fields: onServer,
 		Actions: []ActionKind{Partition}, Example: "partition store server=apiserver-1 after=5s for=30s"},
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// referenceHead introduces the reference page.
 const referenceHead = `# Points, rules and plans
 
 <!-- Written by go test ./envtest/fault -run TestReference -update; change the catalogue and the texts beside it instead. -->
@@ -44,8 +43,7 @@ say when (hold, delay, freeze) add up; the first that says what becomes of it
 ends the look.
 `
 
-// WriteReference writes the reference page of points, rules and plans, in
-// Markdown.
+// WriteReference writes the reference page of points, rules and plans, in Markdown.
 func WriteReference(w io.Writer) error {
 	var page bytes.Buffer
 	page.WriteString(referenceHead)

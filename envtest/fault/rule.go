@@ -24,7 +24,6 @@ type Rule struct {
 	Optional bool
 }
 
-// optional is the word for it in a rule's text.
 const optional = "optional"
 
 // ruleKey is a KEY of the text form.
@@ -75,7 +74,7 @@ func (r Rule) String() string {
 	return strings.Join(words, " ")
 }
 
-// quoted puts quotes around a value that does not end where it should without.
+// quoted puts quotes around a value that could not be read back without them.
 func quoted(v string) string {
 	odd := func(r rune) bool { return r == '"' || r == '#' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	if strings.ContainsFunc(v, odd) || !utf8.ValidString(v) {
@@ -172,7 +171,6 @@ func setNamespace(r *Rule, v string) error {
 	return nil
 }
 
-// text is the range as it is written in a rule.
 func (r Range) text() string {
 	switch {
 	case r.First == r.Last:

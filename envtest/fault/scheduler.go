@@ -14,13 +14,11 @@ import (
 // block. To give the same order every time a Scheduler chooses when everybody
 // waits, and by nothing but what identifies an operation, such as its Priority.
 type Scheduler interface {
-	// Arrive is told of an operation that waits. Calling release lets it go on;
-	// that may be done at any time, from any goroutine, and more than once. One
-	// operation may arrive twice, one after the other: before the rules are
-	// looked at, and when it has waited because of them.
+	// Arrive is told of an operation that waits. release lets it go on, at any
+	// time, from any goroutine, once or more. An operation may arrive again
+	// after rules have made it wait.
 	Arrive(op Operation, release func())
-	// Leave is told of an operation that has given up. Those that go on because
-	// the scheduler is replaced do not leave.
+	// Leave is told of an operation that gave up, not of one that Schedule let go on.
 	Leave(op Operation)
 }
 
@@ -71,7 +69,6 @@ func (s *Set) turn(ctx context.Context, op *Operation) error {
 	return fmt.Errorf("%s was waiting for its turn: %w", op, context.Cause(ctx))
 }
 
-// leave takes an operation out of the queue of those that wait for a turn.
 func (s *Set) leave(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,13 +57,11 @@ func New(config Config) *Set {
 // ErrClosed is why a rule is refused after Close.
 var ErrClosed = errors.New("the set of faults is closed: the control plane has stopped")
 
-// Active reports whether At can do anything but pass. It is for injectors that
-// would have to prepare something.
+// Active reports whether At may do anything but pass; if not, prepare nothing for it.
 func (s *Set) Active() bool { return s != nil && s.active.Load() }
 
-// Concerns reports whether At may do anything but pass for an operation of that
-// identity: there is a scheduler, or a rule that matches it. It counts nothing.
-// It is for injectors that would have to prepare something for each operation.
+// Concerns is Active for operations of one identity: there is a scheduler, or a
+// rule that matches. It counts nothing.
 func (s *Set) Concerns(op Operation) bool {
 	if !s.Active() {
 		return false
@@ -73,16 +71,14 @@ func (s *Set) Concerns(op Operation) bool {
 	return s.scheduler != nil || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.rule.Covers(&op) })
 }
 
-// At is where an injector asks what becomes of an operation. describe is called only
-// if there are rules. At waits out holds, delays and freezes; when ctx ends
-// first, or a point is not in the catalogue, it returns an error, and the operation
-// must not go on.
+// At says what becomes of an operation, after it has waited out holds, delays and
+// freezes. describe is called only if the Set is Active. An error, when ctx ends
+// first or the catalogue lacks the point, means that the operation must not go on.
 //
-// Rules are looked at once, when the operation arrives, in the order in which
-// they were added. Those that say when (Hold, Delay, Freeze) add up, and are
-// waited out in that order. The first one that says what ends the look: later
-// rules do not count the operation. With a scheduler the operation takes its
-// turn before the look, and once more after it has waited.
+// Rules are looked at once, on arrival, in the order in which they were added. Those
+// that say when (Hold, Delay, Freeze) add up, and are waited out in that order. The
+// first that says what ends the look: later ones do not count the operation. With a
+// scheduler it takes its turn before the look, and again after it has waited.
 func (s *Set) At(ctx context.Context, describe func() Operation) (Decision, error) {
 	if s == nil || !s.active.Load() {
 		return Decision{}, nil
@@ -125,8 +121,7 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 // Decision is what becomes of an operation. The zero value is to let it pass.
 // It is small, because every operation gets one.
 type Decision struct {
-	// Kind is Pass, or what is to be done. At has waited out what says
-	// when, so it is none of Hold, Delay and Freeze.
+	// Kind is Pass or what to do; never Hold, Delay or Freeze, which At waits out.
 	Kind  ActionKind
 	entry *Entry
 	op    *Operation
@@ -160,8 +155,7 @@ func (s *Set) count(op *Operation) int {
 	return s.counts.next(id)
 }
 
-// judge returns the rules that make an operation wait, and the one that says
-// what becomes of it, nil if none does.
+// judge returns the rules that hold an operation, and the one that decides it or nil.
 func (s *Set) judge(kind *PointKind, op *Operation) (waits []*Entry, outcome *Entry) {
 	now := time.Now()
 	s.mu.Lock()
@@ -199,8 +193,7 @@ func (s *Set) record(phase trace.Phase, e *Entry, op *Operation, err error) {
 	s.config.Trace.Record(f)
 }
 
-// Add puts rules behind those that are there: all of them, or none and an error
-// that says everything that is wrong with them.
+// Add appends rules: all of them, or none and an error with all that is wrong.
 func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
 	if err := Plan(rules).Validate(s.names()); err != nil {
 		return nil, err
@@ -227,8 +220,7 @@ func (s *Set) replace(entries []*Entry) {
 	s.active.Store(len(s.entries) > 0 || s.scheduler != nil)
 }
 
-// AddNames adds to the names that exist. Rules that are there already and name
-// others are the error; they stay.
+// AddNames adds to the known names. The error lists rules that name others; they stay.
 func (s *Set) AddNames(names Names) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,15 +241,13 @@ func (s *Set) AddNames(names Names) error {
 	return errors.Join(errs...)
 }
 
-// names returns the names that are known.
 func (s *Set) names() Names {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config.Names
 }
 
-// Inject adds the rule of a text, such as "freeze cache/configmaps", behind those
-// that are there. Remove of the entry takes it out again.
+// Inject reads a rule, such as "freeze cache/configmaps", and adds it.
 func (s *Set) Inject(rule string) (*Entry, error) {
 	parsed, err := Parse(rule, s.names())
 	if err != nil {
@@ -277,8 +267,7 @@ func (s *Set) Rules() []*Entry {
 	return slices.Clone(s.entries)
 }
 
-// Gate returns the gate of the rule "hold MATCH", such as the match
-// "store/put resource=configmaps", and adds the rule if it is not there.
+// Gate returns the gate of the rule "hold MATCH", and adds the rule if there is none.
 func (s *Set) Gate(match string) (*Gate, error) {
 	rule, err := parseHold(match, s.names())
 	if err != nil {
@@ -296,8 +285,7 @@ func (s *Set) Gate(match string) (*Gate, error) {
 	return added[0].Gate(), nil
 }
 
-// Unfired returns the rules that never fired and are not optional, those that
-// have been removed included. It also works after Close.
+// Unfired returns rules, removed ones too, that never fired and are not optional.
 func (s *Set) Unfired() []Rule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,8 +298,7 @@ func (s *Set) Unfired() []Rule {
 	return unfired
 }
 
-// Close removes all rules and the scheduler. What waits goes on, and whatever
-// comes later passes.
+// Close removes all rules and the scheduler: what waits, and whatever comes, passes.
 func (s *Set) Close() {
 	s.mu.Lock()
 	if !s.closed {

@@ -41,8 +41,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	}
 }
 
-// Close ends the exchange. A handler that is still writing finds that its
-// client has gone.
+// Close ends the exchange: a handler still writing finds that its client has gone.
 func (b *responseBody) Close() error {
 	b.x.sever(http.ErrBodyReadAfterClose, errClientGone, true)
 	return nil

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// connBufferBytes is how much one direction of a connection holds before the
-// writer blocks.
+// connBufferBytes is how much of one direction is held before the writer blocks.
 const connBufferBytes = 64 << 10
 
 // conn is one end of a connection: a pipe to read from and one to write to.
@@ -19,7 +18,6 @@ type conn struct {
 
 var _ net.Conn = (*conn)(nil)
 
-// newConns returns the two ends of a connection.
 func newConns() (client, server *conn) {
 	up, down := newPipe(), newPipe()
 	return &conn{in: down, out: up}, &conn{in: up, out: down}
@@ -165,8 +163,7 @@ func (p *pipe) setWriteDeadline(t time.Time) {
 	}
 }
 
-// deadline is the time after which a blocked call fails. The mutex of the
-// condition it wakes guards it.
+// deadline is when a blocked call fails, guarded by the mutex of the Cond it wakes.
 type deadline struct {
 	passed bool
 	timer  *time.Timer // of the current deadline; a timer that fires late is no longer this one

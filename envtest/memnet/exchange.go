@@ -26,12 +26,10 @@ var (
 	errHandlerReturned = errors.New("memnet: the handler has already returned")
 )
 
-// exchange is one request and its response. The handler's side of it is
-// responseWriter, the client's side is responseBody.
-//
-// Body bytes go to ring; those before ready have been flushed and may be read.
-// A write that does not fit leaves the remainder in rest, where the reader
-// takes it from directly while the writer waits.
+// exchange is one request and its response; the handler's side is
+// responseWriter, the client's responseBody. Body bytes go to ring; those
+// before ready have been flushed and may be read. What does not fit of a
+// write is in rest, from where the reader takes it while the writer waits.
 type exchange struct {
 	transport  *Transport
 	clientCtx  context.Context
@@ -114,8 +112,7 @@ func (x *exchange) serve(h http.Handler, req *http.Request) {
 	ok = true
 }
 
-// finish completes the response once the handler has returned, and releases
-// everything the exchange holds.
+// finish completes the response after the handler's return and releases everything.
 func (x *exchange) finish() {
 	if x.stopWatch != nil {
 		x.stopWatch()
@@ -149,8 +146,7 @@ func (x *exchange) finish() {
 	}
 }
 
-// breakOff ends the exchange the way a lost connection does: the client keeps
-// what was flushed, and then finds the response cut short.
+// breakOff cuts the response short after the flushed bytes, like a lost connection.
 func (x *exchange) breakOff(handler error) {
 	x.sever(io.ErrUnexpectedEOF, handler, false)
 }

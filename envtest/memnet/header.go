@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// wireHeader copies a header the way it would arrive at the other end of an
-// HTTP/2 stream: canonical names, without the fields that HTTP/2 has no room
-// for and without values that cannot be sent.
+// wireHeader copies a header as it would arrive over HTTP/2: with canonical names,
+// without the fields HTTP/2 has no room for and without values that cannot be sent.
 func wireHeader(h http.Header) http.Header {
 	n := 0
 	for _, vv := range h {
@@ -38,8 +37,7 @@ func wireHeader(h http.Header) http.Header {
 	return out
 }
 
-// validValue reports whether a field value could be sent: no control
-// characters but the tab.
+// validValue reports whether v can be sent: no control characters but the tab.
 func validValue(v string) bool {
 	for i := range len(v) {
 		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -49,8 +47,7 @@ func validValue(v string) bool {
 	return true
 }
 
-// trailerNames returns the canonical names that the values of a Trailer field
-// declare, without those a trailer must not carry.
+// trailerNames returns the permitted names in Trailer values, in canonical form.
 func trailerNames(values []string) []string {
 	var names []string
 	for _, v := range values {

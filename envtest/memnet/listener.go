@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Addr is the address of every in-memory listener and connection. Its network is
-// "memory". Its text has the form host:port, because servers split addresses and
-// parse the host as an IP; nothing listens there.
+// Addr is the address of every in-memory listener and connection. It looks
+// like a host:port, because servers split it and parse the host as an IP.
 type Addr struct{}
 
 // Network returns "memory".
@@ -75,9 +74,8 @@ func (l *Listener) DialContext(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// DialNetwork is DialContext in the shape that [http.Transport] and client-go's
-// rest.Config.Dial take. The network and address are ignored: every name leads
-// to this listener.
+// DialNetwork is DialContext as [http.Transport] and client-go's rest.Config.Dial
+// take it. It ignores network and address: every name leads to this listener.
 func (l *Listener) DialNetwork(ctx context.Context, _, _ string) (net.Conn, error) {
 	return l.DialContext(ctx)
 }

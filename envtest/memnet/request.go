@@ -12,13 +12,11 @@ import (
 	"time"
 )
 
-// notSent are the request fields that an HTTP/2 client drops, or derives from
-// the request itself.
+// notSent are the request fields that an HTTP/2 client drops, or sets by itself.
 var notSent = [...]string{"Content-Length", "Host", "Keep-Alive", "Proxy-Connection", "Upgrade"}
 
-// serverRequest returns the request as the handler of an HTTP/2 server over
-// TLS would receive it. It shares nothing that a handler may change with the
-// client's request.
+// serverRequest returns the request as the handler of an HTTP/2 server over TLS
+// would get it, sharing nothing that a handler may change with the client's request.
 func (t *Transport) serverRequest(ctx context.Context, req *http.Request, body *requestBody) (*http.Request, error) {
 	uri := req.URL.RequestURI()
 	u, err := url.ParseRequestURI(uri)
@@ -66,14 +64,12 @@ func (t *Transport) serverRequest(ctx context.Context, req *http.Request, body *
 	return out.WithContext(ctx), nil
 }
 
-// sendsBody reports whether clients declare a Content-Length for this method even
-// if the body is empty.
+// sendsBody reports whether clients send the Content-Length even of an empty body.
 func sendsBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }
 
-// requestBody is the handler's view of the client's body. It reads from the
-// client's reader directly, on the handler's goroutine.
+// requestBody reads the client's body directly, on the handler's goroutine.
 type requestBody struct {
 	length int64 // as the client declared it; -1 when unknown
 	broken func(error)
@@ -143,8 +139,7 @@ func (b *requestBody) Close() error {
 	return nil
 }
 
-// end makes later reads fail with err and closes the client's body once, which
-// also unblocks a Read waiting in it.
+// end makes reads fail with err and closes the client's body, which wakes a Read.
 func (b *requestBody) end(err error) {
 	b.mu.Lock()
 	if b.err == nil || b.err == io.EOF {

@@ -1,7 +1,6 @@
 package memnet
 
-// minRingBytes is the first allocation of a ring: enough for an ordinary
-// response.
+// minRingBytes is the first allocation of a ring: enough for an ordinary response.
 const minRingBytes = 512
 
 // ring is a first-in first-out byte buffer that grows up to a limit.
@@ -34,8 +33,7 @@ func (r *ring) write(p []byte) int {
 	return len(p)
 }
 
-// grow makes room for need bytes, doubling so that a long stream is copied
-// few times.
+// grow makes room for need bytes, doubling so that a long stream is rarely copied.
 func (r *ring) grow(need int) {
 	buf := make([]byte, min(max(need, 2*len(r.buf), minRingBytes), r.limit))
 	m := copy(buf, r.buf[r.start:min(r.start+r.n, len(r.buf))])
@@ -62,8 +60,7 @@ func (r *ring) read(p []byte) int {
 	return len(p)
 }
 
-// front returns up to max of the oldest bytes without moving them, from a ring
-// that has not been read yet.
+// front peeks at up to max of the oldest bytes of a ring that was never read.
 func (r *ring) front(max int) []byte { return r.buf[:min(max, r.n)] }
 
 // truncate forgets all but the oldest n bytes.

@@ -16,18 +16,16 @@ import (
 // client that does not read before the handler's writes block.
 const DefaultBufferBytes = 64 << 10
 
-// Transport is an [http.RoundTripper] that calls Handler inside the process.
-// The handler sees what the handler of an HTTP/2 server over TLS would see,
-// and the client sees the response as it would come off the wire: RoundTrip
-// returns when the handler flushes, fills a 4 KiB chunk or returns, whichever
-// comes first, and the body streams from there on.
+// Transport is an [http.RoundTripper] that calls Handler inside the process. The
+// handler sees what the handler of an HTTP/2 server over TLS would see, the client
+// what would come off the wire: RoundTrip returns when the handler flushes, fills a
+// 4 KiB chunk or returns, whichever comes first, and the body streams from there on.
 //
-// Cancelling the request's context, or closing the response body early,
-// cancels the handler's context and makes its writes fail. Only cancellation
-// crosses over: values and deadlines of the client's context do not reach the
-// handler, as they would not cross a network. A handler that panics breaks the
-// response off; the client gets [io.ErrUnexpectedEOF], or the error that the
-// handler passed to the Abort(error) method of its response writer.
+// Cancelling the request's context, or closing the response body early, cancels
+// the handler's context and makes its writes fail. Values and deadlines of the
+// client's context do not cross over, as on a network. A handler that panics
+// breaks the response off; the client gets [io.ErrUnexpectedEOF], or the error
+// that the handler passed to the Abort(error) method of its response writer.
 //
 // Unlike [http.Transport] it never asks for gzip by itself. Its fields must
 // not change after the first request.
@@ -40,8 +38,7 @@ type Transport struct {
 	// PeerCertificates is the client's verified chain, leaf first, as the
 	// handler finds it in Request.TLS. Usually empty.
 	PeerCertificates []*x509.Certificate
-	// BufferBytes bounds the unread part of one response body, in bytes. Zero
-	// means DefaultBufferBytes.
+	// BufferBytes bounds a response body's unread bytes. Zero means DefaultBufferBytes.
 	BufferBytes int
 	// OnPanic, if set, is called with every panic of a handler except
 	// http.ErrAbortHandler, before the client sees the broken response.
@@ -56,8 +53,7 @@ type Transport struct {
 	drained chan struct{} // closed when first becomes nil; made by Wait
 }
 
-// RoundTrip calls the handler on a goroutine of its own and returns when the
-// response has begun.
+// RoundTrip calls the handler in a goroutine and returns when the response has begun.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if wantsUpgrade(req.Header) {
 		if t.Upgrade == nil {
@@ -94,8 +90,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return x.response(req)
 }
 
-// refuse closes the request's body, as a RoundTripper must, and says which
-// request could not be sent.
+// refuse closes the body, as a RoundTripper must, and says which request failed.
 func refuse(req *http.Request, err error) error {
 	closeBody(req)
 	return fmt.Errorf("memnet: %s %s: %w", req.Method, req.URL, err)
@@ -107,9 +102,8 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// Close refuses later requests, and breaks off those in flight the way a lost
-// connection does: handlers find their context cancelled and clients get
-// io.ErrUnexpectedEOF. It does not wait; Wait does.
+// Close refuses later requests and breaks off those in flight: handlers find their
+// context cancelled, clients get io.ErrUnexpectedEOF. It does not wait; Wait does.
 func (t *Transport) Close() error {
 	t.Break(io.ErrUnexpectedEOF)
 	return nil

@@ -10,9 +10,8 @@ import (
 
 // UpgradeTransport returns a transport for requests that take the connection
 // over (exec, attach, port-forward). It speaks HTTP/1.1, one connection per
-// request, to the server behind dial. A nil tlsConfig means that the server
-// speaks plain HTTP there, even for https URLs; otherwise https URLs are
-// dialed with TLS as usual.
+// request, to the server behind dial. With a nil tlsConfig it speaks plain
+// HTTP even for https URLs; otherwise those are dialed with TLS as usual.
 func UpgradeTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error), tlsConfig *tls.Config) *http.Transport {
 	t := &http.Transport{
 		DialContext:        dial,
@@ -26,8 +25,7 @@ func UpgradeTransport(dial func(ctx context.Context, network, addr string) (net.
 	return t
 }
 
-// wantsUpgrade reports whether the client asks to leave HTTP on this
-// connection, which only a real connection can do.
+// wantsUpgrade reports whether the client asks to leave HTTP on this connection.
 func wantsUpgrade(h http.Header) bool {
 	for _, v := range h["Connection"] {
 		for token := range strings.SplitSeq(v, ",") {

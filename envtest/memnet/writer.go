@@ -21,12 +21,10 @@ var (
 	_ http.CloseNotifier = responseWriter{} //nolint:staticcheck // upstream's wrappers look for it
 )
 
-// Header returns the response header, for changes before WriteHeader, and for
-// trailers until the handler returns.
+// Header may change until WriteHeader, its trailers until the handler returns.
 func (w responseWriter) Header() http.Header { return w.x.header }
 
-// WriteHeader fixes the status and the header. The client sees them with the
-// first chunk, flush or return.
+// WriteHeader fixes status and header, sent with the first chunk, flush or return.
 func (w responseWriter) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
@@ -42,8 +40,7 @@ func (w responseWriter) WriteHeader(status int) {
 	}
 }
 
-// Write takes a part of the body, and blocks while the client is a buffer
-// behind.
+// Write takes a part of the body, and blocks while the client is a buffer behind.
 func (w responseWriter) Write(p []byte) (int, error) { return w.x.write(p) }
 
 // WriteString is Write for a string.
@@ -66,8 +63,7 @@ func (w responseWriter) FlushError() error {
 	return nil
 }
 
-// Abort breaks the response off as a lost connection does. After the flushed
-// bytes the client gets cause instead of io.ErrUnexpectedEOF.
+// Abort breaks the response off after the flushed bytes; the client then gets cause.
 func (w responseWriter) Abort(cause error) { w.x.sever(cause, errHandlerReturned, false) }
 
 // CloseNotify returns a channel that receives once when the exchange ends.
@@ -91,8 +87,7 @@ func (w responseWriter) SetReadDeadline(deadline time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline breaks the response off at the given time unless the
-// handler has returned by then.
+// SetWriteDeadline breaks the response off at deadline unless the handler returned.
 func (w responseWriter) SetWriteDeadline(deadline time.Time) error {
 	expire := func() { w.x.breakOff(os.ErrDeadlineExceeded) }
 	left := time.Until(deadline)
@@ -115,8 +110,7 @@ func (w responseWriter) SetWriteDeadline(deadline time.Time) error {
 // EnableFullDuplex does nothing: reading and writing never exclude each other.
 func (w responseWriter) EnableFullDuplex() error { return nil }
 
-// inform passes an informational status to the client's httptrace; nothing else
-// can observe it.
+// inform passes a 1xx status to the client's httptrace; nothing else can observe it.
 func (x *exchange) inform(status int) {
 	trace := httptrace.ContextClientTrace(x.clientCtx)
 	if trace == nil {
@@ -191,8 +185,7 @@ func (x *exchange) write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// publish lets the client see the header and all bytes in the ring. Called
-// with mu held, after writeHeader.
+// publish flushes header and ring. Called with mu held, after writeHeader.
 func (x *exchange) publish() {
 	if !x.began {
 		x.begin()
@@ -221,8 +214,7 @@ func (x *exchange) begin() {
 		if !x.typed && x.ring.n > 0 && h.Get("Content-Encoding") == "" {
 			h["Content-Type"] = []string{http.DetectContentType(x.ring.front(sniffBytes))}
 		}
-		// For HEAD an empty body does not mean length 0: the handler may have
-		// skipped the body on purpose.
+		// For HEAD an empty body does not mean length 0: handlers may skip it on purpose.
 		if x.returned && x.declared < 0 && (x.ring.n > 0 || !x.head) {
 			x.declared = int64(x.ring.n)
 			h["Content-Length"] = []string{strconv.Itoa(x.ring.n)}

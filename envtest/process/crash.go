@@ -10,8 +10,7 @@ import (
 // stackBytes bounds the stack in the report of a crash.
 const stackBytes = 16 << 10
 
-// die reports what would have ended the member's process, and ends the calling
-// goroutine instead.
+// die reports what would have ended the member's process, and ends the goroutine.
 func (m *Member) die(what string) {
 	stack := make([]byte, stackBytes)
 	stack = stack[:runtime.Stack(stack, false)]
@@ -34,10 +33,9 @@ func exited(exit func(int), code int) {
 	exit(code)
 }
 
-// panicked is the last that upstream tells of a panic it has caught, before it lets
-// it go on. That of a goroutine which serves a request does go on, as net/http (or
-// the in-memory transport) makes a broken connection of it; so does a stranger's.
-// Any other would have ended the process.
+// panicked is the last of upstream's handlers of a panic, which then goes on. It
+// may in a stranger's goroutine, and in one that serves a request: net/http (or the
+// in-memory transport) makes a broken connection of it. Any other ends the process.
 func panicked(_ context.Context, reason any) {
 	shared.handled.Add(1)
 	if m := current(); m != nil && !serving() {
@@ -46,14 +44,14 @@ func panicked(_ context.Context, reason any) {
 }
 
 // Serve runs f, which handles a request, and says whether the server crashed
-// meanwhile: the end of its process would have broken the connection, so that the
-// client must get no answer.
+// meanwhile: its process's end breaks the connection, so the client must get no
+// answer.
 //
 // While f runs, a panic in this goroutine is the request's. One in a goroutine that
-// the request has started is the server's, unless it calls Serve as well, because
-// whoever started it catches its panics: nothing else keeps a panic there from
-// ending the process, and what a request is the first to need, such as the watch
-// cache of a custom resource, outlives it.
+// the request has started is the server's, because nothing keeps it from ending the
+// process, and what a request is the first to need, such as a custom resource's
+// watch cache, outlives it. Who catches the panics of such a goroutine calls Serve
+// in it.
 func Serve(f func()) (crashed bool) {
 	m := current()
 	if m == nil {

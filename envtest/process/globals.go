@@ -27,8 +27,7 @@ func giveBack() {
 	shared.giveBack = nil
 }
 
-// takeOver replaces the state of the process; giveBack brings it back, also after
-// an error.
+// takeOver replaces the state of the process; giveBack restores it, also on error.
 func takeOver(flags Flags) error {
 	if err := takeOverKlog(flags.Verbosity); err != nil {
 		return err
@@ -50,8 +49,7 @@ func takeOver(flags Flags) error {
 	return setGates(flags.Gates)
 }
 
-// takeOverHandlers replaces what upstream calls after a fatal log line, a panic
-// and an error.
+// takeOverHandlers replaces what upstream calls on fatal lines, panics and errors.
 func takeOverHandlers() {
 	exit, panics, errs := klog.OsExit, utilruntime.PanicHandlers, utilruntime.ErrorHandlers
 	onGiveBack(func() {
@@ -60,9 +58,8 @@ func takeOverHandlers() {
 	})
 	klog.OsExit = func(code int) { exited(exit, code) }
 	utilruntime.PanicHandlers = append(slices.Clip(panics), panicked)
-	// The second of upstream's error handlers sleeps until a millisecond after
-	// the last error of the process: 26 years, when that was in real time and
-	// this one is in virtual time.
+	// The second of upstream's error handlers sleeps until a millisecond after the
+	// last error of the process: 26 years in virtual time, if that was in real time.
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{errs[0], pauseAfterError}
 }
 
@@ -73,12 +70,11 @@ func pauseAfterError(context.Context, error, string, ...any) {
 }
 
 // awaitHandled orders what comes after it behind every read that a member's
-// goroutine has made of upstream's handlers, for which upstream has no lock: who
-// has read them has counted since. That all of them have ended is known from their
-// labels, which orders nothing.
+// goroutine has made of upstream's handlers, which have no lock: readers have
+// counted since. That all have ended is known from their labels, which orders
+// nothing.
 func awaitHandled() { _ = shared.handled.Load() }
 
-// setGates sets feature gates.
 func setGates(gates map[featuregate.Feature]bool) error {
 	if len(gates) == 0 {
 		return nil
@@ -107,5 +103,5 @@ func setGates(gates map[featuregate.Feature]bool) error {
 }
 
 // endContentionProfile undoes what upstream does for --contention-profiling. The
-// runtime does not say what the rate was before; off is its default.
+// runtime does not tell the rate before; off is its default.
 func endContentionProfile() { runtime.SetBlockProfileRate(0) }

@@ -16,9 +16,9 @@ const (
 	maxPause   = 50 * time.Millisecond
 )
 
-// Wait returns when no goroutine of the member is left. Upstream starts many
-// whose end it gives no handle on; their label is the only way to see them.
-// When the context ends first, the error holds the stacks that are left.
+// Wait returns when no goroutine of the member is left. Upstream gives no handle on
+// the end of many; their label is the only way to see them. When the context ends
+// first, the error holds the stacks that are left.
 func (m *Member) Wait(ctx context.Context) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		left := m.goroutines()
@@ -54,8 +54,7 @@ func (m *Member) goroutines() []string {
 	return left
 }
 
-// ending says whether the goroutines of an entry have returned from all that they
-// were to do, and only their end by the runtime is left.
+// ending says whether only the runtime has yet to end the goroutines of an entry.
 func ending(entry string) bool {
 	frames, ends := strings.Count(entry, "\n#\t0x"), strings.Count(entry, "\truntime.goexit")
 	return frames > 0 && frames == ends

@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// takeOverKlog has klog write to logRouter. Clients in the same process may log at
-// the same time, so what klog does not guard is left alone as far as it is set the
+// takeOverKlog has klog write to logRouter. Clients in the process may log
+// meanwhile, so what klog does not guard is left alone as far as it is set the
 // usual way.
 func takeOverKlog(verbosity int) error {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
@@ -40,8 +40,7 @@ func takeOverKlog(verbosity int) error {
 			return fmt.Errorf("take over klog: set %s: %w", name, err)
 		}
 	}
-	// klog writes a line to the outputs of its own severity and of all below, or to
-	// the first of them only.
+	// klog writes a line to its severity's output and all below, or to the first only.
 	klog.SetOutput(io.Discard)
 	klog.SetOutputBySeverity("INFO", logRouter{})
 	klog.SetOutputBySeverity("FATAL", fatalRouter{io.Discard})
@@ -54,7 +53,7 @@ func takeOverKlog(verbosity int) error {
 }
 
 // logRouter writes a log line to the log of the member whose goroutine logs it, and
-// a stranger's to stderr, where klog writes by default.
+// a stranger's to stderr, as klog does by default.
 type logRouter struct{}
 
 // Write implements io.Writer.
@@ -69,9 +68,9 @@ func (logRouter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// withoutStacks cuts what klog writes after a fatal line, the stacks of all
-// goroutines of the process, to those that come first, which has the one that wrote
-// the line. All of them are megabytes, and would drive the line out of the log.
+// withoutStacks cuts the stacks of all goroutines, which klog writes after a fatal
+// line, to the first, with the one that wrote the line. All are megabytes, and
+// would drive the line out of the log.
 func withoutStacks(line []byte) []byte {
 	if len(line) > stackBytes && bytes.HasPrefix(line, []byte("goroutine ")) {
 		return append(line[:stackBytes:stackBytes], "\n... (more goroutines)\n"...)

@@ -22,8 +22,7 @@ import (
 )
 
 // label is the goroutine label of everything a member starts. Goroutines inherit
-// it, which is how a log line, a panic or a leftover goroutine finds its control
-// plane in a process that runs several.
+// it, so that a log line, a panic or a leftover goroutine finds its control plane.
 const label = "snowglobe"
 
 // Flags are what control planes side by side share, because upstream keeps it once
@@ -40,15 +39,13 @@ type Flags struct {
 	// ContentionProfiling is --contention-profiling, by which upstream has the
 	// runtime profile all blocking.
 	ContentionProfiling bool
-	// TakeOver are further things to own while there are members. Each function
-	// takes one over and returns what gives it back. Those of the first member
-	// count.
+	// TakeOver are further things to own while there are members: each function takes
+	// one over and returns what gives it back. The first member's count.
 	TakeOver []func() (giveBack func())
 }
 
 // Member is a control plane's, or a server's, share in the process. The first
-// member takes the state of the process over, and the last one gives back what was
-// there.
+// member takes the state of the process over, and the last one gives it back.
 type Member struct {
 	name    string
 	log     io.Writer
@@ -68,17 +65,16 @@ var shared struct {
 	profiled int // members that profile contention
 	flags    Flags
 	giveBack []func() // in the order in which it was taken
-	// byLabels finds a member by the labels of its goroutines. It is looked at
-	// without the mutex, from inside klog's own lock.
+	// byLabels finds a member by labels, without the mutex: it is inside klog's lock.
 	byLabels sync.Map
 	// handled counts the calls of what stands in for upstream's handlers.
 	handled atomic.Int64
 }
 
-// Join makes a member of the process. The log receives what the member's goroutines
-// log, a line at a time; crash is told of their fatal log lines and panics, and must
-// not block. Flags that upstream keeps once in a process must agree with those of
-// the other members. The caller leaves when all goroutines of the member have ended.
+// Join makes a member of the process. log receives what the member's goroutines
+// log, a line at a time; crash is told of their fatal log lines and panics, and
+// must not block. Flags that upstream keeps once in a process must agree with other
+// members'. The caller leaves when all goroutines of the member have ended.
 func Join(name string, flags Flags, log io.Writer, crash func(error)) (*Member, error) {
 	shared.Lock()
 	defer shared.Unlock()
@@ -104,8 +100,8 @@ func Join(name string, flags Flags, log io.Writer, crash func(error)) (*Member, 
 	return m, nil
 }
 
-// agree says whether a control plane can run beside one with other flags. Gates
-// are those that the process, and so the other, has otherwise.
+// agree says whether a control plane can run beside one with other flags. Gates are
+// those that the process, and so the other, has otherwise.
 func (f Flags) agree(other Flags) bool {
 	return len(f.Gates) == 0 && f.AllowPrivileged == other.AllowPrivileged && f.BytesPerSecond == other.BytesPerSecond
 }

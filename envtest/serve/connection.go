@@ -10,9 +10,9 @@ import (
 	"snowglobe.test/internal/conns"
 )
 
-// Connection is what one client inside the process has open to an Endpoint: its
-// requests, and the TLS connections of those that upgrade. It is an
-// http.RoundTripper. Make it with Endpoint.Connect.
+// Connection is what one client inside the process has open to an Endpoint:
+// requests, and TLS connections of those that upgrade. It is an http.RoundTripper.
+// Make it with Endpoint.Connect.
 type Connection struct {
 	endpoint *Endpoint
 	requests memnet.Transport
@@ -28,8 +28,7 @@ func newConnection(e *Endpoint) *Connection {
 	return c
 }
 
-// Usable reports whether requests can be sent: neither side has ended the
-// connection.
+// Usable reports whether requests can be sent: no side has ended the connection.
 func (c *Connection) Usable() bool { return !c.closed.Load() && c.endpoint.open() }
 
 // RoundTrip implements http.RoundTripper.
@@ -40,8 +39,7 @@ func (c *Connection) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.requests.RoundTrip(req)
 }
 
-// Break ends what is in flight, for whose clients lost is the error; requests
-// that come later are refused.
+// Break fails what is in flight with the error lost, and refuses later requests.
 func (c *Connection) Break(lost error) {
 	c.closed.Store(true)
 	c.requests.Break(lost)

@@ -23,10 +23,10 @@ type Config struct {
 	Around func(handle func())
 }
 
-// Endpoint is where one run of an API server can be reached. The server opens it
-// when it accepts requests, drains it when it begins to stop, and closes it when
-// it has answered all of them; until it is open and after it is closed, requests
-// are refused as by a port at which nobody listens. Whoever made it stops it.
+// Endpoint is where one run of an API server can be reached. The server opens it to
+// accept requests, drains it when it begins to stop, and closes it when all are
+// answered; before and after, requests are refused as by a port at which nobody
+// listens. Whoever made it stops it.
 type Endpoint struct {
 	listener *listener
 	tls      *tls.Config
@@ -87,12 +87,12 @@ func (e *Endpoint) Opened() <-chan struct{} { return e.opened }
 
 func (e *Endpoint) open() bool { return e.handler.Load() != nil }
 
-// Drain is for a server that begins to stop: its own requests fail for good from
-// now on if they fail, instead of advising it to try again.
+// Drain is for a server that begins to stop: from now on its own requests that fail
+// do so for good, without advice to try again.
 func (e *Endpoint) Drain() { e.draining.Store(true) }
 
-// Close lets no more requests in, and closes the connections of the listener, as
-// the end of a process would. It may be called more than once.
+// Close lets no more requests in, and closes the listener's connections, as the end
+// of a process would. It may be called more than once.
 func (e *Endpoint) Close() {
 	e.end()
 	e.listener.conns.CloseAll()
@@ -107,8 +107,7 @@ func (e *Endpoint) Reset() {
 	e.listener.reset()
 }
 
-// Stop breaks off what is still in flight, closes the listener, and joins every
-// goroutine of both.
+// Stop breaks off what is in flight, closes the listener, and joins all goroutines.
 func (e *Endpoint) Stop(ctx context.Context) error {
 	defer e.listener.stop()
 	connections := e.end()
@@ -131,8 +130,7 @@ func (e *Endpoint) Connect() (*Connection, error) {
 	return e.add(), nil
 }
 
-// add makes a connection, and forgets those that are broken and have nothing in
-// flight any more.
+// add makes a connection, and forgets broken ones that have nothing in flight.
 func (e *Endpoint) add() *Connection {
 	c := newConnection(e)
 	e.mu.Lock()

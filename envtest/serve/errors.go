@@ -8,8 +8,8 @@ import (
 	"snowglobe.test/envtest/memnet"
 )
 
-// What requests fail with that reach no server, as a network would put it.
-// client-go tries again after ErrReset and ErrTimeout, not after the others.
+// The errors of requests that reach no server, as a network would put it. client-go
+// tries again after ErrReset and ErrTimeout, not after the others.
 var (
 	// ErrRefused: nobody listens.
 	ErrRefused error = &net.OpError{Op: "dial", Net: "memory", Addr: memnet.Addr{}, Err: syscall.ECONNREFUSED}

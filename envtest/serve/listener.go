@@ -10,9 +10,8 @@ import (
 	"snowglobe.test/internal/conns"
 )
 
-// listener accepts connections in memory always, and TCP connections on loopback
-// if it has a port. It remembers those that are open, because a stopping server
-// must close them as the end of its process would.
+// listener accepts connections in memory and, if it has a port, on loopback. A
+// stopping server must close the open ones, as the end of its process would.
 type listener struct {
 	addr   *net.TCPAddr
 	memory *memnet.Listener
@@ -107,8 +106,7 @@ func (l *listener) dial(ctx context.Context) (net.Conn, error) {
 	return l.memory.DialContext(ctx)
 }
 
-// reset closes everything as the sudden end of a process would: TCP peers see a
-// reset, not an end.
+// reset closes everything as a process's sudden end would: TCP peers see a reset.
 func (l *listener) reset() {
 	_ = l.Close()
 	l.conns.CloseAllAs(func(conn net.Conn) {

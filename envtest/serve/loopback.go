@@ -6,9 +6,9 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// loopback carries the server's own requests. Once the server stops, it takes
-// what makes client-go try again out of the answers: whoever asks is about to end
-// too, and would sleep for a second first.
+// loopback carries the server's own requests. Once the server stops, it strips
+// answers of what makes client-go try again: whoever asks is about to end too, and
+// would sleep for a second first.
 type loopback struct {
 	*Connection
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -21,10 +22,8 @@ type Copied struct {
 	// createRevs are the keys' current create revisions: a Restore that puts a
 	// deleted key back gives it a new one.
 	createRevs map[string]int64
-	// leases are the seconds each lease had left. replaced maps a lease that is
-	// gone to the one granted in its place.
-	leases   map[clientv3.LeaseID]int64
-	replaced map[clientv3.LeaseID]clientv3.LeaseID
+	leases     map[clientv3.LeaseID]int64            // seconds each had left
+	replaced   map[clientv3.LeaseID]clientv3.LeaseID // granted in place of one that is gone
 }
 
 // Copy reads every key of a store at one revision.
@@ -52,8 +51,7 @@ func Copy(ctx context.Context, client *clientv3.Client) (*Copied, error) {
 	return c, nil
 }
 
-// CopyFrom implements Snapshot for kinds of store that have nothing better: a Copy
-// through a client of its own.
+// CopyFrom implements Snapshot by Copy, for kinds of store that have nothing better.
 func CopyFrom(ctx context.Context, store Backend) (Snapshot, error) {
 	client, err := store.Client()
 	if err != nil {
@@ -129,10 +127,7 @@ func (c *Copied) Restore(ctx context.Context, client *clientv3.Client, keep Keep
 // differences returns the keys to delete and the values to put, in order.
 func (c *Copied) differences(have []*mvccpb.KeyValue, keep Keep) (deletes []string, puts []*mvccpb.KeyValue) {
 	created := make(map[string]int64)
-	unseen := make(map[string]*mvccpb.KeyValue, len(c.keys))
-	for key, want := range c.keys {
-		unseen[key] = want
-	}
+	unseen := maps.Clone(c.keys)
 	for _, kv := range have {
 		key := string(kv.Key)
 		want := unseen[key]
@@ -180,8 +175,7 @@ func (c *Copied) put(ctx context.Context, client *clientv3.Client, kv *mvccpb.Ke
 	return done.Header.Revision, nil
 }
 
-// lease returns the key's lease if it is still alive, or else a new one with the
-// time that was left when the snapshot was taken.
+// lease returns the lease if it is alive, else a new one with the time it had left.
 func (c *Copied) lease(ctx context.Context, client *clientv3.Client, id clientv3.LeaseID) (clientv3.LeaseID, error) {
 	if id == clientv3.NoLease {
 		return id, nil

@@ -6,8 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// Snapshot is the contents of a store at one revision. Only the kind of store that
-// took it can read it.
+// Snapshot is a store's contents at a revision, readable only by its kind of store.
 type Snapshot interface {
 	// Revision is the store's revision when the snapshot was taken.
 	Revision() int64
@@ -25,25 +24,22 @@ type Change struct {
 // such key. It must return quickly, change nothing and not call the store.
 type Keep func(key string, have, want *mvccpb.KeyValue) bool
 
-// Snapshotter is a Backend whose contents can be saved and restored while it
-// serves.
+// Snapshotter is a Backend that can be saved and restored while it serves.
 type Snapshotter interface {
 	Backend
 	// Snapshot saves the contents of the started store.
 	Snapshot(ctx context.Context) (Snapshot, error)
-	// Restore brings back the contents of a snapshot of this store. It makes
-	// ordinary writes of one key each at new revisions, so watchers see true
-	// events: first it deletes the keys that the snapshot lacks, newest first;
-	// then it puts the keys that are missing or differ, in the order of their
-	// revisions. It returns its writes in order. keep may be nil.
+	// Restore brings back a snapshot of this store and returns its writes in
+	// order: one key each at new revisions, so watchers see true events. First
+	// it deletes what the snapshot lacks, newest first; then it puts what is
+	// missing or differs, in the order of its revisions. keep may be nil.
 	Restore(ctx context.Context, to Snapshot, keep Keep) ([]Change, error)
 }
 
 // Forker is a Backend that can make new stores from its snapshots.
 type Forker interface {
 	Snapshotter
-	// Fork returns a store, not started yet, that begins with the contents,
-	// revision and history of the snapshot. name is the argument of the kind's
-	// New.
+	// Fork returns a store, not started yet, that begins with the snapshot's
+	// contents, revision and history. name is as for the kind's New.
 	Fork(name string, from Snapshot) (Backend, error)
 }

@@ -14,9 +14,8 @@ import (
 // Dialer opens a connection to an endpoint of a store.
 type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Endpoints tells a caller that makes its own etcd client how to reach a store: a
-// list of URLs and either a dialer (nil for the operating system's) or TLS files
-// (empty for plain text).
+// Endpoints tells callers with their own etcd client how to reach a store: by URLs,
+// and a dialer (nil for the operating system's) or TLS files (empty for plain text).
 type Endpoints struct {
 	URLs     []string
 	Dial     Dialer
@@ -43,7 +42,6 @@ type Backend interface {
 
 // LeaderLoser is a Backend that can be made to lose its leader.
 type LeaderLoser interface {
-	// LoseLeader takes the leadership from the current leader and returns once
-	// there is another one.
+	// LoseLeader deposes the current leader and returns once there is another one.
 	LoseLeader(ctx context.Context) error
 }

@@ -11,29 +11,24 @@ import (
 	"time"
 )
 
-// WriteCanonical writes everything that could be observed from outside. Two runs
-// in which the same could be observed give the same bytes, so runs are compared by
-// this text.
+// WriteCanonical writes everything that could be observed from outside. Runs
+// are compared by it: if they looked the same they give the same bytes.
 //
-// Each line is a moment of virtual time (one millisecond), a lane, and what
-// happened there. Each client's answers, each of its watches, each hook and each
-// lifecycle signal of a server, each readiness check, and each of the test's
-// objects in the store has its own lane, and notes share one. With several
-// control planes each has its own set of lanes. The test's objects are those that
-// a client has created, changed or deleted.
+// Each line is a moment of virtual time (1 ms), a lane, and what happened
+// there. A lane is a client's answers, one of its watches, a hook, lifecycle
+// signal or readiness check of a server, or one of the test's objects in the
+// store: those that a client has created, changed or deleted. Notes share a
+// lane. Each control plane has its own lanes.
 //
-// Moments, and events within a lane, are in the order in which they happened.
-// Within a moment, lanes are sorted by name: events in different lanes at the same
-// moment commute, unless a client saw their order, and then that client's lane
-// shows it.
+// Moments, and events in a lane, are in the order in which they happened. In a moment,
+// lanes are sorted by name: their events commute, or a client's lane shows their order.
 //
-// A revision also counts writes that have nothing to do with the test, so the text
-// says what a revision means to a client: default/a@3 is the third change of that
-// object, and @12 is any revision from the twelfth change of the test's objects
-// up to the next.
+// Revisions also count writes that are not the test's, so the text says what one
+// means to a client: default/a@3 is the third change of that object, and @12 any
+// revision from the twelfth change of the test's objects up to the next.
 //
-// It leaves out what the server does for itself, routes inside the server, rules,
-// turns, continue tokens, and timeouts that clients choose at random.
+// It leaves out what the server does for itself, routes inside the server,
+// rules, turns, continue tokens, and timeouts that clients choose at random.
 func WriteCanonical(w io.Writer, recs []Record) error {
 	c := newCanon(recs)
 	var lines []canonLine
@@ -61,9 +56,8 @@ func WriteCanonical(w io.Writer, recs []Record) error {
 	return nil
 }
 
-// moment is how far apart events may be and still count as simultaneous. A
-// scheduler's turn takes a nanosecond of virtual time, and the number of turns
-// before an event may differ between runs.
+// moment is how far apart simultaneous events may be: a turn takes a nanosecond
+// of virtual time, and runs may differ in the number of turns before an event.
 const moment = time.Millisecond
 
 // ofServer reports whether an event belongs to one server rather than to a client.
@@ -138,8 +132,7 @@ func (e Answer) writes() bool {
 	return e.Code >= 200 && e.Code < 300 && slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, e.Method)
 }
 
-// describe returns the lane of an event and its text. An event without a lane is
-// left out.
+// describe returns the lane of an event, or none to leave it out, and its text.
 func (c *canon) describe(e Event) (lane, text string) {
 	switch e := e.(type) {
 	case Answer:

@@ -5,16 +5,13 @@ import (
 	"strings"
 )
 
-// Difference says where two canonical traces begin to differ. The zero value
-// means that they are the same.
+// Difference is where two canonical traces begin to differ; zero if they do not.
 type Difference struct {
 	Line int    // the first line that differs, from 1
 	A, B string // that line in each trace; empty after its end
-	// Before holds the last lines that both have: of each lane that differs, and
-	// of the whole trace.
+	// Before holds the last lines in common: of each lane that differs, and of all.
 	Before []string
-	// AInB is the number of A's line in b, and BInA of B's line in a; 0 if it is
-	// not there.
+	// AInB is the number of A's line in b, and BInA of B's in a; 0 if it is not there.
 	AInB, BInA int
 }
 
@@ -81,8 +78,7 @@ func lineAt(lines []string, i int) string {
 	return ""
 }
 
-// find returns the number of the first line with that text, looking from the
-// given index on; 0 if there is none.
+// find returns the number of the first line from an index on with that text, or 0.
 func find(lines []string, from int, text string) int {
 	for i := from; i < len(lines) && text != ""; i++ {
 		if lines[i] == text {

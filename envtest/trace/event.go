@@ -38,8 +38,7 @@ const (
 	PreShutdown HookKind = "pre-shutdown"
 )
 
-// Stage is a step in the assembly of the server chain. Its phases are Start and
-// End (failed if Err is set).
+// Stage is a step in the chain's assembly. Phases: Start, End (failed if Err is set).
 type Stage struct {
 	Name  string // such as "generic" or "aggregator"
 	Phase Phase
@@ -51,8 +50,7 @@ type Signal struct {
 	Name string // upstream's, such as "HasBeenReady"
 }
 
-// Hook is a lifecycle hook. Its phases are Held, Released, Start and End
-// (failed if Err is set).
+// Hook is a lifecycle hook. Phases: Held, Released, Start, End (failed if Err is set).
 type Hook struct {
 	Kind  HookKind
 	Name  string // upstream's, such as "rbac/bootstrap-roles"
@@ -68,8 +66,7 @@ type Check struct {
 	Reason   string // why it fails; empty if OK
 }
 
-// Request is a request to the API server. Its phases are Start, recorded for
-// long-running requests only, and End.
+// Request is a request to the API server. Phases: Start if it is long-running, End.
 type Request struct {
 	Method    string // such as "GET"
 	URI       string // path and query
@@ -83,9 +80,8 @@ type Request struct {
 	Err       error         // why the request broke off, if it did
 }
 
-// Fault is an operation that a rule has acted on. Its phases are Held and
-// Released if the rule decides when the operation continues, and Applied if it
-// decides the outcome.
+// Fault is an operation that a rule has acted on. Its phases are Held and Released
+// if the rule decides when it goes on, and Applied if it decides the outcome.
 type Fault struct {
 	Phase  Phase
 	Action string // such as "hold" or "lose-reply"
@@ -242,8 +238,7 @@ func joined(separator string, words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
 }
 
-// oneLine replaces control characters, so that text from outside cannot break
-// the layout or control the terminal.
+// oneLine replaces control characters: outside text must not upset layout or terminal.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -256,8 +251,7 @@ func oneLine(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// took formats a duration for people; "" if it is 0, as it often is in virtual
-// time.
+// took formats a duration for people; "" if it is 0, as it often is in virtual time.
 func took(d time.Duration) string {
 	switch {
 	case d <= 0:

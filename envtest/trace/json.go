@@ -14,8 +14,7 @@ import (
 // maxJSONLineBytes is the longest line that ReadJSON accepts.
 const maxJSONLineBytes = 1 << 20
 
-// jsonRecord is a line of the JSON form: the record and its event in one flat
-// object. The event's type decides which of its fields are present.
+// jsonRecord is a record and its event, flat. Type decides which fields are present.
 type jsonRecord struct {
 	Seq          int64     `json:"seq"`
 	Time         time.Time `json:"time"`

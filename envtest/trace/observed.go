@@ -27,8 +27,7 @@ type Answer struct {
 	Err      error // why the request broke off, if it did
 }
 
-// WatchEvent is an event that a client's watch received. An empty Type means the
-// end of the watch.
+// WatchEvent is an event that a client's watch received; with an empty Type, its end.
 type WatchEvent struct {
 	Client string
 	URI    string

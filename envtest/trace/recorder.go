@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// DefaultLimit is how many records a Recorder keeps unless told otherwise. A
-// boot of the whole chain makes about a thousand.
+// DefaultLimit is how many records a Recorder keeps. A boot makes about a thousand.
 const DefaultLimit = 1 << 16
 
 // Record is an event with its sequence number, its time and its origin.
@@ -28,14 +27,12 @@ func (r Record) String() string {
 	return fmt.Sprintf("%s %s", elapsed(r.Elapsed), r.Event)
 }
 
-// Recorder puts the events of one control plane in order and keeps the newest
-// of them. Its methods may be called from any goroutine. Make it with
-// NewRecorder.
+// Recorder orders the events of one control plane and keeps the newest. Its
+// methods may be called from any goroutine. Make it with NewRecorder.
 type Recorder struct {
 	*recording
 	server string
-	// closed is set once the server is gone and may no longer add records; nil
-	// for the control plane's own recorder.
+	// closed is set once the server is gone; nil for the control plane's recorder.
 	closed *atomic.Bool
 }
 
@@ -85,9 +82,8 @@ func NewRecorder(name string, limit int) *Recorder {
 	return &Recorder{recording: &recording{name: name, began: time.Now(), limit: limit}}
 }
 
-// For returns a recorder that adds to the same records and marks them with the
-// name of one of several API servers. Closing it leaves the others open, even if
-// the name is empty.
+// For returns a recorder that adds to the same records, marked with the name of
+// an API server, which may be empty. Closing it leaves the others open.
 func (r *Recorder) For(server string) *Recorder {
 	return &Recorder{recording: r.recording, server: server, closed: &atomic.Bool{}}
 }
@@ -207,8 +203,7 @@ func (r *Recorder) Await(ctx context.Context, match func(Record) bool) (Record, 
 	return Record{}, fmt.Errorf("trace of %q: waiting for an event: %w (%s)", r.name, context.Cause(ctx), last)
 }
 
-// findOrWait looks through the records kept and, if none matches, registers the
-// waiter before another record can be made.
+// findOrWait returns a kept record that matches, or registers the waiter in one step.
 func (r *Recorder) findOrWait(w *waiter) (Record, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,10 +215,9 @@ func (r *Recorder) findOrWait(w *waiter) (Record, bool) {
 	return Record{}, false
 }
 
-// Subscribe calls fn for every later record, in order and one at a time, on a
-// goroutine that is recording. fn may call any method of the recorder, and cancel,
-// but should be quick: other records are not delivered until it returns. Events
-// recorded after cancel has returned are not delivered to fn.
+// Subscribe calls fn for every later record, in order and one at a time, on a recording
+// goroutine. fn may call the recorder and cancel, but should be quick: delivery waits
+// for it. Nothing recorded after cancel has returned is delivered to it.
 func (r *Recorder) Subscribe(fn func(Record)) (cancel func()) {
 	s := &subscriber{fn: fn}
 	r.mu.Lock()

@@ -9,13 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// TextOptions says how a timeline looks. The zero value is for people in a
-// hurry, without colour.
+// TextOptions says how a timeline looks. The zero value is short and without colour.
 type TextOptions struct {
 	// Color adds ANSI colours.
 	Color bool
-	// Verbose shows every request. Without it, successful requests of the server
-	// to itself are left out.
+	// Verbose also shows successful requests of the server to itself.
 	Verbose bool
 }
 
@@ -31,9 +29,8 @@ const (
 // kindColumns fits the longest kind of event.
 const kindColumns = len("request")
 
-// WriteText writes records as a timeline with one line each: time since the
-// start, kind, subject, state and details, in columns. If the records come from
-// several control planes or several API servers, a column names them.
+// WriteText writes a timeline with a line per record, in columns: time since the start,
+// control plane and API server if there are several, kind, subject, state and details.
 func WriteText(w io.Writer, recs []Record, opts TextOptions) error {
 	var rows []row
 	hidden := 0
@@ -67,8 +64,7 @@ func serverOf(rec Record) string {
 	return rec.Server
 }
 
-// unremarkable reports whether an event is a routine request of the server to
-// itself. Every boot makes hundreds of them.
+// unremarkable tells a server's routine requests to itself, hundreds in every boot.
 func unremarkable(e Event) bool {
 	r, ok := e.(Request)
 	return ok && r.User == loopbackUser && r.Err == nil && r.Code < 500 && r.Code != 429
@@ -104,8 +100,7 @@ type row struct {
 	elapsed, plane, server string
 }
 
-// widths holds the widths of the columns, in characters. The plane and server
-// columns are left out if theirs is 0.
+// widths are those of the columns, in characters; 0 leaves out plane or server.
 type widths struct{ elapsed, plane, server, subject, state int }
 
 func layout(rows []row) widths {
@@ -134,8 +129,7 @@ func layout(rows []row) widths {
 	return w
 }
 
-// write appends the row. Colours go around the padded cells, so that they do not
-// count as width.
+// write appends the row. Colours go around padded cells, so as not to count as width.
 func (r row) write(out *bytes.Buffer, w widths, color bool) {
 	paint := func(code, s string) string {
 		if !color || code == "" || s == "" {

@@ -13,9 +13,8 @@ import (
 )
 
 // Bubble runs f in a bubble and returns when f and every goroutine started inside
-// have ended. It works in programs and in tests; f must not call T.Run or
-// T.Parallel of an outer test. If all goroutines wait for ever, it returns an
-// error that holds their stacks.
+// have ended, in programs and in tests; f must not call T.Run or T.Parallel of an
+// outer test. If all goroutines wait for ever, the error holds their stacks.
 func Bubble(f func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// durable is the runtime's mark on the state of a goroutine that only something
-// inside its bubble can wake.
+// durable is the runtime's mark of a goroutine that only its own bubble can wake.
 const durable = "(durable)"
 
 // Goroutine describes one goroutine, from the runtime's stack dump.
@@ -78,7 +77,7 @@ func parseHeader(block string) (Goroutine, bool) {
 }
 
 // locate sets Func and Line from the innermost frame outside the packages
-// goroutines block in, or else from the innermost frame. A frame takes two lines.
+// goroutines block in, or else of all. A frame takes two lines.
 func (g *Goroutine) locate(block string) {
 	lines := strings.Split(block, "\n")[1:]
 	for i := 0; i+1 < len(lines) && !strings.HasPrefix(lines[i], "created by "); i += 2 {
@@ -97,8 +96,7 @@ func (g *Goroutine) locate(block string) {
 	}
 }
 
-// blocksIn reports whether a function belongs to a standard library package that
-// goroutines block in.
+// blocksIn reports whether a function is of a package that goroutines block in.
 func blocksIn(function string) bool {
 	packages := []string{"runtime.", "sync.", "sync/", "internal/", "syscall.", "os.", "io.", "net.", "bufio.", "crypto/"}
 	return slices.ContainsFunc(packages, func(pkg string) bool { return strings.HasPrefix(function, pkg) })

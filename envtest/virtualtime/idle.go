@@ -12,12 +12,10 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the wall time between two looks at the
-	// goroutines.
+	// minPause and maxPause bound the wall time between two looks at goroutines.
 	minPause = time.Millisecond
 	maxPause = 50 * time.Millisecond
-	// runningFactor multiplies the patience while some goroutine still runs: it
-	// may yet unblock the others.
+	// runningFactor multiplies the patience while any runs: it may unblock others.
 	runningFactor = 6
 )
 
@@ -35,12 +33,12 @@ func (e *StuckError) Error() string {
 		" (do not wait while holding a mutex, and make channels and connections inside the bubble that waits for them)"
 }
 
-// Idle returns when every other goroutine of the bubble is blocked, like Wait. But
-// where Wait hangs if a goroutine is blocked on something that virtual time can't
-// bring, Idle returns a *StuckError once goroutines have been at the same place for
-// patience, in wall time. Each look at the goroutines takes no virtual time, and
-// some ten milliseconds of wall time if there are thousands. Only one goroutine of
-// a bubble may call Idle or Wait at a time.
+// Idle returns when every other goroutine of the bubble is blocked, like Wait.
+// Where Wait hangs because a goroutine waits for what virtual time can't bring,
+// Idle returns a *StuckError once goroutines have been at the same place for
+// patience, in wall time. A look at the goroutines takes no virtual time, and some
+// ten milliseconds of wall time if there are thousands. Only one goroutine of a
+// bubble may call Idle or Wait at a time.
 func Idle(ctx context.Context, patience time.Duration) error {
 	if err := Rest(ctx, patience); err != nil {
 		return err
@@ -93,8 +91,7 @@ func newMonitor() (*monitor, error) {
 	return m, nil
 }
 
-// busy returns the other goroutines of the bubble that run, or that something
-// outside the bubble may wake.
+// busy returns the bubble's other goroutines that run or may be woken from outside.
 func (m *monitor) busy() (busy []Goroutine) {
 	for _, g := range m.goroutines() {
 		if g.bubble == m.self.bubble && g.id != m.self.id && !strings.HasSuffix(g.State, durable) {
@@ -104,8 +101,7 @@ func (m *monitor) busy() (busy []Goroutine) {
 	return busy
 }
 
-// stuck returns the busy goroutines that have not moved for patience, which is
-// longer while any of them runs.
+// stuck returns those of busy that stayed for patience, or longer if any runs.
 func (m *monitor) stuck(busy []Goroutine, patience time.Duration) (stuck []Goroutine) {
 	since := map[string]time.Duration{}
 	if slices.ContainsFunc(busy, Goroutine.runs) {
@@ -126,8 +122,7 @@ func (m *monitor) stuck(busy []Goroutine, patience time.Duration) (stuck []Gorou
 	return stuck
 }
 
-// pause lets wall time pass. A timer would belong to the bubble; a file's deadline
-// does not.
+// pause lets wall time pass, by a file's deadline: a timer would be in the bubble.
 func (m *monitor) pause(d time.Duration) (err error) {
 	if m.read == nil {
 		if m.read, m.write, err = os.Pipe(); err != nil {

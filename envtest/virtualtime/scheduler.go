@@ -13,35 +13,31 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// Order decides in which order the operations of a bubble proceed. Whenever no
-// goroutine runs any more, the waiting operation with the highest priority gets a
-// turn. Its priority depends on the seed and its identity alone. Operations with
-// the same identity proceed together.
+// Order decides in which order a bubble's operations proceed. Whenever no goroutine
+// runs any more, a turn goes to the waiting operation with the highest priority,
+// which depends on the seed and its identity alone. Those of one identity proceed
+// together.
 type Order struct {
 	Seed uint64
-	// Steps happen in this order, whatever their priorities: an operation that
-	// matches a step waits until the steps before it have been taken. All others
-	// go by priority.
+	// Steps happen in this order, whatever their priorities: an operation that matches
+	// one waits until those before it are taken. All others go by priority.
 	Steps []Step
-	// Patience is how long, in virtual time, operations may wait for a step to
-	// come. Then all steps are dropped, and Err says which was missing. The
-	// default is a minute.
+	// Patience is how long, in virtual time, operations may wait for a step; then all
+	// steps are dropped, and Err says which was missing. The default is a minute.
 	Patience time.Duration
 }
 
 const defaultPatience = time.Minute
 
-// turnTime is how long a turn takes, in virtual time. Without it, timers that two
-// operations set for the same duration would be due at one moment, and fire in an
-// order that nobody has decided.
+// turnTime is how long a turn takes in virtual time. Without it, timers that two
+// operations set for the same duration would fire in an order left to chance.
 const turnTime = time.Nanosecond
 
 // Turn is an operation that has proceeded.
 type Turn struct {
 	Number    int // from 1
 	Operation fault.Operation
-	// Cause is the number of the turn that made the operation arrive; 0 if the
-	// passing of time did.
+	// Cause is the turn that made the operation arrive; 0 if the passing of time did.
 	Cause int
 }
 
@@ -74,7 +70,7 @@ type waiting struct {
 	identity uint64 // hash of the operation without its occurrence
 }
 
-// NewScheduler starts to give turns. It must be called in the bubble. onTurn, which
+// NewScheduler starts to give turns, in the bubble it is called in. onTurn, which
 // may be nil, is called with each turn before the operation proceeds.
 func NewScheduler(order Order, onTurn func(Turn)) *Scheduler {
 	order.Patience = cmp.Or(order.Patience, defaultPatience)
@@ -87,8 +83,7 @@ func NewScheduler(order Order, onTurn func(Turn)) *Scheduler {
 	return s
 }
 
-// Stop releases every waiting operation, and those that come later, and waits for
-// the scheduler to end.
+// Stop releases all operations, waiting and later, and joins the scheduler.
 func (s *Scheduler) Stop() {
 	s.stop()
 	<-s.ended
@@ -126,8 +121,7 @@ func (s *Scheduler) Leave(op fault.Operation) {
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiting) bool { return w.op == op })
 }
 
-// Err says which step did not come in time, or is still missing. It returns nil
-// once all steps have been taken.
+// Err says which step was not in time or is still missing; nil once all were taken.
 func (s *Scheduler) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,9 +135,8 @@ func (s *Scheduler) missing() error {
 	return fmt.Errorf("step %d of %d did not come: %s", s.step+1, len(s.order.Steps), s.order.Steps[s.step])
 }
 
-// Idle returns when no goroutine runs and no operation may proceed: those still
-// waiting wait for a step. While a Scheduler runs, nothing else in the bubble may
-// call synctest.Wait.
+// Idle returns when no goroutine runs and no operation may proceed: those left wait
+// for a step. While a Scheduler runs, nobody else in the bubble may call Wait.
 func (s *Scheduler) Idle(ctx context.Context) error {
 	idle := make(chan struct{})
 	s.mu.Lock()
@@ -223,9 +216,8 @@ func (s *Scheduler) await(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// next removes and returns the operations whose turn it is; none if no operation
-// may proceed. There are several if they share an identity: nothing decides which
-// of them came first.
+// next removes and returns the operations whose turn it is, if any may proceed:
+// several if they share an identity, as nothing decides which came first.
 func (s *Scheduler) next() []*waiting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,8 +242,7 @@ func (s *Scheduler) next() []*waiting {
 	return best
 }
 
-// priority depends on the seed, the identity, and how many turns that identity has
-// had.
+// priority depends on the seed, the identity, and how many turns that has had.
 func (s *Scheduler) priority(w *waiting) uint64 {
 	op := w.op
 	op.Occurrence = s.given[w.identity]
@@ -274,8 +265,7 @@ func (s *Scheduler) give(turn []*waiting) {
 	}
 }
 
-// stepOf returns the index of the first remaining step that an operation matches,
-// -1 if it matches none.
+// stepOf returns the index of the first remaining step that matches, or -1.
 func (s *Scheduler) stepOf(w *waiting) int {
 	for i := s.step; i < len(s.order.Steps); i++ {
 		if s.order.Steps[i].matches(&w.op) {
@@ -285,8 +275,7 @@ func (s *Scheduler) stepOf(w *waiting) int {
 	return -1
 }
 
-// dropSteps forgets the steps, so that the operations that have waited too long for
-// one may proceed; mu is held.
+// dropSteps forgets the steps, so that those behind one may proceed; mu is held.
 func (s *Scheduler) dropSteps() {
 	var behind []string
 	for _, w := range s.waiting {

@@ -29,8 +29,7 @@ func (s Step) matches(op *fault.Operation) bool {
 }
 
 // ParseStep reads a step, such as "store/put resource=configmaps name=default/a",
-// with " #2" at the end for the second operation of its identity. It is the inverse
-// of String.
+// with " #2" after it for the second of its identity. It is the inverse of String.
 func ParseStep(text string) (Step, error) {
 	var step Step
 	match, occurrence, counted := cutOccurrence(text)

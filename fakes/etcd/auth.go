@@ -39,8 +39,7 @@ func view[A any](a *authService, answer func(st *authStore, h *pb.ResponseHeader
 	return locked(a.s, func(h *pb.ResponseHeader) (*A, error) { return answer(&a.s.auth, h) })
 }
 
-// update changes the users and roles, increments their revision, and returns the
-// header of the response.
+// update changes users and roles, increments the revision, and returns the header.
 func (a *authService) update(change func(*authStore) error) (*pb.ResponseHeader, error) {
 	return view(a, func(st *authStore, h *pb.ResponseHeader) (*pb.ResponseHeader, error) {
 		if err := change(st); err != nil {

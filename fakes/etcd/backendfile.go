@@ -18,8 +18,7 @@ var backendBuckets = [...]string{
 	"key", "meta", "lease", "alarm", "cluster", "members", "members_removed", "auth", "authUsers", "authRoles",
 }
 
-// backendBatch is how many versions are written between two checks whether the
-// request has been cancelled.
+// backendBatch is how many versions are written between two checks of the context.
 const backendBatch = 1000
 
 // backendFile returns a snapshot as an etcd database file, unless ctx ends first.
@@ -81,8 +80,7 @@ func (n *Snapshot) writeBackend(ctx context.Context, tx *bolt.Tx, raftIndex uint
 	return err
 }
 
-// storedLease returns what etcd's backend stores for a lease: its id, and a
-// message with the fields ID and TTL.
+// storedLease is a lease in etcd's backend: its id, and a message of ID and TTL.
 func storedLease(le *lease) (key, value []byte) {
 	key = binary.BigEndian.AppendUint64(nil, uint64(le.id))
 	value = protowire.AppendTag(value, 1, protowire.VarintType)

@@ -7,8 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// requestHeaderBytes is the size of what etcd adds to a write request before it
-// measures it: the envelope with a request id.
+// requestHeaderBytes is what etcd's envelope with a request id adds to a request.
 const requestHeaderBytes = 16
 
 // checkSize refuses a write request that is larger than etcd would propose.
@@ -93,12 +92,10 @@ func checkOp(op *pb.RequestOp, maxOps int) error {
 	}
 }
 
-// checkOverlap refuses a branch that would put a key twice, or put and delete
-// it. It returns what the branch puts and deletes, nested branches included.
-//
-// What etcd lets through depends on the order in which it collects (for instance
-// a put in one nested transaction and its deletion in a later one), so the order
-// here is the same.
+// checkOverlap refuses a branch that would put a key twice, or put and delete it,
+// and returns what it puts and deletes, nested branches included. What etcd lets
+// through, such as a put in one nested transaction and its deletion in a later
+// one, depends on the order in which it collects, so the order here is the same.
 func checkOverlap(ops []*pb.RequestOp) (map[string]struct{}, adt.IntervalTree, error) {
 	dels := adt.NewIntervalTree()
 	for _, op := range ops {
@@ -159,8 +156,7 @@ func addNested(r *pb.TxnRequest, puts map[string]struct{}, dels adt.IntervalTree
 	return nil
 }
 
-// addPut adds key to puts, unless it is there already and not in allowed, or
-// is deleted.
+// addPut adds key to puts; refused if deleted, or there already but not in allowed.
 func addPut(key string, puts map[string]struct{}, dels adt.IntervalTree, allowed map[string]struct{}) error {
 	if _, twice := puts[key]; twice {
 		if _, ok := allowed[key]; !ok {

@@ -18,14 +18,12 @@ type client struct {
 	streams map[string]*watchSet
 }
 
-// Client returns a new client in this process. Nothing is serialized between it
-// and the server, so keys and values that are passed to it or that it returns must
-// not be changed afterwards. Closing it ends only what was started through it, and
-// returns context.Canceled, as for every clientv3.Client without a connection.
-// Closing the server closes its clients.
-//
-// Unlike upstream's, its Kubernetes interface works on the store directly and
-// not through its KV: to intercept calls, wrap both.
+// Client returns a new client in this process. Nothing is serialized, so keys
+// and values passed to it or returned by it must not be changed afterwards.
+// Closing it ends only what was started through it, and returns
+// context.Canceled, as for every clientv3.Client without a connection;
+// closing the server closes it too. Unlike upstream's, its Kubernetes
+// interface does not use its KV: to intercept calls, wrap both.
 func (s *Server) Client() *kubernetes.Client {
 	c := &client{s: s, streams: make(map[string]*watchSet)}
 	v3 := clientv3.NewCtxClient(context.Background())

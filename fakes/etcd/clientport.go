@@ -43,9 +43,8 @@ const http2Start = "PRI"
 // readHeaderTimeout is how long etcd waits for the header of an HTTP request.
 const readHeaderTimeout = 5 * time.Minute
 
-// protocolSwitch leaves HTTP/2 connections to gRPC and serves HTTP/1 on the
-// others. It does so in gRPC's handshake, which runs in a goroutine per connection
-// that gRPC joins when it stops.
+// protocolSwitch leaves HTTP/2 connections to gRPC and serves HTTP/1 on the others,
+// in gRPC's handshake: its goroutine per connection is joined when gRPC stops.
 type protocolSwitch struct {
 	credentials.TransportCredentials
 	http *http.Server
@@ -84,8 +83,7 @@ type rereadConn struct {
 
 func (c *rereadConn) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
-// httpConn is a connection and a listener that accepts only this connection. The
-// listener ends when the connection is closed.
+// httpConn is a connection, and a listener that accepts only it and ends with it.
 type httpConn struct {
 	net.Conn
 	accepted bool

@@ -17,9 +17,8 @@ import (
 // minPartKeys is how many keys are worth encoding on a separate processor.
 const minPartKeys = 1000
 
-// Sizes of the buffers of a range: each is four times as large as the one
-// before, so that a get takes a small buffer and a list takes few. gRPC's pool has
-// all these sizes.
+// Sizes of the buffers of a range, each four times the one before, so that a get
+// takes a small buffer and a list takes few. gRPC's pool has all these sizes.
 const (
 	firstBufferBytes = 256
 	maxBufferBytes   = 1 << 20
@@ -40,10 +39,9 @@ const (
 // encoded is a message that is already encoded.
 type encoded mem.BufferSlice
 
-// codec is gRPC's codec for protobuf, except for messages that are encoded already
-// and for ranges. The general codec looks at every field of a hundred thousand keys
-// by reflection, once for the size and once to encode, and copies everything into
-// one buffer; this one goes through the keys once.
+// codec is gRPC's protobuf codec, except for encoded messages and ranges: the
+// general one goes through each field of a hundred thousand keys by reflection,
+// twice, and copies all into one buffer; this one goes through the keys once.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }

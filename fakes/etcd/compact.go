@@ -10,8 +10,7 @@ import (
 // compactChunk is how many changes are dropped at a time while writers wait.
 const compactChunk = 1024
 
-// Compact always returns after the history is gone, so the physical option
-// changes nothing.
+// Compact returns when the history is gone, so the physical option changes nothing.
 func (k *kvService) Compact(_ context.Context, r *pb.CompactionRequest) (*pb.CompactionResponse, error) {
 	s := k.s
 	if err := s.beginCompaction(r.Revision); err != nil {

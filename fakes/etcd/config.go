@@ -16,13 +16,11 @@ const (
 	minProgressNotifyInterval     = 100 * time.Millisecond
 	defaultQuotaBytes             = 2 * 1024 * 1024 * 1024
 
-	// grpcOverheadBytes is how much more than MaxRequestBytes the gRPC server
-	// reads before it refuses a message, as in etcd.
+	// grpcOverheadBytes is how much more than MaxRequestBytes gRPC reads, as in etcd.
 	grpcOverheadBytes = 512 * 1024
 )
 
-// Identity of the single member: the IDs that etcd gives a "default" member with
-// default peer URLs, so that answers look familiar.
+// Familiar IDs: those that etcd gives a "default" member with default peer URLs.
 const (
 	clusterID uint64 = 0xcdf818194e3a8c32
 	memberID  uint64 = 0x8e9e05c52164694d
@@ -43,24 +41,21 @@ type Config struct {
 	// shorter requests are raised to it. 0 means etcd's 2.
 	MinLeaseTTL int64
 
-	// WatchBuffer is the number of responses a watch (in process) or a watch
-	// stream (over gRPC) may have waiting to be read. A write that goes to many
-	// watches of a stream counts once. A watch that falls further behind holds one
-	// more response; when its reader continues, it is fed from history, up to 1000
-	// revisions at a time. If its position has been compacted by then, it is
-	// cancelled with the compact revision. 0 means etcd's 128.
+	// WatchBuffer is how many responses a watch (in process) or a watch stream
+	// (over gRPC) may have unread; a write to many watches of a stream counts
+	// once. A watch further behind holds one more; when its reader continues, it
+	// is fed from history, up to 1000 revisions at a time, or cancelled with the
+	// compact revision if its position has been compacted. 0 means etcd's 128.
 	WatchBuffer int
 
-	// ProgressNotifyInterval is how long a watch created with progress
-	// notification stays silent before it is sent the current revision.
-	// 0 means etcd's 10 minutes; anything below 100 milliseconds is raised to
-	// that, as in etcd.
+	// ProgressNotifyInterval is how long a watch with progress notification
+	// stays silent before it is sent the current revision. 0 means etcd's 10
+	// minutes; less than 100 milliseconds is raised to that, as in etcd.
 	ProgressNotifyInterval time.Duration
 
-	// Endpoint is the only endpoint that in-process clients report, and the client
-	// URL in the member list. It should differ between servers of one process,
-	// because Kubernetes keeps one compactor per endpoint. Empty means a name
-	// unique in the process.
+	// Endpoint is what in-process clients report, and the client URL in the
+	// member list. It should differ between servers of a process, because
+	// Kubernetes keeps one compactor per endpoint. Empty means a unique name.
 	Endpoint string
 }
 

@@ -23,8 +23,7 @@ func appendRevisionKey(key []byte, v *version) []byte {
 	return key
 }
 
-// appendStored appends what etcd's backend stores for a version: for a deletion,
-// only the key.
+// appendStored appends what etcd's backend stores for v: of a deletion, only the key.
 func appendStored(b []byte, v *version) []byte {
 	if v.tombstone() {
 		return appendBytes(b, keyValueKey, v.kv.Key)
@@ -36,15 +35,12 @@ func appendStored(b []byte, v *version) []byte {
 // sorting would otherwise fetch from all over the memory.
 type stored struct {
 	*version
-	rev int64
-	sub int32
-	// live says that the version is the current one of its key at the revision
-	// that was asked about.
-	live bool
+	rev  int64
+	sub  int32
+	live bool // the key's current one at the revision asked about
 }
 
-// storedAt returns every version etcd's backend would hold that was written up
-// to rev, oldest first.
+// storedAt returns the versions up to rev that are in etcd's backend, oldest first.
 func storedAt(k *keyspace, rev int64) []stored {
 	list := make([]stored, 0, k.tree.Len())
 	k.tree.Ascend(func(e entry) bool {
@@ -68,8 +64,7 @@ func storedAt(k *keyspace, rev int64) []stored {
 // maxCompactionHashes is how many of its compactions' hashes etcd keeps.
 const maxCompactionHashes = 10
 
-// compactionHash is the hash that etcd takes of what it is about to compact at a
-// revision.
+// compactionHash is the hash that etcd takes when it is about to compact.
 type compactionHash struct {
 	revision, compacted int64
 	// sum computes the hash, when it is first asked for it.
@@ -100,18 +95,16 @@ func (m *maintenanceService) HashKV(_ context.Context, r *pb.HashKVRequest) (*pb
 	return resp, nil
 }
 
-// freezeWithHashes returns an unchanging copy of the key space, and the hashes of
-// its compactions.
+// freezeWithHashes returns the frozen key space, and the hashes of its compactions.
 func (s *Server) freezeWithHashes() (*keyspace, []compactionHash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.freeze(), s.compactionHashes
 }
 
-// keepHash keeps the hash for a compaction at rev that is about to begin, and
-// forgets the one of the lowest revision if there are too many. The hash is
-// computed meanwhile, so that the copy of the key space it needs does not keep
-// what is compacted in memory. The server is locked.
+// keepHash keeps the hash for a compaction at rev about to begin, and forgets that of
+// the lowest revision if there are too many. It is computed meanwhile, or its copy of
+// the key space would keep what is compacted in memory. The server is locked.
 func (s *Server) keepHash(rev int64) {
 	before := s.freeze()
 	h := compactionHash{rev, before.compactRev, sync.OnceValue(func() uint32 { return before.hash(rev, true) })}

@@ -15,9 +15,8 @@ type change struct {
 
 func (c *change) rev() int64 { return c.now.kv.ModRevision }
 
-// history is the list of changes from the compact revision on. It only grows
-// at the end and only shrinks at the front, so that a copy of it stays valid
-// while the original goes on.
+// history is the changes from the compact revision on. It grows only at the end and
+// shrinks only at the front, so that a copy stays valid while the original goes on.
 type history struct {
 	chunks []*[historyChunk]change
 	// The entries are those from first up to n, counted from chunks[0].

@@ -40,8 +40,7 @@ func getOnly(serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// serveHealth answers whether keys can be read and whether there is an alarm that
-// the request does not exclude.
+// serveHealth fails if keys can't be read, or for an alarm that r does not exclude.
 func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 	reason := ""
 	for _, a := range s.activeAlarms() {
@@ -83,8 +82,7 @@ type healthCheck struct {
 	check func(context.Context) error
 }
 
-// handleChecks serves checks below path: all of them at path itself, except those
-// that the request excludes, and each one at a path of its own.
+// handleChecks serves all checks at path, but for excluded ones, and each below it.
 func handleChecks(mux *http.ServeMux, path string, checks ...healthCheck) {
 	mux.HandleFunc(path, getOnly(serveChecks(checks)))
 	for _, c := range checks {

@@ -8,23 +8,17 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// btreeDegree balances the depth of the trees against the bytes copied when a
-// node shared with a snapshot is written.
+// btreeDegree balances depth against the copying of nodes shared with a snapshot.
 const btreeDegree = 32
 
-// version is one value a key has had. It is never changed once published, and
-// its KeyValue is handed to readers as it is.
+// version is one value of a key. It never changes once published: readers share it.
 type version struct {
-	kv mvccpb.KeyValue
-	// sub is the position of the change among those of its revision.
-	sub int32
-	// superseded says that the same revision changed the key again, so that only
-	// watchers see this version.
-	superseded bool
+	kv         mvccpb.KeyValue
+	sub        int32 // position among the changes of its revision
+	superseded bool  // by the same revision: only watchers see this one
 }
 
-// versionOverhead is about what a version takes besides its key and value, in
-// memory as in etcd's backend.
+// versionOverhead is about what a version adds to key and value, here and in etcd.
 const versionOverhead = 128
 
 // size returns about how many bytes a version takes.
@@ -46,13 +40,11 @@ type record struct {
 	// born identifies the key's current life: the revision that created it or, if
 	// a rewind brought it back, the revision that created it originally.
 	born int64
-	// epoch belongs to the only key space that may change the record in place;
-	// any other has to replace the record by a copy.
+	// epoch is that of the one key space that may change the record; others copy it.
 	epoch uint64
 }
 
-// at returns the version current at revision rev, or nil if the key did not
-// exist then.
+// at returns the version current at rev, or nil if the key did not exist then.
 func (r *record) at(rev int64) *version {
 	if r.since <= rev {
 		if !r.live {
@@ -126,8 +118,7 @@ func (k *keyspace) live(key string) *version {
 	return rec.head
 }
 
-// put makes v the newest version of key, whose record, if there is one, is rec,
-// and returns the record that has it.
+// put adds v to rec, the record of key or nil, and returns the record that has it.
 func (k *keyspace) put(key string, rec *record, v *version) *record {
 	switch {
 	case rec == nil:
@@ -189,8 +180,7 @@ func (k *keyspace) drop(versions []*version) {
 	}
 }
 
-// span is a range of keys as requests give it: a single key, [key, end), or
-// every key from key on.
+// span is the keys a request gives: a single one, [key, end), or all from key on.
 type span struct {
 	key, end string
 	kind     spanKind
@@ -228,8 +218,7 @@ func (s span) contains(key string) bool {
 	}
 }
 
-// ascend calls fn for the version current at rev of each key of s that exists
-// then, in the order of the keys, until fn returns false.
+// ascend calls fn, until it returns false, for each key in s at rev, in order.
 func (k *keyspace) ascend(s span, rev int64, fn func(key string, v *version) bool) {
 	visit := func(e entry) bool {
 		if v := e.rec.at(rev); v != nil {

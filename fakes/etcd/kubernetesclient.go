@@ -133,8 +133,7 @@ func (k *kubernetesClient) usable(ctx context.Context, key string) error {
 	return clientv3.ContextError(ctx, k.c.usable(ctx))
 }
 
-// modRevision returns the revision of the current version of a record's key, 0
-// if it does not exist.
+// modRevision returns the revision of rec's current version, 0 if there is none.
 func modRevision(rec *record) int64 {
 	if rec == nil || rec.head.tombstone() {
 		return 0
@@ -142,8 +141,7 @@ func modRevision(rec *record) int64 {
 	return rec.head.kv.ModRevision
 }
 
-// checkTxnPutSize refuses an optimistic put that is larger than etcd would
-// take as the transaction it stands for.
+// checkTxnPutSize refuses a put too large for the transaction that it stands for.
 func (s *Server) checkTxnPutSize(key string, value []byte) error {
 	if 2*len(key)+len(value) < s.cfg.MaxRequestBytes/4 {
 		return nil

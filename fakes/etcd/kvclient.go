@@ -29,8 +29,7 @@ func call[Q, A any](ctx context.Context, c *client, method func(context.Context,
 	return method(ctx, r)
 }
 
-// localKV is the KV service for an in-process client: it calls the methods that
-// the gRPC server would.
+// localKV is the KV service in process: it calls the methods the gRPC server would.
 type localKV struct {
 	pb.KVClient // nil: only its RangeStream is left, which GetStream does without
 	c           *client

@@ -20,11 +20,10 @@ type kvService struct {
 	pb.UnsafeKVServer
 }
 
-// RangeStream sends a range in chunks as etcd does: small ones first, then chunks
-// about as large as a request may be. Only the last chunk has a header. etcd reads
-// each chunk just before it sends it, and so fails if the revision has been
-// compacted meanwhile. Here all keys are read at the start; they are the same, and
-// only the compaction is checked for each chunk.
+// RangeStream sends a range in chunks as etcd does: small ones first, then about as
+// large as a request may be, and only the last has a header. etcd reads each chunk
+// when it sends it, and fails if the revision was compacted meanwhile; here all
+// keys are read at the start, and only the compaction is checked for each chunk.
 func (k *kvService) RangeStream(r *pb.RangeRequest, stream grpc.ServerStreamingServer[pb.RangeStreamResponse]) error {
 	resp, err := k.rangeForStream(stream.Context(), r)
 	if err != nil {
@@ -70,8 +69,7 @@ func nextChunk(keys, size, target int) int {
 	return keys
 }
 
-// rangeForStream answers a range stream as a whole. Nothing is copied for it:
-// chunks are parts of this answer.
+// rangeForStream answers a range stream as a whole, of which the chunks are parts.
 func (k *kvService) rangeForStream(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	if err := checkRange(r); err != nil {
 		return nil, err

@@ -11,8 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// leaseClient is the clientv3.Lease of an in-process client. It is upstream's
-// except for keep-alives, for which upstream's needs a stream and polls.
+// leaseClient is upstream's, but for keep-alives: upstream's need a stream and poll.
 type leaseClient struct {
 	clientv3.Lease
 	c *client
@@ -63,10 +62,9 @@ type listener struct {
 	unhook func() bool
 }
 
-// KeepAlive renews the lease at once and then whenever a third of its
-// time-to-live has passed, until ctx is done or the lease is gone. If the
-// client keeps the lease alive already, the call shares the renewals. Like
-// upstream's it drops responses that nobody reads.
+// KeepAlive renews the lease at once and after each third of its
+// time-to-live, until ctx is done or the lease is gone. Calls for one lease
+// share the renewals. Like upstream's it drops responses that nobody reads.
 func (l *leaseClient) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *clientv3.LeaseKeepAliveResponse, error) {
 	li := &listener{out: make(chan *clientv3.LeaseKeepAliveResponse, clientv3.LeaseResponseChSize)}
 	l.mu.Lock()

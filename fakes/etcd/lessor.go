@@ -23,8 +23,7 @@ type attachment struct {
 	key   string
 }
 
-// lessor holds the leases, their keys, and one timer for the nearest expiry.
-// It is guarded by the server's lock.
+// lessor is the leases, their keys and a timer, guarded by the server's lock.
 type lessor struct {
 	byID     *btree.BTreeG[*lease]
 	byExpiry *btree.BTreeG[*lease]
@@ -48,14 +47,12 @@ func newLessor() lessor {
 		attached: btree.NewG(btreeDegree, func(a, b attachment) bool {
 			return cmp.Or(cmp.Compare(a.lease, b.lease), cmp.Compare(a.key, b.key)) < 0
 		}),
-		// Ids count up from a large number, so that they look like etcd's and
-		// don't collide with ids that a test makes up.
+		// Large ids look like etcd's, and do not collide with those that a test makes up.
 		lastID: int64(memberID >> 2),
 	}
 }
 
-// clone returns a copy in constant time, without the timer. Nobody may use l
-// meanwhile.
+// clone copies l, but for the timer, in constant time. Nobody may use l meanwhile.
 func (l *lessor) clone() lessor {
 	return lessor{
 		byID: l.byID.Clone(), byExpiry: l.byExpiry.Clone(), attached: l.attached.Clone(), lastID: l.lastID,
@@ -135,8 +132,7 @@ func (l *lessor) stop(s *Server) {
 	l.timer = nil
 }
 
-// expire revokes the leases that have expired, each at a revision of its own. The
-// nth timer calls it.
+// expire, called by the nth timer, revokes each expired lease at its own revision.
 func (s *Server) expire(nth int) {
 	s.mu.Lock()
 	if s.leases.armed == nth {

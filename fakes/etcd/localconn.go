@@ -59,8 +59,7 @@ func assign(to, from any) error {
 	return nil
 }
 
-// NewStream implements grpc.ClientConnInterface. The clients of streaming methods
-// do without it.
+// NewStream fails: the clients of streaming methods do without it.
 func (l *localConn) NewStream(_ context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	return nil, status.Errorf(codes.Unimplemented, "no stream of %v in process", method)
 }

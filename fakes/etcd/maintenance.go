@@ -46,8 +46,7 @@ func (m *maintenanceService) Status(context.Context, *pb.StatusRequest) (*pb.Sta
 // storageVersion is the schema version of this etcd's backend.
 const storageVersion = "3.7.0"
 
-// Alarm raises, drops and lists alarms. Here only requests raise alarms, which
-// then forbid writes as in etcd.
+// Alarm raises, drops and lists alarms, which forbid writes. Nothing else raises one.
 func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	s := m.s
 	return locked(s, func(h *pb.ResponseHeader) (*pb.AlarmResponse, error) {
@@ -85,8 +84,7 @@ func (m *maintenanceService) Defragment(context.Context, *pb.DefragmentRequest) 
 	return &pb.DefragmentResponse{}, nil
 }
 
-// Hash returns the hash of the keys. In etcd it covers the whole backend, but keys
-// are all there is here.
+// Hash hashes the keys; etcd hashes its whole backend, but there is no more here.
 func (m *maintenanceService) Hash(context.Context, *pb.HashRequest) (*pb.HashResponse, error) {
 	k, _ := m.s.freezeWithHashes()
 	return &pb.HashResponse{Header: header(k.rev), Hash: k.hash(k.rev, false)}, nil
@@ -125,8 +123,7 @@ func (m *maintenanceService) Downgrade(_ context.Context, r *pb.DowngradeRequest
 // snapshotChunkBytes is the size of the pieces a snapshot is sent in.
 const snapshotChunkBytes = 32 * 1024
 
-// Snapshot sends the store as the database file of an etcd, and its digest, so
-// that etcd's own tools can restore a cluster from it.
+// Snapshot sends a database file that etcd's own tools can restore, and its digest.
 func (m *maintenanceService) Snapshot(_ *pb.SnapshotRequest, stream grpc.ServerStreamingServer[pb.SnapshotResponse]) error {
 	ctx := stream.Context()
 	db, err := backendFile(ctx, m.s.Snapshot(), m.s.raftIndex.Load())

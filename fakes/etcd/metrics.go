@@ -9,9 +9,8 @@ import (
 )
 
 // metricsRegistry returns a registry with the process's metrics and those of
-// etcd's metrics that make sense for a store in memory. It is not the process's
-// own registry, because a process may have many servers, and an embedded etcd
-// registers its metrics there.
+// etcd's that make sense in memory. It is not the process's own, because a
+// process may have many servers, and an embedded etcd registers there.
 func (s *Server) metricsRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(

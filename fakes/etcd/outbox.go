@@ -18,17 +18,15 @@ type outgoing struct {
 	more []int64
 }
 
-// outbox queues what a watch stream has to send. A response for many watchers is
-// in it only once: a write that a thousand watchers see is queued once, encoded
-// once, and wakes the sender once.
+// outbox queues what a watch stream has to send. A write that a thousand
+// watchers see is queued once, encoded once, and wakes the sender once.
 type outbox struct {
 	c chan *outgoing
 
 	mu sync.Mutex
-	// last is the newest response with events for synced watchers, while it waits
-	// in c. Adding a watcher to it keeps that watcher's responses in order: a whole
-	// revision is offered while the server is locked, and everything the watcher
-	// got before it was synced is older.
+	// last is the newest response with events for synced watchers while it waits in
+	// c. Adding a watcher keeps its responses in order: a revision is offered
+	// whole, with the server locked, and what it got before it was synced is older.
 	last *outgoing
 }
 
@@ -96,8 +94,7 @@ func (s *streamSink) deliver(d delivery, done <-chan struct{}) bool {
 
 func (s *streamSink) ended() {}
 
-// send sends a response to each of its watchers, in fragments if that was
-// asked for and it is large.
+// send sends a response to its watchers, a large one in fragments if asked to.
 func (g *grpcWatch) send(o *outgoing) error {
 	limit := g.s.cfg.MaxRequestBytes + grpcOverheadBytes
 	if o.fragment && len(o.resp.Events) > 1 && proto.Size(o.resp) >= limit {
@@ -109,9 +106,8 @@ func (g *grpcWatch) send(o *outgoing) error {
 	return g.sendCopies(o)
 }
 
-// sendCopies encodes what the watchers share only once: protobuf takes the
-// fields of a message in any order, so that each message is a watch id and
-// those same bytes.
+// sendCopies encodes what the watchers share once: protobuf takes fields in
+// any order, so each message is a watch id and those same bytes.
 func (g *grpcWatch) sendCopies(o *outgoing) error {
 	data, err := proto.Marshal(&pb.WatchResponse{Header: o.resp.Header, Events: o.resp.Events})
 	if err != nil {
@@ -146,8 +142,7 @@ func (g *grpcWatch) sendFragments(o *outgoing, limit int) error {
 	return nil
 }
 
-// fitting returns how many of events, one at least, make a response smaller
-// than limit bytes.
+// fitting returns how many events, at least one, fit into less than limit bytes.
 func fitting(envelope *pb.WatchResponse, events []*mvccpb.Event, limit int) int {
 	envelope.Fragment = true
 	size := proto.Size(envelope)

@@ -22,8 +22,7 @@ func sortOf(op clientv3.Op) (clientv3.SortTarget, clientv3.SortOrder) {
 	return clientv3.SortTarget(target.Int()), clientv3.SortOrder(order.Int())
 }
 
-// setEndpoints makes c report the endpoints, and makes its SetEndpoints method
-// work although it has no connection.
+// setEndpoints sets what c reports, and lets SetEndpoints work without a connection.
 func setEndpoints(c *clientv3.Client, endpoints ...string) {
 	v := reflect.ValueOf(c).Elem()
 	resolver := settable(v, "resolver")
@@ -54,8 +53,7 @@ func field(v reflect.Value, name string) reflect.Value {
 	return f
 }
 
-// settable returns an unexported field of the addressable struct v in a form that
-// can be set.
+// settable returns an unexported field of the addressable struct v, ready to be set.
 func settable(v reflect.Value, name string) reflect.Value {
 	f := field(v, name)
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()

@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// lockedScanKeys is how many keys a read may visit while writers wait. A longer
-// read continues in a frozen copy of the key space.
+// lockedScanKeys is how many keys a read may visit while writers wait. A
+// longer read starts over in a frozen copy of the key space.
 const lockedScanKeys = 512
 
 // scan is what a read wants from the key space.
@@ -24,10 +24,7 @@ type scan struct {
 	limit     int64 // of the keys returned, 0: none
 	countOnly bool
 	keysOnly  bool
-	// noTotal ends the scan at the limit.
-	noTotal bool
-	// visits bounds the number of keys visited, 0: none
-	visits int
+	visits    int // bounds the number of keys visited, 0: none
 }
 
 // found is the outcome of a scan.
@@ -35,8 +32,7 @@ type found struct {
 	kvs   []*mvccpb.KeyValue
 	count int64
 	rev   int64 // the current one
-	// cut says that visits was not enough.
-	cut bool
+	cut   bool  // visits was not enough
 }
 
 // readable says why revision rev cannot be read when the current one is cur.
@@ -70,20 +66,18 @@ func (k *keyspace) scan(q *scan, cur int64) (found, error) {
 		if q.countOnly {
 			return true
 		}
-		full := q.limit > 0 && int64(len(f.kvs)) >= q.limit
-		if !full {
+		if q.limit <= 0 || int64(len(f.kvs)) < q.limit {
 			if len(f.kvs) == cap(f.kvs) {
 				f.kvs = slices.Grow(f.kvs, len(f.kvs)+1) // append would go in smaller steps
 			}
 			f.kvs = append(f.kvs, q.pick(v))
 		}
-		return !full || !q.noTotal
+		return true
 	})
 	return f, nil
 }
 
-// pick returns what a scan returns for v. As in etcd, a keys-only scan omits the
-// lease.
+// pick returns what a scan returns for v: without a lease if keys-only, as in etcd.
 func (q *scan) pick(v *version) *mvccpb.KeyValue {
 	if v != nil && !q.keysOnly { // compared, or the compiler would fetch v to see that it is not nil
 		return &v.kv
@@ -96,8 +90,7 @@ func (q *scan) pick(v *version) *mvccpb.KeyValue {
 	}
 }
 
-// scan reads from the current key space, without keeping writers waiting for
-// longer than a few keys take.
+// scan reads the current key space; writers wait for no longer than a few keys take.
 func (s *Server) scan(q *scan) (found, error) {
 	s.mu.RLock()
 	if s.closed {
@@ -165,8 +158,7 @@ func revisionFilters(r *pb.RangeRequest) bool {
 	return r.MinModRevision != 0 || r.MaxModRevision != 0 || r.MinCreateRevision != 0 || r.MaxCreateRevision != 0
 }
 
-// filter drops the keys outside the revision bounds of r. As in etcd, the
-// count still includes them.
+// filter drops keys outside r's revision bounds. As in etcd, they still count.
 func filter(r *pb.RangeRequest, f *found) {
 	if !revisionFilters(r) {
 		return
@@ -184,8 +176,7 @@ func filter(r *pb.RangeRequest, f *found) {
 	f.kvs = kept
 }
 
-// byField sorts with sort.Sort because etcd does, so that keys that compare equal
-// end up in the same order.
+// byField uses sort.Sort as etcd does, so that equal keys end up in the same order.
 type byField struct {
 	kvs  []*mvccpb.KeyValue
 	less func(a, b *mvccpb.KeyValue) bool

@@ -12,8 +12,7 @@ import (
 type group struct {
 	span
 	members []*watcher
-	// pending are the changes of the transaction being published.
-	pending []change
+	pending []change // of the transaction being published
 }
 
 // prefixLength says how many watched prefixes have one length.

@@ -17,15 +17,11 @@ import (
 type Server struct {
 	cfg Config
 
-	// done is closed when Close begins.
-	done chan struct{}
-	// work counts the goroutines, timers and context callbacks Close joins.
-	work sync.WaitGroup
+	done chan struct{}  // closed when Close begins
+	work sync.WaitGroup // goroutines, timers and context callbacks that Close joins
 
-	// rev is the current revision, readable without the lock.
-	rev atomic.Int64
-	// raftIndex counts the proposals a real etcd would have put in its log.
-	raftIndex atomic.Uint64
+	rev       atomic.Int64  // the current revision, readable without the lock
+	raftIndex atomic.Uint64 // counts the proposals a real etcd would have in its log
 
 	// mu guards everything below. It is never held while waiting.
 	mu      sync.RWMutex
@@ -34,8 +30,7 @@ type Server struct {
 	history history
 	leases  lessor
 	watches registry
-	// frozen is an unchanging copy of keys as they are now, or nil when
-	// nobody has needed one since the last write.
+	// frozen is an unchanging copy of keys, nil if none was needed since the last write.
 	frozen *keyspace
 	// compactionHashes are by revision, and replaced, not changed.
 	compactionHashes []compactionHash
@@ -71,9 +66,8 @@ func New(cfg Config) (*Server, error) {
 // Revision returns the current revision of the store.
 func (s *Server) Revision() int64 { return s.rev.Load() }
 
-// Close ends every watch, lease and gRPC connection and waits until the server
-// has no goroutine left. Requests made afterwards fail with "server stopped".
-// Closing twice is fine.
+// Close ends every watch, lease and gRPC connection and joins all goroutines.
+// Later requests fail with "server stopped". Closing twice is fine.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -132,8 +126,7 @@ func (s *Server) alarmed(spends bool) error {
 	return nil
 }
 
-// locked answers a request with the server locked, unless it is closed. The header
-// has the current revision.
+// locked answers a request with the server locked, at the current revision.
 func locked[A any](s *Server, answer func(h *pb.ResponseHeader) (*A, error)) (*A, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,8 +196,7 @@ func (t *writeTxn) publish() {
 	s.notify(t.changes)
 }
 
-// put writes key, whose record is rec, and returns its record. keyBytes is key as
-// bytes, or nil if put should convert it.
+// put writes key, whose record is rec, and returns its record. keyBytes may be nil.
 func (t *writeTxn) put(key string, rec *record, keyBytes, value []byte, lease int64) *record {
 	s := t.s
 	v := &version{sub: int32(len(t.changes))}

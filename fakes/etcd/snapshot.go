@@ -11,9 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// Snapshot is a whole store as it was at one moment: keys with their history, and
-// leases. It never changes, whatever happens to the store, and shares with it what
-// has not changed since. It may be used from any goroutine.
+// Snapshot is a store at one moment: keys with their history, and leases. It never
+// changes, and shares with the store what is the same. Any goroutine may use it.
 type Snapshot struct {
 	origin  *Server
 	at      time.Time
@@ -73,21 +72,20 @@ func (s *Server) restoreLeases(n *Snapshot, leases lessor) {
 }
 
 // Rewind brings the store back to the state in a snapshot of this store or of
-// another, and returns its writes in order. It uses ordinary transactions, one key
-// and one new revision each, so that every watcher sees true events. First it
-// deletes keys that did not exist, or that have been deleted and created again
-// since, the newest first. Then it puts keys that are missing or differ, in the
-// order of their revisions in the snapshot. Keys with the same value are left
-// alone. No other write comes in between.
+// another, and returns its writes in order: ordinary transactions, one key and one
+// new revision each, so that every watcher sees true events. First it deletes keys
+// that did not exist, or were deleted and created again since, newest first. Then it
+// puts keys that are missing or differ, in the order of their revisions in the
+// snapshot. Keys with the same value are left alone. No other write comes in between.
 //
-// Leases of the snapshot are granted again or renewed to the time they had left.
-// Leases granted since stay, because somebody may hold their ids, but lose their
-// keys.
+// Leases of the snapshot are granted again or renewed to the time they had
+// left. Leases granted since lose their keys, but stay, because somebody may
+// hold their ids.
 //
-// Keys for which keep returns true stay as they are, with their leases. keep, which
-// may be nil, is called for each key that differs, with its current and its future
-// content, nil if the key does not exist. It must not change them and must not call
-// the server.
+// Keys for which keep returns true stay as they are, with their leases. keep,
+// which may be nil, is called for each key that differs, with its current and
+// its future content, nil if the key does not exist. It must not change them
+// nor call the server.
 func (s *Server) Rewind(to *Snapshot, keep func(key string, have, want *mvccpb.KeyValue) bool) ([]Change, error) {
 	keys, leases := to.clone()
 	s.mu.Lock()
@@ -148,16 +146,14 @@ func changes(differences []difference) (deletes []string, puts []entry) {
 	return deletes, puts
 }
 
-// difference is a key with different contents in two key spaces. A record is nil
-// if the key does not exist there.
+// difference is a key that differs between two key spaces; nil where it is missing.
 type difference struct {
 	key        string
 	have, want *record
 }
 
-// differing returns how the store differs from a snapshot, in the order of the
-// keys, without those that are kept. If it is known which keys have been written
-// since, and they are not all, it looks only at them. The server is locked.
+// differing returns what differs from a snapshot and is not kept, by key. It looks
+// only at keys written since, if these are known and not all. The server is locked.
 func (s *Server) differing(to *Snapshot, target *keyspace, keep func(key string, have, want *mvccpb.KeyValue) bool) []difference {
 	var list []difference
 	add := func(key string, have, want *record) {

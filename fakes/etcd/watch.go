@@ -21,24 +21,21 @@ type delivery struct {
 	header  *pb.ResponseHeader
 	events  []*mvccpb.Event
 	created bool
-	// compacted is the compact revision, for the last delivery of a watcher
-	// whose position is older.
+	// compacted is the compact revision, if this ends a watcher whose position is older.
 	compacted int64
 }
 
 // sink is where a watcher delivers to.
 type sink interface {
 	// deliver takes d or returns false. If done is nil it takes d only if there is
-	// room; the server may be locked. Otherwise it waits for room until done is
-	// closed.
+	// room; the server may be locked. Otherwise it waits for room until done is closed.
 	deliver(d delivery, done <-chan struct{}) bool
 	// ended is called once, after the last delivery.
 	ended()
 }
 
-// watcher follows the changes of a span. A synced watcher has been offered every
-// change, and writers offer it the next one. A lagging watcher is fed from the
-// history by a goroutine of its own.
+// watcher follows a span. A synced one has been offered every change, and writers
+// offer it the next; a lagging one is fed from the history by its own goroutine.
 type watcher struct {
 	span
 	start    int64 // the revision asked for; 0: whatever comes next
@@ -50,12 +47,10 @@ type watcher struct {
 	sink     sink
 	ctx      context.Context // ends the watcher, if not nil
 
-	done chan struct{} // closed when the watcher ends
-	// sentEvents says that events were delivered since the last progress interval.
-	sentEvents atomic.Bool
+	done       chan struct{} // closed when the watcher ends
+	sentEvents atomic.Bool   // since the last progress interval
 
-	// next is the first revision not delivered yet. It belongs to the feeding
-	// goroutine while the watcher lags.
+	// next is the first revision not delivered yet. While w lags it belongs to feed.
 	next int64
 
 	// The rest is guarded by the server's lock.
@@ -68,8 +63,7 @@ type watcher struct {
 	timer  *time.Timer
 }
 
-// watchSet is the watchers of one stream, oldest first. It is guarded by the
-// server's lock.
+// watchSet is a stream's watchers, oldest first, guarded by the server's lock.
 type watchSet struct{ list []*watcher }
 
 // synced says that w has been offered every change. The server is locked.
@@ -161,8 +155,7 @@ func (s *Server) notify(changes []change) {
 	}
 }
 
-// notifyGroup offers a group's pending changes to its members. Members with
-// the same options share the events.
+// notifyGroup offers a group its pending changes; equal options share the events.
 func (s *Server) notifyGroup(g *group, hdr *pb.ResponseHeader) {
 	var shared [2][]*mvccpb.Event
 	// Backwards, because a member that has no room leaves the group and the
@@ -220,8 +213,7 @@ func (w *watcher) wants(t mvccpb.Event_EventType) bool {
 	return !(t == mvccpb.Event_PUT && w.noPut || t == mvccpb.Event_DELETE && w.noDelete)
 }
 
-// feed delivers first, if there is one left from before, and then from the history
-// until w is synced or has ended.
+// feed delivers first, unless it is empty, then history until w is synced or ended.
 func (s *Server) feed(w *watcher, first delivery) {
 	defer s.work.Done()
 	alive := first.header == nil || w.sink.deliver(first, w.done)
@@ -252,9 +244,8 @@ func (s *Server) feed(w *watcher, first delivery) {
 }
 
 // catchUp delivers a batch from the history; false means that w has ended. As in
-// etcd, the header has the store's revision at the time the batch was read. If the
-// batch has to wait for room, the header has the revision up to which w has then
-// seen everything.
+// etcd, the header has the store's revision when the batch was read, or, if that
+// has to wait for room, the revision up to which w has then seen everything.
 func (w *watcher) catchUp(d delivery) bool {
 	w.sentEvents.Store(true)
 	if w.sink.deliver(d, nil) {
@@ -275,8 +266,7 @@ func (s *Server) sync(w *watcher) bool {
 	return true
 }
 
-// read gets the next events of a lagging watcher from the history; done means
-// that the end of it was reached.
+// read gets a lagging watcher's next events from the history; done: it has no more.
 func (s *Server) read(w *watcher) (d delivery, done bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -321,28 +311,24 @@ func (s *Server) read(w *watcher) (d delivery, done bool) {
 	return d, done
 }
 
-// allSynced says whether every watcher of set has been offered every change up
-// to the current revision. The server is locked.
+// allSynced says whether all watchers of set are up to date. The server is locked.
 func (s *Server) allSynced(set *watchSet) bool {
 	return !slices.ContainsFunc(set.list, func(w *watcher) bool { return !s.progressPossible(w) })
 }
 
-// tellProgress offers w the current revision if w has seen every change up to it.
-// The server is locked.
+// tellProgress offers w the revision if it is up to date. The server is locked.
 func (s *Server) tellProgress(w *watcher) {
 	if s.progressPossible(w) {
 		w.sink.deliver(delivery{header: header(s.keys.rev)}, nil)
 	}
 }
 
-// progressPossible says whether w has seen everything up to the current
-// revision. The server is locked.
+// progressPossible says that w has seen every change so far. The server is locked.
 func (s *Server) progressPossible(w *watcher) bool {
 	return w.synced() && s.keys.rev >= w.start
 }
 
-// progressDue runs at each progress interval of a watcher and sends it the
-// revision, unless events were sent in the meantime.
+// progressDue sends w the revision at each interval in which no events were sent.
 func (s *Server) progressDue(w *watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

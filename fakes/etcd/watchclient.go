@@ -17,8 +17,7 @@ var errEmptyRange = errors.New("mvcc: watcher range is empty")
 // watchClient is the clientv3.Watcher of an in-process client.
 type watchClient struct{ c *client }
 
-// Watch follows the store with nothing in between: the writer itself delivers to
-// a synced watch.
+// Watch has nothing in between: the writer itself delivers to a synced watch.
 func (w *watchClient) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	out := make(chan clientv3.WatchResponse, w.c.s.cfg.WatchBuffer)
 	deliver := func(r clientv3.WatchResponse, done <-chan struct{}) bool {
@@ -41,11 +40,10 @@ func (w *watchClient) Watch(ctx context.Context, key string, opts ...clientv3.Op
 	return out
 }
 
-// WatchFunc is Watch that calls deliver for each response, and ended after the last
-// one, one at a time. Where done is nil the caller is a writer, whom deliver must not
-// keep waiting, and who holds a lock of the server: deliver takes the response at
-// once, or refuses it by returning false, and gets it again later. Where done is not
-// nil deliver may wait for room until done is closed, and returns false then.
+// WatchFunc is Watch, but calls deliver for each response, one at a time, and ended
+// after the last. If done is nil the caller is a writer that holds the server's
+// lock: deliver must not wait, but may return false to get the response again later.
+// Otherwise it may wait for room until done is closed, and returns false then.
 func (w *watchClient) WatchFunc(ctx context.Context, key string, deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool, ended func(), opts ...clientv3.OpOption) {
 	op := clientv3.OpWatch(key, opts...)
 	if key = string(op.KeyBytes()); key == "" {
@@ -66,8 +64,7 @@ func (w *watchClient) WatchFunc(ctx context.Context, key string, deliver func(r 
 	}
 }
 
-// watch starts a watcher that delivers to a sink. It reports false if the client
-// or the server is closed.
+// watch starts a watcher. It reports false if the client or the server is closed.
 func (c *client) watch(ctx context.Context, op clientv3.Op, sp span, to sink) bool {
 	w := &watcher{
 		ctx: ctx, span: sp, start: op.Rev(), prevKV: op.IsPrevKV(), noPut: op.IsFilterPut(), noDelete: op.IsFilterDelete(),
@@ -97,9 +94,8 @@ func (c *client) stream(ctx context.Context) *watchSet {
 	return set
 }
 
-// RequestProgress tells every watch whose context has the same outgoing
-// metadata the current revision, if all of them have seen everything up to it;
-// as in etcd, nothing happens otherwise.
+// RequestProgress tells the watches with the outgoing metadata of ctx the revision,
+// if all have seen everything up to it. As in etcd, nothing happens otherwise.
 func (w *watchClient) RequestProgress(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

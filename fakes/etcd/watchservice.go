@@ -129,8 +129,7 @@ func (g *grpcWatch) receive(ctx context.Context) error {
 	}
 }
 
-// create starts a watcher. It returns the response only if it refuses; otherwise
-// the watcher announces itself.
+// create starts a watcher, which announces itself, or returns the refusal.
 func (g *grpcWatch) create(r *pb.WatchCreateRequest) *pb.WatchResponse {
 	key := string(r.Key)
 	if key == "" {
@@ -191,8 +190,7 @@ func (g *grpcWatch) cancel(id int64) *pb.WatchResponse {
 	return &pb.WatchResponse{Header: header(s.keys.rev), WatchId: id, Canceled: true}
 }
 
-// progress sends the stream the current revision, if all of its watchers have seen
-// everything up to it.
+// progress sends the current revision, if all watchers of the stream are up to date.
 func (g *grpcWatch) progress() {
 	s := g.s
 	s.mu.Lock()

@@ -149,8 +149,7 @@ func (t *writeTxn) runTxn(r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	return resp, nil
 }
 
-// readOnly reports whether both branches, nested transactions included, have only
-// ranges, as etcd sees it.
+// readOnly reports whether r has only ranges; to etcd a nested transaction is none.
 func readOnly(r *pb.TxnRequest) bool {
 	for _, branch := range [][]*pb.RequestOp{r.Success, r.Failure} {
 		for _, op := range branch {

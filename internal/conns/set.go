@@ -10,8 +10,7 @@ import (
 	"sync"
 )
 
-// Set holds connections from Add until they are closed. The zero value is empty and
-// ready for use.
+// Set holds connections from Add until they are closed. Its zero value is empty.
 type Set struct {
 	mu   sync.Mutex
 	open map[*member]struct{}
@@ -33,8 +32,7 @@ func (s *Set) Add(conn net.Conn) net.Conn {
 // CloseAll closes all connections of the set.
 func (s *Set) CloseAll() { s.CloseAllAs(func(net.Conn) {}) }
 
-// CloseAllAs closes all connections of the set. It first passes each to prepare, as it
-// was given to Add.
+// CloseAllAs passes each connection, as given to Add, to prepare and closes it.
 func (s *Set) CloseAllAs(prepare func(net.Conn)) {
 	s.mu.Lock()
 	open := slices.Collect(maps.Keys(s.open))

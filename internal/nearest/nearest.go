@@ -16,8 +16,7 @@ const maxNames = 3
 // more different letter makes it another word.
 const shortName = 4
 
-// DidYouMean returns "; did you mean a or b?" with the nearest known names, or nothing
-// if none is near.
+// DidYouMean returns "; did you mean a or b?" with the nearest known names, if any.
 func DidYouMean(name string, known []string) string {
 	near := Names(name, known)
 	if len(near) == 0 {
@@ -52,8 +51,7 @@ func Names(name string, known []string) []string {
 	return near[:min(len(near), maxNames)]
 }
 
-// nearness is the distance, but at most 2 if the known name contains the name: typing
-// part of a name is a near miss.
+// nearness is the distance, but at most 2 for a part of a known name: a near miss.
 func nearness(name, known string, limit int) int {
 	d := distance(name, known, limit)
 	if len(name) > 2 && strings.Contains(known, name) {
@@ -62,8 +60,7 @@ func nearness(name, known string, limit int) int {
 	return d
 }
 
-// distance is the Levenshtein distance in bytes. If it is above the limit, the result
-// is any number above the limit.
+// distance is the Levenshtein distance in bytes; above limit, any number above it.
 func distance(a, b string, limit int) int {
 	if d := max(len(a), len(b)) - min(len(a), len(b)); d > limit {
 		return d

@@ -12,16 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-// encoding is one of those in which upstream writes the events of a watch.
+// encoding is one in which upstream writes the events of a watch.
 type encoding struct {
 	mediaType string
 	framer    runtime.Framer
 	decode    func(body []byte, event *metav1.WatchEvent) error
-	// size is how much of p is the frame with that body, which is the first of p.
-	// The framer has read so much of p for it.
+	// size is how long the first frame of p is, given its body and how much was read.
 	size func(p, body []byte, read int) int
-	// lines is that upstream ends each frame with a line break, and has none
-	// inside. The framer knows nothing of that: it reads one value after another.
+	// lines says that each frame ends with its only line break; the framer ignores it.
 	lines bool
 }
 
@@ -41,8 +39,8 @@ var encodings = map[string]*encoding{
 	},
 }
 
-// minFrameBytes is less than an event takes that is not in lines. Upstream writes the
-// length of a protobuf message, four bytes, by itself.
+// minFrameBytes is less than any event takes that is not in lines. Upstream
+// writes the length of a protobuf message, four bytes, by itself.
 const minFrameBytes = 5
 
 // candidate is how much of p the framer should look at for the first frame, 0 if
@@ -61,8 +59,7 @@ func (e *encoding) candidate(p []byte, searched int) int {
 	return len(p)
 }
 
-// wholeFrames reports whether p surely ends where a frame ends, if it begins where
-// one begins.
+// wholeFrames reports whether p, which begins with a frame, surely ends with one.
 func (e *encoding) wholeFrames(p []byte) bool { return e.lines && bytes.HasSuffix(p, []byte("\n")) }
 
 // jsonSize counts the space around a value as well.
@@ -75,8 +72,7 @@ func jsonSize(p, body []byte, _ int) int {
 // protobufSize is what was read: that framer reads no more than a frame.
 func protobufSize(_, _ []byte, read int) int { return read }
 
-// cborSize counts the tag as well by which data says that it is CBOR, of which the
-// framer says nothing.
+// cborSize counts the tag that marks data as CBOR too, which the framer leaves out.
 func cborSize(p, body []byte, _ int) int {
 	tag := []byte{0xd9, 0xd9, 0xf7} // RFC 8949, 3.4.6
 	after := p

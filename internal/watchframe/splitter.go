@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Splitter finds the frames of a stream that comes in pieces. Make it with
-// NewSplitter.
+// Splitter finds the frames of a stream in pieces. Make it with NewSplitter.
 type Splitter struct {
 	encoding *encoding
 	rest     []byte // the beginning of a frame
@@ -24,20 +23,18 @@ type source struct{ bytes.Reader }
 // Close implements io.Closer.
 func (*source) Close() error { return nil }
 
-// maxKeptBytes is how large a frame may have been whose memory is kept for the
-// next one.
+// maxKeptBytes is the largest frame whose memory is kept for the next one.
 const maxKeptBytes = 64 << 10
 
 // Frame is one frame of the stream of a watch.
 type Frame struct {
-	// Wire is the frame as it stands in the stream, with all that belongs to the
-	// framing.
+	// Wire is the frame as it stands in the stream, framing included.
 	Wire     []byte
 	body     []byte // what the frame holds; nil if it is not readable
 	encoding *encoding
 }
 
-// errUnreadable is of a frame that upstream's framer does not take.
+// errUnreadable is about a frame that upstream's framer refuses.
 var errUnreadable = errors.New("not a frame of a watch")
 
 // Event decodes the event that the frame holds. Its object is still encoded.
@@ -49,8 +46,7 @@ func (f Frame) Event() (*metav1.WatchEvent, error) {
 	return event, f.encoding.decode(f.body, event)
 }
 
-// NewSplitter returns a Splitter for a stream of that Content-Type, nil if no
-// watch has it.
+// NewSplitter returns a Splitter for a Content-Type, nil if no watch has it.
 func NewSplitter(contentType string) *Splitter {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -65,17 +61,15 @@ func NewSplitter(contentType string) *Splitter {
 // MediaType is that of the objects in the stream, such as "application/json".
 func (s *Splitter) MediaType() string { return s.encoding.mediaType }
 
-// WholeFrames reports whether p, which comes next, surely has whole frames and
-// nothing else. Somebody who does not care for them may then leave p out: what
-// comes later is split as well without it. It is cheap, and may be false without
-// need.
+// WholeFrames reports whether p, which comes next, surely has whole frames
+// and nothing else; then it need not be added, since what follows is split as
+// well without it. It is cheap, and may be false without need.
 func (s *Splitter) WholeFrames(p []byte) bool {
 	return len(s.rest) == 0 && s.encoding.wholeFrames(p)
 }
 
-// Add calls each for every frame that p completes, until it returns an error. The
-// frame is only lent. What can't be read is a frame as well, so that all bytes of
-// the stream are in a frame or in Rest.
+// Add calls each for every frame that p completes, until it returns an error. Frames
+// are only lent. What can't be read is one too: all bytes are in a frame or in Rest.
 func (s *Splitter) Add(p []byte, each func(Frame) error) error {
 	searched := len(s.rest) // there is no whole frame in it
 	if searched > 0 {

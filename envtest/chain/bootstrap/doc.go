@@ -30,8 +30,8 @@ const (
 )
 
 // retry tries at once, then after growing pauses, until it is done, fails or
-// upstream's patience is over. It ends without an error when the server stops,
-// whose requests then fail: no hook has.
+// upstream's patience is over. It returns no error when the server stops, as then
+// its requests fail, not the hook.
 func retry(ctx context.Context, try func() (done bool, err error)) error {
 	deadline := time.Now().Add(retryTimeout)
 	for pause := retryFirstPause; ; pause = min(2*pause, retryMaxPause) {

@@ -10,7 +10,7 @@ import (
 )
 
 // noList is a client that lists no cluster roles and bindings: upstream's
-// reconciliation lists them all, only to see whether the store answers.
+// reconciliation lists them only to see whether the store answers.
 type noList struct{ clientset.Interface }
 
 // RbacV1 implements clientset.Interface.

@@ -16,9 +16,9 @@ import (
 	schedulingapiv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
 )
 
-// priorityClasses is the hook scheduling/bootstrap-system-priority-classes. As
-// upstream's it tries again what may pass and fails on all else, such as an
-// admission plugin that is "not yet ready to handle request".
+// priorityClasses is the hook scheduling/bootstrap-system-priority-classes. Like
+// upstream's it retries what may pass and fails on all else, such as an admission
+// plugin that is "not yet ready to handle request".
 func priorityClasses(hook genericapiserver.PostStartHookContext) error {
 	client, err := schedulingclient.NewForConfig(hook.LoopbackClientConfig)
 	if err != nil {

@@ -35,9 +35,8 @@ func roles(hook genericapiserver.PostStartHookContext) error {
 	return nil
 }
 
-// ensureRoles has upstream ensure its policy in parts that hold one entry of a
-// map at most: upstream goes through maps in an order that differs from run to
-// run. Only with the first part it looks whether the store answers.
+// ensureRoles has upstream ensure its policy in parts of one map entry at most, as
+// maps have no order. Only with the first part it looks whether the store answers.
 func ensureRoles(client clientset.Interface) (done bool, err error) {
 	all := true
 	for i, part := range rolePolicy() {

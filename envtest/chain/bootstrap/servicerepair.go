@@ -28,7 +28,7 @@ var repairLoops = []string{"startServiceNodePortsRepair", "startServiceClusterIP
 
 // ServiceRepair wraps the hook so that it leaves nothing behind: a loop that ends
 // before its first success reports one, once the hook has returned and no longer
-// listens. With a context that has ended it only gives back what the loops hold.
+// listens. With an ended context it only gives back what the loops hold.
 func ServiceRepair(hook genericapiserver.PostStartHookFunc) (genericapiserver.PostStartHookFunc, error) {
 	provider, err := providerOf(hook)
 	if err != nil {
@@ -55,8 +55,7 @@ func ServiceRepair(hook genericapiserver.PostStartHookFunc) (genericapiserver.Po
 	}, nil
 }
 
-// reporting returns the loop with a first success in any case, if need be when the
-// hook that waits for it has returned.
+// reporting has a loop report a first success when the hook is over, at the latest.
 func reporting(loop repairLoop, returned <-chan struct{}) repairLoop {
 	return func(onFirstSuccess func(), stop chan struct{}) {
 		var once sync.Once

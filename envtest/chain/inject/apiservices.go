@@ -13,11 +13,10 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// APIServices wraps the handler of the aggregator and asks the rules before a request
-// is proxied to an aggregated server. Upstream's proxy has no seam between its decision
-// to do so and the connection, so APIServices asks just before and predicts the decision
-// from the APIService that get returns. An injected error reaches the client through
-// upstream's own proxy.
+// APIServices wraps the aggregator's handler and asks the rules before a request is
+// proxied to an aggregated server. Upstream's proxy has no seam between its
+// decision and the connection, so APIServices predicts the decision from the
+// APIService that get returns. Injected errors reach the client by that proxy.
 func APIServices(next http.Handler, i *fault.Injector, get func(name string) (*apiregistrationv1.APIService, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		op, ok := fault.Operation{}, false
@@ -42,8 +41,7 @@ func APIServices(next http.Handler, i *fault.Injector, get func(name string) (*a
 	})
 }
 
-// describeAggregated describes a request that is about to be proxied; false if it
-// will not be.
+// describeAggregated describes a request about to be proxied; false if it won't be.
 func describeAggregated(req *http.Request, get func(name string) (*apiregistrationv1.APIService, error)) (fault.Operation, bool) {
 	words := strings.SplitN(strings.TrimPrefix(req.URL.Path, "/"), "/", 4)
 	if len(words) < 3 || words[0] != "apis" {

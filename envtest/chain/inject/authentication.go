@@ -13,8 +13,7 @@ import (
 )
 
 // Authentication wraps upstream's authenticators and asks the rules before a
-// service-account token or a client certificate that they accept is accepted. Upstream
-// turns an error into a 401.
+// service-account token or client certificate passes. Upstream makes errors 401s.
 func Authentication(upstream authenticator.Request, i *fault.Injector) authenticator.Request {
 	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
 		response, ok, err := upstream.AuthenticateRequest(req)
@@ -44,8 +43,7 @@ func Authentication(upstream authenticator.Request, i *fault.Injector) authentic
 // certificateID is the prefix of upstream's credential IDs of certificates.
 const certificateID = "X509SHA256="
 
-// authPoint is the point for the credential of a user; empty for anything but a
-// client certificate or a service-account token.
+// authPoint is empty except for a client certificate or service-account token.
 func authPoint(who user.Info) string {
 	for _, id := range who.GetExtra()[user.CredentialIDKey] {
 		if strings.HasPrefix(id, certificateID) {

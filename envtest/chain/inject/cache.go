@@ -14,9 +14,8 @@ import (
 	"snowglobe.test/envtest/storage/intercept"
 )
 
-// cacheSource is the store as one watch cache sees it: rules can reach the list by
-// which the cache becomes ready, and what the cache takes from its watch. Everybody
-// else has the store itself.
+// cacheSource is the store as one watch cache alone sees it: rules reach the list
+// that makes the cache ready, and what it takes from its watch.
 type cacheSource struct {
 	storage.Interface
 	injector *fault.Injector
@@ -24,8 +23,7 @@ type cacheSource struct {
 	life     context.Context // ends with the cache
 }
 
-// CacheSource returns a store as the watch cache of a resource sees it, and what ends
-// that.
+// CacheSource returns the store as a resource's watch cache sees it, until end.
 func CacheSource(store storage.Interface, i *fault.Injector, resource schema.GroupResource) (source storage.Interface, end func()) {
 	s := &cacheSource{Interface: store, injector: i, point: "cache/" + resource.String()}
 	s.life, end = context.WithCancel(context.Background())
@@ -56,8 +54,8 @@ func (s *cacheSource) becomesReady(revision uint64) fault.Operation {
 	return fault.Operation{Point: s.point, Verb: "ready", Revision: int64(revision)}
 }
 
-// Watch implements storage.Interface. What the watch of the store delivers meets
-// the rules there, so that only the list that a watch may begin with is left.
+// Watch implements storage.Interface. What the store's watch delivers meets the
+// rules there, so that only the list that a watch may begin with is left.
 func (s *cacheSource) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	inner, err := s.Interface.Watch(intercept.ForCache(ctx), key, opts)
 	if err != nil || opts.SendInitialEvents == nil || !*opts.SendInitialEvents {
@@ -66,12 +64,11 @@ func (s *cacheSource) Watch(ctx context.Context, key string, opts storage.ListOp
 	return newListingWatch(s, inner), nil
 }
 
-// listingWatch is a watch of a cache that begins with the list by which the cache
-// becomes ready. The rules are asked when the bookmark comes that ends the list.
-// Until then a goroutine passes on event after event; afterwards the cache has the
-// channel of the store's watch itself. That rests on what client-go's reflector does
-// (handleAnyWatch): it asks for the channel each time before it takes an event.
-// TestListingWatch has a reflector of client-go's, and fails when it no longer does.
+// listingWatch is a cache's watch that begins with the list that makes the cache
+// ready. The rules are asked at the bookmark that ends the list. Until then a
+// goroutine passes on event after event; afterwards the cache has the channel of
+// the store's watch itself: client-go's reflector (handleAnyWatch) asks for the
+// channel before each event. TestListingWatch fails when it no longer does.
 type listingWatch struct {
 	source *cacheSource
 	inner  watch.Interface
@@ -137,8 +134,8 @@ func (w *listingWatch) list() {
 	}
 }
 
-// next returns the next event that the cache is to have, and whether it is the last
-// one of the list. Where the rules drop the bookmark, that is the one behind it.
+// next returns the cache's next event, and whether it is the list's last: the
+// bookmark, or what comes behind one that the rules drop.
 func (w *listingWatch) next() (event watch.Event, last, ok bool) {
 	for {
 		select {
@@ -162,8 +159,7 @@ func (w *listingWatch) next() (event watch.Event, last, ok bool) {
 	}
 }
 
-// listEnds reports whether an event is the bookmark that ends a list, and how old
-// the list is.
+// listEnds reports whether an event is the bookmark that ends a list, and where.
 func listEnds(event watch.Event) (revision uint64, ends bool) {
 	if event.Type != watch.Bookmark {
 		return 0, false

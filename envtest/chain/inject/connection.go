@@ -34,12 +34,12 @@ func (c *connection) err() error {
 	return nil
 }
 
-// aborter is the response writer of a client in the process: it takes the error with
-// which the connection breaks. Other clients see a reset stream.
+// aborter is the response writer of a client in the process: it takes the error
+// that breaks the connection. Other clients see a reset stream.
 type aborter interface{ Abort(cause error) }
 
-// close must be called when upstream has handled the request. If the connection was
-// aborted or dropped it panics with http.ErrAbortHandler, by which net/http closes it.
+// close must be called when upstream has handled the request. If the connection is
+// broken it panics with http.ErrAbortHandler, by which net/http closes it.
 func (c *connection) close(client context.Context, i *fault.Injector, w http.ResponseWriter) {
 	err := c.err()
 	if err == nil {
@@ -53,8 +53,7 @@ func (c *connection) close(client context.Context, i *fault.Injector, w http.Res
 	panic(http.ErrAbortHandler)
 }
 
-// statusWriter remembers the status code of a response, and sends nothing more
-// when the connection is broken.
+// statusWriter remembers the status code, and sends nothing on a broken connection.
 type statusWriter struct {
 	http.ResponseWriter
 	conn    *connection

@@ -8,7 +8,7 @@ import (
 )
 
 // serveDiscarding handles a request and throws the response away. The request keeps
-// its whole body and can be handled again. A long-running one is cancelled when its
+// its body and can be handled again. A long-running one is cancelled when its
 // response begins, since it would not end by itself.
 func serveDiscarding(next http.Handler, req *http.Request, longRunning bool) {
 	ctx, cancel := context.WithCancelCause(req.Context())
@@ -26,8 +26,7 @@ func serveDiscarding(next http.Handler, req *http.Request, longRunning bool) {
 	next.ServeHTTP(w, discarded)
 }
 
-// unread puts back what was read of a request's body. A read error is not kept: the
-// next reader meets it again.
+// unread puts back what was read of a body. Read errors meet the next reader again.
 func unread(req *http.Request, read io.Reader) {
 	req.Body = struct {
 		io.Reader
@@ -35,7 +34,6 @@ func unread(req *http.Request, read io.Reader) {
 	}{io.MultiReader(read, req.Body), req.Body}
 }
 
-// discardingWriter throws a response away.
 type discardingWriter struct {
 	header http.Header
 	began  func() // is called when the response has begun, perhaps often
@@ -56,6 +54,5 @@ func (w *discardingWriter) Write(p []byte) (int, error) {
 // Flush implements http.Flusher.
 func (w *discardingWriter) Flush() { w.began() }
 
-// CloseNotify implements http.CloseNotifier, without which upstream's wrappers
-// would not flush.
+// CloseNotify implements http.CloseNotifier, or upstream's wrappers do not flush.
 func (w *discardingWriter) CloseNotify() <-chan bool { return make(chan bool) }

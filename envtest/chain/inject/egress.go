@@ -11,9 +11,9 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// Egress asks the rules before a network is dialed, until it is closed. It must be
-// closed, because client-go's transport cache keeps dialers as keys for ever: through
-// the Injector of one, a whole chain would stay in memory. Make it with NewEgress.
+// Egress asks the rules before a network is dialed, until it is closed. It must be:
+// client-go's transport cache keeps dialers as keys for ever, and one with an
+// Injector keeps a whole chain in memory. Make it with NewEgress.
 type Egress struct {
 	injector atomic.Pointer[fault.Injector]
 }
@@ -25,8 +25,8 @@ func NewEgress(i *fault.Injector) *Egress {
 	return e
 }
 
-// Dialer returns a dialer of a network that asks first. Rules see the host only:
-// ports and the paths of sockets may differ from run to run.
+// Dialer returns a network's dialer that asks first. Rules see the host only: ports
+// and the paths of sockets may differ from run to run.
 func (e *Egress) Dialer(network egressselector.EgressType, dial utilnet.DialFunc) utilnet.DialFunc {
 	return func(ctx context.Context, kind, address string) (net.Conn, error) {
 		return fault.Call(ctx, e.injector.Load(), func() fault.Operation {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// gzipMembers collects the gzip members of a compressed watch. Upstream ends a member
-// with each flush, so a member has whole frames in it.
+// gzipMembers collects the gzip members of a compressed watch. Upstream ends one
+// with each flush, so that it has whole frames in it.
 type gzipMembers struct {
 	on      bool
 	member  []byte
@@ -38,9 +38,8 @@ func (g *gzipMembers) end() ([]byte, error) {
 	return io.ReadAll(reader)
 }
 
-// compressed returns p as one member. Like upstream's it is flushed before it ends:
-// otherwise a reader that meets the end of the member waits for the next member before
-// it returns p.
+// compressed returns p as one member, flushed before it ends, like upstream's:
+// otherwise a reader waits for the next member before it returns p.
 func compressed(p []byte) []byte {
 	var member bytes.Buffer
 	w := gzip.NewWriter(&member)

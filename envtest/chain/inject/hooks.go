@@ -19,14 +19,12 @@ type Hooks struct {
 	Injector, Ending *fault.Injector
 	// Recorder records every hook.
 	Recorder *trace.Recorder
-	// Failed is called when a post-start hook fails, where upstream would end the
-	// process by klog.Fatalf.
+	// Failed is told of a failed post-start hook, where upstream calls klog.Fatalf.
 	Failed  func(error)
 	pending sync.WaitGroup // post-start hooks that have not returned
 }
 
-// Wait returns when all post-start hooks have returned. Dropped ones return when the
-// server stops.
+// Wait returns when all post-start hooks have, dropped ones when the server stops.
 func (h *Hooks) Wait() { h.pending.Wait() }
 
 // PostStart wraps a post-start hook. The result must be called once.
@@ -47,8 +45,7 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 			},
 			Fail: func(err error) error {
 				h.record(trace.PostStart, name, trace.Start, nil)
-				// The rest of the server waits for what the hook does before it can
-				// stop.
+				// The server cannot stop before the hook has done its work.
 				h.fail(name, err, func() { _ = upstream(hook) })
 				return nil
 			},
@@ -65,8 +62,7 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 	}
 }
 
-// fail ends the server instead of the process. It does not return, so the hook's
-// readiness check stays red, as it would have.
+// fail ends the server, not the process, and never returns: the check stays red.
 func (h *Hooks) fail(name string, err error, cleanUp func()) {
 	h.record(trace.PostStart, name, trace.End, err)
 	h.Failed(fmt.Errorf("post-start hook %q failed: %w", name, err))
@@ -96,8 +92,7 @@ func describeHook(kind trace.HookKind, name string) func() fault.Operation {
 	return func() fault.Operation { return fault.Operation{Point: "hook/" + name, Verb: string(kind)} }
 }
 
-// noticing returns a context for asking about a hook. It records when the hook is
-// held and released.
+// noticing returns a context that records when rules hold and release a hook.
 func (h *Hooks) noticing(ctx context.Context, kind trace.HookKind, name string) context.Context {
 	return fault.WithNotice(ctx, func(phase trace.Phase, rule fault.Rule) {
 		if rule.Kind == fault.Hold {

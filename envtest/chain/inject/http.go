@@ -18,7 +18,7 @@ import (
 )
 
 // requestInjector asks the rules about requests, between upstream's filters and its
-// servers, where a request has a user and a verb, and about responses on the way back.
+// servers, where they have a user and a verb, and about responses on the way back.
 type requestInjector struct {
 	injector   *fault.Injector
 	api        http.Handler
@@ -31,8 +31,8 @@ func newRequestInjector(i *fault.Injector, api http.Handler, serializer runtime.
 	return &requestInjector{injector: i, api: api, serializer: serializer, verbs: points[0].Names}
 }
 
-// serve handles a request. Without rules a short request goes straight to the server;
-// a long-running one is wrapped anyway, because rules may be added while it runs.
+// serve handles a request. Without rules a short one goes straight to the server; a
+// long-running one is wrapped anyway, as rules may be added while it runs.
 func (r *requestInjector) serve(w http.ResponseWriter, req *http.Request, active *activeRequest) {
 	if r.injector == nil || !active.longRunning && !r.injector.Active() {
 		r.api.ServeHTTP(w, req)
@@ -90,8 +90,7 @@ func (c *call) serve(w http.ResponseWriter) {
 			c.cancel(context.Canceled)
 			return c.handle(w)
 		},
-		// The client has gone, or upstream's filters have timed the request out, or
-		// the server has crashed.
+		// The client has gone, the request timed out, or the server crashed.
 		Abort: func(error) done {
 			c.active.conn.abort(io.ErrUnexpectedEOF)
 			return done{}
@@ -116,8 +115,7 @@ func (c *call) handle(w http.ResponseWriter) done {
 	return done{}
 }
 
-// fail answers with an error as upstream does, or breaks the connection if the
-// error is one of the network.
+// fail answers with an API error as upstream does; others break the connection.
 func (c *call) fail(w http.ResponseWriter, err error) done {
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
 		c.active.conn.abort(err)

@@ -25,8 +25,7 @@ func verbOf(req *http.Request, info *request.RequestInfo) string {
 	return info.Verb
 }
 
-// resourceOf is what a request is about, such as "pods", "deployments.apps",
-// "pods/status" or "deployments.apps/scale"; empty if it is about no resource.
+// resourceOf is a request's resource, such as "deployments.apps/scale", or empty.
 func resourceOf(info *request.RequestInfo) string {
 	if !info.IsResourceRequest {
 		return ""
@@ -42,8 +41,7 @@ func withSubresource(resource schema.GroupResource, subresource string) string {
 	return resource.String() + "/" + subresource
 }
 
-// callerOf is the user that upstream's filters have found, empty if they found
-// none.
+// callerOf is the user that upstream's filters have found, empty if none.
 func callerOf(req *http.Request) string {
 	if user, ok := request.UserFrom(req.Context()); ok {
 		return user.GetName()
@@ -70,9 +68,8 @@ func keyOf(req *http.Request, info *request.RequestInfo) string {
 // maxNamedBodyBytes bounds how much of a body is read for the name in it.
 const maxNamedBodyBytes = 4 << 20
 
-// nameInBody returns the name of the object in the body of a create, and leaves the
-// body unread. It is empty if the server is to generate the name, or if the body
-// cannot be read.
+// nameInBody returns the name of the object in a create's body, which it leaves
+// unread; empty if the server is to generate the name or the body cannot be read.
 func nameInBody(req *http.Request) string {
 	if req.Body == nil {
 		return ""
@@ -84,8 +81,7 @@ func nameInBody(req *http.Request) string {
 	return object.Name
 }
 
-// metadataOf reads the metadata of an encoded object; of a table, that of its first
-// row.
+// metadataOf reads the metadata of an encoded object; of a table, its first row's.
 func metadataOf(mediaType string, raw []byte) (metav1.PartialObjectMetadata, error) {
 	var object struct {
 		metav1.PartialObjectMetadata
@@ -106,8 +102,7 @@ func metadataOf(mediaType string, raw []byte) (metav1.PartialObjectMetadata, err
 	return object.PartialObjectMetadata, err
 }
 
-// unmarshalProtobuf reads the metadata, which is the first field of every object. What
-// begins with four other bytes is none.
+// unmarshalProtobuf reads the metadata, which is the first field of every object.
 func unmarshalProtobuf(raw []byte, object *metav1.PartialObjectMetadata) error {
 	raw, ok := bytes.CutPrefix(raw, []byte("k8s\x00"))
 	if !ok {

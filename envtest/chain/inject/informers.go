@@ -13,8 +13,8 @@ import (
 
 // Informers wraps the transport of a server's own clients and asks the rules before
 // an informer's request. Informers are recognized by their requests: nobody else on
-// the loopback watches, or lists with a resourceVersion. A watch that begins with all
-// objects (sendInitialEvents) counts as the informer's list.
+// the loopback watches, or lists with a resourceVersion. A watch that begins with
+// all objects (sendInitialEvents) counts as a list.
 func Informers(next http.RoundTripper, i *fault.Injector, resolver request.RequestInfoResolver) http.RoundTripper {
 	return &transport{
 		next: next, injector: i,
@@ -50,7 +50,7 @@ func informerVerb(verb string, query url.Values) string {
 }
 
 // synced asks before an informer gets the response to its list. If that is dropped,
-// the informer waits for it until the server stops.
+// the informer waits until the server stops.
 func synced(ctx context.Context, i *fault.Injector, op fault.Operation) error {
 	if op.Verb != "list" {
 		return nil

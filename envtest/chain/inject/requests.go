@@ -18,8 +18,8 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// The servers of the chain, as the trace of a request names them. ServerFilters is for
-// requests that a filter answers before they reach a server.
+// The servers of the chain in the trace of a request. ServerFilters is for requests
+// that a filter answers before they reach one.
 const (
 	ServerFilters       = "filters"
 	ServerAggregator    = "aggregator"
@@ -28,8 +28,8 @@ const (
 	ServerNotFound      = "not-found"
 )
 
-// Requests records every request and which server of the chain answers it, asks the
-// rules about it, and cancels the long-running ones when the server stops. Make it with
+// Requests records every request and which server answers it, asks the rules about
+// it, and cancels long-running ones when the server stops. Make it with
 // NewRequests.
 type Requests struct {
 	injector *fault.Injector
@@ -38,8 +38,7 @@ type Requests struct {
 	active   map[*activeRequest]struct{}
 }
 
-// activeRequest travels with a request's context; the servers of the chain write
-// their names into it as the request passes by.
+// activeRequest travels in a request's context; servers put their names into it.
 type activeRequest struct {
 	asked       *http.Request // as it came in
 	mu          sync.Mutex
@@ -47,8 +46,8 @@ type activeRequest struct {
 	user        string
 	verb        string
 	longRunning bool
-	// client ends when the client has gone or cancel is called. Unlike the context
-	// of the request further down it has no deadline.
+	// client ends when the client has gone or cancel is called. Unlike the context of
+	// the request further down it has no deadline.
 	client context.Context
 	cancel context.CancelCauseFunc
 	conn   connection
@@ -56,8 +55,7 @@ type activeRequest struct {
 
 type activeRequestKey struct{}
 
-// NewRequests returns Requests that records to the recorder and asks the injector,
-// which may be nil.
+// NewRequests returns Requests with a recorder and an injector, which may be nil.
 func NewRequests(recorder *trace.Recorder, i *fault.Injector) *Requests {
 	return &Requests{injector: i, recorder: recorder, active: map[*activeRequest]struct{}{}}
 }
@@ -107,8 +105,7 @@ func (r *Requests) HandlerChain(upstream func(http.Handler, *genericapiserver.Co
 	}
 }
 
-// activeOf returns what travels with a request, nil if it did not come in by
-// Outermost.
+// activeOf returns what travels with a request, nil if not through Outermost.
 func activeOf(req *http.Request) *activeRequest {
 	active, _ := req.Context().Value(activeRequestKey{}).(*activeRequest)
 	return active
@@ -136,8 +133,8 @@ func (a *activeRequest) event(req *http.Request, phase trace.Phase, code int, to
 	}
 }
 
-// AnsweredBy wraps a delegation target so that requests which reach it, and go no
-// further down the chain, are recorded as answered by that server.
+// AnsweredBy wraps a delegation target so that requests that reach it, and go no
+// further, are recorded as answered by that server.
 func AnsweredBy(server string, target genericapiserver.DelegationTarget) genericapiserver.DelegationTarget {
 	return &namedTarget{DelegationTarget: target, server: server}
 }
@@ -170,8 +167,7 @@ func (r *Requests) track(a *activeRequest, active bool) {
 	}
 }
 
-// CancelLongRunning ends every watch, log and proxy stream, as the end of the
-// process would.
+// CancelLongRunning ends watch, log and proxy streams, as a process's end would.
 func (r *Requests) CancelLongRunning(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +180,7 @@ func (r *Requests) CancelLongRunning(cause error) {
 	}
 }
 
-// InFlight returns the requests that are being handled, a line each, sorted;
+// InFlight returns the requests that are being handled, a line each, sorted,
 // without the long-running ones and those that are held.
 func (r *Requests) InFlight(held []fault.Held) []string {
 	waits := map[*activeRequest]bool{}

@@ -14,10 +14,10 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// response is the response writer of a call. It asks the rules before the status and
-// the first bytes are sent, and again before each later write. It buffers nothing, so
-// a response can only be replaced before it begins. It does not see what is written to
-// a hijacked connection.
+// response is the response writer of a call. It asks the rules before the status
+// and the first bytes are sent, and before each later write. It buffers nothing, so
+// a response can only be replaced before it begins. It does not see what is written
+// to a hijacked connection.
 type response struct {
 	http.ResponseWriter
 	call   *call
@@ -153,8 +153,7 @@ func (r *response) abort(cause error) bool {
 	return r.end(cause)
 }
 
-// end discards later writes and cancels the handler. It returns false: nothing more
-// may be written.
+// end discards later writes and cancels the handler. It returns false, as abort.
 func (r *response) end(cause error) bool {
 	r.silent = true
 	r.call.cancel(cause)

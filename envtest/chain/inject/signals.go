@@ -18,8 +18,8 @@ type Signal struct {
 	done     chan struct{}
 }
 
-// NewSignal wraps upstream's signal. While there are rules it fires from a goroutine
-// of its own, which is counted in firing.
+// NewSignal wraps upstream's signal. While there are rules it fires from a
+// goroutine, which is counted in firing.
 func NewSignal(signal upstream.LifecycleSignal, i *fault.Injector, firing *sync.WaitGroup) *Signal {
 	return &Signal{LifecycleSignal: signal, injector: i, firing: firing, done: make(chan struct{})}
 }
@@ -37,8 +37,8 @@ func (s *Signal) Signal() {
 	s.once.Do(func() { s.firing.Go(s.fire) })
 }
 
-// fire fires the signal unless a rule drops it. It fires after a crash as well, because
-// a crashed server must still be able to stop.
+// fire fires the signal unless a rule drops it, after a crash too: a crashed server
+// must still be able to stop.
 func (s *Signal) fire() {
 	defer close(s.done)
 	fire := func() done {

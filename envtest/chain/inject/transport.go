@@ -16,14 +16,12 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// transport asks the rules before requests that the server itself makes. Requests that
-// describe does not recognize pass.
+// transport asks the rules before those requests of the server that describe knows.
 type transport struct {
 	next     http.RoundTripper
 	injector *fault.Injector
 	describe func(*http.Request) (fault.Operation, bool)
-	// answered is called before a response is returned; its error replaces the
-	// response. Nil means it is not called.
+	// answered may be nil. It is called before a response, which its error replaces.
 	answered func(context.Context, fault.Operation) error
 }
 
@@ -56,8 +54,8 @@ type reply struct {
 	err      error
 }
 
-// call makes a request as the rules say. An injected error with an HTTP code is
-// returned as a response, as if the server called had sent it.
+// call makes a request as the rules say. An injected error with an HTTP code
+// becomes a response, as if the server called had sent it.
 func (t *transport) call(req *http.Request, op fault.Operation) reply {
 	sent := false
 	defer func() {
@@ -83,8 +81,8 @@ func (t *transport) call(req *http.Request, op fault.Operation) reply {
 	})
 }
 
-// discard makes a copy of a request and throws the response away. The request keeps its
-// body and can still be made.
+// discard sends a copy of a request and throws the response away. The request keeps
+// its body and can still be sent.
 func (t *transport) discard(req *http.Request) error {
 	same := req.Clone(req.Context())
 	if req.Body != nil && req.Body != http.NoBody {
@@ -101,8 +99,7 @@ func (t *transport) discard(req *http.Request) error {
 	return nil
 }
 
-// responseOf turns an error with an HTTP code into a response. Other errors are
-// returned.
+// responseOf turns an error with an HTTP code into a response, and returns others.
 func responseOf(req *http.Request, err error) (*http.Response, error) {
 	var coded apierrors.APIStatus
 	if !errors.As(err, &coded) {

@@ -27,8 +27,7 @@ type watchResponse struct {
 	gzip     gzipMembers
 }
 
-// WriteHeader implements http.ResponseWriter. Only a response that is a watch has
-// frames; an error has none.
+// WriteHeader implements http.ResponseWriter. Only a successful watch has frames.
 func (w *watchResponse) WriteHeader(code int) {
 	if code == http.StatusOK && !w.begun {
 		header := w.Header()
@@ -57,8 +56,7 @@ func (w *watchResponse) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush implements http.Flusher. Upstream flushes a compressed watch when a
-// member is complete.
+// Flush implements http.Flusher. Upstream flushes when a gzip member is complete.
 func (w *watchResponse) Flush() {
 	w.endMember()
 	w.response.Flush()
@@ -130,8 +128,8 @@ func eventIn(frame watchframe.Frame, mediaType string) (fault.Operation, bool) {
 	return op, err == nil
 }
 
-// fail ends the watch with an error: an API error is sent as an ERROR event, any other
-// breaks the connection.
+// fail ends the watch with an error: an API error is sent as an ERROR event, any
+// other breaks the connection.
 func (w *watchResponse) fail(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

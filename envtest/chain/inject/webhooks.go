@@ -15,10 +15,9 @@ import (
 )
 
 // Webhooks returns a decorator of admission plugins that asks the rules before an
-// admission webhook is called. The transport of the call knows only an address. The
-// decorated plugin puts what the call is about into the context; the name of the
-// webhook, since several may share an address, is taken from the tracing span that
-// upstream starts for the call.
+// admission webhook is called. The transport of the call knows only an address. So
+// the decorated plugin puts what the call is about into the context; the webhook's
+// name, as several may share an address, comes from upstream's tracing span.
 func Webhooks(i *fault.Injector) admission.Decorator {
 	return admission.DecoratorFunc(func(plugin admission.Interface, _ string) admission.Interface {
 		webhooks, ok := plugin.(initializer.WantsAuthenticationInfoResolverWrapper)
@@ -58,7 +57,6 @@ func webhookClients(upstream webhook.AuthenticationInfoResolver, i *fault.Inject
 	}
 }
 
-// mutatingWebhooks is upstream's plugin that calls mutating webhooks.
 type mutatingWebhooks struct {
 	admission.MutationInterface
 	injector *fault.Injector
@@ -69,7 +67,6 @@ func (m *mutatingWebhooks) Admit(ctx context.Context, a admission.Attributes, o 
 	return m.MutationInterface.Admit(underReview(ctx, m.injector, a), a, o)
 }
 
-// validatingWebhooks is upstream's plugin that calls validating webhooks.
 type validatingWebhooks struct {
 	admission.ValidationInterface
 	injector *fault.Injector
@@ -102,7 +99,6 @@ func underReview(ctx context.Context, i *fault.Injector, a admission.Attributes)
 	return trace.ContextWithSpan(ctx, &reviewSpan{trace.SpanFromContext(ctx)})
 }
 
-// describeReview describes the call of a webhook.
 func describeReview(req *http.Request) (fault.Operation, bool) {
 	op, about := req.Context().Value(reviewKey{}).(fault.Operation)
 	reviewer, named := req.Context().Value(reviewerKey{}).(string)
@@ -128,8 +124,8 @@ func (p *reviewTracers) Tracer(name string, options ...trace.TracerOption) trace
 
 type reviewTracer struct{ trace.Tracer }
 
-// Start implements trace.Tracer. The name of a webhook, which upstream has as an
-// attribute of the span, goes into the context.
+// Start implements trace.Tracer. It puts the name of a webhook, an attribute of
+// upstream's span, into the context.
 func (t *reviewTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	ctx, span := t.Tracer.Start(ctx, name, options...)
 	config := trace.NewSpanStartConfig(options...)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// CRDObserver sees the CRDs as the handler of custom resources does, through the same
-// informer. A nil one is of a server whose API of CRDs is off, and waits for nothing.
+// CRDObserver sees the CRDs as the handler of custom resources does, by the same
+// informer. A nil one is of a server whose CRD API is off, and waits for nothing.
 type CRDObserver struct {
 	informer cache.SharedIndexInformer
 	onChange func()
@@ -53,8 +53,7 @@ func (o *CRDObserver) changed() <-chan struct{} {
 	return o.next
 }
 
-// Wait waits until the handler of custom resources has seen a revision of a CRD, or a
-// later one.
+// Wait waits until the custom resource handler has seen a CRD at revision or later.
 func (o *CRDObserver) Wait(ctx context.Context, name string, revision int64) error {
 	return o.wait(ctx, name, revision, false)
 }
@@ -96,8 +95,7 @@ func (o *CRDObserver) behind(revisions map[string]int64) string {
 	return ""
 }
 
-// terminating reports whether the server will delete a CRD by itself when it has
-// deleted its custom resources.
+// terminating reports whether the server will yet delete a CRD by itself.
 func terminating(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.DeletionTimestamp != nil && slices.Equal(crd.Finalizers, []string{apiextensionsv1.CustomResourceCleanupFinalizer})
 }

@@ -14,12 +14,11 @@ import (
 )
 
 // Restorer takes snapshots of a store, and restores them below the servers that run
-// on it: one Restorer for all of them. Make one with New.
+// on it, one Restorer for all. Make it with New.
 type Restorer struct {
 	store  storage.Backend
 	writes serverWrites
-	// turn has room for the one Restore that runs: a channel and no mutex, because
-	// in virtual time a goroutine that waits for a mutex keeps time from passing.
+	// turn is a lock on Restore: a channel, as a mutex would stop virtual time.
 	turn chan struct{}
 }
 
@@ -29,7 +28,7 @@ func New(store storage.Backend) *Restorer {
 }
 
 // Snapshot returns the state of the store when the aggregators of all servers have
-// followed the CRDs; a state that they would change at once is not worth keeping.
+// followed the CRDs; one that they would change at once is not worth keeping.
 func (r *Restorer) Snapshot(ctx context.Context, servers []*Server) (storage.Snapshot, error) {
 	store, err := r.snapshotter()
 	if err != nil {
@@ -44,13 +43,13 @@ func (r *Restorer) Snapshot(ctx context.Context, servers []*Server) (storage.Sna
 // Restore brings the store back to a snapshot, waits until all servers have seen
 // that, and returns what it wrote, in order. Every watch cache has then seen the
 // changes of its resource, the handler of custom resources those of the CRDs, and
-// the aggregators have an APIService for every CRD and for no other. Informers of
-// clients, and other informers of the servers, catch up as they always do. What a
-// Restore could not wait for, because its context ended, the next one waits for.
+// the aggregators have an APIService for every CRD and for no other. Other
+// informers, of servers and clients, catch up as they always do. What a Restore
+// could not wait for, because its context ended, the next one waits for.
 //
 // The aggregators create and delete the APIServices of CRDs by themselves, whenever
-// they see one without the other. So these are left to them at first, and brought
-// back to what they were when the aggregators have nothing more to do.
+// they see one without the other. So these are left to them at first, and restored
+// when the aggregators have nothing more to do.
 func (r *Restorer) Restore(ctx context.Context, servers []*Server, to storage.Snapshot) ([]storage.Change, error) {
 	store, err := r.snapshotter()
 	if err != nil {
@@ -104,9 +103,9 @@ func (r *Restorer) snapshotter() (storage.Snapshotter, error) {
 	return store, nil
 }
 
-// leavesAlone reports whether a restore leaves a key alone: one of somebody else's;
-// one that only servers have written; and one that a server writes in the
-// background a moment after it is ready, if the snapshot is from before.
+// leavesAlone reports whether a restore leaves a key alone: somebody else's; one
+// that only servers have written; and one that a server writes in the background a
+// moment after it is ready, if the snapshot is from before.
 func (r *Restorer) leavesAlone(server *Server, key string, have, want *mvccpb.KeyValue) bool {
 	object, own := server.object(key)
 	switch {

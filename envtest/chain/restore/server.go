@@ -26,14 +26,12 @@ type Server struct {
 	CRDs *CRDObserver
 	// Prefix begins all keys of the server, as of --etcd-prefix.
 	Prefix string
-	// IdentityLabel is the label of the leases by which servers tell that they are
-	// alive.
+	// IdentityLabel is that of the leases by which servers tell that they are alive.
 	IdentityLabel string
 	// ServiceIP is that of the service default/kubernetes.
 	ServiceIP string
 
-	// unseen are changes that the server may not have seen yet. It belongs to the
-	// Restore that runs.
+	// unseen are changes the server may not have seen. The running Restore owns them.
 	unseen []storage.Change
 }
 
@@ -46,8 +44,7 @@ const (
 // key returns the whole key of what is behind the prefix.
 func (s *Server) key(object string) string { return path.Join("/", s.Prefix) + "/" + object }
 
-// object returns what a key of the server has behind the prefix; ok is false for a key
-// of somebody else's.
+// object is a key without the server's prefix; ok is false for somebody else's.
 func (s *Server) object(key string) (object string, ok bool) {
 	return strings.CutPrefix(key, s.key(""))
 }
@@ -65,8 +62,8 @@ func (s *Server) isHeartbeat(object string, have, want *mvccpb.KeyValue) bool {
 	return false
 }
 
-// isBackgroundObject reports whether a server creates an object by itself in the
-// background, maybe only after it is ready, and again if it is missing.
+// isBackgroundObject reports whether a server creates an object in the background,
+// maybe only after it is ready, and again if it is missing.
 func (s *Server) isBackgroundObject(object string) bool {
 	return slices.Contains(backgroundObjects, object) || object == "ipaddresses/"+s.ServiceIP
 }
@@ -85,15 +82,14 @@ var backgroundObjects = []string{
 }
 
 // isAPIServiceOfCRD reports whether a key is of an APIService that the aggregator
-// keeps as long as there are CRDs for it. Those of built-in groups it creates once,
-// when it starts, with another value of the label.
+// keeps while there are CRDs for it. Those of built-in groups it creates once, when
+// it starts, with another value of the label.
 func (s *Server) isAPIServiceOfCRD(kv *mvccpb.KeyValue) bool {
 	return s.CRDs != nil && kv != nil && strings.HasPrefix(string(kv.Key), s.key(apiServices)) &&
 		bytes.Contains(kv.Value, []byte(autoregister.AutoRegisterManagedLabel)) && !bytes.Contains(kv.Value, []byte("onstart"))
 }
 
-// waitSeen waits until the watch cache of each resource, and the handler of custom
-// resources, have seen the changes of restores.
+// waitSeen waits until watch caches and CRD handler have seen all of unseen.
 func (s *Server) waitSeen(ctx context.Context) error {
 	last := map[*reststorage.Resource]storage.Change{}
 	for _, change := range s.unseen {
@@ -117,9 +113,9 @@ func (s *Server) waitSeen(ctx context.Context) error {
 	return nil
 }
 
-// waitAPIServices waits until CRDs that are being deleted are gone, and there are
-// APIServices for the CRDs in the store and no others. The aggregator then acts upon
-// nothing that is gone while, or after, the store is brought back.
+// waitAPIServices waits until CRDs being deleted are gone, and those in the store,
+// and no others, have APIServices: the aggregator then acts upon nothing that is
+// gone during or after a restore.
 func (s *Server) waitAPIServices(ctx context.Context) error {
 	if s.CRDs == nil {
 		return nil
@@ -153,8 +149,8 @@ func (s *Server) waitAPIServices(ctx context.Context) error {
 	}
 }
 
-// lateCRDs says what the server has yet to do about CRDs, nothing if all is done, and
-// returns the revision of the store at which it is so.
+// lateCRDs says what the server has yet to do about CRDs, empty if nothing, and the
+// revision of the store at which it is so.
 func (s *Server) lateCRDs(ctx context.Context) (late string, revision int64, err error) {
 	client := s.Storage.Client()
 	stored, err := client.KV.Get(ctx, s.key(crds), clientv3.WithPrefix(), clientv3.WithKeysOnly())

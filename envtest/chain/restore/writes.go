@@ -9,10 +9,10 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// serverWrites knows the objects that API servers created while they booted and that
-// nobody else has written since. A restore leaves the servers' later updates of these
-// alone, such as the status of a flow schema. An object that a restore has brought
-// back is no longer one of them, for it may be as others had changed it.
+// serverWrites knows the objects that API servers created while they booted and
+// nobody else has written since. A restore leaves the servers' later updates of
+// these alone, such as the status of a flow schema. An object that a restore has
+// brought back is no longer one of them, for it may be as others had changed it.
 type serverWrites struct {
 	mu     sync.Mutex
 	booted bool

@@ -41,10 +41,9 @@ func (c *cacheClock) fire(fired chan time.Time) {
 	}
 }
 
-// Since implements clock.PassiveClock. A stopped clock adds a minute, so that
-// reads which still wait three seconds for a fresh cache time out. It adds no
-// more, because a cache goes through the seconds since its last bookmarks one by
-// one.
+// Since implements clock.PassiveClock. A stopped clock adds a minute, so that reads
+// which still wait three seconds for a fresh cache time out. It adds no more,
+// because a cache goes through the seconds since its last bookmarks one by one.
 func (c *cacheClock) Since(t time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,9 +54,9 @@ func (c *cacheClock) Since(t time.Time) time.Duration {
 	return since
 }
 
-// NewTimer implements clock.Clock. Each of some seventy caches has a timer of
-// about a second, and no two are due at the same time. On whole seconds they share
-// a wake-up, and wake-ups are most of what an idle virtual second costs.
+// NewTimer implements clock.Clock. Each of some seventy caches has a timer of about
+// a second, no two due at once. On whole seconds they share a wake-up, and wake-ups
+// are most of what an idle virtual second costs.
 func (c *cacheClock) NewTimer(d time.Duration) clock.Timer {
 	return &alignedTimer{Timer: c.RealClock.NewTimer(align(d))}
 }

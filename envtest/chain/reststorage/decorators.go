@@ -17,8 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// undecorated is a generic.StorageDecorator, as generic.UndecoratedStorage is: the
-// etcd3 store alone.
+// undecorated is generic.UndecoratedStorage on the shared client: the etcd3 store.
 func (s *Storage) undecorated(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
@@ -46,8 +45,7 @@ func (s *Storage) undecorated(config *storagebackend.ConfigForResource, resource
 	return store, destroy, nil
 }
 
-// cached is a generic.StorageDecorator, as StorageWithCacher of upstream's registry
-// is: the watch cache in front of the store.
+// cached is registry.StorageWithCacher on the shared client: watch cache and store.
 func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, attrs storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {

@@ -38,8 +38,7 @@ func (r *Resource) Name() string { return r.name.String() }
 // keyPrefix is how the keys of the resource begin, without the slash at its end.
 func (r *Resource) keyPrefix() string { return path.Join("/", r.prefix, r.resourcePrefix) }
 
-// Destroyed reports whether the storage is gone, as that of a CRD that is deleted
-// or changed.
+// Destroyed reports whether the storage is gone, as for a deleted or changed CRD.
 func (r *Resource) Destroyed() bool {
 	select {
 	case <-r.destroyed:
@@ -77,7 +76,7 @@ func (r *Resource) Cached(ctx context.Context, objects bool) (int64, []runtime.O
 func (r *Resource) WaitFresh(ctx context.Context, key string, revision int64) error {
 	opts := storage.GetOptions{IgnoreNotFound: true, ResourceVersion: strconv.FormatInt(revision, 10)}
 	for {
-		// The cache answers when it is there.
+		// The cache answers when it is at the revision.
 		err := r.store.Get(ctx, strings.TrimPrefix(key, r.prefix), opts, r.newFunc())
 		switch {
 		case err == nil, r.Destroyed():
@@ -96,8 +95,7 @@ func (s *Storage) add(resource *Resource) {
 	s.resources[resource.keyPrefix()] = resource
 }
 
-// remove forgets a resource that is destroyed, unless another is in its place: the
-// storage of a CRD that changes is made again.
+// remove forgets a destroyed resource, unless a changed CRD's new one is there.
 func (s *Storage) remove(resource *Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +105,7 @@ func (s *Storage) remove(resource *Resource) {
 	}
 }
 
-// ResourceOf returns the resource that a key of the store belongs to, nil if none
-// that has a watch cache.
+// ResourceOf returns the resource with a watch cache that a key belongs to, or nil.
 func (s *Storage) ResourceOf(key string) *Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +133,8 @@ func (s *Storage) Revision(ctx context.Context) (int64, error) {
 	return response.Header.Revision, nil
 }
 
-// RequestProgress asks the store to tell the watch caches how far it is, as they
-// do themselves for a consistent read.
+// RequestProgress asks the store to tell the watch caches how far it is, as they do
+// themselves for a consistent read.
 func (s *Storage) RequestProgress(ctx context.Context) error {
 	// Upstream's watch caches have streams apart from all other watches.
 	if utilfeature.DefaultFeatureGate.Enabled(features.SeparateCacheWatchRPC) {

@@ -32,28 +32,26 @@ import (
 	"snowglobe.test/envtest/storage/intercept"
 )
 
-// MinEventsHistoryWindow is the least that a watch cache may keep; upstream
-// refuses less.
+// MinEventsHistoryWindow is the least a watch cache keeps; upstream refuses less.
 const MinEventsHistoryWindow = cacher.DefaultEventFreshDuration
 
 // Config is what a Storage is made of.
 type Config struct {
-	// Connection is the server's to its store. The Storage attaches Client to it, with
-	// Injector and Writes, which may be nil, and closes it. Required.
+	// Connection is the server's to its store, required. The Storage attaches Client
+	// to it, with Injector and Writes, which may be nil, and closes it.
 	Connection *intercept.Connection
 	Client     *kubernetes.Client
 	Injector   *fault.Injector
 	Writes     intercept.Writes
-	// ServerList is the endpoints of the store that Client speaks to: a resource
-	// that lives elsewhere keeps upstream's storage.
+	// ServerList has Client's endpoints: resources elsewhere keep upstream's storage.
 	ServerList []string
 	// CompactionInterval is how often the store is compacted; zero is never.
 	CompactionInterval time.Duration
-	// EventsHistoryWindows is how long the watch caches of some resources keep
-	// events; the others keep them as long as upstream's configuration says.
+	// EventsHistoryWindows is how long the watch caches of some resources keep events;
+	// the others go by upstream's configuration.
 	EventsHistoryWindows map[schema.GroupResource]time.Duration
-	// InterceptCache returns the store as the watch cache of a resource sees it,
-	// and what ends it. Nil means as it is.
+	// InterceptCache returns the store as the watch cache of a resource sees it, and
+	// what ends that. Nil means as it is.
 	InterceptCache func(storage.Interface, schema.GroupResource) (storage.Interface, func())
 }
 
@@ -83,9 +81,8 @@ func New(cfg Config) *Storage {
 	return s
 }
 
-// Close stops the compactor and the clock of the watch caches, and closes the
-// connection. Every resource must have been destroyed. Only the first call does
-// anything.
+// Close stops the compactor and the watch caches' clock, and closes the connection.
+// All resources must have been destroyed. Only the first call does anything.
 func (s *Storage) Close(ctx context.Context) (err error) {
 	s.closeOnce.Do(func() {
 		if s.compactor != nil {
@@ -100,8 +97,7 @@ func (s *Storage) Close(ctx context.Context) (err error) {
 // Client returns a client that rules do not reach, but for a partition.
 func (s *Storage) Client() *kubernetes.Client { return s.client }
 
-// clientFor returns the client for a resource whose keys begin with a prefix, or
-// for none in particular.
+// clientFor returns the client of a resource whose keys have a prefix, or of none.
 func (s *Storage) clientFor(resource, prefix string) *kubernetes.Client {
 	return s.cfg.Connection.Client(intercept.Identity{Resource: resource, Prefix: prefix, Caller: callerOf})
 }
@@ -114,8 +110,8 @@ func callerOf(ctx context.Context) string {
 	return ""
 }
 
-// Decorate returns upstream's getter with the storage of every resource that
-// lives in the store of the shared client made on that.
+// Decorate returns upstream's getter, but makes the storage of every resource in
+// the shared client's store on that client.
 func (s *Storage) Decorate(upstream generic.RESTOptionsGetter, etcd *genericoptions.EtcdOptions) generic.RESTOptionsGetter {
 	return &restOptionsGetter{RESTOptionsGetter: upstream, storage: s, etcd: etcd}
 }
@@ -145,8 +141,8 @@ func (g *restOptionsGetter) GetRESTOptions(resource schema.GroupResource, exampl
 	return opts, nil
 }
 
-// AddHealthChecks adds upstream's two etcd checks, by upstream's names, on the
-// shared client: upstream's own dial a gRPC connection each.
+// AddHealthChecks adds upstream's two etcd checks, by their names, on the shared
+// client: upstream's own dial a gRPC connection each.
 func (s *Storage) AddHealthChecks(config *genericapiserver.Config, etcd *genericoptions.EtcdOptions) {
 	config.AddHealthChecks(healthz.NamedGroupedCheck("etcd", "etcd", s.check(etcd.StorageConfig.HealthcheckTimeout)))
 	config.AddReadyzChecks(healthz.NamedGroupedCheck("etcd-readiness", "etcd-readiness", s.check(etcd.StorageConfig.ReadycheckTimeout)))
@@ -167,8 +163,8 @@ func (s *Storage) check(timeout time.Duration) func(*http.Request) error {
 	}
 }
 
-// CheckEventsHistoryWindows refuses a window in Config of a resource that has no
-// watch cache. A resource of a group that has none at all may come with a CRD.
+// CheckEventsHistoryWindows refuses a window of a resource without a watch cache.
+// One of an unknown group may come with a CRD.
 func (s *Storage) CheckEventsHistoryWindows() error {
 	groups, resources := map[string]bool{}, map[schema.GroupResource]bool{}
 	for _, resource := range s.Resources() {

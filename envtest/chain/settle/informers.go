@@ -14,19 +14,17 @@ import (
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/scheme"
 )
 
-// StartedInformers returns the informers of a factory that have started, by the
-// name of the resource they watch.
+// StartedInformers returns the started informers of a factory, by resource name.
 type StartedInformers func() map[string]cache.SharedIndexInformer
 
-// Factory is a SharedInformerFactory of upstream's. Each API has a type of its own
-// for the functions that make informers.
+// Factory is a SharedInformerFactory; each API has its own type of NewInformerFunc.
 type Factory[NewInformerFunc any] interface {
 	WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool
 	InformerFor(runtime.Object, NewInformerFunc) cache.SharedIndexInformer
 }
 
-// Started returns how to find the started informers of a factory. A factory does not
-// list them, but says which have synced, by their types.
+// Started returns how to find a factory's started informers. It does not list them,
+// but says which have synced, by type.
 func Started[NewInformerFunc any](factory Factory[NewInformerFunc]) StartedInformers {
 	return func() map[string]cache.SharedIndexInformer {
 		now := make(chan struct{})
@@ -52,8 +50,7 @@ func resourceOf(object runtime.Object) schema.GroupResource {
 	return schema.GroupResource{}
 }
 
-// behind says in what an informer differs from the watch cache of its resource, a
-// line for each object.
+// behind says how an informer differs from its watch cache, a line for each object.
 func behind[T any](resource string, cached []runtime.Object, informer []T) ([]string, error) {
 	want, err := revisions(cached)
 	if err != nil {

@@ -26,19 +26,18 @@ type Server struct {
 	InFlight func(held []fault.Held) []string
 }
 
-// Unsettled is what a server has yet to do, without anybody asking for more.
+// Unsettled is what a server has yet to do by itself.
 type Unsettled struct {
 	// Revision is that of the store.
 	Revision int64
-	// Late is a line each for the requests in flight, which the rest may be waiting
-	// for; then, by resource, for a watch cache that is behind the store, or the
-	// objects that an informer has not seen as its watch cache has them.
+	// Late has a line for each request in flight, which the rest may be waiting for;
+	// then, by resource, for a watch cache behind the store, or for each object that
+	// an informer has not seen as its watch cache has it.
 	Late []string
 }
 
-// Unsettled returns what the server has yet to do, beside an error what is known of
-// it. What is held does not count, nor what waits for it. What it asks of the
-// store meets no rule.
+// Unsettled returns what the server has yet to do, with an error as far as known.
+// What is held, and what waits for it, does not count. Its own reads meet no rule.
 func (s *Server) Unsettled(ctx context.Context, held []fault.Held) (*Unsettled, error) {
 	held = slices.DeleteFunc(slices.Clone(held), func(h fault.Held) bool { return h.Server != s.Name })
 	u := &Unsettled{Late: s.InFlight(held)}
@@ -63,7 +62,6 @@ func (s *Server) Unsettled(ctx context.Context, held []fault.Held) (*Unsettled, 
 	return u, nil
 }
 
-// startedInformers returns the started informers of all factories.
 func (s *Server) startedInformers() map[string][]cache.SharedIndexInformer {
 	informers := map[string][]cache.SharedIndexInformer{}
 	for _, started := range s.Informers {
@@ -97,8 +95,7 @@ func (u *Unsettled) add(ctx context.Context, resource *reststorage.Resource, inf
 	return nil
 }
 
-// holdsCache reports whether a watch cache may be behind the store because an
-// operation is held.
+// holdsCache reports whether a held operation may keep a watch cache behind.
 func holdsCache(op *fault.Operation, resource string) bool {
 	switch op.Point {
 	case "cache/" + resource:
@@ -109,8 +106,7 @@ func holdsCache(op *fault.Operation, resource string) bool {
 	return false
 }
 
-// holdsInformer reports whether an informer may be behind its watch cache because
-// an operation is held.
+// holdsInformer reports whether a held operation may keep an informer behind.
 func holdsInformer(op *fault.Operation, resource string) bool {
 	switch op.Point {
 	case "informer/" + resource, "watch/" + resource:

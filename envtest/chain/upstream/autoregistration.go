@@ -15,13 +15,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// AutoregistrationHook is upstream's name of the hook that starts the controllers
-// which make APIServices.
+// AutoregistrationHook is the hook that starts the controllers of APIServices.
 const AutoregistrationHook = "kube-apiserver-autoregistration"
 
-// Autoregistration knows when the controllers of the hook have come so far that
-// they end when they are told to. A server on a store that has been booted on
-// before is ready earlier than that.
+// Autoregistration knows when the hook's controllers have come so far that they end
+// when told to. On a store that was booted on before, a server is ready earlier.
 type Autoregistration struct {
 	asked     atomic.Int32 // how often the hook's context was asked when it ends
 	want      int32
@@ -37,8 +35,8 @@ func NewAutoregistration() *Autoregistration {
 // Began is closed when the controllers run.
 func (a *Autoregistration) Began() <-chan struct{} { return a.began }
 
-// Wrap watches the hook of a server that has the CRD API or not. Each controller
-// asks for the end of the hook's context in the moment in which it is about to run.
+// Wrap watches the hook of a server with or without the CRD API. Each controller
+// asks for the end of the hook's context just before it runs.
 func (a *Autoregistration) Wrap(upstream genericapiserver.PostStartHookFunc, crds bool) genericapiserver.PostStartHookFunc {
 	a.want = 1
 	if crds {
@@ -64,9 +62,8 @@ func (c *askedContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// Abandon makes the informer of CRDs look as if it had synced, for a hook that is
-// run only so that its controllers end: the first one then comes to its end, and
-// the second one does not wait for it any more.
+// Abandon makes the informer of CRDs look synced, for a hook that is run only to
+// end its controllers: the first then ends, and the second no longer waits for it.
 func (a *Autoregistration) Abandon() { a.abandoned.Store(true) }
 
 // CRDs returns upstream's informer of CRDs, for the controllers.

@@ -35,9 +35,9 @@ type Endpoints struct {
 	destroy  func()
 }
 
-// NewEndpoints wraps upstream's reconciler. Who waits for a turn gives up when the
-// server's context ends. StoreErr says why the store cannot be reached at the
-// moment, nil if it can: the lease of the reconciler has an etcd client of its own.
+// NewEndpoints wraps upstream's reconciler. Waiting for a turn ends with the
+// server's context. storeErr says why the store cannot be reached at the moment,
+// nil if it can: the lease of the reconciler has an etcd client of its own.
 func NewEndpoints(server context.Context, upstream EndpointReconciler, storeErr func() error) *Endpoints {
 	return &Endpoints{
 		EndpointReconciler: upstream, server: server, storeErr: storeErr,

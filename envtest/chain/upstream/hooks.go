@@ -14,9 +14,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// WrapPostStartHooks puts what wrap returns in the place of each post-start hook
-// of a server, in the order of their names, and returns these. The hooks of the
-// servers it delegates to are among them.
+// WrapPostStartHooks replaces each post-start hook of a server, and of those it
+// delegates to, by what wrap returns, and returns their names, in order.
 func WrapPostStartHooks(server *genericapiserver.GenericAPIServer, wrap func(name string, hook genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc) ([]string, error) {
 	return wrapHooks(reflect.ValueOf(server.PostStartHooks()), wrap)
 }
@@ -26,8 +25,8 @@ func WrapPreShutdownHooks(server *genericapiserver.GenericAPIServer, wrap func(n
 	return wrapHooks(reflect.ValueOf(server.PreShutdownHooks()), wrap)
 }
 
-// PostStartHooks returns the post-start hooks of a server by their names, or, when
-// there is no server yet, those that its configuration has for it.
+// PostStartHooks returns a server's post-start hooks by name or, if it is nil,
+// those that its configuration has for it.
 func PostStartHooks(server *genericapiserver.GenericAPIServer, config *genericapiserver.Config) (map[string]genericapiserver.PostStartHookFunc, error) {
 	hooks := reflect.ValueOf(config.PostStartHooks)
 	if server != nil {

@@ -12,7 +12,6 @@ import (
 	"strings"
 )
 
-// identityLeases is where the leases are.
 const identityLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 // identityLease carries a server's own requests.
@@ -22,8 +21,7 @@ type identityLease struct {
 }
 
 // BreakOffIdentityLease returns the transport of a server's own requests that
-// breaks off those that renew its identity lease when renewals stop. The lease can
-// still be deleted.
+// breaks off renewals of its identity lease, but no deletion, when renewals stop.
 func BreakOffIdentityLease(next http.RoundTripper, renewals *Renewals) http.RoundTripper {
 	return &identityLease{next, renewals}
 }

@@ -13,8 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ReplaceLogCheck swaps upstream's "log" check for one that flushes the log when it
-// is asked.
+// ReplaceLogCheck swaps upstream's "log" check for one that flushes when asked.
 func ReplaceLogCheck(config *genericapiserver.Config) {
 	flush := healthz.NamedCheck(healthz.LogHealthz.Name(), func(*http.Request) error {
 		klog.Flush()

@@ -22,9 +22,8 @@ import (
 // v3 schemas: the aggregator asks each server of the chain every second, the
 // mutating-policy plugin asks the aggregator every five (openapiindex.go). Within
 // schemaSettling of a change of a CRD or an aggregated API both poll as upstream
-// does; when nothing has changed for longer there is nothing to find, and they make
-// do with one look in idlePoll. In virtual time, where nobody waits for the next
-// hour, that polling was a third of its cost.
+// does; later there is nothing to find, and they look once in idlePoll. In virtual
+// time, where nobody waits for the next hour, that polling was a third of its cost.
 type OpenAPIPolling struct {
 	mu      sync.Mutex
 	changed time.Time
@@ -35,8 +34,7 @@ const (
 	// schemaSettling is longer than every step from a CRD's event to the index:
 	// upstream's CRD controllers, a poll of the aggregator, a poll of the index.
 	schemaSettling = time.Minute
-	// idlePoll is as often as upstream asks servers outside the chain, and no longer
-	// than schemaSettling.
+	// idlePoll is upstream's for servers outside the chain, at most schemaSettling.
 	idlePoll = time.Minute
 )
 
@@ -88,12 +86,11 @@ func (q *pollingQueue) AddAfter(key string, after time.Duration) {
 	q.TypedRateLimitingInterface.AddAfter(key, after)
 }
 
-// isAPIService tells an APIService, which is named version.group, from the names
-// upstream makes up for what the aggregator serves itself.
+// isAPIService tells an APIService, named version.group, from upstream's own names
+// for what the aggregator serves itself.
 func isAPIService(key string) bool { return strings.Contains(key, ".") }
 
-// hurry brings forward what waits for an idle poll: of two times for one key the
-// queue takes the earlier.
+// hurry brings forward idle polls: of two times the queue takes the earlier.
 func (q *pollingQueue) hurry() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,8 +99,7 @@ func (q *pollingQueue) hurry() {
 	}
 }
 
-// Slow makes the aggregator's own polling slow. It comes after PrepareRun, which
-// makes the controller.
+// Slow slows the aggregator's polling, after PrepareRun has made the controller.
 func (p *OpenAPIPolling) Slow(aggregator *aggregatorapiserver.APIAggregator) error {
 	queue, err := openAPIQueue(aggregator)
 	if queue == nil || err != nil {
@@ -122,8 +118,7 @@ func openAPIQueue(aggregator *aggregatorapiserver.APIAggregator) (*workqueue.Typ
 	return unexported[workqueue.TypedRateLimitingInterface[string]](aggregator, "openAPIV3AggregationController.queue")
 }
 
-// unexported returns where a field of a field of a struct is, by its path; nil if a
-// pointer on the way is nil.
+// unexported returns a field by its path in a struct; nil behind a nil pointer.
 func unexported[T any](of any, path string) (*T, error) {
 	value := reflect.ValueOf(of).Elem()
 	for name := range strings.SplitSeq(path, ".") {

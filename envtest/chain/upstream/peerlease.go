@@ -14,10 +14,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// PeerLease is upstream's reconciler of a server's peer lease. A renewal may be due
-// in the moment in which the controller removes the lease, and would wait for its
-// mutex. So the removal goes on in the background, and who shuts down waits for it
-// when the mutex is free again.
+// PeerLease is upstream's reconciler of a server's peer lease. A renewal due while
+// the controller removes the lease would wait for its mutex. So the removal goes on
+// in the background, and who shuts down waits for it when the mutex is free.
 type PeerLease struct {
 	reconcilers.PeerEndpointLeaseReconciler
 	renewals *Renewals
@@ -28,14 +27,12 @@ type PeerLease struct {
 	destroy  func()
 }
 
-// removalTimeout bounds how long a removal is waited for. From a store that is there
-// the lease is removed at once; upstream would wait twenty seconds for one that is
-// gone.
+// removalTimeout bounds the wait for a removal. A store that is there removes the
+// lease at once; for one that is gone upstream would wait twenty seconds.
 const removalTimeout = 5 * time.Second
 
-// NewPeerLease wraps upstream's reconciler. StoreErr says why the store cannot be
-// reached at the moment, nil if it can: the reconciler has an etcd client of its
-// own.
+// NewPeerLease wraps upstream's reconciler. storeErr says why the store cannot be
+// reached at the moment, nil if it can: the reconciler has its own etcd client.
 func NewPeerLease(upstream reconcilers.PeerEndpointLeaseReconciler, renewals *Renewals, storeErr func() error) *PeerLease {
 	return &PeerLease{PeerEndpointLeaseReconciler: upstream, renewals: renewals, storeErr: storeErr, destroy: sync.OnceFunc(upstream.Destroy)}
 }
@@ -92,10 +89,10 @@ func (l *PeerLease) Destroy() {
 	}
 }
 
-// AwaitRemoval waits for the removal that has begun, if one has, and breaks it off
-// when it takes too long: its client may sleep for two minutes before it dials a
-// lost store again. Only the goroutine that shuts the controller down may call it.
-// A nil PeerLease has nothing to wait for.
+// AwaitRemoval waits for the removal that has begun, if any (l may be nil), and
+// breaks it off when it takes too long: its client may sleep for two minutes before
+// it redials a lost store. Only the goroutine that shuts the controller down may
+// call it.
 func (l *PeerLease) AwaitRemoval() {
 	if l == nil || l.removed == nil {
 		return

@@ -16,9 +16,9 @@ import (
 )
 
 // QuotaDrain lets the quota plugin finish what it evaluates when the server has
-// drained. A request whose client has gone counts as drained, but its handler
-// goes on, and may come to the plugin only then. So the workers end after the last
-// evaluation under way, and later ones are refused.
+// drained. A request whose client has gone counts as drained, but its handler may
+// come to the plugin only then. So the workers end after the last evaluation under
+// way, and later ones are refused.
 type QuotaDrain struct {
 	over chan struct{} // closed when the requests are drained and nothing is evaluated
 
@@ -30,9 +30,9 @@ type QuotaDrain struct {
 // NewQuotaDrain returns the QuotaDrain of one server.
 func NewQuotaDrain() *QuotaDrain { return &QuotaDrain{over: make(chan struct{})} }
 
-// Delay makes who asks a configuration for its signal of drained requests see it
-// when the last evaluation has ended, until restore is called: that is while the
-// plugin is configured.
+// Delay has a configuration's signal of drained requests fire only after the last
+// evaluation, for whoever asks for it before restore is called: the plugin, which
+// is configured meanwhile.
 func (q *QuotaDrain) Delay(config *genericapiserver.Config) (restore func(), err error) {
 	fields, err := signalFields(config)
 	if err != nil {

@@ -16,13 +16,11 @@ import (
 const (
 	// HasBeenReady is the signal of the first green /readyz.
 	HasBeenReady = "HasBeenReady"
-	// MuxAndDiscoveryComplete is the signal after which a path that is not there
-	// is answered with 404, not with 503.
+	// MuxAndDiscoveryComplete comes before unknown paths get 404 instead of 503.
 	MuxAndDiscoveryComplete = "MuxAndDiscoveryComplete"
 	// NotAcceptingNewRequest is the signal after which upstream drains.
 	NotAcceptingNewRequest = "NotAcceptingNewRequest"
-	// InFlightRequestsDrained is the signal after which only idle connections are
-	// left.
+	// InFlightRequestsDrained comes when only idle connections are left.
 	InFlightRequestsDrained = "InFlightRequestsDrained"
 )
 
@@ -43,9 +41,8 @@ func Fired(s LifecycleSignal) bool {
 	}
 }
 
-// ReplaceSignals puts what replace returns in the place of each lifecycle signal
-// of a configuration, in upstream's order. It must come before the servers of the
-// configuration are made, which copy the signals.
+// ReplaceSignals replaces each lifecycle signal of a configuration, in upstream's
+// order, before its servers are made, which copy the signals.
 func ReplaceSignals(config *genericapiserver.Config, replace func(LifecycleSignal) LifecycleSignal) error {
 	fields, err := signalFields(config)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package cluster is a real etcd of several members inside the process, whose
-// members can be stopped, restarted and cut off from each other. Clients reach it
-// through unix sockets in a private folder; the members reach each other through
-// ports of the loopback interface. A stopped member keeps its data for a restart;
-// nothing outlives Stop.
+// Package cluster is a real etcd inside the process, of several members that can
+// be stopped, restarted and cut off from each other. Clients reach them through
+// unix sockets in a private folder; they reach each other through loopback
+// ports. A stopped member keeps its data for a restart; nothing outlives Stop.
 package cluster
 
 import (
@@ -31,10 +30,9 @@ import (
 type Config struct {
 	// Members is 3 or 5. Zero means 3. For one member use package embedded.
 	Members int
-	// ElectionTimeout is how long a member goes without hearing from its leader
-	// before it stands for election, from 50 ms to 50 s. A shorter one finds a new
-	// leader sooner, but causes needless elections on a busy machine. Zero means
-	// 500 ms. Heartbeats come ten times as often.
+	// ElectionTimeout is how long a member waits for a heartbeat, sent ten times as
+	// often, before it stands for election: 50 ms to 50 s; zero means 500 ms. Shorter
+	// finds a new leader sooner, but causes needless elections on a busy machine.
 	ElectionTimeout time.Duration
 	// StartTimeout bounds Start. Zero means 30 s.
 	StartTimeout time.Duration
@@ -73,8 +71,7 @@ type Store struct {
 	run      string // folder of the sockets and the data
 	members  []*member
 	stopping bool
-	// changed is closed and replaced whenever a member is started or the set of
-	// members that are cut off changes.
+	// changed is closed and replaced when a member starts, is cut off or rejoins.
 	changed chan struct{}
 }
 
@@ -87,8 +84,7 @@ func New(cfg Config) (*Store, error) {
 	return &Store{cfg: cfg, changed: make(chan struct{})}, nil
 }
 
-// Start implements storage.Backend. When it returns, all members run and have a
-// leader.
+// Start implements storage.Backend. On return all members run and have a leader.
 func (s *Store) Start(ctx context.Context) error {
 	timeout := fmt.Errorf("not ready within %s", s.cfg.StartTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.StartTimeout, timeout)
@@ -158,9 +154,8 @@ func (s *Store) notifyChanged() {
 	s.changed = make(chan struct{})
 }
 
-// clientURL is the endpoint of a member. Its host means something to the dialer
-// alone, and is unique to this store: upstream keeps state per endpoint for the
-// whole process.
+// clientURL is the endpoint of a member. Its host means something only to dial, and
+// is unique to this store: upstream keeps state per endpoint for the whole process.
 func (s *Store) clientURL(m *member) url.URL {
 	return url.URL{Scheme: "http", Host: m.name + "." + filepath.Base(s.run) + ".cluster:2379"}
 }

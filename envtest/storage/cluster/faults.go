@@ -25,7 +25,7 @@ func (s *Store) Members() []Member {
 	return all
 }
 
-// failed says what has failed, if err says why; nil otherwise.
+// failed wraps err, if there is one, with what has failed.
 func failed(what string, err error) error {
 	if err == nil {
 		return nil
@@ -33,7 +33,7 @@ func failed(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// with calls use with a member, and with mu held.
+// with calls use with member i, with mu held.
 func (s *Store) with(i int, use func(*member) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,11 +48,10 @@ func (s *Store) with(i int, use func(*member) error) error {
 
 // StopMember stops a member as if its process had been killed: its connections
 // break, new ones are refused, and a leader does not hand over (MoveLeader does).
-// Writes that other members have forwarded to a leader are lost with it: their
-// clients get "etcdserver: request timed out" after five seconds and two election
-// timeouts. What the member has acknowledged is there after RestartMember. Stopping
-// a stopped member does nothing. When StopMember returns without an error, nothing
-// of the member runs any more.
+// Writes that others forwarded to a leader are lost with it: their clients get
+// "etcdserver: request timed out" after five seconds and two election timeouts.
+// What the member acknowledged is there after RestartMember. Stopping it again
+// does nothing. Without an error, nothing of it runs any more on return.
 func (s *Store) StopMember(ctx context.Context, i int) error {
 	var killed kill
 	err := s.with(i, func(m *member) error {
@@ -65,10 +64,9 @@ func (s *Store) StopMember(ctx context.Context, i int) error {
 	return failed("stop member", err)
 }
 
-// RestartMember starts a stopped member from its data and waits until it serves; a
-// running member is an error. It does not wait if this member is cut off, or if too
-// few members for a quorum run and are not cut off: the member then serves as soon
-// as it can.
+// RestartMember starts a stopped member from its data and waits until it serves;
+// a running member is an error. It does not wait if the member is cut off, or if
+// too few for a quorum run and are not: the member then serves as soon as it can.
 func (s *Store) RestartMember(ctx context.Context, i int) error {
 	return failed("restart member", s.restart(ctx, i))
 }
@@ -130,26 +128,24 @@ func (s *Store) ready(ctx context.Context, i int) error {
 	}
 }
 
-// CutOff cuts a member off from all other members, in both directions, as a network
-// partition does; clients still reach it. A leader that is cut off steps down within
-// an election timeout, and the others elect a new one if they are a quorum. Cutting
-// off a member twice does nothing.
+// CutOff cuts a member off from all others, in both directions, as a network
+// partition does; clients still reach it. A leader that is cut off steps down
+// within an election timeout, and the others elect a new one if they are a
+// quorum. Cutting a member off twice does nothing.
 //
-// This is what clients see at a member that is cut off, and at every member while
-// there is no quorum:
+// Clients see this at a member that is cut off, and everywhere without a quorum:
 //   - Writes and linearizable reads are not answered, and etcd's client retries
 //     until its context ends. Those under way when the leader was lost may get
 //     "etcdserver: request timed out" after five seconds and two election timeouts.
-//   - Serializable reads return what the member has.
-//   - Watches get nothing new.
-//   - What requires a leader (clientv3.WithRequireLeader, which the API server sets
-//     on its watches) fails with "etcdserver: no leader" once the member has noticed:
-//     calls after an election timeout, watches after three more.
-//   - Lease keep-alives still succeed until the member notices, because they reach
-//     the leader on a separate connection.
+//   - Serializable reads return what the member has; watches get nothing new.
+//   - What requires a leader (clientv3.WithRequireLeader, which the API server
+//     sets on its watches) fails with "etcdserver: no leader" once the member
+//     has noticed: calls after an election timeout, watches after three more.
+//   - Lease keep-alives still succeed until the member notices, because they
+//     reach the leader on a separate connection.
 //
-// A client of several members can't tell, and keeps sending this member a share of
-// its calls. StopMember makes clients fail over at once.
+// A client of several members can't tell, and keeps sending this member a
+// share of its calls. StopMember makes clients fail over at once.
 func (s *Store) CutOff(i int) error { return failed("cut off", s.setCut(i, true)) }
 
 // Rejoin ends CutOff. The member catches up and follows the others' leader. It does
@@ -165,9 +161,8 @@ func (s *Store) setCut(i int, cut bool) error {
 	})
 }
 
-// applyCuts makes the running servers match which members are cut off: both sides
-// drop what they send and receive, and no member can connect to one that is cut off.
-// Called with mu held.
+// applyCuts enforces the cuts: both sides drop what they send and receive,
+// and nobody can connect to a member that is cut off. Called with mu held.
 func (s *Store) applyCuts() {
 	for _, m := range s.members {
 		for _, other := range s.members {

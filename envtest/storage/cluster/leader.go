@@ -58,8 +58,7 @@ func (s *Store) index(id uint64) (int, bool) {
 	return 0, false
 }
 
-// waitAny waits until one of the channels is closed; it returns false if ctx ends
-// first.
+// waitAny waits until a channel is closed; it returns false if ctx ends first.
 func waitAny(ctx context.Context, changes []<-chan struct{}) bool {
 	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
 	for _, c := range changes {
@@ -111,8 +110,7 @@ func (s *Store) moveLeader(ctx context.Context, to int) error {
 	return fmt.Errorf("member %d was elected and lost the leadership again", to)
 }
 
-// LoseLeader implements storage.LeaderLoser. The leader hands over to another
-// member.
+// LoseLeader implements storage.LeaderLoser by a handover to another member.
 func (s *Store) LoseLeader(ctx context.Context) error {
 	from, err := s.Leader(ctx)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// member is one etcd server of the cluster, running or not. The Store's mutex guards
-// it.
+// member is one etcd server, running or not. The Store's mutex guards it.
 type member struct {
 	name   string
 	folder string  // of its sockets and its data
@@ -30,8 +29,7 @@ type member struct {
 	killed kill // the latest
 }
 
-// maxSocketPath is the shortest limit on the path of a unix socket of any operating
-// system, in bytes.
+// maxSocketPath is the lowest limit of any OS on the path of a unix socket, in bytes.
 const maxSocketPath = 103
 
 func newMember(i int, run string) (*member, error) {
@@ -81,9 +79,8 @@ func (m *member) start(cfg Config, clientURL url.URL, initialCluster string) err
 	return nil
 }
 
-// kill stops the server, if it runs, in the background as if its process had been
-// killed: connections break and leadership is not handed over. What was acknowledged
-// stays in its folder. It returns the latest kill.
+// kill stops a running server in the background as if its process had been killed:
+// connections break, leadership is not handed over. It returns the latest kill.
 func (m *member) kill() kill {
 	if m.etcd == nil {
 		return m.killed
@@ -109,7 +106,6 @@ type kill struct {
 	done chan struct{}
 }
 
-// wait waits until the kill has finished.
 func (k kill) wait(ctx context.Context) error {
 	if k.done == nil {
 		return nil
@@ -122,8 +118,7 @@ func (k kill) wait(ctx context.Context) error {
 	}
 }
 
-// cutPeer makes this member drop what it sends to and receives from another one, or
-// ends that.
+// cutPeer starts or stops dropping what this member exchanges with another.
 func (m *member) cutPeer(other *member, cut bool) {
 	if m.etcd == nil || m == other {
 		return

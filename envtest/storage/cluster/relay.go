@@ -7,11 +7,10 @@ import (
 	"sync"
 )
 
-// relay carries connections from a port of the loopback interface to a member's peer
-// socket. Members find each other by a URL that must be known before the first one
-// starts and stay the same after a restart, and etcd can't be handed a listener. So
-// the relay holds the port for as long as the store runs, and etcd listens on the
-// socket.
+// relay carries connections from a loopback port to a member's peer socket.
+// Members find each other by a URL that is known before the first start and
+// outlives restarts, and etcd can't be handed a listener. So the relay holds
+// the port for as long as the store runs, and etcd listens on the socket.
 type relay struct {
 	listener net.Listener
 	to       *socket
@@ -57,8 +56,7 @@ func (r *relay) carry(in net.Conn) {
 	back.Wait()
 }
 
-// close ends the relay and waits for its goroutines. The socket must be closed first,
-// which breaks the connections.
+// close joins the goroutines. The socket must be closed first, to break connections.
 func (r *relay) close() {
 	_ = r.listener.Close()
 	r.work.Wait()

@@ -9,9 +9,8 @@ import (
 	"snowglobe.test/internal/conns"
 )
 
-// socket dials one unix socket of a member. It can be closed, which breaks its
-// connections and refuses new ones, as a dead process or a network that is down
-// does.
+// socket dials one unix socket of a member. Closing it breaks its connections
+// and refuses new ones, as a dead process or a network that is down does.
 type socket struct {
 	name, path string
 
@@ -50,7 +49,6 @@ func (s *socket) isOpen() bool {
 	return s.open
 }
 
-// setOpen opens or closes the socket.
 func (s *socket) setOpen(open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

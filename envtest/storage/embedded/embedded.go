@@ -20,9 +20,8 @@ import (
 
 // Config of an embedded etcd. The zero value is a fast throw-away store.
 type Config struct {
-	// DataDir keeps the data between runs and makes every acknowledged write
-	// durable (fsync). Empty means a temporary folder without fsync, removed by
-	// Stop.
+	// DataDir keeps the data between runs, and makes acknowledged writes durable
+	// (fsync). Empty means a temporary folder without fsync, removed by Stop.
 	DataDir string
 	// StartTimeout bounds Start. Zero means 30 s.
 	StartTimeout time.Duration

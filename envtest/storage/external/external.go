@@ -84,8 +84,7 @@ func (s *Store) Start(ctx context.Context) error {
 	return nil
 }
 
-// Client implements storage.Backend, with one gRPC connection to each endpoint that
-// answers.
+// Client implements storage.Backend: one gRPC connection to each answering endpoint.
 func (s *Store) Client() (*kubernetes.Client, error) {
 	secure, err := s.tls()
 	if err != nil {

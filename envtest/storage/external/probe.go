@@ -14,8 +14,7 @@ import (
 // TLS 1.3 it does so after the client's handshake has succeeded.
 const alertWait = time.Second
 
-// probe connects to each endpoint and returns why that fails, nil if it works.
-// etcd's client does not say why; it only times out.
+// probe returns why endpoints fail, nil if none does; etcd's client only times out.
 func (s *Store) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()

@@ -11,17 +11,14 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// Identity is what rules can tell the operations of one client by, besides their
-// kind.
+// Identity is what rules tell one client's operations by, besides their kind.
 type Identity struct {
-	// Resource is what the client is for, such as "deployments.apps"; empty if
-	// it is for none in particular.
+	// Resource is what the client is for, such as "deployments.apps"; empty for none.
 	Resource string
 	// Prefix is where the keys of the resource begin, such as
 	// "/registry/deployments/"; what follows in a key is NAMESPACE/NAME or NAME.
 	Prefix string
-	// Caller says on whose behalf a call is made, empty if nobody knows. Nil is
-	// nobody.
+	// Caller names whom a call is made for, empty if nobody knows. It may be nil.
 	Caller func(context.Context) string
 }
 
@@ -32,8 +29,7 @@ func (c *Connection) Client(id Identity) *kubernetes.Client {
 	return c.decorate(&decorator{conn: c, injector: c.injector, Identity: id, ownStream: true})
 }
 
-// Direct returns a client that no rule reaches but a partition. Closing it closes
-// nothing.
+// Direct returns a client that only partitions reach. Closing it closes nothing.
 func (c *Connection) Direct() *kubernetes.Client { return c.decorate(&decorator{conn: c}) }
 
 func (c *Connection) decorate(d *decorator) *kubernetes.Client {
@@ -137,8 +133,7 @@ func (k *kubernetesClient) OptimisticDelete(ctx context.Context, key string, exp
 	})
 }
 
-// lease is the client's leases. An API server only ever asks for one, and lets it
-// run out; of the rest nothing is known to rules.
+// lease is the client's leases. API servers only call Grant: rules know nothing else.
 type lease struct {
 	clientv3.Lease
 	*decorator
@@ -166,7 +161,7 @@ func (l *lease) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*client
 	return send(ctx, l.conn, func() (*clientv3.LeaseKeepAliveResponse, error) { return l.Lease.KeepAliveOnce(ctx, id) })
 }
 
-// kv is the rest of what is asked of the keys.
+// kv is all other calls about keys.
 type kv struct {
 	clientv3.KV
 	*decorator
@@ -226,7 +221,7 @@ func (k *kv) Compact(ctx context.Context, revision int64, opts ...clientv3.Compa
 // Txn implements clientv3.KV.
 func (k *kv) Txn(ctx context.Context) clientv3.Txn { return &txn{kv: k, ctx: ctx} }
 
-// txn is a transaction, which is asked about when it is committed.
+// txn is a transaction, which meets the rules at Commit.
 type txn struct {
 	kv   *kv
 	ctx  context.Context
@@ -253,7 +248,7 @@ func (t *txn) Else(ops ...clientv3.Op) clientv3.Txn {
 	return t
 }
 
-// Commit implements clientv3.Txn. What is committed twice is two transactions.
+// Commit implements clientv3.Txn. Committing twice makes two transactions.
 func (t *txn) Commit() (*clientv3.TxnResponse, error) {
 	compares := make([]*pb.Compare, len(t.cmps))
 	for i := range t.cmps {

@@ -18,25 +18,23 @@ import (
 	"snowglobe.test/internal/conns"
 )
 
-// patience is how long an operation waits for a dead network before it fails:
-// upstream's etcd clients ping an idle connection after 30 seconds, and give the
-// answer ten.
+// patience is how long an operation waits for a dead network: upstream's etcd
+// clients ping an idle connection after 30 seconds, and give the answer ten.
 const patience = 40 * time.Second
 
 // ErrBroken is why an operation fails after Break.
 var ErrBroken = errors.New("the connection to the store is gone")
 
-// errUnreachable is why an operation fails that a dead network has swallowed.
+// errUnreachable fails an operation that a dead network has swallowed.
 var errUnreachable = status.Error(codes.Unavailable, "keepalive ping failed to receive ACK within timeout")
 
 // errDial is why nothing can be dialed while the store is out of reach.
 var errDial = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
 
-// Connection is how one API server reaches its store: by the clients that Client
-// and Direct return, and by what is dialed with Dialer. The rule "partition store"
-// makes all of it wait. Break ends it for good, as the end of the server's process
-// would. Its methods may be called from any goroutine. Make it with NewConnection,
-// and Attach the client that it decorates before its own are used.
+// Connection is how one API server reaches its store: by the clients of Client and
+// Direct, and by what Dialer dials. The rule "partition store" makes it wait;
+// Break ends it for good, like the end of the process. Make it with NewConnection,
+// and Attach a client before its own are used. Any goroutine may call its methods.
 type Connection struct {
 	injector    *fault.Injector
 	writes      Writes
@@ -79,9 +77,8 @@ func NewConnection() *Connection {
 	return c
 }
 
-// Attach gives the connection the client that it decorates, and closes with it.
-// injector may be nil, and nothing is ever injected then, and writes may be. It is
-// called once, by a goroutine of the server.
+// Attach gives the connection the client that it decorates and that Close closes.
+// injector and writes may be nil. Call it once, in a goroutine of the server.
 func (c *Connection) Attach(client *kubernetes.Client, injector *fault.Injector, writes Writes) {
 	c.injector, c.writes = injector, writes
 	c.inner.Store(client)
@@ -104,9 +101,9 @@ func (c *Connection) run() {
 	}
 }
 
-// start starts a goroutine that is the server's, whoever asks for it: that may be a
-// writer of another server, and goroutines inherit the label by which one sees whose
-// they are. After Close there are none, and it returns false.
+// start starts a goroutine with the server's label, by which one sees whose
+// it is, and not with its caller's: that may be a writer of another server.
+// After Close it starts none and returns false.
 func (c *Connection) start(f func()) bool {
 	select {
 	case c.starts <- f:
@@ -150,8 +147,7 @@ func (c *Connection) Break(ctx context.Context) error {
 	}
 }
 
-// Close closes the client and returns when the connection has no goroutine left.
-// Nobody uses its clients any more.
+// Close closes the client and joins all goroutines. Nobody uses its clients any more.
 func (c *Connection) Close(ctx context.Context) error {
 	inner := c.inner.Load()
 	if inner == nil {
@@ -232,8 +228,7 @@ func (c *Connection) enter() bool {
 	return false
 }
 
-// leave says that an operation is no longer under way, and returns ErrBroken if
-// nobody is to hear its answer.
+// leave ends an operation. It returns ErrBroken if nobody is to hear the answer.
 func (c *Connection) leave() error {
 	left := c.underWay.Add(-1)
 	if c.Err() != ErrBroken {

@@ -28,11 +28,10 @@ import (
 	"snowglobe.test/envtest/memnet"
 )
 
-// Proxy is a gRPC proxy between etcd clients that others make, such as upstream's
-// own, and the members of a store. Behind each connection to it is one to the same
-// member, with which it comes and goes, and every call is passed on. Calls that a
-// store point is about meet the rules first; watches and keep-alives do not, since
-// API servers make theirs by a Connection.
+// Proxy is a gRPC proxy between the members of a store and etcd clients that
+// others make, such as upstream's own. Each connection to it has one of its own
+// to the same member. Calls with a store point meet the rules first; watches
+// and keep-alives do not, since API servers make theirs by a Connection.
 type Proxy struct {
 	// Injector is asked; nil injects nothing.
 	Injector *fault.Injector
@@ -126,9 +125,8 @@ func (p *Proxy) serve(c *proxyConn) bool {
 	return true
 }
 
-// FailFast is told that the API server stops. Upstream's clients try again for
-// minutes when the store is gone, and some of upstream's shutdown waits for them;
-// from now on they are told to give up.
+// FailFast makes clients give up, because the API server stops. Upstream's would
+// retry for minutes when the store is gone, and some shutdown waits for them.
 func (p *Proxy) FailFast() { p.failFast.Store(true) }
 
 // Close breaks off every call and returns when all have ended, or ctx ends.
@@ -150,8 +148,7 @@ func (p *Proxy) Close(ctx context.Context) error {
 	return nil
 }
 
-// frames is a gRPC codec that leaves messages as they are: who passes them on has
-// no need to read them.
+// frames is a gRPC codec that leaves messages encoded: the proxy only passes them on.
 type frames struct{}
 
 // Marshal implements encoding.Codec.
@@ -216,7 +213,7 @@ func (c *proxyConn) release() {
 	}
 }
 
-// clientConn is what the client has of a connection.
+// clientConn is the client's end of a connection.
 type clientConn struct {
 	net.Conn
 	end context.CancelFunc

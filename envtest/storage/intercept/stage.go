@@ -48,12 +48,11 @@ func (o outlet) end() {
 	o.cancel()
 }
 
-// stage passes on what a watch tells. As long as nothing has to wait it does so at
-// once, in the goroutine of whoever delivers. What waits for the network or because
-// of a rule is kept in a queue, and what comes later behind it; the queue has a
-// goroutine until it is empty. Since each is known to have been here for a while, a
-// delay is a lag and not a brake. Like a watch of etcd's client a stage keeps any
-// number that wait.
+// stage passes on what a watch tells: at once, in the goroutine of whoever
+// delivers, as long as nothing has to wait. What waits for the network or because
+// of a rule is queued, with what comes later behind it; the queue has a goroutine
+// until it is empty. Times of arrival are kept, so that a delay is a lag and not
+// a brake. Like a watch of etcd's client, a stage keeps any number that wait.
 type stage struct {
 	*follower
 	network  bool // whether a partition makes it wait
@@ -163,8 +162,7 @@ func (s *stage) take() []arrival {
 	return arrivals
 }
 
-// pass waits as long as something has to, and lets it go on. It reports whether
-// anything may follow.
+// pass holds something while it has to wait, and reports whether more may follow.
 func (s *stage) pass(a arrival) bool {
 	if s.network && s.conn.Err() != nil {
 		if s.conn.await(s.ctx, nil) != nil {

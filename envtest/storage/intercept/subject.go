@@ -25,8 +25,7 @@ func subjectOfOp(op clientv3.Op) subject {
 	return s
 }
 
-// readPoint is the point of a read: of a number of keys, of a range of them, or of
-// one.
+// readPoint is the point of a read: of a count, of a range of keys, or of one key.
 func readPoint(countOnly, ranges bool) string {
 	switch {
 	case countOnly:
@@ -38,9 +37,8 @@ func readPoint(countOnly, ranges bool) string {
 	}
 }
 
-// subjectOfTxn is what a transaction is about that compares, and then does a number
-// of things of which first is the first. One that is a write on condition of a
-// revision, as upstream's client makes it, is that write.
+// subjectOfTxn is what a transaction is about, given its first operation. A write
+// on condition of a revision, as upstream's client makes it, is that write.
 func subjectOfTxn(compares []*pb.Compare, things int, first subject) subject {
 	s := subject{"store/txn", first.key}
 	if len(compares) > 0 {
@@ -53,8 +51,8 @@ func subjectOfTxn(compares []*pb.Compare, things int, first subject) subject {
 	return s
 }
 
-// identify returns what a call to the proxy is about; false if no point is about it, or
-// it cannot be read. What cannot be read the member may refuse.
+// identify returns what a call to the proxy is about. It returns false if no
+// point is about it, or for what it cannot read, which the member may refuse.
 func identify(method string, request []byte) (subject, bool) {
 	var message proto.Message
 	switch method {
@@ -83,7 +81,7 @@ func identify(method string, request []byte) (subject, bool) {
 	return s, true
 }
 
-// subjectOf is what a request is about, or something that a transaction does.
+// subjectOf is what a request, or one operation of a transaction, is about.
 func subjectOf(request any) subject {
 	switch r := request.(type) {
 	case *pb.RangeRequest:

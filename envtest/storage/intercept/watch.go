@@ -17,8 +17,8 @@ const watchBuffer = 128
 
 type cacheKey struct{}
 
-// ForCache returns a context that says of a watch that it is a watch cache's: what
-// it delivers meets the rules of cache/RESOURCE as well, after those of the store.
+// ForCache returns a context for the watches of a watch cache: what they
+// deliver meets the rules of cache/RESOURCE as well, after those of the store.
 func ForCache(ctx context.Context) context.Context {
 	return context.WithValue(ctx, cacheKey{}, true)
 }
@@ -26,12 +26,11 @@ func ForCache(ctx context.Context) context.Context {
 // streamKey is a field of a watch's metadata that etcd does not know.
 const streamKey = "snowglobe-resource"
 
-// WithStream returns a context of the watch stream of a resource. etcd's client
-// tells streams apart by the metadata of their contexts. The watches of a resource
-// have a stream of their own on the shared client, as they have with upstream's
-// client for each resource: etcd tells how far a stream is only if no watch of it
-// has just begun, so that on a common stream one resource would keep the caches of
-// all others waiting, on a store to which nobody writes for ever.
+// WithStream returns a context for the watch stream of a resource; etcd's client
+// tells streams apart by their contexts' metadata. Each resource has one on the
+// shared client, as with upstream's client for each resource: etcd reports a stream's
+// progress only if none of its watches has just begun, so that one resource would
+// keep the caches of all others waiting, forever on a store to which nobody writes.
 func WithStream(ctx context.Context, resource string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, streamKey, resource)
 }
@@ -102,8 +101,8 @@ func (w *watcher) begin(ctx context.Context, key string, opts []clientv3.OpOptio
 	return out
 }
 
-// RequestProgress implements clientv3.Watcher. Nobody waits for an answer to the
-// request itself, so that one that is lost looks like any other.
+// RequestProgress implements clientv3.Watcher. Nobody waits for an answer to
+// the request itself, so a lost one looks like any other.
 func (w *watcher) RequestProgress(ctx context.Context) error {
 	describe := func() fault.Operation { return w.progress("request") }
 	return fault.Execute(ctx, w.injector, describe, fault.Ways[error]{
@@ -122,19 +121,17 @@ func (w *watcher) RequestProgress(ctx context.Context) error {
 	})
 }
 
-// progress describes a question how far a watch is, or the answer.
+// progress describes a request for a watch's progress, or the answer.
 func (d *decorator) progress(verb string) fault.Operation {
 	return fault.Operation{Point: "store/progress", Verb: verb, Resource: d.Resource}
 }
 
-// refused returns a watch that the store turns down. Etcd's own client makes it
-// of the answer that the store would send.
+// refused returns a watch as etcd's client makes it when the store turns it down.
 func refused(ctx context.Context, err error) clientv3.WatchChan {
 	return clientv3.NewWatchFromWatchClient(refusal{err: err}, clientv3.NewCtxClient(ctx)).Watch(ctx, "refused")
 }
 
-// refusal is a store that ends every stream of watches with an error, and the
-// stream too.
+// refusal is a store that ends every stream of watches with an error.
 type refusal struct {
 	pb.Watch_WatchClient
 	err error
@@ -156,9 +153,8 @@ func (r refusal) Recv() (*pb.WatchResponse, error) { return nil, fault.GRPC(r.er
 // CloseSend implements pb.Watch_WatchClient.
 func (refusal) CloseSend() error { return nil }
 
-// follower is one watch, from the store to its receiver: a stage where the network
-// and the rules of the store make its events wait, for a watch cache one more, and
-// the channel. While nothing has to wait the store delivers right to the channel.
+// follower is one watch: a stage for the network and the store's rules, one more for
+// a watch cache, and the channel. While nothing waits the store delivers right to it.
 type follower struct {
 	*watcher
 	ctx    context.Context // ends with the watch
@@ -170,15 +166,13 @@ type follower struct {
 
 // funcWatcher is a store that delivers by calling a function.
 type funcWatcher interface {
-	// WatchFunc is Watch that calls deliver for each response, and ended after the
-	// last one. A call of deliver whose done is nil must not wait, and may refuse the
-	// response by returning false: it comes again later. Otherwise it may wait for
-	// room until done is closed.
+	// WatchFunc is Watch, but calls deliver for each response, and ended after the
+	// last. If done is nil, deliver must not wait, but may return false to get the
+	// response again later. Otherwise it may wait for room until done is closed.
 	WatchFunc(ctx context.Context, key string, deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool, ended func(), opts ...clientv3.OpOption)
 }
 
-// follow has the store deliver to the first stage. A store that delivers to a channel
-// needs a goroutine.
+// follow has the store deliver to the first stage; a channel is read by a goroutine.
 func (f *follower) follow(key string, opts []clientv3.OpOption) {
 	if store, ok := f.Watcher.(funcWatcher); ok {
 		store.WatchFunc(f.source, key, f.first.deliver, f.first.end, opts...)
@@ -206,8 +200,7 @@ func (f *follower) pump(in clientv3.WatchChan) {
 	}
 }
 
-// storeOperation describes that the store tells of an event, or of its progress if
-// there is none.
+// storeOperation describes the store telling of an event; of progress if it is nil.
 func (f *follower) storeOperation(_ *clientv3.WatchResponse, event *clientv3.Event) fault.Operation {
 	if event == nil {
 		return f.progress("notify")
@@ -220,8 +213,7 @@ func (f *follower) storeOperation(_ *clientv3.WatchResponse, event *clientv3.Eve
 	return op
 }
 
-// cacheOperation describes that a watch cache takes an event, or learns how far the
-// store is if there is none.
+// cacheOperation describes a watch cache taking an event, or progress if it is nil.
 func (f *follower) cacheOperation(r *clientv3.WatchResponse, event *clientv3.Event) fault.Operation {
 	op := fault.Operation{Point: "cache/" + f.Resource, Verb: "progress", Revision: r.Header.Revision}
 	if event != nil {

@@ -24,9 +24,8 @@ type Store struct {
 	served   chan error
 }
 
-// New returns a store that is not started yet. The name is part of its
-// endpoints' URLs. Upstream keeps one compactor and one feature check for each
-// distinct URL in a process, so stores side by side need names of their own.
+// New returns a store that is not started yet, with the name in its URLs. Stores
+// side by side need their own: upstream has one compactor and feature check per URL.
 func New(name string) *Store { return &Store{name: name} }
 
 // Start implements storage.Backend.
@@ -55,8 +54,7 @@ func (s *Store) Snapshot(context.Context) (storage.Snapshot, error) {
 	return s.server.Snapshot(), nil
 }
 
-// Restore implements storage.Snapshotter. It is atomic: no other write happens in
-// between.
+// Restore implements storage.Snapshotter. No other write comes in between.
 func (s *Store) Restore(_ context.Context, to storage.Snapshot, keep storage.Keep) ([]storage.Change, error) {
 	snapshot, err := etcdSnapshot(to)
 	if err != nil {
@@ -95,8 +93,7 @@ func etcdSnapshot(snapshot storage.Snapshot) (*etcd.Snapshot, error) {
 // Server returns the etcd behind the store, nil before Start.
 func (s *Store) Server() *etcd.Server { return s.server }
 
-// Client implements storage.Backend. The client calls the etcd directly, without
-// gRPC.
+// Client implements storage.Backend. It calls the etcd directly, without gRPC.
 func (s *Store) Client() (*kubernetes.Client, error) { return s.server.Client(), nil }
 
 // Endpoints implements storage.Backend: gRPC on an in-memory listener.

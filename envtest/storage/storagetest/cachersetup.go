@@ -133,8 +133,7 @@ func (c *cachedFixture) invariants(context.Context, *testing.T, string) {}
 // calls counts nothing: a watch cache answers reads itself or passes them through.
 func (c *cachedFixture) calls(*testing.T, uint64, uint64) {}
 
-// withoutTimestamps is a store whose events carry no timestamp, so that the cache's
-// clock decides.
+// withoutTimestamps drops the events' timestamps, so that the cache's clock decides.
 type withoutTimestamps struct{ storage.Interface }
 
 // Watch implements storage.Interface.

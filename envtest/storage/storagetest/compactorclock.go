@@ -7,9 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// compactorPeriod is how often upstream's watch cache checks whether the store was
-// compacted. A case would have to wait as long, so its clock fires that timer on
-// demand.
+// compactorPeriod is how often upstream's watch cache checks for a
+// compaction. Cases do not wait for it: they fire that timer on demand.
 const compactorPeriod = 15 * time.Second
 
 // compactorClock is the clock of a watch cache: the real one, except that the
@@ -51,7 +50,6 @@ func (c *compactorClock) NewTimer(d time.Duration) clock.Timer {
 	return compactorTimer(fires)
 }
 
-// fireCompactor fires the compactor's timers.
 func (c *compactorClock) fireCompactor() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -113,8 +113,7 @@ func etcd3Watches() []testCase {
 	return cases
 }
 
-// requestProgress keeps requesting progress notifications for all watches. Unasked, a
-// server sends them every ten minutes.
+// requestProgress keeps asking for progress, which unasked comes every ten minutes.
 func requestProgress(ctx context.Context, t *testing.T, store storage.Interface) {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup

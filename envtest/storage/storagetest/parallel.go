@@ -2,8 +2,7 @@
 
 package storagetest
 
-// How many cases run at a time for each store: those marked timed, and the others.
-// They spend most of their time waiting.
+// How many timed and other cases run at a time for each store. They mostly wait.
 const (
 	timedParallel = 4
 	maxParallel   = 8

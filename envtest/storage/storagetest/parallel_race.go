@@ -2,8 +2,7 @@
 
 package storagetest
 
-// Under the race detector everything takes so much longer that upstream's timeouts
-// expire if cases run in parallel.
+// The race detector is so slow that upstream's timeouts expire in parallel cases.
 const (
 	timedParallel = 1
 	maxParallel   = 1

@@ -102,9 +102,8 @@ func setUp(t *testing.T, open Opener, want settings) *fixture {
 	t.Cleanup(store.Close)
 	s.Interface = store
 	// Upstream checks each new endpoint for progress support in the background, and
-	// bypasses the watch cache until it has an answer. With several endpoints, checks
-	// still running when the case ends would fail, and their retries race: the
-	// goroutines share one backoff.
+	// bypasses the watch cache until it knows. With several endpoints, checks that
+	// outlive the case would fail, and their retries race for the backoff they share.
 	endpoints := int64(len(s.client.Endpoints()))
 	await(context.Background(), t, "every endpoint to support progress requests", func() bool {
 		all := endpoints == 1 || asked.answers.Load() >= endpoints
@@ -227,8 +226,7 @@ func revision(t *testing.T, resourceVersion string) int64 {
 	return int64(rev)
 }
 
-// await polls until a condition holds. Upstream has no event for any of the
-// conditions it is used for.
+// await polls until a condition holds, for which upstream has no event.
 func await(ctx context.Context, t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	holds := func(context.Context) (bool, error) { return condition(), nil }

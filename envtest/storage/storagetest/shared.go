@@ -21,8 +21,7 @@ type subject interface {
 // layer sets up a subject for one case.
 type layer func(t *testing.T, open Opener, want settings) subject
 
-// newCase makes a case from a function of upstream's, or around one. S is the part of
-// the subject that it needs.
+// newCase makes a case of an upstream function; S is what it needs of the subject.
 func newCase[S storage.Interface](on layer, name string, set gates, run func(context.Context, *testing.T, S)) testCase {
 	return testCase{name: name, gates: set, run: func(t *testing.T, open Opener) {
 		run(context.Background(), t, on(t, open, settings{}).(S))

@@ -80,9 +80,8 @@ func restore(t *testing.T, store storage.Snapshotter, to storage.Snapshot, keep 
 	return changes
 }
 
-// restoreAnywhere restores random earlier states one after the other, and compares
-// the store with the snapshot, with the changes Restore returned, and with what a
-// watcher saw.
+// restoreAnywhere restores random earlier states, and compares the store with
+// the snapshot, with the changes Restore returned, and with what a watcher saw.
 func restoreAnywhere(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
 	random := rand.New(rand.NewPCG(1, 2))
 	scribble := func() {
@@ -140,9 +139,8 @@ func follow(t *testing.T, watch clientv3.WatchChan, seen map[string]string, mark
 	t.Fatal("the watch ended")
 }
 
-// restoreInOrder checks the order of changes: deletes newest first, puts oldest
-// first, a key that was recreated is deleted before it is put, and a second restore
-// changes nothing.
+// restoreInOrder checks that deletes come newest first, then puts oldest first,
+// that a recreated key is deleted first, and that a second restore changes nothing.
 func restoreInOrder(t *testing.T, store storage.Snapshotter, client *clientv3.Client) {
 	for _, key := range []string{"order/z-old", "order/again", "order/a-young"} {
 		put(t, client, key, "1")

@@ -26,8 +26,7 @@ import (
 	"snowglobe.test/envtest/storage"
 )
 
-// Opener makes an empty store for one case and returns a client of it. t.Cleanup
-// ends both.
+// Opener returns a client of an empty store for one case. t.Cleanup ends both.
 type Opener func(t *testing.T) *kubernetes.Client
 
 // ClientFunc returns a client of a started store: ByClient or ByEndpoints.
@@ -36,8 +35,7 @@ type ClientFunc func(storage.Backend) (*kubernetes.Client, error)
 // ByClient returns the store's own client, which the REST storage uses.
 func ByClient(store storage.Backend) (*kubernetes.Client, error) { return store.Client() }
 
-// ByEndpoints returns a client that dials the store's endpoints over gRPC, as a few
-// upstream callers do.
+// ByEndpoints dials the store's endpoints over gRPC, as a few upstream callers do.
 func ByEndpoints(store storage.Backend) (*kubernetes.Client, error) {
 	endpoints := store.Endpoints()
 	cfg := clientv3.Config{Endpoints: endpoints.URLs, Logger: zap.NewNop()}
@@ -85,8 +83,7 @@ func must(t *testing.T, err error) {
 // gates are the feature gates that a case sets.
 type gates = featuregatetesting.FeatureOverrides
 
-// testCase is one call of a function of upstream's contract. A name with a slash is
-// a variant.
+// testCase is one call of an upstream function. A name with a slash is a variant.
 type testCase struct {
 	name  string
 	gates gates
@@ -96,11 +93,10 @@ type testCase struct {
 }
 
 // Run runs the contract on each of the stores, by name. Its subtests are
-// GATES/STORE/LAYER/NAME: GATES are the feature gates that are not at their defaults,
-// LAYER is etcd3 or cacher, and NAME is upstream's function without RunTest or Run.
-// On a watch cache two subtests of upstream's List skip themselves, because limits are
-// ignored there at resource version 0. Feature gates are set for the whole process, so
-// nothing that reads or sets them may run at the same time.
+// GATES/STORE/LAYER/NAME: GATES are the gates not at their defaults, LAYER is etcd3
+// or cacher, NAME is upstream's function without RunTest or Run. On a watch cache,
+// which ignores limits at resource version 0, two subtests of upstream's List skip
+// themselves. Gates are process-wide: nothing may read or set them at the same time.
 func Run(t *testing.T, stores map[string]Opener) {
 	var cases []testCase
 	for _, name := range slices.Sorted(maps.Keys(stores)) {
@@ -153,9 +149,8 @@ func nonDefault(set gates) gates {
 	return differ
 }
 
-// runGroup runs the cases of a group: first those that must not queue; then, at the
-// same time, those that set gates one by one, and those sensitive to timing followed
-// by the rest.
+// runGroup runs the cases of a group: first the urgent ones; then the serial
+// ones and, at the same time, the timed ones followed by the rest.
 func runGroup(t *testing.T, cases []testCase, stores int) {
 	start(t, cases, urgent, timedParallel*stores)()
 	setters := start(t, cases, serial, 1)
@@ -164,8 +159,7 @@ func runGroup(t *testing.T, cases []testCase, stores int) {
 	setters()
 }
 
-// start starts the cases of one mode, at most limit at a time, and returns a function
-// that waits for them.
+// start starts the cases of a mode, at most limit at a time; wait waits for them.
 func start(t *testing.T, cases []testCase, with mode, limit int) (wait func()) {
 	queue := make(chan testCase, len(cases))
 	for _, c := range cases {
@@ -205,8 +199,7 @@ func (c testCase) as(m mode) testCase {
 	return c
 }
 
-// setGates sets gates for a test, and hides for that time what upstream has cached
-// about the features of other stores.
+// setGates sets gates for a test, and hides what upstream cached about other stores.
 func setGates(t *testing.T, set gates) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, set)
 	before := feature.DefaultFeatureSupportChecker

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 )
 
-// swappableTransformer can be replaced while the store is in use. Upstream's own tests
-// reach into the store for that.
+// swappableTransformer is swapped in use; upstream's own tests reach into the store.
 type swappableTransformer struct {
 	now atomic.Pointer[value.Transformer]
 }
@@ -23,8 +22,7 @@ func (c *swappableTransformer) set(to value.Transformer) { c.now.Store(&to) }
 
 func (c *swappableTransformer) get() value.Transformer { return *c.now.Load() }
 
-// prefix returns the fixture's default transformer. It must not have been replaced by
-// another kind.
+// prefix returns the transformer, which must be of the default kind.
 func (c *swappableTransformer) prefix() *storagetesting.PrefixTransformer {
 	return c.get().(*storagetesting.PrefixTransformer)
 }
@@ -91,8 +89,7 @@ func (f *failingCodec) Decode(data []byte, defaults *schema.GroupVersionKind, in
 	return f.Codec.Decode(data, defaults, into)
 }
 
-// corrupt returns the error that upstream's store gives for an object it can't
-// transform. Its type is not exported.
+// corrupt returns upstream's unexported error for an object it can't transform.
 func corrupt() error {
 	broken := &failingTransformer{}
 	broken.fail.Store(true)

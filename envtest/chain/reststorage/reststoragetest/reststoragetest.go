@@ -38,8 +38,7 @@ func Start(t *testing.T) *memory.Store {
 	return store
 }
 
-// New returns a Storage on a store, until the test ends. What the Config lacks is
-// filled in.
+// New returns a Storage on a store until the test ends, and fills in the Config.
 func New(t *testing.T, store storage.Backend, cfg reststorage.Config) *reststorage.Storage {
 	t.Helper()
 	if cfg.Client == nil {

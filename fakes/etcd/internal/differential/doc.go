@@ -1,7 +1,5 @@
 // Package differential runs the same operations on several etcds and compares
-// their answers field by field.
-//
-// It owns the generator of operations, which turns any string of bytes into a
-// sequence of them, and the comparison. It never looks behind a client: the
-// systems it compares are clientv3 clients of stores that began empty.
+// their answers field by field. It owns the generator, which turns any string
+// of bytes into operations, and the comparison. It never looks behind a client:
+// the systems it compares are clientv3 clients of stores that began empty.
 package differential

@@ -46,10 +46,8 @@ var (
 // generator turns the choices of a source into operations.
 type generator struct {
 	Source
-	// rev and compacted are the current and the compact revision.
-	rev, compacted int64
-	// nested says that what is made is part of a transaction.
-	nested bool
+	rev, compacted int64 // the current and the compact revision
+	nested         bool  // what is made is part of a transaction
 }
 
 func (g *generator) pick(list []string) string { return list[g.Choose(len(list))] }
@@ -75,8 +73,7 @@ func (g *generator) revision() int64 {
 	}
 }
 
-// operation is an operation with its lease slots still open, for the ids of
-// leases differ between systems.
+// operation has its lease slots still open: the ids of leases differ between systems.
 type operation struct {
 	text string
 	op   func(s *System) clientv3.Op
@@ -183,11 +180,10 @@ func (g *generator) put() operation {
 	}}
 }
 
-// del returns a delete with any of its options. In a transaction it never deletes
-// all keys from one on. The check that no key is both put and deleted overlooks
-// such ranges, and then etcd 3.7.3 panics (a put that keeps the value of a key
-// deleted before it) or loses keys (a key deleted and put in a revision that is
-// then compacted).
+// del returns a delete with any of its options, but in a transaction not of all
+// keys from one on: the check that no key is both put and deleted overlooks those,
+// and etcd 3.7.3 panics (a put that keeps the value of a key deleted before it) or
+// loses keys (one deleted and put in a revision that is then compacted).
 func (g *generator) del() operation {
 	key := g.pick(keys)
 	text, opts := g.spanOption()

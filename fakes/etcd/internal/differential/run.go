@@ -61,8 +61,7 @@ type run struct {
 	done    []string
 	next    int // id of the next watch
 	open    []int
-	// base is the compact revision the sequence began at.
-	base int64
+	base    int64 // the compact revision the sequence began at
 	// leased says that the sequence has leases; if it has none, the hashes of
 	// the stores, which include the ids of leases, can be compared.
 	leased bool
@@ -245,8 +244,7 @@ func (r *run) compactAt(rev int64) error {
 	return err
 }
 
-// hash compares the hash of the history up to a revision. It leaves out those of
-// the sequences before, which may have had leases.
+// hash compares the hash at a revision after base: older ones may have had leases.
 func (r *run) hash() error {
 	rev := r.revision()
 	if rev > 0 && rev <= r.base {
@@ -258,8 +256,7 @@ func (r *run) hash() error {
 	})
 }
 
-// finish compares what is left: every revision that can be read, and what the
-// watches saw.
+// finish compares what is left: every readable revision, and what the watches saw.
 func (r *run) finish() error {
 	if err := r.fence(); err != nil {
 		return err

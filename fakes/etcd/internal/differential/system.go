@@ -43,8 +43,7 @@ func (s *System) grant(slot int, id clientv3.LeaseID) {
 	s.granted[int64(id)] = int64(len(s.granted) + 1)
 }
 
-// nth returns the number of the lease with that id, in the order of grants, so
-// that leases compare equal though their ids differ.
+// nth numbers leases by grant, so that they compare equal though their ids differ.
 func (s *System) nth(id int64) int64 {
 	if n, ok := s.granted[id]; ok {
 		return n
@@ -52,8 +51,7 @@ func (s *System) nth(id int64) int64 {
 	return id
 }
 
-// normal returns a copy of a message with what may differ between two etcds
-// taken out: who answered, and the ids of leases.
+// normal returns a copy of m without what may differ: who answered, ids of leases.
 func (s *System) normal(m proto.Message) proto.Message {
 	m = proto.Clone(m)
 	// A message comes after those in it.

@@ -23,11 +23,9 @@ const fencePatience = 20 * time.Second
 type watch struct {
 	ch     clientv3.WatchChan
 	cancel context.CancelFunc
-	// said are the events and the end, as text that can be compared.
-	said []string
-	// seen is the revision up to which it is known to have seen everything.
-	seen  int64
-	ended bool
+	said   []string // the events and the end, as text that can be compared
+	seen   int64    // the revision up to which it has surely seen everything
+	ended  bool
 }
 
 // watch opens a watch, if there are not too many.
@@ -106,8 +104,7 @@ func (r *run) cancelWatches() {
 	}
 }
 
-// fence waits until every watch has seen everything up to the current
-// revision, and compares what they saw.
+// fence waits until all watches have seen the current revision, and compares them.
 func (r *run) fence() error {
 	if len(r.open) == 0 {
 		return nil
@@ -134,8 +131,7 @@ func (r *run) fence() error {
 	return nil
 }
 
-// settle requests progress and reads from a watch until it ends or reports that it
-// has seen revision rev.
+// settle requests progress and reads from a watch until it ends or has seen rev.
 func (s *System) settle(ctx context.Context, id int, rev int64) error {
 	w := s.watches[id]
 	patience := time.NewTimer(fencePatience)
@@ -182,8 +178,7 @@ func (w *watch) take(s *System, resp clientv3.WatchResponse, ok bool) {
 	}
 }
 
-// withStream gives ctx outgoing metadata of its own, so that its watch gets a
-// stream of its own.
+// withStream gives ctx outgoing metadata of its own, and so its watch its own stream.
 func withStream(ctx context.Context, id int) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "watch", fmt.Sprint(id))
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"testing"
@@ -38,6 +39,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // memory for time, as in envtest
 	file := os.Getenv(mixedEnv)
 	if file == "" {
 		os.Exit(m.Run())

@@ -20,6 +20,7 @@ import (
 	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 	"snowglobe.test/internal/pki"
 )
 
@@ -59,6 +60,7 @@ type ControlPlane struct {
 	endStopping context.CancelFunc
 	stopOnce    sync.Once
 	stopErr     error
+	undecided   bool // the seed does not decide everything
 }
 
 // sequence numbers the control planes of a process, for their names.
@@ -85,6 +87,8 @@ func newControlPlane(cfg *config) *ControlPlane {
 	for _, observer := range cfg.observers {
 		cp.recorder.Subscribe(observer)
 	}
+	cp.plantSeed()
+	cp.watchStandstill()
 	if cfg.log != nil {
 		cp.log = &sharedWriter{to: cfg.log}
 	}
@@ -93,13 +97,13 @@ func newControlPlane(cfg *config) *ControlPlane {
 	for index := range cfg.replicas {
 		cp.servers = append(cp.servers, newServer(cp, index))
 	}
-	cp.faults = fault.New(fault.Config{Seed: cfg.seed, Trace: cp.recorder})
+	cp.faults = fault.New(fault.Config{Seed: cfg.seed, Latency: virtualtime.Virtual() && !cfg.noLatency, Trace: cp.recorder})
 	return cp
 }
 
 func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
 	if err := cp.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), cp.release(context.WithoutCancel(ctx)))
+		return nil, cp.withUndecided(errors.Join(fmt.Errorf("start control plane: %w", err), cp.release(context.WithoutCancel(ctx))))
 	}
 	return cp, nil
 }

@@ -47,7 +47,7 @@ type mine struct {
 }
 
 // Arrive implements fault.Scheduler. It lets everything go on at once.
-func (m *mine) Arrive(op fault.Operation, release func()) {
+func (m *mine) Arrive(op fault.Operation, _ time.Duration, release func()) {
 	release()
 	if op.Point == m.point && op.Resource == m.resource {
 		m.once.Do(m.goOff)

@@ -53,7 +53,7 @@ func TestLostReply(t *testing.T) {
 			event := <-watch.ResultChan()
 			assert.Equal(t, name, event.Object.(*corev1.ConfigMap).Name, "each was written once")
 		}
-	})
+	}, envtest.WithoutLatency())
 }
 
 // TestGetIsRetried breaks connections under a client, which asks again when it

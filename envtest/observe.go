@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -20,7 +21,7 @@ type observer struct {
 	recorder *trace.Recorder
 
 	mu      sync.Mutex
-	watches map[string]int // how many of each path there have been
+	watches map[string]int // how many of each URI there have been, see watchName
 }
 
 // observed wraps the transport of a user in an observer if the trace is to be full.
@@ -71,9 +72,10 @@ func (o *observer) answer(req *http.Request, contentType string, response *http.
 
 // watch records each event when the client has read it, and the end.
 func (o *observer) watch(req *http.Request, contentType string, body io.ReadCloser) io.ReadCloser {
+	name := watchName(req.URL)
 	o.mu.Lock()
-	o.watches[req.URL.Path]++
-	watch := trace.WatchEvent{Client: o.client, URI: req.URL.RequestURI(), Watch: o.watches[req.URL.Path]}
+	o.watches[name]++
+	watch := trace.WatchEvent{Client: o.client, URI: req.URL.RequestURI(), Watch: o.watches[name]}
 	o.mu.Unlock()
 	splitter := watchframe.NewSplitter(contentType)
 	return &tee{ReadCloser: body, left: req.Context().Err, read: func(part []byte) {
@@ -91,6 +93,15 @@ func (o *observer) watch(req *http.Request, contentType string, body io.ReadClos
 		end.Err = err
 		o.recorder.Record(end)
 	}}
+}
+
+// watchName is the URI of a watch without what it does not choose: a timeout that is
+// random, and where it goes on.
+func watchName(u *url.URL) string {
+	query := u.Query()
+	query.Del("timeoutSeconds")
+	query.Del("resourceVersion")
+	return u.Path + "?" + query.Encode()
 }
 
 // tee calls read with each part of a body, or keeps the parts for ended if there is

@@ -34,6 +34,7 @@ type config struct {
 	faults         fault.Plan
 	seed           uint64
 	seeded         bool
+	noLatency      bool
 	steps          []string // of the order, nil for none
 	fullTrace      bool
 	withoutFaults  bool // tests only: without the injectors
@@ -125,6 +126,11 @@ func WithFaults(rules ...string) Option {
 func WithSeed(seed uint64) Option {
 	return func(c *config) { c.seed, c.seeded = seed, true }
 }
+
+// WithoutLatency lets requests and calls of the store take no virtual time. By
+// default each takes between fault.MinLatency and fault.MaxLatency, by the seed, so
+// that a loop without a pause, of which upstream has some, does not stop the clock.
+func WithoutLatency() Option { return func(c *config) { c.noLatency = true } }
 
 // WithOrder gives operations in virtual time their turns in the order of steps, from
 // the first operation of the boot on; see ControlPlane.Schedule, which begins later.

@@ -132,10 +132,18 @@ func revisionOf(text string) int64 {
 	return n
 }
 
-// uids are replaced in what is compared: they differ from run to run.
-var uids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+// random is what differs from run to run by its nature, and is compared by what it is:
+// UIDs, and certificates and keys, in plain text or in base64.
+var random = []struct {
+	text *regexp.Regexp
+	is   string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "uid"},
+	{regexp.MustCompile(`-----BEGIN ([A-Z ]+)-----.+?-----END [A-Z ]+-----`), "PEM $1"},
+	{regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/]+=*`), "PEM"},
+}
 
-// digest is equal for equal content in any encoding, but for UIDs and revisions.
+// digest is equal for equal content in any encoding, but for what is random.
 func digest(content map[string]any) string {
 	rest := map[string]any{}
 	for k, v := range content {
@@ -156,6 +164,9 @@ func digest(content map[string]any) string {
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(uids.ReplaceAll(text, []byte("uid")))
+	for _, r := range random {
+		text = r.text.ReplaceAll(text, []byte(r.is))
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:4])
 }

@@ -48,7 +48,7 @@ func TestPoints(t *testing.T) {
 				test.show(t, envtest.Start(t, test.opts...))
 				return
 			}
-			envtest.Simulate(t, test.show, test.opts...)
+			envtest.Simulate(t, test.show, append(test.opts, envtest.WithoutLatency())...) // they show moments
 		})
 		if test.onEtcd {
 			t.Run(strings.ReplaceAll(pointID(kind), "/", "-")+"/embedded", func(t *testing.T) {

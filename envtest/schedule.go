@@ -73,7 +73,7 @@ func (cp *ControlPlane) startOrder(ctx context.Context) error {
 
 // orderOf is the order of steps, with the seed of the control plane.
 func (c *config) orderOf(steps []string) (virtualtime.Order, error) {
-	order := virtualtime.Order{Seed: c.seed}
+	order := virtualtime.Order{Seed: c.seed, Latency: !c.noLatency}
 	if !virtualtime.Virtual() {
 		return order, errRealTime
 	}

@@ -114,7 +114,7 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 // lookOnce looks at caches as they are; in virtual time, once the bubble is idle.
 func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []string, err error) {
 	if virtualtime.Virtual() {
-		if err := cp.awaitIdle(ctx, true); err != nil {
+		if err := cp.awaitWork(ctx); err != nil {
 			return state, nil, err
 		}
 	}
@@ -135,6 +135,20 @@ func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []str
 		}
 	}
 	return state, late, nil
+}
+
+// awaitWork waits until nothing runs in virtual time, and nothing takes its time.
+func (cp *ControlPlane) awaitWork(ctx context.Context) error {
+	for {
+		if err := cp.awaitIdle(ctx, true); err != nil || cp.faults.Working() == 0 {
+			return err
+		}
+		select {
+		case <-time.After(fault.MaxLatency):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 func closed(c <-chan struct{}) bool {

@@ -10,10 +10,25 @@ import (
 
 // Simulate runs f as a test in virtual time, with a control plane in it:
 // time.Sleep(time.Hour) takes no time, and leases, tokens and events expire on the
-// way. f must call neither t.Run nor t.Parallel.
+// way. f must call neither t.Run nor t.Parallel. A goroutine in there that waits for
+// what virtual time can't bring, such as a socket, fails the test within ten seconds
+// on the wall.
 func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Option) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, Start(t, opts...)) })
+	finished := false
+	err := virtualtime.Watched(virtualtime.Patience, func(begun func()) {
+		synctest.Test(t, func(t *testing.T) {
+			begun()
+			f(t, Start(t, opts...))
+		})
+		finished = true
+	})
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case !finished: // by t.FailNow, which ended another goroutine than this
+		t.FailNow()
+	}
 }
 
 // SimulateContext is Simulate for programs: it runs f with a control plane in
@@ -31,6 +46,6 @@ func SimulateContext(f func(ctx context.Context, cp *ControlPlane) error, opts .
 				err = stopErr
 			}
 		}()
-		return f(ctx, cp)
+		return cp.withUndecided(f(ctx, cp))
 	})
 }

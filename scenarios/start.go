@@ -2,10 +2,10 @@ package scenarios
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -14,6 +14,9 @@ import (
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage/memory"
 )
+
+// stores numbers the stores of a process, for their names.
+var stores atomic.Int64
 
 var startCommand = command{
 	name:    "start",
@@ -101,7 +104,7 @@ func (s *session) start(ctx context.Context, request startRequest) error {
 		return err
 	}
 	if s.store == nil {
-		store := memory.New("script-" + strings.ToLower(rand.Text()))
+		store := memory.New(fmt.Sprintf("script-%d", stores.Add(1)))
 		if err := store.Start(ctx); err != nil {
 			return err
 		}

@@ -64,12 +64,15 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // exitCode prints an error and returns the exit code for it.
 func exitCode(stderr io.Writer, err error) int {
 	var failure *failureError
+	var child *childError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errInterrupted):
 		fmt.Fprintln(stderr, "snowglobe: interrupted")
 		return exitInterrupted
+	case errors.As(err, &child):
+		return child.code
 	case errors.As(err, &failure):
 		fmt.Fprintf(stderr, "snowglobe: %v\n", failure)
 		return exitFailed
@@ -108,6 +111,7 @@ func newRoot() *cobra.Command {
 		Long: `Snowglobe runs the real kube-apiserver inside its own process: on a store in
 memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		Example: `  snowglobe run                      # the scenario scripts, each with its story
+  snowglobe test ./...               # go test, where a seed is one run
   snowglobe up                       # a control plane for kubectl, until Ctrl-C
   snowglobe conformance --list       # what a control plane promises
   snowglobe bench startup            # how long it takes to start one
@@ -118,7 +122,7 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
+	root.AddCommand(newRun(), newTest(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
 	return root
 }
 

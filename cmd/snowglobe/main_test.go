@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -177,4 +179,26 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	visit(newRoot())
+}
+
+// TestEndForSure is a command that goes on after it was interrupted, and one that
+// ends in time.
+func TestEndForSure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, lasts := range []time.Duration{endDelay / 2, 2 * endDelay} {
+			ctx, interrupt := context.WithCancel(t.Context())
+			var stderr bytes.Buffer
+			code := 0
+			done := endForSure(ctx, &stderr, endDelay, func(c int) { code = c })
+			interrupt()
+			time.Sleep(lasts)
+			done()
+			synctest.Wait()
+			if ends := lasts < endDelay; ends && (code != 0 || stderr.Len() > 0) {
+				t.Errorf("it ended by itself: exit code %d, %s", code, &stderr)
+			} else if !ends && (code != exitInterrupted || !strings.Contains(stderr.String(), "it did not end within 10s")) {
+				t.Errorf("exit code %d, %s", code, &stderr)
+			}
+		}
+	})
 }

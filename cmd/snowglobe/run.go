@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/scenarios"
 )
@@ -19,6 +21,7 @@ import (
 type runOptions struct {
 	realTime bool
 	seed     uint64
+	sim      bool
 	faults   string
 	trace    string
 	events   string
@@ -48,6 +51,9 @@ commands of scripts.`,
 			if err != nil {
 				return failed(err)
 			}
+			if cmd.Flags().Changed("seed") && opts.sim && !opts.realTime && !sim.Enabled() {
+				return runInSim(cmd, args)
+			}
 			run := scenarios.Options{RealTime: opts.realTime, Verbose: opts.verbose, FullTrace: opts.trace != ""}
 			if cmd.Flags().Changed("seed") {
 				run.Seed = &opts.seed
@@ -57,12 +63,14 @@ commands of scripts.`,
 					return failed(err)
 				}
 			}
+			defer endForSure(cmd.Context(), cmd.ErrOrStderr(), endDelay, os.Exit)()
 			return failed(runScripts(cmd.Context(), cmd.OutOrStdout(), scripts, opts, run))
 		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.realTime, "real-time", false, "run in real time; scripts that need hours skip themselves")
 	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of the order in which operations take turns in virtual time, and of the random choices of --faults")
+	flags.BoolVar(&opts.sim, "sim", true, "with --seed, run in sim mode, where the seed decides everything; the first time that is a build of minutes")
 	flags.StringVar(&opts.faults, "faults", "", "a `file` of fault rules for every server of the scripts, one rule a line")
 	flags.StringVar(&opts.trace, "trace", "", "write the canonical trace to this `file`: the same text, byte for byte, if clients could observe the same (see trace diff)")
 	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")
@@ -83,6 +91,21 @@ func checkOutput(output string) error {
 		return fmt.Errorf("output %q is not known; use %s or %s", output, outputText, outputJSON)
 	}
 	return nil
+}
+
+// endForSure ends the process when it does not end in time after ctx has: virtual time
+// that stands still can keep it from it. done calls that off.
+func endForSure(ctx context.Context, stderr io.Writer, delay time.Duration, exit func(int)) (done func()) {
+	ended, end := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-ended.Done():
+		case <-time.After(delay):
+			fmt.Fprintf(stderr, "snowglobe: ended at once: it did not end within %s\n", delay)
+			exit(exitInterrupted)
+		}
+	})
+	return func() { stop(); end() }
 }
 
 func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

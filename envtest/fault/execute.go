@@ -23,7 +23,7 @@ type Ways[R any] struct {
 // Execute asks the rules about an operation and lets it go the way they say. It
 // is the only place that knows what each action means for an operation.
 func Execute[R any](ctx context.Context, i *Injector, describe func() Operation, ways Ways[R]) R {
-	if !i.Active() {
+	if !i.concerned() {
 		return ways.Proceed()
 	}
 	d, err := i.At(ctx, describe)
@@ -35,8 +35,10 @@ func Execute[R any](ctx context.Context, i *Injector, describe func() Operation,
 	}
 	switch d.Kind {
 	case Fail:
+		i.Report(describe, true)
 		return ways.Fail(d.Err())
 	case LoseReply:
+		i.Report(describe, true)
 		ways.discard()
 		return ways.Fail(d.Err())
 	case Duplicate:
@@ -70,12 +72,13 @@ type result[T any] struct {
 
 // Call is Execute for a call that returns an answer or an error.
 func Call[T any](ctx context.Context, i *Injector, describe func() Operation, do func(context.Context) (T, error)) (T, error) {
-	if !i.Active() {
+	if !i.concerned() {
 		return do(ctx)
 	}
 	r := Execute(ctx, i, describe, Ways[result[T]]{
 		Proceed: func() result[T] {
 			answer, err := do(ctx)
+			i.Report(describe, err != nil)
 			return result[T]{answer, err}
 		},
 		Fail: func(err error) result[T] { return result[T]{err: err} },

@@ -43,6 +43,14 @@ var (
 // Active is Set.Active, and false once the server has ended.
 func (i *Injector) Active() bool { return i != nil && i.set.Active() && i.life.Err() == nil }
 
+// concerned reports whether operations must be described to At.
+func (i *Injector) concerned() bool {
+	return i != nil && (i.set.Active() || i.set.Latency()) && i.life.Err() == nil
+}
+
+// Latency is Set.Latency.
+func (i *Injector) Latency() bool { return i != nil && i.set.Latency() }
+
 // Concerns is Set.Concerns for an operation of the server.
 func (i *Injector) Concerns(op Operation) bool {
 	if !i.Active() {
@@ -62,7 +70,7 @@ func (i *Injector) End() {
 
 // At is Set.At for the server. It does Compact, LoseLeader and Crash by itself.
 func (i *Injector) At(ctx context.Context, describe func() Operation) (Decision, error) {
-	if !i.Active() {
+	if !i.concerned() {
 		return Decision{}, nil
 	}
 	waiting, cancel := context.WithCancelCause(ctx)

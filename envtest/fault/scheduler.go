@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Scheduler decides when operations go on. While a Set has one, every operation
@@ -14,10 +15,11 @@ import (
 // block. To give the same order every time a Scheduler chooses when everybody
 // waits, and by nothing but what identifies an operation, such as its Priority.
 type Scheduler interface {
-	// Arrive is told of an operation that waits. release lets it go on, at any
-	// time, from any goroutine, once or more. An operation may arrive again
-	// after rules have made it wait.
-	Arrive(op Operation, release func())
+	// Arrive is told of an operation that waits, and of how long it takes: it is to
+	// go on no sooner than after that. release lets it go on, at any time, from any
+	// goroutine, once or more. An operation may arrive again after rules have made
+	// it wait.
+	Arrive(op Operation, latency time.Duration, release func())
 	// Leave is told of an operation that gave up, not of one that Schedule let go on.
 	Leave(op Operation)
 }
@@ -39,12 +41,13 @@ func (s *Set) schedule(scheduler Scheduler) {
 	s.replace(s.entries)
 }
 
-// turn waits until the scheduler lets an operation go on.
-func (s *Set) turn(ctx context.Context, op *Operation) error {
+// turn waits until an operation has taken its time and the scheduler lets it go on.
+func (s *Set) turn(ctx context.Context, op *Operation, latency time.Duration) error {
 	s.mu.Lock()
 	scheduler, unscheduled := s.scheduler, s.unscheduled
 	if scheduler == nil {
 		s.mu.Unlock()
+		s.takeTime(latency)
 		return nil
 	}
 	released := make(chan struct{})
@@ -52,7 +55,7 @@ func (s *Set) turn(ctx context.Context, op *Operation) error {
 	s.queue = append(s.queue, w)
 	s.mu.Unlock()
 	defer s.leave(w)
-	scheduler.Arrive(*op, sync.OnceFunc(func() { close(released) }))
+	scheduler.Arrive(*op, latency, sync.OnceFunc(func() { close(released) }))
 	select {
 	case <-released:
 		return nil

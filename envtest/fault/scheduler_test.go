@@ -30,7 +30,7 @@ type turn struct {
 	release func()
 }
 
-func (s *turns) Arrive(op Operation, release func()) {
+func (s *turns) Arrive(op Operation, _ time.Duration, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, turn{op, release})

@@ -21,6 +21,8 @@ type Config struct {
 	Seed uint64
 	// Names are what rules may name; AddNames adds to them.
 	Names Names
+	// Latency makes operations take time (see Latency): for virtual time.
+	Latency bool
 	// Trace is told of every decision but to pass; it may be nil.
 	Trace *trace.Recorder
 }
@@ -29,8 +31,10 @@ type Config struct {
 // together, and is asked by their injectors. Its methods may be called from any
 // goroutine, and At on a nil Set, where everything passes. Make it with New.
 type Set struct {
-	config Config
-	active atomic.Bool // there are rules or a scheduler
+	config   Config
+	active   atomic.Bool // there are rules or a scheduler
+	repeated repeated
+	working  atomic.Int64 // operations that take their time
 
 	// mu guards what follows. Nobody waits while holding it, lest a bubble of
 	// virtual time never fall idle.
@@ -60,6 +64,10 @@ var ErrClosed = errors.New("the set of faults is closed: the control plane has s
 // Active reports whether At may do anything but pass; if not, prepare nothing for it.
 func (s *Set) Active() bool { return s != nil && s.active.Load() }
 
+// Latency reports whether operations take time: At then wants to hear of each
+// request and call of the store, Active or not.
+func (s *Set) Latency() bool { return s != nil && s.config.Latency }
+
 // Concerns is Active for operations of one identity: there is a scheduler, or a
 // rule that matches. It counts nothing.
 func (s *Set) Concerns(op Operation) bool {
@@ -80,10 +88,15 @@ func (s *Set) Concerns(op Operation) bool {
 // first that says what ends the look: later ones do not count the operation. With a
 // scheduler it takes its turn before the look, and again after it has waited.
 func (s *Set) At(ctx context.Context, describe func() Operation) (Decision, error) {
-	if s == nil || !s.active.Load() {
+	switch {
+	case s == nil:
 		return Decision{}, nil
+	case s.active.Load():
+		return s.at(ctx, describe())
+	case s.config.Latency:
+		s.takeTime(s.latency(describe()))
 	}
-	return s.at(ctx, describe())
+	return Decision{}, nil
 }
 
 func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
@@ -94,7 +107,7 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 	}
 	op.Occurrence = 0 // it may have been made from another decision's
 	op.Occurrence = s.count(&op)
-	if err := s.turn(ctx, &op); err != nil {
+	if err := s.turn(ctx, &op, s.latency(op)); err != nil {
 		return Decision{}, err
 	}
 	waits, outcome := s.judge(kind, &op)
@@ -107,7 +120,7 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 		waited = waited || did
 	}
 	if waited {
-		if err := s.turn(ctx, &op); err != nil {
+		if err := s.turn(ctx, &op, 0); err != nil {
 			return Decision{}, err
 		}
 	}

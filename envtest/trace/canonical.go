@@ -56,8 +56,8 @@ func WriteCanonical(w io.Writer, recs []Record) error {
 	return nil
 }
 
-// moment is how far apart simultaneous events may be: a turn takes a nanosecond
-// of virtual time, and runs may differ in the number of turns before an event.
+// moment is how far apart simultaneous events may be: a turn takes a little virtual
+// time, and runs may differ in the number of turns before an event.
 const moment = time.Millisecond
 
 // ofServer reports whether an event belongs to one server rather than to a client.

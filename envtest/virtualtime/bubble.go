@@ -14,8 +14,23 @@ import (
 
 // Bubble runs f in a bubble and returns when f and every goroutine started inside
 // have ended, in programs and in tests; f must not call T.Run or T.Parallel of an
-// outer test. If all goroutines wait for ever, the error holds their stacks.
-func Bubble(f func() error) (err error) {
+// outer test. If all goroutines wait for ever, the error holds their stacks; if some
+// wait for what virtual time can't bring, it is a *StuckError.
+func Bubble(f func() error) error {
+	var err error
+	stuck := Watched(Patience, func(begun func()) {
+		err = enter(func() error {
+			begun()
+			return f()
+		})
+	})
+	if stuck != nil {
+		return stuck // err is still f's
+	}
+	return err
+}
+
+func enter(f func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = errors.Join(err, fmt.Errorf("virtual time: %v", reason))

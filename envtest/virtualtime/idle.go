@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing/synctest"
 	"time"
+
+	"snowglobe.test/envtest/sim"
 )
 
 const (
@@ -51,6 +53,9 @@ func Idle(ctx context.Context, patience time.Duration) error {
 // every other goroutine of the bubble is blocked for the moment. Timers may be due,
 // and a goroutine in Wait is not woken.
 func Rest(ctx context.Context, patience time.Duration) error {
+	if sim.Yield(); sim.Alone() {
+		return nil
+	}
 	m, err := newMonitor()
 	if err != nil {
 		return err
@@ -70,6 +75,7 @@ func Rest(ctx context.Context, patience time.Duration) error {
 		if err := m.pause(pause); err != nil {
 			return err
 		}
+		sim.Yield()
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 // together.
 type Order struct {
 	Seed uint64
+	// Latency makes a turn take some microseconds, as work does (fault.Latency).
+	Latency bool
 	// Steps happen in this order, whatever their priorities: an operation that matches
 	// one waits until those before it are taken. All others go by priority.
 	Steps []Step
@@ -29,9 +31,14 @@ type Order struct {
 
 const defaultPatience = time.Minute
 
-// turnTime is how long a turn takes in virtual time. Without it, timers that two
+// How long a turn takes in virtual time: where work takes time between minTurn and
+// maxTurn, by the seed, and elsewhere next to nothing. Without that, timers that two
 // operations set for the same duration would fire in an order left to chance.
-const turnTime = time.Nanosecond
+const (
+	nextToNothing = time.Nanosecond
+	minTurn       = time.Microsecond
+	maxTurn       = 10 * time.Microsecond
+)
 
 // Turn is an operation that has proceeded.
 type Turn struct {
@@ -65,6 +72,7 @@ type Scheduler struct {
 // waiting is an operation that waits for its turn.
 type waiting struct {
 	op       fault.Operation
+	due      time.Time // from when on it may proceed
 	release  func()
 	cause    int
 	identity uint64 // hash of the operation without its occurrence
@@ -97,7 +105,7 @@ func (s *Scheduler) Stopped() bool {
 }
 
 // Arrive implements fault.Scheduler.
-func (s *Scheduler) Arrive(op fault.Operation, release func()) {
+func (s *Scheduler) Arrive(op fault.Operation, latency time.Duration, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
@@ -106,8 +114,9 @@ func (s *Scheduler) Arrive(op fault.Operation, release func()) {
 	}
 	identity := op
 	identity.Occurrence = 0
-	w := &waiting{op: op, release: release, identity: identity.Priority(0)}
-	if time.Since(s.last) < turnTime {
+	now := time.Now()
+	w := &waiting{op: op, due: now.Add(latency), release: release, identity: identity.Priority(0)}
+	if now.Equal(s.last) {
 		w.cause = s.turns
 	}
 	s.waiting = append(s.waiting, w)
@@ -171,11 +180,39 @@ func (s *Scheduler) run(ctx context.Context) {
 			for _, w := range next {
 				w.release()
 			}
-			time.Sleep(turnTime)
+			time.Sleep(s.turnTime())
 			continue
 		}
-		s.await(ctx, s.markIdle())
+		due := s.firstDue()
+		if due == 0 {
+			due = s.markIdle()
+		}
+		s.await(ctx, due)
 	}
+}
+
+// turnTime is how long the last turn takes.
+func (s *Scheduler) turnTime() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.order.Latency {
+		return nextToNothing
+	}
+	number := fault.Operation{Occurrence: s.turns}
+	return minTurn + time.Duration(number.Priority(s.order.Seed)%uint64(maxTurn-minTurn))
+}
+
+// firstDue is in how long the first operation that is not yet due will be; 0 if there
+// is none.
+func (s *Scheduler) firstDue() (first time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.waiting {
+		if left := time.Until(w.due); left > 0 && (first == 0 || left < first) {
+			first = left
+		}
+	}
+	return first
 }
 
 // markIdle wakes the callers of Idle and returns how much longer to wait for a
@@ -223,9 +260,10 @@ func (s *Scheduler) next() []*waiting {
 	defer s.mu.Unlock()
 	var best []*waiting
 	var bestPriority uint64
+	now := time.Now()
 	for _, w := range s.waiting {
 		step := s.stepOf(w)
-		if step > s.step {
+		if step > s.step || w.due.After(now) {
 			continue
 		}
 		p := s.priority(w)

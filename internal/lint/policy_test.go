@@ -28,13 +28,14 @@ const policy = `
 	envtest/memnet                   ->
 	envtest/trace                    ->
 	envtest/process                  ->
+	envtest/sim                      ->
 
 	# Fakes know each other and nothing of envtest.
 	fakes/...                        -> fakes/... internal/conns
 
 	# Inside envtest.
 	envtest/fault                    -> envtest/trace internal/nearest
-	envtest/virtualtime              -> envtest/fault
+	envtest/virtualtime              -> envtest/fault envtest/sim
 	envtest/serve                    -> envtest/memnet internal/conns
 	envtest/storage                  ->
 	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/conns
@@ -58,7 +59,7 @@ const policy = `
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/virtualtime internal/pki internal/nearest internal/watchframe
 
 	envtest/soak                     ->
-	envtest/soak (test)              -> envtest
+	envtest/soak (test)              -> envtest scenarios
 
 	# The houses on top. Siblings never import each other.
 	scenarios/...                    -> envtest internal/nearest

@@ -34,7 +34,7 @@ func newRequestInjector(i *fault.Injector, api http.Handler, serializer runtime.
 // serve handles a request. Without rules a short one goes straight to the server; a
 // long-running one is wrapped anyway, as rules may be added while it runs.
 func (r *requestInjector) serve(w http.ResponseWriter, req *http.Request, active *activeRequest) {
-	if r.injector == nil || !active.longRunning && !r.injector.Active() {
+	if r.injector == nil || !active.longRunning && !r.injector.Active() && !r.injector.Latency() {
 		r.api.ServeHTTP(w, req)
 		return
 	}
@@ -112,6 +112,7 @@ func (c *call) handle(w http.ResponseWriter) done {
 	}
 	c.api.ServeHTTP(responsewriter.WrapForHTTP1Or2(decorator), c.req)
 	finish()
+	c.injector.Report(c.operation(fault.Before), response.code >= http.StatusBadRequest)
 	return done{}
 }
 

@@ -22,6 +22,7 @@ type response struct {
 	http.ResponseWriter
 	call   *call
 	header http.Header // what it was before the handler
+	code   int         // the handler's, 0 before it is known
 
 	begun     bool // the response has been asked about
 	sent      bool // its first bytes are on their way
@@ -39,6 +40,9 @@ func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // WriteHeader implements http.ResponseWriter.
 func (r *response) WriteHeader(code int) {
 	informs := code < http.StatusOK && code != http.StatusSwitchingProtocols
+	if !informs {
+		r.code = code
+	}
 	if informs && !r.silent || !informs && r.begin() {
 		r.ResponseWriter.WriteHeader(code)
 	}

@@ -1,0 +1,101 @@
+package fault
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLatency(t *testing.T) {
+	put := Operation{Point: "store/put", Resource: "pods", Name: "a"}
+	took := Latency(1, put)
+	assert.GreaterOrEqual(t, took, MinLatency)
+	assert.Less(t, took, MaxLatency)
+	again := put
+	again.Occurrence = 7
+	assert.Equal(t, took, Latency(1, again), "it does not depend on which came first")
+	assert.NotEqual(t, took, Latency(2, put))
+	for _, nothing := range []Operation{
+		{Point: "store/watch-event"}, {Point: "cache/pods"}, {Point: "hook/x"}, {Point: "http/get", Phase: After},
+	} {
+		assert.Zero(t, Latency(1, nothing), nothing)
+	}
+}
+
+// A caller that tries again and again without a pause moves virtual time, with
+// rules, without, and with a scheduler; unless nothing takes time.
+func TestLatencyMovesTime(t *testing.T) {
+	const tries = 1000
+	for name, test := range map[string]struct {
+		latency bool
+		prepare func(*testing.T, *Set)
+	}{
+		"no rules": {true, func(*testing.T, *Set) {}},
+		"rules": {true, func(t *testing.T, s *Set) {
+			_, err := s.Inject("fail store/put with=unavailable")
+			require.NoError(t, err)
+		}},
+		"scheduler": {true, func(_ *testing.T, s *Set) { s.Schedule(patient{}) }},
+		"off":       {false, func(*testing.T, *Set) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				set := New(Config{Latency: test.latency})
+				test.prepare(t, set)
+				injector := NewInjector(set, "apiserver-0", Effects{})
+				put := func() Operation { return Operation{Point: "store/put", Resource: "pods"} }
+				begun := time.Now()
+				for range tries {
+					_, _ = Call(t.Context(), injector, put, func(context.Context) (int, error) { return 0, nil })
+				}
+				if test.latency {
+					assert.GreaterOrEqual(t, time.Since(begun), tries*MinLatency)
+				} else {
+					assert.Zero(t, time.Since(begun))
+				}
+			})
+		})
+	}
+}
+
+// patient lets each operation go on when it has taken its time.
+type patient struct{}
+
+func (patient) Arrive(_ Operation, latency time.Duration, release func()) {
+	time.AfterFunc(latency, release)
+}
+
+func (patient) Leave(Operation) {}
+
+// What fails again and again takes longer, until it has not been tried for a while
+// or has worked.
+func TestLatencyOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		injector := NewInjector(New(Config{Latency: true}), "apiserver-0", Effects{})
+		put := func() Operation { return Operation{Point: "store/put", Resource: "pods"} }
+		took := func(err error) time.Duration {
+			begun := time.Now()
+			_, _ = Call(t.Context(), injector, put, func(context.Context) (int, error) { return 0, err })
+			return time.Since(begun)
+		}
+		usual := took(nil)
+		for range patientFailures {
+			assert.Equal(t, usual, took(assert.AnError))
+		}
+		assert.Equal(t, 2*usual, took(assert.AnError))
+		for range 20 * patientFailures {
+			_ = took(assert.AnError)
+		}
+		assert.Equal(t, 128*usual, took(nil))
+		assert.Equal(t, usual, took(nil), "it has worked")
+		for range 2 * patientFailures {
+			_ = took(assert.AnError)
+		}
+		time.Sleep(2 * failurePause)
+		assert.Equal(t, usual, took(nil), "it has not been tried for a while")
+	})
+}

@@ -1,0 +1,18 @@
+//go:build snowglobesim
+
+package sim
+
+import _ "unsafe" // for go:linkname
+
+const enabled = true
+
+// These are in overlay/runtime.go.txt.
+
+//go:linkname seed
+func seed(uint64) bool
+
+//go:linkname yield
+func yield()
+
+//go:linkname alone
+func alone() bool

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Tag is the build tag of sim mode.
+const Tag = "snowglobesim"
+
+//go:embed overlay
+var overlay embed.FS
+
+// Overlay writes the overlay for the Go that "go" runs in a folder ("" is the
+// current one) into the user's cache, unless it is there, and returns the file that
+// go build -overlay wants. The build needs Tag as well. The error names each place
+// of Go's source that the edits do not find.
+func Overlay(ctx context.Context, folder string) (file string, err error) {
+	goVersion, goRoot, err := installed(ctx, folder)
+	if err != nil {
+		return "", fmt.Errorf("sim mode: %w", err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("sim mode: %w", err)
+	}
+	files, err := edited(os.DirFS(filepath.Join(goRoot, "src")), edits)
+	if err != nil {
+		return "", fmt.Errorf("sim mode does not know the source of %s in %s; it is made for Go 1.26:\n%w", goVersion, goRoot, err)
+	}
+	file, err = write(filepath.Join(cache, "snowglobe", "sim"), filepath.Join(goRoot, "src"), files)
+	if err != nil {
+		return "", fmt.Errorf("sim mode: %w", err)
+	}
+	return file, nil
+}
+
+// installed asks the go command for its version and its root.
+func installed(ctx context.Context, folder string) (goVersion, goRoot string, err error) {
+	command := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOROOT")
+	command.Dir = folder
+	command.Stderr = new(bytes.Buffer)
+	out, err := command.Output()
+	if err != nil {
+		return "", "", fmt.Errorf("it builds with the go command: go env: %w %s", err, command.Stderr)
+	}
+	goVersion, goRoot, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return goVersion, goRoot, nil
+}
+
+// edited returns the text of every file of Go's source that the edits change, and of
+// those that are added.
+func edited(source fs.FS, edits []edit) (map[string]string, error) {
+	files := map[string]string{}
+	var problems []error
+	for _, e := range edits {
+		text, ok := files[e.file]
+		if !ok {
+			bytes, err := fs.ReadFile(source, e.file)
+			if err != nil {
+				problems = append(problems, err)
+				continue
+			}
+			text = string(bytes)
+		}
+		if found := strings.Count(text, e.old); found != e.times() {
+			problems = append(problems, fmt.Errorf("%s: there is %d times, not %d: %q", e.file, found, e.times(), e.old))
+			continue
+		}
+		files[e.file] = strings.ReplaceAll(text, e.old, e.new)
+	}
+	for file, from := range additions {
+		text, err := overlay.ReadFile(from)
+		if err != nil {
+			return nil, err
+		}
+		files[file] = string(text)
+	}
+	return files, errors.Join(problems...)
+}
+
+// write writes the files and the list of them, as a folder of that content's name.
+func write(cache, source string, files map[string]string) (list string, err error) {
+	content, err := json.Marshal(files)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(cache, fmt.Sprintf("%x", sha256.Sum256(append(content, source...)))[:16])
+	list = filepath.Join(folder, "overlay.json")
+	if _, err := os.Stat(list); err == nil {
+		return list, nil
+	}
+	replace := map[string]string{}
+	for file, text := range files {
+		to := filepath.Join(folder, filepath.FromSlash(file))
+		replace[filepath.Join(source, filepath.FromSlash(file))] = to
+		if err := replaceFile(to, []byte(text)); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	return list, replaceFile(list, text)
+}
+
+// replaceFile writes a file so that others see all of it or nothing: they may be
+// writing the same.
+func replaceFile(file string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(filepath.Dir(file), ".part")
+	if err != nil {
+		return err
+	}
+	_, err = part.Write(text)
+	if err = errors.Join(err, part.Close()); err == nil {
+		err = os.Rename(part.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part.Name()))
+	}
+	return nil
+}

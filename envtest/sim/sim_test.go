@@ -1,0 +1,128 @@
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest/sim"
+)
+
+// decided builds the program of testdata in sim mode.
+func decided(t *testing.T) string {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	require.NoError(t, err)
+	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
+	program, err := sim.Program(t.Context(), ".", "./testdata/decided", os.Stderr)
+	require.NoError(t, err)
+	return program
+}
+
+// run runs the program: quietly, or with a longer environment, so that the heap
+// begins elsewhere, and with goroutines outside the bubble.
+func run(ctx context.Context, program, workload string, seed int, disturbed bool) (string, error) {
+	command := exec.CommandContext(ctx, program, workload, fmt.Sprint(seed))
+	if disturbed {
+		command.Args = append(command.Args, "disturbed")
+		command.Env = append(os.Environ(), "LONG="+strings.Repeat("x", 5000))
+	}
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	return string(out), err
+}
+
+// TestSeed runs each seed quietly and disturbed: what it decides is the same, and
+// another seed decides otherwise.
+func TestSeed(t *testing.T) {
+	const seeds, again = 4, 3
+	program := decided(t)
+	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "garbage"} {
+		t.Run(workload, func(t *testing.T) {
+			different := map[string]bool{}
+			for seed := range seeds {
+				first, err := run(t.Context(), program, workload, seed, false)
+				require.NoError(t, err)
+				require.NotEmpty(t, first)
+				different[first] = true
+				for range again {
+					second, err := run(t.Context(), program, workload, seed, true)
+					require.NoError(t, err)
+					require.Equal(t, first, second, "seed %d", seed)
+				}
+			}
+			if workload != "garbage" { // in which only its moments count
+				assert.Len(t, different, seeds)
+			}
+		})
+	}
+}
+
+// TestPlantedRace finds a race by seeds, and repeats it by its seed.
+func TestPlantedRace(t *testing.T) {
+	program := decided(t)
+	lost := -1
+	for seed := range 50 {
+		out, err := run(t.Context(), program, "race", seed, false)
+		require.NoError(t, err)
+		if out == "balance 1\n" {
+			lost = seed
+			break
+		}
+	}
+	require.NotEqual(t, -1, lost, "no seed loses an update")
+	for range 50 {
+		out, err := run(t.Context(), program, "race", lost, true)
+		require.NoError(t, err)
+		require.Equal(t, "balance 1\n", out)
+	}
+}
+
+// TestOrdinaryBuild is this test binary.
+func TestOrdinaryBuild(t *testing.T) {
+	assert.False(t, sim.Enabled())
+	assert.False(t, sim.Seed(1))
+	assert.False(t, sim.Alone())
+	sim.Yield()
+}
+
+func TestTest(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	for _, test := range []struct{ flags, args, want string }{
+		{"", "./...", "-tags=snowglobesim -count=1 ./..."},
+		{"", "-tags a,b -run X", "-tags=a,b,snowglobesim -count=1 -run X"},
+		{"", "-tags=a . -args -tags=b", "-tags=a,snowglobesim -count=1 . -args -tags=b"},
+		{"-v -tags=c", ".", "-tags=c,snowglobesim -count=1 ."},
+		{"-tags=c", "--tags d .", "-tags=d,snowglobesim -count=1 ."},
+	} {
+		t.Setenv("GOFLAGS", test.flags)
+		command, err := sim.Test(t.Context(), strings.Fields(test.args)...)
+		require.NoError(t, err)
+		require.Equal(t, []string{"go", "test"}, command.Args[:2])
+		overlay, ok := strings.CutPrefix(command.Args[2], "-overlay=")
+		require.True(t, ok)
+		assert.FileExists(t, overlay)
+		assert.Equal(t, test.want, strings.Join(command.Args[3:], " "))
+	}
+	_, err := sim.Test(t.Context(), "-v", "-overlay=x.json")
+	assert.ErrorContains(t, err, "argument 2: sim mode is an overlay itself")
+}
+
+// TestAnotherGo is a Go whose source the edits do not fit.
+func TestAnotherGo(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "src", "runtime"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "src", "runtime", "select.go"), []byte("package runtime\n"), 0o644))
+	t.Setenv("GOROOT", root)
+	_, err := sim.Overlay(t.Context(), "")
+	assert.ErrorContains(t, err, "sim mode does not know the source of go")
+	assert.ErrorContains(t, err, `runtime/select.go: there is 0 times, not 1: "cheaprandn(uint32(norder + 1))"`)
+}

@@ -1,0 +1,208 @@
+// Command decided prints what a seed decides: decided WORKLOAD SEED. With a third
+// argument goroutines outside the bubble keep the processor busy meanwhile.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"snowglobe.test/envtest/sim"
+)
+
+var workloads = map[string]func(say func(string, ...any)){
+	"selects":    selects,
+	"goroutines": goroutines,
+	"long":       long,
+	"maps":       maps,
+	"contexts":   contexts,
+	"timers":     timers,
+	"bytes":      func(say func(string, ...any)) { say("%s %d", rand.Text(), mathrand.Uint64()) },
+	"garbage":    garbage,
+	"race":       race,
+}
+
+func main() {
+	seed, err := strconv.ParseUint(os.Args[2], 10, 64)
+	workload := workloads[os.Args[1]]
+	if err != nil || workload == nil {
+		fmt.Fprintln(os.Stderr, "usage: decided WORKLOAD SEED")
+		os.Exit(2)
+	}
+	runtime.GOMAXPROCS(4) // is in vain
+	if len(os.Args) > 3 {
+		go disturb()
+	}
+	synctest.Test(&testing.T{}, func(*testing.T) {
+		if !sim.Seed(seed) {
+			fmt.Fprintln(os.Stderr, "not in sim mode")
+			os.Exit(1)
+		}
+		var mu sync.Mutex
+		workload(func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Printf(format+"\n", args...)
+		})
+	})
+}
+
+// disturb allocates, and takes the processor at moments that nobody decides.
+func disturb() {
+	for {
+		_ = make([]byte, mathrand.IntN(10_000))
+		time.Sleep(20 * time.Microsecond)
+	}
+}
+
+func selects(say func(string, ...any)) {
+	a, b := make(chan int, 100), make(chan int, 100)
+	for range 100 {
+		select {
+		case a <- 1:
+			say("a")
+		case b <- 1:
+			say("b")
+		}
+	}
+}
+
+// goroutines take turns at every way to wait, and at none.
+func goroutines(say func(string, ...any)) {
+	var all sync.WaitGroup
+	var mutex sync.Mutex
+	passed := make(chan int)
+	for i := range 20 {
+		all.Go(func() {
+			for j := range 30 {
+				switch mathrand.IntN(5) {
+				case 0:
+					runtime.Gosched()
+				case 1:
+					time.Sleep(time.Duration(mathrand.IntN(3)) * time.Millisecond)
+				case 2:
+					mutex.Lock()
+					runtime.Gosched()
+					mutex.Unlock()
+				case 3:
+					go func() { passed <- i }()
+					say("%d has passed %d", i, <-passed)
+				}
+				say("%d is at %d", i, j)
+			}
+		})
+	}
+	all.Wait()
+	sim.Yield()
+	say("alone: %t", sim.Alone())
+}
+
+// long runs for longer than a goroutine may elsewhere.
+func long(say func(string, ...any)) {
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			sum := uint64(0)
+			for j := range uint64(50_000_000) {
+				sum = sum*31 + j
+			}
+			say("%d has %d", i, sum)
+		})
+	}
+	all.Wait()
+}
+
+type object struct{ number int }
+
+// maps have keys whose hash is that of an address.
+func maps(say func(string, ...any)) {
+	type inside struct {
+		object *object
+		name   string
+	}
+	pointers, anys, chans, structs := map[*object]int{}, map[any]int{}, map[chan int]int{}, map[inside]int{}
+	var synced sync.Map
+	for i := range 100 {
+		o := &object{i}
+		pointers[o], anys[o], chans[make(chan int)], structs[inside{o, "x"}] = i, i, i, i
+		synced.Store(o, i)
+	}
+	for _, i := range pointers {
+		say("pointer %d", i)
+	}
+	for _, i := range anys {
+		say("any %d", i)
+	}
+	for _, i := range chans {
+		say("chan %d", i)
+	}
+	for _, i := range structs {
+		say("struct %d", i)
+	}
+	synced.Range(func(_, i any) bool { say("synced %d", i); return true })
+}
+
+// contexts are cancelled in the order of a map that their parent keeps.
+func contexts(say func(string, ...any)) {
+	parent, cancel := context.WithCancel(context.Background())
+	for i := range 50 {
+		child, done := context.WithCancel(parent)
+		context.AfterFunc(child, func() { say("cancelled %d", i); done() })
+	}
+	cancel()
+}
+
+// timers are due at one moment.
+func timers(say func(string, ...any)) {
+	for i := range 50 {
+		time.AfterFunc(time.Second, func() { say("timer %d", i) })
+	}
+	time.Sleep(2 * time.Second)
+}
+
+// garbage is made while goroutines run, enough for several collections. A pool
+// that a collection empties is the part of it that a program can see.
+func garbage(say func(string, ...any)) {
+	made := 0
+	pool := sync.Pool{New: func() any { made++; return new(object) }}
+	for i := range 300 {
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				o := pool.Get()
+				_, _ = io.Discard.Write(make([]byte, 10_000))
+				for range 10 {
+					runtime.Gosched()
+				}
+				pool.Put(o)
+			})
+		}
+		all.Wait()
+		time.Sleep(time.Millisecond)
+		say("%d: %d made", i, made)
+	}
+}
+
+// race loses an update when one goroutine runs between two lines of the other.
+func race(say func(string, ...any)) {
+	balance := 0
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			before := balance
+			runtime.Gosched() // a call that may yield, as any
+			balance = before + 1
+		})
+	}
+	all.Wait()
+	say("balance %d", balance)
+}

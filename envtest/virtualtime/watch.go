@@ -1,0 +1,46 @@
+package virtualtime
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Patience is how long, on the wall, goroutines may keep a bubble from moving before
+// Watched and Bubble give it up.
+const Patience = 10 * time.Second
+
+// Watched runs f, which enters a bubble and calls begun first thing in there, and
+// returns when f has, also by runtime.Goexit. Where f never would, because goroutines
+// of the bubble wait for what virtual time can't bring (a socket, a mutex, a channel
+// from outside), it returns a *StuckError once they have been at the same place for
+// patience, on the wall, and six times that if any of them runs. The bubble is then
+// left behind, with all its goroutines.
+func Watched(patience time.Duration, f func(begun func())) error {
+	ended := make(chan struct{})
+	var bubble atomic.Pointer[Goroutine]
+	go func() {
+		defer close(ended)
+		f(func() { g := self(); bubble.Store(&g) })
+	}()
+	pause := patience / looksInPatience
+	looks := time.NewTicker(pause)
+	defer looks.Stop()
+	m := &monitor{stacks: make([]byte, 1<<16), since: map[string]time.Duration{}}
+	for {
+		select {
+		case <-ended:
+			return nil
+		case <-looks.C:
+		}
+		m.age += pause
+		if g := bubble.Load(); g != nil {
+			m.self.bubble = g.bubble
+			if stuck := m.stuck(m.busy(), patience); len(stuck) > 0 {
+				return &StuckError{stuck}
+			}
+		}
+	}
+}
+
+// looksInPatience is how often Watched looks at the goroutines before it gives up.
+const looksInPatience = 4

@@ -1,0 +1,54 @@
+package virtualtime_test
+
+import (
+	"net"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest/virtualtime"
+)
+
+// A server on a socket, as of a webhook, keeps its bubble from moving.
+func TestWatchedStuck(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	err = virtualtime.Watched(40*time.Millisecond, func(begun func()) {
+		defer close(ended)
+		synctest.Test(t, func(*testing.T) {
+			begun()
+			go func() { _, _ = listener.Accept() }()
+			time.Sleep(time.Hour)
+		})
+	})
+	var stuck *virtualtime.StuckError
+	require.ErrorAs(t, err, &stuck)
+	require.Len(t, stuck.Goroutines, 1)
+	assert.Equal(t, "IO wait", stuck.Goroutines[0].State)
+	assert.Contains(t, stuck.Goroutines[0].Func, "TestWatchedStuck")
+	require.NoError(t, listener.Close())
+	<-ended
+}
+
+// What moves is left alone, also if it takes longer than the patience.
+func TestWatched(t *testing.T) {
+	finished := false
+	require.NoError(t, virtualtime.Watched(10*time.Millisecond, func(begun func()) {
+		synctest.Test(t, func(*testing.T) {
+			begun()
+			for range 100_000 {
+				slept := make(chan struct{})
+				go func() { time.Sleep(time.Hour); close(slept) }()
+				<-slept
+			}
+			finished = true
+		})
+	}))
+	assert.True(t, finished)
+	require.NoError(t, virtualtime.Watched(time.Hour, func(func()) { runtime.Goexit() }))
+}

@@ -65,18 +65,22 @@ func runWorkload(name string) error {
 	}
 	w := workloads[name]
 	options := append(w.options, envtest.WithSeed(seed), envtest.WithFullTrace())
-	if os.Getenv(instantEnv) != "" {
+	instant := os.Getenv(instantEnv) != ""
+	if instant {
 		options = append(options, envtest.WithoutLatency())
 	}
 	var recorder *trace.Recorder
+	var records []trace.Record
 	err = envtest.SimulateContext(func(ctx context.Context, cp *envtest.ControlPlane) error {
 		recorder = cp.Trace()
-		return w.run(ctx, cp)
+		err := w.run(ctx, cp)
+		records = recorder.Records()
+		return err
 	}, options...)
-	if recorder != nil {
-		err = errors.Join(err, writeTraces(recorder.Records()))
+	if recorder != nil && !instant {
+		records = recorder.Records() // with the shutdown, which only sim mode decides
 	}
-	return err
+	return errors.Join(err, writeTraces(records))
 }
 
 // busy is the workload of a machine that has other things to do.
@@ -85,7 +89,7 @@ const busy = "busy"
 // scriptPrefix begins the workloads that are scripts of the library.
 const scriptPrefix = "script/"
 
-// writeTraces writes all that happened, from the first stage to the last goodbye.
+// writeTraces writes what happened, in both forms.
 func writeTraces(records []trace.Record) error {
 	canonical, err := os.Create(os.Getenv(canonicalEnv))
 	if err != nil {

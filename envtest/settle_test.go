@@ -291,7 +291,7 @@ func TestSettleWithAnOrder(t *testing.T) {
 		require.Len(t, held, 1)
 		assert.Equal(t, "store/put", held[0].Point)
 		assert.Equal(t, "second", held[0].Name)
-		assert.Less(t, time.Since(start), time.Millisecond, "no time passes but that of turns")
+		assert.Less(t, time.Since(start), time.Microsecond, "no time passes but that of turns")
 		require.NoError(t, create("first"))
 		require.NoError(t, <-created)
 		assert.Empty(t, settle(t, cp).Held)

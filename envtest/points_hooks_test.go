@@ -204,8 +204,8 @@ func TestDroppedHooks(t *testing.T) {
 		t.Run(hook, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				// The signal is held so that the start does not wait until the server is ready.
-				cp := launched(t, envtest.WithFaults("drop hook/"+hook+" verb=post-start", "hold signal/HasBeenReady optional"))
-				time.Sleep(2 * time.Second) // until every hook has come that comes
+				cp := launched(t, envtest.WithFaults("drop hook/"+hook+" verb=post-start", "hold signal/HasBeenReady optional"), envtest.WithoutLatency())
+				synctest.Wait() // until every hook has come that comes
 				began := time.Now()
 				assert.NoError(t, cp.Stop(t.Context()))
 				assert.Less(t, time.Since(began), 5*time.Second)

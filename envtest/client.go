@@ -10,6 +10,7 @@ import (
 
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/serve"
+	"snowglobe.test/internal/observe"
 )
 
 // Client is one client's path to the API servers, inside the process. Its requests
@@ -107,8 +108,14 @@ type clientTransport struct {
 	user   string
 }
 
+// transport returns what carries a user's requests, and records the answers if the
+// trace is to be full.
 func (c *Client) transport(user string) http.RoundTripper {
-	return c.cp.observed(user, clientTransport{c, user})
+	transport := clientTransport{c, user}
+	if !c.cp.cfg.fullTrace {
+		return transport
+	}
+	return observe.New(user, transport, c.cp.recorder)
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -117,6 +124,7 @@ func (t clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return serve.Refuse(req, err)
 	}
+	observe.AnsweredBy(req, r.server.name)
 	return r.RoundTrip(req)
 }
 

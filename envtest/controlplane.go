@@ -97,13 +97,17 @@ func newControlPlane(cfg *config) *ControlPlane {
 	for index := range cfg.replicas {
 		cp.servers = append(cp.servers, newServer(cp, index))
 	}
-	cp.faults = fault.New(fault.Config{Seed: cfg.seed, Latency: virtualtime.Virtual() && !cfg.noLatency, Trace: cp.recorder})
+	cp.faults = fault.New(fault.Config{
+		Seed: cfg.seed, Names: fault.Names{"server": cp.serverNames()}, Impossible: cfg.impossible(),
+		Latency: virtualtime.Virtual() && !cfg.noLatency, Trace: cp.recorder,
+	})
 	return cp
 }
 
 func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
 	if err := cp.start(ctx); err != nil {
-		return nil, cp.withUndecided(errors.Join(fmt.Errorf("start control plane: %w", err), cp.release(context.WithoutCancel(ctx))))
+		err = cp.withFired()(fmt.Errorf("start control plane: %w", err))
+		return nil, cp.withUndecided(errors.Join(err, cp.release(context.WithoutCancel(ctx))))
 	}
 	return cp, nil
 }
@@ -241,13 +245,15 @@ func Release() string { return chain.Release() }
 func (cp *ControlPlane) Faults() *fault.Set { return cp.faults }
 
 // Stop ends the API servers gracefully, then the store unless it is shared, and
-// joins their goroutines. The error names what did not end in time. Stop may be
-// called twice.
+// joins their goroutines. The error names what did not end in time, and the rules
+// that never fired and are not optional. Stop may be called twice.
 func (cp *ControlPlane) Stop(ctx context.Context) error {
 	cp.stopOnce.Do(func() {
+		withFired := cp.withFired()
 		if err := cp.release(ctx); err != nil {
-			cp.stopErr = fmt.Errorf("stop control plane: %w", err)
+			cp.stopErr = withFired(fmt.Errorf("stop control plane: %w", err))
 		}
+		cp.stopErr = errors.Join(cp.stopErr, cp.unfired())
 	})
 	return cp.stopErr
 }

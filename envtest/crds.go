@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -226,6 +227,14 @@ func waitEstablished(ctx context.Context, client apiextensionsclient.Interface, 
 		return 0, err
 	}
 	return revisionOf(last.Object.(*apiextensionsv1.CustomResourceDefinition).ResourceVersion), nil
+}
+
+func revisionOf(resourceVersion string) int64 {
+	n, err := strconv.ParseInt(resourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // waitServed lists each served version once. While its storage is being set up,

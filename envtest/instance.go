@@ -124,6 +124,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Store:          cp.store,
 		Connection:     i.store,
 		Endpoint:       i.endpoint,
+		Dial:           cp.cfg.dial,
 		Serving:        serving,
 		ClientCA:       cp.authority.CertPEM(),
 		Tokens:         cp.users,
@@ -154,10 +155,10 @@ func (i *instance) fail(err error) {
 		if i.server.cp.cfg.replicas > 1 {
 			err = fmt.Errorf("%s: %w", i.server.name, err)
 		}
-		i.failure = err
+		i.failure = i.server.cp.withFired()(err)
 		close(i.failed)
-		i.server.cp.crash(err)
-		i.endRun(err)
+		i.server.cp.crash(i.failure)
+		i.endRun(i.failure)
 	})
 }
 
@@ -236,6 +237,10 @@ func (i *instance) join(ctx context.Context) error {
 			var cancel context.CancelFunc
 			ctx, cancel = i.grace(ctx)
 			defer cancel()
+			select { // upstream must know that it stops before its listener is closed
+			case <-i.runEnded:
+			case <-ctx.Done():
+			}
 		}
 		<-i.watched
 	}

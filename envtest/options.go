@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // An Option says how a control plane differs from the default one.
@@ -32,6 +34,7 @@ type config struct {
 	crdPaths       []string
 	heldHooks      []string
 	faults         fault.Plan
+	sharedPlan     bool
 	seed           uint64
 	seeded         bool
 	noLatency      bool
@@ -41,6 +44,7 @@ type config struct {
 	upstreamPauses bool
 	cacheWindows   map[schema.GroupResource]time.Duration
 	listen         string
+	dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	kubeconfig     string
 	log            io.Writer
 	observers      []func(trace.Record)
@@ -52,6 +56,16 @@ type config struct {
 // timeouts bound what a control plane waits for, in the clock it lives in.
 type timeouts struct{ start, stop time.Duration }
 
+// defaultStop is longer where time is virtual, and costs nothing: a client of
+// upstream's that has failed again and again sleeps for up to a minute, and nobody
+// can wake it.
+func defaultStop() time.Duration {
+	if virtualtime.Virtual() {
+		return 2 * time.Minute
+	}
+	return 30 * time.Second
+}
+
 func (t timeouts) boundStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, t.stop, fmt.Errorf("not within %s", t.stop))
 }
@@ -59,7 +73,7 @@ func (t timeouts) boundStop(ctx context.Context) (context.Context, context.Cance
 func newConfig(opts []Option) (*config, error) {
 	c := &config{
 		cacheWindows: map[schema.GroupResource]time.Duration{},
-		timeouts:     timeouts{start: time.Minute, stop: 30 * time.Second},
+		timeouts:     timeouts{start: time.Minute, stop: defaultStop()},
 		replicas:     1,
 	}
 	for _, opt := range opts {
@@ -112,12 +126,20 @@ func WithObserver(f func(trace.Record)) Option {
 
 // WithFaults adds rules of faults from the start, a line of text each (see
 // fault.Rule) or several as the text of a fault.Plan. ControlPlane.Faults adds more
-// later. A rule that never fires fails the test, unless it is optional.
+// later. A rule that never fires is an error of Stop, which fails the test, unless it
+// is optional.
 func WithFaults(rules ...string) Option {
 	return func(c *config) {
 		plan, err := fault.ParsePlan("WithFaults", strings.Join(rules, "\n"), nil)
 		c.faults, c.errs = append(c.faults, plan...), append(c.errs, err)
 	}
+}
+
+// WithSharedPlan is for one of several control planes with the same plan of faults:
+// rules that never fire are no error of its Stop. Who shares the plan asks
+// Faults().Unfired() of each.
+func WithSharedPlan() Option {
+	return func(c *config) { c.sharedPlan = true }
 }
 
 // WithSeed decides what is left to chance: which operations a rule with a
@@ -136,6 +158,15 @@ func WithoutLatency() Option { return func(c *config) { c.noLatency = true } }
 // the first operation of the boot on; see ControlPlane.Schedule, which begins later.
 func WithOrder(steps ...string) Option {
 	return func(c *config) { c.steps = append(c.steps, steps...) }
+}
+
+// WithDialer says how the API servers reach what is outside: admission, conversion,
+// authentication and audit webhooks, aggregated servers, nodes and issuers of tokens.
+// The address is HOST:PORT, and the connection may be in memory, which is the only
+// kind that can live in virtual time. Rules of "egress" are asked before. The default
+// is the network of the machine; an egress selector that flags name comes first.
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(c *config) { c.dial = dial }
 }
 
 // WithFullTrace adds to the trace what each client inside the process is told,
@@ -180,7 +211,8 @@ func WithLog(w io.Writer) Option {
 }
 
 // WithTimeouts bounds the start, until the server is ready, and Stop, in the
-// control plane's clock. Zero keeps the default: one minute, and 30 seconds.
+// control plane's clock. Zero keeps the default: one minute, and 30 seconds or, in
+// virtual time, two minutes.
 func WithTimeouts(start, stop time.Duration) Option {
 	return func(c *config) {
 		c.timeouts.start, c.timeouts.stop = cmp.Or(start, c.timeouts.start), cmp.Or(stop, c.timeouts.stop)
@@ -190,6 +222,14 @@ func WithTimeouts(start, stop time.Duration) Option {
 // holds says whether anything is held from the start.
 func (c *config) holds() bool {
 	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool { return r.Kind == fault.Hold || r.Kind == fault.Freeze })
+}
+
+// impossible are the actions that can't be done on the store.
+func (c *config) impossible() map[fault.ActionKind]string {
+	if _, ok := c.store.(storage.LeaderLoser); ok {
+		return nil
+	}
+	return map[fault.ActionKind]string{fault.LoseLeader: "the store has no leader to lose; use cluster.New with WithStore"}
 }
 
 func (c *config) backend(name string) storage.Backend {

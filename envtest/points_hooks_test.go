@@ -243,15 +243,22 @@ func TestRuleNames(t *testing.T) {
 		"hold store/put resource=configmap":                                "did you mean configmaps?",
 		"hold http/update resource=pod/status":                             "did you mean pods?",
 		"hold http/update resource=pods/status":                            "",
+		"hold http/update resource=pods/statuss":                           `unknown subresource "statuss" of pods; did you mean status?`,
+		"hold http/update resource=configmaps/status":                      "configmaps have no subresources",
 		"hold http/update resource=deployments.apps/*":                     "",
 		"hold store/put resource=selfsubjectreviews.authentication.k8s.io": "",
 		"hold cache/lease.coordination.k8s.io verb=ready":                  "did you mean cache/leases.coordination.k8s.io?",
 		"hold store/put resource=things.example.org":                       "", // a CRD may bring it
 		"hold store/put resource=" + resource:                              "",
 		"hold http/update resource=" + resource + "/status":                "",
+		"hold http/update resource=" + resource + "/state":                 `unknown subresource "state" of ` + resource,
 		"hold store/put resource=x" + resource:                             "did you mean " + resource,
 		"hold hook/crd-informer-synce verb=post-start":                     "did you mean hook/crd-informer-synced?",
 		"hold signal/Nothing":                                              "unknown point",
+		"hold hook/nothing":                                                "there is hook/apiservice-discovery-controller, hook/",
+		"hold hook/" + crdHook + " verb=pre-shutdown":                      `unknown verb "pre-shutdown" at hook/` + crdHook + "; there is post-start",
+		"hold store/put server=apiserver-7":                                `unknown server "apiserver-7"; did you mean apiserver-0?`,
+		"lose-leader store/put":                                            "lose-leader can't be done here: the store has no leader to lose",
 	}
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		for text, want := range tests {
@@ -262,7 +269,7 @@ func TestRuleNames(t *testing.T) {
 				assert.ErrorContains(t, err, want, "%s", text)
 				continue
 			}
-			if assert.NoError(t, err, "%s", text) {
+			if assert.NoError(t, err, "%s", text) && assert.NotNil(t, entries[0].Gate(), "%s", text) {
 				entries[0].Gate().Open()
 			}
 		}

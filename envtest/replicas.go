@@ -82,6 +82,15 @@ func (cp *ControlPlane) chains() []*chain.Chain {
 	return chains
 }
 
+// serverNames are what rules call the servers.
+func (cp *ControlPlane) serverNames() []string {
+	var names []string
+	for _, server := range cp.servers {
+		names = append(names, server.name)
+	}
+	return names
+}
+
 // traceName is the server's name in the trace, empty if it is the only one.
 func (cp *ControlPlane) traceName(s *Server) string {
 	if cp.cfg.replicas == 1 {

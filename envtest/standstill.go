@@ -95,15 +95,3 @@ func loopName(rec trace.Record) (name string, failed bool) {
 	}
 	return name, failed
 }
-
-// rulesInForce lists the rules, to end an error with.
-func (cp *ControlPlane) rulesInForce() string {
-	var rules []string
-	for _, entry := range cp.faults.Rules() {
-		rules = append(rules, fmt.Sprintf("%q", entry.Rule()))
-	}
-	if len(rules) == 0 {
-		return ""
-	}
-	return "; rules in force: " + strings.Join(rules, ", ")
-}

@@ -21,9 +21,6 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 		if err := cp.Err(); err != nil {
 			t.Errorf("the API server crashed during the test: %v", err)
 		}
-		for _, rule := range cp.Faults().Unfired() {
-			t.Errorf("the rule %q never fired; remove it, or mark it optional", rule)
-		}
 		cp.logUndecided(t)
 		if t.Failed() || testing.Verbose() {
 			t.Logf("log of the API server:\n%s", cp.Log())

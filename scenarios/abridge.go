@@ -71,6 +71,9 @@ func (p *plane) abridge(event trace.Event) trace.Event {
 		return p.abridgeHook(e)
 	case trace.Check:
 		shown = p.showsCheck(e)
+	case trace.Fault:
+		// The hook tells of that itself.
+		shown = e.Phase == trace.Applied || !strings.HasPrefix(e.Point, "hook/")
 	case trace.Request:
 		return abridgeRequest(e)
 	}

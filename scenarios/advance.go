@@ -28,9 +28,6 @@ controllers resync. In real time no more than ` + longestRealAdvance.String() + 
 		if err != nil || duration <= 0 {
 			return fmt.Errorf("%w: %q is not a duration like 10m", errUsage, args[0])
 		}
-		if s.opts.tamper.standstill {
-			return nil
-		}
 		return s.advance(ctx, duration)
 	},
 }

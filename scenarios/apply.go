@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,27 +28,41 @@ const applyQuery = "?fieldManager=" + fieldManager + "&force=true"
 
 var applyCommand = command{
 	name:  "apply",
-	args:  "FILE...",
+	args:  "[--expand] FILE...",
 	least: 1, most: anyNumber,
 	summary: "create or change the objects in files, by server-side apply",
-	details: `FILE holds YAML or JSON documents. An object with generateName and no name is
-created. After a CustomResourceDefinition, apply waits until the server serves
+	details: `FILE holds YAML or JSON documents; with --expand, $VARIABLE and ${VARIABLE} in it are
+expanded. An object with generateName and no name is created. After a CustomResourceDefinition, apply waits until the server serves
 the resource. It prints a line for each object.`,
 	example: "apply widget.yaml",
-	run: func(ctx context.Context, s *session, args []string) error {
-		for _, file := range args {
-			objects, err := readObjects(s.ts.ReadFile(file))
-			if err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
-			for _, object := range objects {
-				if err := s.apply(ctx, object); err != nil {
-					return fmt.Errorf("%s: %s %q: %w", file, object.GetKind(), object.GetName()+object.GetGenerateName(), err)
+	prepare: func(flags *pflag.FlagSet) action {
+		expand := flags.Bool("expand", false, "")
+		return func(ctx context.Context, s *session, args []string) error {
+			for _, file := range args {
+				text := s.ts.ReadFile(file)
+				if *expand {
+					text = os.Expand(text, s.ts.Getenv)
+				}
+				if err := s.applyAll(ctx, text); err != nil {
+					return fmt.Errorf("%s: %w", file, err)
 				}
 			}
+			return nil
 		}
-		return nil
 	},
+}
+
+func (s *session) applyAll(ctx context.Context, text string) error {
+	objects, err := readObjects(text)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := s.apply(ctx, object); err != nil {
+			return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName()+object.GetGenerateName(), err)
+		}
+	}
+	return nil
 }
 
 func readObjects(text string) ([]*unstructured.Unstructured, error) {
@@ -97,7 +113,7 @@ func (s *session) apply(ctx context.Context, object *unstructured.Unstructured) 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.ts.Stdout(), "%s/%s applied\n", r.gvr.GroupResource(), applied.GetName())
+	fmt.Fprintf(&s.out, "%s/%s applied\n", r.gvr.GroupResource(), applied.GetName())
 	if r.kind.GroupKind() == crdKind {
 		return s.awaitServed(ctx, client, applied.GetName())
 	}

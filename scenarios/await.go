@@ -3,24 +3,33 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/nearest"
 )
 
 var awaitCommand = command{
 	name:  "await",
-	args:  "hook HOOK start|end|held|released | check CHECK ok|failing | signal SIGNAL",
-	least: 2, most: 3,
+	args:  "hook HOOK start|end|held|released | check CHECK ok|failing | signal SIGNAL | held POINT [KEY=VALUE]... | fired ACTION POINT [KEY=VALUE]... | crash [REGEXP]",
+	least: 1, most: anyNumber,
 	summary: "wait for something to happen, if it has not happened yet",
 	details: `A hook is a post-start hook, a check one of /readyz, and a signal a lifecycle
-signal, all by upstream's names. It fails after ` + patience.String() + ` in the script's clock.`,
-	example:  "await hook crd-informer-synced end\nawait check poststarthook/crd-informer-synced ok\nawait signal MuxAndDiscoveryComplete",
+signal, all by upstream's names. "held" waits for an operation that waits at that
+point, and "fired" for the first time that a rule fires.
+
+A crash is anything that would have ended a kube-apiserver process: a failed
+post-start hook, a fatal error, a panic. The reason lands in stdout; it must match
+REGEXP, if one is given. What is left of the server is stopped.
+
+It fails after ` + patience.String() + ` in the script's clock.`,
+	example:  "await hook crd-informer-synced end\nawait check poststarthook/crd-informer-synced ok\nawait signal MuxAndDiscoveryComplete\nawait held store/put resource=configmaps\nawait crash 'scheduling/bootstrap-system-priority-classes'",
 	onServer: true,
 	run: func(ctx context.Context, s *session, args []string) error {
 		switch {
@@ -30,6 +39,12 @@ signal, all by upstream's names. It fails after ` + patience.String() + ` in the
 			return awaitCheck(ctx, s.server, args[1], args[2] == "ok")
 		case len(args) == 2 && args[0] == "signal":
 			return awaitSignal(ctx, s.server, args[1])
+		case len(args) >= 2 && args[0] == "held":
+			return s.awaitHeld(ctx, ruleText(args[1:]))
+		case len(args) >= 3 && args[0] == "fired":
+			return s.awaitFired(ctx, ruleText(args[1:]))
+		case len(args) <= 2 && args[0] == "crash":
+			return s.awaitCrash(ctx, strings.Join(args[1:], ""))
 		}
 		return errUsage
 	},
@@ -54,6 +69,74 @@ func awaitSignal(ctx context.Context, server *envtest.ControlPlane, name string)
 		signal, ok := r.Event.(trace.Signal)
 		return ok && signal.Name == name
 	})
+}
+
+// awaitHeld waits until an operation that matches is held by a rule.
+func (s *session) awaitHeld(ctx context.Context, text string) error {
+	match, err := fault.ParseMatch(text, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %q: %w", errUsage, text, err)
+	}
+	held := func() bool {
+		for _, h := range s.server.Faults().Held() {
+			if h.Rule.Kind != "" && match.Covers(&h.Operation) {
+				return true
+			}
+		}
+		return false
+	}
+	if held() {
+		return nil
+	}
+	// An operation is recorded when it waits already.
+	err = awaitEvent(ctx, s.server, func(r trace.Record) bool {
+		event, ok := r.Event.(trace.Fault)
+		return ok && event.Phase == trace.Held && held()
+	})
+	if err != nil {
+		return fmt.Errorf("nothing is held at %s: %w; held are: %s", match, err, orNone(s.heldPoints()))
+	}
+	return nil
+}
+
+// awaitFired waits until a rule of the script fires.
+func (s *session) awaitFired(ctx context.Context, text string) error {
+	wanted, err := fault.Parse(text, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %q: %w", errUsage, text, err)
+	}
+	for _, rule := range s.rules {
+		wanted.Optional = rule.Optional
+		if rule.Rule != wanted {
+			continue
+		}
+		name := rule.String()
+		return awaitEvent(ctx, s.server, func(r trace.Record) bool {
+			fired, ok := r.Event.(trace.Fault)
+			return ok && fired.Rule == name
+		})
+	}
+	return fmt.Errorf("%w: there is no rule %q; the rules of the script are: %s", errUsage, wanted, s.ruleNames())
+}
+
+// awaitCrash waits until the API server crashes, and stops what is left of it.
+func (s *session) awaitCrash(ctx context.Context, reason string) error {
+	match, err := regexp.Compile(reason)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	select {
+	case <-s.server.Crashed():
+	case <-ctx.Done():
+		return fmt.Errorf("the API server has not crashed: %w", context.Cause(ctx))
+	}
+	crash := s.server.Err()
+	fmt.Fprintln(&s.out, crash)
+	if !match.MatchString(crash.Error()) {
+		return fmt.Errorf("the API server crashed, but the reason does not match %q: %w", match, crash)
+	}
+	s.excused = true
+	return s.stop(ctx)
 }
 
 // awaitEvent waits for an event; it fails if the server crashes first.

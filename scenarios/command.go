@@ -28,7 +28,10 @@ type command struct {
 	noNegation  bool   // "!" before the command makes no sense
 	unbounded   bool   // it has no time limit
 	onServer    bool   // it fails if no API server is running
-	run         action // nil if the command has flags
+	wraps       bool   // its arguments, after the flags, are another command
+	// static checks the arguments as far as that needs no server; nil for nothing.
+	static func(args []string) error
+	run    action // nil if the command has flags
 	// prepare declares the flags and returns what runs the command once they are parsed.
 	prepare func(flags *pflag.FlagSet) action
 }
@@ -40,11 +43,18 @@ const anyNumber = math.MaxInt
 func commands() []command {
 	return []command{
 		startCommand, shutdownCommand, restartCommand,
-		holdCommand, releaseCommand, advanceCommand,
-		readyCommand, awaitCommand, crashCommand,
+		holdCommand, freezeCommand, delayCommand, releaseCommand,
+		failCommand, loseReplyCommand, dropCommand, duplicateCommand, cancelCommand,
+		compactCommand, crashCommand, loseLeaderCommand, partitionCommand,
+		liftCommand, rulesCommand, heldCommand,
+		advanceCommand, settleCommand, orderCommand, eventuallyCommand, alwaysCommand,
+		readyCommand, awaitCommand, signalCommand,
 		applyCommand, deleteCommand, getCommand, listCommand,
-		requestCommand, expectCommand, neverCommand,
-		asCommand, tokenCommand, whoamiCommand,
+		requestCommand, expectCommand, neverCommand, checkCommand,
+		assertCommand, matchCommand,
+		watchCommand, informerCommand, electCommand, eventCommand, eventsCommand, cachedCommand, unwatchCommand,
+		asCommand, viaCommand, tokenCommand, whoamiCommand,
+		fakeCommand, answerCommand, openCommand, callsCommand,
 		hooksCommand, readyzCommand, noteCommand, timelineCommand,
 	}
 }

@@ -2,38 +2,25 @@ package scenarios
 
 import (
 	"context"
-	"fmt"
-	"regexp"
-	"strings"
+
+	"snowglobe.test/envtest/fault"
 )
 
-var crashCommand = command{
-	name:    "crash",
-	args:    "[REGEXP]",
-	most:    1,
-	summary: "wait until the API server crashes, and stop what is left of it",
-	details: `A crash is anything that would have ended a kube-apiserver process: a failed
-post-start hook, a fatal error, a panic. The reason lands in stdout; it must match REGEXP,
-if one is given.`,
-	example:    "crash 'scheduling/bootstrap-system-priority-classes'",
-	noNegation: true,
-	onServer:   true,
-	run: func(ctx context.Context, s *session, args []string) error {
-		match, err := regexp.Compile(strings.Join(args, ""))
+var crashCommand = withServer(ruleCommand(fault.Crash, "let an API server die at once, or before an operation",
+	`With a server, or with none if there is only one, it dies now, as if its process had
+ended: connections are reset, and its leases stay until they expire. "restart SERVER"
+starts it again. To wait for a crash that has a cause of its own, write: await crash`,
+	"crash apiserver-1\ncrash store/put resource=configmaps name=default/a",
+	func(ctx context.Context, s *session, args []string) error {
+		server, err := s.serverOf(args)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errUsage, err)
+			return err
 		}
-		select {
-		case <-s.server.Crashed():
-		case <-ctx.Done():
-			return fmt.Errorf("the API server has not crashed: %w", context.Cause(ctx))
-		}
-		crash := s.server.Err()
-		fmt.Fprintln(s.ts.Stdout(), crash)
-		if !match.MatchString(crash.Error()) {
-			return fmt.Errorf("the API server crashed, but the reason does not match %q: %w", match, crash)
-		}
-		s.excused = true
-		return s.stop(ctx)
-	},
+		return server.Crash(ctx)
+	}))
+
+// withServer adds the name of a server to what a command that is a rule takes.
+func withServer(c command) command {
+	c.args = "[SERVER] | " + c.args
+	return c
 }

@@ -26,7 +26,7 @@ var deleteCommand = command{
 				if err := client.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 					return err
 				}
-				fmt.Fprintf(s.ts.Stdout(), "%s/%s deleted\n", r.gvr.GroupResource(), name)
+				fmt.Fprintf(&s.out, "%s/%s deleted\n", r.gvr.GroupResource(), name)
 			}
 			return nil
 		}

@@ -35,7 +35,7 @@ func (s *session) perform(file string) Result {
 	}
 	switch {
 	case err != nil:
-		result.Status, result.Err = Failed, err
+		result.Status, result.Err, result.Line = Failed, err, lineOf(err, s.script.File)
 	case t.skipped:
 		result.Status, result.Reason = Skipped, t.reason
 	}
@@ -53,7 +53,7 @@ func (s *session) condition(name string) (bool, error) {
 // commands returns the commands in the form the engine wants.
 func (s *session) commands() map[string]func(*testscript.TestScript, bool, []string) {
 	run := map[string]func(*testscript.TestScript, bool, []string){}
-	for _, c := range commands() {
+	for _, c := range s.verbs {
 		run[c.name] = func(ts *testscript.TestScript, neg bool, args []string) { s.invoke(ts, c, neg, args) }
 	}
 	return run
@@ -62,7 +62,7 @@ func (s *session) commands() map[string]func(*testscript.TestScript, bool, []str
 // invoke runs a command. An error fails the script, or after "!" lands in stderr.
 func (s *session) invoke(ts *testscript.TestScript, c command, neg bool, args []string) {
 	s.ts = ts
-	ts.Stdout() // clears the last command's output, even if this one prints nothing
+	s.out.Reset()
 	if number, _, ok := currentLine(ts); ok {
 		s.recordLinesBefore(number + 1)
 	}
@@ -70,6 +70,7 @@ func (s *session) invoke(ts *testscript.TestScript, c command, neg bool, args []
 	if s.outer.Err() == nil {
 		err = c.invoke(s, args)
 	}
+	_, _ = s.out.WriteTo(ts.Stdout()) // a buffer of the engine's; it also clears the last command's
 	var misuse usageError
 	switch {
 	case s.outer.Err() != nil:
@@ -122,15 +123,23 @@ func (s *session) lastLine(err error, skipped bool) int {
 	if err == nil && !skipped {
 		return len(s.lines)
 	}
-	line := s.recordedLines
 	if err != nil {
-		after, _ := strings.CutPrefix(err.Error(), s.script.File+":")
-		digits, _, _ := strings.Cut(after, ":")
-		if number, err := strconv.Atoi(digits); err == nil {
-			line = number
+		if line := lineOf(err, s.script.File); line > 0 {
+			return line
 		}
 	}
-	return line
+	return s.recordedLines
+}
+
+// lineOf is the line that an error of a script begins with, 0 if it has none.
+func lineOf(err error, file string) int {
+	after, _ := strings.CutPrefix(err.Error(), file+":")
+	digits, _, _ := strings.Cut(after, ":")
+	number, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return number
 }
 
 // scriptT is a testscript.T for one script. There is no testing.T behind it: a

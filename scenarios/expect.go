@@ -30,7 +30,7 @@ var expectCommand = command{
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(s.ts.Stdout(), body)
+		fmt.Fprintln(&s.out, body)
 		if code != want {
 			return fmt.Errorf("GET %s answered %d %s, want %d %s", path, code, http.StatusText(code), want, http.StatusText(want))
 		}

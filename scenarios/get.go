@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 var getCommand = command{
@@ -28,13 +27,7 @@ from the watch cache, however old that is.`,
 			if err != nil {
 				return err
 			}
-			object.SetManagedFields(nil)
-			text, err := yaml.Marshal(object.Object)
-			if err != nil {
-				return err
-			}
-			_, err = s.ts.Stdout().Write(text)
-			return err
+			return s.printObject(object)
 		}
 	},
 }

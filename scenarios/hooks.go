@@ -23,9 +23,9 @@ their name.`,
 			for _, hook := range hooks {
 				switch isHeld := slices.Contains(held, hook); {
 				case isHeld && !*onlyHeld:
-					fmt.Fprintln(s.ts.Stdout(), hook, "held")
+					fmt.Fprintln(&s.out, hook, "held")
 				case isHeld || !*onlyHeld:
-					fmt.Fprintln(s.ts.Stdout(), hook)
+					fmt.Fprintln(&s.out, hook)
 				}
 			}
 			return nil

@@ -8,16 +8,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// listVersionVariable holds the resourceVersion of the last list.
-const listVersionVariable = "RV"
+// The variables of the last list: its resourceVersion, and the token of its next page.
+const (
+	listVersionVariable  = "RV"
+	listContinueVariable = "CONTINUE"
+)
 
 var listCommand = command{
 	name:  "list",
-	args:  "[-n NAMESPACE | -A] [-l SELECTOR] [--resource-version RV [--match Exact|NotOlderThan]] RESOURCE",
+	args:  "[-n NAMESPACE | -A] [-l SELECTOR] [--resource-version RV [--match Exact|NotOlderThan]] [--limit N] [--continue TOKEN] RESOURCE",
 	least: 1, most: 1,
 	summary: "print the names of the objects of a resource",
 	details: `It prints one name per line, or NAMESPACE/NAME with -A (--all-namespaces), and puts
-the list's resourceVersion into $RV. Without --resource-version the list is as
+the list's resourceVersion into $RV. With --limit it is a page, whose token for the
+next one is in $CONTINUE, empty after the last. Without --resource-version the list is as
 new as the store; with 0 it comes from the watch cache, however old that is.`,
 	example: "list --resource-version 0 configmaps",
 	prepare: func(flags *pflag.FlagSet) action {
@@ -26,6 +30,8 @@ new as the store; with 0 it comes from the watch cache, however old that is.`,
 		var opts metav1.ListOptions
 		flags.StringVarP(&opts.LabelSelector, "selector", "l", "", "")
 		flags.StringVar(&opts.ResourceVersion, "resource-version", "", "")
+		flags.Int64Var(&opts.Limit, "limit", 0, "")
+		flags.StringVar(&opts.Continue, "continue", "", "")
 		match := flags.String("match", "", "")
 		return func(ctx context.Context, s *session, args []string) error {
 			opts.ResourceVersionMatch = metav1.ResourceVersionMatch(*match)
@@ -47,12 +53,13 @@ func (s *session) list(ctx context.Context, name, namespace string, opts metav1.
 		return err
 	}
 	s.ts.Setenv(listVersionVariable, list.GetResourceVersion())
+	s.ts.Setenv(listContinueVariable, list.GetContinue())
 	for _, item := range list.Items {
 		shown := item.GetName()
 		if r.namespaced && namespace == metav1.NamespaceAll {
 			shown = item.GetNamespace() + "/" + shown
 		}
-		fmt.Fprintln(s.ts.Stdout(), shown)
+		fmt.Fprintln(&s.out, shown)
 	}
 	return nil
 }

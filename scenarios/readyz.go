@@ -22,7 +22,7 @@ var readyzCommand = command{
 			for mark, shown := range map[string]string{"[+]": "+", "[-]": "-"} {
 				if text, ok := strings.CutPrefix(line, mark); ok {
 					name, _, _ := strings.Cut(text, " ")
-					fmt.Fprintln(s.ts.Stdout(), shown, name)
+					fmt.Fprintln(&s.out, shown, name)
 					checks++
 				}
 			}

@@ -4,35 +4,91 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/internal/nearest"
 )
 
 var releaseCommand = command{
 	name:  "release",
-	args:  "hook HOOK... | hooks [FILE] | cache RESOURCE",
+	args:  "POINT [KEY=VALUE]... | hooks [FILE]",
 	least: 1, most: anyNumber,
-	summary: "release what is held",
-	details: `"release hook" lets the named post-start hooks run and does not wait for them.
-"release hooks" does the same for all held hooks. With a FILE it releases the
-hooks that the file lists, one per line, in that order, each only once the
-readiness check of the one before is ok. "release cache" lets the watch cache of
-a resource catch up and does not wait for it.`,
-	example:  "release hook crd-informer-synced\nrelease hooks order.txt\nrelease cache configmaps",
+	summary: "let go what is held or frozen",
+	details: `It lifts the rules of hold and freeze about that point. If there are none, it lets
+go what waits there because of rules about more than that, and leaves the rules.
+It does not wait for what goes on.
+
+"release hooks" releases all post-start hooks that are held. With a FILE it
+releases the hooks that the file lists, one per line, in that order, each only
+once the readiness check of the one before is ok.`,
+	example:  "release hook/crd-informer-synced\nrelease cache/configmaps\nrelease hooks order.txt",
 	onServer: true,
 	run: func(ctx context.Context, s *session, args []string) error {
 		switch {
-		case len(args) >= 2 && args[0] == "hook":
-			return s.releaseHooks(args[1:])
 		case len(args) == 1 && args[0] == "hooks":
 			_, held := apiServer(s.server).Hooks()
 			return s.releaseHooks(held)
 		case len(args) == 2 && args[0] == "hooks":
 			return s.releaseInOrder(ctx, hooksOfFile(s.ts.ReadFile(args[1])))
-		case len(args) == 2 && args[0] == "cache":
-			return s.releaseCache(ctx, args[1])
 		}
-		return errUsage
+		return s.release(ruleText(args))
 	},
+}
+
+// release lets go what waits at the points that match.
+func (s *session) release(text string) error {
+	match, err := fault.ParseMatch(text, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %q: %w", errUsage, text, err)
+	}
+	released := false
+	s.rules = slices.DeleteFunc(s.rules, func(rule *scriptRule) bool {
+		if waits := rule.Kind == fault.Hold || rule.Kind == fault.Freeze; !waits || rule.Match != match {
+			return false
+		}
+		rule.entry.Remove()
+		released = true
+		return true
+	})
+	if released {
+		return nil
+	}
+	for _, entry := range s.server.Faults().Rules() {
+		gate := entry.Gate()
+		if gate == nil {
+			continue
+		}
+		for _, op := range gate.Waiting() {
+			if match.Covers(&op) && gate.ReleaseOnly(op) {
+				released = true
+			}
+		}
+	}
+	if released {
+		return nil
+	}
+	held := s.heldPoints()
+	return fmt.Errorf("nothing is held at %s; held are: %s%s", match, orNone(held), nearest.DidYouMean(match.Point, held))
+}
+
+// heldPoints are the points at which rules hold operations, each once.
+func (s *session) heldPoints() []string {
+	var points []string
+	for _, held := range s.server.Faults().Held() {
+		if held.Rule.Kind != "" && !slices.Contains(points, held.Point) {
+			points = append(points, held.Point)
+		}
+	}
+	return points
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // releaseHooks releases hooks, all at once.
@@ -62,9 +118,6 @@ func (s *session) releaseInOrder(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return errors.New("the file lists no hook")
 	}
-	if s.opts.tamper.order != nil {
-		s.opts.tamper.order(names)
-	}
 	for _, name := range names {
 		if err := s.server.ReleaseHook(name); err != nil {
 			return err
@@ -73,20 +126,5 @@ func (s *session) releaseInOrder(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-	return nil
-}
-
-func (s *session) releaseCache(ctx context.Context, name string) error {
-	found, err := s.resource(ctx, name)
-	if err != nil || s.opts.tamper.openCaches {
-		return err
-	}
-	resource := found.gvr.GroupResource().String()
-	freeze := s.heldCaches[resource]
-	if freeze == nil {
-		return fmt.Errorf("the watch cache of %s is not held", resource)
-	}
-	delete(s.heldCaches, resource)
-	freeze.Remove()
 	return nil
 }

@@ -34,7 +34,7 @@ the status, the command succeeds if there was an answer.`,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.ts.Stdout(), "%d\n%s\n", code, strings.TrimSuffix(text, "\n"))
+		fmt.Fprintf(&s.out, "%d\n%s\n", code, strings.TrimSuffix(text, "\n"))
 		return nil
 	},
 }

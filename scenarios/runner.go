@@ -29,9 +29,6 @@ type Options struct {
 	Faults fault.Plan
 	// FullTrace also records what clients see and store writes, for canonical traces.
 	FullTrace bool
-
-	// tamper breaks what a script demonstrates; only tests of the scripts set it.
-	tamper tamper
 }
 
 // Status is how a script ended.
@@ -50,6 +47,8 @@ type Result struct {
 	Status Status
 	// Err is what failed, and where: "FILE:LINE: what"; nil if the script did not fail.
 	Err error
+	// Line is the line of the script at which it failed; 0 if it did not, or at none.
+	Line int
 	// Reason is why the script was skipped.
 	Reason string
 	// Log is the script engine's transcript.

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"embed"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -19,7 +18,7 @@ import (
 
 const extension = ".txtar"
 
-//go:embed library/*.txtar
+//go:embed library
 var library embed.FS
 
 // Script is one scenario.
@@ -30,23 +29,26 @@ type Script struct {
 	// path in the repository if it is part of the library.
 	File string
 
-	text []byte
+	text     []byte
+	mutation *Mutation // one that changes answers; nil for none
 }
 
-// Library returns the scripts that come with the package, sorted by name.
+// Library returns the scripts that come with the package, by folder and name.
 func Library() []Script {
-	entries, err := library.ReadDir("library")
-	if err != nil {
-		panic(err) // it is embedded: without it the package would not compile
-	}
-	scripts := make([]Script, 0, len(entries))
-	for _, entry := range entries {
-		file := path.Join("library", entry.Name())
+	var scripts []Script
+	err := fs.WalkDir(library, "library", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
 		text, err := library.ReadFile(file)
 		if err != nil {
-			panic(err)
+			return err
 		}
 		scripts = append(scripts, newScript(path.Join("scenarios", file), text))
+		return nil
+	})
+	if err != nil {
+		panic(err) // it is embedded: without it the package would not compile
 	}
 	return scripts
 }
@@ -123,22 +125,6 @@ func Read(file string) (Script, error) {
 
 func newScript(file string, text []byte) Script {
 	return Script{Name: strings.TrimSuffix(filepath.Base(file), extension), File: file, text: text}
-}
-
-// validate refuses what testscript would misunderstand: its own "stop" ends the
-// script as passed, where the author means the server, and its [short] reads a
-// flag that exists only under go test.
-func (s Script) validate() error {
-	for i, line := range s.lines() {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "stop":
-			return fmt.Errorf("%s:%d: stop ends the script here; write shutdown to stop the API server, or stop with a reason to end the script", s.File, i+1)
-		case (strings.HasPrefix(line, "[short]") || strings.HasPrefix(line, "[!short]")) && !flag.Parsed():
-			return fmt.Errorf("%s:%d: the condition [short] exists only under go test", s.File, i+1)
-		}
-	}
-	return nil
 }
 
 // lines returns the commands and comments of the script, without its files.

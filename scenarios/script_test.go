@@ -18,7 +18,7 @@ func TestCommands(t *testing.T) { Test(t, "testdata") }
 // message that says where and what.
 func TestMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
-		"unknown command":       {"strat", `x.txtar:1: unknown command "strat" (did you mean "start"?)`},
+		"unknown command":       {"strat", `x.txtar:1: unknown command "strat"; did you mean start?`},
 		"testscript's stop":     {"# Hello.\nstop\n", "x.txtar:2: stop ends the script here; write shutdown"},
 		"no server":             {"expect / 200", "x.txtar:1: expect: no API server is running"},
 		"wrong arguments":       {"expect /healthz", "x.txtar:1: expect: wrong arguments (usage: expect PATH CODE [REGEXP])"},
@@ -29,24 +29,47 @@ func TestMistakes(t *testing.T) {
 		"no regular expression": {"expect / 200 '('", "missing closing )"},
 		"no duration":           {"advance soon", `"soon" is not a duration like 10m`},
 		"time back":             {"advance -- -1s", `"-1s" is not a duration`},
-		"no delay":              {"start --delay x=soon", "--delay x=soon is not like HOOK=10s"},
+		"no delay":              {"delay hook/x by=soon", `x.txtar:1: delay: wrong arguments: "delay hook/x by=soon": column 14: `},
+		"no point":              {"hold", "x.txtar:1: hold: wrong arguments (usage: hold POINT"},
+		"no such point":         {"start\nfail store/putt with=unavailable", `did you mean store/put?`},
+		"no such server":        {"start\nhold store/put server=apiserver-1", "apiserver-0"},
+		"no such watch":         {"start\nevent nobody ADDED", `there is no watch "nobody"; begin one with: watch nobody RESOURCE`},
+		"no such event":         {"start\nwatch all pods\nevent all CREATED", `no event is of type "CREATED"`},
+		"a watch twice":         {"start\nwatch all pods\nwatch all pods", `there is a watch "all" already; end it with: unwatch all`},
+		"no such path":          {"start\nvia client-9", "there is no client-9; did you mean client-1?; the next new one is client-1"},
+		"eventually what":       {"eventually gett pods a", `unknown command "gett"; did you mean get?`},
+		"always for how long":   {"always ready", "say for how long, as in --for 5s"},
+		"no such fake":          {"fake admision a.example.com", `no kind of fake is called "admision"; did you mean admission?`},
+		"a fake twice":          {"fake audit a.example.com\nfake audit a.example.com", "there is a fake at a.example.com already"},
+		"no fake there":         {"fake audit a.example.com\ncalls b.example.com", `there is no fake at "b.example.com"; did you mean a.example.com?`},
+		"two answers":           {"fake audit a.example.com a.yaml\n-- a.yaml --\n- {status: 503, break: true}\n", "x.txtar:1: fake: wrong arguments: a.yaml: answer 1: it can have one of status, break and answer"},
+		"no answer":             {"fake audit a.example.com a.yaml\n-- a.yaml --\n- {state: 503}\n", `unknown field "state"`},
+		"not its answer":        {"fake token-review a.example.com a.yaml\n-- a.yaml --\n- {answer: {allowed: true}}\n", `answer 1: error unmarshaling JSON: while decoding JSON: json: unknown field "allowed"`},
+		"nothing to open":       {"fake audit a.example.com\nopen a.example.com", "no answer of a.example.com holds anything"},
+		"which server":          {"start --servers 2\ncrash", "which server? There are apiserver-0, apiserver-1"},
+		"wrong server":          {"start --servers 2\ncrash apiserver-2", `no server is called "apiserver-2"`},
+		"no such store":         {"start --store memroy", `did you mean memory?`},
+		"real store":            {"start --store embedded", `needs sockets, and so real time; run the script with --real-time`},
+		"nothing to lift":       {"hold hook/x\nlift hold store/put", `x.txtar:2: lift: wrong arguments: no rule begins with "hold store/put"; the rules of the script are: "hold hook/x"`},
+		"never fired":           {"fail store/put resource=pods with=unavailable\nstart\nshutdown", `x.txtar:3: shutdown: x.txtar:1: the rule "fail store/put resource=pods with=unavailable" never fired`},
+		"lifted, never fired":   {"start\nfail store/put resource=pods with=unavailable\nlift fail", `x.txtar:3: lift: x.txtar:2: the rule "fail store/put resource=pods with=unavailable" never fired`},
+		"never fired until end": {"start\nfail store/put resource=pods with=unavailable\n", `after the last command: x.txtar:2: the rule`},
+		"no rule fires":         {"start\nawait fired fail store/put with=unavailable", `there is no rule "fail store/put with=unavailable"; the rules of the script are: none`},
 		"empty note":            {"note", "note: wrong arguments"},
 		"negated advance":       {"! advance 1s", "advance: it cannot be expected to fail; leave out the !"},
-		"hold a hook":           {"hold hook crd-informer-synced", "write: start --hold HOOK"},
 		"unknown condition":     {"[sunny] start", "this package has [virtual]"},
 		"unexpected success":    {"start\n! ready\n", "x.txtar:2: ready: succeeded, and was expected to fail"},
 		"unknown resource":      {"start\n! list confmaps\n", `x.txtar:2: list: wrong arguments: the server serves no resource "confmaps"; did you mean configmaps? (usage: `},
 		"unknown hook":          {"start\nawait hook crd-informers-synced end\n", "did you mean crd-informer-synced?"},
 		"unknown phase":         {"start\nawait hook crd-informer-synced done\n", `a hook can't be awaited to "done"`},
 		"unknown check":         {"start\nawait check pong ok\n", `/readyz has no check "pong"; did you mean ping?`},
-		"not held":              {"start --hold crd-informer-synced\nrelease hook crd-informer-sync\n", "did you mean crd-informer-synced?"},
-		"held for ever":         {"start --hold crd-informer-synced\nready\n", "hooks that are held: crd-informer-synced"},
-		"check red for ever":    {"start --hold crd-informer-synced\nawait check poststarthook/crd-informer-synced ok\n", "is still failing: not within 1m0s; hooks that are held: crd-informer-synced"},
-		"no crash":              {"start\ncrash\n", "the API server has not crashed: not within 1m0s"},
+		"not held":              {"hold hook/crd-informer-synced\nstart\nrelease hook/crd-informer-sync\n", "did you mean hook/crd-informer-synced?"},
+		"held for ever":         {"hold hook/crd-informer-synced\nstart\nready\n", "hooks that are held: crd-informer-synced"},
+		"check red for ever":    {"hold hook/crd-informer-synced\nstart\nawait check poststarthook/crd-informer-synced ok\n", "is still failing: not within 1m0s; hooks that are held: crd-informer-synced"},
+		"no crash":              {"start\nawait crash\n", "the API server has not crashed: not within 1m0s"},
 		"relative path":         {"start\nrequest GET healthz\n", `the path "healthz" does not begin with /`},
 		"missing file":          {"start\napply no-such.yaml\n", "no such file or directory"},
-		"cache held twice":      {"start\nhold cache pods\nhold cache pods\n", "x.txtar:3: hold: the watch cache of pods is held already"},
-		"cache not held":        {"start\nrelease cache pods\n", "the watch cache of pods is not held"},
+		"cache not frozen":      {"start\nrelease cache/pods\n", "nothing is held at cache/pods; held are: none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +120,7 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	t.Setenv("GOTMPDIR", temp)
 	for _, opts := range []Options{{}, {RealTime: true}} {
-		result := scriptOf("start\nhold cache pods\nexpect /healthz 404\n").Run(t.Context(), opts)
+		result := scriptOf("start\nfreeze cache/pods optional\nexpect /healthz 404\n").Run(t.Context(), opts)
 		if result.Status != Failed || !strings.Contains(result.Err.Error(), "x.txtar:3: ") {
 			t.Errorf("%s: %v", result.Status, result.Err)
 		}
@@ -137,7 +160,7 @@ func TestFind(t *testing.T) {
 	for _, script := range scripts {
 		files = append(files, script.File)
 	}
-	want := []string{a, b, b, "scenarios/library/stale-read.txtar"}
+	want := []string{a, b, b, "scenarios/library/watchcache/stale-read.txtar"}
 	if strings.Join(files, " ") != strings.Join(want, " ") {
 		t.Errorf("found %q, want %q", files, want)
 	}

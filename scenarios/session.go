@@ -1,11 +1,13 @@
 package scenarios
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/kubernetes"
@@ -13,7 +15,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
-	"snowglobe.test/envtest/storage/memory"
+	"snowglobe.test/envtest/storage"
 )
 
 // session is one run of a script: a store, and the API server running on it, if any.
@@ -25,32 +27,31 @@ type session struct {
 	outer context.Context
 	story *story
 
+	verbs         []command
 	lines         []string
 	recordedLines int
 	ts            *testscript.TestScript // the current command's
+	out           bytes.Buffer           // the current command's stdout
 
-	store      *memory.Store
-	server     *envtest.ControlPlane
-	identity   *rest.Config            // the user who makes the script's requests
-	heldCaches map[string]*fault.Entry // rules of "hold cache", by resource
-	excused    bool                    // the server was expected to crash, and did
-	serverLog  string
-	unfired    []fault.Rule // rules that never fired on any server that has stopped
-	hadServer  bool         // a server has stopped
+	store     storage.Backend // nil before the first start
+	storeKind string
+	server    *envtest.ControlPlane
+	user      []string                   // who makes the script's requests: the arguments of "as"
+	via       *envtest.Client            // the path of the requests; nil for client-0
+	paths     map[string]*envtest.Client // the others, by what "via" calls them
+	identity  *rest.Config               // what the user and the path come to
+	streams   map[string]*stream         // the watches, by name
+	fakes     map[string]*fake           // by host
+	listeners sync.Map                   // their listeners, by host: API servers dial while the script goes on
+	rules     []*scriptRule              // of the script, in the order in which they were given
+	excused   bool                       // the server was expected to crash, and did
+	serverLog string
+	unfired   []fault.Rule // rules of the run that never fired on any server that has stopped
+	hadServer bool         // a server has stopped
 }
 
 func newSession(ctx context.Context, script Script, opts Options) *session {
-	return &session{script: script, opts: opts, outer: ctx, story: newStory(), lines: script.lines()}
-}
-
-// tamper breaks what a script demonstrates, to prove in a test that the script notices.
-type tamper struct {
-	start      func(*startRequest)                       // may change how a server is started
-	started    func(*envtest.ControlPlane) error         // called with each server after its start
-	transport  func(http.RoundTripper) http.RoundTripper // wraps that of the script's requests
-	openCaches bool                                      // "hold cache" does nothing
-	order      func([]string)                            // may change the order in which hooks are released
-	standstill bool                                      // "advance" does nothing
+	return &session{script: script, opts: opts, outer: ctx, story: newStory(), lines: script.lines(), streams: map[string]*stream{}, fakes: map[string]*fake{}, verbs: commands()}
 }
 
 func (s *session) context(c command) (context.Context, context.CancelFunc) {
@@ -85,8 +86,8 @@ func (s *session) config(agent string) (*rest.Config, error) {
 	if agent == scriptAgent {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRetry{next} })
 	}
-	if s.opts.tamper.transport != nil {
-		config.Wrap(s.opts.tamper.transport)
+	if s.script.mutation != nil {
+		config.Wrap(s.script.mutation.transport)
 	}
 	return config, nil
 }
@@ -108,9 +109,11 @@ func (n noRetry) RoundTrip(req *http.Request) (*http.Response, error) {
 func (s *session) close() error {
 	ctx := context.WithoutCancel(s.outer)
 	var errs []error
+	s.endStreams()
 	if s.server != nil {
 		errs = append(errs, s.stop(ctx))
 	}
+	errs = append(errs, s.stopFakes(ctx))
 	if s.store != nil {
 		errs = append(errs, s.store.Stop(ctx))
 	}
@@ -119,8 +122,8 @@ func (s *session) close() error {
 
 // serverOptions returns what the options of the run mean for every server.
 func (s *session) serverOptions() []envtest.Option {
-	opts := []envtest.Option{envtest.WithFaults(s.opts.Faults.String())}
-	if s.opts.FullTrace {
+	opts := []envtest.Option{envtest.WithFaults(s.opts.Faults.String()), envtest.WithSharedPlan()}
+	if s.opts.FullTrace || s.script.checks() {
 		opts = append(opts, envtest.WithFullTrace())
 	}
 	if s.opts.Seed != nil {
@@ -131,7 +134,7 @@ func (s *session) serverOptions() []envtest.Option {
 
 // noteFired keeps the rules that never fired on any server, now that another stopped.
 func (s *session) noteFired(server *envtest.ControlPlane) {
-	idle := server.Faults().Unfired()
+	idle := slices.DeleteFunc(server.Faults().Unfired(), func(rule fault.Rule) bool { return !slices.Contains(s.opts.Faults, rule) })
 	if !s.hadServer {
 		s.unfired, s.hadServer = idle, true
 		return

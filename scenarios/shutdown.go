@@ -4,19 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/internal/nearest"
 )
 
 var shutdownCommand = command{
 	name:    "shutdown",
-	summary: "stop the API server gracefully; the store keeps its content",
-	details: `It fails if the server has crashed, unless "crash" has confirmed that, and if any
-part of the server does not stop.`,
-	example:   "shutdown",
+	args:    "[SERVER]",
+	most:    1,
+	summary: "stop the API servers, or one of them, gracefully; the store keeps its content",
+	details: `It fails if a server has crashed, unless "await crash" has confirmed that, and if
+any part of it does not stop. A single server can be started again by "restart
+SERVER"; the rules of the script stay.`,
+	example:   "shutdown\nshutdown apiserver-1",
 	unbounded: true,
 	onServer:  true,
-	run:       func(ctx context.Context, s *session, _ []string) error { return s.stop(ctx) },
+	run: func(ctx context.Context, s *session, args []string) error {
+		if len(args) == 0 {
+			return s.stop(ctx)
+		}
+		server, err := s.serverOf(args)
+		if err != nil {
+			return err
+		}
+		return server.Stop(ctx)
+	},
 }
 
+// stop ends the control plane, and the rules about it.
 func (s *session) stop(ctx context.Context) error {
 	server := s.server
 	s.server, s.identity = nil, nil
@@ -26,5 +43,27 @@ func (s *session) stop(ctx context.Context) error {
 	if crash := server.Err(); crash != nil && !s.excused {
 		err = errors.Join(fmt.Errorf("the API server crashed: %w", crash), err)
 	}
-	return err
+	return errors.Join(err, s.endRules())
+}
+
+// serverOf finds the server that the arguments name, or the only one.
+func (s *session) serverOf(args []string) (*envtest.Server, error) {
+	if s.server == nil {
+		return nil, errNoServer
+	}
+	servers := s.server.Servers()
+	if len(args) == 0 && len(servers) == 1 {
+		return servers[0], nil
+	}
+	var names []string
+	for _, server := range servers {
+		if len(args) == 1 && server.Name() == args[0] {
+			return server, nil
+		}
+		names = append(names, server.Name())
+	}
+	if len(args) != 1 {
+		return nil, fmt.Errorf("%w: which server? There are %s", errUsage, strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("%w: no server is called %q%s; there are %s", errUsage, args[0], nearest.DidYouMean(args[0], names), strings.Join(names, ", "))
 }

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,7 +16,7 @@ type story struct {
 	began   time.Time
 	seq     int64
 	records []trace.Record
-	planes  map[string]string // name in the process -> name in the script
+	planes  map[string]*storyPlane // by their names in the process
 	current string
 }
 
@@ -34,7 +35,7 @@ const (
 )
 
 func newStory() *story {
-	return &story{began: time.Now(), planes: map[string]string{}, current: planeName(1)}
+	return &story{began: time.Now(), planes: map[string]*storyPlane{}, current: planeName(1)}
 }
 
 // planeName names a script's control planes in the order of their starts. Their
@@ -45,13 +46,48 @@ func planeName(number int) string { return fmt.Sprintf("server-%d", number) }
 func (s *story) observe(rec trace.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name, known := s.planes[rec.ControlPlane]
+	plane, known := s.planes[rec.ControlPlane]
 	if !known {
-		name = planeName(len(s.planes) + 1)
-		s.planes[rec.ControlPlane] = name
-		s.current = name
+		plane = &storyPlane{name: planeName(len(s.planes) + 1)}
+		s.planes[rec.ControlPlane] = plane
+		s.current = plane.name
 	}
-	s.add(rec.Time, name, rec.Event)
+	s.add(rec.Time, plane.name, plane.renumbered(rec.Event))
+	last := &s.records[len(s.records)-1]
+	last.Server = rec.Server
+	plane.seqs = append(plane.seqs, seqs{rec.Seq, last.Seq})
+}
+
+// storyPlane is a control plane in the story.
+type storyPlane struct {
+	name string // in the script
+	seqs []seqs // of its records, ascending
+}
+
+// seqs are the numbers of one record, of the control plane and of the story.
+type seqs struct{ plane, story int64 }
+
+// renumbered returns the event with the story's number of the record before it was asked.
+func (p *storyPlane) renumbered(event trace.Event) trace.Event {
+	number := func(asked int64) int64 {
+		i, found := slices.BinarySearchFunc(p.seqs, asked, func(s seqs, asked int64) int { return cmp.Compare(s.plane, asked) })
+		switch {
+		case found:
+			return p.seqs[i].story
+		case i > 0:
+			return p.seqs[i-1].story
+		}
+		return 0
+	}
+	switch e := event.(type) {
+	case trace.Answer:
+		e.Asked = number(e.Asked)
+		return e
+	case trace.WatchEvent:
+		e.Asked = number(e.Asked)
+		return e
+	}
+	return event
 }
 
 // expectServer makes the lines that follow belong to the next server.

@@ -17,7 +17,7 @@ requests of the server to itself.`,
 	prepare: func(flags *pflag.FlagSet) action {
 		all := flags.Bool("all", false, "")
 		return func(_ context.Context, s *session, args []string) error {
-			return WriteStory(s.ts.Stdout(), s.story.snapshot(), TextOptions{Verbose: *all})
+			return WriteStory(&s.out, s.story.snapshot(), TextOptions{Verbose: *all})
 		}
 	},
 }

@@ -48,6 +48,6 @@ func (s *session) requestToken(ctx context.Context, namespace, name string, dura
 		return err
 	}
 	s.ts.Setenv(tokenVariable, granted.Status.Token)
-	fmt.Fprintf(s.ts.Stdout(), "expires %s\n", granted.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
+	fmt.Fprintf(&s.out, "expires %s\n", granted.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))
 	return nil
 }

@@ -22,7 +22,7 @@ var whoamiCommand = command{
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(s.ts.Stdout(), review.Status.UserInfo.Username)
+		fmt.Fprintln(&s.out, review.Status.UserInfo.Username)
 		return nil
 	},
 }

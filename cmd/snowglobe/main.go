@@ -111,6 +111,7 @@ func newRoot() *cobra.Command {
 		Long: `Snowglobe runs the real kube-apiserver inside its own process: on a store in
 memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		Example: `  snowglobe run                      # the scenario scripts, each with its story
+  snowglobe scenario new race.txtar  # a script of your own to begin with
   snowglobe test ./...               # go test, where a seed is one run
   snowglobe up                       # a control plane for kubectl, until Ctrl-C
   snowglobe conformance --list       # what a control plane promises
@@ -122,7 +123,7 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newTest(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
+	root.AddCommand(newRun(), newScenario(), newTest(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
 	return root
 }
 

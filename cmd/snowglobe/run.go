@@ -25,6 +25,8 @@ type runOptions struct {
 	faults   string
 	trace    string
 	events   string
+	report   string
+	perfetto string
 	verbose  bool
 	output   string
 }
@@ -51,10 +53,13 @@ commands of scripts.`,
 			if err != nil {
 				return failed(err)
 			}
+			if opts.reports() && len(scripts) != 1 {
+				return fmt.Errorf("--report and --perfetto show one script, not %d; name one", len(scripts))
+			}
 			if cmd.Flags().Changed("seed") && opts.sim && !opts.realTime && !sim.Enabled() {
 				return runInSim(cmd, args)
 			}
-			run := scenarios.Options{RealTime: opts.realTime, Verbose: opts.verbose, FullTrace: opts.trace != ""}
+			run := scenarios.Options{RealTime: opts.realTime, Verbose: opts.verbose, FullTrace: opts.trace != "" || opts.reports()}
 			if cmd.Flags().Changed("seed") {
 				run.Seed = &opts.seed
 			}
@@ -74,6 +79,8 @@ commands of scripts.`,
 	flags.StringVar(&opts.faults, "faults", "", "a `file` of fault rules for every server of the scripts, one rule a line")
 	flags.StringVar(&opts.trace, "trace", "", "write the canonical trace to this `file`: the same text, byte for byte, if clients could observe the same (see trace diff)")
 	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")
+	flags.StringVar(&opts.report, "report", "", "write a page with the timeline of the script, in swim lanes, to this `file`, for a browser")
+	flags.StringVar(&opts.perfetto, "perfetto", "", "write the same timeline to this `file` for ui.perfetto.dev")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events except the servers' routine, the output of every command, and the server's log when a script fails")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text, or json with one line for each script")
 	return cmd
@@ -143,7 +150,7 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 		if result.Status == scenarios.Failed {
 			failures++
 		}
-		if err := errors.Join(report.script(result), canonical.write(result), events.write(result)); err != nil {
+		if err := errors.Join(report.script(result), canonical.write(result), events.write(result), opts.writeReports(result)); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {

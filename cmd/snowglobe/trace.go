@@ -16,10 +16,10 @@ import (
 func newTrace() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trace",
-		Short:   "Work with traces written by run --trace",
+		Short:   "Work with traces written by run --trace and run --events",
 		Example: `  snowglobe trace diff a.trace b.trace`,
 	}
-	cmd.AddCommand(newTraceDiff())
+	cmd.AddCommand(newTraceDiff(), newTraceReport())
 	return cmd
 }
 
@@ -46,14 +46,17 @@ if they are the same, and 1 if not.`,
 				}
 				texts[i] = string(text)
 			}
-			difference := trace.Diff(texts[0], texts[1])
-			if _, err := fmt.Fprintln(cmd.OutOrStdout(), difference); err != nil {
+			parting := trace.Part(texts[0], texts[1])
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), parting.Difference); err != nil {
 				return err
 			}
-			if !difference.Same() {
-				return failed(errTracesDiffer)
+			if parting.Same() {
+				return nil
 			}
-			return nil
+			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s", parting.Words(args[0], args[1])); err != nil {
+				return err
+			}
+			return failed(errTracesDiffer)
 		},
 	}
 }

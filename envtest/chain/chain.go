@@ -16,6 +16,7 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -64,6 +65,9 @@ type Config struct {
 	// drains when the chain begins to stop, and closes when all requests have been
 	// answered. The chain does not stop it.
 	Endpoint *serve.Endpoint
+	// Dial reaches what is outside: webhooks, aggregated servers, nodes, issuers of
+	// tokens. Nil is by the network of the machine.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Serving is the certificate of the TLS listener, PEM encoded.
 	Serving pki.Pair
 	// ClientCA verifies client certificates, PEM encoded.

@@ -8,11 +8,7 @@ import (
 
 // compactStore makes the store forget all revisions before its present one.
 func (c *Chain) compactStore(ctx context.Context) error {
-	revision, err := c.state.storage.Revision(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = c.state.storage.Client().Compact(ctx, revision)
+	_, err := storage.Compact(ctx, c.state.storage.Client())
 	return err
 }
 

@@ -26,7 +26,7 @@ func (c *Chain) buildEgress(context.Context) error {
 func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 	dialers := map[egressselector.EgressType]utilnet.DialFunc{}
 	for _, network := range []egressselector.EgressType{egressselector.ControlPlane, egressselector.Cluster, egressselector.Etcd} {
-		dial, err := selected(config, network)
+		dial, err := c.selected(config, network)
 		if err != nil {
 			return err
 		}
@@ -42,13 +42,17 @@ func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 	return nil
 }
 
-// selected is the dialer that flags name for a network, or upstream's direct one.
-func selected(config *genericapiserver.Config, network egressselector.EgressType) (utilnet.DialFunc, error) {
+// selected is the dialer that flags name for a network, or else the configured one, or
+// upstream's direct one. The store is never dialed by the configured one.
+func (c *Chain) selected(config *genericapiserver.Config, network egressselector.EgressType) (utilnet.DialFunc, error) {
 	if config.EgressSelector != nil {
 		dial, err := config.EgressSelector.Lookup(network.AsNetworkContext())
 		if dial != nil || err != nil {
 			return dial, err
 		}
+	}
+	if c.cfg.Dial != nil && network != egressselector.Etcd {
+		return c.cfg.Dial, nil
 	}
 	return (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext, nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -19,14 +20,18 @@ func (c *Chain) knowNames() error {
 		return nil
 	}
 	return c.cfg.Faults.AddNames(fault.Names{
-		"hook":     slices.Concat(c.hooks.names, c.hooks.stopping),
-		"signal":   c.signalNames(),
-		"resource": c.resourceNames(),
+		"hook":              slices.Concat(c.hooks.names, c.hooks.stopping),
+		"post-start hook":   c.hooks.names,
+		"pre-shutdown hook": c.hooks.stopping,
+		"signal":            c.signalNames(),
+		"resource":          c.resourceNames(false),
+		"subresource":       c.resourceNames(true),
 	})
 }
 
-// resourceNames returns the resources of all servers, like "deployments.apps".
-func (c *Chain) resourceNames() []string {
+// resourceNames returns the resources of all servers, like "deployments.apps", or
+// their subresources, like "deployments.apps/scale".
+func (c *Chain) resourceNames(sub bool) []string {
 	infos := genericapiserver.NewRequestInfoResolver(c.generic.config)
 	names := map[string]bool{}
 	for _, server := range []*genericapiserver.GenericAPIServer{
@@ -34,7 +39,7 @@ func (c *Chain) resourceNames() []string {
 	} {
 		for _, service := range server.Handler.GoRestfulContainer.RegisteredWebServices() {
 			for _, route := range service.Routes() {
-				if name := resourceAt(infos, route.Path); name != "" {
+				if name := resourceAt(infos, route.Path); name != "" && strings.Contains(name, "/") == sub {
 					names[name] = true
 				}
 			}
@@ -43,11 +48,16 @@ func (c *Chain) resourceNames() []string {
 	return slices.Collect(maps.Keys(names))
 }
 
-// resourceAt returns the resource, with its group, of an API path; empty if none.
+// resourceAt returns the resource, with its group and subresource, of an API path;
+// empty if none.
 func resourceAt(infos request.RequestInfoResolver, path string) string {
 	info, err := infos.NewRequestInfo(&http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})
 	if err != nil || !info.IsResourceRequest {
 		return ""
 	}
-	return schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String()
+	name := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String()
+	if info.Subresource != "" {
+		name += "/" + info.Subresource
+	}
+	return name
 }

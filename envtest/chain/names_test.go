@@ -17,12 +17,12 @@ func TestResourceAt(t *testing.T) {
 		"/api/v1/nodes":                     "nodes",
 		"/api/v1/namespaces/a":              "namespaces",
 		"/api/v1/namespaces/a/pods":         "pods",
-		"/api/v1/namespaces/a/status":       "namespaces",
+		"/api/v1/namespaces/a/status":       "namespaces/status",
 		"/api/v1/watch/namespaces/a/pods/b": "pods",
 		"/apis/apps/v1/namespaces/a/deployments/b":          "deployments.apps",
-		"/apis/apps/v1/namespaces/a/deployments/b/scale":    "deployments.apps",
+		"/apis/apps/v1/namespaces/a/deployments/b/scale":    "deployments.apps/scale",
 		"/apis/storage.k8s.io/v1/csinodes/{name}":           "csinodes.storage.k8s.io",
-		"/api/v1/namespaces/{namespace}/pods/{name}/proxy/": "pods",
+		"/api/v1/namespaces/{namespace}/pods/{name}/proxy/": "pods/proxy",
 	}
 	for path, want := range tests {
 		if got := resourceAt(infos, path); got != want {

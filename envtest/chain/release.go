@@ -45,9 +45,14 @@ func (c *Chain) EndFaults() {
 func (c *Chain) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
 	defer cancel()
+	ready := c.BeenReady()
 	c.EndFaults()
 	c.firing.Wait()
 	c.endLife(errEnded)
+	c.peerLease.Destroy() // unless its hook has, which a rule may have dropped
+	if c.servers.aggregator != nil && !ready {
+		logChanged(upstream.ShutDownDiscovery(c.servers.aggregator))
+	}
 	var errs []error
 	if c.state.storage != nil {
 		errs = append(errs, c.state.storage.Close(ctx))
@@ -67,9 +72,6 @@ func (c *Chain) release() {
 		c.awaitStoreClients()
 		c.storeDialer.stop()
 		c.releaseControllers()
-	}
-	if c.peerLease != nil {
-		c.peerLease.Destroy()
 	}
 	if c.endpoints != nil {
 		c.endpoints.Destroy()
@@ -110,9 +112,6 @@ func (c *Chain) releaseControllers() {
 			if controller, ok := content.(dynamiccertificates.ControllerRunner); ok {
 				controller.Run(ended, 1)
 			}
-		}
-		if c.servers.aggregator != nil {
-			logChanged(upstream.ShutDownDiscovery(c.servers.aggregator))
 		}
 	}()
 	select {
@@ -188,11 +187,19 @@ func logChanged(err error) {
 
 // finishBoot ends all that rules do to a boot, and waits until all hooks have
 // returned, what they started can be stopped, and the server is as ready as it
-// gets.
+// gets. A boot that takes too long is given up.
 func (c *Chain) finishBoot(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	c.injector.End()
+	if !c.awaitBoot(ctx) {
+		c.cfg.Endpoint.RefuseLoopback()
+		c.abandonAutoregistration()
+	}
+}
+
+// awaitBoot reports whether the boot is over before the context ends.
+func (c *Chain) awaitBoot(ctx context.Context) bool {
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
@@ -202,15 +209,27 @@ func (c *Chain) finishBoot(ctx context.Context) {
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 	for !c.bootDone(ctx) {
 		select {
 		case <-time.After(bootPollInterval):
 		case <-ctx.Done():
-			return
+			return false
 		}
+	}
+	return true
+}
+
+// abandonAutoregistration lets the hook's controllers go on that wait for others, if
+// they still do; they look at what they wait for every 100 ms.
+func (c *Chain) abandonAutoregistration() {
+	select {
+	case <-c.autoregistering.Began():
+	default:
+		c.autoregistering.Abandon()
+		time.Sleep(300 * time.Millisecond)
 	}
 }
 

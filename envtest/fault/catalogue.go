@@ -61,12 +61,16 @@ func (k *PointKind) placeholder() string {
 	return strings.TrimSuffix(name, ">")
 }
 
-// names are what may follow the slash; nil if nobody has said.
+// names are what may follow the slash; nil if nobody has said. Some are known by
+// the entry's only verb: "post-start hook".
 func (k *PointKind) names(known Names) []string {
 	if k.Names != nil {
 		return k.Names
 	}
 	if p := k.placeholder(); p != "" {
+		if len(k.Verbs) == 1 && known[k.Verbs[0]+" "+p] != nil {
+			return known[k.Verbs[0]+" "+p]
+		}
 		return known[p]
 	}
 	_, last, _ := strings.Cut(k.Name, "/")

@@ -10,9 +10,11 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// Names are the names that exist, by kind: "hook", "signal", "stage", "resource",
-// "webhook", "apiservice", "server". A rule with another name is refused, unless its
-// kind has none, or it is a resource of an unknown group: a CRD may bring it later.
+// Names are the names that exist, by kind: "hook", of which "post-start hook" and
+// "pre-shutdown hook" are some, "signal", "stage", "resource", "subresource" (such as
+// pods/status), "webhook", "apiservice", "server". A rule with another name is
+// refused, unless its kind has none, or it is a resource of an unknown group: a CRD
+// may bring it later.
 type Names map[string][]string
 
 // Validate says everything that is wrong with the rule.
@@ -99,11 +101,42 @@ func (c *checker) values() {
 
 // exists checks a name where the names are known.
 func (c *checker) exists(part, name string) {
+	resource, subresource, isSub := strings.Cut(name, "/")
 	if part == "resource" {
-		name, _, _ = strings.Cut(name, "/") // without the subresource
+		name = resource
 	}
-	if known := c.known[part]; name != "" && len(known) > 0 && !mayExist(part, name, known) {
+	switch known := c.known[part]; {
+	case name == "" || len(known) == 0:
+	case !mayExist(part, name, known):
 		c.report(part, "unknown %s %q%s", part, name, suggest(name, known))
+	case isSub:
+		c.subresource(resource, subresource)
+	}
+}
+
+// ofCRDs are the subresources that a CRD can have.
+var ofCRDs = []string{"status", "scale"}
+
+// subresource checks one of a resource that may exist. One of a group without any
+// known is that of a CRD.
+func (c *checker) subresource(resource, subresource string) {
+	_, group, _ := strings.Cut(resource, ".")
+	names, ofGroup := []string{}, ofCRDs
+	for _, known := range c.known["subresource"] {
+		parent, sub, _ := strings.Cut(known, "/")
+		if _, g, _ := strings.Cut(parent, "."); glob(group, g) {
+			ofGroup = nil
+		}
+		if glob(resource, parent) {
+			names = append(names, sub)
+		}
+	}
+	switch names = append(names, ofGroup...); {
+	case len(c.known["subresource"]) == 0 || anyGlob(subresource, names):
+	case len(names) == 0:
+		c.report("resource", "%s have no subresources", resource)
+	default:
+		c.report("resource", "unknown subresource %q of %s%s", subresource, resource, suggest(subresource, names))
 	}
 }
 
@@ -139,7 +172,8 @@ func (c *checker) point() bool {
 		c.report("point", "the point %q has a character that no point has", p)
 		return false
 	}
-	var points []string
+	family, _, _ := strings.Cut(p, "/")
+	var points, ofFamily []string
 	for _, k := range catalogue {
 		if k.isPath() && c.rule.Kind != Partition {
 			continue
@@ -149,13 +183,19 @@ func (c *checker) point() bool {
 			c.kinds = append(c.kinds, k)
 		}
 		points = append(points, k.points(names)...)
+		if k.family() == family {
+			ofFamily = append(ofFamily, k.points(names)...)
+		}
 	}
-	if len(c.kinds) == 0 {
-		slices.Sort(points)
-		c.report("point", "unknown point %q%s", p, suggest(p, slices.Compact(points)))
-		return false
+	if len(c.kinds) > 0 {
+		return true
 	}
-	return true
+	if len(ofFamily) > 0 {
+		points = ofFamily
+	}
+	slices.Sort(points)
+	c.report("point", "unknown point %q%s", p, suggest(p, slices.Compact(points)))
+	return false
 }
 
 // covers reports whether a point is about an entry; nil names are unknown.
@@ -249,8 +289,9 @@ func texts[S ~string](of []S) []string {
 	return all
 }
 
-// maxListed is how many known names suggest lists if none is near.
-const maxListed = 24
+// maxListed is how many known names suggest lists if none is near: a server's hooks
+// are about thirty.
+const maxListed = 40
 
 // suggest ends a message on an unknown name: the known ones near it, or else all.
 func suggest(name string, known []string) string {

@@ -20,6 +20,7 @@ type Entry struct {
 	// The set's lock guards the rest.
 	matched int
 	fired   int
+	last    Operation // at which it fired
 	removed bool
 	open    bool
 	alarms  []*time.Timer // of a partition
@@ -53,6 +54,13 @@ func (e *Entry) Fired() int {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
 	return e.fired
+}
+
+// Last returns how often the rule has fired, and at what operation the last time.
+func (e *Entry) Last() (fired int, op Operation) {
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	return e.fired, e.last
 }
 
 // Gate returns the gate of a rule that makes operations wait, else nil.
@@ -101,7 +109,7 @@ func (e *Entry) takes(kind *PointKind, op *Operation, now time.Time) bool {
 		r.Times > 0 && e.fired >= r.Times:
 		return false
 	}
-	e.fired++
+	e.fired, e.last = e.fired+1, *op
 	return true
 }
 

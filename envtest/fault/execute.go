@@ -36,6 +36,7 @@ func Execute[R any](ctx context.Context, i *Injector, describe func() Operation,
 	switch d.Kind {
 	case Fail:
 		i.Report(describe, true)
+		i.takeTimeToFail(describe)
 		return ways.Fail(d.Err())
 	case LoseReply:
 		i.Report(describe, true)
@@ -49,6 +50,7 @@ func Execute[R any](ctx context.Context, i *Injector, describe func() Operation,
 		}
 		return ways.Fail(i.Lost(ctx))
 	case Cancel:
+		i.Report(describe, true)
 		if ways.Cancel != nil {
 			return ways.Cancel()
 		}

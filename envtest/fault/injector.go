@@ -43,10 +43,9 @@ var (
 // Active is Set.Active, and false once the server has ended.
 func (i *Injector) Active() bool { return i != nil && i.set.Active() && i.life.Err() == nil }
 
-// concerned reports whether operations must be described to At.
-func (i *Injector) concerned() bool {
-	return i != nil && (i.set.Active() || i.set.Latency()) && i.life.Err() == nil
-}
+// concerned reports whether operations must be described to At. What a server does
+// that has ended still takes time.
+func (i *Injector) concerned() bool { return i.Active() || i.Latency() }
 
 // Latency is Set.Latency.
 func (i *Injector) Latency() bool { return i != nil && i.set.Latency() }
@@ -70,24 +69,35 @@ func (i *Injector) End() {
 
 // At is Set.At for the server. It does Compact, LoseLeader and Crash by itself.
 func (i *Injector) At(ctx context.Context, describe func() Operation) (Decision, error) {
-	if !i.concerned() {
+	switch {
+	case !i.concerned():
+		return Decision{}, nil
+	case i.life.Err() != nil:
+		i.set.takeTime(i.set.latency(i.describeAs(describe)))
 		return Decision{}, nil
 	}
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(i.life, func() { cancel(errEnded) })()
-	d, err := i.set.At(waiting, func() Operation {
-		op := describe()
-		op.Server = i.server
-		return op
-	})
+	d, err := i.set.At(waiting, func() Operation { return i.describeAs(describe) })
 	switch {
 	case errors.Is(err, errEnded):
 		return Decision{}, nil
 	case err != nil:
 		return Decision{}, err
 	}
-	return i.affect(ctx, d)
+	d, err = i.affect(waiting, d)
+	if err != nil && !errors.Is(err, ErrCrashed) && errors.Is(context.Cause(waiting), errEnded) {
+		return Decision{}, nil // it has ended before the effect has
+	}
+	return d, err
+}
+
+// describeAs describes an operation of the server.
+func (i *Injector) describeAs(describe func() Operation) Operation {
+	op := describe()
+	op.Server = i.server
+	return op
 }
 
 func (i *Injector) affect(ctx context.Context, d Decision) (Decision, error) {

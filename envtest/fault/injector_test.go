@@ -151,3 +151,20 @@ func parsed(t *testing.T, text string) Rule {
 	require.NoError(t, err)
 	return rule
 }
+
+// An effect that takes long ends with the server, and the operation goes on.
+func TestEndDuringEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := New(Config{})
+		_, err := set.Inject("lose-leader store/put")
+		require.NoError(t, err)
+		i := NewInjector(set, "apiserver-0", Effects{LoseLeader: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		time.AfterFunc(time.Second, i.End)
+		d, err := i.At(context.Background(), func() Operation { return Operation{Point: "store/put"} })
+		assert.NoError(t, err)
+		assert.Equal(t, Decision{}, d)
+	})
+}

@@ -107,12 +107,27 @@ func (s *Set) takeTime(d time.Duration) {
 func (s *Set) Working() int { return int(s.working.Load()) }
 
 // Report tells what became of a request or a call of the store: what fails again and
-// again takes longer, where Latency says that it takes time.
+// again takes longer, where Latency says that it takes time. A request whose answer
+// fails has failed.
 func (i *Injector) Report(describe func() Operation, failed bool) {
 	if !i.Latency() {
 		return
 	}
-	op := describe()
-	op.Server, op.Occurrence = i.server, 0
+	op := i.describeAs(describe)
+	op.Occurrence, op.Phase = 0, Before
 	i.set.repeated.report(op.Priority(0), failed)
+}
+
+// takeTimeToFail makes a failure take time where the operation takes none: who tries
+// again at once must not stop the clock.
+func (i *Injector) takeTimeToFail(describe func() Operation) {
+	if !i.Latency() {
+		return
+	}
+	op := i.describeAs(describe)
+	if takesTime(op.Point) {
+		return
+	}
+	op.Occurrence = 0
+	i.set.takeTime(MinLatency * i.set.repeated.slowdown(op.Priority(0)))
 }

@@ -40,7 +40,12 @@ func TestLatencyMovesTime(t *testing.T) {
 			require.NoError(t, err)
 		}},
 		"scheduler": {true, func(_ *testing.T, s *Set) { s.Schedule(patient{}) }},
-		"off":       {false, func(*testing.T, *Set) {}},
+		"ended":     {true, func(*testing.T, *Set) {}},
+		"informer": {true, func(t *testing.T, s *Set) { // it takes no time, but its failure does
+			_, err := s.Inject("fail informer/pods with=410")
+			require.NoError(t, err)
+		}},
+		"off": {false, func(*testing.T, *Set) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -48,6 +53,12 @@ func TestLatencyMovesTime(t *testing.T) {
 				test.prepare(t, set)
 				injector := NewInjector(set, "apiserver-0", Effects{})
 				put := func() Operation { return Operation{Point: "store/put", Resource: "pods"} }
+				switch name {
+				case "ended":
+					injector.End()
+				case "informer":
+					put = func() Operation { return Operation{Point: "informer/pods", Verb: "list"} }
+				}
 				begun := time.Now()
 				for range tries {
 					_, _ = Call(t.Context(), injector, put, func(context.Context) (int, error) { return 0, nil })
@@ -97,5 +108,23 @@ func TestLatencyOfFailures(t *testing.T) {
 		}
 		time.Sleep(2 * failurePause)
 		assert.Equal(t, usual, took(nil), "it has not been tried for a while")
+	})
+}
+
+// A request whose answer fails is one that fails.
+func TestLatencyOfFailingAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := New(Config{Latency: true})
+		injector := NewInjector(set, "apiserver-0", Effects{})
+		_, err := set.Inject("fail http/get phase=after with=410")
+		require.NoError(t, err)
+		begun := time.Now()
+		for range 20 * patientFailures {
+			for _, phase := range []Phase{Before, After} {
+				Execute(t.Context(), injector, func() Operation { return Operation{Point: "http/get", Phase: phase} },
+					Ways[int]{Proceed: func() int { return 0 }, Fail: func(error) int { return 0 }})
+			}
+		}
+		assert.Greater(t, time.Since(begun), 20*patientFailures*10*MinLatency)
 	})
 }

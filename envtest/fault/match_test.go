@@ -75,5 +75,5 @@ func TestSuggest(t *testing.T) {
 	names := []string{"list", "watch", "sync"}
 	assert.Equal(t, "; there is list, watch or sync", suggest("qqqqq", names))
 	assert.Equal(t, "; did you mean list?", suggest("lisd", names))
-	assert.Equal(t, "; there are 25, and none is like it", suggest("qqqqq", make([]string, maxListed+1)))
+	assert.Equal(t, "; there are 41, and none is like it", suggest("qqqqq", make([]string, maxListed+1)))
 }

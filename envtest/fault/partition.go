@@ -135,7 +135,7 @@ func (s *Set) cutting(path *Operation) (by []*Entry) {
 // fire counts what a rule has done to a path, and records it.
 func (s *Set) fire(e *Entry, phase trace.Phase, path *Operation) {
 	s.mu.Lock()
-	e.fired++
+	e.fired, e.last = e.fired+1, *path
 	s.mu.Unlock()
 	s.record(phase, e, path, nil)
 }

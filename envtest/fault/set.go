@@ -21,6 +21,8 @@ type Config struct {
 	Seed uint64
 	// Names are what rules may name; AddNames adds to them.
 	Names Names
+	// Impossible are actions that no rule may have here, with the reason of each.
+	Impossible map[ActionKind]string
 	// Latency makes operations take time (see Latency): for virtual time.
 	Latency bool
 	// Trace is told of every decision but to pass; it may be nil.
@@ -208,7 +210,7 @@ func (s *Set) record(phase trace.Phase, e *Entry, op *Operation, err error) {
 
 // Add appends rules: all of them, or none and an error with all that is wrong.
 func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
-	if err := Plan(rules).Validate(s.names()); err != nil {
+	if err := errors.Join(Plan(rules).Validate(s.names()), s.possible(rules)); err != nil {
 		return nil, err
 	}
 	added := make([]*Entry, len(rules))
@@ -225,6 +227,17 @@ func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
 	s.mu.Unlock()
 	s.changed(added...)
 	return added, nil
+}
+
+// possible says which rules can't be done.
+func (s *Set) possible(rules []Rule) error {
+	var errs []error
+	for _, r := range rules {
+		if why, impossible := s.config.Impossible[r.Kind]; impossible {
+			errs = append(errs, fmt.Errorf("rule %q: %s can't be done here: %s", r, r.Kind, why))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // replace changes the list of rules; mu is held.

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	_ "unsafe" // for linkname
 
+	"go.uber.org/zap"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
@@ -15,6 +17,8 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
+
+	"snowglobe.test/internal/etcdlog"
 )
 
 // onGiveBack adds what giveBack has to do; what was added last comes first.
@@ -41,6 +45,9 @@ func takeOver(flags Flags) error {
 	onGiveBack(func() {
 		etcd3metrics.SetStorageMonitorGetter(func() ([]etcd3metrics.Monitor, error) { return nil, nil })
 	})
+	clientLogger := etcd3ClientLogger
+	onGiveBack(func() { etcd3ClientLogger = clientLogger })
+	etcd3ClientLogger = etcdlog.New()
 	copies := atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit)
 	onGiveBack(func() { atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, copies) })
 	for _, take := range flags.TakeOver {
@@ -48,6 +55,12 @@ func takeOver(flags Flags) error {
 	}
 	return setGates(flags.Gates)
 }
+
+// etcd3ClientLogger is what upstream's own clients of the store log to: lines of JSON
+// on stderr, of no control plane.
+//
+//go:linkname etcd3ClientLogger k8s.io/apiserver/pkg/storage/storagebackend/factory.etcd3ClientLogger
+var etcd3ClientLogger *zap.Logger
 
 // takeOverHandlers replaces what upstream calls on fatal lines, panics and errors.
 func takeOverHandlers() {

@@ -35,6 +35,7 @@ func state() map[string]string {
 		"ErrorHandlers":   pointer(utilruntime.ErrorHandlers),
 		"ReallyCrash":     fmt.Sprint(utilruntime.ReallyCrash),
 		"feature checker": fmt.Sprintf("%p", feature.DefaultFeatureSupportChecker),
+		"etcd's logger":   fmt.Sprintf("%p", etcd3ClientLogger),
 		"copies":          fmt.Sprint(atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit)),
 	}
 	klogFlags().VisitAll(func(f *flag.Flag) { state["klog "+f.Name] = f.Value.String() })
@@ -60,7 +61,7 @@ func TestGiveBack(t *testing.T) {
 	before := state()
 	m := join(t, "first", Flags{})
 	during := state()
-	for _, name := range []string{"OsExit", "PanicHandlers", "ErrorHandlers", "feature checker", "klog logtostderr", "klog stderrthreshold"} {
+	for _, name := range []string{"OsExit", "PanicHandlers", "ErrorHandlers", "feature checker", "etcd's logger", "klog logtostderr", "klog stderrthreshold"} {
 		if during[name] == before[name] {
 			t.Errorf("%s is not replaced", name)
 		}

@@ -36,6 +36,7 @@ type Endpoint struct {
 	handler  atomic.Pointer[http.Handler] // nil while no request may come in
 	opened   chan struct{}                // closed by Open
 	draining atomic.Bool
+	refusing atomic.Bool
 
 	mu          sync.Mutex
 	ended       bool // by Close, Reset or Stop
@@ -90,6 +91,10 @@ func (e *Endpoint) open() bool { return e.handler.Load() != nil }
 // Drain is for a server that begins to stop: from now on its own requests that fail
 // do so for good, without advice to try again.
 func (e *Endpoint) Drain() { e.draining.Store(true) }
+
+// RefuseLoopback is for a server that stops before its boot is over: from now on its
+// own requests are refused, each of which may wait for seconds, and another follow.
+func (e *Endpoint) RefuseLoopback() { e.refusing.Store(true) }
 
 // Close lets no more requests in, and closes the listener's connections, as the end
 // of a process would. It may be called more than once.

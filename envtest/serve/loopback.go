@@ -15,6 +15,9 @@ type loopback struct {
 
 // RoundTrip implements http.RoundTripper.
 func (l loopback) RoundTrip(req *http.Request) (*http.Response, error) {
+	if l.endpoint.refusing.Load() {
+		return Refuse(req, ErrRefused)
+	}
 	response, err := l.Connection.RoundTrip(req)
 	switch {
 	case !l.endpoint.draining.Load():

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	_ "unsafe" // for linkname
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -36,8 +38,12 @@ var processState = map[string]func(t *testing.T) any{
 	"feature gates":                          gatesState,
 	"the limit on JSON patch copies":         func(*testing.T) any { return atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit) },
 	"the etcd metrics' monitor getter":       monitoredStores,
+	"the logger of etcd's client":            func(*testing.T) any { return fmt.Sprintf("%p", etcd3ClientLogger) },
 	"the block profile":                      func(*testing.T) any { return blockingIsProfiled() },
 }
+
+//go:linkname etcd3ClientLogger k8s.io/apiserver/pkg/storage/storagebackend/factory.etcd3ClientLogger
+var etcd3ClientLogger *zap.Logger
 
 // lookAtProcess returns the state of every row, and of what is never touched.
 func lookAtProcess(t *testing.T) map[string]any {
@@ -59,6 +65,9 @@ func compareProcess(t *testing.T, before map[string]any) {
 
 // TestProcessState looks at all that ARCHITECTURE says belongs to the process.
 func TestProcessState(t *testing.T) {
+	if etcd3ClientLogger == nil {
+		t.Error("upstream has no etcd3ClientLogger any more: who else does its own etcd clients log to?")
+	}
 	page, err := os.ReadFile("../../docs/ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)

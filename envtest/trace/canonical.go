@@ -30,6 +30,16 @@ import (
 // It leaves out what the server does for itself, routes inside the server,
 // rules, turns, continue tokens, and timeouts that clients choose at random.
 func WriteCanonical(w io.Writer, recs []Record) error {
+	for _, l := range canonicalLines(recs) {
+		if _, err := io.WriteString(w, l.String()+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// canonicalLines returns the lines of the canonical text, in its order.
+func canonicalLines(recs []Record) []canonLine {
 	c := newCanon(recs)
 	var lines []canonLine
 	for i, rec := range recs {
@@ -43,17 +53,12 @@ func WriteCanonical(w io.Writer, recs []Record) error {
 		if c.planes {
 			lane = oneLine(rec.ControlPlane) + " " + lane
 		}
-		lines = append(lines, canonLine{rec.Elapsed.Truncate(moment), lane, text})
+		lines = append(lines, canonLine{rec.Elapsed.Truncate(moment), lane, text, i})
 	}
 	slices.SortStableFunc(lines, func(a, b canonLine) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.lane, b.lane))
 	})
-	for _, l := range lines {
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", elapsed(l.at), l.lane, l.text); err != nil {
-			return err
-		}
-	}
-	return nil
+	return lines
 }
 
 // moment is how far apart simultaneous events may be: a turn takes a little virtual
@@ -72,7 +77,10 @@ func ofServer(e Event) bool {
 type canonLine struct {
 	at         time.Duration
 	lane, text string
+	record     int // its index among the records
 }
+
+func (l canonLine) String() string { return elapsed(l.at) + "\t" + l.lane + "\t" + l.text }
 
 // canon names revisions.
 type canon struct {

@@ -108,6 +108,18 @@ func TestCanonicalServers(t *testing.T) {
 	assert.Equal(t, "+0.000s\tapiserver-0 hook post-start h\tstart\n+0.000s\tapiserver-1 hook post-start h\tstart\n", canonical(t, at(0, Turn{}), second, first))
 }
 
+// What only one run can say, such as a UID or a place in the order, is left out.
+func TestCanonicalLeavesOut(t *testing.T) {
+	more := run(1, "a")
+	answer := more[2].Event.(Answer)
+	answer.Asked, answer.Took, answer.Sent, answer.About, answer.Continue = 7, time.Hour, Object{Name: "snow"}, Object{UID: "u1"}, "token"
+	answer.Objects = []Object{{Kind: "ConfigMap", Namespace: "default", Name: "snow", UID: "u1", Revision: 6, Digest: "d1"}}
+	event := more[4].Event.(WatchEvent)
+	event.Asked = 3
+	more[2].Event, more[4].Event = answer, event
+	assert.Equal(t, canonical(t, run(1, "a")...), canonical(t, more...))
+}
+
 func TestDiff(t *testing.T) {
 	a := canonical(t, run(1, "a")...)
 	assert.True(t, Diff(a, a).Same())

@@ -17,7 +17,7 @@ type Difference struct {
 
 // Diff compares two canonical traces in the form that WriteCanonical writes.
 func Diff(a, b string) Difference {
-	as, bs := strings.Split(strings.TrimSuffix(a, "\n"), "\n"), strings.Split(strings.TrimSuffix(b, "\n"), "\n")
+	as, bs := split(a), split(b)
 	for i := range max(len(as), len(bs)) {
 		x, y := lineAt(as, i), lineAt(bs, i)
 		if x == y {
@@ -70,6 +70,9 @@ func (d Difference) meaning() string {
 	}
 	return "neither line is found in the other trace"
 }
+
+// split returns the lines of a canonical text.
+func split(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
 
 func lineAt(lines []string, i int) string {
 	if i < len(lines) {

@@ -115,21 +115,25 @@ func (e Request) String() string { return textOf(e) }
 func (e Fault) String() string   { return textOf(e) }
 func (e Note) String() string    { return textOf(e) }
 
-// tone decides the colour of a line.
-type tone int
+// Tone is how an event looks to who hopes for the best. It decides its colour.
+type Tone int
 
+// The tones.
 const (
-	plain tone = iota
-	good
-	bad
-	waiting
-	strong
+	Plain   Tone = iota
+	Good         // it went as it should
+	Bad          // it failed, or was made to
+	Waiting      // it waits, or was refused for a reason
+	Strong       // it marks a place in the story
 )
+
+// ToneOf returns the tone of an event.
+func ToneOf(e Event) Tone { return e.line().tone }
 
 // line is an event in the columns of the timeline.
 type line struct {
 	kind, subject, state, detail string
-	tone                         tone
+	tone                         Tone
 }
 
 // lineOf returns the columns of an event, each of which is one line.
@@ -149,7 +153,7 @@ func (e Stage) line() line {
 	return l.ended(e.Phase, e.Err)
 }
 
-func (e Signal) line() line { return line{kind: "signal", subject: e.Name, tone: strong} }
+func (e Signal) line() line { return line{kind: "signal", subject: e.Name, tone: Strong} }
 
 func (e Hook) line() line {
 	l := line{kind: "hook", subject: e.Name, state: string(e.Phase), detail: string(e.Kind)}
@@ -160,21 +164,21 @@ func (e Hook) line() line {
 func (l line) ended(p Phase, err error) line {
 	switch {
 	case err != nil:
-		l.state, l.tone = "failed", bad
+		l.state, l.tone = "failed", Bad
 		l.detail = joined("  ", l.detail, err.Error())
 	case p == End:
-		l.tone = good
+		l.tone = Good
 	case p == Held:
-		l.tone = waiting
+		l.tone = Waiting
 	}
 	return l
 }
 
 func (e Check) line() line {
 	if !e.OK {
-		return line{kind: e.Endpoint, subject: e.Name, state: "failing", detail: e.Reason, tone: bad}
+		return line{kind: e.Endpoint, subject: e.Name, state: "failing", detail: e.Reason, tone: Bad}
 	}
-	return line{kind: e.Endpoint, subject: e.Name, state: "ok", tone: good}
+	return line{kind: e.Endpoint, subject: e.Name, state: "ok", tone: Good}
 }
 
 func (e Request) line() line {
@@ -193,16 +197,16 @@ func (e Request) line() line {
 }
 
 // answered is the tone of a request with that HTTP status, or none yet.
-func answered(code int, err error) tone {
+func answered(code int, err error) Tone {
 	switch {
 	case code >= 500 || code == 429 || err != nil:
-		return bad
+		return Bad
 	case code >= 400:
-		return waiting
+		return Waiting
 	case code >= 200:
-		return good
+		return Good
 	}
-	return plain
+	return Plain
 }
 
 func (e Fault) line() line {
@@ -210,20 +214,20 @@ func (e Fault) line() line {
 	if e.Name == "" && e.Resource == "" {
 		subject = joined(" ", subject, e.Key)
 	}
-	l := line{kind: "fault", subject: subject, state: string(e.Phase), tone: waiting}
+	l := line{kind: "fault", subject: subject, state: string(e.Phase), tone: Waiting}
 	switch {
 	case e.Err != nil:
-		l.tone = bad
+		l.tone = Bad
 	case e.Phase == Applied:
-		l.state, l.tone = e.Action, bad
+		l.state, l.tone = e.Action, Bad
 	case e.Phase == Released:
-		l.tone = good
+		l.tone = Good
 	}
 	l.detail = joined("  ", e.Server, e.Caller, fmt.Sprintf("#%d", e.Occurrence), "by: "+e.Rule, message(e.Err))
 	return l
 }
 
-func (e Note) line() line { return line{kind: "note", subject: e.Text, tone: strong} }
+func (e Note) line() line { return line{kind: "note", subject: e.Text, tone: Strong} }
 
 // message is the text of an error, "" if there is none.
 func message(err error) string {

@@ -12,7 +12,7 @@ import (
 )
 
 // maxJSONLineBytes is the longest line that ReadJSON accepts.
-const maxJSONLineBytes = 1 << 20
+const maxJSONLineBytes = 16 << 20
 
 // jsonRecord is a record and its event, flat. Type decides which fields are present.
 type jsonRecord struct {
@@ -54,6 +54,13 @@ type jsonRecord struct {
 	Objects        []Object `json:"objects,omitempty"`
 	Number         int      `json:"number,omitempty"`
 	Cause          int      `json:"cause,omitempty"`
+
+	Asked            int64  `json:"asked,omitempty"`
+	Sent             Object `json:"sent,omitzero"`
+	DryRun           bool   `json:"dryRun,omitempty"`
+	About            Object `json:"about,omitzero"`
+	Continue         string `json:"continue,omitempty"`
+	InitialEventsEnd bool   `json:"initialEventsEnd,omitempty"`
 }
 
 // WriteJSON writes records as JSON, one object per line. The field "type" is the
@@ -127,9 +134,10 @@ func toJSON(rec Record) (jsonRecord, error) {
 	case Answer:
 		j.Type, j.Client, j.Method, j.URI, j.Code, j.Reason = "answer", e.Client, e.Method, e.URI, e.Code, e.Reason
 		j.Revision, j.Objects, j.Error = e.Revision, e.Objects, errorText(e.Err)
+		j.Asked, j.DurationNanos, j.Sent, j.DryRun, j.About, j.Continue = e.Asked, int64(e.Took), e.Sent, e.DryRun, e.About, e.Continue
 	case WatchEvent:
 		j.Type, j.Client, j.URI, j.Watch, j.Verb, j.Reason = "watchevent", e.Client, e.URI, e.Watch, e.Type, e.Reason
-		j.Objects, j.Error = []Object{e.Object}, errorText(e.Err)
+		j.Objects, j.Error, j.Asked, j.InitialEventsEnd = []Object{e.Object}, errorText(e.Err), e.Asked, e.InitialEventsEnd
 	case Write:
 		j.Type, j.Key, j.Revision = "write", e.Key, e.Revision
 		j.Verb = writeVerb(e)
@@ -167,9 +175,11 @@ func (j jsonRecord) record() (Record, error) {
 	case "note":
 		rec.Event = Note{Text: j.Text}
 	case "answer":
-		rec.Event = Answer{Client: j.Client, Method: j.Method, URI: j.URI, Code: j.Code, Reason: j.Reason, Revision: j.Revision, Objects: j.Objects, Err: j.err()}
+		rec.Event = Answer{Client: j.Client, Method: j.Method, URI: j.URI, Code: j.Code, Reason: j.Reason, Revision: j.Revision, Objects: j.Objects, Err: j.err(),
+			Asked: j.Asked, Took: time.Duration(j.DurationNanos), Sent: j.Sent, DryRun: j.DryRun, About: j.About, Continue: j.Continue}
 	case "watchevent":
-		rec.Event = WatchEvent{Client: j.Client, URI: j.URI, Watch: j.Watch, Type: j.Verb, Reason: j.Reason, Object: j.object(), Err: j.err()}
+		rec.Event = WatchEvent{Client: j.Client, URI: j.URI, Watch: j.Watch, Type: j.Verb, Reason: j.Reason, Object: j.object(), Err: j.err(),
+			Asked: j.Asked, InitialEventsEnd: j.InitialEventsEnd}
 	case "write":
 		rec.Event = Write{Key: j.Key, Revision: j.Revision, Created: j.Verb == created, Deleted: j.Verb == deleted}
 	case "turn":

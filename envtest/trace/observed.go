@@ -3,14 +3,21 @@ package trace
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
-// Object is an object as a client saw it.
+// Object is an object as a client saw or sent it. Objects can be compared with ==.
 type Object struct {
 	Kind      string `json:"kind,omitempty"` // such as "ConfigMap"
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
+	UID       string `json:"uid,omitempty"`
 	Revision  int64  `json:"revision,omitempty"` // its resourceVersion
+	// Labels are sorted by key: "app=snow,tier=ice".
+	Labels string `json:"labels,omitempty"`
+	// Finalizers are in their order: "example.com/a,example.com/b".
+	Finalizers string `json:"finalizers,omitempty"`
+	Deleting   bool   `json:"deleting,omitempty"` // it has a deletionTimestamp
 	// Digest is a hash of its content, without what differs from run to run.
 	Digest string `json:"digest,omitempty"`
 }
@@ -25,6 +32,18 @@ type Answer struct {
 	Revision int64  // the list's resourceVersion
 	Objects  []Object
 	Err      error // why the request broke off, if it did
+
+	// Asked is the Seq of the last record before the request was sent, 0 if there was
+	// none. A request with an Asked of at least the Seq of another's answer came after it.
+	Asked int64
+	Took  time.Duration
+	// Sent is what the request's body says: an object's metadata, or the preconditions
+	// of a deletion. It is empty if there was no body, or one that could not be read.
+	Sent   Object
+	DryRun bool
+	// About is what a Status is about, by its details. Kind is the resource.
+	About    Object
+	Continue string // the list's token for its next page; empty on the last
 }
 
 // WatchEvent is an event that a client's watch received; with an empty Type, its end.
@@ -36,6 +55,9 @@ type WatchEvent struct {
 	Reason string // the Status's, if Type is "ERROR"
 	Object Object
 	Err    error // why the watch ended, if it broke
+
+	Asked            int64 // that of the watch's request, as in Answer
+	InitialEventsEnd bool  // a bookmark says that the initial events end with it
 }
 
 // Write is a change of a key in the store.
@@ -92,14 +114,14 @@ func (o Object) place() string {
 }
 
 func (e WatchEvent) line() line {
-	l := line{kind: "watch", subject: e.URI, state: strings.ToLower(e.Type), tone: good}
+	l := line{kind: "watch", subject: e.URI, state: strings.ToLower(e.Type), tone: Good}
 	switch {
 	case e.Err != nil:
-		l.state, l.tone = "broken", bad
+		l.state, l.tone = "broken", Bad
 	case e.Type == "":
-		l.state, l.tone = "end", waiting
+		l.state, l.tone = "end", Waiting
 	case e.Type == "ERROR":
-		l.tone = bad
+		l.tone = Bad
 	}
 	l.detail = joined("  ", fmt.Sprintf("%s #%d", e.Client, e.Watch), e.Reason, e.Object.place(), message(e.Err))
 	return l

@@ -168,6 +168,13 @@ func (r *Recorder) Records() []Record {
 	return r.kept()
 }
 
+// Seq returns the sequence number of the newest record, 0 if there is none.
+func (r *Recorder) Seq() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seq
+}
+
 // Dropped returns how many of the oldest records have been dropped to make room.
 func (r *Recorder) Dropped() int64 {
 	r.mu.Lock()

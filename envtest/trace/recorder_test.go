@@ -34,6 +34,9 @@ func TestRecorderKeepsOrderAndTime(t *testing.T) {
 		if recs[0] != want {
 			t.Errorf("record %+v, want %+v", recs[0], want)
 		}
+		if r.Seq() != 2 || r.For("apiserver-0").Seq() != 2 {
+			t.Errorf("Seq() = %d, want 2", r.Seq())
+		}
 		if recs[1].Seq != 2 || recs[1].Elapsed != time.Hour+1005*time.Millisecond || !recs[1].Time.Equal(time.Now()) {
 			t.Errorf("record %+v", recs[1])
 		}

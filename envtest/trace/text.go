@@ -159,15 +159,15 @@ func (r row) write(out *bytes.Buffer, w widths, color bool) {
 }
 
 // code is the ANSI code of a tone.
-func (t tone) code() string {
+func (t Tone) code() string {
 	switch t {
-	case good:
+	case Good:
 		return "32"
-	case bad:
+	case Bad:
 		return "31"
-	case waiting:
+	case Waiting:
 		return "33"
-	case strong:
+	case Strong:
 		return "1"
 	}
 	return ""

@@ -155,6 +155,29 @@ func TestJSONRoundTrip(t *testing.T) {
 	}
 }
 
+// What a full trace adds keeps all it knows.
+func TestJSONRoundTripFull(t *testing.T) {
+	object := Object{Kind: "ConfigMap", Namespace: "default", Name: "snow", UID: "u1", Revision: 7, Labels: "app=snow", Finalizers: "example.com/a", Deleting: true, Digest: "d1"}
+	recs := []Record{
+		{Seq: 2, Event: Answer{Client: "a", Method: "PUT", URI: "/api/v1/namespaces/default/configmaps/snow", Code: 409, Reason: "Conflict", Asked: 1,
+			Took: time.Second, Sent: object, DryRun: true, About: Object{Kind: "configmaps", Name: "snow"}}},
+		{Seq: 3, Event: Answer{Client: "a", Method: "GET", URI: "/api/v1/configmaps?limit=1", Code: 200, Revision: 9, Objects: []Object{object}, Continue: "token"}},
+		{Seq: 4, Event: WatchEvent{Client: "a", URI: "/api/v1/configmaps?watch=true", Watch: 1, Type: "BOOKMARK", Object: object, Asked: 3, InitialEventsEnd: true}},
+		{Seq: 5, Event: Write{Key: "/registry/configmaps/default/snow", Revision: 7, Created: true}},
+	}
+	var out bytes.Buffer
+	if err := WriteJSON(&out, recs); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadJSON(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(back, recs) {
+		t.Errorf("came back as\n%+v\nwant\n%+v", back, recs)
+	}
+}
+
 func TestReadJSONRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n{\"type\":\"hook\"":                            "line 2",

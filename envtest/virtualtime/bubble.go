@@ -31,13 +31,15 @@ func Bubble(f func() error) error {
 }
 
 func enter(f func() error) (err error) {
+	var inside Goroutine
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = errors.Join(err, fmt.Errorf("virtual time: %v", reason))
+			err = errors.Join(err, fmt.Errorf("virtual time: %v\n\n%s", reason, stacks(inside.bubble)))
 		}
 	}()
 	finished := false
 	synctest.Test(&testing.T{}, func(*testing.T) {
+		inside = self()
 		defer func() {
 			// synctest would raise the panic on another goroutine and end the process.
 			if reason := recover(); reason != nil {

@@ -22,3 +22,15 @@ func TestVirtual(t *testing.T) {
 		return nil
 	}))
 }
+
+// An error about goroutines that wait for ever has their stacks.
+func TestBubbleDeadlock(t *testing.T) {
+	err := virtualtime.Bubble(func() error {
+		go waitForEver(make(chan struct{}))
+		return nil
+	})
+	assert.ErrorContains(t, err, "blocked goroutines remain")
+	assert.ErrorContains(t, err, "virtualtime_test.waitForEver")
+}
+
+func waitForEver(c chan struct{}) { <-c }

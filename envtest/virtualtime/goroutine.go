@@ -36,14 +36,32 @@ func self() Goroutine {
 	return g
 }
 
-// goroutines describes all goroutines of the process at one moment.
-func (m *monitor) goroutines() []Goroutine {
+// dump is the stacks of all goroutines of the process at one moment, separated by
+// empty lines.
+func (m *monitor) dump() string {
 	n := runtime.Stack(m.stacks, true)
 	for ; n == len(m.stacks); n = runtime.Stack(m.stacks, true) {
 		m.stacks = make([]byte, 2*len(m.stacks))
 	}
+	return string(m.stacks[:n])
+}
+
+// stacks are those of the goroutines of a bubble.
+func stacks(bubble string) string {
+	m := &monitor{stacks: make([]byte, 1<<16)}
+	var blocks []string
+	for block := range strings.SplitSeq(m.dump(), "\n\n") {
+		if g, ok := parseHeader(block); ok && g.bubble == bubble {
+			blocks = append(blocks, block)
+		}
+	}
+	return strings.Join(blocks, "\n\n")
+}
+
+// goroutines describes all goroutines of the process at one moment.
+func (m *monitor) goroutines() []Goroutine {
 	var all []Goroutine
-	for block := range strings.SplitSeq(string(m.stacks[:n]), "\n\n") {
+	for block := range strings.SplitSeq(m.dump(), "\n\n") {
 		g, ok := parseHeader(block)
 		if !ok {
 			continue

@@ -23,22 +23,26 @@ const policy = `
 	internal/nearest                 ->
 	internal/conns                   ->
 	internal/pins                    ->
+	internal/etcdlog                 ->
 	internal/lint                    ->
 	internal/watchframe              ->
+	internal/observe                 -> envtest/trace internal/watchframe
 	envtest/memnet                   ->
 	envtest/trace                    ->
-	envtest/process                  ->
+	envtest/process                  -> internal/etcdlog
 	envtest/sim                      ->
 
 	# Fakes know each other and nothing of envtest.
-	fakes/...                        -> fakes/... internal/conns
+	fakes/...                        -> fakes/... internal/conns internal/pki
+	fakes/... (test)                 -> envtest/memnet
 
 	# Inside envtest.
+	envtest/trace/report             -> envtest/trace
 	envtest/fault                    -> envtest/trace internal/nearest
 	envtest/virtualtime              -> envtest/fault envtest/sim
 	envtest/serve                    -> envtest/memnet internal/conns
 	envtest/storage                  ->
-	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/conns
+	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/conns internal/etcdlog
 	envtest/storage/... (test)       -> internal/pki
 	envtest/storage/intercept        -> envtest/fault envtest/memnet internal/conns
 	envtest/storage/intercept (test) -> envtest/storage/memory internal/pki
@@ -46,9 +50,9 @@ const policy = `
 	# The chain and its rooms.
 	envtest/chain/upstream           ->
 	envtest/chain/bootstrap          ->
-	envtest/chain/inject             -> envtest/chain/upstream envtest/fault envtest/process envtest/storage/intercept internal/watchframe
+	envtest/chain/inject             -> envtest/chain/upstream envtest/fault envtest/process envtest/storage/intercept internal/conns internal/watchframe
 	envtest/chain/inject (test)      -> envtest/memnet
-	envtest/chain/reststorage        -> envtest/fault envtest/storage/intercept
+	envtest/chain/reststorage        -> envtest/fault envtest/storage envtest/storage/intercept
 	envtest/chain/restore            -> envtest/chain/reststorage envtest/storage
 	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
 	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest
@@ -56,16 +60,17 @@ const policy = `
 	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/pki
 
 	# The face.
-	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/virtualtime internal/pki internal/nearest internal/watchframe
+	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/virtualtime internal/observe internal/pki internal/nearest
 
 	envtest/soak                     ->
 	envtest/soak (test)              -> envtest scenarios
 
 	# The houses on top. Siblings never import each other.
-	scenarios/...                    -> envtest internal/nearest
+	scenarios                        -> envtest envtest/memnet fakes/... internal/nearest scenarios/checkers
+	scenarios/checkers               -> envtest/trace internal/observe
 	conformance/...                  -> conformance/... envtest
 	bench/...                        -> envtest
-	cmd/...                          -> scenarios/... conformance/... bench/...
+	cmd/...                          -> scenarios/... conformance/... bench/... envtest/trace/report
 
 	# What is below the face is reached through the face.
 	envtest/chain/...            only envtest envtest/chain/...
@@ -77,9 +82,12 @@ const policy = `
 
 	# Leaves that stay light.
 	envtest/trace                uses
+	envtest/trace/report         uses
 	envtest/memnet               uses
 	internal/conns               uses
 	internal/watchframe          uses k8s.io/apimachinery/...
+	internal/observe             uses k8s.io/apimachinery/... k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 k8s.io/client-go/kubernetes/scheme sigs.k8s.io/yaml
+	scenarios/checkers           uses k8s.io/apimachinery/... github.com/anishathalye/porcupine
 	internal/nearest             uses
 	internal/pki                 uses
 `

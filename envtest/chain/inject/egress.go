@@ -9,13 +9,20 @@ import (
 	"k8s.io/apiserver/pkg/server/egressselector"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/internal/conns"
 )
 
-// Egress asks the rules before a network is dialed, until it is closed. It must be:
-// client-go's transport cache keeps dialers as keys for ever, and one with an
-// Injector keeps a whole chain in memory. Make it with NewEgress.
+// Egress asks the rules before a network is dialed, until it is closed, which
+// closes the connections too: upstream keeps those to webhooks and aggregated
+// servers open for more requests, and no process ends that would close them.
+//
+// It must be closed also because client-go's transport cache keeps dialers as keys
+// for ever, and one with an Injector keeps a whole chain in memory. Make it with
+// NewEgress.
 type Egress struct {
 	injector atomic.Pointer[fault.Injector]
+	open     conns.Set
+	closed   atomic.Bool
 }
 
 // NewEgress returns an Egress that asks the injector, which may be nil.
@@ -35,9 +42,25 @@ func (e *Egress) Dialer(network egressselector.EgressType, dial utilnet.DialFunc
 				host = ""
 			}
 			return fault.Operation{Point: "egress/" + network.String(), Key: host}
-		}, func(ctx context.Context) (net.Conn, error) { return dial(ctx, kind, address) })
+		}, func(ctx context.Context) (net.Conn, error) {
+			conn, err := dial(ctx, kind, address)
+			if err != nil {
+				return nil, err
+			}
+			conn = e.open.Add(conn)
+			if e.closed.Load() {
+				_ = conn.Close()
+				return nil, net.ErrClosed
+			}
+			return conn, nil
+		})
 	}
 }
 
-// Close forgets the injector: what is dialed from now on is not asked about.
-func (e *Egress) Close() { e.injector.Store(nil) }
+// Close closes all connections, also those that are just being dialed, and forgets
+// the injector.
+func (e *Egress) Close() {
+	e.injector.Store(nil)
+	e.closed.Store(true)
+	e.open.CloseAll()
+}

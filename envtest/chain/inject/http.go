@@ -112,7 +112,7 @@ func (c *call) handle(w http.ResponseWriter) done {
 	}
 	c.api.ServeHTTP(responsewriter.WrapForHTTP1Or2(decorator), c.req)
 	finish()
-	c.injector.Report(c.operation(fault.Before), response.code >= http.StatusBadRequest)
+	c.injector.Report(c.operation(fault.Before), response.failed())
 	return done{}
 }
 

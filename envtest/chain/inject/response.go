@@ -87,6 +87,11 @@ func (r *response) finish() {
 	}
 }
 
+// failed says whether the client got no answer, or that of a failure.
+func (r *response) failed() bool {
+	return r.code >= http.StatusBadRequest || r.silent || r.ending
+}
+
 // begin asks about the response, once, and reports whether it may be written.
 func (r *response) begin() bool {
 	if r.begun {

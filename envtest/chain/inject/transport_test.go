@@ -172,7 +172,8 @@ func TestEgress(t *testing.T) {
 	dialer := func(network egressselector.EgressType) utilnet.DialFunc {
 		return egress.Dialer(network, func(context.Context, string, string) (net.Conn, error) {
 			dialed++
-			return nil, nil
+			conn, _ := net.Pipe()
+			return conn, nil
 		})
 	}
 	cluster, etcd := dialer(egressselector.Cluster), dialer(egressselector.Etcd)
@@ -185,9 +186,12 @@ func TestEgress(t *testing.T) {
 	assert.Equal(t, 1, dialed)
 	egress.Close()
 	_, err = etcd(t.Context(), "unix", "/a/socket")
-	require.NoError(t, err)
+	require.ErrorIs(t, err, net.ErrClosed)
 	assert.Equal(t, 2, dialed)
-	_, err = NewEgress(nil).Dialer(egressselector.Etcd, etcd)(t.Context(), "tcp", "a:1")
+	_, err = NewEgress(nil).Dialer(egressselector.Etcd, func(context.Context, string, string) (net.Conn, error) {
+		conn, _ := net.Pipe()
+		return conn, nil
+	})(t.Context(), "tcp", "a:1")
 	require.NoError(t, err)
 }
 

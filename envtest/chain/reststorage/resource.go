@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/cacher"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
+	backend "snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/intercept"
 )
 
@@ -124,13 +125,9 @@ func (s *Storage) Resources() []*Resource {
 	return slices.SortedFunc(maps.Values(s.resources), func(a, b *Resource) int { return strings.Compare(a.Name(), b.Name()) })
 }
 
-// Revision asks the store for its revision.
+// Revision is the revision of the store.
 func (s *Storage) Revision(ctx context.Context) (int64, error) {
-	response, err := s.client.KV.Get(ctx, "/", clientv3.WithCountOnly())
-	if err != nil {
-		return 0, fmt.Errorf("ask the store for its revision: %w", err)
-	}
-	return response.Header.Revision, nil
+	return backend.Revision(ctx, s.client)
 }
 
 // RequestProgress asks the store to tell the watch caches how far it is, as they do

@@ -9,7 +9,8 @@ import (
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 )
 
-// ShutDownDiscovery ends the discovery controller of an aggregator that never runs.
+// ShutDownDiscovery ends the discovery controller of an aggregator that has not been
+// ready, so that the hook may not have come that far.
 func ShutDownDiscovery(aggregator *aggregatorapiserver.APIAggregator) error {
 	controller, err := unexported[aggregatorapiserver.DiscoveryAggregationController](aggregator, "discoveryAggregationController")
 	if err != nil || *controller == nil {

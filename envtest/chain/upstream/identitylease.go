@@ -7,10 +7,16 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+
+	"k8s.io/klog/v2"
 )
+
+// errNotAgain stands for errors by whose text client-go would try again.
+var errNotAgain = errors.New("the request for the identity lease has failed")
 
 const identityLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -22,6 +28,8 @@ type identityLease struct {
 
 // BreakOffIdentityLease returns the transport of a server's own requests that
 // breaks off renewals of its identity lease, but no deletion, when renewals stop.
+// A renewal that fails does so for good: client-go would sleep before it tries again,
+// under the mutex.
 func BreakOffIdentityLease(next http.RoundTripper, renewals *Renewals) http.RoundTripper {
 	return &identityLease{next, renewals}
 }
@@ -37,8 +45,13 @@ func (l *identityLease) RoundTrip(req *http.Request) (*http.Response, error) {
 	release := func() { unlink(); cancel(nil) }
 	if err != nil {
 		release()
-		return nil, err
+		if errors.Is(err, errNoRenewal) {
+			return nil, err
+		}
+		klog.Warningf("Renew the identity lease: %v", err)
+		return nil, errNotAgain
 	}
+	response.Header.Del("Retry-After")
 	response.Body = &releasingBody{response.Body, release}
 	return response, nil
 }

@@ -2,13 +2,19 @@ package upstream
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // goneServer answers no request before its context ends.
@@ -49,6 +55,40 @@ func TestIdentityLease(t *testing.T) {
 			cancel(nil)
 		})
 	}
+}
+
+// brokenServer breaks every connection, and counts them.
+type brokenServer struct{ asked int }
+
+func (s *brokenServer) RoundTrip(*http.Request) (*http.Response, error) {
+	s.asked++
+	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+}
+
+// busyServer advises to come again.
+type busyServer struct{ asked int }
+
+func (s *busyServer) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.asked++
+	header := http.Header{"Retry-After": {"1"}}
+	return &http.Response{StatusCode: http.StatusTooManyRequests, Header: header, Body: http.NoBody, Request: req}, nil
+}
+
+// TestIdentityLeaseIsNotTriedAgain has client-go ask for the lease, and for something
+// else, which it tries again.
+func TestIdentityLeaseIsNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken, busy := &brokenServer{}, &busyServer{}
+		for server, asked := range map[http.RoundTripper]*int{broken: &broken.asked, busy: &busy.asked} {
+			client := kubernetes.NewForConfigOrDie(&rest.Config{Host: "https://server", Transport: BreakOffIdentityLease(server, NewRenewals())})
+			_, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "apiserver-a", metav1.GetOptions{})
+			assert.Error(t, err)
+			assert.Equal(t, 1, *asked)
+			_, err = client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "a", metav1.GetOptions{})
+			assert.Error(t, err)
+			assert.Greater(t, *asked, 2)
+		}
+	})
 }
 
 // TestIdentityLeaseAnswered stops renewals after the answer to one has come. It can

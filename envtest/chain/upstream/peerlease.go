@@ -82,9 +82,9 @@ func (l *PeerLease) RemoveLease(server string) error {
 }
 
 // Destroy implements reconcilers.PeerEndpointLeaseReconciler. A removal does it
-// when it has ended.
+// when it has ended. l may be nil.
 func (l *PeerLease) Destroy() {
-	if l.removed == nil {
+	if l != nil && l.removed == nil {
 		l.destroy()
 	}
 }

@@ -19,11 +19,11 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
 	"snowglobe.test/envtest/storage"
+	"snowglobe.test/internal/etcdlog"
 )
 
 // Config of a cluster. The zero value means three members.
@@ -184,7 +184,7 @@ func (s *Store) Client() (*kubernetes.Client, error) {
 		Endpoints:            s.Endpoints().URLs,
 		DialKeepAliveTime:    30 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,
-		Logger:               zap.NewNop(),
+		Logger:               etcdlog.New(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 				return s.dial(ctx, "tcp", address)

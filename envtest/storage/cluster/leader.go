@@ -75,6 +75,9 @@ func (s *Store) quorumState() string {
 	return fmt.Sprintf("%d of %d members run and are not cut off; a quorum is %d", s.connected(), s.cfg.Members, s.quorum())
 }
 
+// handoverElections is how long a handover may take, in election timeouts.
+const handoverElections = 5
+
 // MoveLeader waits for a leader and makes it hand over to another member. It does
 // nothing if that member already leads.
 func (s *Store) MoveLeader(ctx context.Context, to int) error {
@@ -101,7 +104,10 @@ func (s *Store) moveLeader(ctx context.Context, to int) error {
 	if err != nil {
 		return err
 	}
-	if err := server.Server.MoveLeader(ctx, uint64(lead), uint64(transferee)); err != nil {
+	// Raft gives a handover up after an election timeout, and tells nobody.
+	handover, cancel := context.WithTimeout(ctx, handoverElections*s.cfg.ElectionTimeout)
+	defer cancel()
+	if err := server.Server.MoveLeader(handover, uint64(lead), uint64(transferee)); err != nil {
 		return fmt.Errorf("from member %d to member %d: %w", from, to, err)
 	}
 	if now, err := s.Leader(ctx); err != nil || now == to {

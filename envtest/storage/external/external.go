@@ -15,9 +15,9 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
-	"go.uber.org/zap"
 
 	"snowglobe.test/envtest/storage"
+	"snowglobe.test/internal/etcdlog"
 )
 
 // Config names an etcd. URLs is required, for example "http://127.0.0.1:2379".
@@ -96,7 +96,7 @@ func (s *Store) Client() (*kubernetes.Client, error) {
 		DialTimeout:          s.cfg.DialTimeout,
 		DialKeepAliveTime:    30 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,
-		Logger:               zap.NewNop(),
+		Logger:               etcdlog.New(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("external store %s: %w", s, err)

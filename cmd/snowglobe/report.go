@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/trace/report"
+	"snowglobe.test/scenarios"
+)
+
+// reports reports whether a timeline is to be written.
+func (o runOptions) reports() bool { return o.report != "" || o.perfetto != "" }
+
+// writeReports writes the timelines of a script that were asked for.
+func (o runOptions) writeReports(result scenarios.Result) error {
+	run := report.Run{Name: result.Script.Name, Records: result.Records}
+	if result.Err != nil {
+		run.Failed = &report.Failure{Line: result.Line, Text: result.Err.Error()}
+	}
+	page := report.Page{Title: result.Script.Name, Runs: []report.Run{run}}
+	return errors.Join(
+		writeFile(o.report, func(w io.Writer) error { return report.WriteHTML(w, page) }),
+		writeFile(o.perfetto, func(w io.Writer) error { return report.WritePerfetto(w, result.Records) }),
+	)
+}
+
+// writeFile writes a file; an empty path is none.
+func writeFile(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}
+
+func newTraceReport() *cobra.Command {
+	var html, perfetto string
+	cmd := &cobra.Command{
+		Use:   "report EVENTS [EVENTS]",
+		Short: "Make a page of one run, or of two and where they part",
+		Long: `Make a page with the timeline of one run in swim lanes, or of two and the place where
+they part, from what run --events has written.`,
+		Example: `  snowglobe run --seed 1 --trace a.trace --events a.jsonl stale-read
+  snowglobe run --seed 2 --trace b.trace --events b.jsonl stale-read
+  snowglobe trace report --html both.html a.jsonl b.jsonl`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if html == "" && perfetto == "" {
+				return errors.New("nothing to write; say where to, with --html or --perfetto")
+			}
+			if perfetto != "" && len(args) > 1 {
+				return errors.New("--perfetto is for one run")
+			}
+			page := report.Page{}
+			for _, path := range args {
+				records, err := readEvents(path)
+				if err != nil {
+					return failed(err)
+				}
+				page.Runs = append(page.Runs, report.Run{Name: filepath.Base(path), Records: records})
+			}
+			return failed(errors.Join(
+				writeFile(html, func(w io.Writer) error { return report.WriteHTML(w, page) }),
+				writeFile(perfetto, func(w io.Writer) error { return report.WritePerfetto(w, page.Runs[0].Records) }),
+			))
+		},
+	}
+	cmd.Flags().StringVar(&html, "html", "", "write a page for a browser to this `file`")
+	cmd.Flags().StringVar(&perfetto, "perfetto", "", "write trace events for ui.perfetto.dev to this `file`")
+	return cmd
+}
+
+func readEvents(path string) (_ []trace.Record, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("events: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	records, err := trace.ReadJSON(file)
+	if err != nil {
+		return nil, fmt.Errorf("events: %s: %w", path, err)
+	}
+	return records, nil
+}

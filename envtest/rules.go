@@ -1,0 +1,56 @@
+package envtest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// maxRulesNamed is how many rules an error names.
+const maxRulesNamed = 4
+
+// withFired returns what adds to an error what the rules of now have done until
+// then, but for those that it names: many errors come of what a rule did long before.
+func (cp *ControlPlane) withFired() func(error) error {
+	entries := cp.faults.Rules()
+	return func(err error) error {
+		var said []string
+		for _, entry := range entries {
+			named := strings.Contains(err.Error(), fmt.Sprintf("%q", entry.Rule()))
+			if times, last := entry.Last(); times > 0 && !named {
+				said = append(said, fmt.Sprintf("the rule %q has fired %d times, at last at %s", entry.Rule(), times, last))
+			}
+		}
+		if more := len(said) - maxRulesNamed; more > 0 {
+			said = append(said[:maxRulesNamed], fmt.Sprintf("and %d more", more))
+		}
+		if len(said) == 0 {
+			return err
+		}
+		return fmt.Errorf("%w; %s", err, strings.Join(said, "; "))
+	}
+}
+
+// rulesInForce lists the rules, to end an error with.
+func (cp *ControlPlane) rulesInForce() string {
+	var rules []string
+	for _, entry := range cp.faults.Rules() {
+		rules = append(rules, fmt.Sprintf("%q", entry.Rule()))
+	}
+	if len(rules) == 0 {
+		return ""
+	}
+	return "; rules in force: " + strings.Join(rules, ", ")
+}
+
+// unfired is an error for each rule that never fired, but should have.
+func (cp *ControlPlane) unfired() error {
+	if cp.cfg.sharedPlan {
+		return nil
+	}
+	var errs []error
+	for _, rule := range cp.faults.Unfired() {
+		errs = append(errs, fmt.Errorf("the rule %q never fired; remove it, or mark it optional", rule))
+	}
+	return errors.Join(errs...)
+}

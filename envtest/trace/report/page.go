@@ -1,0 +1,107 @@
+package report
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// Page is what WriteHTML writes.
+type Page struct {
+	Title string // "Trace" if empty
+	// Runs are one run, or two, of which the page shows where they part.
+	Runs []Run
+}
+
+// Run is what happened in one run.
+type Run struct {
+	Name    string // such as a script's name, or "seed 7"
+	Records []trace.Record
+	Failed  *Failure // nil if the run has passed
+}
+
+// Failure is where a run failed. Its zero value is the last command of the script.
+type Failure struct {
+	Seq  int64  // the record that failed; 0 for the script's last command
+	Line int    // the line of the script; 0 if it is not known
+	Text string // the error
+}
+
+//go:embed page
+var files embed.FS
+
+// scripts are the files of the page's program, in order: each uses only those before.
+var scripts = []string{"model.js", "axis.js", "draw.js", "panel.js", "app.js"}
+
+// WriteHTML writes a page that shows runs in swim lanes, as one file that needs nothing
+// else. Whatever the records contain appears as text.
+func WriteHTML(w io.Writer, p Page) error {
+	data, err := p.data()
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	page, err := template.ParseFS(files, "page/page.html.tmpl")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	style, program, err := assets()
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	err = page.Execute(w, map[string]any{
+		"Title": p.title(), "Data": template.JS(data), "Style": template.CSS(style), "Program": template.JS(program),
+		"StyleHash": hash(style), "ProgramHash": hash(program),
+	})
+	if err != nil {
+		return fmt.Errorf("report: writing the page: %w", err)
+	}
+	return nil
+}
+
+func (p Page) title() string {
+	if p.Title == "" {
+		return "Trace"
+	}
+	return p.Title
+}
+
+func (p Page) validate() error {
+	switch n := len(p.Runs); n {
+	case 0:
+		return errors.New("the page has no run: give it one, or two to compare")
+	case 1, 2:
+		return nil
+	default:
+		return fmt.Errorf("the page has %d runs: it shows one, or compares two", n)
+	}
+}
+
+// assets returns the style sheet and the program. The program is one function, so that
+// its names stay its own.
+func assets() (style, program string, err error) {
+	css, err := files.ReadFile("page/style.css")
+	if err != nil {
+		return "", "", err
+	}
+	program = "\"use strict\";\n(() => {\n"
+	for _, name := range scripts {
+		text, err := files.ReadFile("page/" + name)
+		if err != nil {
+			return "", "", err
+		}
+		program += string(text)
+	}
+	return string(css), program + "})();\n", nil
+}
+
+// hash is a source of the page's content security policy.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}

@@ -1,0 +1,145 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// timeline is a run as lanes with events in them.
+type timeline struct {
+	groups []group
+	lanes  []lane
+	events []event // of each record, in the records' order
+	bars   []bar
+	links  []link
+}
+
+// group is a number of lanes that fold as one.
+type group struct {
+	name   string
+	script bool // it is shown above all others, and does not fold
+	folded bool // at first
+	lanes  int
+}
+
+type lane struct {
+	name  string
+	group int
+}
+
+// event is a record in its lane.
+type event struct {
+	look
+	at   time.Duration
+	seq  int64
+	lane int
+	tone trace.Tone
+}
+
+func newTimeline(recs []trace.Record) (*timeline, error) {
+	t := &timeline{}
+	sorted := newSorter(recs)
+	keys := make([]laneKey, len(recs))
+	for i, rec := range recs {
+		look, err := describe(rec.Event)
+		if err != nil {
+			return nil, fmt.Errorf("record %d: %w", rec.Seq, err)
+		}
+		keys[i] = sorted.lane(rec)
+		t.events = append(t.events, event{look: look, at: rec.Elapsed, seq: rec.Seq, tone: trace.ToneOf(rec.Event)})
+	}
+	t.place(keys)
+	t.bars = newBars(recs, t.events)
+	t.links = newLinks(recs, t.bars)
+	return t, nil
+}
+
+// place makes the lanes of the events, given the key of each.
+func (t *timeline) place(keys []laneKey) {
+	unique := slices.Clone(keys)
+	slices.SortFunc(unique, compareLanes)
+	unique = slices.Compact(unique)
+	label := groupLabels(unique)
+	numbers := map[laneKey]int{}
+	for i, key := range unique {
+		if i == 0 || key.groupKey != unique[i-1].groupKey {
+			t.groups = append(t.groups, group{name: label(key.groupKey), script: key.section == script, folded: key.section.routine()})
+		}
+		in := len(t.groups) - 1
+		t.groups[in].lanes++
+		numbers[key] = len(t.lanes)
+		t.lanes = append(t.lanes, lane{key.name, in})
+	}
+	for i, key := range keys {
+		t.events[i].lane = numbers[key]
+	}
+}
+
+// groupLabels returns the function that names groups. Names of control planes and
+// servers appear only if there are several.
+func groupLabels(keys []laneKey) func(groupKey) string {
+	planes, servers := map[string]bool{}, map[groupKey]bool{}
+	several := map[string]bool{}
+	for _, key := range keys {
+		if key.section != script {
+			planes[key.plane] = true
+		}
+		if key.server == "" || servers[groupKey{plane: key.plane, server: key.server}] {
+			continue
+		}
+		for known := range servers {
+			several[key.plane] = several[key.plane] || known.plane == key.plane
+		}
+		servers[groupKey{plane: key.plane, server: key.server}] = true
+	}
+	script := sharedPrefix(planes)
+	return func(key groupKey) string {
+		words := []string{"", "", sectionNames[key.section]}
+		if len(planes) > 1 {
+			words[0] = strings.TrimPrefix(key.plane, script)
+		}
+		if several[key.plane] {
+			words[1] = key.server
+		}
+		return joined(" · ", words...)
+	}
+}
+
+// sharedPrefix is what control planes of one script have before their names: its own
+// name and a slash. It is empty if they do not share it.
+func sharedPrefix(planes map[string]bool) string {
+	prefix, first := "", true
+	for plane := range planes {
+		own := plane[:strings.LastIndex(plane, "/")+1]
+		if first {
+			prefix, first = own, false
+		} else if own != prefix {
+			return ""
+		}
+	}
+	return prefix
+}
+
+// end returns the index of the last event; -1 if there is none.
+func (t *timeline) end() int { return len(t.events) - 1 }
+
+// find returns the index of the event with a sequence number.
+func (t *timeline) find(seq int64) (int, bool) {
+	i := slices.IndexFunc(t.events, func(e event) bool { return e.seq == seq })
+	return i, i >= 0
+}
+
+// lastCommand is the index of the script's last command, or of the last event if there
+// is no script.
+func (t *timeline) lastCommand() int {
+	for i, e := range slices.Backward(t.events) {
+		if l := t.lanes[e.lane]; t.groups[l.group].script && l.name == noteLanes[command] {
+			return i
+		}
+	}
+	return t.end()
+}

@@ -1,0 +1,165 @@
+package aggregated
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// watcher is a watch that is going on.
+type watcher struct {
+	server   *Server
+	resource *Resource
+	request  Request
+	options  listOptions
+	form     form
+	w        http.ResponseWriter
+
+	revision  int64 // up to which everything has been sent
+	bookmarks bool
+	initial   bool // the state at the beginning is wanted, and a bookmark after it
+	breaking  <-chan struct{}
+}
+
+// watch serves a watch until the client leaves, its time is over or the server stops.
+func (s *Server) watch(ctx context.Context, w http.ResponseWriter, resource *Resource, request Request) error {
+	form, err := newForm(resource, request)
+	if err != nil {
+		return err
+	}
+	options, err := s.listOptions(request)
+	if err != nil {
+		return err
+	}
+	seconds, err := number(request.Query, "timeoutSeconds")
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	breaking := s.breaking
+	s.mu.Unlock()
+	wt := &watcher{
+		server: s, resource: resource, request: request, options: options, form: form, w: w,
+		revision:  options.revision,
+		bookmarks: request.Query.Get("allowWatchBookmarks") == "true",
+		initial:   request.Query.Get("sendInitialEvents") == "true",
+		breaking:  breaking,
+	}
+	if wt.initial && request.Query.Get("resourceVersionMatch") != string(metav1.ResourceVersionMatchNotOlderThan) {
+		return apierrors.NewBadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+	}
+	// A watch of the past that is no more has not begun yet, and can be refused.
+	var begin []*unstructured.Unstructured
+	if wt.initial || wt.revision == 0 {
+		if now := s.store.now(); wt.revision > now {
+			return tooLarge(wt.revision, now)
+		}
+		begin, wt.revision, err = s.store.list(resource.groupResource(), request.Namespace, 0)
+	} else {
+		_, _, _, err = s.store.since(wt.revision)
+	}
+	if err != nil {
+		return err
+	}
+	if seconds > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+		defer cancel()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = http.NewResponseController(w).Flush() // the client may be gone
+	wt.run(ctx, begin)
+	return nil
+}
+
+// run sends what there is at the beginning, and then all changes.
+func (wt *watcher) run(ctx context.Context, begin []*unstructured.Unstructured) {
+	for _, object := range begin {
+		if wt.options.selects(object) && !wt.send(watch.Added, object) {
+			return
+		}
+	}
+	if wt.initial && !wt.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"}) {
+		return
+	}
+	ticker := time.NewTicker(wt.server.config.BookmarkInterval)
+	defer ticker.Stop()
+	for {
+		changes, now, changed, err := wt.server.store.since(wt.revision)
+		if err != nil {
+			wt.fail(err)
+			return
+		}
+		for _, c := range changes {
+			if !wt.sendChange(c) {
+				return
+			}
+		}
+		wt.revision = now
+		select {
+		case <-changed:
+		case <-ticker.C:
+			if wt.bookmarks && !wt.bookmark(nil) {
+				return
+			}
+		case <-wt.breaking:
+			panic(http.ErrAbortHandler)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sendChange sends a change as the watch sees it, whose selectors may come to match an
+// object, or cease to.
+func (wt *watcher) sendChange(c change) bool {
+	if c.key.resource != wt.resource.groupResource() || wt.request.Namespace != "" && c.key.namespace != wt.request.Namespace {
+		return true
+	}
+	was, is := wt.options.selects(c.before), wt.options.selects(c.after)
+	switch {
+	case was && is:
+		return wt.send(watch.Modified, c.after)
+	case is:
+		return wt.send(watch.Added, c.after)
+	case was:
+		last := c.before.DeepCopy()
+		last.SetResourceVersion(strconv.FormatInt(c.revision, 10))
+		return wt.send(watch.Deleted, last)
+	default:
+		return true
+	}
+}
+
+func (wt *watcher) send(kind watch.EventType, object *unstructured.Unstructured) bool {
+	return wt.write(kind, wt.form.object(object))
+}
+
+// bookmark says up to where everything has been sent.
+func (wt *watcher) bookmark(annotations map[string]string) bool {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(wt.resource.groupVersion().WithKind(wt.resource.Kind))
+	object.SetResourceVersion(strconv.FormatInt(wt.revision, 10))
+	object.SetAnnotations(annotations)
+	return wt.write(watch.Bookmark, wt.form.object(object))
+}
+
+func (wt *watcher) fail(err error) {
+	wt.write(watch.Error, statusOf(err))
+}
+
+// write sends an event, and reports whether the client is still there.
+func (wt *watcher) write(kind watch.EventType, object any) bool {
+	err := json.NewEncoder(wt.w).Encode(struct {
+		Type   watch.EventType `json:"type"`
+		Object any             `json:"object"`
+	}{kind, object})
+	return err == nil && http.NewResponseController(wt.w).Flush() == nil
+}

@@ -1,0 +1,129 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	"gopkg.in/go-jose/go-jose.v2"
+
+	"snowglobe.test/fakes/stub"
+)
+
+// Where the issuer's documents are.
+const (
+	DiscoveryPath = "/.well-known/openid-configuration"
+	KeysPath      = "/keys"
+)
+
+// Issuer is an OpenID Connect issuer with a key to sign tokens.
+type Issuer struct {
+	server *stub.Server
+	// Requests decides how the documents are served, and records who asked for them.
+	Requests *stub.Table[Request, Answer]
+
+	mu        sync.Mutex
+	made      int          // keys so far
+	keys      []signingKey // newest first
+	published int          // how many of them are in the document
+}
+
+// Request is one for a document.
+type Request struct {
+	Path   string
+	Header http.Header
+}
+
+// Answer is a document.
+type Answer struct {
+	Header http.Header
+	Body   []byte
+}
+
+// Rule says how some requests are answered.
+type Rule = stub.Rule[Request, Answer]
+
+// Serve serves an issuer over HTTPS, with a certificate for the hosts, each a DNS name
+// or an IP; without any, for the host of the listener. The listener is the issuer's from
+// now on, also if Serve fails.
+func Serve(l net.Listener, hosts ...string) (*Issuer, error) {
+	i := &Issuer{}
+	i.Requests = stub.NewTable(func(_ context.Context, request Request) (Answer, error) { return i.Document(request.Path) })
+	if err := i.Rotate(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	i.mu.Lock() // no document without the server, whose URL it names
+	defer i.mu.Unlock()
+	server, err := stub.ServeTLS(l, http.HandlerFunc(i.handle), hosts...)
+	if err != nil {
+		return nil, fmt.Errorf("serve an OIDC issuer: %w", err)
+	}
+	i.server = server
+	return i, nil
+}
+
+// URL is the issuer, as tokens and the flag --oidc-issuer-url name it.
+func (i *Issuer) URL() string { return i.server.URL() }
+
+// CA is the certificate, in PEM, that clients trust; it is the content of the file for
+// --oidc-ca-file.
+func (i *Issuer) CA() []byte { return i.server.CA() }
+
+// Stop closes the listener, and returns when the requests in flight have been answered.
+// When the context ends, it breaks off those that are left, and returns an error.
+func (i *Issuer) Stop(ctx context.Context) error { return i.server.Stop(ctx) }
+
+// Document is what the issuer answers by itself to a request for a path. Rules use it to
+// change an answer, such as by a Cache-Control header.
+func (i *Issuer) Document(path string) (Answer, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var document any
+	switch path {
+	case DiscoveryPath:
+		document = struct {
+			Issuer     string   `json:"issuer"`
+			Keys       string   `json:"jwks_uri"`
+			Responses  []string `json:"response_types_supported"`
+			Subjects   []string `json:"subject_types_supported"`
+			Algorithms []string `json:"id_token_signing_alg_values_supported"`
+		}{i.URL(), i.URL() + KeysPath, []string{"id_token"}, []string{"public"}, []string{string(jose.ES256)}}
+	case KeysPath:
+		set := jose.JSONWebKeySet{}
+		for _, key := range i.keys[:i.published] {
+			set.Keys = append(set.Keys, key.public())
+		}
+		document = set
+	default:
+		body := fmt.Appendf(nil, "there is no %s, only %s and %s\n", path, DiscoveryPath, KeysPath)
+		return Answer{}, stub.Status{Code: http.StatusNotFound, Body: body}
+	}
+	body, err := json.Marshal(document)
+	if err != nil {
+		return Answer{}, fmt.Errorf("encode the document at %s: %w", path, err)
+	}
+	return Answer{Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
+}
+
+func (i *Issuer) handle(w http.ResponseWriter, r *http.Request) {
+	request := Request{Path: r.URL.Path, Header: r.Header.Clone()}
+	if r.Method != http.MethodGet {
+		err := fmt.Errorf("the method is %s, want GET", r.Method)
+		i.Requests.Reject(request, err)
+		http.Error(w, err.Error(), http.StatusMethodNotAllowed)
+		return
+	}
+	answer, err := i.Requests.Serve(r.Context(), request)
+	if err != nil {
+		stub.WriteError(w, err)
+		return
+	}
+	for name, values := range answer.Header {
+		w.Header()[name] = values
+	}
+	_, _ = w.Write(answer.Body) // the client may be gone
+}

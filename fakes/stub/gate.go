@@ -1,0 +1,69 @@
+package stub
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Gate holds requests until it is opened. A nil Gate is not valid; NewGate makes one.
+type Gate struct {
+	open chan struct{}
+
+	mu       sync.Mutex
+	opened   bool
+	arrivals int
+	arrived  chan struct{} // closed and replaced when a request arrives
+}
+
+// NewGate returns a closed gate.
+func NewGate() *Gate { return &Gate{open: make(chan struct{}), arrived: make(chan struct{})} }
+
+// Await returns when so many requests have come to the gate, whether they still wait
+// there or not.
+func (g *Gate) Await(ctx context.Context, requests int) error {
+	for {
+		g.mu.Lock()
+		arrived, arrivals := g.arrived, g.arrivals
+		g.mu.Unlock()
+		if arrivals >= requests {
+			return nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d requests have come to the gate: %w", arrivals, requests, context.Cause(ctx))
+		}
+	}
+}
+
+// Open lets all requests go, those that are still to come included. It may be called
+// again.
+func (g *Gate) Open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.opened {
+		g.opened = true
+		close(g.open)
+	}
+}
+
+// wait returns when the gate is open. If the request's context ends first, that is an
+// error.
+func (g *Gate) wait(ctx context.Context) error {
+	g.mu.Lock()
+	g.arrivals++
+	close(g.arrived)
+	g.arrived = make(chan struct{})
+	opened := g.opened
+	g.mu.Unlock()
+	if opened { // whatever became of the client: select would throw dice
+		return nil
+	}
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("held at a gate: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,100 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/nearest"
+	"snowglobe.test/scenarios/checkers"
+)
+
+var checkCommand = command{
+	name:    checkName,
+	args:    "[CHECK...]",
+	most:    anyNumber,
+	summary: "judge all that clients were told so far by what Kubernetes promises",
+	details: `It looks at every answer and every event of a watch, of all clients and servers of the
+script: reads and writes of an object have an order (linearizability), watches are
+complete and in order (watch), lists agree with watches (list-watch), no client goes back
+in time (monotonic-reads), what is deleted stays deleted (resurrection), and finalizers
+keep their objects (finalizers). Without a CHECK it does all. It fails if a promise is
+broken, and if it can't be decided.`,
+	example: "check\ncheck linearizability watch",
+	static: func(args []string) error {
+		_, err := checkersOf(args)
+		return err
+	},
+	run: func(ctx context.Context, s *session, args []string) error {
+		chosen, err := checkersOf(args)
+		if err != nil {
+			return err
+		}
+		report, err := judge(ctx, s.story.snapshot(), chosen)
+		if err != nil {
+			return err
+		}
+		if report.Verdict() != checkers.Holds {
+			return errors.New(report.String())
+		}
+		fmt.Fprintln(&s.out, report)
+		return nil
+	},
+}
+
+// checkName is the name of the command for which a script records all that clients see.
+const checkName = "check"
+
+// checkersOf finds checks by their names; no name means all.
+func checkersOf(names []string) ([]checkers.Checker, error) {
+	var found []checkers.Checker
+	var known []string
+	for _, c := range checkers.All() {
+		known = append(known, c.Name())
+		if len(names) == 0 || slices.Contains(names, c.Name()) {
+			found = append(found, c)
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("%w: there is no check %q%s; there are %s", errUsage, name, nearest.DidYouMean(name, known), nearest.Either(known))
+		}
+	}
+	return found, nil
+}
+
+// judge lets checkers judge the story. The control planes of a script have one store
+// and, in the story, one order; so they are judged as servers of one control plane.
+func judge(ctx context.Context, records []trace.Record, chosen []checkers.Checker) (checkers.Report, error) {
+	watches := map[string]int{} // of the control planes before each
+	count := 0
+	var newest int64 // revision of the store
+	history := make([]trace.Record, 0, len(records))
+	for _, rec := range records {
+		if write, ok := rec.Event.(trace.Write); ok {
+			if write.Revision <= newest {
+				continue // another control plane has recorded it
+			}
+			newest = write.Revision
+		}
+		if _, known := watches[rec.ControlPlane]; !known {
+			watches[rec.ControlPlane] = count
+		}
+		if event, ok := rec.Event.(trace.WatchEvent); ok {
+			event.Watch += watches[rec.ControlPlane]
+			count = max(count, event.Watch)
+			rec.Event = event
+		}
+		rec.Server, rec.ControlPlane = rec.ControlPlane+"/"+rec.Server, ""
+		history = append(history, rec)
+	}
+	h, err := checkers.FromTrace(history)
+	if err != nil {
+		return checkers.Report{}, err
+	}
+	// Between two control planes, nobody has seen what the store did.
+	h.Complete = h.Complete && len(watches) == 1
+	return checkers.Check(ctx, h, chosen...), nil
+}

@@ -1,0 +1,97 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"snowglobe.test/internal/nearest"
+)
+
+// retryPause is the time between two tries at first, by the script's clock. Later it is
+// a tenth of the time so far: each try is a request, which costs real time.
+const retryPause = 10 * time.Millisecond
+
+var eventuallyCommand = command{
+	name:  "eventually",
+	args:  "[--for DURATION] COMMAND [ARGUMENT]...",
+	least: 1, most: anyNumber,
+	summary: "run a command again and again until it succeeds",
+	details: `It tries every 10ms by the script's clock at first, and then ever less often, after a
+tenth of the time so far, for at most a minute, or DURATION. The error is that of the
+last try.`,
+	example:   "eventually expect /apis/example.com/v1/widgets 200",
+	unbounded: true,
+	wraps:     true,
+	prepare: func(flags *pflag.FlagSet) action {
+		limit := flags.Duration("for", patience, "")
+		flags.SetInterspersed(false)
+		return func(ctx context.Context, s *session, args []string) error {
+			return s.repeat(ctx, *limit, args, func(err error) bool { return err == nil })
+		}
+	},
+}
+
+var alwaysCommand = command{
+	name:  "always",
+	args:  "--for DURATION COMMAND [ARGUMENT]...",
+	least: 1, most: anyNumber,
+	summary:   "run a command again and again for a while, and fail as soon as it does",
+	details:   `It runs every ` + retryPause.String() + ` by the script's clock.`,
+	example:   "always --for 5s expect /apis/example.com/v1/widgets 503",
+	unbounded: true,
+	wraps:     true,
+	prepare: func(flags *pflag.FlagSet) action {
+		limit := flags.Duration("for", 0, "")
+		flags.SetInterspersed(false)
+		return func(ctx context.Context, s *session, args []string) error {
+			if *limit <= 0 {
+				return fmt.Errorf("%w: say for how long, as in --for 5s", errUsage)
+			}
+			err := s.repeat(ctx, *limit, args, func(err error) bool { return err != nil })
+			if errors.Is(err, errRepeated) {
+				return nil
+			}
+			return err
+		}
+	},
+}
+
+// errRepeated is why a command is not run again: its time is over.
+var errRepeated = errors.New("its time is over")
+
+// repeat runs a command until it is done, and returns what it returned. If that does
+// not happen in time, the error is errRepeated and the last one.
+func (s *session) repeat(ctx context.Context, limit time.Duration, args []string, done func(error) bool) error {
+	i := slices.IndexFunc(s.verbs, func(c command) bool { return c.name == args[0] })
+	if i < 0 {
+		var names []string
+		for _, c := range s.verbs {
+			names = append(names, c.name)
+		}
+		return fmt.Errorf("%w: unknown command %q%s", errUsage, args[0], nearest.DidYouMean(args[0], names))
+	}
+	for began := time.Now(); ; {
+		s.out.Reset()
+		err := s.verbs[i].invoke(s, args[1:])
+		var misuse usageError
+		switch {
+		case errors.As(err, &misuse), done(err):
+			return err
+		case s.outer.Err() != nil:
+			return errInterrupted
+		case time.Since(began) >= limit:
+			return fmt.Errorf("%w after %s: %s: %w", errRepeated, limit, strings.Join(args, " "), err)
+		}
+		select {
+		case <-time.After(max(retryPause, time.Since(began)/10)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

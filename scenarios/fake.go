@@ -1,0 +1,189 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"snowglobe.test/envtest/memnet"
+	"snowglobe.test/fakes/stub"
+	"snowglobe.test/internal/nearest"
+)
+
+var fakeCommand = command{
+	name:  "fake",
+	args:  "KIND HOST [ANSWERS]",
+	least: 2, most: 3,
+	summary: "run something that API servers call, at a host of its own",
+	details: fakeDetails(),
+	example: "fake admission labels.example.com answers.yaml\napply --expand webhook.yaml",
+	run: func(_ context.Context, s *session, args []string) error {
+		if err := s.fake(args[0], args[1]); err != nil {
+			return err
+		}
+		if len(args) == 2 {
+			return nil
+		}
+		return s.answer(args[1], args[2])
+	},
+}
+
+var answerCommand = command{
+	name:  "answer",
+	args:  "HOST ANSWERS",
+	least: 2, most: 2,
+	summary: "tell a fake how to answer from now on",
+	details: `The first answer of the file whose "when" matches decides, and all of the file go
+before those that the fake was told earlier.`,
+	example:    "answer labels.example.com sick.yaml",
+	noNegation: true,
+	run:        func(_ context.Context, s *session, args []string) error { return s.answer(args[0], args[1]) },
+}
+
+var openCommand = command{
+	name:  "open",
+	args:  "HOST",
+	least: 1, most: 1,
+	summary:    "let the requests go that a fake holds",
+	details:    `It opens the gates of all answers with "hold: true", for later requests too.`,
+	example:    "open labels.example.com",
+	noNegation: true,
+	run: func(_ context.Context, s *session, args []string) error {
+		found, err := s.fakeAt(args[0])
+		if err != nil {
+			return err
+		}
+		if len(found.gates) == 0 {
+			return fmt.Errorf("%w: no answer of %s holds anything", errUsage, args[0])
+		}
+		for _, gate := range found.gates {
+			gate.Open()
+		}
+		found.gates = nil
+		return nil
+	},
+}
+
+var callsCommand = command{
+	name:  "calls",
+	args:  "HOST",
+	least: 1, most: 1,
+	summary: "print what a fake was asked so far",
+	details: `It prints a line for each call, in the order in which they came.`,
+	example: "calls labels.example.com\nstdout '^CREATE configmaps default/a: allowed$'",
+	run: func(_ context.Context, s *session, args []string) error {
+		found, err := s.fakeAt(args[0])
+		if err != nil {
+			return err
+		}
+		for _, call := range found.calls() {
+			fmt.Fprintln(&s.out, call)
+		}
+		return nil
+	},
+}
+
+// fakeDetails lists the kinds of fakes.
+func fakeDetails() string {
+	var text strings.Builder
+	text.WriteString("KIND is one of\n\n")
+	for _, kind := range fakeKinds {
+		fmt.Fprintf(&text, "- `%s`: %s\n", kind.name, kind.meaning)
+	}
+	text.WriteString(`
+HOST is a DNS name, which only the API servers of the script know, at any port. $CA
+becomes the certificate of the fake, in base64 as a manifest has it ("apply --expand"),
+and the kinds that a flag names by a kubeconfig leave one in the file HOST.kubeconfig.
+
+ANSWERS is a YAML file with a list. Each answer is for the requests that match its
+"when", a part of the request, or for all; "times" limits for how many. It says what
+happens: "hold: true" until "open HOST", "delay: 5s", and then at most one of "status:
+503", an HTTP status, "break: true", a connection that breaks off, and "answer:", which
+is what the API calls the response or the status of the review. Without one of them the
+fake answers as it would by itself.`)
+	return text.String()
+}
+
+// fake is a server that the script runs for the API servers to call.
+type fake struct {
+	server interface {
+		CA() []byte
+		Stop(context.Context) error
+	}
+	files map[string][]byte // what flags name, by the extension of the file
+	use   func(answer) error
+	calls func() []string
+	gates []*stub.Gate // those that are closed
+}
+
+// fake runs a fake at a host.
+func (s *session) fake(kind, host string) error {
+	i := slices.IndexFunc(fakeKinds, func(k fakeKind) bool { return k.name == kind })
+	if i < 0 {
+		var names []string
+		for _, k := range fakeKinds {
+			names = append(names, k.name)
+		}
+		return fmt.Errorf("%w: no kind of fake is called %q%s; there are %s", errUsage, kind, nearest.DidYouMean(kind, names), nearest.Either(names))
+	}
+	if s.fakes[host] != nil {
+		return fmt.Errorf("%w: there is a fake at %s already", errUsage, host)
+	}
+	listener := memnet.Listen()
+	found, err := fakeKinds[i].serve(listener, host)
+	if err != nil {
+		return err
+	}
+	s.fakes[host] = found
+	s.listeners.Store(host, listener)
+	for extension, content := range found.files {
+		if err := os.WriteFile(s.ts.MkAbs(host+extension), content, 0o600); err != nil {
+			return err
+		}
+	}
+	s.ts.Setenv("CA", base64.StdEncoding.EncodeToString(found.server.CA()))
+	return nil
+}
+
+func (s *session) fakeAt(host string) (*fake, error) {
+	if found := s.fakes[host]; found != nil {
+		return found, nil
+	}
+	hosts := slices.Sorted(maps.Keys(s.fakes))
+	return nil, fmt.Errorf("%w: there is no fake at %q%s; run one with: fake KIND %s", errUsage, host, nearest.DidYouMean(host, hosts), host)
+}
+
+// dialFake is the dialer of the script's API servers. In virtual time there is nothing
+// but the fakes.
+func (s *session) dialFake(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if listener, ok := s.listeners.Load(host); ok {
+		return listener.(*memnet.Listener).DialContext(ctx)
+	}
+	if s.opts.RealTime {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+// stopFakes stops all fakes, in the order of their hosts.
+func (s *session) stopFakes(ctx context.Context) error {
+	var errs []error
+	for _, host := range slices.Sorted(maps.Keys(s.fakes)) {
+		for _, gate := range s.fakes[host].gates {
+			gate.Open()
+		}
+		errs = append(errs, s.fakes[host].server.Stop(ctx))
+	}
+	clear(s.fakes)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,24 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+)
+
+var settleCommand = command{
+	name:    "settle",
+	summary: "wait until nothing more happens by itself",
+	details: `Every watch cache has reached the revision of the store, informers have seen what
+the caches have, and requests are answered. What a rule holds does not count; it is
+printed, a line for each operation.`,
+	example:   "settle",
+	onServer:  true,
+	unbounded: true,
+	run: func(ctx context.Context, s *session, _ []string) error {
+		settled, err := s.server.Settle(ctx)
+		for _, op := range settled.Held {
+			fmt.Fprintln(&s.out, op)
+		}
+		return err
+	},
+}

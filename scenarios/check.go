@@ -75,9 +75,9 @@ func judge(ctx context.Context, records []trace.Record, chosen []checkers.Checke
 	for _, rec := range records {
 		if write, ok := rec.Event.(trace.Write); ok {
 			if write.Revision <= newest {
-				continue // another control plane has recorded it
+				rec.Event = trace.Note{} // another control plane has recorded it
 			}
-			newest = write.Revision
+			newest = max(newest, write.Revision)
 		}
 		if _, known := watches[rec.ControlPlane]; !known {
 			watches[rec.ControlPlane] = count

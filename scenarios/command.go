@@ -29,6 +29,7 @@ type command struct {
 	unbounded   bool   // it has no time limit
 	onServer    bool   // it fails if no API server is running
 	wraps       bool   // its arguments, after the flags, are another command
+	verbatim    bool   // its arguments are those of another program, flags too
 	// static checks the arguments as far as that needs no server; nil for nothing.
 	static func(args []string) error
 	run    action // nil if the command has flags
@@ -43,19 +44,19 @@ const anyNumber = math.MaxInt
 func commands() []command {
 	return []command{
 		startCommand, shutdownCommand, restartCommand,
-		holdCommand, freezeCommand, delayCommand, releaseCommand,
+		holdCommand, freezeCommand, delayCommand, releaseCommand, stepCommand,
 		failCommand, loseReplyCommand, dropCommand, duplicateCommand, cancelCommand,
 		compactCommand, crashCommand, loseLeaderCommand, partitionCommand,
 		liftCommand, rulesCommand, heldCommand,
 		advanceCommand, settleCommand, orderCommand, eventuallyCommand, alwaysCommand,
 		readyCommand, awaitCommand, signalCommand,
-		applyCommand, deleteCommand, getCommand, listCommand,
+		applyCommand, deleteCommand, getCommand, listCommand, kubectlCommand,
 		requestCommand, expectCommand, neverCommand, checkCommand,
 		assertCommand, matchCommand,
-		watchCommand, informerCommand, electCommand, eventCommand, eventsCommand, cachedCommand, unwatchCommand,
-		asCommand, viaCommand, tokenCommand, whoamiCommand,
+		watchCommand, informerCommand, controllerCommand, electCommand, eventCommand, eventsCommand, cachedCommand, unwatchCommand,
+		asCommand, viaCommand, acceptCommand, tokenCommand, whoamiCommand,
 		fakeCommand, answerCommand, openCommand, callsCommand,
-		hooksCommand, readyzCommand, noteCommand, timelineCommand,
+		hooksCommand, readyzCommand, noteCommand, timelineCommand, breakCommand, helpCommand,
 	}
 }
 
@@ -73,6 +74,14 @@ var errUsage = errors.New("wrong arguments")
 
 func (c command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
 
+// parse takes the flags out of the arguments.
+func (c command) parse(flags *pflag.FlagSet, args []string) error {
+	if c.verbatim {
+		args = append([]string{"--"}, args...)
+	}
+	return flags.Parse(args)
+}
+
 func (c command) invoke(s *session, args []string) error {
 	flags := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -81,7 +90,7 @@ func (c command) invoke(s *session, args []string) error {
 	if c.prepare != nil {
 		run = c.prepare(flags)
 	}
-	if err := flags.Parse(args); err != nil {
+	if err := c.parse(flags, args); err != nil {
 		return usageError{err.Error(), c.usage()}
 	}
 	if count := flags.NArg(); count < c.least || count > c.most {

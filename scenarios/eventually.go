@@ -19,9 +19,9 @@ const retryPause = 10 * time.Millisecond
 
 var eventuallyCommand = command{
 	name:  "eventually",
-	args:  "[--for DURATION] COMMAND [ARGUMENT]...",
+	args:  "[--for DURATION] [!] COMMAND [ARGUMENT]...",
 	least: 1, most: anyNumber,
-	summary: "run a command again and again until it succeeds",
+	summary: "run a command again and again until it succeeds, or with ! fails",
 	details: `It tries every 10ms by the script's clock at first, and then ever less often, after a
 tenth of the time so far, for at most a minute, or DURATION. The error is that of the
 last try.`,
@@ -39,7 +39,7 @@ last try.`,
 
 var alwaysCommand = command{
 	name:  "always",
-	args:  "--for DURATION COMMAND [ARGUMENT]...",
+	args:  "--for DURATION [!] COMMAND [ARGUMENT]...",
 	least: 1, most: anyNumber,
 	summary:   "run a command again and again for a while, and fail as soon as it does",
 	details:   `It runs every ` + retryPause.String() + ` by the script's clock.`,
@@ -62,12 +62,33 @@ var alwaysCommand = command{
 	},
 }
 
+// negation before a command says that it must fail.
+const negation = "!"
+
+var errSucceeded = errors.New("it succeeded, and was expected to fail")
+
+// negate is the outcome of a command that is expected to fail. A mistake is none.
+func negate(err error) error {
+	var misuse usageError
+	switch {
+	case err == nil:
+		return errSucceeded
+	case errors.As(err, &misuse):
+		return err
+	}
+	return nil
+}
+
 // errRepeated is why a command is not run again: its time is over.
 var errRepeated = errors.New("its time is over")
 
 // repeat runs a command until it is done, and returns what it returned. If that does
 // not happen in time, the error is errRepeated and the last one.
 func (s *session) repeat(ctx context.Context, limit time.Duration, args []string, done func(error) bool) error {
+	negated := args[0] == negation && len(args) > 1
+	if negated {
+		args = args[1:]
+	}
 	i := slices.IndexFunc(s.verbs, func(c command) bool { return c.name == args[0] })
 	if i < 0 {
 		var names []string
@@ -79,6 +100,9 @@ func (s *session) repeat(ctx context.Context, limit time.Duration, args []string
 	for began := time.Now(); ; {
 		s.out.Reset()
 		err := s.verbs[i].invoke(s, args[1:])
+		if negated {
+			err = negate(err)
+		}
 		var misuse usageError
 		switch {
 		case errors.As(err, &misuse), done(err):

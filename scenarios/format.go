@@ -90,9 +90,11 @@ func (s Script) Phases() []string {
 
 // WriteUsage writes for people what a command of scripts does, or without a name all
 // commands, a line each.
-func WriteUsage(w io.Writer, name string) error {
+func WriteUsage(w io.Writer, name string) error { return writeUsage(w, commands(), name) }
+
+func writeUsage(w io.Writer, verbs []command, name string) error {
 	var names []string
-	for _, c := range commands() {
+	for _, c := range verbs {
 		names = append(names, c.name)
 		switch name {
 		case "":

@@ -89,6 +89,7 @@ func (s *session) inform(name string, r apiResource, namespace, selector string)
 	}
 	config := rest.CopyConfig(s.identity)
 	config.UserAgent = informerAgent
+	s.translate(config)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err

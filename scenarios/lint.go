@@ -34,7 +34,7 @@ func (s Script) scriptLines() ([]scriptLine, error) {
 	var found []scriptLine
 	var errs []error
 	for i, text := range s.lines() {
-		words, variable, err := splitWords(text)
+		words, variable, err := splitWords(text, nil)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: %w", s.File, i+1, err))
 			continue
@@ -58,11 +58,21 @@ func (s Script) scriptLines() ([]scriptLine, error) {
 var errQuote = errors.New("a quoted argument does not end")
 
 // splitWords cuts a line into words, as the script engine does: 'quotes' keep words
-// together, two of them in quotes are one, and # begins a comment.
-func splitWords(line string) (words []string, variable bool, err error) {
-	var word strings.Builder
+// together, two of them in quotes are one, and # begins a comment. What is not in quotes
+// is expanded; a nil expand leaves it as it is.
+func splitWords(line string, expand func(string) string) (words []string, variable bool, err error) {
+	var word, bare strings.Builder
 	inWord, quoted := false, false
+	endBare := func() {
+		text := bare.String()
+		bare.Reset()
+		if expand != nil {
+			text = expand(text)
+		}
+		word.WriteString(text)
+	}
 	end := func() {
+		endBare()
 		if inWord {
 			words = append(words, word.String())
 		}
@@ -76,6 +86,7 @@ func splitWords(line string) (words []string, variable bool, err error) {
 			word.WriteByte(c)
 			i++
 		case c == '\'':
+			endBare()
 			quoted, inWord = !quoted, true
 		case quoted:
 			word.WriteByte(c)
@@ -87,7 +98,7 @@ func splitWords(line string) (words []string, variable bool, err error) {
 		default:
 			variable = variable || c == '$'
 			inWord = true
-			word.WriteByte(c)
+			bare.WriteByte(c)
 		}
 	}
 	if quoted {
@@ -151,12 +162,16 @@ func (c command) check(verbs []command, args []string) error {
 	if c.prepare != nil {
 		c.prepare(flags)
 	}
-	err := flags.Parse(args)
+	err := c.parse(flags, args)
 	if count := flags.NArg(); err == nil && (count < c.least || count > c.most) {
 		err = errUsage
 	}
 	if err == nil && c.wraps {
-		return checkWords(verbs, flags.Args(), false)
+		wrapped := flags.Args()
+		if wrapped[0] == negation && len(wrapped) > 1 {
+			wrapped = wrapped[1:]
+		}
+		return checkWords(verbs, wrapped, false)
 	}
 	if err == nil && c.static != nil {
 		err = c.static(flags.Args())

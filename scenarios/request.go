@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -58,7 +59,7 @@ func (s *session) request(ctx context.Context, method, path string, body []byte,
 	if err != nil {
 		return 0, "", fmt.Errorf("%w: %w", errUsage, err)
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", runtime.ContentTypeJSON)
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}

@@ -112,10 +112,15 @@ func (s *session) clientFor(agent string, r apiResource, namespace string) (dyna
 	if err != nil {
 		return nil, err
 	}
+	return clientIn(client, r, namespace), nil
+}
+
+// clientIn is the client of a resource, in a namespace if it has one.
+func clientIn(client dynamic.Interface, r apiResource, namespace string) dynamic.ResourceInterface {
 	if !r.namespaced {
-		return client.Resource(r.gvr), nil
+		return client.Resource(r.gvr)
 	}
-	return client.Resource(r.gvr).Namespace(namespace), nil
+	return client.Resource(r.gvr).Namespace(namespace)
 }
 
 func namespaceFlag(flags *pflag.FlagSet) *string {

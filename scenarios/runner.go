@@ -29,6 +29,8 @@ type Options struct {
 	Faults fault.Plan
 	// FullTrace also records what clients see and store writes, for canonical traces.
 	FullTrace bool
+	// Prompt is where the command "break" asks for commands; nil if there is nobody.
+	Prompt *Prompt
 }
 
 // Status is how a script ended.
@@ -91,6 +93,7 @@ func (s Script) run(ctx context.Context, opts Options) (result Result) {
 	if err := os.WriteFile(file, s.text, 0o600); err != nil {
 		return failure(fmt.Errorf("%s: folder of the run: %w", s.File, err))
 	}
+	startSignals()
 	perform := func() error {
 		result = newSession(ctx, s, opts).perform(file)
 		return nil

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -40,14 +41,16 @@ type session struct {
 	via       *envtest.Client            // the path of the requests; nil for client-0
 	paths     map[string]*envtest.Client // the others, by what "via" calls them
 	identity  *rest.Config               // what the user and the path come to
+	mediaType string                     // what clients accept; empty for JSON
 	streams   map[string]*stream         // the watches, by name
 	fakes     map[string]*fake           // by host
 	listeners sync.Map                   // their listeners, by host: API servers dial while the script goes on
 	rules     []*scriptRule              // of the script, in the order in which they were given
 	excused   bool                       // the server was expected to crash, and did
 	serverLog string
-	unfired   []fault.Rule // rules of the run that never fired on any server that has stopped
-	hadServer bool         // a server has stopped
+	unfired   []fault.Rule   // rules of the run that never fired on any server that has stopped
+	hadServer bool           // a server has stopped
+	typed     *bufio.Scanner // what a person types at a prompt; nil before the first
 }
 
 func newSession(ctx context.Context, script Script, opts Options) *session {
@@ -88,6 +91,9 @@ func (s *session) config(agent string) (*rest.Config, error) {
 	}
 	if s.script.mutation != nil {
 		config.Wrap(s.script.mutation.transport)
+	}
+	if agent != lookupAgent {
+		s.translate(config)
 	}
 	return config, nil
 }

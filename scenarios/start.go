@@ -81,7 +81,7 @@ func (s *session) start(ctx context.Context, request startRequest) error {
 		return err
 	}
 	s.server, s.excused = server, false
-	s.user, s.via, s.paths = []string{"admin"}, nil, map[string]*envtest.Client{}
+	s.user, s.via, s.paths, s.mediaType = []string{"admin"}, nil, map[string]*envtest.Client{}, ""
 	s.enforced()
 	return s.identify()
 }

@@ -59,7 +59,7 @@ var unwatchCommand = command{
 	name:  "unwatch",
 	args:  "NAME",
 	least: 1, most: 1,
-	summary:    "end a watch, an informer or a candidate",
+	summary:    "end a watch, an informer, a controller or a candidate",
 	details:    `Events that were not taken are forgotten, and the name is free again.`,
 	example:    "unwatch settings",
 	noNegation: true,
@@ -74,7 +74,7 @@ var unwatchCommand = command{
 	},
 }
 
-// stream is a watch, an informer or a candidate in the background.
+// stream is a watch, an informer, a controller or a candidate in the background.
 type stream struct {
 	cancel   context.CancelFunc
 	running  sync.WaitGroup

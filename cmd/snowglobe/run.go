@@ -59,7 +59,10 @@ commands of scripts.`,
 			if cmd.Flags().Changed("seed") && opts.sim && !opts.realTime && !sim.Enabled() {
 				return runInSim(cmd, args)
 			}
-			run := scenarios.Options{RealTime: opts.realTime, Verbose: opts.verbose, FullTrace: opts.trace != "" || opts.reports()}
+			run := scenarios.Options{
+				Prompt:   &scenarios.Prompt{In: cmd.InOrStdin(), Out: cmd.ErrOrStderr()},
+				RealTime: opts.realTime, Verbose: opts.verbose, FullTrace: opts.trace != "" || opts.reports(),
+			}
 			if cmd.Flags().Changed("seed") {
 				run.Seed = &opts.seed
 			}

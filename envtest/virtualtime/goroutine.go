@@ -17,6 +17,7 @@ type Goroutine struct {
 	Line   string // where in Func, as FILE:LINE
 	id     string
 	bubble string // the number of its bubble, "" outside one
+	pauses bool   // it is in Paused
 }
 
 // String names the goroutine, its state and its line.
@@ -68,6 +69,7 @@ func (m *monitor) goroutines() []Goroutine {
 		}
 		if !strings.HasSuffix(g.State, durable) {
 			g.locate(block)
+			g.pauses = strings.Contains(block, pausedFrame)
 		}
 		all = append(all, g)
 	}

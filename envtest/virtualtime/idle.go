@@ -110,6 +110,10 @@ func (m *monitor) busy() (busy []Goroutine) {
 // stuck returns those of busy that stayed for patience, or longer if any runs.
 func (m *monitor) stuck(busy []Goroutine, patience time.Duration) (stuck []Goroutine) {
 	since := map[string]time.Duration{}
+	if slices.ContainsFunc(busy, func(g Goroutine) bool { return g.pauses }) {
+		m.since = since
+		return nil
+	}
 	if slices.ContainsFunc(busy, Goroutine.runs) {
 		patience *= runningFactor
 	}

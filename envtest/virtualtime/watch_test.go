@@ -2,6 +2,7 @@ package virtualtime_test
 
 import (
 	"net"
+	"os"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,27 @@ func TestWatchedStuck(t *testing.T) {
 	assert.Contains(t, stuck.Goroutines[0].Func, "TestWatchedStuck")
 	require.NoError(t, listener.Close())
 	<-ended
+}
+
+// Who pauses on purpose is left alone, for as long as it takes.
+func TestWatchedPaused(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	paused := make(chan struct{})
+	time.AfterFunc(200*time.Millisecond, func() {
+		<-paused
+		_ = write.Close()
+	})
+	require.NoError(t, virtualtime.Watched(20*time.Millisecond, func(begun func()) {
+		synctest.Test(t, func(*testing.T) {
+			begun()
+			virtualtime.Paused(func() {
+				close(paused)
+				_, _ = read.Read(make([]byte, 1))
+			})
+		})
+	}))
+	require.NoError(t, read.Close())
 }
 
 // What moves is left alone, also if it takes longer than the patience.

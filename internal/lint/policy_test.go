@@ -66,7 +66,7 @@ const policy = `
 	envtest/soak (test)              -> envtest scenarios
 
 	# The houses on top. Siblings never import each other.
-	scenarios                        -> envtest envtest/memnet fakes/... internal/nearest scenarios/checkers
+	scenarios                        -> envtest envtest/memnet fakes/... internal/nearest internal/observe internal/watchframe scenarios/checkers
 	scenarios/checkers               -> envtest/trace internal/observe
 	conformance/...                  -> conformance/... envtest
 	bench/...                        -> envtest

@@ -23,9 +23,10 @@ var protobufs = func() serializer.CodecFactory {
 	return serializer.NewCodecFactory(kinds)
 }()
 
-// decode decodes an object in any encoding; nil if it is none. Of a kind that
-// only protobuf tells and that is not known here, only the metadata is there.
-func decode(media string, body []byte) (content map[string]any, whole bool) {
+// Decode decodes an object in any encoding; nil if it is none. Of a kind that
+// only protobuf tells and that is not known here, only the metadata is there,
+// and it is not whole.
+func Decode(media string, body []byte) (content map[string]any, whole bool) {
 	var err error
 	switch {
 	case media == runtime.ContentTypeProtobuf:

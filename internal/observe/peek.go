@@ -37,7 +37,7 @@ func sent(req *http.Request) (object trace.Object, dryRun bool) {
 	if err != nil {
 		return object, dryRun
 	}
-	content, whole := decode(mediaOf(req.Header.Get("Content-Type")), body)
+	content, whole := Decode(mediaOf(req.Header.Get("Content-Type")), body)
 	if req.Method != http.MethodDelete {
 		return objectOf(content, whole), dryRun
 	}
@@ -48,7 +48,7 @@ func sent(req *http.Request) (object trace.Object, dryRun bool) {
 
 // look adds what the body of an answer says, which may be no object of an API.
 func look(answer *trace.Answer, media string, body []byte) {
-	content, whole := decode(media, body)
+	content, whole := Decode(media, body)
 	if content == nil {
 		return
 	}
@@ -109,7 +109,7 @@ func withFrame(event trace.WatchEvent, media string, frame watchframe.Frame) tra
 		return event
 	}
 	event.Type = framed.Type
-	content, whole := decode(media, framed.Object.Raw)
+	content, whole := Decode(media, framed.Object.Raw)
 	switch {
 	case content == nil:
 	case event.Type == string(watch.Error):

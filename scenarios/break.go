@@ -42,7 +42,7 @@ the script, and "` + quit + `" ends it. It fails where there is nobody to ask, a
 	unbounded:  true,
 	run: func(_ context.Context, s *session, args []string) error {
 		if s.opts.Prompt == nil {
-			return errors.New("there is nobody to ask for commands; run the script by itself, with: snowglobe run")
+			return errors.New("there is nobody to ask for commands; run the script in a terminal, with snowglobe run, and without --seed or with --sim=false")
 		}
 		return s.converse(strings.Join(args, " "))
 	},

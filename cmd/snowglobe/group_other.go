@@ -12,3 +12,5 @@ func ownGroup(*exec.Cmd) {}
 func interrupt(child *os.Process) error { return child.Kill() }
 
 func endGroup(*exec.Cmd) {}
+
+func inForeground() bool { return true }

@@ -60,8 +60,10 @@ commands of scripts.`,
 				return runInSim(cmd, args)
 			}
 			run := scenarios.Options{
-				Prompt:   &scenarios.Prompt{In: cmd.InOrStdin(), Out: cmd.ErrOrStderr()},
 				RealTime: opts.realTime, Verbose: opts.verbose, FullTrace: opts.trace != "" || opts.reports(),
+			}
+			if inForeground() {
+				run.Prompt = &scenarios.Prompt{In: cmd.InOrStdin(), Out: cmd.ErrOrStderr()}
 			}
 			if cmd.Flags().Changed("seed") {
 				run.Seed = &opts.seed

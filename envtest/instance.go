@@ -80,6 +80,7 @@ func (i *instance) start(ctx context.Context) error {
 	if i.member, err = process.Join(config.ControlPlane+"-"+config.Server, i.flags.Process(), i, i.fail); err != nil {
 		return err
 	}
+	i.member.DialKMS(config.Dial)
 	assembled, err := i.assemble(ctx, config)
 	if err != nil {
 		return err

@@ -163,8 +163,10 @@ func WithOrder(steps ...string) Option {
 // WithDialer says how the API servers reach what is outside: admission, conversion,
 // authentication and audit webhooks, aggregated servers, nodes and issuers of tokens.
 // The address is HOST:PORT, and the connection may be in memory, which is the only
-// kind that can live in virtual time. Rules of "egress" are asked before. The default
-// is the network of the machine; an egress selector that flags name comes first.
+// kind that can live in virtual time. Rules of "egress" are asked before. If flags name
+// an egress selector, it is the proxies that are reached so, and KMS v2 plugins always:
+// where those listen on a Unix socket, the network is "unix" and the address a path. The
+// default is the network of the machine.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(c *config) { c.dial = dial }
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -75,40 +76,61 @@ func (a *answer) validate() error {
 	return nil
 }
 
-// useOf returns what adds an answer to the table of a fake.
-func useOf[Request, Answer any](table *stub.Table[Request, Answer]) func(answer) error {
+// reply is the Answer of a rule.
+type reply[Request, Answer any] = func(context.Context, Request) (Answer, error)
+
+// useOf returns what adds an answer to the table of a fake. show is what of a request
+// "when" is compared with, and read makes a reply of "answer".
+func useOf[Request, Answer any](table *stub.Table[Request, Answer], show func(Request) any, read func(json.RawMessage) (reply[Request, Answer], error)) func(answer) error {
 	return func(a answer) error {
-		rule := stub.Rule[Request, Answer]{Name: a.Name, Times: a.Times, Gate: a.gate, When: whenOf[Request](a.When)}
+		rule := stub.Rule[Request, Answer]{Name: a.Name, Times: a.Times, Gate: a.gate, When: whenOf(a.When, show)}
 		if a.Delay != nil {
 			rule.Delay = a.Delay.Duration
 		}
-		reply := func(answer Answer, err error) {
-			rule.Answer = func(context.Context, Request) (Answer, error) { return answer, err }
+		fail := func(err error) {
+			rule.Answer = func(context.Context, Request) (none Answer, _ error) { return none, err }
 		}
-		var said Answer
 		switch {
 		case a.Status != 0:
-			reply(said, stub.Status{Code: a.Status})
+			fail(stub.Status{Code: a.Status})
 		case a.Break:
-			reply(said, stub.ErrBreak)
+			fail(stub.ErrBreak)
 		case a.Answer != nil:
-			if err := yaml.UnmarshalStrict(a.Answer, &said); err != nil {
+			var err error
+			if rule.Answer, err = read(a.Answer); err != nil {
 				return err
 			}
-			reply(said, nil)
 		}
 		table.Use(rule)
 		return nil
 	}
 }
 
-// whenOf reports whether a request has the fields that are wanted, nil if none are.
-func whenOf[Request any](want map[string]any) func(Request) bool {
+// asItIs shows all of a request.
+func asItIs[Request any](request Request) any { return request }
+
+// constant replies with what was read.
+func constant[Request, Answer any](content json.RawMessage) (reply[Request, Answer], error) {
+	var said Answer
+	if err := yaml.UnmarshalStrict(content, &said); err != nil {
+		return nil, err
+	}
+	return always[Request](said), nil
+}
+
+// always replies in the same way.
+func always[Request, Answer any](said Answer) reply[Request, Answer] {
+	return func(context.Context, Request) (Answer, error) { return said, nil }
+}
+
+// whenOf reports whether a request, as it is shown, has the fields that are wanted, nil
+// if none are.
+func whenOf[Request any](want map[string]any, show func(Request) any) func(Request) bool {
 	if want == nil {
 		return nil
 	}
 	return func(request Request) bool {
-		content, err := json.Marshal(request)
+		content, err := json.Marshal(show(request))
 		if err != nil {
 			return false
 		}
@@ -122,18 +144,34 @@ func whenOf[Request any](want map[string]any) func(Request) bool {
 
 // callsOf returns what tells the calls of a fake, a line each.
 func callsOf[Request, Answer any](table *stub.Table[Request, Answer], asked func(Request) string, said func(Answer) string) func() []string {
-	return func() []string {
-		var lines []string
-		for _, call := range table.Calls() {
-			outcome := "held"
-			switch {
-			case call.Err != nil:
-				outcome = call.Err.Error()
-			case call.Done:
-				outcome = said(call.Answer)
-			}
-			lines = append(lines, fmt.Sprintf("%s: %s", asked(call.Request), outcome))
+	return func() []string { return textsOf(toldCalls(table, asked, said)) }
+}
+
+// toldCall is a call of a fake, told in a line.
+type toldCall struct {
+	arrived time.Time
+	text    string
+}
+
+func toldCalls[Request, Answer any](table *stub.Table[Request, Answer], asked func(Request) string, said func(Answer) string) []toldCall {
+	var told []toldCall
+	for _, call := range table.Calls() {
+		outcome := "held"
+		switch {
+		case call.Err != nil:
+			outcome = call.Err.Error()
+		case call.Done:
+			outcome = said(call.Answer)
 		}
-		return lines
+		told = append(told, toldCall{call.Arrived, fmt.Sprintf("%s: %s", asked(call.Request), outcome)})
 	}
+	return told
+}
+
+func textsOf(told []toldCall) []string {
+	var texts []string
+	for _, call := range told {
+		texts = append(texts, call.text)
+	}
+	return texts
 }

@@ -51,11 +51,12 @@ func commands() []command {
 		advanceCommand, settleCommand, orderCommand, eventuallyCommand, alwaysCommand,
 		readyCommand, awaitCommand, signalCommand,
 		applyCommand, deleteCommand, getCommand, listCommand, kubectlCommand,
+		logsCommand, runCommand,
 		requestCommand, expectCommand, neverCommand, checkCommand,
 		assertCommand, matchCommand,
 		watchCommand, informerCommand, controllerCommand, electCommand, eventCommand, eventsCommand, cachedCommand, unwatchCommand,
 		asCommand, viaCommand, acceptCommand, tokenCommand, whoamiCommand,
-		fakeCommand, answerCommand, openCommand, callsCommand,
+		fakeCommand, answerCommand, openCommand, cutCommand, healCommand, issueCommand, rotateCommand, callsCommand,
 		hooksCommand, readyzCommand, noteCommand, timelineCommand, breakCommand, helpCommand,
 	}
 }

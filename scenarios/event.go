@@ -16,16 +16,17 @@ import (
 )
 
 // eventTypes are those that "event" waits for.
-var eventTypes = []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error, leadingEvent, lostEvent, reconciledEvent, failedEvent, endEvent}
+var eventTypes = []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error, leadingEvent, lostEvent, reconciledEvent, failedEvent, lineEvent, endEvent}
 
 var eventCommand = command{
 	name:  "event",
-	args:  "NAME TYPE [OBJECT|REASON]",
+	args:  "NAME TYPE [OBJECT|REASON|LINE]",
 	least: 2, most: 3,
 	summary: "take the next event of a watch, an informer, a candidate or a controller, and fail unless it is that one",
 	details: `It waits for the event, and prints its object as YAML. The types are ADDED, MODIFIED,
 DELETED, and of a watch also BOOKMARK, ERROR, with a reason such as Expired, and END;
-of a candidate LEADING, LOST and END; of a controller RECONCILED and FAILED. OBJECT is NAME or NAMESPACE/NAME.`,
+of a candidate LEADING, LOST and END; of a controller RECONCILED and FAILED; of a log LINE
+and END. OBJECT is NAME or NAMESPACE/NAME.`,
 	example: "event settings MODIFIED default/a\nstdout 'color: red'\nevent settings ERROR Expired\nevent settings END",
 	run: func(ctx context.Context, s *session, args []string) error {
 		kind := watch.EventType(args[1])
@@ -73,7 +74,7 @@ var eventsCommand = command{
 // is reports whether the event is about the object, or for the reason, of that name.
 func (e streamEvent) is(name string) bool {
 	if e.object == nil {
-		return false
+		return e.kind == lineEvent && e.line == name
 	}
 	if reason, _, _ := unstructured.NestedString(e.object.Object, "reason"); e.kind == watch.Error {
 		return reason == name

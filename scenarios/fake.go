@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"slices"
 	"strings"
 
 	"snowglobe.test/envtest/memnet"
+	"snowglobe.test/fakes/oidc"
 	"snowglobe.test/fakes/stub"
 	"snowglobe.test/internal/nearest"
 )
@@ -99,7 +99,8 @@ func fakeDetails() string {
 	text.WriteString(`
 HOST is a DNS name, which only the API servers of the script know, at any port. $CA
 becomes the certificate of the fake, in base64 as a manifest has it ("apply --expand"),
-and the kinds that a flag names by a kubeconfig leave one in the file HOST.kubeconfig.
+and the kinds that a flag names by a file leave it in the script's folder: HOST.kubeconfig,
+if nothing else is said. "cut HOST" cuts the API servers off from the fake.
 
 ANSWERS is a YAML file with a list. Each answer is for the requests that match its
 "when", a part of the request, or for all; "times" limits for how many. It says what
@@ -112,14 +113,14 @@ fake answers as it would by itself.`)
 
 // fake is a server that the script runs for the API servers to call.
 type fake struct {
-	server interface {
-		CA() []byte
-		Stop(context.Context) error
-	}
-	files map[string][]byte // what flags name, by the extension of the file
-	use   func(answer) error
-	calls func() []string
-	gates []*stub.Gate // those that are closed
+	server interface{ Stop(context.Context) error }
+	ca     []byte            // in PEM, nil without TLS
+	files  map[string][]byte // what flags name, by the extension of the file
+	use    func(answer) error
+	calls  func() []string
+	rotate func(drop bool) error // nil without keys
+	issue  func(oidc.Token) (string, error)
+	gates  []*stub.Gate // those that are closed
 }
 
 // fake runs a fake at a host.
@@ -135,19 +136,21 @@ func (s *session) fake(kind, host string) error {
 	if s.fakes[host] != nil {
 		return fmt.Errorf("%w: there is a fake at %s already", errUsage, host)
 	}
-	listener := memnet.Listen()
-	found, err := fakeKinds[i].serve(listener, host)
+	d := &door{listener: memnet.Listen()}
+	found, err := fakeKinds[i].serve(fakePlace{d.listener, host, s.dialFake})
 	if err != nil {
 		return err
 	}
 	s.fakes[host] = found
-	s.listeners.Store(host, listener)
+	s.doors.Store(host, d)
 	for extension, content := range found.files {
 		if err := os.WriteFile(s.ts.MkAbs(host+extension), content, 0o600); err != nil {
 			return err
 		}
 	}
-	s.ts.Setenv("CA", base64.StdEncoding.EncodeToString(found.server.CA()))
+	if found.ca != nil {
+		s.ts.Setenv("CA", base64.StdEncoding.EncodeToString(found.ca))
+	}
 	return nil
 }
 
@@ -157,22 +160,6 @@ func (s *session) fakeAt(host string) (*fake, error) {
 	}
 	hosts := slices.Sorted(maps.Keys(s.fakes))
 	return nil, fmt.Errorf("%w: there is no fake at %q%s; run one with: fake KIND %s", errUsage, host, nearest.DidYouMean(host, hosts), host)
-}
-
-// dialFake is the dialer of the script's API servers. In virtual time there is nothing
-// but the fakes.
-func (s *session) dialFake(ctx context.Context, network, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	if listener, ok := s.listeners.Load(host); ok {
-		return listener.(*memnet.Listener).DialContext(ctx)
-	}
-	if s.opts.RealTime {
-		return (&net.Dialer{}).DialContext(ctx, network, address)
-	}
-	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
 // stopFakes stops all fakes, in the order of their hosts.

@@ -1,21 +1,32 @@
 package scenarios
 
 import (
-	"fmt"
+	"context"
 	"net"
-	"strings"
-
-	"snowglobe.test/fakes/webhook"
 )
 
 // fakeKind is something that an API server calls.
 type fakeKind struct {
 	name    string
 	meaning string
-	serve   func(l net.Listener, host string) (*fake, error)
+	serve   func(at fakePlace) (*fake, error)
 }
 
-const kubeconfigExtension = ".kubeconfig"
+// fakePlace is where a fake is, and how it reaches the others.
+type fakePlace struct {
+	listener net.Listener // the fake's from now on
+	host     string
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// The ends of the names of files that flags name, after the host.
+const (
+	kubeconfigExtension     = ".kubeconfig"
+	authenticationExtension = ".authentication.yaml"
+	encryptionExtension     = ".encryption.yaml"
+	egressExtension         = ".egress.yaml"
+	certificateExtension    = ".crt"
+)
 
 var fakeKinds = []fakeKind{
 	{"admission", "a webhook that validates or changes what is written; by itself it allows all", serveAdmission},
@@ -23,102 +34,17 @@ var fakeKinds = []fakeKind{
 	{"token-review", "a webhook that knows bearer tokens (`--authentication-token-webhook-config-file`); by itself it knows none", serveTokenReview},
 	{"subject-access-review", "a webhook that knows who may do what (`--authorization-webhook-config-file`); by itself it has no opinion", serveSubjectAccessReview},
 	{"audit", "a webhook that takes audit events (`--audit-webhook-config-file`)", serveAudit},
+	{"oidc", "an OpenID Connect issuer (`--authentication-config=$WORK/HOST.authentication.yaml`), whose tokens \"issue\" makes and whose keys \"rotate\" changes; " +
+		"requests have a `path`", serveOIDC},
+	{"kms", "a KMS v2 plugin that encrypts Secrets (`--encryption-provider-config=$WORK/HOST.encryption.yaml`), whose keys \"rotate\" changes; " +
+		"requests have a `call`, which is status, encrypt or decrypt, and `keyID`; the answer to status has `healthz`, `keyID` and `version`", serveKMS},
+	{"kubelet", "a kubelet, at the host that a Node has as its address of the type Hostname; by itself it runs no pod; " +
+		"requests have `verb` (containerLogs, exec, or of a page the first part of its path), `namespace`, `pod`, `container`, `command`, `path` and `user`; " +
+		"the answer has `logs`, which are lines, `every: 10s` between them and `follow: true` to go on, `stdout`, `stderr` and `exitCode`, or `page`; " +
+		"HOST.crt is for `--kubelet-certificate-authority`", serveKubelet},
+	{"konnectivity", "a proxy to nodes, webhooks by Service and aggregated servers, over HTTP CONNECT (`--egress-selector-config-file=$WORK/HOST.egress.yaml`); " +
+		"requests have an `address`; the answer has `breakAfter`, the bytes after which the tunnel breaks", serveHTTPConnect},
+	{"konnectivity-grpc", "the same over konnectivity's gRPC", serveKonnectivityGRPC},
+	{"aggregated", "an aggregated API server that serves widgets.example.com/v1, at the host NAME.NAMESPACE.svc, which is the external name of its Service; " +
+		"requests have `verb`, `path`, `group`, `version`, `resource`, `namespace`, `name`, `user` and `groups`; the answer is the object that is sent", serveAggregated},
 }
-
-func serveAdmission(l net.Listener, host string) (*fake, error) {
-	hook, err := webhook.ServeAdmission(l, host)
-	if err != nil {
-		return nil, err
-	}
-	asked := func(r webhook.AdmissionRequest) string {
-		return fmt.Sprintf("%s %s %s by %s", r.Operation, r.Resource.Resource, place(r.Namespace, r.Name), r.UserInfo.Username)
-	}
-	said := func(a webhook.AdmissionAnswer) string {
-		if a.Allowed {
-			return "allowed"
-		}
-		return "denied"
-	}
-	return &fake{server: hook, use: useOf(hook.Requests), calls: callsOf(hook.Requests, asked, said)}, nil
-}
-
-func serveConversion(l net.Listener, host string) (*fake, error) {
-	hook, err := webhook.ServeConversion(l, host)
-	if err != nil {
-		return nil, err
-	}
-	asked := func(r webhook.ConversionRequest) string {
-		return fmt.Sprintf("%d objects to %s", len(r.Objects), r.DesiredAPIVersion)
-	}
-	said := func(a webhook.ConversionAnswer) string {
-		return strings.TrimSpace(fmt.Sprintf("%s %s", a.Result.Status, a.Result.Message))
-	}
-	return &fake{server: hook, use: useOf(hook.Requests), calls: callsOf(hook.Requests, asked, said)}, nil
-}
-
-func serveTokenReview(l net.Listener, host string) (*fake, error) {
-	hook, err := webhook.ServeTokenReview(l, host)
-	if err != nil {
-		return nil, err
-	}
-	asked := func(r webhook.TokenRequest) string { return "token " + r.Token }
-	said := func(a webhook.TokenAnswer) string {
-		if a.Authenticated {
-			return a.User.Username
-		}
-		return "unknown"
-	}
-	return &fake{
-		server: hook, use: useOf(hook.Requests), calls: callsOf(hook.Requests, asked, said),
-		files: map[string][]byte{kubeconfigExtension: hook.Kubeconfig()},
-	}, nil
-}
-
-func serveSubjectAccessReview(l net.Listener, host string) (*fake, error) {
-	hook, err := webhook.ServeSubjectAccessReview(l, host)
-	if err != nil {
-		return nil, err
-	}
-	asked := func(r webhook.AccessRequest) string {
-		if r.NonResourceAttributes != nil {
-			return fmt.Sprintf("%s: %s %s", r.User, r.NonResourceAttributes.Verb, r.NonResourceAttributes.Path)
-		}
-		about := r.ResourceAttributes
-		return fmt.Sprintf("%s: %s %s %s", r.User, about.Verb, about.Resource, place(about.Namespace, about.Name))
-	}
-	said := func(a webhook.AccessAnswer) string {
-		switch {
-		case a.Allowed:
-			return "allowed"
-		case a.Denied:
-			return "denied"
-		}
-		return "no opinion"
-	}
-	return &fake{
-		server: hook, use: useOf(hook.Requests), calls: callsOf(hook.Requests, asked, said),
-		files: map[string][]byte{kubeconfigExtension: hook.Kubeconfig()},
-	}, nil
-}
-
-func serveAudit(l net.Listener, host string) (*fake, error) {
-	hook, err := webhook.ServeAudit(l, host)
-	if err != nil {
-		return nil, err
-	}
-	asked := func(r webhook.AuditRequest) string {
-		var events []string
-		for _, event := range r.Events {
-			events = append(events, fmt.Sprintf("%s %s %s by %s", event.Stage, event.Verb, event.RequestURI, event.User.Username))
-		}
-		return strings.Join(events, "; ")
-	}
-	said := func(webhook.AuditAnswer) string { return "taken" }
-	return &fake{
-		server: hook, use: useOf(hook.Requests), calls: callsOf(hook.Requests, asked, said),
-		files: map[string][]byte{kubeconfigExtension: hook.Kubeconfig()},
-	}, nil
-}
-
-// place is an object as people call it.
-func place(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }

@@ -103,7 +103,7 @@ func (s *session) inform(name string, r apiResource, namespace, selector string)
 		if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = unknown.Obj
 		}
-		begun.add(streamEvent{kind, object.(*unstructured.Unstructured).DeepCopy()})
+		begun.add(streamEvent{kind: kind, object: object.(*unstructured.Unstructured).DeepCopy()})
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { tell(watch.Added, object) },

@@ -44,7 +44,7 @@ type session struct {
 	mediaType string                     // what clients accept; empty for JSON
 	streams   map[string]*stream         // the watches, by name
 	fakes     map[string]*fake           // by host
-	listeners sync.Map                   // their listeners, by host: API servers dial while the script goes on
+	doors     sync.Map                   // how to reach them, by host: API servers dial while the script goes on
 	rules     []*scriptRule              // of the script, in the order in which they were given
 	excused   bool                       // the server was expected to crash, and did
 	serverLog string

@@ -88,7 +88,8 @@ type stream struct {
 // streamEvent is an event of a watch, or with the type END its end.
 type streamEvent struct {
 	kind   watch.EventType
-	object *unstructured.Unstructured // nil for END
+	object *unstructured.Unstructured // nil for END and LINE
+	line   string                     // of a log
 }
 
 const endEvent watch.EventType = "END"
@@ -108,7 +109,7 @@ func (s *session) watch(name string, client dynamic.ResourceInterface, opts meta
 	begun.running.Go(func() {
 		defer watcher.Stop()
 		for event := range watcher.ResultChan() {
-			begun.add(streamEvent{event.Type, asUnstructured(event.Object)})
+			begun.add(streamEvent{kind: event.Type, object: asUnstructured(event.Object)})
 		}
 		begun.add(streamEvent{kind: endEvent})
 	})
@@ -201,7 +202,7 @@ func (w *stream) take() []streamEvent {
 // String is the event on one line, such as "ADDED default/a", or "ERROR Expired".
 func (e streamEvent) String() string {
 	if e.object == nil {
-		return string(e.kind)
+		return strings.TrimSpace(string(e.kind) + " " + e.line)
 	}
 	what := e.object.GetName()
 	if namespace := e.object.GetNamespace(); namespace != "" {

@@ -45,14 +45,14 @@ func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 // selected is the dialer that flags name for a network, or else the configured one, or
 // upstream's direct one. The store is never dialed by the configured one.
 func (c *Chain) selected(config *genericapiserver.Config, network egressselector.EgressType) (utilnet.DialFunc, error) {
+	if c.cfg.Dial != nil && network != egressselector.Etcd {
+		return c.proxied(network)
+	}
 	if config.EgressSelector != nil {
 		dial, err := config.EgressSelector.Lookup(network.AsNetworkContext())
 		if dial != nil || err != nil {
 			return dial, err
 		}
-	}
-	if c.cfg.Dial != nil && network != egressselector.Etcd {
-		return c.cfg.Dial, nil
 	}
 	return (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext, nil
 }

@@ -217,9 +217,12 @@ func (c *Chain) applyStorage(g *genericStage) error {
 }
 
 func (c *Chain) applyAuthentication(g *genericStage) error {
-	err := c.options.Authentication.ApplyTo(drained(g.config), &g.config.Authentication, g.config.SecureServing,
+	err := withoutFile(c.options.Authentication).ApplyTo(drained(g.config), &g.config.Authentication, g.config.SecureServing,
 		g.config.EgressSelector, g.config.OpenAPIConfig, g.config.OpenAPIV3Config, g.client, g.informers, g.config.APIServerID)
 	if err != nil {
+		return err
+	}
+	if err := c.applyJWT(g); err != nil {
 		return err
 	}
 	g.config.Authentication.Authenticator = inject.Authentication(withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator), c.injector)

@@ -37,6 +37,7 @@ func takeOver(flags Flags) error {
 		return err
 	}
 	takeOverHandlers()
+	takeOverKMS()
 
 	checker := feature.DefaultFeatureSupportChecker
 	onGiveBack(func() { feature.DefaultFeatureSupportChecker = checker })

@@ -56,6 +56,7 @@ type Member struct {
 	labels  unsafe.Pointer
 	ctx     context.Context
 	leave   sync.Once
+	dialKMS Dialer
 }
 
 // shared is the one place that holds what members share.

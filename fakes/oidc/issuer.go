@@ -127,3 +127,24 @@ func (i *Issuer) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = w.Write(answer.Body) // the client may be gone
 }
+
+// AuthenticationConfiguration is a file for --authentication-config that has the API
+// server accept the issuer's tokens for the audiences, with sub as the user's name and
+// groups as the groups. It reaches the issuer through the network of that type in its
+// egress selector, such as controlplane; empty means directly.
+func (i *Issuer) AuthenticationConfiguration(egressSelectorType string, audiences ...string) []byte {
+	claim := func(name string) map[string]any { return map[string]any{"claim": name, "prefix": ""} }
+	issuer := map[string]any{"url": i.URL(), "audiences": audiences, "certificateAuthority": string(i.CA())}
+	if egressSelectorType != "" {
+		issuer["egressSelectorType"] = egressSelectorType
+	}
+	content, _ := json.Marshal(map[string]any{ // strings alone: it can be encoded
+		"apiVersion": "apiserver.config.k8s.io/v1",
+		"kind":       "AuthenticationConfiguration",
+		"jwt": []any{map[string]any{
+			"issuer":        issuer,
+			"claimMappings": map[string]any{"username": claim("sub"), "groups": claim("groups")},
+		}},
+	})
+	return content
+}

@@ -1,0 +1,117 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/request/anonymous"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics"
+	"k8s.io/klog/v2"
+	kubeauthenticator "k8s.io/kubernetes/pkg/kubeapiserver/authenticator"
+	"k8s.io/kubernetes/pkg/kubeapiserver/options"
+)
+
+// reloadInterval is how often the file of --authentication-config is looked at. Upstream
+// does it as often, and has the operating system tell it of changes besides, for which
+// virtual time can't wait.
+const reloadInterval = time.Minute
+
+// withoutFile returns the options without --authentication-config: applyJWT does what
+// the file says.
+func withoutFile(o *options.BuiltInAuthenticationOptions) *options.BuiltInAuthenticationOptions {
+	if o.AuthenticationConfigFile == "" {
+		return o
+	}
+	without := *o
+	without.AuthenticationConfigFile = ""
+	without.Anonymous = &options.AnonymousAuthenticationOptions{}
+	return &without
+}
+
+// applyJWT adds the authenticators of --authentication-config: those of JSON web tokens
+// before the others, and that of anonymous requests after them.
+func (c *Chain) applyJWT(g *genericStage) error {
+	if c.options.Authentication.AuthenticationConfigFile == "" {
+		return nil
+	}
+	full, err := c.options.Authentication.ToAuthenticationConfig()
+	if err != nil {
+		return err
+	}
+	ctx := drained(g.config)
+	tokens, update, _, _, err := kubeauthenticator.Config{
+		AuthenticationConfig:  full.AuthenticationConfig,
+		OIDCSigningAlgs:       full.OIDCSigningAlgs,
+		APIAudiences:          full.APIAudiences,
+		ServiceAccountIssuers: full.ServiceAccountIssuers,
+		TokenSuccessCacheTTL:  full.TokenSuccessCacheTTL,
+		TokenFailureCacheTTL:  full.TokenFailureCacheTTL,
+		EgressLookup:          g.config.EgressSelector.Lookup,
+		APIServerID:           g.config.APIServerID,
+	}.New(ctx)
+	if err != nil {
+		return err
+	}
+	all := union.New(tokens, g.config.Authentication.Authenticator)
+	if full.Anonymous.Enabled {
+		all = union.NewFailOnError(all, anonymous.NewAuthenticator(full.Anonymous.Conditions))
+	}
+	g.config.Authentication.Authenticator = all
+
+	metrics.RegisterMetrics()
+	metrics.RecordAuthenticationConfigLastConfigInfo(g.config.APIServerID, full.AuthenticationConfigData)
+	r := &jwtReloader{options: c.options.Authentication, config: full, update: update, server: g.config.APIServerID}
+	go r.run(ctx)
+	return nil
+}
+
+// jwtReloader sees changes of the file of --authentication-config.
+type jwtReloader struct {
+	options *options.BuiltInAuthenticationOptions
+	config  kubeauthenticator.Config // in force
+	update  func(context.Context, *apiserver.AuthenticationConfiguration) error
+	server  string // the API server's id, for the metrics
+}
+
+func (r *jwtReloader) run(ctx context.Context) {
+	tick := time.NewTicker(reloadInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := r.reload(ctx); err != nil {
+			klog.ErrorS(err, "failed to reload authentication config")
+			metrics.RecordAuthenticationConfigAutomaticReloadFailure(r.server)
+		}
+	}
+}
+
+// reload does nothing if the file is as it was.
+func (r *jwtReloader) reload(ctx context.Context) error {
+	config, err := r.options.ToAuthenticationConfig()
+	switch {
+	case err != nil:
+		return err
+	case config.AuthenticationConfigData == r.config.AuthenticationConfigData:
+		return nil
+	case !reflect.DeepEqual(config.AuthenticationConfig.Anonymous, r.config.AuthenticationConfig.Anonymous):
+		return errors.New("anonymous: changed from the configuration at the start")
+	}
+	ctx, cancel := context.WithTimeout(ctx, options.UpdateAuthenticationConfigTimeout)
+	defer cancel()
+	if err := r.update(ctx, config.AuthenticationConfig); err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	r.config = config
+	klog.InfoS("reloaded authentication config")
+	metrics.RecordAuthenticationConfigAutomaticReloadSuccess(r.server, config.AuthenticationConfigData)
+	return nil
+}

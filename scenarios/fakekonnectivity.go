@@ -39,9 +39,10 @@ func fakeProxy(proxy *konnectivity.Proxy, protocol string, at fakePlace) (*fake,
 	}
 	asked := func(r konnectivity.Request) string { return "dial " + r.Address }
 	said := func(konnectivity.Answer) string { return "connected" }
+	config := konnectivity.EgressSelectorConfiguration(konnectivity.EgressSelection{Network: "cluster", Protocol: protocol, Socket: "/" + at.host})
 	return &fake{
 		server: proxy,
 		use:    useOf(proxy.Dials, show, read), calls: callsOf(proxy.Dials, asked, said),
-		files: map[string][]byte{egressExtension: konnectivity.EgressSelectorConfiguration(protocol, "/"+at.host, "cluster")},
+		files: map[string][]byte{egressExtension: config},
 	}, nil
 }

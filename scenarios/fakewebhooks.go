@@ -29,6 +29,7 @@ func serveConversion(at fakePlace) (*fake, error) {
 	if err != nil {
 		return nil, err
 	}
+	hook.HandleRest(nil)
 	asked := func(r webhook.ConversionRequest) string {
 		return fmt.Sprintf("%d objects to %s", len(r.Objects), r.DesiredAPIVersion)
 	}

@@ -2,7 +2,6 @@ package konnectivity
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -185,22 +184,4 @@ func (p *Proxy) Stop(ctx context.Context) error {
 	}
 	p.serves.Wait()
 	return errors.Join(errs...)
-}
-
-// EgressSelectorConfiguration is a file for --egress-selector-config-file that leads
-// networks, such as cluster, through a proxy that serves the protocol on a Unix socket.
-func EgressSelectorConfiguration(protocol, socket string, networks ...string) []byte {
-	var selections []any
-	for _, network := range networks {
-		selections = append(selections, map[string]any{"name": network, "connection": map[string]any{
-			"proxyProtocol": protocol,
-			"transport":     map[string]any{"uds": map[string]any{"udsName": socket}},
-		}})
-	}
-	content, _ := json.Marshal(map[string]any{ // strings alone: it can be encoded
-		"apiVersion":       "apiserver.k8s.io/v1beta1",
-		"kind":             "EgressSelectorConfiguration",
-		"egressSelections": selections,
-	})
-	return content
 }

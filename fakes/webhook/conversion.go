@@ -30,6 +30,7 @@ type Conversion struct {
 
 	mu          sync.Mutex
 	conversions map[conversion]func(*unstructured.Unstructured) error
+	rest        func(*unstructured.Unstructured) error // for all others; nil refuses them
 }
 
 // conversion is a way from one version of a kind to another.
@@ -81,6 +82,16 @@ func (c *Conversion) Handle(kind schema.GroupKind, from, to string, convert func
 	c.conversions[conversion{kind.WithVersion(from), to}] = convert
 }
 
+// HandleRest teaches the webhook to convert all that Handle does not, in the same way.
+func (c *Conversion) HandleRest(convert func(*unstructured.Unstructured) error) {
+	if convert == nil {
+		convert = func(*unstructured.Unstructured) error { return nil }
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rest = convert
+}
+
 // Convert answers a request as the webhook does by itself. Rules use it to change an
 // answer; see Distort.
 func (c *Conversion) Convert(request apiextensionsv1.ConversionRequest) ConversionAnswer {
@@ -108,6 +119,9 @@ func (c *Conversion) convert(object []byte, desired string) ([]byte, error) {
 	from := u.GroupVersionKind()
 	c.mu.Lock()
 	convert := c.conversions[conversion{from, to.Version}]
+	if convert == nil {
+		convert = c.rest
+	}
 	c.mu.Unlock()
 	if convert == nil || from.Group != to.Group {
 		return nil, fmt.Errorf("this webhook can't convert %s %s %q to %s: teach it with Handle", u.GetAPIVersion(), from.Kind, u.GetName(), desired)

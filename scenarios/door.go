@@ -20,7 +20,7 @@ var cutCommand = command{
 	summary: "cut the API servers off from a fake",
 	details: `Their connections to it break, tunnels through a proxy included, and new ones are
 refused until "heal HOST".`,
-	example:    "cut proxy.example.com",
+	example:    "cut tunnel.example.com",
 	noNegation: true,
 	run:        func(_ context.Context, s *session, args []string) error { return s.cut(args[0], true) },
 }
@@ -31,7 +31,7 @@ var healCommand = command{
 	least: 1, most: 1,
 	summary:    "let the API servers reach a fake again",
 	details:    `It undoes "cut HOST".`,
-	example:    "heal proxy.example.com",
+	example:    "heal tunnel.example.com",
 	noNegation: true,
 	run:        func(_ context.Context, s *session, args []string) error { return s.cut(args[0], false) },
 }
@@ -42,11 +42,13 @@ func (s *session) cut(host string, closed bool) error {
 	}
 	found, _ := s.doors.Load(host)
 	d := found.(*door)
-	if d.closed.Swap(closed) == closed {
-		return fmt.Errorf("%w: %s is as it should be already", errUsage, host)
-	}
-	if closed {
+	switch before := d.closed.Swap(closed); {
+	case closed && before:
+		return fmt.Errorf("%w: %s is cut off already", errUsage, host)
+	case closed:
 		d.open.CloseAll()
+	case !before:
+		return fmt.Errorf("%w: %s is not cut off", errUsage, host)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/apiserver/pkg/storage/feature"
 	"k8s.io/client-go/tools/cache"
@@ -35,6 +36,7 @@ func state() map[string]string {
 		"ErrorHandlers":   pointer(utilruntime.ErrorHandlers),
 		"ReallyCrash":     fmt.Sprint(utilruntime.ReallyCrash),
 		"feature checker": fmt.Sprintf("%p", feature.DefaultFeatureSupportChecker),
+		"KMS clients":     pointer(encryptionconfig.EnvelopeKMSv2ServiceFactory),
 		"etcd's logger":   fmt.Sprintf("%p", etcd3ClientLogger),
 		"copies":          fmt.Sprint(atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit)),
 	}
@@ -61,7 +63,7 @@ func TestGiveBack(t *testing.T) {
 	before := state()
 	m := join(t, "first", Flags{})
 	during := state()
-	for _, name := range []string{"OsExit", "PanicHandlers", "ErrorHandlers", "feature checker", "etcd's logger", "klog logtostderr", "klog stderrthreshold"} {
+	for _, name := range []string{"OsExit", "PanicHandlers", "ErrorHandlers", "feature checker", "KMS clients", "etcd's logger", "klog logtostderr", "klog stderrthreshold"} {
 		if during[name] == before[name] {
 			t.Errorf("%s is not replaced", name)
 		}

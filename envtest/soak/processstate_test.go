@@ -18,6 +18,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/apiserver/pkg/storage/feature"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -38,6 +39,7 @@ var processState = map[string]func(t *testing.T) any{
 	"feature gates":                          gatesState,
 	"the limit on JSON patch copies":         func(*testing.T) any { return atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit) },
 	"the etcd metrics' monitor getter":       monitoredStores,
+	"the clients of KMS v2 plugins":          func(*testing.T) any { return pointers(encryptionconfig.EnvelopeKMSv2ServiceFactory) },
 	"the logger of etcd's client":            func(*testing.T) any { return fmt.Sprintf("%p", etcd3ClientLogger) },
 	"the block profile":                      func(*testing.T) any { return blockingIsProfiled() },
 }

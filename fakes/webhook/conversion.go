@@ -20,7 +20,7 @@ import (
 )
 
 // Conversion is the conversion webhook of custom resources. By itself it converts what
-// Handle has taught it, and fails for the rest.
+// Handle and HandleRest have taught it, and fails for the rest.
 type Conversion struct {
 	server
 	kind kind

@@ -57,7 +57,7 @@ const policy = `
 	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
 	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
-	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/pki
+	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept fakes/konnectivity internal/pki
 
 	# The face.
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/virtualtime internal/observe internal/pki internal/nearest
@@ -66,7 +66,7 @@ const policy = `
 	envtest/soak (test)              -> envtest scenarios
 
 	# The houses on top. Siblings never import each other.
-	scenarios                        -> envtest envtest/memnet fakes/... internal/nearest internal/observe internal/watchframe scenarios/checkers
+	scenarios                        -> envtest envtest/memnet fakes/... internal/conns internal/nearest internal/observe internal/watchframe scenarios/checkers
 	scenarios/checkers               -> envtest/trace internal/observe
 	conformance/...                  -> conformance/... envtest
 	bench/...                        -> envtest

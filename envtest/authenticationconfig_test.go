@@ -65,7 +65,7 @@ func TestAuthenticationConfig(t *testing.T) {
 		}
 
 		write("two")
-		time.Sleep(time.Minute + time.Second)
+		time.Sleep(time.Minute + 15*time.Second) // upstream asks the new ones every ten seconds whether they are ready
 		assert.Equal(t, "Unauthorized", whoami("one"))
 		assert.Equal(t, "jane", whoami("two"))
 

@@ -51,7 +51,7 @@ func commands() []command {
 		advanceCommand, settleCommand, orderCommand, eventuallyCommand, alwaysCommand,
 		readyCommand, awaitCommand, signalCommand,
 		applyCommand, deleteCommand, getCommand, listCommand, kubectlCommand,
-		logsCommand, runCommand,
+		logsCommand, runCommand, forwardCommand,
 		requestCommand, expectCommand, neverCommand, checkCommand,
 		assertCommand, matchCommand,
 		watchCommand, informerCommand, controllerCommand, electCommand, eventCommand, eventsCommand, cachedCommand, unwatchCommand,

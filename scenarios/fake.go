@@ -94,10 +94,10 @@ func fakeDetails() string {
 	var text strings.Builder
 	text.WriteString("KIND is one of\n\n")
 	for _, kind := range fakeKinds {
-		fmt.Fprintf(&text, "- `%s`: %s\n", kind.name, kind.meaning)
+		fmt.Fprintf(&text, "- `%s`: %s.%s\n", kind.name, kind.meaning, about(kind.answers))
 	}
 	text.WriteString(`
-HOST is a DNS name, which only the API servers of the script know, at any port. $CA
+HOST is a DNS name or an IP, which only the API servers of the script know, at any port. $CA
 becomes the certificate of the fake, in base64 as a manifest has it ("apply --expand"),
 and the kinds that a flag names by a file leave it in the script's folder: HOST.kubeconfig,
 if nothing else is said. "cut HOST" cuts the API servers off from the fake.
@@ -106,9 +106,17 @@ ANSWERS is a YAML file with a list. Each answer is for the requests that match i
 "when", a part of the request, or for all; "times" limits for how many. It says what
 happens: "hold: true" until "open HOST", "delay: 5s", and then at most one of "status:
 503", an HTTP status, "break: true", a connection that breaks off, and "answer:", which
-is what the API calls the response or the status of the review. Without one of them the
-fake answers as it would by itself.`)
+is what the API calls the response or the status of the review, if nothing else is said
+above. Without one of them the fake answers as it would by itself.`)
 	return text.String()
+}
+
+// about is a further sentence, if there is one.
+func about(answers string) string {
+	if answers == "" {
+		return ""
+	}
+	return " Of answers, " + answers + "."
 }
 
 // fake is a server that the script runs for the API servers to call.

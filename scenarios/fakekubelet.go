@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type kubeletAnswer struct {
 	Stdout   string `json:"stdout,omitempty"`
 	Stderr   string `json:"stderr,omitempty"`
 	ExitCode int    `json:"exitCode,omitempty"`
+
+	Forward string `json:"forward,omitempty"` // what comes from a port
 
 	Page string `json:"page,omitempty"`
 }
@@ -76,6 +79,10 @@ func kubeletReply(content json.RawMessage) (reply[kubelet.Request, kubelet.Answe
 			_, err := io.WriteString(p.Stdout, said.Stdout)
 			_, errOfStderr := io.WriteString(p.Stderr, said.Stderr)
 			return said.ExitCode, errors.Join(err, errOfStderr)
+		},
+		Forward: func(_ context.Context, _ int, conn net.Conn) error {
+			_, err := io.WriteString(conn, said.Forward)
+			return err
 		},
 		Page: []byte(said.Page),
 	}), nil

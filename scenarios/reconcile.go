@@ -114,11 +114,11 @@ func (c *controller) reconcileKey(ctx context.Context, key string) {
 		c.queue.Forget(key)
 	case err != nil:
 		c.note(fmt.Sprintf("controller %s: %s: %v", c.name, key, err))
-		c.tell(streamEvent{failedEvent, object})
+		c.tell(streamEvent{kind: failedEvent, object: object})
 		c.queue.AddRateLimited(key)
 	default:
 		c.queue.Forget(key)
-		c.tell(streamEvent{reconciledEvent, object})
+		c.tell(streamEvent{kind: reconciledEvent, object: object})
 	}
 }
 

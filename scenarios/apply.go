@@ -28,22 +28,30 @@ const applyQuery = "?fieldManager=" + fieldManager + "&force=true"
 
 var applyCommand = command{
 	name:  "apply",
-	args:  "[--expand] FILE...",
+	args:  "[--expand] [--manager NAME] [--no-force] FILE...",
 	least: 1, most: anyNumber,
 	summary: "create or change the objects in files, by server-side apply",
 	details: `FILE holds YAML or JSON documents; with --expand, $VARIABLE and ${VARIABLE} in it are
-expanded. An object with generateName and no name is created. After a CustomResourceDefinition, apply waits until the server serves
-the resource. It prints a line for each object.`,
-	example: "apply widget.yaml",
+expanded. An object with generateName and no name is created. After a
+CustomResourceDefinition, apply waits until the server serves the resource. It prints a
+line for each object.
+
+The field manager is called script, or NAME. It takes fields from other managers; with
+--no-force that is a conflict.`,
+	example: "apply widget.yaml\napply --manager painter --no-force widget.yaml",
 	prepare: func(flags *pflag.FlagSet) action {
 		expand := flags.Bool("expand", false, "")
+		opts := metav1.ApplyOptions{}
+		flags.StringVar(&opts.FieldManager, "manager", fieldManager, "")
+		noForce := flags.Bool("no-force", false, "")
 		return func(ctx context.Context, s *session, args []string) error {
+			opts.Force = !*noForce
 			for _, file := range args {
 				text := s.ts.ReadFile(file)
 				if *expand {
 					text = os.Expand(text, s.ts.Getenv)
 				}
-				if err := s.applyAll(ctx, text); err != nil {
+				if err := s.applyAll(ctx, text, opts); err != nil {
 					return fmt.Errorf("%s: %w", file, err)
 				}
 			}
@@ -52,13 +60,13 @@ the resource. It prints a line for each object.`,
 	},
 }
 
-func (s *session) applyAll(ctx context.Context, text string) error {
+func (s *session) applyAll(ctx context.Context, text string, opts metav1.ApplyOptions) error {
 	objects, err := readObjects(text)
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		if err := s.apply(ctx, object); err != nil {
+		if err := s.apply(ctx, object, opts); err != nil {
 			return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName()+object.GetGenerateName(), err)
 		}
 	}
@@ -92,7 +100,7 @@ func readObjects(text string) ([]*unstructured.Unstructured, error) {
 }
 
 // apply creates or changes an object, and waits until a new kind is served.
-func (s *session) apply(ctx context.Context, object *unstructured.Unstructured) error {
+func (s *session) apply(ctx context.Context, object *unstructured.Unstructured, opts metav1.ApplyOptions) error {
 	r, err := s.resourceOf(ctx, object.GroupVersionKind())
 	if err != nil {
 		return err
@@ -106,9 +114,9 @@ func (s *session) apply(ctx context.Context, object *unstructured.Unstructured) 
 	}
 	var applied *unstructured.Unstructured
 	if object.GetName() == "" && object.GetGenerateName() != "" {
-		applied, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
+		applied, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: opts.FieldManager})
 	} else {
-		applied, err = client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		applied, err = client.Apply(ctx, object.GetName(), object, opts)
 	}
 	if err != nil {
 		return err

@@ -85,24 +85,9 @@ var errRepeated = errors.New("its time is over")
 // repeat runs a command until it is done, and returns what it returned. If that does
 // not happen in time, the error is errRepeated and the last one.
 func (s *session) repeat(ctx context.Context, limit time.Duration, args []string, done func(error) bool) error {
-	negated := args[0] == negation && len(args) > 1
-	if negated {
-		args = args[1:]
-	}
-	i := slices.IndexFunc(s.verbs, func(c command) bool { return c.name == args[0] })
-	if i < 0 {
-		var names []string
-		for _, c := range s.verbs {
-			names = append(names, c.name)
-		}
-		return fmt.Errorf("%w: unknown command %q%s", errUsage, args[0], nearest.DidYouMean(args[0], names))
-	}
 	for began := time.Now(); ; {
 		s.out.Reset()
-		err := s.verbs[i].invoke(s, args[1:])
-		if negated {
-			err = negate(err)
-		}
+		err := s.wrapped(args)
 		var misuse usageError
 		switch {
 		case errors.As(err, &misuse), done(err):
@@ -118,4 +103,20 @@ func (s *session) repeat(ctx context.Context, limit time.Duration, args []string
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// wrapped runs the command that another one wraps.
+func (s *session) wrapped(args []string) error {
+	if args[0] == negation && len(args) > 1 {
+		return negate(s.wrapped(args[1:]))
+	}
+	i := slices.IndexFunc(s.verbs, func(c command) bool { return c.name == args[0] })
+	if i < 0 {
+		var names []string
+		for _, c := range s.verbs {
+			names = append(names, c.name)
+		}
+		return usageError{fmt.Sprintf("unknown command %q%s", args[0], nearest.DidYouMean(args[0], names)), "COMMAND [ARGUMENT]..."}
+	}
+	return s.verbs[i].invoke(s, args[1:])
 }

@@ -42,7 +42,7 @@ var alwaysCommand = command{
 	args:  "--for DURATION [!] COMMAND [ARGUMENT]...",
 	least: 1, most: anyNumber,
 	summary:   "run a command again and again for a while, and fail as soon as it does",
-	details:   `It runs every ` + retryPause.String() + ` by the script's clock.`,
+	details:   `It pauses in between as "eventually" does.`,
 	example:   "always --for 5s expect /apis/example.com/v1/widgets 503",
 	unbounded: true,
 	wraps:     true,

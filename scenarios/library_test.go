@@ -2,6 +2,9 @@ package scenarios
 
 import (
 	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -35,5 +38,37 @@ func TestLibraryIsTidy(t *testing.T) {
 		for _, problem := range script.Lint() {
 			t.Error(problem)
 		}
+	}
+}
+
+// systemsLine is the last line of a script's first comment: which systems it is about.
+var systemsLine = regexp.MustCompile(`^Systems: (S\d+(?:, S\d+)*)\.$`)
+
+// systemsCount is how many systems there are, from S1 on.
+const systemsCount = 20
+
+// TestLibraryCoversSystems wants at least two scripts for each system.
+func TestLibraryCoversSystems(t *testing.T) {
+	scripts := map[string][]string{}
+	for _, script := range Library() {
+		lines := comment(script.lines())
+		match := systemsLine.FindStringSubmatch(lines[len(lines)-1])
+		if match == nil {
+			t.Errorf("%s: the last line of its first comment is not like: # Systems: S6, S11.", script.File)
+			continue
+		}
+		for _, system := range strings.Split(match[1], ", ") {
+			scripts[system] = append(scripts[system], script.Name)
+		}
+	}
+	for i := range systemsCount {
+		system := fmt.Sprintf("S%d", i+1)
+		if names := scripts[system]; len(names) < 2 {
+			t.Errorf("%s has the scripts %v, want two", system, names)
+		}
+		delete(scripts, system)
+	}
+	for system, names := range scripts {
+		t.Errorf("there is no system %s, which %v name", system, names)
 	}
 }

@@ -39,6 +39,7 @@ func TestMistakes(t *testing.T) {
 		"no such path":          {"start\nvia client-9", "there is no client-9; did you mean client-1?; the next new one is client-1"},
 		"eventually what":       {"eventually gett pods a", `unknown command "gett"; did you mean get?`},
 		"always for how long":   {"always ready", "say for how long, as in --for 5s"},
+		"repeat how often":      {"repeat ready", "say how often, as in --times 100"},
 		"no such fake":          {"fake admision a.example.com", `no kind of fake is called "admision"; did you mean admission?`},
 		"a fake twice":          {"fake audit a.example.com\nfake audit a.example.com", "there is a fake at a.example.com already"},
 		"no fake there":         {"fake audit a.example.com\ncalls b.example.com", `there is no fake at "b.example.com"; did you mean a.example.com?`},

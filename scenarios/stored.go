@@ -58,7 +58,7 @@ func encodingOf(value []byte) string {
 	case bytes.HasPrefix(value, encryptedPrefix):
 		// k8s:enc:PROVIDER:VERSION:KEY: and then what only the key can read
 		parts := strings.SplitN(string(value), ":", 6)
-		return "encrypted " + strings.Join(parts[2:min(len(parts), 5)], " ")
+		return strings.TrimSpace("encrypted " + strings.Join(parts[2:min(len(parts), 5)], " "))
 	case bytes.HasPrefix(value, protobufPrefix):
 		var unknown runtime.Unknown
 		if err := unknown.Unmarshal(value[len(protobufPrefix):]); err == nil {

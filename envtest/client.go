@@ -1,10 +1,12 @@
 package envtest
 
 import (
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -25,7 +27,13 @@ type Client struct {
 	mu      sync.Mutex
 	pinned  *Server // nil for any
 	current *route  // the newest
-	routes  map[string]*route
+	routes  map[identity]*route
+}
+
+// identity is who a connection is for.
+type identity struct {
+	user        string
+	certificate *x509.Certificate // nil if the user has a token
 }
 
 // route is a connection of one user.
@@ -42,8 +50,8 @@ type route struct {
 func (cp *ControlPlane) NewClient() *Client { return newClient(cp, cp.clients.Add(1), nil) }
 
 func newClient(cp *ControlPlane, number int64, pinned *Server) *Client {
-	c := &Client{cp: cp, name: fmt.Sprintf("client-%d", number), pinned: pinned, routes: map[string]*route{}}
-	c.admin = c.transport(AdminUser)
+	c := &Client{cp: cp, name: fmt.Sprintf("client-%d", number), pinned: pinned, routes: map[identity]*route{}}
+	c.admin = c.transport(identity{user: AdminUser})
 	return c
 }
 
@@ -59,9 +67,22 @@ func (c *Client) AddUser(name string, groups ...string) *rest.Config {
 	return &rest.Config{
 		Host:        "https://" + c.cp.first().addr.String(),
 		BearerToken: c.cp.users.add(name, groups),
-		Transport:   c.transport(name),
+		Transport:   c.transport(identity{user: name}),
 		QPS:         -1, // a test waits for the server, not for its own client
 	}
+}
+
+// AddCertificate is ControlPlane.AddCertificate for a user whose requests go this way.
+func (c *Client) AddCertificate(validity time.Duration, name string, groups ...string) (*rest.Config, error) {
+	certificate, err := c.cp.authority.ClientCertificate(validity, name, groups...)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host:      "https://" + c.cp.first().addr.String(),
+		Transport: c.transport(identity{name, certificate}),
+		QPS:       -1,
+	}, nil
 }
 
 // Use sends all requests to one server from now on, and resets connections to the
@@ -105,22 +126,22 @@ func (cp *ControlPlane) partition(path string) (heal func()) {
 // clientTransport carries the requests of one user.
 type clientTransport struct {
 	client *Client
-	user   string
+	of     identity
 }
 
 // transport returns what carries a user's requests, and records the answers if the
 // trace is to be full.
-func (c *Client) transport(user string) http.RoundTripper {
-	transport := clientTransport{c, user}
+func (c *Client) transport(of identity) http.RoundTripper {
+	transport := clientTransport{c, of}
 	if !c.cp.cfg.fullTrace {
 		return transport
 	}
-	return observe.New(user, transport, c.cp.recorder)
+	return observe.New(of.user, transport, c.cp.recorder)
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	r, err := t.client.route(t.user)
+	r, err := t.client.route(t.of)
 	if err != nil {
 		return serve.Refuse(req, err)
 	}
@@ -128,11 +149,19 @@ func (t clientTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTrip(req)
 }
 
+// chain is what the user shows to the server.
+func (i identity) chain() []*x509.Certificate {
+	if i.certificate == nil {
+		return nil
+	}
+	return []*x509.Certificate{i.certificate}
+}
+
 // route finds or opens a user's route, if possible to the server of the others.
-func (c *Client) route(user string) (*route, error) {
+func (c *Client) route(of identity) (*route, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r := c.routes[user]; r.usable() {
+	if r := c.routes[of]; r.usable() {
 		return r, nil
 	}
 	servers := c.cp.servers
@@ -144,27 +173,27 @@ func (c *Client) route(user string) (*route, error) {
 	}
 	refused := serve.ErrRefused
 	for _, server := range servers {
-		path := fault.Operation{Point: fault.ClientPath, Server: server.name, Name: c.name, Caller: user}
+		path := fault.Operation{Point: fault.ClientPath, Server: server.name, Name: c.name, Caller: of.user}
 		if c.cp.faults.Partitioned(path) {
 			refused = serve.ErrUnreachable
 			continue
 		}
-		if conn, err := server.connect(); err == nil {
-			return c.add(server, conn, path), nil
+		if conn, err := server.connect(of.chain()); err == nil {
+			return c.add(of, server, conn, path), nil
 		}
 	}
 	return nil, refused
 }
 
 // add replaces a user's route by a connection, which breaks when a rule cuts it.
-func (c *Client) add(server *Server, conn *serve.Connection, path fault.Operation) *route {
-	c.drop(c.routes[path.Caller])
+func (c *Client) add(of identity, server *Server, conn *serve.Connection, path fault.Operation) *route {
+	c.drop(c.routes[of])
 	r := &route{server, conn, c.cp.faults.OnPartition(path, func(partitioned bool) {
 		if partitioned {
 			conn.Break(serve.ErrTimeout)
 		}
 	})}
-	c.routes[path.Caller], c.current = r, r
+	c.routes[of], c.current = r, r
 	return r
 }
 

@@ -2,6 +2,7 @@ package envtest
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -39,9 +40,9 @@ func newServer(cp *ControlPlane, index int) *Server {
 }
 
 // connect opens a connection to the server as it is now.
-func (s *Server) connect() (*serve.Connection, error) {
+func (s *Server) connect(certificates []*x509.Certificate) (*serve.Connection, error) {
 	if i := s.current.Load(); i != nil {
-		return i.endpoint.Connect()
+		return i.endpoint.Connect(certificates...)
 	}
 	return nil, serve.ErrRefused
 }

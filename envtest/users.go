@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -62,6 +63,14 @@ func (cp *ControlPlane) makeAuthority() error {
 // the user may do.
 func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
 	return cp.client.AddUser(name, groups...)
+}
+
+// AddCertificate returns a configuration that authenticates a user in groups (and in
+// system:authenticated) by a client certificate, inside the process. It is valid from now
+// on for as long as validity says; requests go on without a certificate if they upgrade.
+// RBAC decides what the user may do.
+func (cp *ControlPlane) AddCertificate(validity time.Duration, name string, groups ...string) (*rest.Config, error) {
+	return cp.client.AddCertificate(validity, name, groups...)
 }
 
 // RemoteConfig returns a configuration for the server's TLS listener (WithListener)

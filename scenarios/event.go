@@ -26,11 +26,12 @@ var eventCommand = command{
 	details: `It waits for the event, and prints its object as YAML. The types are ADDED, MODIFIED,
 DELETED, and of a watch also BOOKMARK, ERROR, with a reason such as Expired, and END;
 of a candidate LEADING, LOST and END; of a controller RECONCILED and FAILED; of a log LINE
-and END. OBJECT is NAME or NAMESPACE/NAME.`,
+and END; of a request in the background the status code of its answer, or ERROR. OBJECT is
+NAME or NAMESPACE/NAME.`,
 	example: "event settings MODIFIED default/a\nstdout 'color: red'\nevent settings ERROR Expired\nevent settings END",
 	run: func(ctx context.Context, s *session, args []string) error {
 		kind := watch.EventType(args[1])
-		if !slices.Contains(eventTypes, kind) {
+		if !slices.Contains(eventTypes, kind) && !isStatusCode(kind) {
 			return fmt.Errorf("%w: no event is of type %q; the types are %s", errUsage, kind, nearest.Either(eventTypes))
 		}
 		stream, err := s.stream(args[0])

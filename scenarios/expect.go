@@ -26,16 +26,16 @@ var expectCommand = command{
 			return fmt.Errorf("%w: %w", errUsage, err)
 		}
 		path := args[0]
-		code, body, err := s.request(ctx, http.MethodGet, path, nil, "")
+		answer, err := s.request(ctx, httpRequest{method: http.MethodGet, path: path})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(&s.out, body)
-		if code != want {
-			return fmt.Errorf("GET %s answered %d %s, want %d %s", path, code, http.StatusText(code), want, http.StatusText(want))
+		fmt.Fprintf(&s.out, "%s\n", answer.body)
+		if answer.code != want {
+			return fmt.Errorf("GET %s answered %d %s, want %d %s", path, answer.code, http.StatusText(answer.code), want, http.StatusText(want))
 		}
-		if !match.MatchString(body) {
-			return fmt.Errorf("GET %s answered %d, but the body does not match %q", path, code, match)
+		if !match.Match(answer.body) {
+			return fmt.Errorf("GET %s answered %d, but the body does not match %q", path, answer.code, match)
 		}
 		return nil
 	},

@@ -7,13 +7,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// uidVariable is the variable that holds the uid of the last object.
+const uidVariable = "UID"
+
 var getCommand = command{
 	name:  "get",
 	args:  "[-n NAMESPACE] [--resource-version RV] RESOURCE NAME",
 	least: 2, most: 2,
 	summary: "print an object as YAML",
-	details: `Without --resource-version the answer is as new as the store; with 0 it comes
-from the watch cache, however old that is.`,
+	details: `It puts the object's resourceVersion into $RV and its uid into $UID. Without
+--resource-version the answer is as new as the store; with 0 it comes from the watch
+cache, however old that is.`,
 	example: "get configmaps settings",
 	prepare: func(flags *pflag.FlagSet) action {
 		namespace := namespaceFlag(flags)
@@ -27,6 +31,8 @@ from the watch cache, however old that is.`,
 			if err != nil {
 				return err
 			}
+			s.ts.Setenv(listVersionVariable, object.GetResourceVersion())
+			s.ts.Setenv(uidVariable, string(object.GetUID()))
 			return s.printObject(object)
 		}
 	},

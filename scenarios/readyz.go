@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -13,12 +14,12 @@ var readyzCommand = command{
 	details: `It does not wait, and succeeds whether the server is ready or not.`,
 	example: "readyz\nstdout '^- poststarthook/crd-informer-synced$'",
 	run: func(ctx context.Context, s *session, args []string) error {
-		code, body, err := s.request(ctx, http.MethodGet, "/readyz?verbose", nil, "")
+		answer, err := s.request(ctx, httpRequest{method: http.MethodGet, path: "/readyz?verbose"})
 		if err != nil {
 			return err
 		}
 		checks := 0
-		for line := range strings.Lines(body) {
+		for line := range strings.Lines(string(answer.body)) {
 			for mark, shown := range map[string]string{"[+]": "+", "[-]": "-"} {
 				if text, ok := strings.CutPrefix(line, mark); ok {
 					name, _, _ := strings.Cut(text, " ")
@@ -28,7 +29,7 @@ var readyzCommand = command{
 			}
 		}
 		if checks == 0 {
-			return fmt.Errorf("/readyz answered %d and no checks: %s", code, strings.TrimSpace(body))
+			return fmt.Errorf("/readyz answered %d and no checks: %s", answer.code, bytes.TrimSpace(answer.body))
 		}
 		return nil
 	},

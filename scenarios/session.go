@@ -46,6 +46,7 @@ type session struct {
 	fakes     map[string]*fake           // by host
 	doors     sync.Map                   // how to reach them, by host: API servers dial while the script goes on
 	rules     []*scriptRule              // of the script, in the order in which they were given
+	stopping  []chan error               // the ends of servers that are being stopped
 	excused   bool                       // the server was expected to crash, and did
 	serverLog string
 	unfired   []fault.Rule   // rules of the run that never fired on any server that has stopped
@@ -81,14 +82,20 @@ const (
 
 // config returns the client configuration of the script's current user.
 func (s *session) config(agent string) (*rest.Config, error) {
+	config, err := s.onceConfig(agent)
+	if err == nil && agent == scriptAgent {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRetry{next} })
+	}
+	return config, err
+}
+
+// onceConfig is config for who sends requests by hand, and so never retries.
+func (s *session) onceConfig(agent string) (*rest.Config, error) {
 	if s.server == nil {
 		return nil, errNoServer
 	}
 	config := rest.CopyConfig(s.identity)
 	config.UserAgent = agent
-	if agent == scriptAgent {
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return noRetry{next} })
-	}
 	if s.script.mutation != nil {
 		config.Wrap(s.script.mutation.transport)
 	}

@@ -6,38 +6,68 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"snowglobe.test/envtest"
 	"snowglobe.test/internal/nearest"
 )
 
 var shutdownCommand = command{
 	name:    "shutdown",
-	args:    "[SERVER]",
+	args:    "[--begin] [SERVER]",
 	most:    1,
 	summary: "stop the API servers, or one of them, gracefully; the store keeps its content",
 	details: `It fails if a server has crashed, unless "await crash" has confirmed that, and if
 any part of it does not stop. A single server can be started again by "restart
-SERVER"; the rules of the script stay.`,
-	example:   "shutdown\nshutdown apiserver-1",
+SERVER"; the rules of the script stay.
+
+With --begin it only begins, so that the script can look on; the next shutdown without it
+waits for the end.`,
+	example:   "shutdown\nshutdown apiserver-1\nshutdown --begin\nawait signal ShutdownInitiated",
 	unbounded: true,
 	onServer:  true,
-	run: func(ctx context.Context, s *session, args []string) error {
-		if len(args) == 0 {
-			return s.stop(ctx)
+	prepare: func(flags *pflag.FlagSet) action {
+		begin := flags.Bool("begin", false, "")
+		return func(ctx context.Context, s *session, args []string) error {
+			if len(args) == 0 && !*begin {
+				return s.stop(ctx)
+			}
+			server, err := s.serverOf(args)
+			if err != nil {
+				return err
+			}
+			if *begin {
+				s.beginStop(server)
+				return nil
+			}
+			return server.Stop(ctx)
 		}
-		server, err := s.serverOf(args)
-		if err != nil {
-			return err
-		}
-		return server.Stop(ctx)
 	},
+}
+
+// beginStop stops a server while the script goes on. Whoever stops it again waits for it.
+func (s *session) beginStop(server *envtest.Server) {
+	ctx := context.WithoutCancel(s.outer)
+	ended := make(chan error, 1)
+	s.stopping = append(s.stopping, ended)
+	go func() { ended <- server.Stop(ctx) }()
+}
+
+// endStops waits for the servers that are being stopped.
+func (s *session) endStops() error {
+	var errs []error
+	for _, ended := range s.stopping {
+		errs = append(errs, <-ended)
+	}
+	s.stopping = nil
+	return errors.Join(errs...)
 }
 
 // stop ends the control plane, and the rules about it.
 func (s *session) stop(ctx context.Context) error {
 	server := s.server
 	s.server, s.identity = nil, nil
-	err := server.Stop(ctx)
+	err := errors.Join(server.Stop(ctx), s.endStops())
 	s.serverLog = server.Log()
 	s.noteFired(server)
 	if crash := server.Err(); crash != nil && !s.excused {

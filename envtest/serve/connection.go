@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -21,8 +22,9 @@ type Connection struct {
 	dialed   conns.Set // for upgrades
 }
 
-func newConnection(e *Endpoint) *Connection {
+func newConnection(e *Endpoint, certificates []*x509.Certificate) *Connection {
 	c := &Connection{endpoint: e}
+	c.requests.PeerCertificates = certificates
 	c.upgrades = memnet.UpgradeTransport(c.dial, e.tls)
 	c.requests.Handler, c.requests.Upgrade = http.HandlerFunc(e.serve), c.upgrades
 	return c

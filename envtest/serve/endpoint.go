@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -56,7 +57,7 @@ func Listen(config Config) (*Endpoint, error) {
 	if e.around == nil {
 		e.around = func(handle func()) { handle() }
 	}
-	e.loopback = loopback{e.add()}
+	e.loopback = loopback{e.add(nil)}
 	return e, nil
 }
 
@@ -127,17 +128,18 @@ func (e *Endpoint) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Connect opens a connection of a client.
-func (e *Endpoint) Connect() (*Connection, error) {
+// Connect opens a connection of a client. The server sees its certificates, if it has
+// any, leaf first; upgrade requests go without.
+func (e *Endpoint) Connect(certificates ...*x509.Certificate) (*Connection, error) {
 	if !e.open() {
 		return nil, ErrRefused
 	}
-	return e.add(), nil
+	return e.add(certificates), nil
 }
 
 // add makes a connection, and forgets broken ones that have nothing in flight.
-func (e *Endpoint) add() *Connection {
-	c := newConnection(e)
+func (e *Endpoint) add(certificates []*x509.Certificate) *Connection {
+	c := newConnection(e, certificates)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for old := range e.connections {

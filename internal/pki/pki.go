@@ -73,6 +73,22 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	return a.sign(template)
 }
 
+// ClientCertificate returns a client certificate that authenticates as user in groups
+// from now on, for as long as validity says. Its key is thrown away: it is for servers
+// that are handed certificates without a handshake.
+func (a *Authority) ClientCertificate(validity time.Duration, user string, groups ...string) (*x509.Certificate, error) {
+	template := template(pkix.Name{CommonName: user, Organization: groups})
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	template.NotBefore = time.Now()
+	template.NotAfter = template.NotBefore.Add(validity)
+	pair, err := a.sign(template)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(pair.Cert)
+	return x509.ParseCertificate(block.Bytes)
+}
+
 func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -3,6 +3,7 @@ package chain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/server/flagz"
@@ -68,7 +69,7 @@ func ParseFlags(flags []string) (*Flags, error) {
 	for _, section := range sections.FlagSets {
 		set.AddFlagSet(section)
 	}
-	if err := set.Parse(slices.Concat(defaults, flags)); err != nil {
+	if err := set.Parse(slices.Concat(defaultsBelow(flags), flags)); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
 	if set.NArg() > 0 {
@@ -83,6 +84,15 @@ func ParseFlags(flags []string) (*Flags, error) {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
 	return &Flags{run: run, gates: gates}, nil
+}
+
+// defaultsBelow returns the defaults that the user's flags leave alone. The others must
+// go: a flag that is a list would be added to its default.
+func defaultsBelow(flags []string) []string {
+	return slices.DeleteFunc(slices.Clone(defaults), func(byDefault string) bool {
+		name, _, _ := strings.Cut(byDefault, "=")
+		return slices.ContainsFunc(flags, func(flag string) bool { return flag == name || strings.HasPrefix(flag, name+"=") })
+	})
 }
 
 // Process returns what upstream keeps once in a process: of the feature gates

@@ -138,6 +138,15 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+// TestListFlags gives a list that has a default, which it replaces.
+func TestListFlags(t *testing.T) {
+	cp := envtest.Start(t, envtest.WithFlags("--authorization-mode=RBAC,Node"))
+	_, err := kubernetes.NewForConfigOrDie(cp.AddUser("jane")).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("a user without a role lists secrets: %v", err)
+	}
+}
+
 func TestFlags(t *testing.T) {
 	cp := envtest.Start(t, envtest.WithFlags("--runtime-config=apps/v1=false", "--feature-gates=WatchList=false"))
 	client := kubernetes.NewForConfigOrDie(cp.Config())

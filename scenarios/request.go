@@ -102,11 +102,16 @@ func (s *session) addBody(r *httpRequest, file string, expand bool) {
 	}
 }
 
+// configFor returns what the current user's requests are sent with, if this is one.
+func (s *session) configFor(r httpRequest) (*rest.Config, error) {
+	if !strings.HasPrefix(r.path, "/") {
+		return nil, fmt.Errorf("%w: the path %q does not begin with /", errUsage, r.path)
+	}
+	return s.onceConfig(scriptAgent)
+}
+
 // send sends the request once, and never again.
 func (r httpRequest) send(ctx context.Context, config *rest.Config) (answer httpAnswer, err error) {
-	if !strings.HasPrefix(r.path, "/") {
-		return answer, fmt.Errorf("%w: the path %q does not begin with /", errUsage, r.path)
-	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return answer, err
@@ -136,7 +141,7 @@ func (r httpRequest) send(ctx context.Context, config *rest.Config) (answer http
 
 // request sends a request as the script's current user.
 func (s *session) request(ctx context.Context, r httpRequest) (httpAnswer, error) {
-	config, err := s.onceConfig(scriptAgent)
+	config, err := s.configFor(r)
 	if err != nil {
 		return httpAnswer{}, err
 	}
@@ -148,7 +153,7 @@ func (s *session) requestInBackground(name string, r httpRequest) error {
 	if err := s.free(name); err != nil {
 		return err
 	}
-	config, err := s.onceConfig(scriptAgent)
+	config, err := s.configFor(r)
 	if err != nil {
 		return err
 	}

@@ -32,10 +32,13 @@ broken, and if it can't be decided.`,
 		if err != nil {
 			return err
 		}
+		judged := timing(&s.spent.Check)
 		report, err := judge(ctx, s.story.snapshot(), chosen)
+		judged()
 		if err != nil {
 			return err
 		}
+		s.report = &report
 		if report.Verdict() != checkers.Holds {
 			return errors.New(report.String())
 		}

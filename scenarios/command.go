@@ -43,7 +43,7 @@ const anyNumber = math.MaxInt
 // commands lists the verbs in the order of the reference page.
 func commands() []command {
 	return []command{
-		startCommand, shutdownCommand, restartCommand,
+		seedCommand, faultsCommand, startCommand, shutdownCommand, restartCommand,
 		holdCommand, freezeCommand, delayCommand, releaseCommand, stepCommand,
 		failCommand, loseReplyCommand, dropCommand, duplicateCommand, cancelCommand,
 		compactCommand, crashCommand, loseLeaderCommand, partitionCommand,

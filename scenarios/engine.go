@@ -32,6 +32,7 @@ func (s *session) perform(file string) Result {
 	result := Result{
 		Status: Passed, Log: t.log.String(), ServerLog: s.serverLog,
 		Records: s.story.snapshot(), Scripted: time.Since(s.story.began),
+		Report: s.report, Spent: s.spent,
 	}
 	switch {
 	case err != nil:

@@ -116,8 +116,12 @@ func (s Script) validate() error {
 	}
 	verbs := commands()
 	var errs []error
-	for _, line := range lines {
-		if err := checkLine(verbs, line); err != nil {
+	for i, line := range lines {
+		err := checkLine(verbs, line)
+		if line.words[0] == seedName && i > 0 {
+			err = errSeedLate
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: %w", s.File, line.number, err))
 		}
 	}

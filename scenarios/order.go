@@ -13,9 +13,9 @@ var orderCommand = command{
 	details: `FILE lists the operations that have a turn, one a line, each a match of a rule, as in
 "store/put resource=configmaps name=default/a"; " #2" after it means the second such
 operation, and # at the beginning of a line is a comment. All others go by the seed.
-Without FILE the seed decides alone.`,
+Without FILE the seed decides alone. Before a start it is in force from the first
+operation of that start.`,
 	example:    "order races.txt",
-	onServer:   true,
 	noNegation: true,
 	run: func(ctx context.Context, s *session, args []string) error {
 		var steps []string
@@ -25,6 +25,10 @@ Without FILE the seed decides alone.`,
 					steps = append(steps, line)
 				}
 			}
+		}
+		if s.server == nil {
+			s.steps = steps
+			return nil
 		}
 		_, err := s.server.Schedule(ctx, steps...)
 		return err

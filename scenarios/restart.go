@@ -26,6 +26,8 @@ and address, after "crash SERVER" or "shutdown SERVER".`,
 				if err != nil {
 					return err
 				}
+				s.spent.Boots++
+				defer timing(&s.spent.Boot)()
 				return server.Restart(ctx)
 			}
 			if err := s.stop(ctx); err != nil {

@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/scenarios/checkers"
 )
 
 // Options say how scripts are run. The zero value runs them in virtual time.
@@ -31,6 +34,10 @@ type Options struct {
 	FullTrace bool
 	// Prompt is where the command "break" asks for commands; nil if there is nobody.
 	Prompt *Prompt
+	// Servers are further options of every server of the script, and Store wraps its
+	// store, if it is not nil: they are the ways of a test to plant a bug.
+	Servers []envtest.Option
+	Store   func(storage.Backend) storage.Backend
 }
 
 // Status is how a script ended.
@@ -59,6 +66,10 @@ type Result struct {
 	ServerLog string
 	// Records are all that happened, in order.
 	Records []trace.Record
+	// Report is what the last "check" of the script found, nil if there was none.
+	Report *checkers.Report
+	// Spent is where the time on the wall went.
+	Spent Spent
 	// Scripted is how long the run took by the script's clock, Wall in real time.
 	Scripted, Wall time.Duration
 }

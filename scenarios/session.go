@@ -17,6 +17,7 @@ import (
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
+	"snowglobe.test/scenarios/checkers"
 )
 
 // session is one run of a script: a store, and the API server running on it, if any.
@@ -49,9 +50,12 @@ type session struct {
 	stopping  []chan error               // the ends of servers that are being stopped
 	excused   bool                       // the server was expected to crash, and did
 	serverLog string
-	unfired   []fault.Rule   // rules of the run that never fired on any server that has stopped
-	hadServer bool           // a server has stopped
-	typed     *bufio.Scanner // what a person types at a prompt; nil before the first
+	unfired   []fault.Rule     // rules of the run that never fired on any server that has stopped
+	hadServer bool             // a server has stopped
+	typed     *bufio.Scanner   // what a person types at a prompt; nil before the first
+	steps     []string         // of the order that the next server starts with
+	report    *checkers.Report // of the last check
+	spent     Spent
 }
 
 func newSession(ctx context.Context, script Script, opts Options) *session {
@@ -128,6 +132,7 @@ func (s *session) close() error {
 	}
 	errs = append(errs, s.stopFakes(ctx))
 	if s.store != nil {
+		defer timing(&s.spent.Shutdown)()
 		errs = append(errs, s.store.Stop(ctx))
 	}
 	return errors.Join(errs...)
@@ -139,10 +144,14 @@ func (s *session) serverOptions() []envtest.Option {
 	if s.opts.FullTrace || s.script.checks() {
 		opts = append(opts, envtest.WithFullTrace())
 	}
-	if s.opts.Seed != nil {
-		opts = append(opts, envtest.WithSeed(*s.opts.Seed))
+	if seed := s.seed(); seed != nil {
+		opts = append(opts, envtest.WithSeed(*seed))
 	}
-	return opts
+	if len(s.steps) > 0 {
+		opts = append(opts, envtest.WithOrder(s.steps...))
+		s.steps = nil
+	}
+	return append(opts, s.opts.Servers...)
 }
 
 // noteFired keeps the rules that never fired on any server, now that another stopped.

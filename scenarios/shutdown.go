@@ -40,6 +40,7 @@ waits for the end.`,
 				s.beginStop(server)
 				return nil
 			}
+			defer timing(&s.spent.Shutdown)()
 			return server.Stop(ctx)
 		}
 	},
@@ -67,6 +68,7 @@ func (s *session) endStops() error {
 func (s *session) stop(ctx context.Context) error {
 	server := s.server
 	s.server, s.identity = nil, nil
+	defer timing(&s.spent.Shutdown)()
 	err := errors.Join(server.Stop(ctx), s.endStops())
 	s.serverLog = server.Log()
 	s.noteFired(server)

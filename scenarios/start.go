@@ -75,7 +75,10 @@ func (s *session) start(ctx context.Context, request startRequest) error {
 	}
 	opts := append(request.options(), envtest.WithFaults(s.plan()), envtest.WithSharedStore(s.store), envtest.WithObserver(s.story.observe), envtest.WithDialer(s.dialFake))
 	opts = append(opts, s.serverOptions()...)
+	s.spent.Boots += request.servers
+	booted := timing(&s.spent.Boot)
 	server, err := envtest.Launch(ctx, opts...)
+	booted()
 	if err != nil {
 		s.rules = nil
 		return err

@@ -47,6 +47,9 @@ func (s *session) openStore(ctx context.Context, kind string) error {
 		return err
 	}
 	s.store, s.storeKind = store, kind
+	if s.opts.Store != nil {
+		s.store = s.opts.Store(store)
+	}
 	return nil
 }
 

@@ -56,7 +56,11 @@ commands of scripts.`,
 			if opts.reports() && len(scripts) != 1 {
 				return fmt.Errorf("--report and --perfetto show one script, not %d; name one", len(scripts))
 			}
-			if cmd.Flags().Changed("seed") && opts.sim && !opts.realTime && !sim.Enabled() {
+			own, err := ownSeed(scripts)
+			if err != nil {
+				return err
+			}
+			if (cmd.Flags().Changed("seed") || own) && opts.sim && !opts.realTime && !sim.Enabled() {
 				return runInSim(cmd, args)
 			}
 			run := scenarios.Options{
@@ -79,8 +83,8 @@ commands of scripts.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.realTime, "real-time", false, "run in real time; scripts that need hours skip themselves")
-	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of the order in which operations take turns in virtual time, and of the random choices of --faults")
-	flags.BoolVar(&opts.sim, "sim", true, "with --seed, run in sim mode, where the seed decides everything; the first time that is a build of minutes")
+	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of the order in which operations take turns in virtual time, and of the random choices of --faults; the default is the script's own")
+	flags.BoolVar(&opts.sim, "sim", true, "with a seed, run in sim mode, where the seed decides everything; the first time that is a build of minutes")
 	flags.StringVar(&opts.faults, "faults", "", "a `file` of fault rules for every server of the scripts, one rule a line")
 	flags.StringVar(&opts.trace, "trace", "", "write the canonical trace to this `file`: the same text, byte for byte, if clients could observe the same (see trace diff)")
 	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")
@@ -118,6 +122,19 @@ func endForSure(ctx context.Context, stderr io.Writer, delay time.Duration, exit
 		}
 	})
 	return func() { stop(); end() }
+}
+
+// ownSeed reports whether a script says its seed. What a seed decides also depends on
+// what has run in the process, so such a script runs by itself.
+func ownSeed(scripts []scenarios.Script) (bool, error) {
+	for _, script := range scripts {
+		if _, seeded := script.Seed(); seeded && len(scripts) > 1 {
+			return false, fmt.Errorf("%s has a seed of its own, so it is run by itself; name it alone", script.File)
+		} else if seeded {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

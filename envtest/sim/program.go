@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -13,15 +14,20 @@ import (
 )
 
 // Program builds the program of an import path in sim mode, in the module that
-// folder is in, and returns where it is: in the user's cache. The first time it
-// takes minutes, as all that the program is made of is built again; the build cache
+// folder is in, and returns where it is: in the user's cache, a place for each folder,
+// so that checkouts side by side keep theirs. The first time it takes minutes, as all that the program is made of is built again; the build cache
 // keeps that. Progress is a line when a build takes longer than a second or two.
 func Program(ctx context.Context, folder, importPath string, progress io.Writer) (string, error) {
 	overlay, err := Overlay(ctx, folder)
 	if err != nil {
 		return "", err
 	}
-	program := filepath.Join(filepath.Dir(overlay), "bin", filepath.Base(importPath))
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return "", fmt.Errorf("folder of the program: %w", err)
+	}
+	place := fmt.Sprintf("%x", sha256.Sum256([]byte(absolute)))[:16]
+	program := filepath.Join(filepath.Dir(overlay), "bin", place, filepath.Base(importPath))
 	build := exec.CommandContext(ctx, "go", "build", "-overlay="+overlay, "-tags="+Tag, "-o", program, importPath)
 	build.Dir = folder
 	var out bytes.Buffer

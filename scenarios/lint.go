@@ -225,3 +225,7 @@ func (s Script) Lint() []string {
 	}
 	return problems
 }
+
+// Validate says what is certainly wrong with the script, as far as that can be known
+// before it runs; Run would refuse it. The error joins one for each line that is wrong.
+func (s Script) Validate() error { return s.validate() }

@@ -149,3 +149,7 @@ func comment(lines []string) []string {
 	}
 	return text
 }
+
+// Parse makes a script of a text. File is what errors call it; its base name without
+// the extension is the script's name.
+func Parse(file string, text []byte) Script { return newScript(file, text) }

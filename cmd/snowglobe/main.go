@@ -20,6 +20,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/scenarios"
+	"snowglobe.test/scenarios/explore/worker"
 )
 
 func main() { os.Exit(start()) }
@@ -29,6 +31,9 @@ func start() int {
 	defer stop()
 	if bench.StartupRequested() {
 		return exitCode(os.Stderr, bench.StartupChild(ctx, os.Stdout))
+	}
+	if worker.Requested() {
+		return exitCode(os.Stderr, worker.Serve(ctx, os.Stdin, os.Stdout, scenarios.Options{}))
 	}
 	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
@@ -112,6 +117,7 @@ func newRoot() *cobra.Command {
 memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		Example: `  snowglobe run                      # the scenario scripts, each with its story
   snowglobe scenario new race.txtar  # a script of your own to begin with
+  snowglobe explore race.txtar       # seeds and faults under which it fails
   snowglobe test ./...               # go test, where a seed is one run
   snowglobe up                       # a control plane for kubectl, until Ctrl-C
   snowglobe conformance --list       # what a control plane promises
@@ -123,7 +129,7 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newScenario(), newTest(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
+	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
 	return root
 }
 

@@ -69,6 +69,14 @@ func (p *progress) show(what string) {
 	fmt.Fprintf(p.w, "%ssnowglobe: starting: %s", clearLine, what)
 }
 
+// line replaces what is shown by a text.
+func (p *progress) line(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shown = true
+	fmt.Fprintf(p.w, "%ssnowglobe: %s", clearLine, text)
+}
+
 // end clears the line and shows nothing more.
 func (p *progress) end() {
 	p.mu.Lock()

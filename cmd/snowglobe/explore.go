@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/scenarios"
+	"snowglobe.test/scenarios/explore"
+	"snowglobe.test/scenarios/explore/worker"
+)
+
+// exploreOptions are the flags of "explore".
+type exploreOptions struct {
+	seeds    int
+	first    uint64
+	forTime  time.Duration
+	shard    string
+	workers  int
+	faults   string
+	corpus   string
+	failures int
+	replay   string
+	sim      bool
+	output   string
+}
+
+// exploreWorkers is the default of --workers.
+const exploreWorkers = 2
+
+// exploreReplays is how often --replay runs a script without --seeds.
+const exploreReplays = 20
+
+func newExplore() *cobra.Command {
+	opts := exploreOptions{}
+	cmd := &cobra.Command{
+		Use:   "explore SCRIPT",
+		Short: "Search for seeds and faults under which a script fails",
+		Long: `Run a script again and again in sim mode, each time in a new process, with another
+seed and another plan of faults, drawn from the points that the script touches. Cases
+that show a new order of events are kept and varied first. Each run ends with a check
+of all that clients were told (see the command "check" of scripts).
+
+What fails is repeated, shrunk and written to the corpus as a script of its own, which
+"snowglobe run" repeats and a person can read. It is a failure if a command fails, a
+server ends by itself, a check finds a promise broken, or virtual time stands still.
+
+By default faults only slow and reorder (delay) and end watches (break, unless the
+script has a plain watch, which is not begun again): a correct script passes under
+them. Others (--faults) can make it fail for good reasons.
+
+The corpus is a folder of plain files. To explore on several machines, give each one
+--shard i/n, and copy their files into one folder.`,
+		Example: `  snowglobe explore --seeds 500 race.txtar
+  snowglobe explore --for 10m --corpus race.explore --faults delay,hold,crash race.txtar
+  snowglobe explore --seeds 10000 --shard 3/8 --output json race.txtar
+  snowglobe explore --replay race.explore/failures/crash-hook.txtar`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeScripts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(opts.output); err != nil {
+				return err
+			}
+			if opts.replay != "" {
+				return opts.runReplay(cmd, args)
+			}
+			config, err := opts.config(cmd, args)
+			if err != nil {
+				return err
+			}
+			return failed(opts.explore(cmd, config))
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&opts.seeds, "seeds", 0, "how many runs to make over all shards, each with a seed of its own; the default is 100, or no limit with --for")
+	flags.Uint64Var(&opts.first, "first-seed", 1, "the seed of the first run")
+	flags.DurationVar(&opts.forTime, "for", 0, "how long to explore at most, such as 10m; what was found is shrunk after that")
+	flags.StringVar(&opts.shard, "shard", "1/1", "the part of the runs to make, `i/n`")
+	flags.IntVar(&opts.workers, "workers", exploreWorkers, "how many processes to run at once; each uses one CPU")
+	flags.StringVar(&opts.faults, "faults", "", "the `classes` of faults to draw from, with commas between: "+classNames()+"; the default is delay and, for scripts without a plain watch, break")
+	flags.StringVar(&opts.corpus, "corpus", "", "the `folder` that keeps what is found; the default is SCRIPT.explore in the current one")
+	flags.IntVar(&opts.failures, "failures", 0, "stop after so many different failures; 0 is never")
+	flags.StringVar(&opts.replay, "replay", "", "run this script, which explore has written, 20 times or --seeds times, and say how often it fails in the same way")
+	flags.BoolVar(&opts.sim, "sim", true, "run in sim mode, where a run can be repeated; the first time that is a build of minutes")
+	flags.StringVarP(&opts.output, "output", "o", outputText, "text or json")
+	return cmd
+}
+
+func classNames() string {
+	var names []string
+	for _, class := range explore.Classes() {
+		names = append(names, string(class))
+	}
+	return strings.Join(names, ", ")
+}
+
+// config checks the flags and the script, before anything starts.
+func (o *exploreOptions) config(cmd *cobra.Command, args []string) (explore.Config, error) {
+	if len(args) != 1 {
+		return explore.Config{}, errors.New("explore takes one script: a file, or the name of one in the library")
+	}
+	script, err := oneScript(args[0])
+	if err != nil {
+		return explore.Config{}, err
+	}
+	config := explore.Config{Script: script, Runs: o.seeds, First: o.first, For: o.forTime, Workers: o.workers, Failures: o.failures}
+	switch {
+	case cmd.Flags().Changed("seeds") && o.seeds < 1:
+		return config, fmt.Errorf("--seeds is a number above 0, not %d", o.seeds)
+	case cmd.Flags().Changed("for") && o.forTime <= 0:
+		return config, fmt.Errorf("--for is a time above 0, such as 10m, not %s", o.forTime)
+	case o.workers < 1 || o.workers > math.MaxInt16:
+		return config, fmt.Errorf("--workers is a number above 0, not %d", o.workers)
+	case o.failures < 0:
+		return config, fmt.Errorf("--failures is a number from 0 on, not %d", o.failures)
+	}
+	if config.Shard, err = explore.ParseShard(o.shard); err != nil {
+		return config, fmt.Errorf("--shard: %w", err)
+	}
+	if o.faults != "" {
+		if config.Classes, err = explore.ParseClasses(o.faults); err != nil {
+			return config, fmt.Errorf("--faults: %w", err)
+		}
+	}
+	if o.corpus == "" {
+		o.corpus = script.Name + ".explore"
+	}
+	if config.Corpus, err = explore.OpenCorpus(o.corpus); err != nil {
+		return config, failed(err)
+	}
+	return config, nil
+}
+
+// oneScript finds the script that a name stands for, and checks it.
+func oneScript(name string) (explore.Script, error) {
+	scripts, err := scenarios.Find(name)
+	if err != nil {
+		return explore.Script{}, failed(err)
+	}
+	if len(scripts) != 1 {
+		return explore.Script{}, fmt.Errorf("%s has %d scripts; name one", name, len(scripts))
+	}
+	if err := scripts[0].Validate(); err != nil {
+		return explore.Script{}, failed(err)
+	}
+	return explore.Script{Name: scripts[0].Name, Text: string(scripts[0].Text())}, nil
+}
+
+// runner returns what runs scripts in processes of this program.
+func (o *exploreOptions) runner(cmd *cobra.Command) (explore.Runner, error) {
+	if o.sim {
+		program, err := worker.Sim(cmd.Context(), sourceFolder(), "snowglobe.test/cmd/snowglobe", cmd.ErrOrStderr())
+		if err != nil {
+			return nil, fmt.Errorf("%w\nwith --sim=false a run can't be repeated", err)
+		}
+		return worker.Process{Program: program}, nil
+	}
+	program, err := os.Executable()
+	return worker.Process{Program: program}, err
+}
+
+func (o *exploreOptions) explore(cmd *cobra.Command, config explore.Config) (err error) {
+	if config.Runner, err = o.runner(cmd); err != nil {
+		return err
+	}
+	shown := newProgress(cmd.ErrOrStderr())
+	config.Progress = func(p explore.Progress) { shown.line(p.String()) }
+	report, err := config.Explore(cmd.Context())
+	shown.end()
+	if err != nil {
+		return err
+	}
+	if o.output == outputJSON {
+		err = json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+	} else {
+		_, err = io.WriteString(cmd.OutOrStdout(), report.Text())
+	}
+	switch {
+	case err != nil:
+		return err
+	case cmd.Context().Err() != nil:
+		return context.Cause(cmd.Context())
+	case len(report.Failures)+len(report.Unstable) > 0:
+		return fmt.Errorf("%s fails; what was found is in %s", config.Script.Name, o.corpus)
+	}
+	return nil
+}
+
+// runReplay runs a script again and again, and tells whether it always fails alike.
+func (o *exploreOptions) runReplay(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return errors.New("--replay names the script; leave the other out")
+	}
+	script, err := oneScript(o.replay)
+	if err != nil {
+		return err
+	}
+	times := exploreReplays
+	if cmd.Flags().Changed("seeds") {
+		if times = o.seeds; times < 1 {
+			return fmt.Errorf("--seeds is a number above 0, not %d", o.seeds)
+		}
+	}
+	runner, err := o.runner(cmd)
+	if err != nil {
+		return failed(err)
+	}
+	result, err := explore.Replay(cmd.Context(), runner, script, times, o.workers)
+	if err != nil {
+		return failed(err)
+	}
+	if o.output == outputJSON {
+		return failed(json.NewEncoder(cmd.OutOrStdout()).Encode(result))
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), result.String())
+	return failed(err)
+}

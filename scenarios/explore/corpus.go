@@ -1,0 +1,195 @@
+package explore
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"snowglobe.test/envtest/fault"
+)
+
+// Corpus is a folder that keeps what was found, in plain files. Several shards may
+// share it, or have one each: to merge them, copy their files into one folder.
+//
+//	failures/*.txtar     a script for each failure, which repeats it
+//	kept/*.faults        the plans, with their seeds, that showed a new order
+//	orders/*.txt         the orders seen, a file for each shard
+//	reports/*.json       what each shard did
+type Corpus struct{ folder string }
+
+// The parts of a corpus.
+const (
+	failuresFolder = "failures"
+	keptFolder     = "kept"
+	ordersFolder   = "orders"
+	reportsFolder  = "reports"
+)
+
+// OpenCorpus makes a corpus of a folder, which it creates if there is none.
+func OpenCorpus(folder string) (*Corpus, error) {
+	for _, part := range []string{failuresFolder, keptFolder, ordersFolder, reportsFolder} {
+		if err := os.MkdirAll(filepath.Join(folder, part), 0o755); err != nil {
+			return nil, fmt.Errorf("corpus: %w", err)
+		}
+	}
+	return &Corpus{folder}, nil
+}
+
+// Failures is the folder with the scripts of failures.
+func (c *Corpus) Failures() string { return filepath.Join(c.folder, failuresFolder) }
+
+// kept returns the cases that were kept, by the names of their files.
+func (c *Corpus) kept() ([]Case, error) {
+	files, err := filepath.Glob(filepath.Join(c.folder, keptFolder, "*.faults"))
+	if err != nil {
+		return nil, fmt.Errorf("corpus: %w", err)
+	}
+	slices.Sort(files)
+	cases := make([]Case, 0, len(files))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("corpus: %w", err)
+		}
+		one, err := parseKept(file, string(text))
+		if err != nil {
+			return nil, fmt.Errorf("corpus: %w", err)
+		}
+		cases = append(cases, one)
+	}
+	return cases, nil
+}
+
+const seedLine = "# seed "
+
+// keptText is a plan, below a comment with its seed.
+func keptText(c Case) string { return fmt.Sprintf("%s%d\n%s", seedLine, c.Seed, c.Plan) }
+
+func parseKept(file, text string) (Case, error) {
+	line, plan, _ := strings.Cut(text, "\n")
+	number, found := strings.CutPrefix(line, seedLine)
+	seed, err := strconv.ParseUint(number, 10, 64)
+	if !found || err != nil {
+		return Case{}, fmt.Errorf("%s:1: the first line is %q and a number, not %q", file, strings.TrimSpace(seedLine), line)
+	}
+	rules, err := fault.ParsePlan(file, plan, nil)
+	return Case{Seed: seed, Plan: rules}, err
+}
+
+// keep writes a case that showed a new order.
+func (c *Corpus) keep(one Case) error {
+	text := keptText(one)
+	name := fmt.Sprintf("%016x.faults", hash(text))
+	return c.write(filepath.Join(keptFolder, name), []byte(text))
+}
+
+// orders returns all orders seen, by any shard.
+func (c *Corpus) orders() (map[uint64]bool, error) {
+	seen := map[uint64]bool{}
+	files, err := filepath.Glob(filepath.Join(c.folder, ordersFolder, "*.txt"))
+	if err != nil {
+		return nil, fmt.Errorf("corpus: %w", err)
+	}
+	for _, name := range files {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("corpus: %w", err)
+		}
+		lines := bufio.NewScanner(file)
+		for number := 1; lines.Scan(); number++ {
+			order, err := strconv.ParseUint(lines.Text(), 16, 64)
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("corpus: %s:%d: not a number in hexadecimal: %q", name, number, lines.Text()), file.Close())
+			}
+			seen[order] = true
+		}
+		if err := errors.Join(lines.Err(), file.Close()); err != nil {
+			return nil, fmt.Errorf("corpus: %w", err)
+		}
+	}
+	return seen, nil
+}
+
+// writeOrders writes the orders that a shard has seen.
+func (c *Corpus) writeOrders(shard Shard, seen []uint64) error {
+	slices.Sort(seen)
+	var text strings.Builder
+	for _, order := range seen {
+		fmt.Fprintf(&text, "%016x\n", order)
+	}
+	return c.write(filepath.Join(ordersFolder, shard.file()+".txt"), []byte(text.String()))
+}
+
+// writeReport writes what a shard did.
+func (c *Corpus) writeReport(shard Shard, report Report) error {
+	text, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return fmt.Errorf("corpus: %w", err)
+	}
+	return c.write(filepath.Join(reportsFolder, shard.file()+".json"), append(text, '\n'))
+}
+
+// writeFailure writes the script of a failure and returns its file. There is one for
+// each failure: if two shards find it, the smaller script stays.
+func (c *Corpus) writeFailure(found *Found) (file string, err error) {
+	name := filepath.Join(failuresFolder, slug(found.Failure)+".txtar")
+	file = filepath.Join(c.folder, name)
+	before, err := os.ReadFile(file)
+	switch {
+	case err == nil && len(before) <= len(found.replay):
+		return file, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("corpus: %w", err)
+	}
+	return file, c.write(name, []byte(found.replay))
+}
+
+// write replaces a file at once: others may read it.
+func (c *Corpus) write(name string, text []byte) error {
+	file := filepath.Join(c.folder, name)
+	part, err := os.CreateTemp(filepath.Dir(file), ".part")
+	if err != nil {
+		return fmt.Errorf("corpus: %w", err)
+	}
+	_, err = part.Write(text)
+	err = errors.Join(err, part.Chmod(0o644), part.Close())
+	if err == nil {
+		err = os.Rename(part.Name(), file)
+	}
+	if err != nil {
+		return fmt.Errorf("corpus: %w", errors.Join(err, os.Remove(part.Name())))
+	}
+	return nil
+}
+
+// Shard is one of several processes that share the runs: the Index-th of Count, from 1.
+type Shard struct {
+	Index int `json:"index"`
+	Count int `json:"count"`
+}
+
+// ParseShard reads a shard as i/n, such as 1/4.
+func ParseShard(text string) (Shard, error) {
+	index, count, _ := strings.Cut(text, "/")
+	i, errIndex := strconv.Atoi(index)
+	n, errCount := strconv.Atoi(count)
+	if errors.Join(errIndex, errCount) != nil || i < 1 || i > n {
+		return Shard{}, fmt.Errorf("a shard is i/n, from 1/n to n/n, not %q", text)
+	}
+	return Shard{i, n}, nil
+}
+
+// has reports whether a run, counted from 1, is the shard's.
+func (s Shard) has(run int) bool { return (run-1)%s.Count == s.Index-1 }
+
+// of is how many of so many runs are the shard's.
+func (s Shard) of(runs int) int { return (runs - s.Index + s.Count) / s.Count }
+
+func (s Shard) file() string { return fmt.Sprintf("shard-%d-of-%d", s.Index, s.Count) }

@@ -1,0 +1,435 @@
+package explore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Config says what to explore. Script and Runner are required.
+type Config struct {
+	Script Script
+	Runner Runner
+	// Runs is how many runs there are over all shards, each with a seed of its own,
+	// from First on. The default is 100, or without a limit if there is For.
+	Runs  int
+	First uint64
+	// For is how long to explore at most; 0 is no limit. What is found is shrunk after
+	// that.
+	For time.Duration
+	// Shard is the part of the runs to make; the default is all.
+	Shard Shard
+	// Workers is how many runs are made at once; the default is 1.
+	Workers int
+	// Classes are the classes of faults; the default is Script.DefaultClasses.
+	Classes []Class
+	// Corpus keeps what is found; nil keeps nothing.
+	Corpus *Corpus
+	// Failures is after how many different failures to stop; 0 never stops.
+	Failures int
+	// Progress, if not nil, is told once a second how far it is, and once at the end.
+	Progress func(Progress)
+}
+
+// defaultRuns is how many runs there are if nothing else limits them.
+const defaultRuns = 100
+
+// Progress is how far a search is.
+type Progress struct {
+	Runs      int // made
+	Of        int // to be made; 0 if only time limits them
+	Orders    int // seen
+	New       int // of these, seen by this search first
+	Failures  int // different ones
+	Shrinking int // failures that are being shrunk
+	Boots     int
+	Elapsed   time.Duration
+}
+
+// Report is what a search did and found.
+type Report struct {
+	Script  string  `json:"script"`
+	Shard   Shard   `json:"shard"`
+	Classes []Class `json:"classes"`
+	// Runs were made. Of these, Accepted passed with all that clients were told, Failed
+	// failed, Unknown passed as far as the checkers could tell, and Skipped said nothing.
+	Runs     int `json:"runs"`
+	Accepted int `json:"accepted"`
+	Failed   int `json:"failed"`
+	Unknown  int `json:"unknown"`
+	Skipped  int `json:"skipped"`
+	// Orders were seen, New of them by this search first, and Kept cases showed these.
+	Orders int `json:"orders"`
+	New    int `json:"new"`
+	Kept   int `json:"kept"`
+	// Failures are the different ones; Unstable did not fail again.
+	Failures []*Found `json:"failures"`
+	Unstable []*Found `json:"unstable"`
+	// Elapsed is how long it took, Spent what the processes took, with Workers at once,
+	// and Exploring how long it took without shrinking what was found.
+	Workers   int           `json:"workers"`
+	Elapsed   time.Duration `json:"elapsedNanos"`
+	Exploring time.Duration `json:"exploringNanos"`
+	Spent     Spent         `json:"spent"`
+}
+
+// explorer is one search. The lock guards all below it.
+type explorer struct {
+	Config
+	began time.Time
+	draw  *Draw
+	slots chan struct{} // as many as there may be processes
+	stop  context.CancelFunc
+
+	mu        sync.Mutex
+	next      int // the number of the next run, over all shards
+	seen      map[uint64]bool
+	mine      []uint64 // the orders that this search has seen first
+	fresh     []Case   // that showed a new order and were not varied yet, the newest last
+	varied    []Case   // that were
+	found     map[string]*Found
+	shrinking int
+	report    Report
+	explored  time.Time // when the last run ended that was not for shrinking
+}
+
+// Explore searches until its runs, its time or ctx end. The error is why it could not
+// search, and no failure of the script; what was found until then is in the report.
+func (c Config) Explore(ctx context.Context) (Report, error) {
+	e, err := c.explorer()
+	if err != nil {
+		return Report{}, err
+	}
+	searching, stop := context.WithCancel(ctx)
+	defer stop()
+	e.stop = stop
+	if c.For > 0 {
+		searching, stop = context.WithTimeout(searching, c.For)
+		defer stop()
+	}
+	if err := e.scout(ctx); err != nil {
+		return e.result(), errors.Join(err, e.write())
+	}
+	defer e.tell()()
+	var working sync.WaitGroup
+	errs := make([]error, e.Workers)
+	for i := range e.Workers {
+		working.Go(func() {
+			if errs[i] = e.work(ctx, searching); errs[i] != nil {
+				e.stop()
+			}
+		})
+	}
+	working.Wait()
+	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
+		return e.result(), errors.Join(err, e.write())
+	}
+	return e.result(), e.write()
+}
+
+// explorer fills in the defaults.
+func (c Config) explorer() (*explorer, error) {
+	if c.Runs == 0 && c.For == 0 {
+		c.Runs = defaultRuns
+	}
+	c.First = cmp.Or(c.First, 1)
+	c.Workers = cmp.Or(c.Workers, 1)
+	if c.Shard == (Shard{}) {
+		c.Shard = Shard{1, 1}
+	}
+	if c.Classes == nil {
+		c.Classes = c.Script.DefaultClasses()
+	}
+	e := &explorer{Config: c, began: time.Now(), slots: make(chan struct{}, c.Workers), seen: map[uint64]bool{}, found: map[string]*Found{}}
+	e.report = Report{Script: c.Script.Name, Shard: c.Shard, Classes: c.Classes, Workers: c.Workers, Failures: []*Found{}, Unstable: []*Found{}}
+	if c.Corpus == nil {
+		return e, nil
+	}
+	var errKept, errOrders error
+	e.fresh, errKept = c.Corpus.kept()
+	e.seen, errOrders = c.Corpus.orders()
+	return e, errors.Join(errKept, errOrders)
+}
+
+// run runs a task when there is a place for its process.
+func (e *explorer) run(ctx context.Context, task Task) (Outcome, error) {
+	select {
+	case e.slots <- struct{}{}:
+	case <-ctx.Done():
+		return Outcome{}, context.Cause(ctx)
+	}
+	defer func() { <-e.slots }()
+	outcome, err := e.Runner.Run(ctx, task)
+	if err != nil {
+		return outcome, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.report.Spent.Add(outcome.Spent)
+	return outcome, nil
+}
+
+// scout runs the script once without faults, to learn which points it touches. A script
+// that fails by itself cannot be explored.
+func (e *explorer) scout(ctx context.Context) error {
+	outcome, err := e.run(ctx, Task{Name: e.Script.Name, Text: e.Script.With(Case{Seed: e.First}), Points: true})
+	switch {
+	case err != nil:
+		return err
+	case outcome.Failure != nil:
+		return fmt.Errorf("%s fails without any fault, with seed %d; explore begins with a script that passes: %s", e.Script.Name, e.First, outcome.Failure.Text)
+	case outcome.Skipped != "":
+		return fmt.Errorf("%s skips itself: %s", e.Script.Name, outcome.Skipped)
+	}
+	e.draw = NewDraw(outcome.Points, e.Classes)
+	e.explored = time.Now()
+	return nil
+}
+
+// work makes runs until there are no more.
+func (e *explorer) work(ctx, searching context.Context) error {
+	for {
+		number, c, ok := e.take(searching)
+		if !ok {
+			return nil
+		}
+		outcome, err := e.run(searching, Task{Name: e.Script.Name, Text: e.Script.With(c)})
+		switch {
+		case searching.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		found, err := e.took(number, c, outcome)
+		if err == nil && found != nil {
+			err = e.settle(ctx, found, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take returns the next run of the shard: its number, from 1 on, and its case.
+func (e *explorer) take(searching context.Context) (number int, c Case, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.next++; !e.Shard.has(e.next); e.next++ {
+	}
+	if searching.Err() != nil || e.Runs > 0 && e.next > e.Runs {
+		return 0, Case{}, false
+	}
+	c.Seed = e.First + uint64(e.next) - 1
+	random := rand.New(rand.NewPCG(c.Seed, 0))
+	switch from := e.varies(random); {
+	case from == nil:
+		c.Plan = e.draw.Plan(random)
+	default:
+		c.Plan = e.draw.Vary(random, from.Plan)
+	}
+	return e.next, c, true
+}
+
+// varies chooses the case to vary, nil for a new one, as every other run is. Those not
+// varied yet come first, the newest before all.
+func (e *explorer) varies(random *rand.Rand) *Case {
+	if len(e.fresh)+len(e.varied) == 0 || random.IntN(2) == 0 {
+		return nil
+	}
+	if last := len(e.fresh) - 1; last >= 0 {
+		e.varied = append(e.varied, e.fresh[last])
+		e.fresh = e.fresh[:last]
+		return &e.varied[len(e.varied)-1]
+	}
+	return &e.varied[random.IntN(len(e.varied))]
+}
+
+// took counts a run. It returns the failure if it is a new one.
+func (e *explorer) took(number int, c Case, outcome Outcome) (*Found, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.report.Runs++
+	e.explored = time.Now()
+	switch {
+	case outcome.Failure != nil:
+		e.report.Failed++
+	case outcome.Skipped != "":
+		e.report.Skipped++
+	case outcome.Unknown != "":
+		e.report.Unknown++
+	default:
+		e.report.Accepted++
+	}
+	if err := e.learn(c, outcome.Orders); err != nil {
+		return nil, err
+	}
+	if outcome.Failure == nil {
+		return nil, nil
+	}
+	name := string(outcome.Failure.Kind) + " " + outcome.Failure.Essence
+	if found, known := e.found[name]; known {
+		found.Times++
+		return nil, nil
+	}
+	found := &Found{Failure: outcome.Failure, Run: number, Seed: c.Seed, After: time.Since(e.began), Times: 1}
+	e.found[name] = found
+	e.shrinking++
+	return found, nil
+}
+
+// learn keeps a case that has shown a new order; mu is held.
+func (e *explorer) learn(c Case, orders []uint64) error {
+	before := len(e.mine)
+	for _, order := range orders {
+		if !e.seen[order] {
+			e.seen[order] = true
+			e.mine = append(e.mine, order)
+		}
+	}
+	if len(e.mine) == before {
+		return nil
+	}
+	e.report.Kept++
+	e.fresh = append(e.fresh, c)
+	if e.Corpus == nil {
+		return nil
+	}
+	return e.Corpus.keep(c)
+}
+
+// repeats is how often a failure must happen again before it is shrunk.
+const repeats = 2
+
+// settle repeats a failure, shrinks it and writes it down.
+func (e *explorer) settle(ctx context.Context, found *Found, c Case) error {
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.shrinking--
+	}()
+	began := time.Now()
+	s := &shrinker{run: e.run, same: found.Failure, width: e.Workers, left: maxShrinking, script: e.Script, best: c}
+	outcomes, err := s.runAll(ctx, slices.Repeat([]trial{{e.Script, c}}, repeats))
+	if err != nil {
+		return err
+	}
+	found.Repeats = repeats
+	for _, outcome := range outcomes {
+		if found.Failure.Same(outcome.Failure) {
+			found.Repeated++
+			s.last = outcome
+		}
+	}
+	if found.Repeated == repeats {
+		e.first(found)
+		if err := s.shrink(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		if found.Others, found.OtherSeeds, err = s.others(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	found.Shrinking, found.ShrinkingRuns = time.Since(began), maxShrinking-s.left
+	s.describe(found)
+	return e.note(found)
+}
+
+// first stops the search if there are enough failures with this one.
+func (e *explorer) first(found *Found) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.report.Failures = append(e.report.Failures, found)
+	if e.Failures > 0 && len(e.report.Failures) >= e.Failures {
+		e.stop()
+	}
+}
+
+// describe says what the failure takes.
+func (s *shrinker) describe(found *Found) {
+	if s.last.Failure != nil {
+		found.Failure = s.last.Failure
+	}
+	found.Seed, found.Steps, found.Commands = s.best.Seed, len(s.best.Order), len(s.script.Commands())
+	found.Operations = s.last.Operations()
+	found.Rules = []string{}
+	for _, rule := range s.best.Plan {
+		found.Rules = append(found.Rules, rule.String())
+	}
+	found.replay = replay(s.script, s.best, found)
+}
+
+// note writes a failure down.
+func (e *explorer) note(found *Found) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if found.Repeated < found.Repeats {
+		e.report.Unstable = append(e.report.Unstable, found)
+		return nil
+	}
+	if e.Corpus == nil {
+		return nil
+	}
+	var err error
+	found.File, err = e.Corpus.writeFailure(found)
+	return err
+}
+
+// tell tells of the progress until done is called.
+func (e *explorer) tell() (done func()) {
+	if e.Progress == nil {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				e.Progress(e.progress())
+			case <-ended:
+				e.Progress(e.progress())
+				return
+			}
+		}
+	})
+	return func() { close(ended); telling.Wait() }
+}
+
+func (e *explorer) progress() Progress {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Progress{
+		Runs: e.report.Runs, Of: e.Shard.of(e.Runs), Orders: len(e.seen), New: len(e.mine), Failures: len(e.report.Failures),
+		Shrinking: e.shrinking, Boots: e.report.Spent.Boots, Elapsed: time.Since(e.began),
+	}
+}
+
+// result is the report so far.
+func (e *explorer) result() Report {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.report.Orders, e.report.New = len(e.seen), len(e.mine)
+	e.report.Elapsed = time.Since(e.began)
+	e.report.Exploring = max(0, e.explored.Sub(e.began))
+	return e.report
+}
+
+// write leaves the report and the orders in the corpus.
+func (e *explorer) write() error {
+	if e.Corpus == nil {
+		return nil
+	}
+	report := e.result()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	orders := slices.Collect(maps.Keys(e.seen))
+	return errors.Join(e.Corpus.writeOrders(e.Shard, orders), e.Corpus.writeReport(e.Shard, report))
+}

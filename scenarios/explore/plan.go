@@ -1,0 +1,252 @@
+package explore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"snowglobe.test/envtest/fault"
+)
+
+// Class is a class of rules that plans are drawn from: the name of an action, or Break.
+type Class string
+
+// Break ends watches in the middle, as a bad network does. Whoever watches goes on.
+const Break Class = "break"
+
+// Classes returns all classes. Delay slows down and reorders, and Break is for clients
+// that recover; a correct script passes under both. The others can make it fail.
+func Classes() []Class {
+	return []Class{
+		Class(fault.Delay), Break, Class(fault.Hold), Class(fault.Freeze), Class(fault.Compact), Class(fault.Duplicate),
+		Class(fault.Cancel), Class(fault.LoseReply), Class(fault.Fail), Class(fault.Drop), Class(fault.Crash),
+	}
+}
+
+// DefaultClasses are those under which a correct script passes. A watch of the command
+// "watch" is not begun again, so scripts that have one are only slowed down.
+func (s Script) DefaultClasses() []Class {
+	classes := []Class{Class(fault.Delay), Break}
+	if slices.ContainsFunc(s.Commands(), func(line string) bool { return slices.Contains(strings.Fields(line), "watch") }) {
+		return classes[:1]
+	}
+	return classes
+}
+
+// Draw draws plans of faults.
+type Draw struct {
+	classes []Class
+	near    []Point // of the resources that clients of the script ask for
+	life    []Point // of the servers' lives: hooks, signals, informers, caches
+	all     []Point
+}
+
+// NewDraw returns what draws plans of some classes, of the points that a run had.
+func NewDraw(points []Point, classes []Class) *Draw {
+	d := &Draw{classes: classes}
+	asked := map[string]bool{}
+	for _, p := range points {
+		if strings.HasPrefix(p.Point, "http/") && p.Resource != "" && !strings.HasPrefix(p.Caller, "system:") {
+			asked[p.Resource] = true
+		}
+	}
+	for _, p := range points {
+		family, of, _ := strings.Cut(p.Point, "/")
+		if !slices.ContainsFunc(classes, func(c Class) bool { return d.possible(c, p) != nil }) {
+			continue
+		}
+		d.all = append(d.all, p)
+		if asked[p.Resource] || asked[of] {
+			d.near = append(d.near, p)
+		}
+		if slices.Contains([]string{"hook", "signal", "informer", "cache"}, family) {
+			d.life = append(d.life, p)
+		}
+	}
+	return d
+}
+
+// maxRules is how many rules a plan has at most.
+const maxRules = 4
+
+// Plan draws a plan. It may be empty: then the seed decides alone.
+func (d *Draw) Plan(random *rand.Rand) fault.Plan {
+	var plan fault.Plan
+	if len(d.all) == 0 || random.IntN(8) == 0 {
+		return plan
+	}
+	for len(plan) == 0 || len(plan) < maxRules && random.IntN(2) == 0 {
+		plan = append(plan, d.rule(random))
+	}
+	return plan
+}
+
+// Vary draws a plan that differs a little from another.
+func (d *Draw) Vary(random *rand.Rand, plan fault.Plan) fault.Plan {
+	plan = slices.Clone(plan)
+	switch {
+	case len(d.all) == 0:
+	case len(plan) > 0 && random.IntN(3) == 0:
+		plan[random.IntN(len(plan))] = d.rule(random)
+	case len(plan) > 1 && random.IntN(3) == 0:
+		i := random.IntN(len(plan))
+		plan = slices.Delete(plan, i, i+1)
+	case len(plan) < maxRules && random.IntN(2) == 0:
+		plan = append(plan, d.rule(random))
+	}
+	return plan
+}
+
+// rule draws a rule.
+func (d *Draw) rule(random *rand.Rand) fault.Rule {
+	from := d.all
+	switch n := random.IntN(4); {
+	case n < 2 && len(d.near) > 0:
+		from = d.near
+	case n == 2 && len(d.life) > 0:
+		from = d.life
+	}
+	for {
+		// By the kind of point first: else plans would be about the busiest.
+		kinds := kindsOf(from)
+		kind := kinds[random.IntN(len(kinds))]
+		of := slices.DeleteFunc(slices.Clone(from), func(p Point) bool { return kindOf(p) != kind })
+		point := of[random.IntN(len(of))]
+		class := d.classes[random.IntN(len(d.classes))]
+		if entry := d.possible(class, point); entry != nil {
+			return ruleOf(random, class, entry, point)
+		}
+	}
+}
+
+// kindOf is the kind of a point in which points are alike: such as "store/put", "hook".
+func kindOf(p Point) string {
+	family, _, _ := strings.Cut(p.Point, "/")
+	if family == "store" || family == "http" {
+		return p.Point
+	}
+	return strings.TrimSpace(family + " " + p.Verb)
+}
+
+func kindsOf(points []Point) []string {
+	var kinds []string
+	for _, p := range points {
+		if kind := kindOf(p); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// possible returns the entry of the catalogue of a point if the class has a rule for
+// it, else nil.
+func (d *Draw) possible(class Class, p Point) *fault.PointKind {
+	action := fault.ActionKind(class)
+	if class == Break {
+		if family, _, _ := strings.Cut(p.Point, "/"); family != "watch" && p.Point != "store/watch-event" {
+			return nil
+		}
+		action = fault.Cancel
+	}
+	entries, err := fault.FindPoints(p.Point)
+	if err != nil {
+		return nil
+	}
+	for i, entry := range entries {
+		verb := entry.Verbs == nil || slices.Contains(entry.Verbs, p.Verb)
+		phase := entry.Phases == nil && (p.Phase == "" || p.Phase == fault.Before) || slices.Contains(entry.Phases, orBefore(p.Phase))
+		if verb && phase && slices.Contains(entry.Actions, action) {
+			return &entries[i]
+		}
+	}
+	return nil
+}
+
+func orBefore(phase fault.Phase) fault.Phase {
+	if phase == "" {
+		return fault.Before
+	}
+	return phase
+}
+
+// How long rules make operations wait. The longest is well below the patience of a
+// command, which is a minute.
+var waits = []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 3 * time.Second}
+
+// ruleOf draws a rule of a class about operations like that of a point.
+func ruleOf(random *rand.Rand, class Class, entry *fault.PointKind, p Point) fault.Rule {
+	rule := fault.Rule{Optional: true, Action: fault.Action{Kind: fault.ActionKind(class)}, Match: matchOf(random, entry, p)}
+	wait := waits[random.IntN(len(waits))]
+	switch class {
+	case Break:
+		rule.Kind, rule.Times = fault.Cancel, 1
+		if slices.Contains(entry.Actions, fault.Fail) && random.IntN(2) == 0 {
+			rule.Kind, rule.With = fault.Fail, entry.Failures[random.IntN(len(entry.Failures))]
+		}
+	case Class(fault.Delay):
+		rule.By = wait
+	case Class(fault.Hold), Class(fault.Freeze):
+		rule.For, rule.Times, rule.Nth = wait, 0, fault.Range{}
+	case Class(fault.Fail), Class(fault.LoseReply):
+		rule.With = entry.Failures[random.IntN(len(entry.Failures))]
+	case Class(fault.Crash), Class(fault.Compact):
+		rule.Times = 1
+	}
+	return rule
+}
+
+// matchOf draws which operations like that of a point a rule is about.
+func matchOf(random *rand.Rand, entry *fault.PointKind, p Point) fault.Match {
+	has := func(field string) bool { return slices.Contains(entry.Fields, field) }
+	match := fault.Match{Point: p.Point}
+	if p.Phase != fault.Before {
+		match.Phase = p.Phase
+	}
+	if has("verb") {
+		match.Verb = p.Verb
+	}
+	if has("resource") {
+		match.Resource = p.Resource
+	}
+	if has("server") && random.IntN(2) == 0 {
+		match.Server = p.Server
+	}
+	if has("name") && p.Name != "" && random.IntN(3) == 0 {
+		match.Namespace, match.Name = p.Namespace, p.Name
+	}
+	if has("caller") && random.IntN(4) == 0 {
+		match.Caller = p.Caller
+	}
+	if random.IntN(2) == 0 {
+		n := 1 + random.IntN(min(p.Count, 6))
+		match.Nth = fault.Range{First: n, Last: n}
+	} else {
+		match.Times = 1 + random.IntN(3)
+	}
+	return match
+}
+
+// ParseClasses reads classes, separated by commas.
+func ParseClasses(text string) ([]Class, error) {
+	var classes []Class
+	for _, name := range strings.Split(text, ",") {
+		class := Class(strings.TrimSpace(name))
+		if !slices.Contains(Classes(), class) {
+			return nil, fmt.Errorf("no class of faults is called %q; there are %s", class, join(Classes()))
+		}
+		if !slices.Contains(classes, class) {
+			classes = append(classes, class)
+		}
+	}
+	return classes, nil
+}
+
+func join[S ~string](of []S) string {
+	words := make([]string, len(of))
+	for i, s := range of {
+		words[i] = string(s)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,73 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// replay is the text of the script that repeats a failure: it says what fails, and what
+// that takes.
+func replay(script Script, c Case, found *Found) string {
+	title := []string{fmt.Sprintf("# This fails: %s.", strings.TrimRight(summary(found.Failure), "."))}
+	title = append(title, fmt.Sprintf("# Explore found it in %s; snowglobe run repeats it.", script.Name))
+	takes := fmt.Sprintf("# It takes %s on %s", count(len(c.Plan), "rule"), count(found.Operations, "operation"))
+	if len(c.Order) > 0 {
+		takes += fmt.Sprintf(" and an order of %s", count(len(c.Order), "step"))
+	}
+	switch {
+	case len(c.Plan) == 0 && len(c.Order) == 0:
+		takes = "# It takes no rule, only the order of this seed"
+	case found.Others == found.OtherSeeds && found.Others > 0:
+		takes += ", with any seed"
+	}
+	title = append(title, fmt.Sprintf("%s: %d of %d other seeds fail as well.", takes, found.Others, found.OtherSeeds))
+	text := script.Text
+	if n := titleLength(linesOf([]byte(text))); n > 0 {
+		text = strings.Join(linesOf([]byte(text))[n:], "\n") + "\n"
+	}
+	script.Text = strings.Join(title, "\n") + "\n" + text
+	return script.With(c)
+}
+
+func count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// maxSummary is how much of an error a comment has, in bytes.
+const maxSummary = 200
+
+// summary is the failure in a line.
+func summary(f *Failure) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(f.Text), "\n")
+	line = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, line)
+	if len(line) > maxSummary {
+		line = strings.ToValidUTF8(line[:maxSummary], "") + " ..."
+	}
+	return line
+}
+
+// slug is a name for the file of a failure.
+func slug(f *Failure) string {
+	var name strings.Builder
+	for _, r := range strings.ToLower(f.Essence) {
+		switch {
+		case r >= 'a' && r <= 'z':
+			name.WriteRune(r)
+		case name.Len() > 0 && !strings.HasSuffix(name.String(), "-"):
+			name.WriteByte('-')
+		}
+	}
+	const longest = 48
+	text := name.String()
+	text = strings.Trim(text[:min(len(text), longest)], "-")
+	return fmt.Sprintf("%s-%s-%08x", f.Kind, text, uint32(hash(string(f.Kind), f.Essence)))
+}

@@ -1,0 +1,245 @@
+package explore
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"snowglobe.test/envtest/fault"
+)
+
+// shrinker makes a failing run smaller as long as it fails in the same way.
+type shrinker struct {
+	run  func(context.Context, Task) (Outcome, error)
+	same *Failure
+	// width is how many runs are made at once, and left how many there may be.
+	width, left int
+
+	script Script
+	best   Case
+	last   Outcome // of the best
+}
+
+// maxShrinking is how many runs a failure may be shrunk with.
+const maxShrinking = 400
+
+// trial is something smaller that may still fail.
+type trial struct {
+	script Script
+	c      Case
+}
+
+// first takes the first of the trials that still fails, and returns its number, or -1.
+func (s *shrinker) first(ctx context.Context, trials []trial) (int, error) {
+	for at := 0; at < len(trials) && s.left > 0; {
+		batch := trials[at:min(at+s.width, len(trials))]
+		s.left -= len(batch)
+		outcomes, err := s.runAll(ctx, batch)
+		if err != nil {
+			return -1, err
+		}
+		for i, outcome := range outcomes {
+			if s.same.Same(outcome.Failure) {
+				s.script, s.best, s.last = batch[i].script, batch[i].c, outcome
+				return at + i, nil
+			}
+		}
+		at += len(batch)
+	}
+	return -1, nil
+}
+
+// runAll runs trials side by side.
+func (s *shrinker) runAll(ctx context.Context, trials []trial) ([]Outcome, error) {
+	outcomes, errs := make([]Outcome, len(trials)), make([]error, len(trials))
+	var running sync.WaitGroup
+	for i, t := range trials {
+		running.Go(func() { outcomes[i], errs[i] = s.run(ctx, Task{Name: t.script.Name, Text: t.script.With(t.c)}) })
+	}
+	running.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return outcomes, ctx.Err()
+}
+
+// shrink does all there is to do. What it has got so far stays if it ends early.
+func (s *shrinker) shrink(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{s.plan, s.rules, s.commands, s.rules, s.seed} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plan takes rules away.
+func (s *shrinker) plan(ctx context.Context) error {
+	return s.remove(ctx, len(s.best.Plan), func(from, to int) trial {
+		c := s.best
+		c.Plan = slices.Delete(slices.Clone(c.Plan), from, to)
+		return trial{s.script, c}
+	})
+}
+
+// commands takes commands away.
+func (s *shrinker) commands(ctx context.Context) error {
+	return s.remove(ctx, len(s.script.Commands()), func(from, to int) trial {
+		numbers := make([]int, 0, to-from)
+		for n := from; n < to; n++ {
+			numbers = append(numbers, n)
+		}
+		return trial{s.script.Without(numbers...), s.best}
+	})
+}
+
+// remove takes away parts of something of so many parts: larger ones first, and from the
+// end, since what comes late is needed least. without returns it without some parts.
+func (s *shrinker) remove(ctx context.Context, length int, without func(from, to int) trial) error {
+	for size := (length + 1) / 2; size >= 1 && length > 0; {
+		var trials []trial
+		var sizes []int
+		for to := length; to > 0; to -= size {
+			from := max(0, to-size)
+			trials, sizes = append(trials, without(from, to)), append(sizes, to-from)
+		}
+		taken, err := s.first(ctx, trials)
+		switch {
+		case err != nil:
+			return err
+		case taken >= 0:
+			length -= sizes[taken]
+			size = min(size, (length+1)/2)
+		case size == 1:
+			return nil
+		default:
+			size = (size + 1) / 2
+		}
+	}
+	return nil
+}
+
+// rules makes each rule act on fewer operations, for a shorter time.
+func (s *shrinker) rules(ctx context.Context) error {
+	for i := range s.best.Plan {
+		for {
+			var trials []trial
+			for _, simpler := range simplerRules(s.best.Plan[i], s.last.Acted[s.best.Plan[i].String()]) {
+				c := s.best
+				c.Plan = slices.Clone(c.Plan)
+				c.Plan[i] = simpler
+				trials = append(trials, trial{s.script, c})
+			}
+			if taken, err := s.first(ctx, trials); err != nil || taken < 0 {
+				if err != nil {
+					return err
+				}
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// simplerRules returns rules that act less than one that has acted on so many
+// operations, the simplest first.
+func simplerRules(rule fault.Rule, acted int) []fault.Rule {
+	var simpler []fault.Rule
+	add := func(change func(*fault.Rule)) {
+		r := rule
+		change(&r)
+		simpler = append(simpler, r)
+	}
+	if acted > 1 {
+		add(func(r *fault.Rule) { r.Times = 1 })
+		for n := 1; n <= min(acted, 3); n++ {
+			add(func(r *fault.Rule) { r.Nth, r.Times = fault.Range{First: n, Last: n}, 0 })
+		}
+		if acted > 3 {
+			add(func(r *fault.Rule) { r.Times = acted / 2 })
+		}
+	}
+	for _, wait := range waits {
+		if wait < rule.By {
+			add(func(r *fault.Rule) { r.By = wait })
+		}
+		if wait < rule.For {
+			add(func(r *fault.Rule) { r.For = wait })
+		}
+	}
+	return simpler
+}
+
+// seeds are tried in place of the one that was found.
+var seeds = []uint64{1, 2, 3, 4, 5}
+
+// seed takes a small seed, if it fails with one.
+func (s *shrinker) seed(ctx context.Context) error {
+	var trials []trial
+	for _, seed := range seeds {
+		if seed < s.best.Seed {
+			c := s.best
+			c.Seed = seed
+			trials = append(trials, trial{s.script, c})
+		}
+	}
+	_, err := s.first(ctx, trials)
+	return err
+}
+
+// others counts the seeds, of some that the case does not have, that fail as well.
+func (s *shrinker) others(ctx context.Context) (failed, of int, err error) {
+	var trials []trial
+	for _, seed := range seeds {
+		c := s.best
+		c.Seed += 1000 * seed
+		trials = append(trials, trial{s.script, c})
+	}
+	for batch := range slices.Chunk(trials, s.width) {
+		outcomes, err := s.runAll(ctx, batch)
+		if err != nil {
+			return failed, of, err
+		}
+		for _, outcome := range outcomes {
+			of++
+			if s.same.Same(outcome.Failure) {
+				failed++
+			}
+		}
+	}
+	return failed, of, nil
+}
+
+// Found is a failure that was found, repeated and shrunk.
+type Found struct {
+	Failure *Failure `json:"failure"`
+	// File is the script that repeats it, "" if nothing was written.
+	File string `json:"file,omitempty"`
+	// Seed, Rules and Operations say what it takes: the seed, the rules, how many
+	// operations these act on, and how many steps of an order there are.
+	Seed       uint64   `json:"seed"`
+	Rules      []string `json:"rules"`
+	Operations int      `json:"operations"`
+	Steps      int      `json:"steps"`
+	Commands   int      `json:"commands"`
+	// Others of OtherSeeds seeds that were tried besides fail as well.
+	Others     int `json:"others"`
+	OtherSeeds int `json:"otherSeeds"`
+	// Run is the number of the run that found it, After how long that took, and
+	// Shrinking how long it took to shrink, in how many runs.
+	Run           int           `json:"run"`
+	After         time.Duration `json:"afterNanos"`
+	Shrinking     time.Duration `json:"shrinkingNanos"`
+	ShrinkingRuns int           `json:"shrinkingRuns"`
+	// Repeated is how many of Repeats further runs failed in the same way, before
+	// anything was shrunk.
+	Repeated int `json:"repeated"`
+	Repeats  int `json:"repeats"`
+	// Times is how often explore has met it.
+	Times int `json:"times"`
+
+	replay string // the script that repeats it
+}

@@ -1,0 +1,82 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"snowglobe.test/scenarios/explore"
+)
+
+// Process runs each task in a new process of a program.
+type Process struct {
+	// Program is the file of the program, and Args are its arguments.
+	Program string
+	Args    []string
+	// Limit is how long a run may take on the wall; the default is two minutes.
+	Limit time.Duration
+}
+
+const defaultLimit = 2 * time.Minute
+
+// Run implements explore.Runner.
+func (p Process) Run(ctx context.Context, task explore.Task) (explore.Outcome, error) {
+	limit := p.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	text, err := json.Marshal(task)
+	if err != nil {
+		return explore.Outcome{}, fmt.Errorf("task: %w", err)
+	}
+	var out, problems bytes.Buffer
+	child := exec.CommandContext(limited, p.Program, p.Args...)
+	child.Env = append(os.Environ(), variable+"=1")
+	child.Stdin, child.Stdout, child.Stderr = bytes.NewReader(text), &out, &problems
+	begun := time.Now()
+	err = child.Run()
+	took := time.Since(begun)
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return explore.Outcome{}, context.Cause(ctx)
+	case limited.Err() != nil:
+		return died(took, "the run did not end within %s", limit), nil
+	case errors.As(err, &exit):
+		return died(took, "the process of the run ended by itself: %v: %s", err, reason(problems.String())), nil
+	case err != nil:
+		return explore.Outcome{}, fmt.Errorf("run the script in a process: %w", err)
+	}
+	var a answer
+	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
+		return explore.Outcome{}, fmt.Errorf("outcome of the run: %w", err)
+	}
+	a.Spent.Process = max(0, took-a.Run)
+	return a.Outcome, nil
+}
+
+func died(took time.Duration, format string, args ...any) explore.Outcome {
+	return explore.Outcome{
+		Failure: explore.NewFailure(explore.Died, fmt.Sprintf(format, args...)),
+		Spent:   explore.Spent{Process: took},
+	}
+}
+
+// reason is the line of a process's last words that says why it ended.
+func reason(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
+			return strings.TrimSpace(line)
+		}
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
+	return first
+}

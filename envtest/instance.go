@@ -91,10 +91,23 @@ func (i *instance) start(ctx context.Context) error {
 	i.began = time.Now()
 	i.member.Go(func() {
 		defer close(i.runEnded)
+		if err := i.fireEarly(assembled); err != nil {
+			i.fail(err)
+		}
 		if err := assembled.Run(i.run); err != nil {
 			i.fail(err)
 		}
 	})
+	return nil
+}
+
+// fireEarly fires the signals that are to come before their time.
+func (i *instance) fireEarly(c *chain.Chain) error {
+	for _, name := range i.server.cp.cfg.earlySignals {
+		if err := c.FireSignal(name); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -133,6 +146,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Faults:         faults,
 		Restorer:       cp.restorer,
 		UpstreamPauses: cp.cfg.upstreamPauses,
+		PostStartHooks: cp.cfg.hooks,
 		CacheWindows:   cp.cfg.cacheWindows,
 		Trace:          i.recorder,
 		Crash:          i.fail,

@@ -13,6 +13,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/fault"
@@ -33,6 +34,8 @@ type config struct {
 	crds           []*apiextensionsv1.CustomResourceDefinition
 	crdPaths       []string
 	heldHooks      []string
+	hooks          map[string]func(context.Context, *rest.Config) error
+	earlySignals   []string
 	faults         fault.Plan
 	sharedPlan     bool
 	seed           uint64
@@ -181,6 +184,28 @@ func WithFullTrace() Option {
 // scheduling/bootstrap-system-priority-classes wait before their first try.
 func WithUpstreamPauses() Option {
 	return func(c *config) { c.upstreamPauses = true }
+}
+
+// WithPostStartHook adds a post-start hook to every server, beside upstream's. It gets
+// the server's own client and a context that ends with the server; like theirs, it ends
+// the server if it fails, and the server is not ready before it has returned.
+func WithPostStartHook(name string, hook func(ctx context.Context, loopback *rest.Config) error) Option {
+	return func(c *config) {
+		if c.hooks[name] != nil {
+			c.refuse("there are two post-start hooks %q", name)
+		}
+		if c.hooks == nil {
+			c.hooks = map[string]func(context.Context, *rest.Config) error{}
+		}
+		c.hooks[name] = hook
+	}
+}
+
+// WithEarlySignal fires a lifecycle signal of every server, such as
+// MuxAndDiscoveryComplete, before the server accepts requests. That takes away the
+// protection the signal gives, as a bug would; see Server.FireSignal.
+func WithEarlySignal(name string) Option {
+	return func(c *config) { c.earlySignals = append(c.earlySignals, name) }
 }
 
 // WithWatchCacheWindow makes a resource's watch cache keep events for at least that

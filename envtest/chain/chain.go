@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
@@ -80,6 +81,8 @@ type Config struct {
 	Faults *fault.Set
 	// UpstreamPauses keeps the second that two upstream hooks wait before trying.
 	UpstreamPauses bool
+	// PostStartHooks are added to upstream's, by their names; nil adds none.
+	PostStartHooks map[string]func(ctx context.Context, loopback *rest.Config) error
 	// Trace receives what happens.
 	Trace *trace.Recorder
 	// Crash is told of a failure that would have ended a kube-apiserver process:

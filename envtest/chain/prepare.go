@@ -1,9 +1,18 @@
 package chain
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+)
 
 // prepare is upstream's PrepareRun of all servers: OpenAPI, healthz, livez, readyz.
 func (c *Chain) prepare(context.Context) error {
+	if err := c.addHooks(); err != nil {
+		return err
+	}
 	prepared, err := c.servers.aggregator.PrepareRun()
 	if err != nil {
 		return err
@@ -15,5 +24,20 @@ func (c *Chain) prepare(context.Context) error {
 	handler := c.servers.aggregator.GenericAPIServer.Handler
 	c.untraced = handler.FullHandlerChain
 	handler.FullHandlerChain = c.requests.Outermost(c.untraced)
+	return nil
+}
+
+// addHooks adds the post-start hooks of the configuration, before PrepareRun makes the
+// checks of all hooks.
+func (c *Chain) addHooks() error {
+	for _, name := range slices.Sorted(maps.Keys(c.cfg.PostStartHooks)) {
+		hook := c.cfg.PostStartHooks[name]
+		err := c.server().AddPostStartHook(name, func(ctx genericapiserver.PostStartHookContext) error {
+			return hook(ctx, ctx.LoopbackClientConfig)
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -78,9 +78,18 @@ func (d *Draw) Plan(random *rand.Rand) fault.Plan {
 		return plan
 	}
 	for len(plan) == 0 || len(plan) < maxRules && random.IntN(2) == 0 {
-		plan = append(plan, d.rule(random))
+		plan = d.add(random, plan)
 	}
 	return plan
+}
+
+// add adds a rule to a plan that does not make it wait too long.
+func (d *Draw) add(random *rand.Rand, plan fault.Plan) fault.Plan {
+	for {
+		if more := append(slices.Clone(plan), d.rule(random)); waiting(more) <= maxWaiting {
+			return more
+		}
+	}
 }
 
 // Vary draws a plan that differs a little from another.
@@ -89,12 +98,13 @@ func (d *Draw) Vary(random *rand.Rand, plan fault.Plan) fault.Plan {
 	switch {
 	case len(d.all) == 0:
 	case len(plan) > 0 && random.IntN(3) == 0:
-		plan[random.IntN(len(plan))] = d.rule(random)
+		i := random.IntN(len(plan))
+		plan = d.add(random, slices.Delete(plan, i, i+1))
 	case len(plan) > 1 && random.IntN(3) == 0:
 		i := random.IntN(len(plan))
 		plan = slices.Delete(plan, i, i+1)
 	case len(plan) < maxRules && random.IntN(2) == 0:
-		plan = append(plan, d.rule(random))
+		plan = d.add(random, plan)
 	}
 	return plan
 }
@@ -171,9 +181,26 @@ func orBefore(phase fault.Phase) fault.Phase {
 	return phase
 }
 
-// How long rules make operations wait. The longest is well below the patience of a
-// command, which is a minute.
-var waits = []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, time.Second, 3 * time.Second}
+// How long rules make operations wait: the longest is longer than upstream's admission
+// plugins wait for their informers, which is ten seconds.
+var waits = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second, 11 * time.Second}
+
+// maxWaiting is how long the rules of a plan make operations wait in all, at most. A
+// start and most commands have a minute, in which a correct script is to pass.
+const maxWaiting = 35 * time.Second
+
+// waiting is how long a plan makes operations wait, as far as that adds up.
+func waiting(plan fault.Plan) time.Duration {
+	total := time.Duration(0)
+	for _, rule := range plan {
+		times := max(1, rule.Times)
+		if strings.HasSuffix(rule.Point, "*") {
+			times = 2 // they wait at the same time, such as the lists of all informers
+		}
+		total += time.Duration(times)*rule.By + rule.For
+	}
+	return total
+}
 
 // ruleOf draws a rule of a class about operations like that of a point.
 func ruleOf(random *rand.Rand, class Class, entry *fault.PointKind, p Point) fault.Rule {
@@ -225,8 +252,15 @@ func matchOf(random *rand.Rand, entry *fault.PointKind, p Point) fault.Match {
 	} else {
 		match.Times = 1 + random.IntN(3)
 	}
+	if family, _, _ := strings.Cut(p.Point, "/"); slices.Contains(families, family) && random.IntN(3) == 0 {
+		match = fault.Match{Point: family + "/*", Verb: match.Verb, Server: match.Server}
+	}
 	return match
 }
+
+// families are the families of points that a rule may be about as a whole: what happens
+// there happens once or twice in a server's life, and at the same time.
+var families = []string{"hook", "informer"}
 
 // ParseClasses reads classes, separated by commas.
 func ParseClasses(text string) ([]Class, error) {

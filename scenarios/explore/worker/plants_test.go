@@ -1,0 +1,141 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	etcd "go.etcd.io/etcd/client/v3/kubernetes"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/scenarios"
+)
+
+// plants are bugs, by their names, as options of a run. Each takes a protection away
+// that only some orders of events need.
+var plants = map[string]func() scenarios.Options{
+	// A server says that it knows all paths before it has read its definitions.
+	"404-before-sync": func() scenarios.Options {
+		return scenarios.Options{Servers: []envtest.Option{envtest.WithEarlySignal("MuxAndDiscoveryComplete")}}
+	},
+	// A watch of the store begins with what is new, and not where the list before it ended.
+	"lost-between-list-and-watch": func() scenarios.Options {
+		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = forgetful{c.Client.Watcher} })}
+	},
+	// A server asks the store no more than every three seconds how far it is: the other
+	// server may have been told of a write since.
+	"stale-after-failover": func() scenarios.Options {
+		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Kubernetes = &complacent{Interface: c.Kubernetes} })}
+	},
+	// A hook writes once, and does not try again while admission is not ready.
+	"hook-before-admission": func() scenarios.Options {
+		return scenarios.Options{Servers: []envtest.Option{envtest.WithPostStartHook("example/hasty", writeOnce)}}
+	},
+	// A watch of the store that is resumed begins with the last event that it has had.
+	"twice-on-resume": func() scenarios.Options {
+		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = &stutter{Watcher: c.Client.Watcher} })}
+	},
+}
+
+// wrapClients changes each client of a store.
+func wrapClients(change func(*etcd.Client)) func(storage.Backend) storage.Backend {
+	return func(store storage.Backend) storage.Backend { return planted{store, change} }
+}
+
+type planted struct {
+	storage.Backend
+	change func(*etcd.Client)
+}
+
+func (p planted) Client() (*etcd.Client, error) {
+	client, err := p.Backend.Client()
+	if err == nil {
+		p.change(client)
+	}
+	return client, err
+}
+
+// forgetful begins all watches at the newest revision.
+type forgetful struct{ clientv3.Watcher }
+
+func (f forgetful) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	return f.Watcher.Watch(ctx, key, append(opts, clientv3.WithRev(0))...)
+}
+
+// stutter begins a second watch of a key one revision too early.
+type stutter struct {
+	clientv3.Watcher
+	mu      sync.Mutex
+	watched map[string]bool
+}
+
+func (s *stutter) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	s.mu.Lock()
+	again := s.watched[key]
+	if s.watched == nil {
+		s.watched = map[string]bool{}
+	}
+	s.watched[key] = true
+	s.mu.Unlock()
+	if rev := clientv3.OpGet(key, opts...).Rev(); again && rev > 1 {
+		opts = append(opts, clientv3.WithRev(rev-1))
+	}
+	return s.Watcher.Watch(ctx, key, opts...)
+}
+
+// complacent remembers for a while how far the store is: what has no object is the
+// question for that.
+type complacent struct {
+	etcd.Interface
+	mu       sync.Mutex
+	revision int64
+	asked    time.Time
+}
+
+const complacency = 3 * time.Second
+
+func (c *complacent) Get(ctx context.Context, key string, opts etcd.GetOptions) (etcd.GetResponse, error) {
+	response, err := c.Interface.Get(ctx, key, opts)
+	if err != nil || response.KV != nil {
+		return response, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); c.revision == 0 || now.Sub(c.asked) > complacency {
+		c.revision, c.asked = response.Revision, now
+	}
+	response.Revision = c.revision
+	return response, nil
+}
+
+// writeOnce waits until the namespace exists, and writes an object into it, once.
+func writeOnce(ctx context.Context, loopback *rest.Config) error {
+	client, err := kubernetes.NewForConfig(loopback)
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{}); err == nil {
+			break
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "hasty"}}
+	_, err = client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx, object, metav1.CreateOptions{})
+	if err == nil || apierrors.IsAlreadyExists(err) || ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("write: %w", err)
+}

@@ -1,0 +1,101 @@
+package worker_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"snowglobe.test/envtest/sim"
+	"snowglobe.test/scenarios/explore"
+	"snowglobe.test/scenarios/explore/worker"
+)
+
+var (
+	seeds   = flag.Int("seeds", 500, "how many runs TestPlants makes at most for each plant, in sim mode")
+	workers = flag.Int("workers", 2, "how many at once")
+	history = flag.Int("histories", 0, "how many runs without a plant TestHistories makes; 0 skips it")
+	corpus  = flag.String("corpus", "", "the folder that keeps what TestPlants and TestHistories find, in a folder for each plant")
+)
+
+// neutral starts servers, creates, lists, watches, and starts a server again.
+func neutral(t *testing.T) explore.Script {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/neutral.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return explore.Script{Name: "neutral", Text: string(text)}
+}
+
+// search explores the neutral script in processes of this test binary.
+func search(t *testing.T, config explore.Config) explore.Report {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Script, config.Runner, config.Workers = neutral(t), worker.Process{Program: program}, *workers
+	folder := t.TempDir()
+	if *corpus != "" {
+		folder = *corpus + "/" + t.Name()
+	}
+	if config.Corpus, err = explore.OpenCorpus(folder); err != nil {
+		t.Fatal(err)
+	}
+	report, err := config.Explore(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(report.Text())
+	return report
+}
+
+// TestPlants finds each plant in the neutral script. It takes minutes, and is about
+// what a seed decides: run it in sim mode, by
+//
+//	go run ./cmd/snowglobe test ./scenarios/explore/worker -run TestPlants -timeout 60m -v
+func TestPlants(t *testing.T) {
+	if !sim.Enabled() {
+		t.Skip("not in sim mode, where a run can be repeated")
+	}
+	for plant := range plants {
+		t.Run(plant, func(t *testing.T) {
+			t.Setenv(plantVariable, plant)
+			report := search(t, explore.Config{Runs: *seeds, For: 5 * time.Minute, Failures: 1})
+			if len(report.Failures) == 0 {
+				t.Fatalf("not found in %d runs", report.Runs)
+			}
+			found := report.Failures[0]
+			if released := found.Operations + found.Steps; released >= 30 {
+				t.Errorf("it takes %d operations, and should take fewer than 30", released)
+			}
+			text, err := os.ReadFile(found.File)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s", text)
+		})
+	}
+}
+
+// TestHistories shows that checkers accept what a server without a plant does.
+func TestHistories(t *testing.T) {
+	if *history == 0 {
+		t.Skip("it takes long; say how many with -histories")
+	}
+	report := search(t, explore.Config{Runs: *history})
+	for _, found := range report.Failures {
+		if found.Failure.Kind == explore.Broken {
+			t.Errorf("a checker rejects what upstream does: %s", found.Failure.Text)
+		}
+	}
+}
+
+// TestSmoke explores a little in any build.
+func TestSmoke(t *testing.T) {
+	report := search(t, explore.Config{Runs: 2})
+	if report.Accepted != 2 || report.New == 0 || report.Spent.Boots < 3*report.Runs {
+		t.Errorf("two runs of a script that passes: %+v", report)
+	}
+}

@@ -226,7 +226,7 @@ func (e *explorer) take(searching context.Context) (number int, c Case, ok bool)
 		return 0, Case{}, false
 	}
 	c.Seed = e.First + uint64(e.next) - 1
-	random := rand.New(rand.NewPCG(c.Seed, 0))
+	random := newRandom(c.Seed)
 	switch from := e.varies(random); {
 	case from == nil:
 		c.Plan = e.draw.Plan(random)

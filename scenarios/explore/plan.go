@@ -284,3 +284,6 @@ func join[S ~string](of []S) string {
 	}
 	return strings.Join(words, ", ")
 }
+
+// newRandom returns random numbers that a seed decides.
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

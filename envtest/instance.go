@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,11 +91,11 @@ func (i *instance) start(ctx context.Context) error {
 	i.server.current.Store(i)
 	i.watchKill(assembled)
 	i.began = time.Now()
+	for _, name := range slices.Sorted(maps.Keys(i.server.cp.cfg.earlySignals)) {
+		i.member.Go(func() { i.fireEarly(assembled, name) })
+	}
 	i.member.Go(func() {
 		defer close(i.runEnded)
-		if err := i.fireEarly(assembled); err != nil {
-			i.fail(err)
-		}
 		if err := assembled.Run(i.run); err != nil {
 			i.fail(err)
 		}
@@ -101,14 +103,16 @@ func (i *instance) start(ctx context.Context) error {
 	return nil
 }
 
-// fireEarly fires the signals that are to come before their time.
-func (i *instance) fireEarly(c *chain.Chain) error {
-	for _, name := range i.server.cp.cfg.earlySignals {
-		if err := c.FireSignal(name); err != nil {
-			return err
-		}
+// fireEarly fires a signal that is to come before its time.
+func (i *instance) fireEarly(c *chain.Chain, name string) {
+	select {
+	case <-time.After(i.server.cp.cfg.earlySignals[name]):
+	case <-i.run.Done():
+		return
 	}
-	return nil
+	if err := c.FireSignal(name); err != nil {
+		i.fail(err)
+	}
 }
 
 // assemble builds the chain in a goroutine that a fatal log line or panic may end.

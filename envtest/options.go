@@ -35,7 +35,7 @@ type config struct {
 	crdPaths       []string
 	heldHooks      []string
 	hooks          map[string]func(context.Context, *rest.Config) error
-	earlySignals   []string
+	earlySignals   map[string]time.Duration
 	faults         fault.Plan
 	sharedPlan     bool
 	seed           uint64
@@ -202,10 +202,16 @@ func WithPostStartHook(name string, hook func(ctx context.Context, loopback *res
 }
 
 // WithEarlySignal fires a lifecycle signal of every server, such as
-// MuxAndDiscoveryComplete, before the server accepts requests. That takes away the
-// protection the signal gives, as a bug would; see Server.FireSignal.
-func WithEarlySignal(name string) Option {
-	return func(c *config) { c.earlySignals = append(c.earlySignals, name) }
+// MuxAndDiscoveryComplete, so long after the server has begun to run, whatever it is
+// meant to wait for. That takes away the protection the signal gives, as a bug would;
+// see Server.FireSignal.
+func WithEarlySignal(name string, after time.Duration) Option {
+	return func(c *config) {
+		if c.earlySignals == nil {
+			c.earlySignals = map[string]time.Duration{}
+		}
+		c.earlySignals[name] = after
+	}
 }
 
 // WithWatchCacheWindow makes a resource's watch cache keep events for at least that

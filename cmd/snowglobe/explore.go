@@ -28,6 +28,7 @@ type exploreOptions struct {
 	faults   string
 	corpus   string
 	failures int
+	shrink   int
 	replay   string
 	sim      bool
 	output   string
@@ -88,6 +89,7 @@ The corpus is a folder of plain files. To explore on several machines, give each
 	flags.StringVar(&opts.faults, "faults", "", "the `classes` of faults to draw from, with commas between: "+classNames()+"; the default is delay and, for scripts without a plain watch, break")
 	flags.StringVar(&opts.corpus, "corpus", "", "the `folder` that keeps what is found; the default is SCRIPT.explore in the current one")
 	flags.IntVar(&opts.failures, "failures", 0, "stop after so many different failures; 0 is never")
+	flags.IntVar(&opts.shrink, "shrink", 400, "in how many runs a failure is shrunk at most")
 	flags.StringVar(&opts.replay, "replay", "", "run this script, which explore has written, 20 times or --seeds times, and say how often it fails in the same way")
 	flags.BoolVar(&opts.sim, "sim", true, "run in sim mode, where a run can be repeated; the first time that is a build of minutes")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text or json")
@@ -111,7 +113,10 @@ func (o *exploreOptions) config(cmd *cobra.Command, args []string) (explore.Conf
 	if err != nil {
 		return explore.Config{}, err
 	}
-	config := explore.Config{Script: script, Runs: o.seeds, First: o.first, For: o.forTime, Workers: o.workers, Failures: o.failures}
+	config := explore.Config{Script: script, Runs: o.seeds, First: o.first, For: o.forTime, Workers: o.workers, Shrink: o.shrink}
+	if o.failures > 0 {
+		config.Enough = func(found []*explore.Found) bool { return len(found) >= o.failures }
+	}
 	switch {
 	case cmd.Flags().Changed("seeds") && o.seeds < 1:
 		return config, fmt.Errorf("--seeds is a number above 0, not %d", o.seeds)
@@ -119,6 +124,8 @@ func (o *exploreOptions) config(cmd *cobra.Command, args []string) (explore.Conf
 		return config, fmt.Errorf("--for is a time above 0, such as 10m, not %s", o.forTime)
 	case o.workers < 1 || o.workers > math.MaxInt16:
 		return config, fmt.Errorf("--workers is a number above 0, not %d", o.workers)
+	case o.shrink < 1:
+		return config, fmt.Errorf("--shrink is a number above 0, not %d", o.shrink)
 	case o.failures < 0:
 		return config, fmt.Errorf("--failures is a number from 0 on, not %d", o.failures)
 	}

@@ -31,14 +31,19 @@ type Config struct {
 	Classes []Class
 	// Corpus keeps what is found; nil keeps nothing.
 	Corpus *Corpus
-	// Failures is after how many different failures to stop; 0 never stops.
-	Failures int
+	// Enough is asked with all different failures so far whether to stop; nil never stops.
+	Enough func([]*Found) bool
+	// Shrink is in how many runs a failure is shrunk at most; the default is 400.
+	Shrink int
 	// Progress, if not nil, is told once a second how far it is, and once at the end.
 	Progress func(Progress)
 }
 
-// defaultRuns is how many runs there are if nothing else limits them.
-const defaultRuns = 100
+const (
+	// defaultRuns is how many runs there are if nothing else limits them.
+	defaultRuns   = 100
+	defaultShrink = 400
+)
 
 // Progress is how far a search is.
 type Progress struct {
@@ -140,6 +145,7 @@ func (c Config) explorer() (*explorer, error) {
 	}
 	c.First = cmp.Or(c.First, 1)
 	c.Workers = cmp.Or(c.Workers, 1)
+	c.Shrink = cmp.Or(c.Shrink, defaultShrink)
 	if c.Shard == (Shard{}) {
 		c.Shard = Shard{1, 1}
 	}
@@ -314,7 +320,7 @@ func (e *explorer) settle(ctx context.Context, found *Found, c Case) error {
 		e.shrinking--
 	}()
 	began := time.Now()
-	s := &shrinker{run: e.run, same: found.Failure, width: e.Workers, left: maxShrinking, script: e.Script, best: c}
+	s := &shrinker{run: e.run, same: found.Failure, width: e.Workers, left: e.Shrink, script: e.Script, best: c}
 	outcomes, err := s.runAll(ctx, slices.Repeat([]trial{{e.Script, c}}, repeats))
 	if err != nil {
 		return err
@@ -335,7 +341,7 @@ func (e *explorer) settle(ctx context.Context, found *Found, c Case) error {
 			return err
 		}
 	}
-	found.Shrinking, found.ShrinkingRuns = time.Since(began), maxShrinking-s.left
+	found.Shrinking, found.ShrinkingRuns = time.Since(began), e.Shrink-s.left
 	s.describe(found)
 	return e.note(found)
 }
@@ -345,7 +351,7 @@ func (e *explorer) first(found *Found) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.report.Failures = append(e.report.Failures, found)
-	if e.Failures > 0 && len(e.report.Failures) >= e.Failures {
+	if e.Enough != nil && e.Enough(e.report.Failures) {
 		e.stop()
 	}
 }

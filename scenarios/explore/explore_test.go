@@ -135,7 +135,7 @@ func TestUnstable(t *testing.T) {
 }
 
 func TestStopsAtFailures(t *testing.T) {
-	report, err := Config{Script: Script{"test", script}, Runner: &world{}, Runs: 100_000, Workers: 2, Failures: 1}.Explore(t.Context())
+	report, err := Config{Script: Script{"test", script}, Runner: &world{}, Runs: 100_000, Workers: 2, Enough: func([]*Found) bool { return true }}.Explore(t.Context())
 	if err != nil || len(report.Failures) != 1 || report.Runs > 10_000 {
 		t.Errorf("it stops at the first failure: %v\n%s", err, report.Text())
 	}

@@ -133,11 +133,14 @@ func (d *Draw) rule(random *rand.Rand) fault.Rule {
 
 // kindOf is the kind of a point in which points are alike: such as "store/put", "hook".
 func kindOf(p Point) string {
-	family, _, _ := strings.Cut(p.Point, "/")
-	if family == "store" || family == "http" {
+	switch family, _, _ := strings.Cut(p.Point, "/"); family {
+	case "store":
 		return p.Point
+	case "cache":
+		return family + " " + p.Verb
+	default:
+		return family
 	}
-	return strings.TrimSpace(family + " " + p.Verb)
 }
 
 func kindsOf(points []Point) []string {
@@ -205,7 +208,11 @@ func waiting(plan fault.Plan) time.Duration {
 // ruleOf draws a rule of a class about operations like that of a point.
 func ruleOf(random *rand.Rand, class Class, entry *fault.PointKind, p Point) fault.Rule {
 	rule := fault.Rule{Optional: true, Action: fault.Action{Kind: fault.ActionKind(class)}, Match: matchOf(random, entry, p)}
-	wait := waits[random.IntN(len(waits))]
+	some := waits
+	if strings.HasSuffix(rule.Point, "*") {
+		some = waits[2:] // what all wait for alike matters if it is long
+	}
+	wait := some[random.IntN(len(some))]
 	switch class {
 	case Break:
 		rule.Kind, rule.Times = fault.Cancel, 1

@@ -21,9 +21,6 @@ type shrinker struct {
 	last   Outcome // of the best
 }
 
-// maxShrinking is how many runs a failure may be shrunk with.
-const maxShrinking = 400
-
 // trial is something smaller that may still fail.
 type trial struct {
 	script Script

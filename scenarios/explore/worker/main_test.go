@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	var opts scenarios.Options
-	if plant := plants[os.Getenv(plantVariable)]; plant != nil {
-		opts = plant()
+	if plant, ok := plants[os.Getenv(plantVariable)]; ok {
+		opts = plant.options()
 	}
 	if err := worker.Serve(context.Background(), os.Stdin, os.Stdout, opts); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"sync"
 	"time"
 
@@ -19,30 +20,37 @@ import (
 	"snowglobe.test/scenarios"
 )
 
-// plants are bugs, by their names, as options of a run. Each takes a protection away
-// that only some orders of events need.
-var plants = map[string]func() scenarios.Options{
-	// A server says that it knows all paths before it has read its definitions.
-	"404-before-sync": func() scenarios.Options {
-		return scenarios.Options{Servers: []envtest.Option{envtest.WithEarlySignal("MuxAndDiscoveryComplete")}}
-	},
+// plant is a bug, as options of a run, and what it causes.
+type plant struct {
+	causes  *regexp.Regexp // the failures
+	options func() scenarios.Options
+}
+
+// plants are by their names. Each takes a protection away that only some orders of
+// events need.
+var plants = map[string]plant{
+	// A server says that it knows all paths after a second and a half, by when it mostly has read
+	// its definitions, and does not wait until it has.
+	"404-before-sync": {regexp.MustCompile(`answered with 404|never: `), func() scenarios.Options {
+		return scenarios.Options{Servers: []envtest.Option{envtest.WithEarlySignal("MuxAndDiscoveryComplete", 3*time.Second/2)}}
+	}},
 	// A watch of the store begins with what is new, and not where the list before it ended.
-	"lost-between-list-and-watch": func() scenarios.Options {
+	"lost-between-list-and-watch": {regexp.MustCompile(``), func() scenarios.Options {
 		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = forgetful{c.Client.Watcher} })}
-	},
+	}},
 	// A server asks the store no more than every three seconds how far it is: the other
 	// server may have been told of a write since.
-	"stale-after-failover": func() scenarios.Options {
+	"stale-after-failover": {regexp.MustCompile(`linearizability|monotonic|list-watch`), func() scenarios.Options {
 		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Kubernetes = &complacent{Interface: c.Kubernetes} })}
-	},
+	}},
 	// A hook writes once, and does not try again while admission is not ready.
-	"hook-before-admission": func() scenarios.Options {
+	"hook-before-admission": {regexp.MustCompile(`example/hasty`), func() scenarios.Options {
 		return scenarios.Options{Servers: []envtest.Option{envtest.WithPostStartHook("example/hasty", writeOnce)}}
-	},
+	}},
 	// A watch of the store that is resumed begins with the last event that it has had.
-	"twice-on-resume": func() scenarios.Options {
+	"twice-on-resume": {regexp.MustCompile(`^watch: `), func() scenarios.Options {
 		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = &stutter{Watcher: c.Client.Watcher} })}
-	},
+	}},
 }
 
 // wrapClients changes each client of a store.

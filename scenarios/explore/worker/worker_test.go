@@ -3,6 +3,7 @@ package worker_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 var (
 	seeds   = flag.Int("seeds", 500, "how many runs TestPlants makes at most for each plant, in sim mode")
 	workers = flag.Int("workers", 2, "how many at once")
+	limit   = flag.Duration("limit", 5*time.Minute, "how long TestPlants looks for each plant")
+	shrink  = flag.Int("shrink", 0, "in how many runs a failure is shrunk at most; 0 is the default of explore")
 	history = flag.Int("histories", 0, "how many runs without a plant TestHistories makes; 0 skips it")
 	corpus  = flag.String("corpus", "", "the folder that keeps what TestPlants and TestHistories find, in a folder for each plant")
 )
@@ -59,14 +62,19 @@ func TestPlants(t *testing.T) {
 	if !sim.Enabled() {
 		t.Skip("not in sim mode, where a run can be repeated")
 	}
-	for plant := range plants {
+	for plant, p := range plants {
 		t.Run(plant, func(t *testing.T) {
 			t.Setenv(plantVariable, plant)
-			report := search(t, explore.Config{Runs: *seeds, For: 5 * time.Minute, Failures: 1})
-			if len(report.Failures) == 0 {
+			caused := func(f *explore.Found) bool { return p.causes.MatchString(f.Failure.Text) }
+			report := search(t, explore.Config{
+				Runs: *seeds, For: *limit, Shrink: *shrink,
+				Enough: func(found []*explore.Found) bool { return slices.ContainsFunc(found, caused) },
+			})
+			i := slices.IndexFunc(report.Failures, caused)
+			if i < 0 {
 				t.Fatalf("not found in %d runs", report.Runs)
 			}
-			found := report.Failures[0]
+			found := report.Failures[i]
 			if released := found.Operations + found.Steps; released >= 30 {
 				t.Errorf("it takes %d operations, and should take fewer than 30", released)
 			}

@@ -68,6 +68,9 @@ const policy = `
 	# The houses on top. Siblings never import each other.
 	scenarios                        -> envtest envtest/memnet fakes/... internal/conns internal/nearest internal/observe internal/watchframe scenarios/checkers
 	scenarios/checkers               -> envtest/trace internal/observe
+	scenarios/explore                -> envtest/fault
+	scenarios/explore/worker         -> envtest/sim scenarios scenarios/explore
+	scenarios/explore/worker (test)  -> envtest
 	conformance/...                  -> conformance/... envtest
 	bench/...                        -> envtest
 	cmd/...                          -> scenarios/... conformance/... bench/... envtest/trace/report

@@ -41,11 +41,12 @@ type Draw struct {
 	near    []Point // of the resources that clients of the script ask for
 	life    []Point // of the servers' lives: hooks, signals, informers, caches
 	all     []Point
+	count   map[string]int // how many operations there were, by groupOf
 }
 
 // NewDraw returns what draws plans of some classes, of the points that a run had.
 func NewDraw(points []Point, classes []Class) *Draw {
-	d := &Draw{classes: classes}
+	d := &Draw{classes: classes, count: map[string]int{}}
 	asked := map[string]bool{}
 	for _, p := range points {
 		if strings.HasPrefix(p.Point, "http/") && p.Resource != "" && !strings.HasPrefix(p.Caller, "system:") {
@@ -53,6 +54,7 @@ func NewDraw(points []Point, classes []Class) *Draw {
 		}
 	}
 	for _, p := range points {
+		d.count[groupOf(p)] += p.Count
 		family, of, _ := strings.Cut(p.Point, "/")
 		if !slices.ContainsFunc(classes, func(c Class) bool { return d.possible(c, p) != nil }) {
 			continue
@@ -126,9 +128,17 @@ func (d *Draw) rule(random *rand.Rand) fault.Rule {
 		point := of[random.IntN(len(of))]
 		class := d.classes[random.IntN(len(d.classes))]
 		if entry := d.possible(class, point); entry != nil {
-			return ruleOf(random, class, entry, point)
+			return d.ruleOf(random, class, entry, point)
 		}
 	}
+}
+
+// maxNth is how late an operation is that a rule chooses by its number, at most.
+const maxNth = 8
+
+// groupOf is what most rules are about: the operations of a point on a resource.
+func groupOf(p Point) string {
+	return strings.Join([]string{p.Point, string(p.Phase), p.Verb, p.Resource}, " ")
 }
 
 // kindOf is the kind of a point in which points are alike: such as "store/put", "hook".
@@ -206,8 +216,8 @@ func waiting(plan fault.Plan) time.Duration {
 }
 
 // ruleOf draws a rule of a class about operations like that of a point.
-func ruleOf(random *rand.Rand, class Class, entry *fault.PointKind, p Point) fault.Rule {
-	rule := fault.Rule{Optional: true, Action: fault.Action{Kind: fault.ActionKind(class)}, Match: matchOf(random, entry, p)}
+func (d *Draw) ruleOf(random *rand.Rand, class Class, entry *fault.PointKind, p Point) fault.Rule {
+	rule := fault.Rule{Optional: true, Action: fault.Action{Kind: fault.ActionKind(class)}, Match: d.matchOf(random, entry, p)}
 	some := waits
 	if strings.HasSuffix(rule.Point, "*") {
 		some = waits[2:] // what all wait for alike matters if it is long
@@ -232,7 +242,7 @@ func ruleOf(random *rand.Rand, class Class, entry *fault.PointKind, p Point) fau
 }
 
 // matchOf draws which operations like that of a point a rule is about.
-func matchOf(random *rand.Rand, entry *fault.PointKind, p Point) fault.Match {
+func (d *Draw) matchOf(random *rand.Rand, entry *fault.PointKind, p Point) fault.Match {
 	has := func(field string) bool { return slices.Contains(entry.Fields, field) }
 	match := fault.Match{Point: p.Point}
 	if p.Phase != fault.Before {
@@ -254,7 +264,7 @@ func matchOf(random *rand.Rand, entry *fault.PointKind, p Point) fault.Match {
 		match.Caller = p.Caller
 	}
 	if random.IntN(2) == 0 {
-		n := 1 + random.IntN(min(p.Count, 6))
+		n := 1 + random.IntN(min(d.count[groupOf(p)], maxNth))
 		match.Nth = fault.Range{First: n, Last: n}
 	} else {
 		match.Times = 1 + random.IntN(3)

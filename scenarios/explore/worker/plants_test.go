@@ -49,7 +49,7 @@ var plants = map[string]plant{
 	}},
 	// A watch of the store that is resumed begins with the last event that it has had.
 	"twice-on-resume": {regexp.MustCompile(`^watch: `), func() scenarios.Options {
-		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = &stutter{Watcher: c.Client.Watcher} })}
+		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = &stutter{Watcher: c.Client.Watcher, last: map[string]int64{}} })}
 	}},
 }
 
@@ -78,25 +78,39 @@ func (f forgetful) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 	return f.Watcher.Watch(ctx, key, append(opts, clientv3.WithRev(0))...)
 }
 
-// stutter begins a second watch of a key one revision too early.
+// stutter begins a watch of a key again with the last event that the one before it had.
 type stutter struct {
 	clientv3.Watcher
-	mu      sync.Mutex
-	watched map[string]bool
+	mu   sync.Mutex
+	last map[string]int64 // revision of the last event, by key
 }
 
 func (s *stutter) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	s.mu.Lock()
-	again := s.watched[key]
-	if s.watched == nil {
-		s.watched = map[string]bool{}
+	defer s.mu.Unlock()
+	if last, again := s.last[key]; again && last < clientv3.OpGet(key, opts...).Rev() {
+		opts = append(opts, clientv3.WithRev(last))
 	}
-	s.watched[key] = true
-	s.mu.Unlock()
-	if rev := clientv3.OpGet(key, opts...).Rev(); again && rev > 1 {
-		opts = append(opts, clientv3.WithRev(rev-1))
+	heard, told := s.Watcher.Watch(ctx, key, opts...), make(chan clientv3.WatchResponse)
+	go func() {
+		defer close(told)
+		for response := range heard {
+			select {
+			case told <- response:
+				s.remember(key, response)
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return told
+}
+
+func (s *stutter) remember(key string, response clientv3.WatchResponse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(response.Events); n > 0 {
+		s.last[key] = response.Events[n-1].Kv.ModRevision
 	}
-	return s.Watcher.Watch(ctx, key, opts...)
 }
 
 // complacent remembers for a while how far the store is: what has no object is the

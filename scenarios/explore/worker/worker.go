@@ -82,9 +82,11 @@ func failureOf(result scenarios.Result) *explore.Failure {
 		return explore.NewFailure(explore.Broken, findings(*result.Report))
 	case strings.Contains(text, "virtual time stands still"):
 		return explore.NewFailure(explore.StoodStill, text)
-	case strings.Contains(text, "the API server crashed"):
-		_, reason, _ := strings.Cut(text, "the API server crashed")
-		return explore.NewFailure(explore.Crashed, "the API server crashed"+reason)
+	}
+	for _, sign := range []string{"the API server crashed", "post-start hook \""} {
+		if at := strings.Index(text, sign); at >= 0 {
+			return explore.NewFailure(explore.Crashed, text[at:])
+		}
 	}
 	return explore.NewFailure(explore.ScriptFailed, text)
 }

@@ -21,7 +21,7 @@ func TestMistakes(t *testing.T) {
 		"unknown command":       {"strat", `x.txtar:1: unknown command "strat"; did you mean start?`},
 		"testscript's stop":     {"# Hello.\nstop\n", "x.txtar:2: stop ends the script here; write shutdown"},
 		"no server":             {"expect / 200", "x.txtar:1: expect: no API server is running"},
-		"wrong arguments":       {"expect /healthz", "x.txtar:1: expect: wrong arguments (usage: expect PATH CODE [REGEXP])"},
+		"wrong arguments":       {"expect /healthz", "x.txtar:1: expect: wrong arguments (usage: expect [-H HEADER]... PATH CODE [REGEXP])"},
 		"negated mistake":       {"! expect /healthz", "x.txtar:1: expect: wrong arguments"},
 		"unknown flag":          {"start --holds x", "x.txtar:1: start: unknown flag: --holds (usage: start "},
 		"flags without --":      {"start feature", `x.txtar:1: start: wrong arguments: "feature"; flags of kube-apiserver come after --`},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,7 +50,9 @@ var plants = map[string]plant{
 	}},
 	// A watch of the store that is resumed begins with the last event that it has had.
 	"twice-on-resume": {regexp.MustCompile(`^watch: `), func() scenarios.Options {
-		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = &stutter{Watcher: c.Client.Watcher, last: map[string]int64{}} })}
+		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) {
+			c.Client.Watcher = &stutter{Watcher: c.Client.Watcher, had: map[string][]int64{}}
+		})}
 	}},
 }
 
@@ -78,18 +81,23 @@ func (f forgetful) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 	return f.Watcher.Watch(ctx, key, append(opts, clientv3.WithRev(0))...)
 }
 
-// stutter begins a watch of a key again with the last event that the one before it had.
+// stutter begins a watch of a key that is resumed with the event before, which the one
+// before it had.
 type stutter struct {
 	clientv3.Watcher
-	mu   sync.Mutex
-	last map[string]int64 // revision of the last event, by key
+	mu  sync.Mutex
+	had map[string][]int64 // revisions of events, by key
 }
 
 func (s *stutter) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last, again := s.last[key]; again && last < clientv3.OpGet(key, opts...).Rev() {
-		opts = append(opts, clientv3.WithRev(last))
+	next := clientv3.OpGet(key, opts...).Rev()
+	for _, revision := range slices.Backward(s.had[key]) {
+		if revision < next {
+			opts = append(opts, clientv3.WithRev(revision))
+			break
+		}
 	}
 	heard, told := s.Watcher.Watch(ctx, key, opts...), make(chan clientv3.WatchResponse)
 	go func() {
@@ -108,8 +116,8 @@ func (s *stutter) Watch(ctx context.Context, key string, opts ...clientv3.OpOpti
 func (s *stutter) remember(key string, response clientv3.WatchResponse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(response.Events); n > 0 {
-		s.last[key] = response.Events[n-1].Kv.ModRevision
+	for _, event := range response.Events {
+		s.had[key] = append(s.had[key], event.Kv.ModRevision)
 	}
 }
 

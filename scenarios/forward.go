@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 
@@ -45,7 +46,7 @@ func (s *session) forward(ctx context.Context, path, port string) error {
 	}
 	defer stop()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	streams, err := spdy.NewClientConnection(portforward.NewTunnelingConnection("script", conn))
+	streams, err := spdy.NewClientConnection(quietConn{portforward.NewTunnelingConnection("script", conn)})
 	if err != nil {
 		return err
 	}
@@ -65,6 +66,16 @@ func (s *session) forward(ctx context.Context, path, port string) error {
 		err = errors.New(string(said))
 	}
 	return err
+}
+
+// quietConn does not say that it has been closed before. To SPDY that is an error, which
+// it holds for a second for somebody to read, longer than the script may last.
+type quietConn struct{ net.Conn }
+
+// Close implements net.Conn.
+func (q quietConn) Close() error {
+	_ = q.Conn.Close()
+	return nil
 }
 
 // forwardedPort opens the two streams of a connection to a port: of failures, and of what

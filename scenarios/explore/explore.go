@@ -361,7 +361,7 @@ func (s *shrinker) describe(found *Found) {
 	if s.last.Failure != nil {
 		found.Failure = s.last.Failure
 	}
-	found.Seed, found.Steps, found.Commands = s.best.Seed, len(s.best.Order), len(s.script.Commands())
+	found.Seed, found.Commands = s.best.Seed, len(s.script.Commands())
 	found.Operations = s.last.Operations()
 	found.Rules = []string{}
 	for _, rule := range s.best.Plan {

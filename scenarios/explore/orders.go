@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -118,24 +117,4 @@ func Acted(records []trace.Record) map[string]int {
 		}
 	}
 	return acted
-}
-
-// Turns returns the turns of a full trace, as the file of the command "order" has them.
-func Turns(records []trace.Record) []string {
-	var turns []string
-	for _, rec := range records {
-		if turn, ok := rec.Event.(trace.Turn); ok {
-			turns = append(turns, step(operationOf(turn)))
-		}
-	}
-	return turns
-}
-
-// step is a step that only that operation matches.
-func step(op fault.Operation) string {
-	match := fault.Match{
-		Point: op.Point, Phase: op.Phase, Server: op.Server, Verb: op.Verb, Resource: op.Resource,
-		Namespace: op.Namespace, Name: op.Name, Caller: op.Caller, KeyPrefix: op.Key,
-	}
-	return fmt.Sprintf("%s #%d", match, op.Occurrence)
 }

@@ -12,11 +12,8 @@ func replay(script Script, c Case, found *Found) string {
 	title := []string{fmt.Sprintf("# This fails: %s.", strings.TrimRight(summary(found.Failure), "."))}
 	title = append(title, fmt.Sprintf("# Explore found it in %s; snowglobe run repeats it.", script.Name))
 	takes := fmt.Sprintf("# It takes %s on %s", count(len(c.Plan), "rule"), count(found.Operations, "operation"))
-	if len(c.Order) > 0 {
-		takes += fmt.Sprintf(" and an order of %s", count(len(c.Order), "step"))
-	}
 	switch {
-	case len(c.Plan) == 0 && len(c.Order) == 0:
+	case len(c.Plan) == 0:
 		takes = "# It takes no rule, only the order of this seed"
 	case found.Others == found.OtherSeeds && found.Others > 0:
 		takes += ", with any seed"

@@ -215,12 +215,11 @@ type Found struct {
 	Failure *Failure `json:"failure"`
 	// File is the script that repeats it, "" if nothing was written.
 	File string `json:"file,omitempty"`
-	// Seed, Rules and Operations say what it takes: the seed, the rules, how many
-	// operations these act on, and how many steps of an order there are.
+	// Seed, Rules and Operations say what it takes: the seed, the rules, and on how many
+	// operations these act. Commands are those that are left of the script.
 	Seed       uint64   `json:"seed"`
 	Rules      []string `json:"rules"`
 	Operations int      `json:"operations"`
-	Steps      int      `json:"steps"`
 	Commands   int      `json:"commands"`
 	// Others of OtherSeeds seeds that were tried besides fail as well.
 	Others     int `json:"others"`

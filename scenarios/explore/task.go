@@ -22,8 +22,6 @@ type Task struct {
 	Text string `json:"text"`
 	// Points asks for the operations of the run, in Outcome.Points.
 	Points bool `json:"points,omitempty"`
-	// Turns asks for the turns of the run, in Outcome.Turns.
-	Turns bool `json:"turns,omitempty"`
 }
 
 // Outcome is what came of a task.
@@ -39,10 +37,8 @@ type Outcome struct {
 	// Acted are the operations that rules have acted on, for each rule that has: the
 	// occurrences are counted for the rule.
 	Acted map[string]int `json:"acted,omitempty"`
-	// Points and Turns are there if the task asked for them. A turn is a step as the
-	// file of the command "order" has it.
-	Points []Point  `json:"points,omitempty"`
-	Turns  []string `json:"turns,omitempty"`
+	// Points are there if the task asked for them.
+	Points []Point `json:"points,omitempty"`
 	// Spent is where the time went.
 	Spent Spent `json:"spent"`
 }

@@ -14,8 +14,6 @@ import (
 type Case struct {
 	Seed uint64
 	Plan fault.Plan
-	// Order are steps of the first start, as the command "order" reads them.
-	Order []string
 }
 
 // Script is the script that is explored.
@@ -24,29 +22,22 @@ type Script struct {
 	Text string
 }
 
-// The files that explore adds to a script.
-const (
-	planFile  = "explore.faults"
-	orderFile = "explore.order"
-)
+// planFile is the file that explore adds to a script.
+const planFile = "explore.faults"
 
-// With returns the script with a case in it: a script that says its seed, its faults
-// and its order, and ends with a check. "snowglobe run" repeats the run.
+// With returns the script with a case in it: a script that says its seed and its faults,
+// and ends with a check. "snowglobe run" repeats the run.
 func (s Script) With(c Case) string {
 	archive := txtar.Parse([]byte(s.Text))
-	archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == planFile || f.Name == orderFile })
+	archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == planFile })
 	lines := slices.DeleteFunc(linesOf(archive.Comment), func(line string) bool {
 		words := strings.Fields(line)
-		return len(words) > 1 && (words[0] == "seed" || words[1] == planFile || words[1] == orderFile)
+		return len(words) > 1 && (words[0] == "seed" || words[1] == planFile)
 	})
 	head := []string{fmt.Sprintf("seed %d", c.Seed)}
 	if len(c.Plan) > 0 {
 		head = append(head, "faults "+planFile)
 		archive.Files = append(archive.Files, txtar.File{Name: planFile, Data: []byte(c.Plan.String())})
-	}
-	if len(c.Order) > 0 {
-		head = append(head, "order "+orderFile)
-		archive.Files = append(archive.Files, txtar.File{Name: orderFile, Data: []byte(strings.Join(c.Order, "\n") + "\n")})
 	}
 	title := titleLength(lines)
 	lines = slices.Concat(lines[:title], head, lines[title:])

@@ -65,9 +65,6 @@ func outcomeOf(task explore.Task, result scenarios.Result) explore.Outcome {
 	if task.Points {
 		outcome.Points = explore.Points(result.Records)
 	}
-	if task.Turns {
-		outcome.Turns = explore.Turns(result.Records)
-	}
 	return outcome
 }
 

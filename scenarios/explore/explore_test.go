@@ -261,7 +261,7 @@ func TestWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := Script{"test", script}.With(Case{Seed: 7, Plan: plan})
-	if !strings.HasPrefix(first, "# Objects are written and read.\nseed 7\nfaults explore.faults\nstart\n") {
+	if !strings.HasPrefix(first, "# Objects are written and read.\n\nseed 7\nfaults explore.faults\nstart\n") {
 		t.Errorf("the script begins in another way:\n%s", first)
 	}
 	second := Script{"test", first}.With(Case{Seed: 8})

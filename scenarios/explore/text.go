@@ -40,7 +40,14 @@ func (s Script) With(c Case) string {
 		archive.Files = append(archive.Files, txtar.File{Name: planFile, Data: []byte(c.Plan.String())})
 	}
 	title := titleLength(lines)
-	lines = slices.Concat(lines[:title], head, lines[title:])
+	rest := lines[title:]
+	for len(rest) > 0 && rest[0] == "" {
+		rest = rest[1:]
+	}
+	if title > 0 {
+		head = append([]string{""}, head...)
+	}
+	lines = slices.Concat(lines[:title], head, rest)
 	if !slices.ContainsFunc(lines, isCheck) {
 		lines = append(lines, "check")
 	}

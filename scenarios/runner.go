@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,7 +122,8 @@ func (s Script) run(ctx context.Context, opts Options) (result Result) {
 func failure(err error) Result { return Result{Status: Failed, Err: err} }
 
 // Test runs each script as a subtest in virtual time. Names are as for Find.
-// The story of a script is shown if it fails, or with -v.
+// The story of a script is shown if it fails, or with -v. The subtests are parallel,
+// but for scripts that set feature gates, which are those of the process.
 func Test(t *testing.T, names ...string) {
 	t.Helper()
 	scripts, err := Find(names...)
@@ -130,6 +132,9 @@ func Test(t *testing.T, names ...string) {
 	}
 	for _, script := range scripts {
 		t.Run(script.Name, func(t *testing.T) {
+			if !script.setsFeatureGates() {
+				t.Parallel()
+			}
 			result := script.Run(t.Context(), Options{Verbose: testing.Verbose()})
 			if result.Status == Failed || testing.Verbose() {
 				t.Log(transcript(result))
@@ -143,6 +148,10 @@ func Test(t *testing.T, names ...string) {
 		})
 	}
 }
+
+// setsFeatureGates reports whether a server of the script has other feature gates than
+// the default. No other server can run beside it.
+func (s Script) setsFeatureGates() bool { return bytes.Contains(s.text, []byte("--feature-gates")) }
 
 // transcript returns the story of a run and the log of its commands.
 func transcript(result Result) string {

@@ -17,10 +17,11 @@ import (
 // servers open for more requests, and no process ends that would close them.
 //
 // It must be closed also because client-go's transport cache keeps dialers as keys
-// for ever, and one with an Injector keeps a whole chain in memory. Make it with
-// NewEgress.
+// for ever, and one with an Injector, or with a dialer of the chain's user, keeps a
+// whole chain in memory. Make it with NewEgress.
 type Egress struct {
 	injector atomic.Pointer[fault.Injector]
+	dialers  []*atomic.Pointer[utilnet.DialFunc]
 	open     conns.Set
 	closed   atomic.Bool
 }
@@ -33,8 +34,12 @@ func NewEgress(i *fault.Injector) *Egress {
 }
 
 // Dialer returns a network's dialer that asks first. Rules see the host only: ports
-// and the paths of sockets may differ from run to run.
+// and the paths of sockets may differ from run to run. All dialers are made before the
+// first is used.
 func (e *Egress) Dialer(network egressselector.EgressType, dial utilnet.DialFunc) utilnet.DialFunc {
+	dialer := &atomic.Pointer[utilnet.DialFunc]{}
+	dialer.Store(&dial)
+	e.dialers = append(e.dialers, dialer)
 	return func(ctx context.Context, kind, address string) (net.Conn, error) {
 		return fault.Call(ctx, e.injector.Load(), func() fault.Operation {
 			host, _, err := net.SplitHostPort(address)
@@ -43,7 +48,11 @@ func (e *Egress) Dialer(network egressselector.EgressType, dial utilnet.DialFunc
 			}
 			return fault.Operation{Point: "egress/" + network.String(), Key: host}
 		}, func(ctx context.Context) (net.Conn, error) {
-			conn, err := dial(ctx, kind, address)
+			dial := dialer.Load()
+			if dial == nil {
+				return nil, net.ErrClosed
+			}
+			conn, err := (*dial)(ctx, kind, address)
 			if err != nil {
 				return nil, err
 			}
@@ -58,9 +67,12 @@ func (e *Egress) Dialer(network egressselector.EgressType, dial utilnet.DialFunc
 }
 
 // Close closes all connections, also those that are just being dialed, and forgets
-// the injector.
+// the injector and the dialers.
 func (e *Egress) Close() {
 	e.injector.Store(nil)
+	for _, dialer := range e.dialers {
+		dialer.Store(nil)
+	}
 	e.closed.Store(true)
 	e.open.CloseAll()
 }

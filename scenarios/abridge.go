@@ -76,6 +76,8 @@ func (p *plane) abridge(event trace.Event) trace.Event {
 		shown = e.Phase == trace.Applied || !strings.HasPrefix(e.Point, "hook/")
 	case trace.Request:
 		return abridgeRequest(e)
+	case trace.Answer, trace.WatchEvent, trace.Write, trace.Turn:
+		shown = false // they are there only where somebody else asked for a full trace
 	}
 	if !shown {
 		return nil

@@ -26,7 +26,8 @@ point, and "fired" for the first time that a rule fires.
 
 A crash is anything that would have ended a kube-apiserver process: a failed
 post-start hook, a fatal error, a panic. The reason lands in stdout; it must match
-REGEXP, if one is given. What is left of the server is stopped.
+REGEXP, if one is given. What is left of the server is stopped. A crash on purpose, by the
+command or the rule, is none: await that it has fired.
 
 It fails after ` + patience.String() + ` in the script's clock.`,
 	example:  "await hook crd-informer-synced end\nawait check poststarthook/crd-informer-synced ok\nawait signal MuxAndDiscoveryComplete\nawait held store/put resource=configmaps\nawait crash 'scheduling/bootstrap-system-priority-classes'",

@@ -9,7 +9,8 @@ import (
 var crashCommand = withServer(ruleCommand(fault.Crash, "let an API server die at once, or before an operation",
 	`With a server, or with none if there is only one, it dies now, as if its process had
 ended: connections are reset, and its leases stay until they expire. "restart SERVER"
-starts it again. To wait for a crash that has a cause of its own, write: await crash`,
+starts it again. To wait until a rule has crashed it, write: await fired crash POINT; for
+a crash that has a cause of its own: await crash`,
 	"crash apiserver-1\ncrash store/put resource=configmaps name=default/a",
 	func(ctx context.Context, s *session, args []string) error {
 		server, err := s.serverOf(args)

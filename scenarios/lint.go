@@ -125,6 +125,9 @@ func (s Script) validate() error {
 			errs = append(errs, fmt.Errorf("%s:%d: %w", s.File, line.number, err))
 		}
 	}
+	if _, err := s.Mutations(); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 
@@ -203,11 +206,7 @@ func (s Script) Lint() []string {
 	if s.Title() == "" {
 		say(":1: the script does not begin with a comment; say there what it shows")
 	}
-	mutations, err := s.Mutations()
-	switch {
-	case err != nil:
-		problems = append(problems, err.Error())
-	case len(mutations) == 0:
+	if mutations, err := s.Mutations(); err == nil && len(mutations) == 0 {
 		say(": no file %s lists what must make the script fail, so nothing shows that it can", mutationsFile)
 	}
 	files := map[string]bool{}

@@ -49,7 +49,7 @@ func (s Script) Mutations() ([]Mutation, error) {
 		}
 		var mutations []Mutation
 		if err := yaml.UnmarshalStrict(file.Data, &mutations); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", s.File, mutationsFile, err)
+			return nil, fmt.Errorf("%s: %s: %w; a mutation has a name and one of insert (with after), remove, replace (with with) and answer", s.File, mutationsFile, err)
 		}
 		for _, m := range mutations {
 			if _, err := s.Mutate(m); err != nil {

@@ -30,6 +30,32 @@ A script runs in virtual time: time stands still while anything happens, and
 jumps when nothing does. With ` + "`snowglobe run --real-time`" + ` it runs in real time;
 a script that needs virtual time says ` + "`[!virtual] skip 'why'`" + `.
 
+In a story, server-1 is what the first start of the script made, server-2 what the next
+one did, and so on. The API servers of each are called apiserver-0, apiserver-1, and so on.
+
+## Mutations
+
+The file ` + "`mutations.yaml`" + ` of a script lists what must make it fail: each takes away what the
+script shows. ` + "`snowglobe run --mutations FILE`" + ` tries them, and says at which line the script
+failed then: see that it is the line that you mean. A mutation has a name and one of
+
+` + "```yaml" + `
+- name: leaves commands out      # all lines of commands that match
+  remove: ^hold hook/
+- name: puts commands in         # after each line of commands that matches
+  insert: signal MuxAndDiscoveryComplete
+  after: ^await held
+- name: changes texts            # in commands and files; $1 is a group of the pattern
+  replace: color. (blue|red)
+  with: paint $1
+- name: changes status codes     # of the answers that the clients of the script get
+  answer: {from: 503, to: 404}
+` + "```" + `
+
+The patterns are regular expressions of Go. One that matches nothing is an error.
+
+## Commands
+
 The script engine is [testscript](https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript).
 Its own commands that are useful here are ` + "`stdout`, `stderr`, `grep`, `cmp`, `env`, `skip`" + `.
 Its ` + "`stop`" + ` ends the script, not the server.

@@ -13,7 +13,8 @@ var restartCommand = command{
 	most:    anyNumber,
 	summary: "stop the API servers and start others on the same store, or start one again",
 	details: `Without SERVER the arguments are those of start, and nothing is carried over from
-the last servers, nor any rule. With SERVER, that server starts again under its name
+the last servers, nor any rule: one that must be in force from the first moment of the
+next servers is given after "shutdown" and before "start". With SERVER, that server starts again under its name
 and address, after "crash SERVER" or "shutdown SERVER".`,
 	example:   "restart -- --event-ttl=10m\nrestart apiserver-1",
 	unbounded: true,

@@ -13,7 +13,7 @@ import (
 // ruleArgs is the synopsis of a rule after its action.
 const ruleArgs = "POINT [KEY=VALUE]... [optional]"
 
-const ruleDetails = `The arguments are those of the rule (see faults.md). A rule that is given while no
+const ruleDetails = `The arguments are those of the rule (see [points.md](points.md), or snowglobe points). A rule that is given while no
 API server runs is in force from the first moment of the next start. It ends when
 it is lifted, or when the server is shut down. A rule that has not fired until then
 fails the script, unless its last word is optional.`

@@ -88,7 +88,7 @@ func find(name string) ([]Script, error) {
 		}
 		known = append(known, script.Name)
 	}
-	return nil, fmt.Errorf("script %q is neither a file nor in the library, which has %s%s", name, strings.Join(known, ", "), nearest.DidYouMean(name, known))
+	return nil, fmt.Errorf("script %q is neither a file nor in the library%s (snowglobe scenario list lists the library)", name, nearest.DidYouMean(name, known))
 }
 
 func readFolder(folder string) ([]Script, error) {

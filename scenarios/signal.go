@@ -9,7 +9,8 @@ var signalCommand = command{
 	args:  "SIGNAL [SERVER]",
 	least: 1, most: 2,
 	summary: "fire a lifecycle signal of an API server before its time",
-	details: `It takes away the protection that the signal gives, so it belongs into a mutation.
+	details: `It takes away the protection that the signal gives, so it belongs into a mutation: until
+MuxAndDiscoveryComplete, for one, an unknown path is answered with 503, and then with 404.
 To wait for a signal, write: await signal SIGNAL`,
 	example:  "signal MuxAndDiscoveryComplete",
 	onServer: true,

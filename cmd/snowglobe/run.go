@@ -19,16 +19,17 @@ import (
 
 // runOptions are the flags of "run".
 type runOptions struct {
-	realTime bool
-	seed     uint64
-	sim      bool
-	faults   string
-	trace    string
-	events   string
-	report   string
-	perfetto string
-	verbose  bool
-	output   string
+	realTime  bool
+	seed      uint64
+	sim       bool
+	faults    string
+	trace     string
+	events    string
+	report    string
+	perfetto  string
+	mutations bool
+	verbose   bool
+	output    string
 }
 
 func newRun() *cobra.Command {
@@ -90,6 +91,7 @@ commands of scripts.`,
 	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")
 	flags.StringVar(&opts.report, "report", "", "write a page with the timeline of the script, in swim lanes, to this `file`, for a browser")
 	flags.StringVar(&opts.perfetto, "perfetto", "", "write the same timeline to this `file` for ui.perfetto.dev")
+	flags.BoolVar(&opts.mutations, "mutations", false, "run each script under each of its mutations (mutations.yaml), under which it must fail")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events except the servers' routine, the output of every command, and the server's log when a script fails")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text, or json with one line for each script")
 	return cmd
@@ -159,6 +161,9 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 		return err
 	}
 	defer func() { err = errors.Join(err, events.close()) }()
+	if opts.mutations {
+		return runMutations(ctx, out, scripts, run)
+	}
 	var report reporter = &storyReporter{out: out, color: wantsColor(out), verbose: opts.verbose}
 	if opts.output == outputJSON {
 		report = jsonReporter{json.NewEncoder(out)}

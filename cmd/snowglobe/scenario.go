@@ -105,7 +105,7 @@ to be able to fail. The default is the library.`,
 				}
 			}
 			if found > 0 {
-				return failed(fmt.Errorf("%d problems in %d scripts", found, len(scripts)))
+				return failed(fmt.Errorf("problems found: %d", found))
 			}
 			return nil
 		},

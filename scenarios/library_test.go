@@ -23,7 +23,9 @@ func TestLibraryInRealTime(t *testing.T) {
 			continue
 		}
 		t.Run(script.Name, func(t *testing.T) {
-			t.Parallel()
+			if !script.alone() {
+				t.Parallel()
+			}
 			result := script.Run(t.Context(), Options{RealTime: true})
 			want := Passed
 			if bytes.Contains(script.Text(), []byte("[!virtual] skip")) {

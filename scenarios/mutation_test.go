@@ -29,7 +29,7 @@ func TestLibraryNotices(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !mutated.setsFeatureGates() {
+				if !mutated.alone() {
 					t.Parallel()
 				}
 				result := mutated.Run(t.Context(), Options{})

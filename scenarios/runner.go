@@ -132,7 +132,7 @@ func Test(t *testing.T, names ...string) {
 	}
 	for _, script := range scripts {
 		t.Run(script.Name, func(t *testing.T) {
-			if !script.setsFeatureGates() {
+			if !script.alone() {
 				t.Parallel()
 			}
 			result := script.Run(t.Context(), Options{Verbose: testing.Verbose()})
@@ -149,9 +149,11 @@ func Test(t *testing.T, names ...string) {
 	}
 }
 
-// setsFeatureGates reports whether a server of the script has other feature gates than
-// the default. No other server can run beside it.
-func (s Script) setsFeatureGates() bool { return bytes.Contains(s.text, []byte("--feature-gates")) }
+// alone reports whether a server of the script has other feature gates than the default,
+// which are those of the process: no other server can run beside it.
+func (s Script) alone() bool {
+	return bytes.Contains(s.text, []byte("--feature-gates")) || bytes.Contains(s.text, []byte("--emulat"))
+}
 
 // transcript returns the story of a run and the log of its commands.
 func transcript(result Result) string {

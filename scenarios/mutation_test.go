@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-var allMutations = flag.Bool("all-mutations", false, "try all mutations of the library's scripts, not the first of each")
+var allMutations = flag.Bool("all-mutations", false, "try all mutations of the library's scripts, not the first of each third")
 
-// TestLibraryNotices breaks what each script of the library demonstrates, in the first
-// way that the script lists, or with -all-mutations in every way. A script that still
-// passes demonstrates nothing.
+// TestLibraryNotices breaks what each third script of the library demonstrates, in the
+// first way that the script lists, or with -all-mutations what each does, in every way. A
+// script that still passes demonstrates nothing.
 func TestLibraryNotices(t *testing.T) {
-	for _, script := range Library() {
+	for i, script := range Library() {
 		mutations, err := script.Mutations()
 		if err != nil {
 			t.Fatal(err)
@@ -21,6 +21,9 @@ func TestLibraryNotices(t *testing.T) {
 			t.Errorf("%s has no mutation: nothing proves that it can fail", script.Name)
 		}
 		if !*allMutations {
+			if i%3 != 0 {
+				continue
+			}
 			mutations = mutations[:min(len(mutations), 1)]
 		}
 		for _, mutation := range mutations {

@@ -149,10 +149,11 @@ func Test(t *testing.T, names ...string) {
 	}
 }
 
-// alone reports whether a server of the script has other feature gates than the default,
-// which are those of the process: no other server can run beside it.
+// alone reports whether no other script can run beside this one: its servers have other
+// feature gates than the default, which are those of the process, or it stops at a prompt.
 func (s Script) alone() bool {
-	return bytes.Contains(s.text, []byte("--feature-gates")) || bytes.Contains(s.text, []byte("--emulat"))
+	return bytes.Contains(s.text, []byte("--feature-gates")) || bytes.Contains(s.text, []byte("--emulat")) ||
+		bytes.Contains(s.text, []byte("\nbreak"))
 }
 
 // transcript returns the story of a run and the log of its commands.

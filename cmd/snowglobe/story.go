@@ -64,17 +64,15 @@ func describe(result scenarios.Result) string {
 	return fmt.Sprintf("%s of its own time, %s of wall time", round(result.Scripted), round(result.Wall))
 }
 
-func (r *storyReporter) summarize(results []scenarios.Result) error {
+func (r *storyReporter) summarize(results []scenarios.Result, wall time.Duration) error {
 	if len(results) < 2 {
 		return nil
 	}
 	width := 0
 	counts := map[scenarios.Status]int{}
-	var wall time.Duration
 	for _, result := range results {
 		width = max(width, len(result.Script.Name))
 		counts[result.Status]++
-		wall += result.Wall
 	}
 	fmt.Fprintf(r.out, "\n%s\n\n", paint(r.color, bold, "━━ summary"))
 	for _, result := range results {

@@ -105,24 +105,27 @@ func writeTraces(records []trace.Record) error {
 // traces are what one run left.
 type traces struct{ canonical, full string }
 
-// runSeed runs a workload in a process of its own.
+// runSeed is trySeed, and fails the test if the workload does.
 func runSeed(t *testing.T, workload string, seed uint64, environment ...string) traces {
+	t.Helper()
+	run, err := trySeed(t, workload, seed, environment...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// trySeed runs a workload in a process of its own.
+func trySeed(t *testing.T, workload string, seed uint64, environment ...string) (traces, error) {
 	t.Helper()
 	canonical, full := filepath.Join(t.TempDir(), "canonical"), filepath.Join(t.TempDir(), "full")
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), append(environment,
 		workloadEnv+"="+workload, seedEnv+"="+strconv.FormatUint(seed, 10), canonicalEnv+"="+canonical, fullEnv+"="+full)...)
 	if out, err := child.CombinedOutput(); err != nil {
-		t.Fatalf("%s, seed %d: %v\n%s", workload, seed, err, out)
+		return traces{}, fmt.Errorf("%s, seed %d: %w\n%s", workload, seed, err, out)
 	}
-	return traces{readFile(t, canonical), readFile(t, full)}
-}
-
-func readFile(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	canonicalText, canonicalErr := os.ReadFile(canonical)
+	fullText, fullErr := os.ReadFile(full)
+	return traces{string(canonicalText), string(fullText)}, errors.Join(canonicalErr, fullErr, os.Remove(full), os.Remove(canonical))
 }

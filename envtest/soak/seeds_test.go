@@ -8,9 +8,12 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/scenarios"
@@ -33,22 +36,24 @@ func TestSeedIsOneRun(t *testing.T) {
 	for _, name := range allWorkloads() {
 		t.Run(name, func(t *testing.T) {
 			first := runSeed(t, name, 1)
-			for run := 1; run < *seedRuns; run++ {
-				var environment []string
-				if run == (*seedRuns+1)/2 {
-					keepBusy(t)
+			again := func(run int, environment ...string) error {
+				again, err := trySeed(t, name, 1, environment...)
+				switch {
+				case err != nil:
+					return err
+				case again.canonical != first.canonical:
+					return fmt.Errorf("run %d: the canonical trace: %s", run, trace.Diff(first.canonical, again.canonical))
+				case again.full != first.full:
+					return fmt.Errorf("run %d: the full trace: %s", run, trace.Diff(first.full, again.full))
 				}
-				if run >= (*seedRuns+1)/2 {
-					environment = []string{"SNOWGLOBE_TEST_LONG=" + strings.Repeat("x", 1000+100*run)}
-				}
-				again := runSeed(t, name, 1, environment...)
-				if again.canonical != first.canonical {
-					t.Fatalf("run %d: the canonical trace: %s", run, trace.Diff(first.canonical, again.canonical))
-				}
-				if again.full != first.full {
-					t.Fatalf("run %d: the full trace: %s", run, trace.Diff(first.full, again.full))
-				}
+				return nil
 			}
+			half := (*seedRuns + 1) / 2
+			sideBySide(t, 1, half, func(run int) error { return again(run) })
+			keepBusy(t)
+			sideBySide(t, half, *seedRuns, func(run int) error {
+				return again(run, "SNOWGLOBE_TEST_LONG="+strings.Repeat("x", 1000+100*run))
+			})
 			t.Logf("%d runs, %d events, %x", *seedRuns, strings.Count(first.full, "\n"), sha256.Sum256([]byte(first.full)))
 		})
 	}
@@ -59,16 +64,39 @@ func TestSeedIsOneRun(t *testing.T) {
 func TestSeedsExplore(t *testing.T) {
 	for _, name := range allWorkloads() {
 		t.Run(name, func(t *testing.T) {
-			full, canonical := map[string]bool{}, map[string]bool{}
-			for seed := range *seeds {
-				run := runSeed(t, name, uint64(seed))
-				full[run.full], canonical[run.canonical] = true, true
-			}
-			t.Logf("%d seeds: %d full traces, %d canonical ones", *seeds, len(full), len(canonical))
-			if len(full)*100 < *seeds*95 {
-				t.Errorf("%d seeds gave %d full traces", *seeds, len(full))
+			full, canonical := make([][sha256.Size]byte, *seeds), make([][sha256.Size]byte, *seeds)
+			sideBySide(t, 0, *seeds, func(seed int) error {
+				run, err := trySeed(t, name, uint64(seed))
+				full[seed], canonical[seed] = sha256.Sum256([]byte(run.full)), sha256.Sum256([]byte(run.canonical))
+				return err
+			})
+			t.Logf("%d seeds: %d full traces, %d canonical ones", *seeds, distinct(full), distinct(canonical))
+			if distinct(full)*100 < *seeds*95 {
+				t.Errorf("%d seeds gave %d full traces", *seeds, distinct(full))
 			}
 		})
+	}
+}
+
+func distinct[T comparable](values []T) int {
+	set := map[T]bool{}
+	for _, value := range values {
+		set[value] = true
+	}
+	return len(set)
+}
+
+// sideBySide calls run with each number of [from, to), as many at a time as there are
+// CPUs: a process in sim mode uses one.
+func sideBySide(t *testing.T, from, to int, run func(i int) error) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for i := from; i < to; i++ {
+		group.Go(func() error { return run(i) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -104,7 +104,8 @@ func WithSharedStore(store storage.Backend) Option {
 }
 
 // WithFlags passes kube-apiserver flags, such as "--feature-gates=...". Upstream's
-// own code parses and refuses them before anything starts; later ones win.
+// own code parses and refuses them before anything starts; later ones win. The admission
+// plugin ServiceAccount is off unless they enable it.
 func WithFlags(flags ...string) Option {
 	return func(c *config) { c.flags = append(c.flags, flags...) }
 }

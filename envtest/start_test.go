@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -144,6 +145,32 @@ func TestListFlags(t *testing.T) {
 	_, err := kubernetes.NewForConfigOrDie(cp.AddUser("jane")).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("a user without a role lists secrets: %v", err)
+	}
+}
+
+// TestFirstPod creates what newcomers create first. With the plugin it needs a service
+// account that nobody has made.
+func TestFirstPod(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "first"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}},
+	}
+	for name, c := range map[string]struct {
+		flags  []string
+		refuse bool
+	}{
+		"default":              {nil, false},
+		"another plugin off":   {[]string{"--disable-admission-plugins=PodSecurity"}, false},
+		"plugin on":            {[]string{"--enable-admission-plugins=NodeRestriction,ServiceAccount"}, true},
+		"plugin on, two words": {[]string{"--enable-admission-plugins", "ServiceAccount"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cp := envtest.Start(t, envtest.WithFlags(c.flags...))
+			_, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
+			if refused := apierrors.IsForbidden(err); refused != c.refuse || err != nil && !refused {
+				t.Errorf("create a Pod: %v, want refused %t", err, c.refuse)
+			}
+		})
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"snowglobe.test/envtest/trace"
 )
@@ -15,6 +17,8 @@ type TextOptions struct {
 	Color bool
 	// Verbose shows everything except routine requests of the server to itself.
 	Verbose bool
+	// Columns is the width at which lines are wrapped; 0 leaves events in one line each.
+	Columns int
 }
 
 // WriteStory writes what happened in a run, for people: the script's comments as
@@ -34,19 +38,20 @@ func WriteStory(w io.Writer, records []trace.Record, opts TextOptions) error {
 	var out bytes.Buffer
 	lines := strings.Split(text.String(), "\n")
 	for i, rec := range shown {
-		writeLine(&out, rec, lines[i], i == 0, opts.Color)
+		writeLine(&out, rec, lines[i], i == 0, opts)
 	}
 	if hidden > 0 {
-		fmt.Fprintf(&out, "\n  %s\n", paint(opts.Color, faint, fmt.Sprintf("(%d events of the servers' own routine are not shown)", hidden)))
+		out.WriteByte('\n')
+		writeWrapped(&out, "  ", paint(opts.Color, faint, fmt.Sprintf("(%d events of the servers' own routine are not shown)", hidden)), opts.Columns)
 	}
 	_, err := w.Write(out.Bytes())
 	return err
 }
 
 // writeLine writes a record: a heading, a command, or the indented line of an event.
-func writeLine(out *bytes.Buffer, rec trace.Record, line string, first, color bool) {
+func writeLine(out *bytes.Buffer, rec trace.Record, line string, first bool, opts TextOptions) {
 	end := "s  "
-	if color {
+	if opts.Color {
 		end = "s\x1b[0m  "
 	}
 	elapsed, event, _ := strings.Cut(line, end)
@@ -55,17 +60,40 @@ func writeLine(out *bytes.Buffer, rec trace.Record, line string, first, color bo
 		if !first {
 			out.WriteByte('\n')
 		}
-		for _, line := range wrap(phase, headingColumns) {
-			fmt.Fprintf(out, "  %s\n", paint(color, strong, line))
+		columns := headingColumns
+		if opts.Columns > 0 {
+			columns = min(columns, opts.Columns-len("  "))
+		}
+		for _, line := range wrap(phase, columns) {
+			fmt.Fprintf(out, "  %s\n", paint(opts.Color, strong, line))
 		}
 		return
 	}
 	if strings.HasPrefix(note.Text, string(commandLine)) {
-		fmt.Fprintf(out, "  %s%s%s\n", elapsed, end, paint(color, cyan, note.Text))
+		writeWrapped(out, "  "+elapsed+end, paint(opts.Color, cyan, note.Text), opts.Columns)
 		return
 	}
-	fmt.Fprintf(out, "  %s%s  %s\n", elapsed, end, event)
+	writeWrapped(out, "  "+elapsed+end+"  ", event, opts.Columns)
 }
+
+// writeWrapped writes text after a prefix. What does not fit into so many columns follows
+// in lines that are indented by two more; 0 columns are enough for all.
+func writeWrapped(out *bytes.Buffer, prefix, text string, columns int) {
+	indent := visible(prefix) + 2
+	lines := []string{text}
+	if columns > 0 && visible(prefix)+visible(text) > columns {
+		lines = wrap(text, max(columns-indent, 20))
+	}
+	fmt.Fprintf(out, "%s%s\n", prefix, lines[0])
+	for _, line := range lines[1:] {
+		fmt.Fprintf(out, "%*s%s\n", indent, "", line)
+	}
+}
+
+// visible is how many columns text takes: ANSI codes take none.
+func visible(text string) int { return utf8.RuneCountInString(ansi.ReplaceAllString(text, "")) }
+
+var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // headingColumns is the width at which a heading is wrapped.
 const headingColumns = 96
@@ -74,14 +102,17 @@ const headingColumns = 96
 func wrap(text string, columns int) []string {
 	var lines []string
 	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+1+len(word) > columns {
-			lines = append(lines, line)
+	for word := range strings.SplitAfterSeq(text, " ") {
+		if line != "" && visible(line)+visible(strings.TrimRight(word, " ")) > columns {
+			lines = append(lines, strings.TrimRight(line, " "))
 			line = ""
 		}
-		line = strings.TrimSpace(line + " " + word)
+		if line == "" && len(lines) > 0 {
+			word = strings.TrimLeft(word, " ")
+		}
+		line += word
 	}
-	return append(lines, line)
+	return append(lines, strings.TrimRight(line, " "))
 }
 
 // ANSI codes.

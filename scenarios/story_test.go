@@ -83,6 +83,7 @@ func TestWriteStory(t *testing.T) {
 		"story":         {},
 		"story-color":   {Color: true},
 		"story-verbose": {Verbose: true},
+		"story-narrow":  {Color: true, Columns: 50},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text bytes.Buffer

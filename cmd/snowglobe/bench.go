@@ -41,6 +41,9 @@ prints the ratios; docs/HACKING.md says how to build the binaries.`,
 			if err != nil {
 				return err
 			}
+			if err := refuseZero(cmd, "runs"); err != nil {
+				return err
+			}
 			opts.Progress = cmd.ErrOrStderr()
 			report, err := bench.Startup(cmd.Context(), opts)
 			if err != nil {
@@ -82,6 +85,9 @@ repeated or out of order is a failure.`,
 					return failed(fmt.Errorf("kubeconfig: %w", err))
 				}
 			}
+			if err := refuseZero(cmd, "watchers", "rate", "duration", "writers", "payload"); err != nil {
+				return err
+			}
 			opts.Progress = cmd.ErrOrStderr()
 			report, err := bench.Watch(cmd.Context(), opts)
 			if err != nil && !errors.Is(err, bench.ErrDelivery) {
@@ -102,6 +108,17 @@ repeated or out of order is a failure.`,
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "measure the cluster of this kubeconfig `file` instead")
 	outputFlag(cmd, &output)
 	return cmd
+}
+
+// refuseZero returns an error for a flag that is given as 0, which would be the default.
+func refuseZero(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		flag := cmd.Flags().Lookup(name)
+		if value := flag.Value.String(); flag.Changed && (value == "0" || value == "0s") {
+			return fmt.Errorf("--%s %s measures nothing; give more, or leave the flag out for its default", name, value)
+		}
+	}
+	return nil
 }
 
 func outputFlag(cmd *cobra.Command, output *string) {

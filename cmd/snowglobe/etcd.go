@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -24,10 +25,11 @@ func newEtcd() *cobra.Command {
 without TLS, on loopback only, gone with the process. etcdctl talks to it, and
 so does a kube-apiserver, or "snowglobe up --store". Ctrl-C stops it.`,
 		Example: `  snowglobe etcd
-  snowglobe etcd --listen 127.0.0.1:0     # a free port; the first line printed tells it`,
+  snowglobe etcd --listen 127.0.0.1:0     # a free port; the first line printed tells it
+  snowglobe etcd --listen unix:///tmp/etcd.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			address, err := loopbackAddress(listen)
+			address, err := etcdAddress(listen)
 			if err != nil {
 				return err
 			}
@@ -37,12 +39,15 @@ so does a kube-apiserver, or "snowglobe up --store". Ctrl-C stops it.`,
 			return failed(serveEtcd(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), address))
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", listen, "loopback `address` to serve on, with a port; port 0 takes a free one")
+	cmd.Flags().StringVar(&listen, "listen", listen, "loopback `address` to serve on, with a port, or unix:// and the path of a socket; port 0 takes a free one")
 	return cmd
 }
 
-// loopbackAddress reads the value of --listen.
-func loopbackAddress(listen string) (*net.TCPAddr, error) {
+// etcdAddress reads the value of --listen: a TCP address of loopback or a socket.
+func etcdAddress(listen string) (net.Addr, error) {
+	if path, ok := strings.CutPrefix(listen, unixScheme); ok {
+		return net.ResolveUnixAddr("unix", path)
+	}
 	address, err := net.ResolveTCPAddr("tcp", listen)
 	if err != nil {
 		return nil, fmt.Errorf("--listen %q is not an address: %w; give one like 127.0.0.1:2379", listen, err)
@@ -53,16 +58,21 @@ func loopbackAddress(listen string) (*net.TCPAddr, error) {
 	return address, nil
 }
 
+const unixScheme = "unix://"
+
 // serveEtcd serves an in-memory etcd until the context ends.
-func serveEtcd(ctx context.Context, stdout, stderr io.Writer, address *net.TCPAddr) error {
-	listener, err := net.ListenTCP("tcp", address)
+func serveEtcd(ctx context.Context, stdout, stderr io.Writer, address net.Addr) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, address.Network(), address.String())
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listen on %s: address already in use; choose another port with --listen", address)
+		return fmt.Errorf("listen on %s: address already in use; choose another with --listen", address)
 	}
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}
 	endpoint := "http://" + listener.Addr().String()
+	if address.Network() == "unix" {
+		endpoint = unixScheme + listener.Addr().String()
+	}
 	server, err := etcd.New(etcd.Config{Endpoint: endpoint})
 	if err != nil {
 		return errors.Join(err, listener.Close())

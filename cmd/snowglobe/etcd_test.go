@@ -21,25 +21,8 @@ func TestEtcdServes(t *testing.T) {
 	terminal := redirectStderr(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	defer interrupt(nil)
-	said, stdout := io.Pipe()
-	var stderr strings.Builder
-	ended := make(chan int, 1)
-	go func() {
-		ended <- execute(ctx, []string{"etcd", "--listen", "127.0.0.1:0"}, stdout, &stderr)
-		_ = stdout.Close()
-	}()
-	lines := bufio.NewReader(said)
-	endpoint := ""
-	for endpoint == "" {
-		line, err := lines.ReadString('\n')
-		require.NoError(t, err, "it ended without printing its endpoint")
-		_, endpoint, _ = strings.Cut(strings.TrimSpace(line), "ETCDCTL_ENDPOINTS=")
-	}
-	rest := make(chan string, 1)
-	go func() {
-		all, _ := io.ReadAll(lines)
-		rest <- string(all)
-	}()
+	served := executeEtcd(ctx, t, "127.0.0.1:0")
+	endpoint := served.endpoint
 
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
 	require.NoError(t, err)
@@ -65,9 +48,55 @@ func TestEtcdServes(t *testing.T) {
 	require.Contains(t, string(logged), "something is wrong")
 
 	interrupt(errInterrupted)
-	require.Equal(t, exitOK, <-ended)
-	require.Contains(t, <-rest, "Ctrl-C")
-	require.Equal(t, "snowglobe: stopped\n", stderr.String())
+	require.Equal(t, exitOK, <-served.code)
+	require.Contains(t, <-served.rest, "Ctrl-C")
+	require.Equal(t, "snowglobe: stopped\n", served.stderr.String())
+}
+
+// TestEtcdServesOnASocket listens as upstream's integration tests have an etcd do.
+func TestEtcdServesOnASocket(t *testing.T) {
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	defer interrupt(nil)
+	socket := "unix://" + filepath.Join(t.TempDir(), "etcd.sock")
+	served := executeEtcd(ctx, t, socket)
+	require.Equal(t, socket, served.endpoint)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{socket}, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	_, err = client.Put(ctx, "flake", "falls")
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+	interrupt(errInterrupted)
+	require.Equal(t, exitOK, <-served.code)
+	require.NoFileExists(t, strings.TrimPrefix(socket, "unix://"))
+}
+
+// servedEtcd is a command "etcd" that runs.
+type servedEtcd struct {
+	endpoint string          // as it is printed
+	rest     chan string     // what is printed after that, when it has ended
+	code     chan int        // the exit code
+	stderr   strings.Builder // complete when it has ended
+}
+
+// executeEtcd runs the command until ctx ends, and returns when it serves.
+func executeEtcd(ctx context.Context, t *testing.T, listen string) *servedEtcd {
+	served := &servedEtcd{rest: make(chan string, 1), code: make(chan int, 1)}
+	said, stdout := io.Pipe()
+	go func() {
+		served.code <- execute(ctx, []string{"etcd", "--listen", listen}, stdout, &served.stderr)
+		_ = stdout.Close()
+	}()
+	lines := bufio.NewReader(said)
+	for served.endpoint == "" {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err, "it ended without printing its endpoint")
+		_, served.endpoint, _ = strings.Cut(strings.TrimSpace(line), "ETCDCTL_ENDPOINTS=")
+	}
+	go func() {
+		all, _ := io.ReadAll(lines)
+		served.rest <- string(all)
+	}()
+	return served
 }
 
 // redirectStderr has what the process writes to standard error in a file until

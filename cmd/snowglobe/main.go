@@ -124,11 +124,13 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
   snowglobe bench startup            # how long it takes to start one
   snowglobe etcd                     # the in-memory etcd, for etcdctl and others
   snowglobe points                   # where operations can be held, failed or lost`,
+		Version:       versions(),
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("{{.Version}}")
 	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
 	return root
 }

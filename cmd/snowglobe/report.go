@@ -30,6 +30,12 @@ func (o runOptions) writeReports(result scenarios.Result) error {
 	)
 }
 
+// createReports makes sure, before anything starts, that the timelines can be written.
+func (o runOptions) createReports() error {
+	nothing := func(io.Writer) error { return nil }
+	return errors.Join(writeFile(o.report, nothing), writeFile(o.perfetto, nothing))
+}
+
 // writeFile writes a file; an empty path is none.
 func writeFile(path string, write func(io.Writer) error) error {
 	if path == "" {

@@ -179,6 +179,9 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 		return err
 	}
 	defer func() { err = errors.Join(err, events.close()) }()
+	if err := opts.createReports(); err != nil {
+		return err
+	}
 	if opts.mutations {
 		return runMutations(ctx, out, scripts, run, opts.parallel)
 	}

@@ -22,6 +22,8 @@ the name of a script in the library; run runs them.`,
   snowglobe scenario commands watch
   snowglobe scenario lint race.txtar
   snowglobe scenario describe stale-read`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newScenarioNew(), newScenarioFmt(), newScenarioLint(), newScenarioList(), newScenarioDescribe(), newScenarioCommands())
 	return cmd

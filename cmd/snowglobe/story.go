@@ -27,7 +27,7 @@ func (r *storyReporter) begin(script scenarios.Script) {
 
 func (r *storyReporter) script(result scenarios.Result) error {
 	if len(result.Records) > 0 {
-		if err := scenarios.WriteStory(r.out, result.Records, scenarios.TextOptions{Color: r.color, Verbose: r.verbose}); err != nil {
+		if err := scenarios.WriteStory(r.out, result.Records, scenarios.TextOptions{Color: r.color, Verbose: r.verbose, Columns: columns(r.out)}); err != nil {
 			return err
 		}
 		fmt.Fprintln(r.out)

@@ -18,6 +18,8 @@ func newTrace() *cobra.Command {
 		Use:     "trace",
 		Short:   "Work with traces written by run --trace and run --events",
 		Example: `  snowglobe trace diff a.trace b.trace`,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTraceDiff(), newTraceReport())
 	return cmd

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage"
@@ -48,7 +50,9 @@ func newUp() *cobra.Command {
 		Short: "Run a control plane for kubectl until Ctrl-C",
 		Long: `Run a control plane on loopback in the foreground, and write a kubeconfig of a
 cluster admin for it. Ctrl-C drains and stops it and removes the kubeconfig; a
-second Ctrl-C ends it at once. Arguments after -- are flags of kube-apiserver.`,
+second Ctrl-C ends it at once. Arguments after -- are flags of kube-apiserver. The
+admission plugin ServiceAccount is off unless they enable it: no controller makes the
+service account that it wants for each Pod.`,
 		Example: `  snowglobe up
   snowglobe up --port 6443 --crds ./config/crd
   snowglobe up --store embedded --data-dir ./data
@@ -70,6 +74,13 @@ second Ctrl-C ends it at once. Arguments after -- are flags of kube-apiserver.`,
 			return failed(up(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), store, opts))
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && isServerFlag(unknown.GetSpecifiedName()) {
+			return fmt.Errorf("--%[1]s is a flag of kube-apiserver, and those come after --, as in: snowglobe up -- --%[1]s=...", unknown.GetSpecifiedName())
+		}
+		return err
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&opts.store, "store", storeMemory, "memory, embedded (an etcd in this process), or the `URL`s of an etcd, separated by commas")
 	flags.StringVar(&opts.dataDir, "data-dir", "", "keep the data of the embedded store in this `folder`")
@@ -78,6 +89,16 @@ second Ctrl-C ends it at once. Arguments after -- are flags of kube-apiserver.`,
 	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1; 0 takes a free one")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show the API server's log")
 	return cmd
+}
+
+// isServerFlag reports whether kube-apiserver has a flag of that name.
+func isServerFlag(name string) bool {
+	for _, section := range options.NewServerRunOptions().Flags().FlagSets {
+		if section.Lookup(name) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // newStore makes the store given by the flags. It does not start it.
@@ -126,6 +147,10 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	greet(stdout, cp, kubeconfig, time.Since(began))
 	select {
 	case <-ctx.Done():
+		// Now, not at the end: a second Ctrl-C should not leave it behind.
+		if err := os.Remove(kubeconfig); err != nil {
+			fmt.Fprintf(stderr, "snowglobe: %v\n", err)
+		}
 		fmt.Fprintln(stderr, "snowglobe: draining and stopping; Ctrl-C again ends it at once")
 	case <-cp.Crashed():
 	}
@@ -152,7 +177,9 @@ func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took t
     kubectl create configmap snow --from-literal=falls=softly
     kubectl get --raw /readyz?verbose
 
-Ctrl-C stops it and removes the kubeconfig.
+The admission plugin ServiceAccount is off, as no controller makes service accounts;
+"-- --enable-admission-plugins=ServiceAccount" turns it on. Ctrl-C stops the control plane
+and removes the kubeconfig.
 `, envtest.Release(), host, cp.Store(), round(took), kubeconfig)
 }
 

@@ -23,18 +23,22 @@ func newVersion() *cobra.Command {
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			own := ownVersion()
 			if output == outputJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
-					"snowglobe": own, "kubernetes": envtest.Release(), "go": runtime.Version(),
+					"snowglobe": ownVersion(), "kubernetes": envtest.Release(), "go": runtime.Version(),
 				})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "snowglobe  %s\nkubernetes %s\ngo         %s\n", own, envtest.Release(), runtime.Version())
-			return nil
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versions())
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", output, "text or json")
 	return cmd
+}
+
+// versions is what "version" and "--version" print.
+func versions() string {
+	return fmt.Sprintf("snowglobe  %s\nkubernetes %s\ngo         %s\n", ownVersion(), envtest.Release(), runtime.Version())
 }
 
 // ownVersion is the version of this module; Go stamps it with the commit if it is

@@ -19,8 +19,10 @@ import (
 )
 
 // defaults are the flags every chain starts from; the user's come after them and
-// win. They fit a server in a process: RBAC as in a real cluster, and no claim on
-// the kubernetes service's endpoints, where a loopback address is not valid.
+// win. They fit a server in a process: RBAC as in a real cluster, no claim on the
+// kubernetes service's endpoints, where a loopback address is not valid, and no
+// admission of service accounts: it refuses every Pod until a controller has made the
+// account "default" of its namespace.
 var defaults = []string{
 	"--authorization-mode=Node,RBAC",
 	"--advertise-address=127.0.0.1",
@@ -28,18 +30,25 @@ var defaults = []string{
 	"--service-cluster-ip-range=10.0.0.0/24",
 	"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 	"--allow-privileged=true",
+	withoutServiceAccounts,
 }
+
+// withoutServiceAccounts is the one default that flags of the same name add to. It goes
+// only if another flag asks for the plugin.
+const withoutServiceAccounts = "--disable-admission-plugins=ServiceAccount"
 
 // owned are flags for what the chain itself brings, with what to do instead.
 var owned = map[string]string{
-	"etcd-servers":   "give the control plane a store instead",
-	"etcd-certfile":  "give the control plane a store instead",
-	"etcd-keyfile":   "give the control plane a store instead",
-	"etcd-cafile":    "give the control plane a store instead",
-	"secure-port":    "ask for a TLS listener instead",
-	"bind-address":   "ask for a TLS listener instead",
-	"client-ca-file": "add users to the control plane instead",
+	"etcd-servers":   otherStore,
+	"etcd-certfile":  otherStore,
+	"etcd-keyfile":   otherStore,
+	"etcd-cafile":    otherStore,
+	"secure-port":    "ask for a TLS listener instead: --port on the command line, or envtest.WithListener",
+	"bind-address":   "ask for a TLS listener instead: --port on the command line, or envtest.WithListener",
+	"client-ca-file": "add users to the control plane instead, with AddUser or a script's \"as\"",
 }
+
+const otherStore = "choose the store instead: --store on the command line, or envtest.WithStore"
 
 // Flags are parsed kube-apiserver flags, for one chain: completion changes them.
 type Flags struct {
@@ -90,9 +99,27 @@ func ParseFlags(flags []string) (*Flags, error) {
 // go: a flag that is a list would be added to its default.
 func defaultsBelow(flags []string) []string {
 	return slices.DeleteFunc(slices.Clone(defaults), func(byDefault string) bool {
+		if byDefault == withoutServiceAccounts {
+			return asksForServiceAccounts(flags)
+		}
 		name, _, _ := strings.Cut(byDefault, "=")
 		return slices.ContainsFunc(flags, func(flag string) bool { return flag == name || strings.HasPrefix(flag, name+"=") })
 	})
+}
+
+// asksForServiceAccounts reports whether flags enable the ServiceAccount plugin, as
+// "--enable-admission-plugins=A,ServiceAccount" or in two arguments.
+func asksForServiceAccounts(flags []string) bool {
+	for i, flag := range flags {
+		name, plugins, inOne := strings.Cut(flag, "=")
+		if !inOne && i+1 < len(flags) {
+			plugins = flags[i+1]
+		}
+		if name == "--enable-admission-plugins" && slices.Contains(strings.Split(plugins, ","), "ServiceAccount") {
+			return true
+		}
+	}
+	return false
 }
 
 // Process returns what upstream keeps once in a process: of the feature gates

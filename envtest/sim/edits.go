@@ -126,8 +126,14 @@ var edits = []edit{
 	{
 		file: "runtime/time.go",
 		old:  "\t\t\tt.rand = cheaprand()\n",
-		new:  "\t\t\tt.rand = simTimer(getg().bubble)\n",
-		why:  "timers due at one moment",
+		new:  "\t\t\tif t.rand == 0 {\n\t\t\t\tt.rand = simTimer(getg().bubble)\n\t\t\t}\n",
+		why:  "timers due at one moment; once each, since one that nobody waits for may or may not have left the heap when it comes back",
+	},
+	{
+		file: "runtime/time.go",
+		old:  "return tw.timer.rand < other.timer.rand",
+		new:  "return simTie(tw) < simTie(other)",
+		why:  "as above",
 	},
 	{
 		file: "crypto/internal/sysrand/rand.go",

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
@@ -109,6 +110,9 @@ func WithSharedStore(store storage.Backend) Option {
 func WithFlags(flags ...string) Option {
 	return func(c *config) { c.flags = append(c.flags, flags...) }
 }
+
+// IsServerFlag reports whether kube-apiserver has a flag of that name, without dashes.
+func IsServerFlag(name string) bool { return chain.IsFlag(name) }
 
 // WithCRDs installs definitions and waits until they are established.
 func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {

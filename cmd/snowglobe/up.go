@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage"
@@ -76,7 +75,7 @@ service account that it wants for each Pod.`,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
-		if errors.As(err, &unknown) && isServerFlag(unknown.GetSpecifiedName()) {
+		if errors.As(err, &unknown) && envtest.IsServerFlag(unknown.GetSpecifiedName()) {
 			return fmt.Errorf("--%[1]s is a flag of kube-apiserver, and those come after --, as in: snowglobe up -- --%[1]s=...", unknown.GetSpecifiedName())
 		}
 		return err
@@ -89,16 +88,6 @@ service account that it wants for each Pod.`,
 	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1; 0 takes a free one")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show the API server's log")
 	return cmd
-}
-
-// isServerFlag reports whether kube-apiserver has a flag of that name.
-func isServerFlag(name string) bool {
-	for _, section := range options.NewServerRunOptions().Flags().FlagSets {
-		if section.Lookup(name) != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // newStore makes the store given by the flags. It does not start it.

@@ -56,6 +56,16 @@ type Flags struct {
 	gates featuregate.MutableVersionedFeatureGate
 }
 
+// IsFlag reports whether kube-apiserver has a flag of that name, without dashes.
+func IsFlag(name string) bool {
+	for _, section := range options.NewServerRunOptions().Flags().FlagSets {
+		if section.Lookup(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // ParseFlags parses kube-apiserver flags as kube-apiserver does, with the
 // chain's defaults below them. An error is upstream's own message.
 func ParseFlags(flags []string) (*Flags, error) {

@@ -26,7 +26,7 @@ without TLS, on loopback only, gone with the process. etcdctl talks to it, and
 so does a kube-apiserver, or "snowglobe up --store". Ctrl-C stops it.`,
 		Example: `  snowglobe etcd
   snowglobe etcd --listen 127.0.0.1:0     # a free port; the first line printed tells it
-  snowglobe etcd --listen unix:///tmp/etcd.sock`,
+  snowglobe etcd --listen unix://$PWD/etcd.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			address, err := etcdAddress(listen)

@@ -31,9 +31,21 @@ func (o runOptions) writeReports(result scenarios.Result) error {
 }
 
 // createReports makes sure, before anything starts, that the timelines can be written.
+// What an earlier run has written stays until then.
 func (o runOptions) createReports() error {
-	nothing := func(io.Writer) error { return nil }
-	return errors.Join(writeFile(o.report, nothing), writeFile(o.perfetto, nothing))
+	for _, path := range []string{o.report, o.perfetto} {
+		if path == "" {
+			continue
+		}
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err != nil {
+			return err
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeFile writes a file; an empty path is none.

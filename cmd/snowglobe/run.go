@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -191,11 +190,8 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 	}
 	failures, began := 0, time.Now()
 	var results []scenarios.Result
-	next, stop := iter.Pull(scenarios.RunAll(ctx, scripts, run, opts.parallel))
-	defer stop()
-	for _, script := range scripts {
-		report.begin(script)
-		result, _ := next()
+	report.begin(scripts[0])
+	for result := range scenarios.RunAll(ctx, scripts, run, opts.parallel) {
 		results = append(results, result)
 		if result.Status == scenarios.Failed {
 			failures++
@@ -205,6 +201,9 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if len(results) < len(scripts) {
+			report.begin(scripts[len(results)])
 		}
 	}
 	if err := report.summarize(results, time.Since(began)); err != nil {

@@ -137,7 +137,7 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	select {
 	case <-ctx.Done():
 		// Now, not at the end: a second Ctrl-C should not leave it behind.
-		if err := os.Remove(kubeconfig); err != nil {
+		if err := os.Remove(kubeconfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(stderr, "snowglobe: %v\n", err)
 		}
 		fmt.Fprintln(stderr, "snowglobe: draining and stopping; Ctrl-C again ends it at once")

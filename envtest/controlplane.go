@@ -44,6 +44,8 @@ type ControlPlane struct {
 	scheduling *scheduling
 	changes    *storeWatch // nil unless the trace is full
 	client     *Client     // of Config and AddUser
+	inside     *inside     // where webhooks are
+	webhookDir string      // of WithWebhookFlag's files, empty for none
 	clients    atomic.Int64
 	restorer   *restore.Restorer // nil before the store is started
 
@@ -83,6 +85,7 @@ func newControlPlane(cfg *config) *ControlPlane {
 		scheduling: newScheduling(),
 		crashed:    make(chan struct{}),
 	}
+	cp.inside = &inside{serviceAt: cp.serviceAt, places: map[string]*place{}, webhooks: map[*Webhook]struct{}{}}
 	cp.recorder = trace.NewRecorder(cp.name, 0)
 	for _, observer := range cfg.observers {
 		cp.recorder.Subscribe(observer)
@@ -121,6 +124,9 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 	if err := cp.makeAuthority(); err != nil {
+		return err
+	}
+	if err := cp.serveFlagWebhooks(); err != nil {
 		return err
 	}
 	for _, server := range cp.servers {
@@ -270,7 +276,7 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 		errs = append(errs, server.stop(ctx))
 	}
 	cp.faults.Close()
-	errs = append(errs, cp.removeKubeconfig(), cp.changes.stop(ctx))
+	errs = append(errs, cp.removeKubeconfig(), cp.changes.stop(ctx), cp.inside.stop(ctx), cp.removeWebhookFiles())
 	if cp.store != nil && !cp.cfg.sharedStore {
 		errs = append(errs, cp.store.Stop(ctx))
 	}

@@ -143,6 +143,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Connection:     i.store,
 		Endpoint:       i.endpoint,
 		Dial:           cp.cfg.dial,
+		Inside:         cp.inside.dial,
 		Serving:        serving,
 		ClientCA:       cp.authority.CertPEM(),
 		Tokens:         cp.users,

@@ -32,6 +32,7 @@ type config struct {
 	store          storage.Backend
 	sharedStore    bool
 	flags          []string
+	flagWebhooks   []flagWebhook
 	crds           []*apiextensionsv1.CustomResourceDefinition
 	crdPaths       []string
 	heldHooks      []string
@@ -171,7 +172,7 @@ func WithOrder(steps ...string) Option {
 // WithDialer says how the API servers reach what is outside: admission, conversion,
 // authentication and audit webhooks, aggregated servers, nodes and issuers of tokens.
 // The address is HOST:PORT, and the connection may be in memory, which is the only
-// kind that can live in virtual time. Rules of "egress" are asked before. If flags name
+// kind that can live in virtual time. ControlPlane.ServeWebhook goes first. Rules of "egress" are asked before. If flags name
 // an egress selector, it is the proxies that are reached so, and KMS v2 plugins always:
 // where those listen on a Unix socket, the network is "unix" and the address a path. The
 // default is the network of the machine.

@@ -7,7 +7,7 @@ import (
 
 // Start starts a control plane for a test and stops it when the test ends. It fails
 // the test if the control plane does not start, crashes, does not stop cleanly, or
-// has a rule that never fired. A failed test, or -v, shows the server's log.
+// has a rule that never fired. A failed test shows the server's log; WithLog shows more.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()
 	cp, err := Launch(t.Context(), opts...)
@@ -22,7 +22,7 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 			t.Errorf("the API server crashed during the test: %v", err)
 		}
 		cp.logUndecided(t)
-		if t.Failed() || testing.Verbose() {
+		if t.Failed() {
 			t.Logf("log of the API server:\n%s", cp.Log())
 		}
 	})

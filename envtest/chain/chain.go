@@ -69,6 +69,10 @@ type Config struct {
 	// Dial reaches what is outside: webhooks, aggregated servers, nodes, issuers of
 	// tokens. Nil is by the network of the machine.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Inside connects to what is in the memory of the process, before Dial and the
+	// proxies of flags are asked; it is not ok if the address is not there. Nil knows
+	// no such place.
+	Inside func(ctx context.Context, address string) (conn net.Conn, ok bool, err error)
 	// Serving is the certificate of the TLS listener, PEM encoded.
 	Serving pki.Pair
 	// ClientCA verifies client certificates, PEM encoded.

@@ -35,6 +35,8 @@ func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 				continue // gRPC alone knows to dial the store
 			}
 			dial = c.storeDialer.through(dial)
+		} else if c.cfg.Inside != nil {
+			dial = c.insideFirst(dial)
 		}
 		dialers[network] = c.egress.Dialer(network, dial)
 	}
@@ -55,6 +57,16 @@ func (c *Chain) selected(config *genericapiserver.Config, network egressselector
 		}
 	}
 	return (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext, nil
+}
+
+// insideFirst asks Config.Inside, then the dialer.
+func (c *Chain) insideFirst(outside utilnet.DialFunc) utilnet.DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if conn, ok, err := c.cfg.Inside(ctx, address); ok {
+			return conn, err
+		}
+		return outside(ctx, network, address)
+	}
 }
 
 // dialTimeout is that of upstream's direct dialers, and their keep-alive.

@@ -53,13 +53,18 @@ func Serve(l net.Listener, handler http.Handler) *Server {
 // of the listener. Clients may show a certificate of any authority; the handler finds
 // it in the request. The listener is the server's from now on, also if ServeTLS fails.
 func ServeTLS(l net.Listener, handler http.Handler, hosts ...string) (*Server, error) {
-	s := newServer(l, "https", hosts)
-	if len(hosts) == 0 {
-		hosts = []string{s.url.Hostname()}
-	}
 	authority, err := pki.NewAuthority("fake")
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
+	}
+	return ServeTLSBy(authority, l, handler, hosts...)
+}
+
+// ServeTLSBy is ServeTLS with a certificate of an authority that exists.
+func ServeTLSBy(authority *pki.Authority, l net.Listener, handler http.Handler, hosts ...string) (*Server, error) {
+	s := newServer(l, "https", hosts)
+	if len(hosts) == 0 {
+		hosts = []string{s.url.Hostname()}
 	}
 	pair, err := authority.Serving(hosts...)
 	if err != nil {

@@ -60,7 +60,10 @@ const policy = `
 	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept fakes/konnectivity internal/pki
 
 	# The face.
-	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/virtualtime internal/observe internal/pki internal/nearest
+	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/memnet envtest/process envtest/serve envtest/storage/... envtest/virtualtime fakes/stub internal/observe internal/pki internal/nearest
+	envtest/controllerruntime        -> envtest
+	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest
+	envtest/controllerruntime/envtest -> envtest
 
 	envtest/soak                     ->
 	envtest/soak (test)              -> envtest scenarios

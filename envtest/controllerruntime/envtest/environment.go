@@ -1,0 +1,175 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	upstream "sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"snowglobe.test/envtest"
+)
+
+// Environment is controller-runtime's envtest.Environment on Snowglobe: the same fields,
+// methods and environment variables, with the API server in the process and no binaries.
+// A suite moves over by the path of its import. What can't be honoured is an error of
+// Start. Beyond it there are Options and Snowglobe.
+//
+// Start listens on loopback with TLS, because clients may be other programs; Simulate is
+// the way into virtual time.
+type Environment struct {
+	// ControlPlane is how to reach the API server, and where its flags are set:
+	// ControlPlane.GetAPIServer().Configure().
+	ControlPlane ControlPlane
+	// Scheme decides which CRDs are converted by a webhook. The default is client-go's.
+	Scheme *runtime.Scheme
+	// Config is the configuration of a user of system:masters, set by Start. With
+	// UseExistingCluster it may be set before.
+	Config *rest.Config
+	// KubeConfig is a kubeconfig of Config's user, set by Start.
+	KubeConfig []byte
+
+	// CRDInstallOptions and WebhookInstallOptions say what Start installs; it fills
+	// in where manifests and managers have to look for each other.
+	CRDInstallOptions     CRDInstallOptions
+	WebhookInstallOptions WebhookInstallOptions
+	// ErrorIfCRDPathMissing, CRDs and CRDDirectoryPaths are merged with
+	// CRDInstallOptions.
+	ErrorIfCRDPathMissing bool
+	CRDs                  []*apiextensionsv1.CustomResourceDefinition
+	CRDDirectoryPaths     []string
+
+	// DownloadBinaryAssets needs no download: the API server is linked. A
+	// DownloadBinaryAssetsVersion must be Release, and the index is not read.
+	DownloadBinaryAssets         bool
+	DownloadBinaryAssetsVersion  string
+	DownloadBinaryAssetsIndexURL string
+	// BinaryAssetsDirectory, or KUBEBUILDER_ASSETS, may hold a kubectl for
+	// AuthenticatedUser.Kubectl; else the one in PATH is run.
+	BinaryAssetsDirectory string
+
+	// UseExistingCluster, or USE_EXISTING_CLUSTER=true, starts no API server.
+	UseExistingCluster *bool
+
+	// ControlPlaneStartTimeout and ControlPlaneStopTimeout, or
+	// KUBEBUILDER_CONTROLPLANE_START_TIMEOUT and KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT,
+	// bound Start and Stop. The defaults are those of Snowglobe's WithTimeouts.
+	ControlPlaneStartTimeout time.Duration
+	ControlPlaneStopTimeout  time.Duration
+
+	// AttachControlPlaneOutput, or KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT=true,
+	// copies the API server's log to stderr.
+	AttachControlPlaneOutput bool
+
+	// Options are Snowglobe's own, such as its WithFaults, and come last.
+	Options []envtest.Option
+
+	launched *envtest.ControlPlane
+	certDir  string // made by Start, empty for none
+}
+
+// Snowglobe returns the control plane, with its faults, servers, snapshots and trace; nil
+// before Start and on an existing cluster.
+func (te *Environment) Snowglobe() *envtest.ControlPlane { return te.launched }
+
+// Start starts the API server, unless there is a cluster, and installs what the fields
+// name. If it fails, Stop cleans up.
+func (te *Environment) Start() (*rest.Config, error) {
+	if !te.useExistingCluster() {
+		if err := te.launch(); err != nil {
+			return nil, fmt.Errorf("unable to start control plane itself: %w", err)
+		}
+	}
+	existing := te.existing()
+	config, err := existing.Start()
+	te.takeOver(existing)
+	return config, err
+}
+
+// Stop removes what Start has made; with CRDInstallOptions.CleanUpAfterUse, the CRDs too.
+func (te *Environment) Stop() error {
+	var uninstall error
+	if te.Config != nil {
+		uninstall = te.existing().Stop()
+	}
+	return errors.Join(uninstall, te.land())
+}
+
+// AddUser returns a user, in groups, with a client certificate. The configuration is a
+// copy of base, which may be nil.
+func (te *Environment) AddUser(user User, base *rest.Config) (*AuthenticatedUser, error) {
+	return te.ControlPlane.AddUser(user, base)
+}
+
+func (te *Environment) useExistingCluster() bool {
+	if te.UseExistingCluster == nil {
+		existing, err := strconv.ParseBool(os.Getenv("USE_EXISTING_CLUSTER"))
+		return err == nil && existing
+	}
+	return *te.UseExistingCluster
+}
+
+// existing is controller-runtime's environment, to which the control plane is an existing
+// cluster.
+func (te *Environment) existing() *upstream.Environment {
+	yes := true
+	return &upstream.Environment{
+		UseExistingCluster: &yes,
+		Scheme:             te.Scheme, Config: te.Config, KubeConfig: te.KubeConfig,
+		CRDInstallOptions: te.CRDInstallOptions, WebhookInstallOptions: te.WebhookInstallOptions,
+		ErrorIfCRDPathMissing: te.ErrorIfCRDPathMissing, CRDs: te.CRDs, CRDDirectoryPaths: te.CRDDirectoryPaths,
+	}
+}
+
+// takeOver copies what controller-runtime's Start has filled in.
+func (te *Environment) takeOver(from *upstream.Environment) {
+	te.Scheme, te.Config, te.KubeConfig = from.Scheme, from.Config, from.KubeConfig
+	te.CRDInstallOptions, te.WebhookInstallOptions, te.CRDs = from.CRDInstallOptions, from.WebhookInstallOptions, from.CRDs
+}
+
+// launch starts the control plane and fills in ControlPlane and Config.
+func (te *Environment) launch() error {
+	if te.launched != nil {
+		return errors.New("it has been started already; Stop it first")
+	}
+	opts, err := te.options()
+	if err != nil {
+		return err
+	}
+	if te.launched, err = envtest.Launch(context.Background(), opts...); err != nil {
+		te.launched = nil
+		return err
+	}
+	if err := te.describe(); err != nil {
+		return errors.Join(err, te.land())
+	}
+	te.KubeConfig = nil
+	admin, err := te.AddUser(User{Name: "admin", Groups: []string{"system:masters"}}, &rest.Config{QPS: 1000, Burst: 2000})
+	if err != nil {
+		return errors.Join(err, te.land())
+	}
+	te.Config = admin.Config()
+	return nil
+}
+
+// land stops the control plane, and removes the folder of its kubeconfigs.
+func (te *Environment) land() error {
+	if te.launched == nil {
+		return nil
+	}
+	cp := te.launched
+	te.launched = nil
+	errs := []error{cp.Stop(context.Background()), cp.Err()}
+	if te.certDir != "" {
+		errs = append(errs, os.RemoveAll(te.certDir))
+		te.certDir, te.ControlPlane.APIServer.CertDir = "", ""
+	}
+	te.ControlPlane.APIServer.Authn = nil
+	return errors.Join(errs...)
+}

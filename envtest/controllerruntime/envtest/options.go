@@ -1,0 +1,182 @@
+package envtest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	upstream "sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"snowglobe.test/envtest"
+)
+
+// options are what the fields of the environment come to, or why they can't be honoured.
+func (te *Environment) options() ([]envtest.Option, error) {
+	address, addressErr := te.listenAddress()
+	start, startErr := timeoutOf(te.ControlPlaneStartTimeout, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT")
+	stop, stopErr := timeoutOf(te.ControlPlaneStopTimeout, "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT")
+	if err := errors.Join(te.refuse(), addressErr, startErr, stopErr); err != nil {
+		return nil, err
+	}
+	server := te.ControlPlane.GetAPIServer()
+	opts := []envtest.Option{envtest.WithListener(address), envtest.WithTimeouts(start, stop), envtest.WithFlags(te.flags()...)}
+	if os.Getenv("KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT") == "true" {
+		te.AttachControlPlaneOutput = true
+	}
+	if te.AttachControlPlaneOutput && server.Err == nil {
+		server.Err = os.Stderr
+	}
+	for _, log := range []io.Writer{server.Err, server.Out} { // kube-apiserver logs to the first
+		if log != nil {
+			opts = append(opts, envtest.WithLog(log))
+			break
+		}
+	}
+	return append(opts, te.Options...), nil
+}
+
+// flags are those that were set by Configure, and those of the deprecated Args that are
+// not among controller-runtime's own.
+func (te *Environment) flags() []string {
+	server := te.ControlPlane.GetAPIServer()
+	flags := server.Configure().AsStrings(nil)
+	for _, arg := range server.Args { //nolint:staticcheck // deprecated, and honoured
+		if arg != "" && !slices.Contains(upstream.DefaultKubeAPIServerFlags, arg) {
+			flags = append(flags, arg)
+		}
+	}
+	return flags
+}
+
+// refuse names what can't be honoured.
+func (te *Environment) refuse() error {
+	server, etcd := te.ControlPlane.GetAPIServer(), te.ControlPlane.Etcd
+	var errs []error
+	for _, field := range []struct {
+		name    string
+		set     bool
+		instead string
+	}{
+		{"ControlPlane.APIServer.Path", server.Path != "", "the API server is linked: remove it"},
+		{"ControlPlane.APIServer.URL", server.URL != nil, "kube-apiserver serves TLS only: set SecureServing"},
+		{"ControlPlane.APIServer.InsecureServing", server.InsecureServing != nil, "kube-apiserver serves TLS only: set SecureServing"},
+		{"ControlPlane.APIServer.EtcdURL", server.EtcdURL != nil, "set Options to envtest.WithStore(external.New(...))"},
+		{"ControlPlane.APIServer.SecureServing.Authn", server.Authn != nil, "add users with AddUser, or set kube-apiserver's flags with Configure"},
+		{"ControlPlane.Etcd.Path", etcd != nil && etcd.Path != "", "the store is in memory: remove it, or set Options to envtest.WithStore(...)"},
+		{"ControlPlane.Etcd.URL", etcd != nil && etcd.URL != nil, "the store is in memory: set Options to envtest.WithStore(external.New(...)) for one at an address"},
+		{"ControlPlane.Etcd.DataDir", etcd != nil && etcd.DataDir != "", "the store is in memory: set Options to envtest.WithStore(embedded.New(...)) for one in a folder"},
+		{"ControlPlane.Etcd's flags", etcd != nil && (len(etcd.Args) > 0 || len(etcd.Configure().AsStrings(nil)) > 0), "the store is in memory and has none: remove them"}, //nolint:staticcheck // deprecated, and refused
+		{"DownloadBinaryAssetsVersion " + te.DownloadBinaryAssetsVersion, te.wantsOtherRelease(), "kube-apiserver " + envtest.Release() + " is linked"},
+	} {
+		if field.set {
+			errs = append(errs, fmt.Errorf("%s can't be honoured: %s", field.name, field.instead))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (te *Environment) wantsOtherRelease() bool {
+	wanted := strings.TrimPrefix(te.DownloadBinaryAssetsVersion, "v")
+	return wanted != "" && wanted != strings.TrimPrefix(envtest.Release(), "v")
+}
+
+// listenAddress is where the fields want the API server to listen.
+func (te *Environment) listenAddress() (string, error) {
+	server := te.ControlPlane.GetAPIServer()
+	port := cmp.Or(server.SecureServing.Port, "0")
+	if server.SecurePort != 0 {
+		port = strconv.Itoa(server.SecurePort)
+	}
+	host := cmp.Or(server.SecureServing.Address, "127.0.0.1")
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("ControlPlane.APIServer.SecureServing.Port %q is not a port", port)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// timeoutOf is a field, or else an environment variable, or else 0.
+func timeoutOf(field time.Duration, variable string) (time.Duration, error) {
+	text := os.Getenv(variable)
+	if field != 0 || text == "" {
+		return field, nil
+	}
+	timeout, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s=%q: %w", variable, text, err)
+	}
+	return timeout, nil
+}
+
+// describe fills in what ControlPlane tells after Start: address, authority and users,
+// the folder that kubeconfigs are written to, and the kubectl that reads them.
+func (te *Environment) describe() error {
+	users := certificates{te.launched.Servers()[0]}
+	config, err := users.server.RemoteConfig(envtest.AdminUser)
+	if err != nil {
+		return err
+	}
+	at, err := url.Parse(config.Host)
+	if err != nil {
+		return err
+	}
+	server := te.ControlPlane.GetAPIServer()
+	server.SecureServing.Address, server.SecureServing.Port = at.Hostname(), at.Port()
+	server.SecureServing.CA, server.SecureServing.Authn = config.CAData, users
+	if te.ControlPlane.KubectlPath == "" {
+		te.ControlPlane.KubectlPath = kubectl(te.BinaryAssetsDirectory)
+	}
+	if server.CertDir != "" {
+		return nil
+	}
+	te.certDir, err = os.MkdirTemp("", "snowglobe-kubeconfigs-")
+	server.CertDir = te.certDir
+	return err
+}
+
+// kubectl finds the program where controller-runtime does, or in PATH.
+func kubectl(assets string) string {
+	for _, path := range []string{
+		os.Getenv("TEST_ASSET_KUBECTL"),
+		filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"),
+		filepath.Join(assets, "kubectl"),
+	} {
+		if found, err := exec.LookPath(path); err == nil && filepath.Base(path) != path {
+			return found
+		}
+	}
+	return "kubectl"
+}
+
+// certificates is the Authn of a control plane: it makes client certificates.
+type certificates struct{ server *envtest.Server }
+
+// Configure implements Authn, and Start and Stop do.
+func (certificates) Configure(string, *Arguments) error { return nil }
+
+// Start implements Authn.
+func (certificates) Start() error { return nil }
+
+// Stop implements Authn.
+func (certificates) Stop() error { return nil }
+
+// AddUser implements Authn.
+func (c certificates) AddUser(user User, base *rest.Config) (*rest.Config, error) {
+	remote, err := c.server.RemoteConfig(user.Name, user.Groups...)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(base)
+	config.CertData, config.KeyData = remote.CertData, remote.KeyData
+	return config, nil
+}

@@ -1,0 +1,108 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/conversion"
+	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/controllerruntime"
+)
+
+// newScheme knows the flakes of flakes_test.go.
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for version, kind := range map[string]runtime.Object{"v1": &FlakeV1{}, "v2": &FlakeV2{}} {
+		gv := schema.GroupVersion{Group: "snow.example.com", Version: version}
+		scheme.AddKnownTypeWithName(gv.WithKind("Flake"), kind)
+		metav1.AddToGroupVersion(scheme, gv)
+	}
+	return scheme
+}
+
+// flakeWebhooks are a manager's: arms default to six, and can't be seven.
+type flakeWebhooks struct{}
+
+func (flakeWebhooks) Default(_ context.Context, flake *FlakeV2) error {
+	if flake.Spec.Arms == 0 {
+		flake.Spec.Arms = 6
+	}
+	return nil
+}
+
+func (flakeWebhooks) ValidateCreate(_ context.Context, flake *FlakeV2) (admission.Warnings, error) {
+	if flake.Spec.Arms == 7 {
+		return nil, errors.New("no flake has seven arms")
+	}
+	return nil, nil
+}
+
+func (w flakeWebhooks) ValidateUpdate(ctx context.Context, _, flake *FlakeV2) (admission.Warnings, error) {
+	return w.ValidateCreate(ctx, flake)
+}
+
+func (flakeWebhooks) ValidateDelete(context.Context, *FlakeV2) (admission.Warnings, error) {
+	return nil, nil
+}
+
+var (
+	_ conversion.Hub         = &FlakeV2{}
+	_ conversion.Convertible = &FlakeV1{}
+)
+
+// TestWebhookServer has a manager with all three kinds of webhooks, in virtual time: a
+// defaulting and a validating one, and the conversion of a hub.
+func TestWebhookServer(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		scheme := newScheme()
+		server, err := controllerruntime.NewWebhookServer(cp)
+		require.NoError(t, err)
+		mgr, err := manager.New(cp.Config(), manager.Options{
+			Scheme: scheme, WebhookServer: server, Metrics: metricsserver.Options{BindAddress: "0"},
+		})
+		require.NoError(t, err)
+		require.NoError(t, builder.WebhookManagedBy(mgr, &FlakeV2{}).WithDefaulter(flakeWebhooks{}).WithValidator(flakeWebhooks{}).Complete())
+		require.Error(t, server.StartedChecker()(nil))
+
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() { ended <- mgr.Start(ctx) }()
+		<-mgr.Elected()
+		defer func() {
+			cancel()
+			require.NoError(t, <-ended)
+		}()
+		_, err = server.InstallCRDs(crenvtest.CRDInstallOptions{Scheme: scheme, CRDs: []*apiextensionsv1.CustomResourceDefinition{flakes()}})
+		require.NoError(t, err)
+		require.NoError(t, server.Install("testdata/webhooks.yaml"))
+		_, err = cp.Settle(ctx)
+		require.NoError(t, err)
+		require.NoError(t, server.StartedChecker()(nil))
+
+		c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
+		require.NoError(t, err)
+		flake := &FlakeV2{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}
+		require.NoError(t, c.Create(ctx, flake))
+		assert.Equal(t, 6, flake.Spec.Arms)
+		old := &FlakeV1{}
+		require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(flake), old))
+		assert.Equal(t, "six", old.Spec.Shape)
+
+		odd := &FlakeV2{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"}, Spec: FlakeSpecV2{Arms: 7}}
+		assert.ErrorContains(t, c.Create(ctx, odd), "no flake has seven arms")
+	})
+}

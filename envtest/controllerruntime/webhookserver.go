@@ -1,0 +1,112 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"snowglobe.test/envtest"
+)
+
+// WebhookServer is a webhook.Server for a manager of controller-runtime, for its option
+// WebhookServer: what is registered there is served in the memory of the process, in
+// virtual time too, from the start of the manager until its end. Make it with
+// NewWebhookServer.
+type WebhookServer struct {
+	webhook.DefaultServer // registers
+	*envtest.Webhook
+
+	cp      *envtest.ControlPlane
+	started atomic.Bool
+}
+
+var _ webhook.Server = (*WebhookServer)(nil)
+
+// NewWebhookServer returns the webhook server of a manager, at the hosts that are given
+// or at one of its own; see envtest.ControlPlane.ServeWebhook. Connections are refused
+// before the manager starts. A manager that is started again needs a new one, at the
+// same hosts.
+func NewWebhookServer(cp *envtest.ControlPlane, hosts ...string) (*WebhookServer, error) {
+	mux := http.NewServeMux()
+	hook, err := cp.NewWebhook(mux, hosts...)
+	if err != nil {
+		return nil, err
+	}
+	s := &WebhookServer{Webhook: hook, cp: cp}
+	s.Options.WebhookMux = mux
+	return s, nil
+}
+
+// Start implements webhook.Server: it serves until ctx ends.
+func (s *WebhookServer) Start(ctx context.Context) error {
+	s.Open()
+	s.started.Store(true)
+	<-ctx.Done()
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	return s.Stop(stop)
+}
+
+// goodbye is how long requests in flight may take when the server stops.
+const goodbye = 10 * time.Second
+
+// StartedChecker implements webhook.Server.
+func (s *WebhookServer) StartedChecker() healthz.Checker {
+	return func(*http.Request) error {
+		if !s.started.Load() {
+			return errors.New("the webhook server has not been started yet")
+		}
+		return nil
+	}
+}
+
+// Install creates or replaces the admission webhooks of manifests, files or folders, with
+// the server as what they call: at the path of the service that they name.
+func (s *WebhookServer) Install(paths ...string) error {
+	options := s.installOptions()
+	for _, path := range paths {
+		if err := readWebhooks(path, options); err != nil {
+			return err
+		}
+	}
+	for _, hooks := range options.MutatingWebhooks {
+		for i := range hooks.Webhooks {
+			s.serveIn(&hooks.Webhooks[i].ClientConfig)
+		}
+	}
+	for _, hooks := range options.ValidatingWebhooks {
+		for i := range hooks.Webhooks {
+			s.serveIn(&hooks.Webhooks[i].ClientConfig)
+		}
+	}
+	return options.Install(s.cp.Config())
+}
+
+// serveIn makes the server the place of a service.
+func (s *WebhookServer) serveIn(config *admissionregistrationv1.WebhookClientConfig) {
+	if service := config.Service; service != nil {
+		*config = s.ClientConfig(ptr.Deref(service.Path, "/"))
+	}
+}
+
+// InstallCRDs installs definitions as controller-runtime's envtest.InstallCRDs does.
+// Those whose kinds are convertible by their Go types in the scheme, hub and spokes, are
+// converted by the server.
+func (s *WebhookServer) InstallCRDs(options crenvtest.CRDInstallOptions) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	options.WebhookOptions = *s.installOptions()
+	return crenvtest.InstallCRDs(s.cp.Config(), options)
+}
+
+// installOptions are controller-runtime's, pointed at the server.
+func (s *WebhookServer) installOptions() *crenvtest.WebhookInstallOptions {
+	return &crenvtest.WebhookInstallOptions{LocalServingHost: s.Host(), LocalServingPort: 443, LocalServingCAData: s.CA()}
+}

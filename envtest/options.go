@@ -51,6 +51,7 @@ type config struct {
 	listen         string
 	dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	kubeconfig     string
+	pki            string
 	log            io.Writer
 	observers      []func(trace.Record)
 	timeouts       timeouts
@@ -114,6 +115,10 @@ func WithFlags(flags ...string) Option {
 
 // IsServerFlag reports whether kube-apiserver has a flag of that name, without dashes.
 func IsServerFlag(name string) bool { return chain.IsFlag(name) }
+
+// PrintServerFlags writes kube-apiserver's own help for its flags, in lines of so many
+// columns, or as long as they are for 0.
+func PrintServerFlags(w io.Writer, columns int) { chain.PrintFlags(w, columns) }
 
 // WithCRDs installs definitions and waits until they are established.
 func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
@@ -242,6 +247,14 @@ func WithListener(address string) Option {
 // implies a listener on a free port. Stop removes the file.
 func WithKubeconfig(path string) Option {
 	return func(c *config) { c.kubeconfig = path }
+}
+
+// WithPKI keeps what credentials are made with in a folder, under kubeadm's names: the
+// authority in ca.crt and ca.key, and the key of service account tokens in sa.key and
+// sa.pub. Start makes what is missing; with what is there, kubeconfigs and tokens of an
+// earlier control plane stay valid, and a kube-controller-manager can sign.
+func WithPKI(folder string) Option {
+	return func(c *config) { c.pki = folder }
 }
 
 // WithLog copies the API server's log to w as it is written; see ControlPlane.Log.

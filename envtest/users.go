@@ -42,20 +42,21 @@ func (u *users) add(name string, groups []string) (token string) {
 	return token
 }
 
-// makeAuthority makes what credentials are made with.
+// makeAuthority makes, or finds in the folder of WithPKI, what credentials are made with.
 func (cp *ControlPlane) makeAuthority() error {
+	cp.users = &users{tokens: map[string]user.Info{}}
+	if cp.cfg.pki != "" {
+		return cp.loadPKI(cp.cfg.pki)
+	}
 	authority, err := pki.NewAuthority("snowglobe " + cp.name)
 	if err != nil {
 		return err
 	}
 	cp.authority = authority
 	if cp.accountKey == nil { // else it is a fork's
-		if cp.accountKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-			return err
-		}
+		cp.accountKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	}
-	cp.users = &users{tokens: map[string]user.Info{}}
-	return nil
+	return err
 }
 
 // AddUser returns a configuration that authenticates a user in groups (and in

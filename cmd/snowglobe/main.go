@@ -27,8 +27,15 @@ import (
 func main() { os.Exit(start()) }
 
 func start() int {
+	name := programName(os.Args[0])
+	if name == kubectlName {
+		return playKubectl() // which has signals of its own
+	}
 	ctx, stop := withSignals(context.Background(), os.Stderr)
 	defer stop()
+	if play, ok := standIns[name]; ok {
+		return standInExit(name, os.Stderr, play(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	}
 	if bench.StartupRequested() {
 		return exitCode(os.Stderr, bench.StartupChild(ctx, os.Stdout))
 	}
@@ -131,7 +138,7 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}")
-	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newConformance(), newBench(), newEtcd(), newPoints(), newTrace(), newVersion())
+	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newConformance(), newBench(), newEtcd(), newAssets(), newPoints(), newTrace(), newVersion())
 	return root
 }
 

@@ -24,9 +24,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestMain makes the test binary act as the program when a script runs it.
+// TestMain makes the test binary act as the program when a script runs it, and as the
+// programs that "assets" makes of it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"snowglobe": main})
+	commands := map[string]func(){"snowglobe": main}
+	for _, name := range standInNames() {
+		commands[name] = main
+	}
+	testscript.Main(m, commands)
 }
 
 func TestCommandLine(t *testing.T) {

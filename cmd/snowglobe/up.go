@@ -31,6 +31,7 @@ type upOptions struct {
 	dataDir    string
 	crds       []string
 	kubeconfig string
+	pki        string
 	port       int
 	verbose    bool
 	flags      []string // for kube-apiserver
@@ -51,10 +52,14 @@ func newUp() *cobra.Command {
 cluster admin for it. Ctrl-C drains and stops it and removes the kubeconfig; a
 second Ctrl-C ends it at once. Arguments after -- are flags of kube-apiserver. The
 admission plugin ServiceAccount is off unless they enable it: no controller makes the
-service account that it wants for each Pod.`,
+service account that it wants for each Pod.
+
+The keys that credentials are made with are new each time, unless a folder keeps them:
+that of --pki, or "pki" in that of --data-dir. Then kubeconfigs and tokens outlive a
+restart, and a kube-controller-manager can be given ca.crt, ca.key and sa.key.`,
 		Example: `  snowglobe up
   snowglobe up --port 6443 --crds ./config/crd
-  snowglobe up --store embedded --data-dir ./data
+  snowglobe up --store embedded --data-dir ./data --port 6443
   snowglobe up --store http://127.0.0.1:2379
   snowglobe up -v -- --event-ttl=10m --v=4`,
 		DisableFlagsInUseLine: true,
@@ -84,6 +89,7 @@ service account that it wants for each Pod.`,
 	flags.StringVar(&opts.store, "store", storeMemory, "memory, embedded (an etcd in this process), or the `URL`s of an etcd, separated by commas")
 	flags.StringVar(&opts.dataDir, "data-dir", "", "keep the data of the embedded store in this `folder`")
 	flags.StringArrayVar(&opts.crds, "crds", nil, "install the CustomResourceDefinitions of this `file or folder`; may be repeated")
+	flags.StringVar(&opts.pki, "pki", "", "keep the certificate authority and the key of service account tokens in this `folder`, under kubeadm's names")
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "snowglobe.kubeconfig", "write the kubeconfig to this `file`")
 	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1; 0 takes a free one")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show the API server's log")
@@ -109,6 +115,14 @@ func (o upOptions) newStore() (storage.Backend, error) {
 	return nil, fmt.Errorf("--store %q is not known; use %s, %s, or a URL like http://127.0.0.1:2379", o.store, storeMemory, storeEmbedded)
 }
 
+// pkiFolder is where keys are kept, empty for nowhere.
+func (o upOptions) pkiFolder() string {
+	if o.pki == "" && o.dataDir != "" {
+		return filepath.Join(o.dataDir, "pki")
+	}
+	return o.pki
+}
+
 // up runs a control plane until the context ends or the API server crashes.
 func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, opts upOptions) error {
 	kubeconfig, err := filepath.Abs(opts.kubeconfig)
@@ -122,7 +136,7 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	options := []envtest.Option{
 		envtest.WithStore(store), envtest.WithFlags(opts.flags...), envtest.WithCRDPaths(opts.crds...),
 		envtest.WithListener(net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.port))),
-		envtest.WithKubeconfig(kubeconfig), envtest.WithObserver(progress.observe),
+		envtest.WithKubeconfig(kubeconfig), envtest.WithObserver(progress.observe), envtest.WithPKI(opts.pkiFolder()),
 	}
 	if opts.verbose {
 		options = append(options, envtest.WithLog(stderr))

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/server/flagz"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
 	zpagesfeatures "k8s.io/component-base/zpages/features"
@@ -39,13 +41,12 @@ const withoutServiceAccounts = "--disable-admission-plugins=ServiceAccount"
 
 // owned are flags for what the chain itself brings, with what to do instead.
 var owned = map[string]string{
-	"etcd-servers":   otherStore,
-	"etcd-certfile":  otherStore,
-	"etcd-keyfile":   otherStore,
-	"etcd-cafile":    otherStore,
-	"secure-port":    "ask for a TLS listener instead: --port on the command line, or envtest.WithListener",
-	"bind-address":   "ask for a TLS listener instead: --port on the command line, or envtest.WithListener",
-	"client-ca-file": "add users to the control plane instead, with AddUser or a script's \"as\"",
+	"etcd-servers":  otherStore,
+	"etcd-certfile": otherStore,
+	"etcd-keyfile":  otherStore,
+	"etcd-cafile":   otherStore,
+	"secure-port":   "ask for a TLS listener instead: --port on the command line, or envtest.WithListener",
+	"bind-address":  "ask for a TLS listener instead: --port on the command line, or envtest.WithListener",
 }
 
 const otherStore = "choose the store instead: --store on the command line, or envtest.WithStore"
@@ -64,6 +65,12 @@ func IsFlag(name string) bool {
 		}
 	}
 	return false
+}
+
+// PrintFlags writes kube-apiserver's own help for its flags, in lines of so many columns,
+// or as long as they are for 0.
+func PrintFlags(w io.Writer, columns int) {
+	cliflag.PrintSections(w, options.NewServerRunOptions().Flags(), columns)
 }
 
 // ParseFlags parses kube-apiserver flags as kube-apiserver does, with the

@@ -5,6 +5,8 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/admission"
@@ -69,12 +71,28 @@ func (c *Chain) setServing(run *options.ServerRunOptions) error {
 	addr := c.cfg.Endpoint.Addr()
 	run.SecureServing.Listener = c.cfg.Endpoint.Listener()
 	run.SecureServing.BindPort, run.SecureServing.BindAddress = addr.Port, addr.IP
-	ca, err := dynamiccertificates.NewStaticCAContent("client-ca", c.cfg.ClientCA)
+	bundle, err := c.clientCAs(run)
+	if err != nil {
+		return fmt.Errorf("client CA: %w", err)
+	}
+	ca, err := dynamiccertificates.NewStaticCAContent("client-ca", bundle)
 	if err != nil {
 		return fmt.Errorf("client CA: %w", err)
 	}
 	run.Authentication.ClientCert.CAContentProvider = ca
 	return nil
+}
+
+// clientCAs are the harness's own authority and those of --client-ca-file, which is read
+// once.
+func (c *Chain) clientCAs(run *options.ServerRunOptions) ([]byte, error) {
+	file := &run.Authentication.ClientCert.ClientCA
+	if *file == "" {
+		return c.cfg.ClientCA, nil
+	}
+	theirs, err := os.ReadFile(*file)
+	*file = ""
+	return slices.Concat(c.cfg.ClientCA, []byte("\n"), theirs), err
 }
 
 // setServiceAccountKeys gives the token issuer its key unless flags name key files.

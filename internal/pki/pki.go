@@ -7,6 +7,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -49,8 +50,37 @@ func NewAuthority(name string) (*Authority, error) {
 	return &Authority{cert: cert, key: key, pem: encode("CERTIFICATE", der)}, nil
 }
 
+// LoadAuthority makes an authority of its certificate and its key, as CertPEM and KeyPEM
+// return them.
+func LoadAuthority(pair Pair) (*Authority, error) {
+	both, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		return nil, fmt.Errorf("authority: %w", err)
+	}
+	key, ok := both.PrivateKey.(*ecdsa.PrivateKey)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("authority: the key is a %T; only ECDSA keys can be used", both.PrivateKey)
+	case !both.Leaf.IsCA:
+		return nil, fmt.Errorf("authority: the certificate of %s is not of an authority", both.Leaf.Subject)
+	}
+	return &Authority{cert: both.Leaf, key: key, pem: pair.Cert}, nil
+}
+
 // CertPEM returns the authority's certificate.
 func (a *Authority) CertPEM() []byte { return a.pem }
+
+// KeyPEM returns the authority's key.
+func (a *Authority) KeyPEM() ([]byte, error) { return EncodeKey(a.key) }
+
+// EncodeKey returns a key in PEM.
+func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return encode("EC PRIVATE KEY", der), nil
+}
 
 // Serving returns a serving certificate for hosts, each a DNS name or an IP.
 func (a *Authority) Serving(hosts ...string) (Pair, error) {
@@ -98,11 +128,11 @@ func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	if err != nil {
 		return Pair{}, fmt.Errorf("certificate for %q: %w", template.Subject.CommonName, err)
 	}
-	keyDER, err := x509.MarshalECPrivateKey(key)
+	keyPEM, err := EncodeKey(key)
 	if err != nil {
 		return Pair{}, fmt.Errorf("key for %q: %w", template.Subject.CommonName, err)
 	}
-	return Pair{Cert: encode("CERTIFICATE", der), Key: encode("EC PRIVATE KEY", keyDER)}, nil
+	return Pair{Cert: encode("CERTIFICATE", der), Key: keyPEM}, nil
 }
 
 func template(subject pkix.Name) *x509.Certificate {

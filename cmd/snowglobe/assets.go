@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/envtest"
+)
+
+// The values of assets --print.
+const (
+	printHelp = "help"
+	printPath = "path"
+	printEnv  = "env"
+)
+
+func newAssets() *cobra.Command {
+	printed := printHelp
+	cmd := &cobra.Command{
+		Use:   "assets FOLDER",
+		Short: "Make a folder of kube-apiserver, etcd and kubectl for envtest's KUBEBUILDER_ASSETS",
+		Long: `Make a folder with the programs that controller-runtime's envtest starts: a
+kube-apiserver that is Snowglobe's, an etcd that is in memory, and the kubectl of the
+release. A test suite that knows nothing of Snowglobe runs on it. They take the flags
+of the originals, and refuse those that they can't honour.
+
+The folder gets one copy of this program, about 250 MB, and three links to it. A
+folder that "assets" has made before is brought up to date.`,
+		Example: `  snowglobe assets bin/snowglobe
+  KUBEBUILDER_ASSETS=$(snowglobe assets --print path bin/snowglobe) go test ./...
+  eval $(snowglobe assets --print env bin/snowglobe)`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if printed != printHelp && printed != printPath && printed != printEnv {
+				return fmt.Errorf("--print %q is not known; use %s, %s or %s", printed, printHelp, printPath, printEnv)
+			}
+			dir, err := filepath.Abs(args[0])
+			if err != nil {
+				return failed(err)
+			}
+			if err := makeAssets(dir); err != nil {
+				return failed(fmt.Errorf("assets: %w", err))
+			}
+			printAssets(cmd.OutOrStdout(), dir, printed)
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&printed, "print", "p", printed, "what to print: help, the path, or env, an export of the variable")
+	return cmd
+}
+
+func printAssets(w io.Writer, dir, printed string) {
+	switch printed {
+	case printPath:
+		fmt.Fprintln(w, dir)
+	case printEnv:
+		fmt.Fprintf(w, "export KUBEBUILDER_ASSETS='%s'\n", dir)
+	default:
+		fmt.Fprintf(w, `kube-apiserver and kubectl %s and an etcd in memory are in %s.
+
+    export KUBEBUILDER_ASSETS='%[2]s'
+    go test ./...
+`, envtest.Release(), dir)
+	}
+}
+
+// assetsProgram is the copy that the others are links to.
+const assetsProgram = "snowglobe"
+
+// makeAssets fills a folder, and touches none that anything else is in.
+func makeAssets(dir string) error {
+	if err := checkAssets(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	program := filepath.Join(dir, executable(assetsProgram))
+	if err := copyProgram(self, program); err != nil {
+		return err
+	}
+	for _, name := range standInNames() {
+		if err := link(program, filepath.Join(dir, executable(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkAssets refuses a folder with programs of the names that are not Snowglobe's.
+func checkAssets(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is a file; name a folder", dir)
+	}
+	ours, oursErr := os.Stat(filepath.Join(dir, executable(assetsProgram)))
+	for _, name := range standInNames() {
+		path := filepath.Join(dir, executable(name))
+		found, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if oursErr != nil || !os.SameFile(found, ours) {
+			return fmt.Errorf("%s is there already and is not Snowglobe's; name another folder", path)
+		}
+	}
+	return nil
+}
+
+// copyProgram replaces a program in one step, so that one that runs goes on.
+func copyProgram(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }()
+	copied, err := os.CreateTemp(filepath.Dir(to), ".snowglobe-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(copied.Name()) }()
+	_, err = io.Copy(copied, source)
+	if err := errors.Join(err, copied.Chmod(0o755), copied.Close()); err != nil {
+		return err
+	}
+	return os.Rename(copied.Name(), to)
+}
+
+// link makes a program known by another name: by a hard link, so that what is copied
+// from the folder still is a program.
+func link(program, name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Link(program, name)
+}
+
+// executable is the name of a program's file.
+func executable(name string) string {
+	if runtime.GOOS == "windows" {
+		return name + ".exe"
+	}
+	return name
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// standIn is another program, played by this one when it is started by that name.
+type standIn func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+
+var standIns = map[string]standIn{"kube-apiserver": playAPIServer, "etcd": playEtcd}
+
+// standInNames are all names by which this program is another.
+func standInNames() []string { return append(slices.Sorted(maps.Keys(standIns)), kubectlName) }
+
+// programName is the name in the path that a program was started by.
+func programName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".exe") }
+
+// standInExit prints a stand-in's error and returns its exit code. To be ended by a signal
+// is no error of a server.
+func standInExit(name string, stderr io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	var failure *failureError
+	if errors.As(err, &failure) {
+		return exitFailed
+	}
+	return exitUsage
+}
+
+// takeFlags takes flags with values, "--name=value" or "--name value", out of arguments;
+// of those that are given twice the last counts.
+func takeFlags(args []string, names ...string) (taken map[string]string, rest []string) {
+	taken = map[string]string{}
+	for i := 0; i < len(args); i++ {
+		name, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		switch {
+		case !strings.HasPrefix(args[i], "--") || !slices.Contains(names, name):
+			rest = append(rest, args[i])
+		case joined:
+			taken[name] = value
+		case i+1 < len(args):
+			i++
+			taken[name] = args[i]
+		}
+	}
+	return taken, rest
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage/external"
+)
+
+// playAPIServer is kube-apiserver: on the etcd, the port and with the certificates that
+// its flags name.
+func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	switch {
+	case slices.Contains(args, "--help") || slices.Contains(args, "-h"):
+		fmt.Fprintf(stdout, "This is the kube-apiserver %s of Snowglobe.\n\nUsage:\n  kube-apiserver [flags]\n", envtest.Release())
+		envtest.PrintServerFlags(stdout, columns(stdout))
+		return nil
+	case slices.Contains(args, "--version"):
+		_, err := fmt.Fprintln(stdout, "Kubernetes", envtest.Release())
+		return err
+	}
+	options, err := apiServerOptions(args)
+	if err != nil {
+		return err
+	}
+	cp, err := envtest.Launch(ctx, append(options, envtest.WithLog(stderr))...)
+	if err != nil {
+		return failed(err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-cp.Crashed():
+	}
+	return failed(errors.Join(cp.Stop(context.WithoutCancel(ctx)), cp.Err()))
+}
+
+// apiServerOptions turns the flags that belong to the harness into what it does instead.
+func apiServerOptions(args []string) ([]envtest.Option, error) {
+	taken, flags := takeFlags(args, "etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "secure-port", "bind-address", "cert-dir")
+	if taken["etcd-servers"] == "" {
+		return nil, errors.New("--etcd-servers must be specified")
+	}
+	store, err := external.New(external.Config{
+		URLs:   strings.Split(taken["etcd-servers"], ","),
+		CAFile: taken["etcd-cafile"], CertFile: taken["etcd-certfile"], KeyFile: taken["etcd-keyfile"],
+	})
+	if err != nil {
+		return nil, err
+	}
+	address := net.JoinHostPort(cmp.Or(taken["bind-address"], "127.0.0.1"), cmp.Or(taken["secure-port"], "6443"))
+	return []envtest.Option{
+		envtest.WithStore(store), envtest.WithListener(address), envtest.WithFlags(append(certificateFlags(taken["cert-dir"]), flags...)...),
+	}, nil
+}
+
+// certificateFlags name the certificate in kube-apiserver's folder, if there is one.
+func certificateFlags(dir string) []string {
+	cert, key := filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
+	if _, err := os.Stat(cert); dir == "" || err != nil {
+		return nil
+	}
+	return []string{"--tls-cert-file=" + cert, "--tls-private-key-file=" + key}
+}

@@ -16,6 +16,7 @@ import (
 	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
 )
 
 // instance is one run of an API server, from boot to the end of its last goroutine.
@@ -60,6 +61,9 @@ func newInstance(s *Server) (*instance, error) {
 		runEnded: make(chan struct{}), failed: make(chan struct{}),
 		readiness: readiness{turn: make(chan struct{}, 1), known: map[string]bool{}},
 		over:      make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{}),
+	}
+	if virtualtime.Virtual() {
+		i.store.PromiseLeases()
 	}
 	i.endpoint, err = serve.Listen(serve.Config{
 		Address: s.address(), TLS: tls,

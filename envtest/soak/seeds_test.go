@@ -4,10 +4,12 @@ package soak_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -42,9 +44,9 @@ func TestSeedIsOneRun(t *testing.T) {
 				case err != nil:
 					return err
 				case again.canonical != first.canonical:
-					return fmt.Errorf("run %d: the canonical trace: %s", run, trace.Diff(first.canonical, again.canonical))
+					return fmt.Errorf("run %d: the canonical trace: %s\n%w", run, trace.Diff(first.canonical, again.canonical), kept(first, again))
 				case again.full != first.full:
-					return fmt.Errorf("run %d: the full trace: %s", run, trace.Diff(first.full, again.full))
+					return fmt.Errorf("run %d: the full trace: %s\n%w", run, trace.Diff(first.full, again.full), kept(first, again))
 				}
 				return nil
 			}
@@ -57,6 +59,18 @@ func TestSeedIsOneRun(t *testing.T) {
 			t.Logf("%d runs, %d events, %x", *seedRuns, strings.Count(first.full, "\n"), sha256.Sum256([]byte(first.full)))
 		})
 	}
+}
+
+// kept writes the full traces of two runs that differ, and says where.
+func kept(first, again traces) error {
+	dir, err := os.MkdirTemp("", "snowglobe-seeds-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		fmt.Errorf("both are in %s", dir),
+		os.WriteFile(filepath.Join(dir, "first.json"), []byte(first.full), 0o600),
+		os.WriteFile(filepath.Join(dir, "again.json"), []byte(again.full), 0o600))
 }
 
 // TestSeedsExplore shows that seeds are different runs: of a hundred, 95 have a

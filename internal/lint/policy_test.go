@@ -61,6 +61,9 @@ const policy = `
 
 	# The face.
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/memnet envtest/process envtest/serve envtest/storage/... envtest/virtualtime fakes/stub internal/observe internal/pki internal/nearest
+	envtest/nodes                    ->
+	envtest/controllers              -> envtest
+	envtest/controllers (test)       -> envtest/nodes
 	envtest/controllerruntime        -> envtest
 	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest
 	envtest/controllerruntime/envtest -> envtest
@@ -83,7 +86,7 @@ const policy = `
 	envtest/serve                only envtest envtest/chain/...
 
 	# What links the chain costs every importer a slow link.
-	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap
+	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap envtest/controllers
 	k8s.io/kubernetes/pkg/capabilities only envtest/chain envtest/soak
 
 	# Leaves that stay light.

@@ -48,6 +48,7 @@ type decorator struct {
 	conn      *Connection
 	injector  *fault.Injector // nil: no rule reaches it
 	ownStream bool
+	promises  promises
 }
 
 // operation describes what is about to happen to a key.
@@ -113,6 +114,10 @@ func (k *kubernetesClient) Count(ctx context.Context, prefix string, opts kubern
 
 // OptimisticPut implements kubernetes.Interface.
 func (k *kubernetesClient) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	var err error
+	if opts.LeaseID, err = k.keep(ctx, opts.LeaseID); err != nil {
+		return kubernetes.PutResponse{}, err
+	}
 	return call(ctx, k.decorator, subject{"store/put", key}, func(ctx context.Context) (kubernetes.PutResponse, error) {
 		put, err := k.inner.OptimisticPut(ctx, key, value, expected, opts)
 		if err == nil && put.Succeeded && k.conn.writes != nil {
@@ -141,9 +146,10 @@ type lease struct {
 
 // Grant implements clientv3.Lease.
 func (l *lease) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
-	return call(ctx, l.decorator, subject{point: "store/lease-grant"}, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
-		return l.Lease.Grant(ctx, ttl)
-	})
+	if l.conn.promiseLeases {
+		return l.promises.make(ttl), nil
+	}
+	return l.grant(ctx, ttl)
 }
 
 // Revoke implements clientv3.Lease.

@@ -36,11 +36,12 @@ var errDial = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
 // Break ends it for good, like the end of the process. Make it with NewConnection,
 // and Attach a client before its own are used. Any goroutine may call its methods.
 type Connection struct {
-	injector    *fault.Injector
-	writes      Writes
-	inner       atomic.Pointer[kubernetes.Client] // nil before Attach
-	stopTelling func()                            // of partitions
-	conns       conns.Set
+	injector      *fault.Injector
+	promiseLeases bool
+	writes        Writes
+	inner         atomic.Pointer[kubernetes.Client] // nil before Attach
+	stopTelling   func()                            // of partitions
+	conns         conns.Set
 
 	obstacle atomic.Pointer[obstacle] // nil as long as all is well
 	underWay atomic.Int64             // operations
@@ -76,6 +77,10 @@ func NewConnection() *Connection {
 	c.life, c.end = context.WithCancel(context.Background())
 	return c
 }
+
+// PromiseLeases lets the clients promise a lease at once, and have it granted when a key
+// is first put with it. It is for virtual time, and comes before Attach.
+func (c *Connection) PromiseLeases() { c.promiseLeases = true }
 
 // Attach gives the connection the client that it decorates and that Close closes.
 // injector and writes may be nil. Call it once, in a goroutine of the server.

@@ -1,0 +1,58 @@
+package nodes
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Script is how a Pod fares on its node. The zero value is a Pod that is ready at once
+// and runs until it is deleted.
+type Script struct {
+	// Never keeps the Pod Pending, as an image that can't be pulled would.
+	Never bool
+	// ReadyAfter is how long its containers take to start and become ready.
+	ReadyAfter time.Duration
+	// Runs is how long its containers run, once they are ready. Zero is for ever, but for
+	// Pods that a Job owns, which are done at once.
+	Runs time.Duration
+	// ExitCode is with what they end. The Pod's restart policy decides whether they start
+	// again, after a pause as a kubelet makes it: 10 seconds, then twice as long, up to
+	// five minutes.
+	ExitCode int32
+	// StopsAfter is how long its containers take to end when the Pod is deleted; no longer
+	// than its grace period.
+	StopsAfter time.Duration
+}
+
+// Pauses between restarts, as a kubelet makes them.
+const (
+	firstPause = 10 * time.Second
+	maxPause   = 5 * time.Minute
+)
+
+// ends reports whether the Pod's containers end by themselves.
+func (s Script) ends(pod *corev1.Pod) bool {
+	return s.Runs > 0 || s.ExitCode != 0 || ownedByJob(pod)
+}
+
+func ownedByJob(pod *corev1.Pod) bool {
+	for _, owner := range pod.OwnerReferences {
+		if owner.Kind == "Job" {
+			return true
+		}
+	}
+	return false
+}
+
+// restarts reports whether containers that have ended start again.
+func (s Script) restarts(pod *corev1.Pod) bool {
+	switch pod.Spec.RestartPolicy {
+	case corev1.RestartPolicyNever:
+		return false
+	case corev1.RestartPolicyOnFailure:
+		return s.ExitCode != 0
+	default:
+		return true
+	}
+}

@@ -1,0 +1,72 @@
+package intercept
+
+import (
+	"context"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// promises are leases that Grant has promised, and that the store grants when a key is
+// first put with them. Upstream calls Grant while it holds a mutex; who waits for the mutex
+// keeps virtual time from moving, and then the answer never comes.
+type promises struct {
+	mu   sync.Mutex
+	byID map[clientv3.LeaseID]*promise
+}
+
+// promise is one lease. turn is a lock on the grant: a channel, so that time passes.
+type promise struct {
+	ttl     int64
+	turn    chan struct{}
+	granted clientv3.LeaseID // 0 before
+}
+
+// make promises a lease, by a number that no store gives.
+func (p *promises) make(ttl int64) *clientv3.LeaseGrantResponse {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byID == nil {
+		p.byID = map[clientv3.LeaseID]*promise{}
+	}
+	id := clientv3.LeaseID(-1 - len(p.byID))
+	p.byID[id] = &promise{ttl: ttl, turn: make(chan struct{}, 1)}
+	return &clientv3.LeaseGrantResponse{ID: id, TTL: ttl}
+}
+
+func (p *promises) find(id clientv3.LeaseID) *promise {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byID[id]
+}
+
+// keep returns the store's number of a lease, which it has granted if it was promised. A
+// grant that fails is tried again for the next put.
+func (d *decorator) keep(ctx context.Context, id clientv3.LeaseID) (clientv3.LeaseID, error) {
+	promised := d.promises.find(id)
+	if promised == nil {
+		return id, nil
+	}
+	select {
+	case promised.turn <- struct{}{}:
+		defer func() { <-promised.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if promised.granted != 0 {
+		return promised.granted, nil
+	}
+	granted, err := d.grant(ctx, promised.ttl)
+	if err != nil {
+		return 0, err
+	}
+	promised.granted = granted.ID
+	return granted.ID, nil
+}
+
+// grant asks the store for a lease.
+func (d *decorator) grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	return call(ctx, d, subject{point: "store/lease-grant"}, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return d.conn.inner.Load().Grant(ctx, ttl)
+	})
+}

@@ -11,7 +11,7 @@ import (
 // Simulate runs f as a test in virtual time, with a control plane in it:
 // time.Sleep(time.Hour) takes no time, and leases, tokens and events expire on the
 // way. f must call neither t.Run nor t.Parallel. A goroutine in there that waits for
-// what virtual time can't bring, such as a socket, fails the test within ten seconds
+// what virtual time can't bring, such as a socket, fails the test within five seconds
 // on the wall.
 func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Option) {
 	t.Helper()

@@ -28,6 +28,7 @@ const maxLoops = 4
 // stands still. A recorder tells it of one event at a time.
 type standstill struct {
 	fail  func(error)
+	moved func()
 	since time.Time
 	total int
 	times map[string]int // by what happened
@@ -39,7 +40,7 @@ func (cp *ControlPlane) watchStandstill() {
 	if !virtualtime.Virtual() {
 		return
 	}
-	s := &standstill{times: map[string]int{}, fail: func(err error) {
+	s := &standstill{times: map[string]int{}, moved: virtualtime.Moves(), fail: func(err error) {
 		err = fmt.Errorf("%w%s", err, cp.rulesInForce())
 		for _, server := range cp.servers {
 			server.fail(err)
@@ -49,6 +50,7 @@ func (cp *ControlPlane) watchStandstill() {
 }
 
 func (s *standstill) observe(rec trace.Record) {
+	s.moved()
 	if !rec.Time.Equal(s.since) {
 		s.since, s.total = rec.Time, 0
 		clear(s.times)

@@ -18,7 +18,7 @@ const (
 	minPause = time.Millisecond
 	maxPause = 50 * time.Millisecond
 	// runningFactor multiplies the patience while any runs: it may unblock others.
-	runningFactor = 6
+	runningFactor = 20
 )
 
 // StuckError says why virtual time stands still for ever: these goroutines of the

@@ -3,6 +3,7 @@ package virtualtime_test
 import (
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -34,6 +35,29 @@ func TestWatchedStuck(t *testing.T) {
 	assert.Contains(t, stuck.Goroutines[0].Func, "TestWatchedStuck")
 	require.NoError(t, listener.Close())
 	<-ended
+}
+
+// A control plane that records what happens is left alone, whatever its goroutines do.
+func TestWatchedMoves(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	err = virtualtime.Watched(100*time.Millisecond, func(begun func()) {
+		synctest.Test(t, func(*testing.T) {
+			begun()
+			moved := virtualtime.Moves()
+			go func() {
+				for range 40 { // on the wall: the reader keeps time from moving
+					_ = exec.Command("sleep", "0.01").Run()
+					moved()
+				}
+				_ = write.Close()
+			}()
+			_, _ = read.Read(make([]byte, 1))
+		})
+	})
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	virtualtime.Moves()() // outside, nobody counts
 }
 
 // Who pauses on purpose is left alone, for as long as it takes.

@@ -1,0 +1,143 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"snowglobe.test/envtest"
+)
+
+// run is one run of a sweep.
+type run struct {
+	Sweep
+	fault plannedFault // the zero value is none
+
+	calls *calls
+	admin client.Client
+	state string // at the end
+}
+
+// simulate runs the steps in a control plane of its own.
+func (r *run) simulate() error {
+	return envtest.SimulateContext(func(ctx context.Context, cp *envtest.ControlPlane) (err error) {
+		r.calls = newCalls(r.fault, r.Settle/2)
+		if r.admin, err = client.New(cp.Config(), client.Options{Scheme: r.Manager.Scheme}); err != nil {
+			return err
+		}
+		controller := r.start(ctx, cp)
+		defer func() {
+			r.calls.unmute()
+			err = errors.Join(err, controller.stop())
+		}()
+		for i, step := range r.Steps {
+			unobserved := r.fault.family == Unobserved && i == r.fault.step
+			if unobserved {
+				r.calls.mute()
+			}
+			if err := step(ctx, r.admin); err != nil {
+				return fmt.Errorf("step %d: %w", i+1, err)
+			}
+			if unobserved {
+				continue
+			}
+			if r.fault.family == Unobserved {
+				r.calls.unmute()
+			}
+			if controller, err = r.settle(ctx, cp, controller); err != nil {
+				return err
+			}
+		}
+		r.state, err = r.describe(ctx)
+		return err
+	}, r.Options...)
+}
+
+// settle lets the manager work. If it has crashed by the fault, it is started again.
+func (r *run) settle(ctx context.Context, cp *envtest.ControlPlane, controller *running) (*running, error) {
+	select {
+	case <-time.After(r.Settle):
+		return controller, controller.failed()
+	case <-r.calls.crashed:
+		if err := controller.stop(); err != nil {
+			return controller, err
+		}
+		r.calls.restart()
+		controller = r.start(ctx, cp)
+		time.Sleep(r.Settle)
+		return controller, controller.failed()
+	}
+}
+
+func (r *run) describe(ctx context.Context) (string, error) {
+	if r.State != nil {
+		return r.State(ctx, r.admin)
+	}
+	return objects(ctx, r.admin, r.Lists)
+}
+
+// running is a manager that runs.
+type running struct {
+	end   context.CancelFunc
+	ended chan struct{}
+	err   error // after ended
+}
+
+// start starts a manager whose calls meet the fault.
+func (r *run) start(ctx context.Context, cp *envtest.ControlPlane) *running {
+	running := &running{ended: make(chan struct{})}
+	ctx, running.end = context.WithCancel(ctx)
+	config := cp.NewClient().AddUser("manager", "system:masters")
+	config.Transport = r.calls.through(config.Transport)
+	go func() {
+		defer close(running.ended)
+		running.err = r.manage(ctx, config)
+	}()
+	return running
+}
+
+// manage runs a manager until the context ends.
+func (r *run) manage(ctx context.Context, config *rest.Config) error {
+	options := r.Manager
+	options.Metrics.BindAddress, options.HealthProbeBindAddress, options.PprofBindAddress = "0", "0", ""
+	options.Controller.SkipNameValidation = ptr.To(true)
+	options.Cache.SyncPeriod = ptr.To(r.Settle / 10) // so that it works on what it believes when it is stale
+	mgr, err := manager.New(config, options)
+	if err != nil {
+		return err
+	}
+	if err := r.Setup(mgr); err != nil {
+		return fmt.Errorf("setup: %w", err)
+	}
+	return mgr.Start(ctx)
+}
+
+// failed returns why the manager has ended by itself, nil if it runs.
+func (r *running) failed() error {
+	select {
+	case <-r.ended:
+		return fmt.Errorf("the manager has ended by itself: %v", r.err)
+	default:
+		return nil
+	}
+}
+
+// stop ends the manager. What it says to that is not of interest.
+func (r *running) stop() error {
+	r.end()
+	select {
+	case <-r.ended:
+		return nil
+	case <-time.After(stopTimeout):
+		return fmt.Errorf("the manager has not ended %s after its context", stopTimeout)
+	}
+}
+
+// stopTimeout is in virtual time.
+const stopTimeout = 5 * time.Minute

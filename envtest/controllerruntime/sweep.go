@@ -1,0 +1,195 @@
+package controllerruntime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"snowglobe.test/envtest"
+)
+
+// Sweep looks for faults that a controller does not survive. It runs the controller once
+// as it is, and then again and again, each time with one fault at one of its API calls, and
+// compares what is left at the end. All runs are in virtual time, in control planes of
+// their own.
+//
+// The families of faults are those of Sieve (Sun et al., OSDI 2022), and lost answers.
+type Sweep struct {
+	// Options are those of the control planes, such as envtest.WithCRDPaths.
+	Options []envtest.Option
+	// Manager are the options of the controller's manager, such as its scheme. Ports, and
+	// the check that a controller's name is unique in its process, are switched off.
+	Manager manager.Options
+	// Setup adds the controller to a manager. It is called again after each crash.
+	Setup func(mgr manager.Manager) error
+	// Steps are what users do, one after the other, by a cluster admin's client.
+	Steps []func(ctx context.Context, c client.Client) error
+	// State is what is compared at the end. The default is all objects of Lists outside the
+	// namespaces kube-*, without what differs from run to run: UIDs, revisions and times.
+	State func(ctx context.Context, c client.Client) (string, error)
+	// Lists are the kinds that the default State is about.
+	Lists []client.ObjectList
+	// Settle is for how long, in virtual time, the controller may work after each step and
+	// after a fault. The default is five minutes.
+	Settle time.Duration
+	// Families are the faults to try. The default is all.
+	Families []Family
+}
+
+// Family is a kind of fault.
+type Family string
+
+const (
+	// Intermediate crashes the manager right after a call that writes, before it hears the
+	// answer, and starts it again.
+	Intermediate Family = "intermediate"
+	// Lost loses the answer to a call that writes: the manager goes on.
+	Lost Family = "lost"
+	// Stale lets the manager's caches hear nothing of what happens from just before a call
+	// that writes until half of Settle later. The manager meanwhile looks again and again at
+	// what it believes there is.
+	Stale Family = "stale"
+	// Unobserved lets two steps pass of which the manager's caches see the end only.
+	Unobserved Family = "unobserved"
+)
+
+// families are all.
+var families = []Family{Intermediate, Lost, Stale, Unobserved}
+
+// defaultSettle is how long a controller may work by default.
+const defaultSettle = 5 * time.Minute
+
+// Finding is a fault after which the end was another.
+type Finding struct {
+	Family Family
+	// Call is what the fault was at, such as "create configmaps default/a, the 2nd time",
+	// or "steps 1 and 2".
+	Call string
+	// Difference is between the ends: lines with - are missing, and those with + too much.
+	// It is empty if Err says why the run failed.
+	Difference string
+	Err        error
+}
+
+// String is a finding in words.
+func (f Finding) String() string {
+	if f.Err != nil {
+		return fmt.Sprintf("%s fault at %s: %v", f.Family, f.Call, f.Err)
+	}
+	return fmt.Sprintf("%s fault at %s: the end is another:\n%s", f.Family, f.Call, f.Difference)
+}
+
+// Report is what a sweep came to.
+type Report struct {
+	// Calls are those that write, in the order of the run without a fault.
+	Calls []string
+	// Runs is how many runs had a fault.
+	Runs int
+	// Findings are in the order of families and calls.
+	Findings []Finding
+}
+
+// String lists the findings.
+func (r Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d calls that write, %d runs with a fault, %d findings", len(r.Calls), r.Runs, len(r.Findings))
+	for _, finding := range r.Findings {
+		fmt.Fprintf(&b, "\n%s", finding)
+	}
+	return b.String()
+}
+
+// Test runs the sweep, and fails the test for each finding.
+func (s Sweep) Test(t testing.TB) {
+	t.Helper()
+	report, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d calls that write, %d runs with a fault", len(report.Calls), report.Runs)
+	for _, finding := range report.Findings {
+		t.Error(finding)
+	}
+}
+
+// Run runs the sweep, as many runs at a time as there are processors. An error is one of
+// the run without a fault, or of the context.
+func (s Sweep) Run(ctx context.Context) (Report, error) {
+	if s.Setup == nil || len(s.Steps) == 0 || s.State == nil && len(s.Lists) == 0 {
+		return Report{}, errors.New("a sweep needs Setup, Steps, and State or Lists")
+	}
+	s.Settle = cmp.Or(s.Settle, defaultSettle)
+	if s.Families == nil {
+		s.Families = families
+	}
+	reference := &run{Sweep: s}
+	if err := reference.simulate(); err != nil {
+		return Report{}, fmt.Errorf("the run without a fault: %w", err)
+	}
+	report := Report{Calls: reference.calls.made}
+	var faults []plannedFault
+	for _, family := range s.Families {
+		faults = append(faults, planned(family, report.Calls, len(s.Steps))...)
+	}
+	report.Runs = len(faults)
+	findings := make([]*Finding, len(faults))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, fault := range faults {
+		group.Go(func() error {
+			if ctx.Err() == nil {
+				findings[i] = s.try(fault, reference.state)
+			}
+			return ctx.Err()
+		})
+	}
+	err := group.Wait()
+	for _, finding := range findings {
+		if finding != nil {
+			report.Findings = append(report.Findings, *finding)
+		}
+	}
+	return report, err
+}
+
+// plannedFault is one fault: at a call, or between two steps.
+type plannedFault struct {
+	family Family
+	call   string // of Report.Calls, or in words
+	step   int    // that the manager does not observe, if the family is Unobserved
+}
+
+// planned are the faults of a family.
+func planned(family Family, calls []string, steps int) (faults []plannedFault) {
+	if family == Unobserved {
+		for i := range steps - 1 {
+			faults = append(faults, plannedFault{family, fmt.Sprintf("steps %d and %d", i+1, i+2), i})
+		}
+		return faults
+	}
+	for _, call := range calls {
+		faults = append(faults, plannedFault{family: family, call: call})
+	}
+	return faults
+}
+
+// try is one run with a fault. A call that the run does not come to is no finding.
+func (s Sweep) try(fault plannedFault, want string) *Finding {
+	r := &run{Sweep: s, fault: fault}
+	if err := r.simulate(); err != nil {
+		return &Finding{Family: fault.family, Call: fault.call, Err: err}
+	}
+	if difference := difference(want, r.state); difference != "" {
+		return &Finding{Family: fault.family, Call: fault.call, Difference: difference}
+	}
+	return nil
+}

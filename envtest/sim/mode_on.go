@@ -16,3 +16,6 @@ func yield()
 
 //go:linkname alone
 func alone() bool
+
+//go:linkname choices
+func choices() *uint64

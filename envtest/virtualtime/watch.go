@@ -4,11 +4,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"snowglobe.test/envtest/sim"
 )
 
 // Patience is how long, on the wall, goroutines may keep a bubble from moving before
 // Watched and Bubble give it up.
-const Patience = 3 * time.Second
+const Patience = 2500 * time.Millisecond
 
 // Watched runs f, which enters a bubble and calls begun first thing in there, and
 // returns when f has, also by runtime.Goexit. Where f never would, because goroutines
@@ -18,25 +20,15 @@ const Patience = 3 * time.Second
 // left behind, with all its goroutines.
 func Watched(patience time.Duration, f func(begun func())) error {
 	ended := make(chan struct{})
-	var bubble atomic.Pointer[Goroutine]
-	var moves atomic.Uint64
-	seen := uint64(0)
+	var bubble atomic.Pointer[watched]
 	go func() {
 		defer close(ended)
-		f(func() {
-			g := self()
-			moving.Store(g.bubble, &moves)
-			bubble.Store(&g)
-		})
+		f(func() { bubble.Store(watch()) })
 	}()
 	pause := patience / looksInPatience
 	looks := time.NewTicker(pause)
 	defer looks.Stop()
-	defer func() {
-		if g := bubble.Load(); g != nil {
-			moving.Delete(g.bubble)
-		}
-	}()
+	defer func() { bubble.Load().forget() }()
 	m := &monitor{stacks: make([]byte, 1<<16), since: map[string]time.Duration{}}
 	for {
 		select {
@@ -45,26 +37,68 @@ func Watched(patience time.Duration, f func(begun func())) error {
 		case <-looks.C:
 		}
 		m.age += pause
-		if g := bubble.Load(); g != nil {
-			if n := moves.Load(); n != seen {
-				seen = n
-				clear(m.since)
-				continue
-			}
-			m.self.bubble = g.bubble
-			if stuck := m.stuck(m.busy(), patience); len(stuck) > 0 {
-				return &StuckError{stuck}
-			}
+		w := bubble.Load()
+		if !w.quiet() {
+			clear(m.since)
+			continue
+		}
+		m.self.bubble = w.bubble
+		if stuck := m.stuck(m.busy(), patience); len(stuck) > 0 {
+			return &StuckError{stuck}
 		}
 	}
 }
 
-// moving are the counters of what happens in bubbles that are watched, by bubble.
+// looksInPatience is how often Watched looks at the goroutines before it gives up.
+const looksInPatience = 4
+
+// watched is a bubble, and what tells without a look at its goroutines that it goes on: a
+// look takes a tenth of a second where there are thousands, and stops them all. A goroutine
+// that looks itself just then has to wait, so that in sim mode a seed would be more than
+// one run.
+type watched struct {
+	bubble string
+	moves  func() uint64
+	seen   uint64 // at the last question
+	still  int    // questions since moves has changed
+}
+
+// moving are the counters of Moves, by bubble.
 var moving sync.Map // of *atomic.Uint64
 
+// watch describes the bubble of the calling goroutine.
+func watch() *watched {
+	w := &watched{bubble: self().bubble, moves: sim.Choices()}
+	if w.moves == nil {
+		counter := &atomic.Uint64{}
+		moving.Store(w.bubble, counter)
+		w.moves = counter.Load
+	}
+	return w
+}
+
+// quiet reports whether nothing has moved at this question and the one before. Nothing is
+// known of nil, which has not begun.
+func (w *watched) quiet() bool {
+	if w == nil {
+		return false
+	}
+	if n := w.moves(); n != w.seen {
+		w.seen, w.still = n, 0
+		return false
+	}
+	w.still++
+	return w.still > 1
+}
+
+func (w *watched) forget() {
+	if w != nil {
+		moving.Delete(w.bubble)
+	}
+}
+
 // Moves returns what to call whenever something happens in the bubble of the calling
-// goroutine. Then Watched need not look at the stacks of all goroutines, which takes a
-// tenth of a second where there are thousands.
+// goroutine, so that Watched need not look at its goroutines.
 func Moves() (moved func()) {
 	counter, ok := moving.Load(self().bubble)
 	if !ok {
@@ -72,6 +106,3 @@ func Moves() (moved func()) {
 	}
 	return func() { counter.(*atomic.Uint64).Add(1) }
 }
-
-// looksInPatience is how often Watched looks at the goroutines before it gives up.
-const looksInPatience = 4

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -237,8 +239,9 @@ func revisionOf(resourceVersion string) int64 {
 	return n
 }
 
-// waitServed lists each served version once. While its storage is being set up,
-// the server answers 429, which the client waits out.
+// waitServed waits until each served version can be listed and discovered. While its
+// storage is being set up, the server answers 429, which the client waits out; discovery
+// follows by itself, a moment later, and clients that map kinds to resources ask it first.
 func waitServed(ctx context.Context, client apiextensionsclient.Interface, crd *apiextensionsv1.CustomResourceDefinition) error {
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {
@@ -248,8 +251,28 @@ func waitServed(ctx context.Context, client apiextensionsclient.Interface, crd *
 		if err := list.Do(ctx).Error(); err != nil {
 			return fmt.Errorf("version %s: %w", version.Name, err)
 		}
+		if err := waitDiscovered(ctx, client, crd.Spec.Group+"/"+version.Name, crd.Spec.Names.Plural); err != nil {
+			return fmt.Errorf("version %s: %w", version.Name, err)
+		}
 	}
 	return nil
+}
+
+// discoveryPause is between two looks at the discovery document.
+const discoveryPause = 10 * time.Millisecond
+
+// waitDiscovered waits until a resource is in the discovery document of its group version.
+func waitDiscovered(ctx context.Context, client apiextensionsclient.Interface, groupVersion, resource string) error {
+	return wait.PollUntilContextCancel(ctx, discoveryPause, true, func(context.Context) (bool, error) {
+		found, err := client.Discovery().ServerResourcesForGroupVersion(groupVersion)
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		return slices.ContainsFunc(found.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }), nil
+	})
 }
 
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {

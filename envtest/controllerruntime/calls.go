@@ -1,6 +1,7 @@
 package controllerruntime
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // calls are the API calls of a manager, and where its fault happens: between its clients
@@ -42,7 +45,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func (c *calls) roundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
-	hit, err := c.begin(req)
+	name, hit, err := c.begin(req)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +59,9 @@ func (c *calls) roundTrip(next http.RoundTripper, req *http.Request) (*http.Resp
 	response, err := next.RoundTrip(req)
 	if err != nil {
 		return nil, err
+	}
+	if name != "" && response.StatusCode < http.StatusMultipleChoices {
+		c.succeeded(name)
 	}
 	switch {
 	case hit && c.fault.family == Intermediate:
@@ -71,25 +77,32 @@ func (c *calls) roundTrip(next http.RoundTripper, req *http.Request) (*http.Resp
 	return response, nil
 }
 
-// begin notes a call, and says whether it is the one of the fault.
-func (c *calls) begin(req *http.Request) (hit bool, err error) {
+// begin returns the name of a call that writes, empty for others, and whether it is the
+// one of the fault.
+func (c *calls) begin(req *http.Request) (name string, hit bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dead {
-		return false, syscall.ECONNREFUSED
+		return "", false, syscall.ECONNREFUSED
 	}
-	if req.Method == http.MethodGet || isLease(req) {
-		return false, nil
+	if req.Method == http.MethodGet || isOwn(req) {
+		return "", false, nil
 	}
-	name := strings.ToLower(verbs[req.Method]) + " " + object(req.URL.Path)
+	name = verbs[req.Method] + " " + object(req)
 	c.times[name]++
 	if n := c.times[name]; n > 1 {
 		name = fmt.Sprintf("%s, time %d", name, n)
 	}
-	c.made = append(c.made, name)
 	hit = !c.done && c.fault.call == name
 	c.done = c.done || hit
-	return hit, nil
+	return name, hit, nil
+}
+
+// succeeded notes a call that has written something: a fault at another changes nothing.
+func (c *calls) succeeded(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made = append(c.made, name)
 }
 
 // verbs are Kubernetes' for methods.
@@ -97,14 +110,14 @@ var verbs = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// isLease reports whether a call is the manager's own, of its leader election or events.
-func isLease(req *http.Request) bool {
+// isOwn reports whether a call is of the manager's leader election or of its events.
+func isOwn(req *http.Request) bool {
 	return strings.Contains(req.URL.Path, "/leases") || strings.HasSuffix(req.URL.Path, "/events")
 }
 
-// object is RESOURCE NAMESPACE/NAME of a path, as far as it says.
-func object(path string) string {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
+// object is RESOURCE NAMESPACE/NAME of a request, as far as its path and its body say.
+func object(req *http.Request) string {
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	skip := 3 // apis/GROUP/VERSION
 	if parts[0] == "api" {
 		skip = 2
@@ -116,14 +129,35 @@ func object(path string) string {
 	}
 	switch len(parts) {
 	case 0:
-		return path
+		return req.URL.Path
 	case 1:
-		return strings.TrimSuffix(parts[0]+" "+namespace, " ")
+		return parts[0] + " " + namespace + nameInBody(req)
 	case 2:
 		return parts[0] + " " + namespace + parts[1]
 	default: // a subresource
 		return parts[0] + "/" + parts[2] + " " + namespace + parts[1]
 	}
+}
+
+// nameInBody is the name of an object that is created, with a star for what the API server
+// adds.
+func nameInBody(req *http.Request) string {
+	if req.GetBody == nil {
+		return ""
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = body.Close() }()
+	var created metav1.PartialObjectMetadata
+	if err := json.NewDecoder(body).Decode(&created); err != nil {
+		return ""
+	}
+	if created.Name == "" {
+		return created.GenerateName + "*"
+	}
+	return created.Name
 }
 
 // crash lets nothing more through: the manager is as good as dead.

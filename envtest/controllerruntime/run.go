@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +25,9 @@ type run struct {
 	state string // at the end
 }
 
-// simulate runs the steps in a control plane of its own.
+// simulate runs the steps in a control plane of its own. Its work takes no time: the cache
+// of controller-runtime asks the API server while it holds a lock, and virtual time stands
+// still while anybody waits for a lock.
 func (r *run) simulate() error {
 	return envtest.SimulateContext(func(ctx context.Context, cp *envtest.ControlPlane) (err error) {
 		r.calls = newCalls(r.fault, r.Settle/2)
@@ -56,7 +59,7 @@ func (r *run) simulate() error {
 		}
 		r.state, err = r.describe(ctx)
 		return err
-	}, r.Options...)
+	}, append([]envtest.Option{envtest.WithoutLatency()}, r.Options...)...)
 }
 
 // settle lets the manager work. If it has crashed by the fault, it is started again.
@@ -95,6 +98,7 @@ func (r *run) start(ctx context.Context, cp *envtest.ControlPlane) *running {
 	ctx, running.end = context.WithCancel(ctx)
 	config := cp.NewClient().AddUser("manager", "system:masters")
 	config.Transport = r.calls.through(config.Transport)
+	config.ContentType = runtime.ContentTypeJSON // in which names of objects can be read
 	go func() {
 		defer close(running.ended)
 		running.err = r.manage(ctx, config)

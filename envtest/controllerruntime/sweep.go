@@ -71,8 +71,8 @@ const defaultSettle = 5 * time.Minute
 // Finding is a fault after which the end was another.
 type Finding struct {
 	Family Family
-	// Call is what the fault was at, such as "create configmaps default/a, the 2nd time",
-	// or "steps 1 and 2".
+	// Call is what the fault was at, such as "create configmaps default/a, time 2", or
+	// "steps 1 and 2".
 	Call string
 	// Difference is between the ends: lines with - are missing, and those with + too much.
 	// It is empty if Err says why the run failed.
@@ -90,7 +90,7 @@ func (f Finding) String() string {
 
 // Report is what a sweep came to.
 type Report struct {
-	// Calls are those that write, in the order of the run without a fault.
+	// Calls are those that have written something, in the order of the run without a fault.
 	Calls []string
 	// Runs is how many runs had a fault.
 	Runs int

@@ -82,7 +82,7 @@ func TestSweep(t *testing.T) {
 	for range 2 {
 		report, err := sweep(true).Run(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, []string{"create secrets default/", "patch configmaps default/a"}, report.Calls)
+		assert.Equal(t, []string{"create secrets default/a-*", "patch configmaps default/a"}, report.Calls)
 		assert.Equal(t, 7, report.Runs)
 		var found []string
 		for _, finding := range report.Findings {
@@ -91,8 +91,8 @@ func TestSweep(t *testing.T) {
 			found = append(found, string(finding.Family)+" "+finding.Call)
 		}
 		assert.Equal(t, []string{
-			"intermediate create secrets default/", "lost create secrets default/",
-			"stale create secrets default/", "stale patch configmaps default/a",
+			"intermediate create secrets default/a-*", "lost create secrets default/a-*",
+			"stale create secrets default/a-*", "stale patch configmaps default/a",
 		}, found)
 	}
 	sweep(false).Test(t)

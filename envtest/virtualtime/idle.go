@@ -32,7 +32,7 @@ func (e *StuckError) Error() string {
 		stuck[i] = g.String()
 	}
 	return "virtual time stands still: " + strings.Join(stuck, "; ") +
-		" (do not wait while holding a mutex, and make channels and connections inside the bubble that waits for them)"
+		" (a server on a socket: serve it in memory, as envtest's ServeWebhook does; a mutex: do not wait while holding one, or use WithoutLatency if a library does; a channel: make it inside the bubble)"
 }
 
 // Idle returns when every other goroutine of the bubble is blocked, like Wait.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/controllers"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/storage/external"
@@ -33,8 +34,11 @@ type upOptions struct {
 	kubeconfig string
 	pki        string
 	port       int
-	verbose    bool
-	flags      []string // for kube-apiserver
+	nodes      int
+	// controllers are names, or withDefault for the default ones; nil for none.
+	controllers []string
+	verbose     bool
+	flags       []string // for kube-apiserver
 }
 
 // The values of --store that are not URLs.
@@ -56,11 +60,17 @@ service account that it wants for each Pod.
 
 The keys that credentials are made with are new each time, unless a folder keeps them:
 that of --pki, or "pki" in that of --data-dir. Then kubeconfigs and tokens outlive a
-restart, and a kube-controller-manager can be given ca.crt, ca.key and sa.key.`,
+restart, and a kube-controller-manager can be given ca.crt, ca.key and sa.key.
+
+--controllers runs controllers of kube-controller-manager beside it, and turns the plugin
+ServiceAccount on. --nodes adds nodes that simulate their Pods, and a kube-scheduler, so
+that a Deployment rolls out.`,
 		Example: `  snowglobe up
   snowglobe up --port 6443 --crds ./config/crd
   snowglobe up --store embedded --data-dir ./data --port 6443
   snowglobe up --store http://127.0.0.1:2379
+  snowglobe up --controllers --nodes 3
+  snowglobe up --controllers=namespace,garbage-collector-controller
   snowglobe up -v -- --event-ttl=10m --v=4`,
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -92,14 +102,26 @@ restart, and a kube-controller-manager can be given ca.crt, ca.key and sa.key.`,
 	flags.StringVar(&opts.pki, "pki", "", "keep the certificate authority and the key of service account tokens in this `folder`, under kubeadm's names")
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "snowglobe.kubeconfig", "write the kubeconfig to this `file`")
 	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1; 0 takes a free one")
+	flags.StringSliceVar(&opts.controllers, "controllers", nil, "run these `controllers` of kube-controller-manager; without names, those that need nothing but an API server and nodes")
+	flags.Lookup("controllers").NoOptDefVal = withDefault
+	flags.IntVar(&opts.nodes, "nodes", 0, "simulate so many nodes, and run kube-scheduler")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show the API server's log")
 	return cmd
 }
+
+// withDefault is --controllers without names.
+const withDefault = "default"
 
 // newStore makes the store given by the flags. It does not start it.
 func (o upOptions) newStore() (storage.Backend, error) {
 	if o.port < 0 || o.port > 65535 {
 		return nil, fmt.Errorf("--port %d is not a port; give a number from 0 to 65535", o.port)
+	}
+	if o.nodes < 0 {
+		return nil, fmt.Errorf("--nodes %d is not a number of nodes", o.nodes)
+	}
+	if err := controllers.Check(o.controllerNames()...); err != nil {
+		return nil, fmt.Errorf("--controllers: %w", err)
 	}
 	if o.dataDir != "" && o.store != storeEmbedded {
 		return nil, fmt.Errorf("--data-dir is for --store %s; store %q has no data folder", storeEmbedded, o.store)
@@ -113,6 +135,14 @@ func (o upOptions) newStore() (storage.Backend, error) {
 		return external.New(external.Config{URLs: strings.Split(o.store, ",")})
 	}
 	return nil, fmt.Errorf("--store %q is not known; use %s, %s, or a URL like http://127.0.0.1:2379", o.store, storeMemory, storeEmbedded)
+}
+
+// controllerNames are those of --controllers, none for the default.
+func (o upOptions) controllerNames() []string {
+	if len(o.controllers) == 1 && o.controllers[0] == withDefault {
+		return nil
+	}
+	return o.controllers
 }
 
 // pkiFolder is where keys are kept, empty for nowhere.
@@ -141,13 +171,20 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	if opts.verbose {
 		options = append(options, envtest.WithLog(stderr))
 	}
+	if opts.controllers != nil {
+		options = append(options, envtest.WithFlags("--enable-admission-plugins=ServiceAccount"))
+	}
 	began := time.Now()
 	cp, err := envtest.Launch(ctx, options...)
 	progress.end()
 	if err != nil {
 		return err
 	}
-	greet(stdout, cp, kubeconfig, time.Since(began))
+	programs, err := startPrograms(ctx, cp, opts)
+	if err != nil {
+		return errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
+	}
+	greet(stdout, cp, kubeconfig, time.Since(began), opts)
 	select {
 	case <-ctx.Done():
 		// Now, not at the end: a second Ctrl-C should not leave it behind.
@@ -158,7 +195,7 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	case <-cp.Crashed():
 	}
 	began = time.Now()
-	err = cp.Stop(context.WithoutCancel(ctx))
+	err = errors.Join(programs.stop(context.WithoutCancel(ctx)), cp.Stop(context.WithoutCancel(ctx)))
 	if crash := cp.Err(); crash != nil {
 		return errors.Join(fmt.Errorf("the API server crashed: %w", crash), err)
 	}
@@ -168,10 +205,15 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	return err
 }
 
-func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration) {
+func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration, opts upOptions) {
 	host := "an unknown address"
 	if config, err := cp.Servers()[0].RemoteConfig(envtest.AdminUser); err == nil {
 		host = config.Host
+	}
+	accounts := `The admission plugin ServiceAccount is off, as no controller makes service accounts;
+"--controllers" runs some that do and turns it on.`
+	if opts.controllers != nil {
+		accounts = "Controllers of kube-controller-manager run, and the admission plugin ServiceAccount is on."
 	}
 	fmt.Fprintf(stdout, `Kubernetes %s is up at %s, on store %s, after %s.
 
@@ -180,10 +222,9 @@ func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took t
     kubectl create configmap snow --from-literal=falls=softly
     kubectl get --raw /readyz?verbose
 
-The admission plugin ServiceAccount is off, as no controller makes service accounts;
-"-- --enable-admission-plugins=ServiceAccount" turns it on. Ctrl-C stops the control plane
-and removes the kubeconfig.
-`, envtest.Release(), host, cp.Store(), round(took), kubeconfig)
+%s
+Ctrl-C stops the control plane and removes the kubeconfig.
+`, envtest.Release(), host, cp.Store(), round(took), kubeconfig, accounts)
 }
 
 // dialTimeout bounds a dial to the server of an old kubeconfig, which is on loopback.

@@ -83,6 +83,12 @@ func Launch(ctx context.Context, cp *envtest.ControlPlane, controllers ...string
 	return p, p.Start(ctx)
 }
 
+// Check returns an error if kube-controller-manager has no controller of a name.
+func Check(controllers ...string) error {
+	_, err := canonical(controllers)
+	return err
+}
+
 func newManager(cp *envtest.ControlPlane, controllers []string) (*Program, error) {
 	named, err := canonical(controllers)
 	if err != nil {

@@ -79,7 +79,7 @@ const policy = `
 	scenarios/explore/worker (test)  -> envtest
 	conformance/...                  -> conformance/... envtest
 	bench/...                        -> envtest
-	cmd/...                          -> scenarios/... conformance/... bench/... envtest/trace/report
+	cmd/...                          -> scenarios/... conformance/... bench/... envtest/controllers envtest/nodes envtest/trace/report
 
 	# What is below the face is reached through the face.
 	envtest/chain/...            only envtest envtest/chain/...

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/controllers"
+	"snowglobe.test/envtest/nodes"
+)
+
+// programs run beside the API server of "up".
+type programs struct {
+	running []*controllers.Program
+	nodes   *nodes.Nodes // nil for none
+}
+
+// startPrograms starts what the flags ask for. If it fails, nothing is left.
+func startPrograms(ctx context.Context, cp *envtest.ControlPlane, opts upOptions) (*programs, error) {
+	p := &programs{}
+	if err := p.start(ctx, cp, opts); err != nil {
+		return nil, errors.Join(err, p.stop(context.WithoutCancel(ctx)))
+	}
+	return p, nil
+}
+
+func (p *programs) start(ctx context.Context, cp *envtest.ControlPlane, opts upOptions) error {
+	if opts.controllers != nil {
+		manager, err := controllers.Launch(ctx, cp, opts.controllerNames()...)
+		if err != nil {
+			return err
+		}
+		p.running = append(p.running, manager)
+	}
+	if opts.nodes == 0 {
+		return nil
+	}
+	scheduler, err := controllers.LaunchScheduler(ctx, cp)
+	if err != nil {
+		return err
+	}
+	p.running = append(p.running, scheduler)
+	p.nodes, err = nodes.Launch(ctx, cp.Config(), nodes.Config{Count: opts.nodes})
+	return err
+}
+
+// stop stops all, and returns why one has crashed.
+func (p *programs) stop(ctx context.Context) error {
+	if p.nodes != nil {
+		p.nodes.Stop()
+	}
+	var errs []error
+	for _, program := range p.running {
+		errs = append(errs, program.Stop(ctx), program.Err())
+	}
+	return errors.Join(errs...)
+}

@@ -15,8 +15,9 @@ import (
 // default timeout of a request, whose client waits for an answer that was lost.
 const settleTimeout = 2 * time.Minute
 
-// idlePatience is how long goroutines may block a bubble, in wall time.
-const idlePatience = 3 * time.Second
+// idlePatience is how long goroutines may block a bubble, in wall time: less than
+// virtualtime.Patience, so that who waits for them hears of it.
+const idlePatience = 1500 * time.Millisecond
 
 // The pauses between two looks of Settle, in the clock of the control plane.
 const (

@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -65,17 +66,26 @@ func TestDeployment(t *testing.T) {
 	}, "deployment", "replicaset")
 }
 
-// TestCronJob fires once an hour for a day.
+var day = flag.Bool("day", false, "let TestCronJob fire once an hour for a day, which takes most of a minute, and not once a minute")
+
+// TestCronJob fires 24 times. There is no scheduler, which looks around once a second: the
+// Pods name their node.
 func TestCronJob(t *testing.T) {
-	simulateNodes(t, nil, func(c cluster) {
+	schedule, each := "* * * * *", time.Minute
+	if *day {
+		schedule, each = "@hourly", time.Hour
+	}
+	simulate(t, func(c cluster) {
 		ctx := context.Background()
-		cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "hourly"}}
-		cron.Spec.Schedule, cron.Spec.SuccessfulJobsHistoryLimit = "@hourly", ptr.To(int32(100))
+		nodes.Start(c.T, c.cp.Config(), nodes.Config{Heartbeat: -1})
+		cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "often"}}
+		cron.Spec.Schedule, cron.Spec.SuccessfulJobsHistoryLimit = schedule, ptr.To(int32(100))
 		cron.Spec.JobTemplate.Spec.Template = podTemplate("i", nil)
 		cron.Spec.JobTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		cron.Spec.JobTemplate.Spec.Template.Spec.NodeName = "node-0"
 		_, err := c.client.BatchV1().CronJobs("default").Create(ctx, cron, metav1.CreateOptions{})
 		require.NoError(c, err)
-		time.Sleep(24*time.Hour + time.Minute)
+		time.Sleep(24*each + 30*time.Second)
 		jobs, err := c.client.BatchV1().Jobs("default").List(ctx, metav1.ListOptions{})
 		require.NoError(c, err)
 		assert.Len(c, jobs.Items, 24)

@@ -34,8 +34,8 @@ of the originals, and refuse those that they can't honour.
 The folder gets one copy of this program, about 250 MB, and three links to it. A
 folder that "assets" has made before is brought up to date.`,
 		Example: `  snowglobe assets bin/snowglobe
-  KUBEBUILDER_ASSETS=$(snowglobe assets --print path bin/snowglobe) go test ./...
-  eval $(snowglobe assets --print env bin/snowglobe)`,
+  snowglobe assets --print path bin/snowglobe   # for KUBEBUILDER_ASSETS=$(...) go test ./...
+  snowglobe assets --print env bin/snowglobe    # for eval $(...)`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if printed != printHelp && printed != printPath && printed != printEnv {

@@ -66,11 +66,17 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // not the errors it caused
+	return exitCode(stderr, afterAll(ctx, root.ExecuteContext(ctx)))
+}
+
+// afterAll is what to say of a command's error: if it was interrupted, that, and not the
+// errors that this caused.
+func afterAll(ctx context.Context, err error) error {
+	var stop *stopError
+	if err != nil && ctx.Err() != nil && !errors.As(err, &stop) {
+		return context.Cause(ctx)
 	}
-	return exitCode(stderr, err)
+	return err
 }
 
 // exitCode prints an error and returns the exit code for it.
@@ -99,6 +105,12 @@ type failureError struct{ error }
 
 // Unwrap returns what failed.
 func (e *failureError) Unwrap() error { return e.error }
+
+// stopError is why something that was interrupted did not end well.
+type stopError struct{ error }
+
+// Unwrap returns what went wrong.
+func (e *stopError) Unwrap() error { return e.error }
 
 // failed marks an error as a failure of the command. Nil stays nil.
 func failed(err error) error {

@@ -199,10 +199,11 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	if crash := cp.Err(); crash != nil {
 		return errors.Join(fmt.Errorf("the API server crashed: %w", crash), err)
 	}
-	if err == nil {
-		fmt.Fprintf(stderr, "snowglobe: stopped in %s\n", round(time.Since(began)))
+	if err != nil {
+		return &stopError{err}
 	}
-	return err
+	fmt.Fprintf(stderr, "snowglobe: stopped in %s\n", round(time.Since(began)))
+	return nil
 }
 
 func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration, opts upOptions) {

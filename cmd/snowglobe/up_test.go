@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,19 +24,22 @@ import (
 func TestUpControllers(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	ctx, interrupt := context.WithCancelCause(t.Context())
-	var stdout, stderr bytes.Buffer
-	code := make(chan int)
+	var stderr bytes.Buffer
+	read, stdout := io.Pipe()
+	code := make(chan int, 1)
 	go func() {
-		code <- execute(ctx, []string{"up", "--controllers", "--nodes", "1", "--kubeconfig", kubeconfig}, &stdout, &stderr)
+		code <- execute(ctx, []string{"up", "--controllers", "--nodes", "1", "--kubeconfig", kubeconfig}, stdout, &stderr)
+		_ = stdout.Close()
 	}()
-	var client *kubernetes.Clientset
-	require.Eventually(t, func() bool {
-		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-		if err == nil {
-			client, err = kubernetes.NewForConfig(config)
-		}
-		return err == nil
-	}, waitTimeout, 10*time.Millisecond)
+	var greeting strings.Builder
+	for lines := bufio.NewScanner(read); lines.Scan() && !strings.HasPrefix(lines.Text(), "Ctrl-C"); {
+		fmt.Fprintln(&greeting, lines.Text())
+	}
+	assert.Contains(t, greeting.String(), "the admission plugin ServiceAccount is on")
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	require.Eventually(t, func() bool { // until there is a service account
 		_, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
@@ -43,9 +49,19 @@ func TestUpControllers(t *testing.T) {
 		now, err := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
 		return err == nil && now.Status.Phase == corev1.PodRunning
 	}, waitTimeout, 10*time.Millisecond)
+	go func() { _, _ = io.Copy(io.Discard, read) }()
 	interrupt(errInterrupted)
 	assert.Equal(t, exitOK, <-code, "%s", &stderr)
-	assert.Contains(t, stdout.String(), "the admission plugin ServiceAccount is on")
+}
+
+// TestStopError tells of a bad end after an interrupt, and of nothing else.
+func TestStopError(t *testing.T) {
+	for want, err := range map[int]error{exitFailed: failed(&stopError{io.ErrUnexpectedEOF}), exitInterrupted: failed(io.ErrUnexpectedEOF)} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errInterrupted)
+		var stderr bytes.Buffer
+		assert.Equal(t, want, exitCode(&stderr, afterAll(ctx, err)), "%s", &stderr)
+	}
 }
 
 // TestUpRefusesControllers names a controller that is none before anything starts.

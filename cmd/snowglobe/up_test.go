@@ -35,7 +35,9 @@ func TestUpControllers(t *testing.T) {
 	for lines := bufio.NewScanner(read); lines.Scan() && !strings.HasPrefix(lines.Text(), "Ctrl-C"); {
 		fmt.Fprintln(&greeting, lines.Text())
 	}
-	assert.Contains(t, greeting.String(), "the admission plugin ServiceAccount is on")
+	if !assert.Contains(t, greeting.String(), "the admission plugin ServiceAccount is on") {
+		t.Fatalf("exit code %d: %s", <-code, &stderr)
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	require.NoError(t, err)
 	client, err := kubernetes.NewForConfig(config)

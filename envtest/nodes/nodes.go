@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 )
 
@@ -124,26 +125,37 @@ func (n *Nodes) register(ctx context.Context, name string) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 	}}}
-	created, err := n.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		created, err = n.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	}
-	if err != nil {
+	nodes := n.client.CoreV1().Nodes()
+	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	now := metav1.NewTime(time.Now())
-	created.Status.Capacity, created.Status.Allocatable = capacity, capacity
-	created.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeAddress}}
-	created.Status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
-	}}
-	if _, err := n.client.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+	// Controllers write to it too, from the first moment on.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		now, err := nodes.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		setReady(&now.Status)
+		_, err = nodes.UpdateStatus(ctx, now, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := n.untaint(ctx, name); err != nil {
 		return err
 	}
 	return n.renewLease(ctx, name)
+}
+
+// setReady is what a kubelet reports of a node that is well.
+func setReady(status *corev1.NodeStatus) {
+	now := metav1.NewTime(time.Now())
+	status.Capacity, status.Allocatable = capacity, capacity
+	status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeAddress}}
+	status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
+	}}
 }
 
 // untaint takes away the taint that admission gives to a node that is not ready yet.

@@ -69,7 +69,7 @@ func TestAssetsAgain(t *testing.T) {
 func TestTakeFlags(t *testing.T) {
 	taken, rest := takeFlags([]string{"--a=1", "--b", "2", "--c=3", "d", "--a", "4", "--b"}, "a", "b")
 	assert.Equal(t, map[string]string{"a": "4", "b": "2"}, taken)
-	assert.Equal(t, []string{"--c=3", "d"}, rest)
+	assert.Equal(t, []string{"--c=3", "d", "--b"}, rest)
 }
 
 func TestEtcdStandInRefuses(t *testing.T) {

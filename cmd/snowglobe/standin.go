@@ -43,11 +43,11 @@ func takeFlags(args []string, names ...string) (taken map[string]string, rest []
 	for i := 0; i < len(args); i++ {
 		name, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
 		switch {
-		case !strings.HasPrefix(args[i], "--") || !slices.Contains(names, name):
-			rest = append(rest, args[i])
+		case !strings.HasPrefix(args[i], "--") || !slices.Contains(names, name), !joined && i+1 == len(args):
+			rest = append(rest, args[i]) // the last one lacks its value, and its parser says so
 		case joined:
 			taken[name] = value
-		case i+1 < len(args):
+		default:
 			i++
 			taken[name] = args[i]
 		}

@@ -63,7 +63,8 @@ func playEtcd(ctx context.Context, args []string, stdout, _ io.Writer) error {
 
 func refuseEtcdFlags(flags *flag.FlagSet) (err error) {
 	flags.Visit(func(f *flag.Flag) {
-		if slices.Contains(refusedEtcdFlags, f.Name) && f.Value.String() != "new" {
+		isNew := f.Name == "initial-cluster-state" && f.Value.String() == "new"
+		if slices.Contains(refusedEtcdFlags, f.Name) && !isNew {
 			err = fmt.Errorf("an etcd in memory can't honour --%s; remove it, or run a real etcd", f.Name)
 		}
 	})

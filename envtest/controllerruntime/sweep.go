@@ -96,12 +96,17 @@ type Report struct {
 	Runs int
 	// Findings are in the order of families and calls.
 	Findings []Finding
+	// Missed are faults whose call the run did not come to, so that nothing was tried.
+	Missed []string
 }
 
 // String lists the findings.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d calls that write, %d runs with a fault, %d findings", len(r.Calls), r.Runs, len(r.Findings))
+	for _, missed := range r.Missed {
+		fmt.Fprintf(&b, "\nnot tried, as the run did not come to it: %s", missed)
+	}
 	for _, finding := range r.Findings {
 		fmt.Fprintf(&b, "\n%s", finding)
 	}
@@ -115,7 +120,7 @@ func (s Sweep) Test(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d calls that write, %d runs with a fault", len(report.Calls), report.Runs)
+	t.Logf("%d calls that write, %d runs with a fault, not come to: %q", len(report.Calls), report.Runs, report.Missed)
 	for _, finding := range report.Findings {
 		t.Error(finding)
 	}
@@ -141,21 +146,24 @@ func (s Sweep) Run(ctx context.Context) (Report, error) {
 		faults = append(faults, planned(family, report.Calls, len(s.Steps))...)
 	}
 	report.Runs = len(faults)
-	findings := make([]*Finding, len(faults))
+	findings, missed := make([]*Finding, len(faults)), make([]bool, len(faults))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, fault := range faults {
 		group.Go(func() error {
 			if ctx.Err() == nil {
-				findings[i] = s.try(fault, reference.state)
+				findings[i], missed[i] = s.try(fault, reference.state)
 			}
 			return ctx.Err()
 		})
 	}
 	err := group.Wait()
-	for _, finding := range findings {
-		if finding != nil {
-			report.Findings = append(report.Findings, *finding)
+	for i, fault := range faults {
+		switch {
+		case findings[i] != nil:
+			report.Findings = append(report.Findings, *findings[i])
+		case missed[i]:
+			report.Missed = append(report.Missed, fmt.Sprintf("%s fault at %s", fault.family, fault.call))
 		}
 	}
 	return report, err
@@ -182,14 +190,14 @@ func planned(family Family, calls []string, steps int) (faults []plannedFault) {
 	return faults
 }
 
-// try is one run with a fault. A call that the run does not come to is no finding.
-func (s Sweep) try(fault plannedFault, want string) *Finding {
+// try is one run with a fault, which is missed if the run does not come to its call.
+func (s Sweep) try(fault plannedFault, want string) (finding *Finding, missed bool) {
 	r := &run{Sweep: s, fault: fault}
 	if err := r.simulate(); err != nil {
-		return &Finding{Family: fault.family, Call: fault.call, Err: err}
+		return &Finding{Family: fault.family, Call: fault.call, Err: err}, false
 	}
 	if difference := difference(want, r.state); difference != "" {
-		return &Finding{Family: fault.family, Call: fault.call, Difference: difference}
+		return &Finding{Family: fault.family, Call: fault.call, Difference: difference}, false
 	}
-	return nil
+	return nil, fault.family != Unobserved && !r.calls.done
 }

@@ -84,6 +84,7 @@ func TestSweep(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"create secrets default/a-*", "patch configmaps default/a"}, report.Calls)
 		assert.Equal(t, 7, report.Runs)
+		assert.Empty(t, report.Missed)
 		var found []string
 		for _, finding := range report.Findings {
 			require.NoError(t, finding.Err)

@@ -94,7 +94,7 @@ func newManager(cp *envtest.ControlPlane, controllers []string) (*Program, error
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{cp: cp, name: "kube-controller-manager"}
+	p := newProgram(cp, "kube-controller-manager")
 	p.prepare = func(ctx context.Context, client *envtest.Client) (func(context.Context), func(context.Context) error, error) {
 		m, err := buildManager(ctx, cp, client, named)
 		if err != nil {

@@ -23,6 +23,9 @@ type Program struct {
 	// what waits until it has seen the state of the control plane.
 	prepare func(ctx context.Context, client *envtest.Client) (run func(context.Context), ready func(context.Context) error, err error)
 
+	// turn is a lock on starts and stops: a channel, so that time passes meanwhile.
+	turn chan struct{}
+
 	mu      sync.Mutex
 	current *execution // nil when it does not run
 	log     string     // of the runs before
@@ -53,65 +56,109 @@ func (p *Program) startFor(t testing.TB) *Program {
 	return p
 }
 
+// newProgram returns a program that does not run yet.
+func newProgram(cp *envtest.ControlPlane, name string) *Program {
+	return &Program{cp: cp, name: name, turn: make(chan struct{}, 1)}
+}
+
 // Start starts the program again after Stop or Crash, and returns when it has seen the
 // state of the control plane.
 func (p *Program) Start(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.current != nil {
-		return fmt.Errorf("the %s runs already", p.name)
-	}
-	component, err := p.cp.NewComponent(p.name, p.fail)
-	if err != nil {
+	if err := p.start(ctx); err != nil {
 		return fmt.Errorf("start the %s: %w", p.name, err)
 	}
-	running, end := context.WithCancel(context.Background())
-	p.current = &execution{component, p.cp.NewClient(), end}
-	var run func(context.Context)
-	var ready func(context.Context) error
-	component.Do(func() { run, ready, err = p.prepare(running, p.current.client) })
-	if err == nil {
-		component.Go(func() { run(running) })
-		err = ready(ctx)
+	return nil
+}
+
+func (p *Program) start(ctx context.Context) error {
+	defer p.takeTurn()()
+	if p.execution() != nil {
+		return errors.New("it runs already")
 	}
+	ctx, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	component, err := p.cp.NewComponent(p.name, func(err error) {
+		p.fail(err)
+		abort(err)
+	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("start the %s: %w", p.name, err), p.release(context.WithoutCancel(ctx)))
+		return err
+	}
+	running, end := context.WithCancel(context.Background())
+	now := &execution{component, p.cp.NewClient(), end}
+	p.setExecution(now)
+	if err := p.run(ctx, running, now); err != nil {
+		return errors.Join(err, p.release(context.WithoutCancel(ctx)))
 	}
 	return nil
+}
+
+// run builds the program, in a goroutine that a fatal log line or a panic may end, and
+// begins to run it.
+func (p *Program) run(ctx, running context.Context, now *execution) error {
+	var run func(context.Context)
+	var ready func(context.Context) error
+	var err error
+	<-now.component.Go(func() { run, ready, err = p.prepare(running, now.client) })
+	switch {
+	case err != nil:
+		return err
+	case run == nil:
+		return context.Cause(ctx)
+	}
+	now.component.Go(func() { run(running) })
+	return ready(ctx)
+}
+
+// takeTurn waits until nobody starts or stops the program; the caller gives the turn back.
+func (p *Program) takeTurn() (giveBack func()) {
+	p.turn <- struct{}{}
+	return func() { <-p.turn }
+}
+
+func (p *Program) execution() *execution {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current
+}
+
+func (p *Program) setExecution(e *execution) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = e
 }
 
 // Stop ends the program as SIGTERM would, and joins it. One that does not run is left
 // alone.
 func (p *Program) Stop(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.takeTurn()()
 	return p.release(ctx)
 }
 
 // Crash ends the program as the sudden end of its process would: nothing more of it
 // reaches an API server.
 func (p *Program) Crash(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.current == nil {
-		return nil
+	defer p.takeTurn()()
+	if now := p.execution(); now != nil {
+		defer now.client.Cut()()
 	}
-	defer p.current.client.Cut()()
 	return p.release(ctx)
 }
 
+// release ends and joins the program, if it runs. The caller has the turn.
 func (p *Program) release(ctx context.Context) error {
-	if p.current == nil {
+	ended := p.execution()
+	if ended == nil {
 		return nil
 	}
-	ended := p.current
-	p.current = nil
 	ended.end()
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	err := ended.component.Wait(ctx)
 	ended.component.Leave()
-	p.log += ended.component.Log()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current, p.log = nil, p.log+ended.component.Log()
 	if err != nil {
 		return fmt.Errorf("stop the %s: %w", p.name, err)
 	}
@@ -120,13 +167,11 @@ func (p *Program) release(ctx context.Context) error {
 
 // fail remembers the first failure that would have ended the program's process.
 func (p *Program) fail(err error) {
-	go func() { // Start may hold the lock, and wait for who calls
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.failure == nil {
-			p.failure = fmt.Errorf("the %s crashed: %w", p.name, err)
-		}
-	}()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure == nil {
+		p.failure = fmt.Errorf("the %s crashed: %w", p.name, err)
+	}
 }
 
 // Err returns why the program crashed, nil if it has not. Crash is no such crash.

@@ -28,9 +28,11 @@ func LaunchScheduler(ctx context.Context, cp *envtest.ControlPlane) (*Program, e
 }
 
 func newScheduler(cp *envtest.ControlPlane) *Program {
-	return &Program{cp: cp, name: "kube-scheduler", prepare: func(ctx context.Context, client *envtest.Client) (func(context.Context), func(context.Context) error, error) {
+	p := newProgram(cp, "kube-scheduler")
+	p.prepare = func(ctx context.Context, client *envtest.Client) (func(context.Context), func(context.Context) error, error) {
 		return buildScheduler(ctx, clients{client: client})
-	}}
+	}
+	return p
 }
 
 func buildScheduler(ctx context.Context, builder clients) (run func(context.Context), ready func(context.Context) error, err error) {

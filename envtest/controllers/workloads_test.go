@@ -143,7 +143,7 @@ func TestCrash(t *testing.T) {
 		time.Sleep(time.Hour)
 		assert.Empty(t, c.pods("app=snow"))
 		require.NoError(t, program.Start(t.Context()))
-		assert.ErrorContains(t, program.Start(t.Context()), "runs already")
+		assert.ErrorContains(t, program.Start(t.Context()), "it runs already")
 		c.eventually(time.Minute, func() (bool, error) { return len(c.pods("app=snow")) == 3, nil })
 	})
 }

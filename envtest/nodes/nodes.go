@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -61,10 +62,9 @@ type Nodes struct {
 	informer informers.SharedInformerFactory
 	work     sync.WaitGroup
 
-	mu      sync.Mutex
-	made    int                         // addresses
-	pods    map[types.UID]chan struct{} // those that are played, and what terminates them
-	failure error
+	mu   sync.Mutex
+	made int                         // addresses
+	pods map[types.UID]chan struct{} // those that are played, and what terminates them
 }
 
 // Start starts nodes for a test, and stops them when it ends. The clients' configuration
@@ -214,7 +214,7 @@ func (n *Nodes) watch(ctx context.Context) error {
 
 // see begins to play a Pod that is new on a node, and terminates one that is deleted.
 func (n *Nodes) see(pod *corev1.Pod) {
-	if !n.has(pod.Spec.NodeName) {
+	if !slices.Contains(n.names, pod.Spec.NodeName) {
 		return
 	}
 	n.mu.Lock()
@@ -238,15 +238,6 @@ func (n *Nodes) forget(pod *corev1.Pod) {
 		close(terminate)
 	}
 	delete(n.pods, pod.UID)
-}
-
-func (n *Nodes) has(name string) bool {
-	for _, own := range n.names {
-		if own == name {
-			return true
-		}
-	}
-	return false
 }
 
 // address returns one that no other Pod has.

@@ -14,6 +14,9 @@ import (
 func (n *Nodes) play(ctx context.Context, pod *corev1.Pod, terminate <-chan struct{}) {
 	script := n.config.Script(pod)
 	address := n.address()
+	if n.report(ctx, pod, status(pod, address, starting, 0, 0)) {
+		return
+	}
 	if !script.Never && n.start(ctx, pod, script, address, terminate) {
 		return // gone from the API server
 	}

@@ -95,7 +95,7 @@ func (te *Environment) Start() (*rest.Config, error) {
 // Stop removes what Start has made; with CRDInstallOptions.CleanUpAfterUse, the CRDs too.
 func (te *Environment) Stop() error {
 	var uninstall error
-	if te.Config != nil {
+	if te.launched != nil || te.Config != nil && te.useExistingCluster() {
 		uninstall = te.existing().Stop()
 	}
 	return errors.Join(uninstall, te.land())

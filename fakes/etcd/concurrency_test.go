@@ -43,7 +43,9 @@ func electAndLock(t *testing.T, c *clientv3.Client) (said []string) {
 	say("campaign", err, string(won.GetLeader().GetKey()), " ", won.GetLeader().GetRev(), won.GetHeader().GetRevision(), " ann")
 	leader, err := elections.Leader(ctx, &v3electionpb.LeaderRequest{Name: name})
 	say("leader", err, string(leader.GetKv().GetValue()), leader.GetHeader().GetRevision())
-	seen, err := elections.Observe(ctx, &v3electionpb.LeaderRequest{Name: name})
+	observing, stop := context.WithCancel(ctx)
+	defer stop()
+	seen, err := elections.Observe(observing, &v3electionpb.LeaderRequest{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +56,10 @@ func electAndLock(t *testing.T, c *clientv3.Client) (said []string) {
 	next()
 	proclaimed, err := elections.Proclaim(ctx, &v3electionpb.ProclaimRequest{Leader: won.GetLeader(), Value: []byte("bob")})
 	say("proclaim", err, proclaimed.GetHeader().GetRevision())
+	next()
+	// The client inside an embedded etcd leaves a stream behind if it is
+	// cancelled while it opens a watch, and a resignation has it open one.
+	stop()
 	next()
 	resigned, err := elections.Resign(ctx, &v3electionpb.ResignRequest{Leader: won.GetLeader()})
 	say("resign", err, resigned.GetHeader().GetRevision())

@@ -150,7 +150,7 @@ memory, in virtual time if you like, with its hooks and caches in your hand.`,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}")
-	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newConformance(), newBench(), newEtcd(), newAssets(), newPoints(), newTrace(), newVersion())
+	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newServe(), newConformance(), newBench(), newEtcd(), newAssets(), newPoints(), newTrace(), newVersion())
 	return root
 }
 

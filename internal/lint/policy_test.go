@@ -68,6 +68,11 @@ const policy = `
 	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest
 	envtest/controllerruntime/envtest -> envtest
 
+	envtest/client                   -> envtest/client/session envtest/virtualtime
+	envtest/client (test)            -> envtest/client/server
+	envtest/client/session           ->
+	envtest/client/server            -> envtest envtest/client/session
+
 	envtest/soak                     ->
 	envtest/soak (test)              -> envtest scenarios
 
@@ -79,7 +84,7 @@ const policy = `
 	scenarios/explore/worker (test)  -> envtest
 	conformance/...                  -> conformance/... envtest
 	bench/...                        -> envtest
-	cmd/...                          -> scenarios/... conformance/... bench/... envtest/controllers envtest/nodes envtest/trace/report
+	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/trace/report
 
 	# What is below the face is reached through the face.
 	envtest/chain/...            only envtest envtest/chain/...

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/envtest/client/server"
+)
+
+func newServe() *cobra.Command {
+	var socket string
+	var verbose bool
+	cfg := server.Config{Linger: 20 * time.Second, Idle: max(2, runtime.NumCPU())}
+	cmd := &cobra.Command{
+		Use:   "serve --socket FILE",
+		Short: "Run control planes for tests in other processes",
+		Long: `Run control planes for tests that use the Go package envtest/client, until Ctrl-C, or
+until nobody has come for a while. Tests start it themselves when they find none, so
+this is for watching it, or for keeping it up: then SNOWGLOBE_SOCKET=FILE tells them
+where.
+
+A control plane that a test has done with is reset and kept for the next test that
+asks for the same.`,
+		Example: `  snowglobe serve --socket globe.sock --linger 0 -v`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case socket == "":
+				return errors.New("--socket names the file to listen at")
+			case cfg.Linger < 0:
+				return fmt.Errorf("--linger %s is not a time to wait", cfg.Linger)
+			case cfg.Idle < 0:
+				return fmt.Errorf("--idle %d is not a number of control planes", cfg.Idle)
+			}
+			if verbose {
+				cfg.Log = cmd.ErrOrStderr()
+			}
+			return failed(serve(cmd.Context(), cmd.OutOrStdout(), socket, cfg))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&socket, "socket", "", "listen at this unix socket, a `file`")
+	flags.DurationVar(&cfg.Linger, "linger", cfg.Linger, "end when no test has been connected for so long; 0 is never")
+	flags.IntVar(&cfg.Idle, "idle", cfg.Idle, "keep at most so many control planes that nobody uses")
+	flags.BoolVarP(&verbose, "verbose", "v", false, "show the API servers' logs")
+	return cmd
+}
+
+// serve serves tests until the context ends or they stay away.
+func serve(ctx context.Context, stdout io.Writer, socket string, cfg server.Config) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listen at %s: in use; if no server runs there, remove the file", socket)
+	}
+	if err != nil {
+		return fmt.Errorf("listen at %s: %w", socket, err)
+	}
+	// Whoever has started this waits for the line.
+	fmt.Fprintf(stdout, "serving control planes at %s\n", socket)
+	return server.Serve(ctx, listener, cfg)
+}

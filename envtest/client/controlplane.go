@@ -1,0 +1,163 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/rpc"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"snowglobe.test/envtest/client/session"
+	"snowglobe.test/envtest/virtualtime"
+)
+
+// ControlPlane is a control plane in another process. Its methods may be called from
+// any goroutine.
+type ControlPlane struct {
+	calls   *rpc.Client
+	started session.Started
+
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start gets a control plane for a test and gives it back when the test ends. It fails
+// the test if it gets none, if the API server crashes, or if a rule never fired. A
+// failed test shows the server's log.
+func Start(t testing.TB, opts ...Option) *ControlPlane {
+	t.Helper()
+	cp, err := Launch(t.Context(), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if t.Failed() {
+			log, err := cp.Log(ctx)
+			t.Logf("log of the API server:\n%s", errors.Join(errors.New(log), err))
+		}
+		if err := cp.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return cp
+}
+
+// Launch gets a control plane without a test; the caller stops it. The context bounds
+// the start only, which may include that of the server, and its build.
+func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
+	cp, err := launch(ctx, opts)
+	var said rpc.ServerError // which begins with the same words
+	if err != nil && !errors.As(err, &said) {
+		err = fmt.Errorf("start control plane: %w", err)
+	}
+	return cp, err
+}
+
+func launch(ctx context.Context, opts []Option) (*ControlPlane, error) {
+	if virtualtime.Virtual() {
+		return nil, errors.New("another process has no part in virtual time; use envtest.Simulate, which links the API server")
+	}
+	options, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	cp, err := connect(ctx, options)
+	if gone(err) {
+		// It ended because nobody came for long. The next one has just begun.
+		cp, err = connect(ctx, options)
+	}
+	return cp, err
+}
+
+func connect(ctx context.Context, options *session.Options) (*ControlPlane, error) {
+	calls, err := find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cp := &ControlPlane{calls: calls}
+	if err := cp.call(ctx, session.Start, options, &cp.started); err != nil {
+		return nil, errors.Join(err, calls.Close())
+	}
+	return cp, nil
+}
+
+// call calls a method. If the context ends first, the connection is closed, and with it
+// the control plane gone.
+func (cp *ControlPlane) call(ctx context.Context, method string, args, reply any) error {
+	call := cp.calls.Go(method, args, reply, make(chan *rpc.Call, 1))
+	select {
+	case <-call.Done:
+		return call.Error
+	case <-ctx.Done():
+		return errors.Join(context.Cause(ctx), cp.calls.Close())
+	}
+}
+
+// Release is that of Kubernetes, such as v1.37.1.
+func (cp *ControlPlane) Release() string { return cp.started.Release }
+
+// Config returns a configuration of a cluster admin, without a rate limit.
+func (cp *ControlPlane) Config() *rest.Config { return restConfig(&cp.started.Admin) }
+
+// AddUser returns a configuration that authenticates a user in groups (and in
+// system:authenticated) by a client certificate. RBAC decides what the user may do.
+func (cp *ControlPlane) AddUser(ctx context.Context, name string, groups ...string) (*rest.Config, error) {
+	var made session.Credentials
+	if err := cp.call(ctx, session.AddUser, session.User{Name: name, Groups: groups}, &made); err != nil {
+		return nil, fmt.Errorf("add user %q: %w", name, err)
+	}
+	return restConfig(&made), nil
+}
+
+func restConfig(of *session.Credentials) *rest.Config {
+	return &rest.Config{
+		Host: of.Host, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: of.Authority, CertData: of.Certificate, KeyData: of.Key},
+	}
+}
+
+// Kubeconfig returns a file for kubectl and other programs, with Config's user.
+func (cp *ControlPlane) Kubeconfig() ([]byte, error) {
+	const name = "snowglobe"
+	admin, config := &cp.started.Admin, clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.Authority}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: admin.Certificate, ClientKeyData: admin.Key}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	return clientcmd.Write(*config)
+}
+
+// Inject puts a rule in force, such as "fail http/update resource=pods with=500 times=1".
+func (cp *ControlPlane) Inject(ctx context.Context, rule string) error {
+	return cp.call(ctx, session.Inject, rule, &session.None{})
+}
+
+// Reset brings back the state of right after boot; see envtest.ControlPlane.Reset.
+func (cp *ControlPlane) Reset(ctx context.Context) error {
+	return cp.call(ctx, session.Reset, session.None{}, &session.None{})
+}
+
+// Log returns the log of the API server, or only its end if it is long. An earlier test
+// may have had that server.
+func (cp *ControlPlane) Log(ctx context.Context) (string, error) {
+	var log string
+	err := cp.call(ctx, session.Log, session.None{}, &log)
+	return log, err
+}
+
+// Stop gives the control plane back. Its credentials may go on working for another test,
+// so no client should be left. The error says that the API server has crashed, or that a
+// rule never fired. Calls after the first return the same.
+func (cp *ControlPlane) Stop(ctx context.Context) error {
+	cp.stopOnce.Do(func() {
+		cp.stopErr = cp.call(ctx, session.Stop, session.None{}, &session.None{})
+		_ = cp.calls.Close()
+	})
+	return cp.stopErr
+}

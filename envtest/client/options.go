@@ -1,0 +1,75 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"snowglobe.test/envtest/client/session"
+)
+
+// An Option says how a control plane differs from the default one.
+type Option func(*config)
+
+type config struct {
+	options session.Options
+	errs    []error
+}
+
+func newConfig(opts []Option) (*session.Options, error) {
+	c := &config{options: session.Options{Version: session.Version}}
+	for _, opt := range opts {
+		opt(c)
+	}
+	return &c.options, errors.Join(c.errs...)
+}
+
+// WithFlags passes kube-apiserver flags, as envtest.WithFlags does. Files in them are
+// opened by another process, so their paths must be absolute.
+func WithFlags(flags ...string) Option {
+	return func(c *config) { c.options.Flags = append(c.options.Flags, flags...) }
+}
+
+// WithCRDs installs definitions and waits until they are established.
+func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
+	return func(c *config) {
+		for _, crd := range crds {
+			content, err := json.Marshal(crd)
+			if err != nil {
+				c.errs = append(c.errs, fmt.Errorf("CRD %s: %w", crd.Name, err))
+			}
+			c.options.CRDs = append(c.options.CRDs, content)
+		}
+	}
+}
+
+// WithCRDPaths installs the definitions in YAML or JSON files, or directly in folders.
+func WithCRDPaths(paths ...string) Option {
+	return func(c *config) {
+		for _, path := range paths {
+			absolute, err := filepath.Abs(path)
+			if err == nil {
+				_, err = os.Stat(absolute)
+			}
+			if err != nil {
+				c.errs = append(c.errs, fmt.Errorf("CRDs: %w", err))
+			}
+			c.options.CRDPaths = append(c.options.CRDPaths, absolute)
+		}
+	}
+}
+
+// WithFaults puts rules in force before the server starts, as envtest.WithFaults does. A
+// rule that never fires is an error of Stop.
+func WithFaults(rules ...string) Option {
+	return func(c *config) { c.options.Faults = append(c.options.Faults, rules...) }
+}
+
+// WithSeed decides what rules leave to chance.
+func WithSeed(seed uint64) Option {
+	return func(c *config) { c.options.Seed = seed }
+}

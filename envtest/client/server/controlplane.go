@@ -1,0 +1,153 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/client/session"
+)
+
+// controlPlane is the control plane of one connection. Its exported methods are those
+// of the session, and may be called side by side.
+type controlPlane struct {
+	ctx  context.Context
+	pool *pool
+
+	mu      sync.Mutex
+	running *envtest.ControlPlane // nil before Start and after Stop
+	kind    string                // in the pool
+	altered bool                  // by faults, so that nobody else should get it
+}
+
+var errNotStarted = errors.New("the control plane is not started, or stopped already")
+
+// Start gets a control plane.
+func (c *controlPlane) Start(options *session.Options, started *session.Started) error {
+	if options.Version != session.Version {
+		return fmt.Errorf("the test speaks version %d of the protocol and this snowglobe version %d; build both from one release", options.Version, session.Version)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running != nil {
+		return errors.New("the control plane of this connection is started already")
+	}
+	opts, err := launchOptions(options)
+	if err != nil {
+		return err
+	}
+	kind, err := kindOf(options)
+	if err != nil {
+		return err
+	}
+	running, err := c.pool.take(c.ctx, kind, opts)
+	if err != nil {
+		return err
+	}
+	c.running, c.kind, c.altered = running, kind, len(options.Faults) > 0
+	started.Release = envtest.Release()
+	return credentials(running, &started.Admin, envtest.AdminUser, user.SystemPrivilegedGroup)
+}
+
+func launchOptions(options *session.Options) ([]envtest.Option, error) {
+	opts := []envtest.Option{
+		envtest.WithListener("127.0.0.1:0"), envtest.WithFlags(options.Flags...),
+		envtest.WithCRDPaths(options.CRDPaths...), envtest.WithFaults(options.Faults...),
+	}
+	if options.Seed != 0 {
+		opts = append(opts, envtest.WithSeed(options.Seed))
+	}
+	for i, content := range options.CRDs {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := json.Unmarshal(content, crd); err != nil {
+			return nil, fmt.Errorf("CRD %d: %w", i+1, err)
+		}
+		opts = append(opts, envtest.WithCRDs(crd))
+	}
+	return opts, nil
+}
+
+func credentials(cp *envtest.ControlPlane, to *session.Credentials, name string, groups ...string) error {
+	config, err := cp.Servers()[0].RemoteConfig(name, groups...)
+	if err != nil {
+		return err
+	}
+	*to = session.Credentials{Host: config.Host, Authority: config.CAData, Certificate: config.CertData, Key: config.KeyData}
+	return nil
+}
+
+// AddUser makes credentials of a user.
+func (c *controlPlane) AddUser(of *session.User, made *session.Credentials) error {
+	cp, err := c.get()
+	if err != nil {
+		return err
+	}
+	return credentials(cp, made, of.Name, of.Groups...)
+}
+
+// Inject puts a rule in force.
+func (c *controlPlane) Inject(rule *string, _ *session.None) error {
+	cp, err := c.get()
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.altered = true
+	c.mu.Unlock()
+	if _, err = cp.Faults().Inject(*rule); err != nil {
+		return fmt.Errorf("rule %q: %w", *rule, err)
+	}
+	return nil
+}
+
+// Reset brings back the state of right after boot.
+func (c *controlPlane) Reset(*session.None, *session.None) error {
+	cp, err := c.get()
+	if err != nil {
+		return err
+	}
+	return cp.Reset(c.ctx)
+}
+
+// Log is the log of the API server.
+func (c *controlPlane) Log(_ *session.None, log *string) error {
+	cp, err := c.get()
+	if err != nil {
+		return err
+	}
+	*log = cp.Log()
+	return nil
+}
+
+// Stop gives the control plane back.
+func (c *controlPlane) Stop(*session.None, *session.None) error { return c.giveBack() }
+
+func (c *controlPlane) get() (*envtest.ControlPlane, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		return nil, errNotStarted
+	}
+	return c.running, nil
+}
+
+// giveBack lets the next test have the control plane, or stops it.
+func (c *controlPlane) giveBack() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cp := c.running
+	if cp == nil {
+		return nil
+	}
+	c.running = nil
+	if c.altered || cp.Err() != nil {
+		return errors.Join(cp.Err(), cp.Stop(context.WithoutCancel(c.ctx)))
+	}
+	return c.pool.put(c.ctx, c.kind, cp)
+}

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/client/session"
+)
+
+// pool keeps control planes that nobody uses, as they were right after boot.
+type pool struct {
+	keep int
+	log  io.Writer
+
+	mu   sync.Mutex
+	idle []idle // the one that waits longest first
+}
+
+type idle struct {
+	kind string
+	cp   *envtest.ControlPlane
+}
+
+// kindOf is the same for options that want the same control plane: it is a hash of them
+// and of the files that they name.
+func kindOf(options *session.Options) (string, error) {
+	hash := sha256.New()
+	if err := json.NewEncoder(hash).Encode(options); err != nil {
+		return "", err
+	}
+	for _, root := range options.CRDPaths {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			fmt.Fprintf(hash, "%s %d %s", path, len(content), content)
+			return err
+		})
+		if err != nil {
+			return "", fmt.Errorf("CRDs: %w", err)
+		}
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil)), nil
+}
+
+// take returns a control plane of a kind, a new one if none is idle.
+func (p *pool) take(ctx context.Context, kind string, opts []envtest.Option) (*envtest.ControlPlane, error) {
+	if cp := p.takeIdle(kind); cp != nil {
+		return cp, nil
+	}
+	if p.log != nil {
+		opts = append(opts, envtest.WithLog(p.log))
+	}
+	return envtest.Launch(ctx, opts...)
+}
+
+func (p *pool) takeIdle(kind string) *envtest.ControlPlane {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := len(p.idle) - 1; i >= 0; i-- {
+		if entry := p.idle[i]; entry.kind == kind && entry.cp.Err() == nil {
+			p.idle = append(p.idle[:i], p.idle[i+1:]...)
+			return entry.cp
+		}
+	}
+	return nil
+}
+
+// put resets a control plane and keeps it. One that cannot be reset is stopped, and so
+// is the one that waits longest if there are too many. A failure to reset is no error of
+// the test's that had it.
+func (p *pool) put(ctx context.Context, kind string, cp *envtest.ControlPlane) error {
+	if err := cp.Reset(ctx); err != nil {
+		return cp.Stop(context.WithoutCancel(ctx))
+	}
+	p.mu.Lock()
+	p.idle = append(p.idle, idle{kind, cp})
+	var tooMany []idle
+	if n := len(p.idle) - p.keep; n > 0 {
+		tooMany, p.idle = p.idle[:n:n], p.idle[n:]
+	}
+	p.mu.Unlock()
+	var errs []error
+	for _, entry := range tooMany {
+		errs = append(errs, entry.cp.Stop(context.WithoutCancel(ctx)))
+	}
+	return errors.Join(errs...)
+}
+
+// stop stops all that are idle.
+func (p *pool) stop(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, entry := range p.idle {
+		errs = append(errs, entry.cp.Stop(ctx))
+	}
+	p.idle = nil
+	return errors.Join(errs...)
+}

@@ -167,6 +167,9 @@ func TestErrors(t *testing.T) {
 	t.Setenv(socketEnv, filepath.Join(t.TempDir(), "none"))
 	_, err = Launch(t.Context())
 	assert.ErrorContains(t, err, "snowglobe serve --socket")
+	t.Setenv(socketEnv, "globe.sock")
+	_, err = Launch(t.Context())
+	assert.ErrorContains(t, err, "not an absolute path")
 }
 
 // TestProgramFails shows what the program said.

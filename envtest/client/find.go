@@ -30,6 +30,9 @@ const (
 // find connects to a server, and starts one if there is none.
 func find(ctx context.Context) (*rpc.Client, error) {
 	if socket := os.Getenv(socketEnv); socket != "" {
+		if !filepath.IsAbs(socket) {
+			return nil, fmt.Errorf("%s=%s is not an absolute path, and each package's tests run in another folder", socketEnv, socket)
+		}
 		conn, err := dial(ctx, socket)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w; start one there: snowglobe serve --socket %s", socketEnv, err, socket)

@@ -30,7 +30,7 @@ where.
 A control plane that a test has done with is reset and kept for the next test that
 asks for the same.`,
 		Example: `  snowglobe serve --socket globe.sock --linger 0 -v`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case socket == "":

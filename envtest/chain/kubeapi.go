@@ -46,6 +46,7 @@ func (c *Chain) buildKubeAPI(context.Context) error {
 	reconciler := &completed.Extra.EndpointReconcilerConfig.Reconciler
 	c.endpoints = upstream.NewEndpoints(c.life, *reconciler, c.cfg.Connection.Err)
 	*reconciler = c.endpoints
+	completed.ControlPlane.Generic.SkipOpenAPIInstallation = true // see installOpenAPI
 	server, err := completed.New(target)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ func (c *Chain) prepare(context.Context) error {
 	if err := c.addHooks(); err != nil {
 		return err
 	}
+	c.installOpenAPI()
 	prepared, err := c.servers.aggregator.PrepareRun()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,7 @@ import (
 	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"snowglobe.test/envtest"
@@ -104,5 +106,29 @@ func TestWebhookServer(t *testing.T) {
 
 		odd := &FlakeV2{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"}, Spec: FlakeSpecV2{Arms: 7}}
 		assert.ErrorContains(t, c.Create(ctx, odd), "no flake has seven arms")
+	})
+}
+
+// TestManagerOfSeveralKinds starts caches of three kinds at once, each of which asks for
+// its REST mapping under a mutex that the others want.
+func TestManagerOfSeveralKinds(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		mgr, err := manager.New(cp.Config(), manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+		require.NoError(t, err)
+		seen := make(chan string, 1)
+		reconciler := reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+			seen <- req.Name
+			return reconcile.Result{}, mgr.GetClient().List(ctx, &corev1.ServiceList{})
+		})
+		require.NoError(t, builder.ControllerManagedBy(mgr).For(&corev1.Secret{}).Owns(&corev1.ServiceAccount{}).Owns(&corev1.Pod{}).Complete(reconciler))
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- mgr.Start(ctx) }()
+		direct, err := client.New(cp.Config(), client.Options{})
+		require.NoError(t, err)
+		require.NoError(t, direct.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}))
+		assert.Equal(t, "a", <-seen)
+		stop()
+		assert.NoError(t, <-ended)
 	})
 }

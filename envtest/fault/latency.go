@@ -65,6 +65,13 @@ func (r *repeated) slowdown(identity uint64) time.Duration {
 	return min(1<<min(failed.times/patientFailures, 10), MaxFailingLatency/MaxLatency)
 }
 
+// isFirst reports whether an operation is one of the first in a row. Whoever asks again
+// and again without a pause must not stop the clock.
+func (r *repeated) isFirst(identity uint64) bool {
+	r.report(identity, true)
+	return r.slowdown(identity) == 1
+}
+
 // report remembers what became of an operation.
 func (r *repeated) report(identity uint64, failed bool) {
 	r.mu.Lock()
@@ -88,11 +95,22 @@ func (s *Set) latency(op Operation) time.Duration {
 		return 0
 	}
 	d := Latency(s.config.Seed, op)
-	if d > 0 {
-		op.Occurrence = 0
-		d *= s.repeated.slowdown(op.Priority(0))
+	if d == 0 {
+		return 0
 	}
-	return d
+	op.Occurrence = 0
+	if op.isDiscovery() && s.repeated.isFirst(op.Priority(1)) {
+		return 0
+	}
+	return d * s.repeated.slowdown(op.Priority(0))
+}
+
+// isDiscovery reports whether an operation asks which APIs there are. Libraries do that
+// under a mutex, for which other goroutines wait: controller-runtime's cache, and RESTMappers.
+// If it took time there, time would stand still.
+func (o *Operation) isDiscovery() bool {
+	return o.Point == "http/get" && o.Resource == "" &&
+		(o.Key == "/api" || o.Key == "/apis" || strings.HasPrefix(o.Key, "/api/") || strings.HasPrefix(o.Key, "/apis/"))
 }
 
 func (s *Set) takeTime(d time.Duration) {

@@ -73,6 +73,33 @@ func TestLatencyMovesTime(t *testing.T) {
 	}
 }
 
+// Discovery takes no time, as whoever asks may hold a mutex, until somebody asks again and
+// again.
+func TestLatencyOfDiscovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := New(Config{Latency: true})
+		set.Schedule(patient{})
+		ask := func(op Operation) time.Duration {
+			begun := time.Now()
+			_, err := set.At(t.Context(), func() Operation { return op })
+			require.NoError(t, err)
+			return time.Since(begun)
+		}
+		discovery := Operation{Point: "http/get", Key: "/apis/apps/v1", Caller: "jane"}
+		for range patientFailures - 1 {
+			assert.Zero(t, ask(discovery))
+		}
+		assert.GreaterOrEqual(t, ask(discovery), MinLatency)
+		time.Sleep(2 * failurePause)
+		assert.Zero(t, ask(discovery))
+		for _, other := range []Operation{
+			{Point: "http/get", Key: "/openapi/v3"}, {Point: "http/get", Resource: "pods", Key: "/api/v1/pods/a"}, {Point: "http/create", Key: "/apis"},
+		} {
+			assert.GreaterOrEqual(t, ask(other), MinLatency, other)
+		}
+	})
+}
+
 // patient lets each operation go on when it has taken its time.
 type patient struct{}
 

@@ -88,7 +88,8 @@ func (s *Set) Concerns(op Operation) bool {
 // Rules are looked at once, on arrival, in the order in which they were added. Those
 // that say when (Hold, Delay, Freeze) add up, and are waited out in that order. The
 // first that says what ends the look: later ones do not count the operation. With a
-// scheduler it takes its turn before the look, and again after it has waited.
+// scheduler it takes its turn before the look, and again after it has waited; discovery
+// that takes no time has no turn either.
 func (s *Set) At(ctx context.Context, describe func() Operation) (Decision, error) {
 	switch {
 	case s == nil:
@@ -109,8 +110,10 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 	}
 	op.Occurrence = 0 // it may have been made from another decision's
 	op.Occurrence = s.count(&op)
-	if err := s.turn(ctx, &op, s.latency(op)); err != nil {
-		return Decision{}, err
+	if latency := s.latency(op); latency > 0 || !s.config.Latency || !op.isDiscovery() {
+		if err := s.turn(ctx, &op, latency); err != nil {
+			return Decision{}, err
+		}
 	}
 	waits, outcome := s.judge(kind, &op)
 	waited := false

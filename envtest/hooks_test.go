@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
 )
@@ -84,4 +87,17 @@ func TestUpstreamPauses(t *testing.T) {
 	if prompt >= time.Second || paused < time.Second {
 		t.Errorf("a boot takes %s, with upstream's pauses %s; want less and more than a second", prompt, paused)
 	}
+}
+
+// TestHoldOfLaterWrite holds nothing of the start, so the start is waited for.
+func TestHoldOfLaterWrite(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		if ready, red := cp.Servers()[0].Ready(t.Context()); !ready {
+			t.Errorf("Start returned while these checks were red: %s", red)
+		}
+		_, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+	}, envtest.WithFaults("hold store/put resource=configmaps name=default/slow optional"))
 }

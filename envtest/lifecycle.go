@@ -51,7 +51,7 @@ func (s *Server) stop(ctx context.Context) error {
 
 // Restart starts a crashed or stopped server under its old name, identity and
 // address, once nothing is left of its last run. It returns when the server is
-// ready or, if something is held from the start, accepts requests.
+// ready or, if a rule holds something of its start, accepts requests.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.restart(ctx); err != nil {
 		return fmt.Errorf("restart %s: %w", s.name, err)

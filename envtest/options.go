@@ -276,6 +276,14 @@ func (c *config) holds() bool {
 	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool { return r.Kind == fault.Hold || r.Kind == fault.Freeze })
 }
 
+// holdsSteps says whether steps of a start are held, which no server goes without.
+func (c *config) holdsSteps() bool {
+	return slices.ContainsFunc(c.faults, func(r fault.Rule) bool {
+		kind, _, _ := strings.Cut(r.Point, "/")
+		return r.Kind == fault.Hold && slices.Contains([]string{"hook", "signal", "stage"}, kind)
+	})
+}
+
 // impossible are the actions that can't be done on the store.
 func (c *config) impossible() map[fault.ActionKind]string {
 	if _, ok := c.store.(storage.LeaderLoser); ok {

@@ -2,10 +2,13 @@ package envtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
 )
@@ -18,15 +21,48 @@ type readiness struct {
 	red   []string
 }
 
-// waitStarted waits until the server is ready and its signal says so or, if
-// something is held from the start, accepts requests and the held hooks have come.
+// waitStarted waits until the server is ready and its signal says so. If rules hold steps
+// of its start, it is enough that it accepts requests and that the held hooks have come. If
+// they hold anything else, which it may meet or not, the first operation that is held ends
+// the wait.
 func (i *instance) waitStarted(ctx context.Context) error {
-	if i.server.cp.cfg.holds() {
-		if err := i.await(ctx, i.endpoint.Opened(), "the server does not accept requests"); err != nil {
-			return err
-		}
+	cfg := i.server.cp.cfg
+	if !cfg.holds() {
+		return i.waitBooted(ctx)
+	}
+	if err := i.await(ctx, i.endpoint.Opened(), "the server does not accept requests"); err != nil {
+		return err
+	}
+	if cfg.holdsSteps() {
 		return i.awaitHeldHooks(ctx)
 	}
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	held, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	looking.Go(func() {
+		if _, err := i.recorder.Await(held, i.holdsSomething); err == nil {
+			cancel(errHeld)
+		}
+	})
+	if err := i.waitBooted(held); context.Cause(held) != errHeld || closed(i.failed) {
+		return err
+	}
+	return nil
+}
+
+// errHeld ends the wait for a server to be ready.
+var errHeld = errors.New("something is held")
+
+// holdsSomething tells the record of an operation of this server, since it began, that a
+// rule holds.
+func (i *instance) holdsSomething(r trace.Record) bool {
+	event, ok := r.Event.(trace.Fault)
+	return ok && event.Phase == trace.Held && event.Server == i.server.name && !r.Time.Before(i.began) &&
+		(event.Action == string(fault.Hold) || event.Action == string(fault.Freeze))
+}
+
+func (i *instance) waitBooted(ctx context.Context) error {
 	if err := i.waitReady(ctx); err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // Simulate runs f as a test in virtual time, with a control plane in it:
-// time.Sleep(time.Hour) takes no time, and leases, tokens and events expire on the
-// way. f must call neither t.Run nor t.Parallel. A goroutine in there that waits for
+// time.Sleep(time.Hour) takes a second or a few, in which the server does all that it
+// does in an hour, and leases, tokens and events expire. f must call neither t.Run nor t.Parallel. A goroutine in there that waits for
 // what virtual time can't bring, such as a socket, fails the test within five seconds
 // on the wall.
 func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Option) {

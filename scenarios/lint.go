@@ -207,7 +207,7 @@ func (s Script) Lint() []string {
 		say(":1: the script does not begin with a comment; say there what it shows")
 	}
 	if mutations, err := s.Mutations(); err == nil && len(mutations) == 0 {
-		say(": no file %s lists what must make the script fail, so nothing shows that it can", mutationsFile)
+		say(": no file %s lists what must make the script fail, so nothing shows that it can; see Mutations in docs/reference/scripts.md", mutationsFile)
 	}
 	files := map[string]bool{}
 	for _, file := range txtar.Parse(s.text).Files {

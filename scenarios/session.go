@@ -99,7 +99,7 @@ func (s *session) onceConfig(agent string) (*rest.Config, error) {
 		return nil, errNoServer
 	}
 	config := rest.CopyConfig(s.identity)
-	config.UserAgent = agent
+	config.UserAgent, config.WarningHandler = agent, rest.NoWarnings{}
 	if s.script.mutation != nil {
 		config.Wrap(s.script.mutation.transport)
 	}

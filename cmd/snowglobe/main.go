@@ -37,10 +37,10 @@ func start() int {
 		return standInExit(name, os.Stderr, play(ctx, os.Args[1:], os.Stdout, os.Stderr))
 	}
 	if bench.StartupRequested() {
-		return exitCode(os.Stderr, bench.StartupChild(ctx, os.Stdout))
+		return exitCode(os.Stderr, name, bench.StartupChild(ctx, os.Stdout))
 	}
 	if worker.Requested() {
-		return exitCode(os.Stderr, worker.Serve(ctx, os.Stdin, os.Stdout, scenarios.Options{}))
+		return exitCode(os.Stderr, name, worker.Serve(ctx, os.Stdin, os.Stdout, scenarios.Options{}))
 	}
 	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
@@ -66,7 +66,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return exitCode(stderr, afterAll(ctx, root.ExecuteContext(ctx)))
+	cmd, err := root.ExecuteContextC(ctx)
+	return exitCode(stderr, cmd.CommandPath(), afterAll(ctx, err))
 }
 
 // afterAll is what to say of a command's error: if it was interrupted, that, and not the
@@ -79,8 +80,8 @@ func afterAll(ctx context.Context, err error) error {
 	return err
 }
 
-// exitCode prints an error and returns the exit code for it.
-func exitCode(stderr io.Writer, err error) int {
+// exitCode prints an error of a command and returns the exit code for it.
+func exitCode(stderr io.Writer, command string, err error) int {
 	var failure *failureError
 	var child *childError
 	switch {
@@ -95,7 +96,7 @@ func exitCode(stderr io.Writer, err error) int {
 		fmt.Fprintf(stderr, "snowglobe: %v\n", failure)
 		return exitFailed
 	default: // a usage error, cobra's or ours
-		fmt.Fprintf(stderr, "snowglobe: %v; see: snowglobe help\n", err)
+		fmt.Fprintf(stderr, "snowglobe: %v; see: %s --help\n", err, command)
 		return exitUsage
 	}
 }

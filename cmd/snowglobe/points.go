@@ -38,7 +38,7 @@ docs/reference/points.md describes rules and plans.`,
 			kinds, err := fault.FindPoints(pattern)
 			switch {
 			case err != nil:
-				return failed(fmt.Errorf("%w; snowglobe points lists them all", err))
+				return failed(fmt.Errorf("%w (snowglobe points lists all)", err))
 			case output == outputJSON:
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetEscapeHTML(false)

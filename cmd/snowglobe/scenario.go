@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -37,11 +38,18 @@ func newScenarioNew() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			if errors.Is(err, fs.ErrExist) {
+				return failed(fmt.Errorf("new script: %s is there already; name another file", args[0]))
+			}
 			if err != nil {
 				return failed(fmt.Errorf("new script: %w", err))
 			}
 			_, err = file.Write(scenarios.Template())
-			return failed(errors.Join(err, file.Close()))
+			if err := errors.Join(err, file.Close()); err != nil {
+				return failed(fmt.Errorf("new script: %w", err))
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s; now: snowglobe run %[1]s\n", args[0])
+			return nil
 		},
 	}
 }

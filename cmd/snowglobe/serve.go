@@ -28,7 +28,7 @@ this is for watching it, or for keeping it up: then SNOWGLOBE_SOCKET=FILE tells 
 where.
 
 A control plane that a test has done with is reset and kept for the next test that
-asks for the same.`,
+asks for the same. It says which test gets which, a line each.`,
 		Example: `  snowglobe serve --socket globe.sock --linger 0 -v`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,6 +42,9 @@ asks for the same.`,
 			}
 			if verbose {
 				cfg.Log = cmd.ErrOrStderr()
+			}
+			cfg.Told = func(line string) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s  %s\n", time.Now().Format(time.TimeOnly), line)
 			}
 			return failed(serve(cmd.Context(), cmd.OutOrStdout(), socket, cfg))
 		},

@@ -62,7 +62,7 @@ func TestStopError(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errInterrupted)
 		var stderr bytes.Buffer
-		assert.Equal(t, want, exitCode(&stderr, afterAll(ctx, err)), "%s", &stderr)
+		assert.Equal(t, want, exitCode(&stderr, "snowglobe up", afterAll(ctx, err)), "%s", &stderr)
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/rpc"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -31,7 +34,7 @@ type ControlPlane struct {
 // failed test shows the server's log.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()
-	cp, err := Launch(t.Context(), opts...)
+	cp, err := launch(t.Context(), t.Name(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +54,11 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 // Launch gets a control plane without a test; the caller stops it. The context bounds
 // the start only, which may include that of the server, and its build.
 func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
-	cp, err := launch(ctx, opts)
+	return launch(ctx, "", opts)
+}
+
+func launch(ctx context.Context, test string, opts []Option) (*ControlPlane, error) {
+	cp, err := findAndStart(ctx, test, opts)
 	var said rpc.ServerError // which begins with the same words
 	if err != nil && !errors.As(err, &said) {
 		err = fmt.Errorf("start control plane: %w", err)
@@ -59,11 +66,11 @@ func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 	return cp, err
 }
 
-func launch(ctx context.Context, opts []Option) (*ControlPlane, error) {
+func findAndStart(ctx context.Context, test string, opts []Option) (*ControlPlane, error) {
 	if virtualtime.Virtual() {
 		return nil, errors.New("another process has no part in virtual time; use envtest.Simulate, which links the API server")
 	}
-	options, err := newConfig(opts)
+	options, err := newConfig(nameOf(test), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +80,15 @@ func launch(ctx context.Context, opts []Option) (*ControlPlane, error) {
 		cp, err = connect(ctx, options)
 	}
 	return cp, err
+}
+
+// nameOf is a test's for people: go test runs it in the folder of its package.
+func nameOf(test string) string {
+	folder, err := os.Getwd()
+	if err != nil {
+		return test
+	}
+	return strings.TrimSuffix(filepath.Base(folder)+" "+test, " ")
 }
 
 func connect(ctx context.Context, options *session.Options) (*ControlPlane, error) {

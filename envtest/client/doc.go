@@ -11,7 +11,7 @@
 //
 // The program is built from the module that the test is in, which must require it:
 //
-//	go get -tool snowglobe.test/cmd/snowglobe
+//	go mod edit -tool=snowglobe.test/cmd/snowglobe && go mod tidy
 //
 // Two environment variables change that. SNOWGLOBE names a program to start instead;
 // SNOWGLOBE_SOCKET names the socket of a server that runs already, as after

@@ -20,8 +20,8 @@ type config struct {
 	errs    []error
 }
 
-func newConfig(opts []Option) (*session.Options, error) {
-	c := &config{options: session.Options{Version: session.Version}}
+func newConfig(test string, opts []Option) (*session.Options, error) {
+	c := &config{options: session.Options{Version: session.Version, Test: test}}
 	for _, opt := range opts {
 		opt(c)
 	}

@@ -21,6 +21,8 @@ const (
 	importPath = module + "/cmd/snowglobe"
 )
 
+const howToRequire = "this module does not require all that " + importPath + " needs; run: go mod edit -tool=" + importPath + " && go mod tidy"
+
 // program returns the snowglobe that SNOWGLOBE names, or else builds the one that the
 // module of the current folder requires.
 func program(ctx context.Context, folder string) (string, error) {
@@ -40,6 +42,8 @@ func program(ctx context.Context, folder string) (string, error) {
 	if built(path, source) {
 		return path, nil
 	}
+	// Other packages' tests wait here, and would be as silent as the one that builds.
+	fmt.Fprintln(os.Stderr, "snowglobe: building the program that runs control planes; the first time this takes some minutes")
 	unlock, err := lock(ctx, filepath.Dir(path)+".lock")
 	if err != nil {
 		return "", err
@@ -71,7 +75,7 @@ func findSource(ctx context.Context) (*source, error) {
 		Replace    *struct{ Version string }
 	}
 	if err := goJSON(ctx, &listed, "list", "-m", "-json", module); err != nil {
-		return nil, fmt.Errorf("%w\nlet your module require it: go get -tool %s", err, importPath)
+		return nil, fmt.Errorf("%w\n%s", err, howToRequire)
 	}
 	main := env.GOMOD
 	if env.GOWORK != "" {
@@ -139,13 +143,15 @@ func changed(dir string, since time.Time) bool {
 
 // build builds the program, which takes minutes the first time.
 func build(ctx context.Context, path string) error {
-	fmt.Fprintf(os.Stderr, "snowglobe: building the program that runs control planes; the first time this takes some minutes\n")
 	var said bytes.Buffer
 	begun, now := path+".building", time.Now()
 	command := exec.CommandContext(ctx, "go", "build", "-o", begun, importPath)
 	command.Stdout, command.Stderr = &said, &said
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("build %s: %w\n%slet your module require it: go get -tool %[1]s", importPath, err, &said)
+		if text := said.String(); strings.Contains(text, "missing go.sum entry") || strings.Contains(text, "no required module provides package") {
+			return errors.New(howToRequire) // the go command would add each of a hundred packages by itself
+		}
+		return fmt.Errorf("build %s: %w\n%s", importPath, err, &said)
 	}
 	// What is edited while it is built is newer than it. And it gets its name only now:
 	// a program that runs cannot be written to, and its server lives on.

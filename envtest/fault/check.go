@@ -244,7 +244,11 @@ func (c *checker) narrow() {
 		func(k *PointKind) bool { return slices.Contains(k.Actions, r.Kind) })
 	if r.With != "" || r.Kind == Fail {
 		failures := union(c.kinds, func(k *PointKind) []Failure { return k.Failures })
-		c.keep("with", fmt.Sprintf("at %s with= is %s", r.Point, nearest.Either(failures)),
+		why := fmt.Sprintf("%s at %s needs with=", r.Kind, r.Point)
+		if r.With != "" {
+			why = fmt.Sprintf("%s is no error of %s", r.With, r.Point)
+		}
+		c.keep("with", fmt.Sprintf("%s; there is %s", why, nearest.Either(failures)),
 			func(k *PointKind) bool { return slices.Contains(k.Failures, r.With) })
 	}
 }

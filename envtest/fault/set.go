@@ -280,7 +280,7 @@ func (s *Set) names() Names {
 func (s *Set) Inject(rule string) (*Entry, error) {
 	parsed, err := Parse(rule, s.names())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("rule %q: %w", rule, err)
 	}
 	added, err := s.Add(parsed)
 	if err != nil {

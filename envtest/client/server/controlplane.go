@@ -22,8 +22,9 @@ type controlPlane struct {
 
 	mu      sync.Mutex
 	running *envtest.ControlPlane // nil before Start and after Stop
-	kind    string                // in the pool
-	altered bool                  // by faults, so that nobody else should get it
+	test    string
+	kind    string // in the pool
+	altered bool   // by faults, so that nobody else should get it
 }
 
 var errNotStarted = errors.New("the control plane is not started, or stopped already")
@@ -46,11 +47,11 @@ func (c *controlPlane) Start(options *session.Options, started *session.Started)
 	if err != nil {
 		return err
 	}
-	running, err := c.pool.take(c.ctx, kind, opts)
+	running, err := c.pool.take(c.ctx, options.Test, kind, opts)
 	if err != nil {
 		return err
 	}
-	c.running, c.kind, c.altered = running, kind, len(options.Faults) > 0
+	c.running, c.test, c.kind, c.altered = running, options.Test, kind, len(options.Faults) > 0
 	started.Release = envtest.Release()
 	return credentials(running, &started.Admin, envtest.AdminUser, user.SystemPrivilegedGroup)
 }
@@ -100,10 +101,8 @@ func (c *controlPlane) Inject(rule *string, _ *session.None) error {
 	c.mu.Lock()
 	c.altered = true
 	c.mu.Unlock()
-	if _, err = cp.Faults().Inject(*rule); err != nil {
-		return fmt.Errorf("rule %q: %w", *rule, err)
-	}
-	return nil
+	_, err = cp.Faults().Inject(*rule)
+	return err
 }
 
 // Reset brings back the state of right after boot.
@@ -147,7 +146,9 @@ func (c *controlPlane) giveBack() error {
 	}
 	c.running = nil
 	if c.altered || cp.Err() != nil {
+		c.pool.tell("%s: done, and its control plane with it", c.test)
 		return errors.Join(cp.Err(), cp.Stop(context.WithoutCancel(c.ctx)))
 	}
+	c.pool.tell("%s: done", c.test)
 	return c.pool.put(c.ctx, c.kind, cp)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/client/session"
@@ -20,9 +21,16 @@ import (
 type pool struct {
 	keep int
 	log  io.Writer
+	told func(line string)
 
 	mu   sync.Mutex
 	idle []idle // the one that waits longest first
+}
+
+func (p *pool) tell(format string, args ...any) {
+	if p.told != nil {
+		p.told(fmt.Sprintf(format, args...))
+	}
 }
 
 type idle struct {
@@ -33,8 +41,9 @@ type idle struct {
 // kindOf is the same for options that want the same control plane: it is a hash of them
 // and of the files that they name.
 func kindOf(options *session.Options) (string, error) {
-	hash := sha256.New()
-	if err := json.NewEncoder(hash).Encode(options); err != nil {
+	hash, wanted := sha256.New(), *options
+	wanted.Test = ""
+	if err := json.NewEncoder(hash).Encode(wanted); err != nil {
 		return "", err
 	}
 	for _, root := range options.CRDPaths {
@@ -54,14 +63,22 @@ func kindOf(options *session.Options) (string, error) {
 }
 
 // take returns a control plane of a kind, a new one if none is idle.
-func (p *pool) take(ctx context.Context, kind string, opts []envtest.Option) (*envtest.ControlPlane, error) {
+func (p *pool) take(ctx context.Context, test, kind string, opts []envtest.Option) (*envtest.ControlPlane, error) {
 	if cp := p.takeIdle(kind); cp != nil {
+		p.tell("%s: one that was idle", test)
 		return cp, nil
 	}
 	if p.log != nil {
 		opts = append(opts, envtest.WithLog(p.log))
 	}
-	return envtest.Launch(ctx, opts...)
+	begun := time.Now()
+	cp, err := envtest.Launch(ctx, opts...)
+	if err != nil {
+		p.tell("%s: none: %v", test, err)
+		return nil, err
+	}
+	p.tell("%s: a new one, after %s", test, time.Since(begun).Round(time.Millisecond))
+	return cp, nil
 }
 
 func (p *pool) takeIdle(kind string) *envtest.ControlPlane {

@@ -26,6 +26,8 @@ type Config struct {
 	Idle int
 	// Log gets the logs of the API servers; nil for none.
 	Log io.Writer
+	// Told is told of control planes that begin and end, a line each; nil for nobody.
+	Told func(line string)
 }
 
 // Serve serves tests that connect to the listener, until the context ends or nobody has
@@ -34,7 +36,7 @@ func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	connected, disconnect := context.WithCancel(context.WithoutCancel(ctx))
-	tests := &tests{pool: &pool{keep: cfg.Idle, log: cfg.Log}, linger: cfg.Linger}
+	tests := &tests{pool: &pool{keep: cfg.Idle, log: cfg.Log, told: cfg.Told}, linger: cfg.Linger}
 	if cfg.Linger > 0 {
 		tests.timer = time.AfterFunc(cfg.Linger, cancel)
 	}

@@ -25,6 +25,7 @@ type None struct{}
 // Options say which control plane is wanted.
 type Options struct {
 	Version  int
+	Test     string   // whose it is, for people
 	Flags    []string // of kube-apiserver
 	CRDPaths []string // absolute
 	CRDs     [][]byte // in JSON

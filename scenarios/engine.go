@@ -206,9 +206,38 @@ func (t *scriptT) err(file, shown string) error {
 	if !t.failed {
 		return nil
 	}
-	_, text, found := strings.Cut("\n"+t.log.String(), "\n"+failMark)
+	before, text, found := strings.Cut("\n"+t.log.String(), "\n"+failMark)
 	if !found {
 		text = shown + ": failed"
 	}
-	return errors.New(strings.TrimSpace(strings.ReplaceAll(text, file, shown)))
+	text = strings.TrimSpace(strings.ReplaceAll(text, file, shown))
+	for _, output := range []string{"stdout", "stderr"} {
+		if strings.HasSuffix(text, " found in "+output) {
+			text += lastOutput(before, output)
+		}
+	}
+	return errors.New(text)
+}
+
+// maxOutput is how many lines of a command's output an error shows.
+const maxOutput = 20
+
+// lastOutput is what the last command before a failure has printed, from testscript's log.
+func lastOutput(log, name string) string {
+	i := strings.LastIndex(log, "\n["+name+"]\n")
+	if i < 0 {
+		return "; it was empty"
+	}
+	var lines []string
+	for line := range strings.Lines(log[i+len(name)+4:]) {
+		if strings.HasPrefix(line, "> ") || line == "[stderr]\n" {
+			break
+		}
+		if len(lines) == maxOutput {
+			lines = append(lines, "  ...")
+			break
+		}
+		lines = append(lines, "  "+strings.TrimRight(line, "\n"))
+	}
+	return fmt.Sprintf(":\n%s", strings.TrimRight(strings.Join(lines, "\n"), " \n"))
 }

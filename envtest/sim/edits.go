@@ -41,6 +41,18 @@ var edits = []edit{
 	},
 	{
 		file: "runtime/proc.go",
+		old:  "\t\t// Don't bother trying to preempt a goroutine in a syscall.\n\t\treturn false\n\t}\n",
+		new:  "\t\t// Don't bother trying to preempt a goroutine in a syscall.\n\t\treturn false\n\t}\n\tif gp.bubble != nil && !sched.gcwaiting.Load() && pp.sysmontick.schedwhen+simSliceNS > nanotime() {\n\t\treturn false\n\t}\n",
+		why:  "as above: a goroutine of a bubble may have taken the place of the one that sysmon has seen",
+	},
+	{
+		file: "runtime/preempt.go",
+		old:  "(gp.preempt || gp.m.p != 0 && gp.m.p.ptr().preempt)",
+		new:  "(gp.preempt || gp.bubble == nil && gp.m.p != 0 && gp.m.p.ptr().preempt)",
+		why:  "as above: the signal may come when it has",
+	},
+	{
+		file: "runtime/proc.go",
 		old:  "!sysretake && int64(pd.syscalltick) != syst {",
 		new:  "(!sysretake || thread.gp.bubble != nil) && (int64(pd.syscalltick) != syst || pd.syscallwhen == 0) {",
 		why:  "sysmon takes the processor away from a system call of more than 20 us",

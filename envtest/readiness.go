@@ -45,10 +45,14 @@ func (i *instance) waitStarted(ctx context.Context) error {
 			cancel(errHeld)
 		}
 	})
-	if err := i.waitBooted(held); context.Cause(held) != errHeld || closed(i.failed) {
-		return err
+	err := i.waitBooted(held)
+	switch {
+	case closed(i.failed):
+		return i.failure
+	case context.Cause(held) == errHeld:
+		return nil
 	}
-	return nil
+	return err
 }
 
 // errHeld ends the wait for a server to be ready.

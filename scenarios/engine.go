@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func (s *session) perform(file string) Result {
 			Cmds:      s.commands(),
 		})
 	})
-	err := t.err(file, s.script.File)
+	err := s.withOutput(t.err(file, s.script.File), t.log.String())
 	s.recordLinesBefore(s.lastLine(err, t.skipped) + 1)
 	if closeErr := s.close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("%s: after the last command: %w", s.script.File, closeErr)
@@ -206,38 +207,66 @@ func (t *scriptT) err(file, shown string) error {
 	if !t.failed {
 		return nil
 	}
-	before, text, found := strings.Cut("\n"+t.log.String(), "\n"+failMark)
+	_, text, found := strings.Cut("\n"+t.log.String(), "\n"+failMark)
 	if !found {
 		text = shown + ": failed"
 	}
-	text = strings.TrimSpace(strings.ReplaceAll(text, file, shown))
-	for _, output := range []string{"stdout", "stderr"} {
-		if strings.HasSuffix(text, " found in "+output) {
-			text += lastOutput(before, output)
+	return errors.New(strings.TrimSpace(strings.ReplaceAll(text, file, shown)))
+}
+
+// withOutput adds to the error of a match what the last command has printed, where the
+// engine's log has kept it: only that from the last comment on.
+func (s *session) withOutput(err error, log string) error {
+	if err == nil {
+		return nil
+	}
+	for _, name := range []string{"stdout", "stderr"} {
+		if !strings.HasSuffix(err.Error(), " found in "+name) {
+			continue
+		}
+		if output, known := lastOutput(log, name, s.commands()); known {
+			return fmt.Errorf("%w%s", err, excerpt(output))
 		}
 	}
-	return errors.New(text)
+	return err
+}
+
+// lastOutput finds what the last of some commands has printed. Commands of the engine's
+// own, such as env, leave that as it is.
+func lastOutput[T any](log, name string, commands map[string]T) (output string, known bool) {
+	for _, entry := range slices.Backward(strings.Split("\n"+log, "\n> ")) {
+		line, printed, _ := strings.Cut(entry, "\n")
+		words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '!' })
+		for len(words) > 0 && strings.HasPrefix(words[0], "[") {
+			words = words[1:]
+		}
+		if len(words) == 0 {
+			continue
+		}
+		if _, ours := commands[words[0]]; !ours && words[0] != "exec" {
+			continue
+		}
+		stdout, stderr, _ := strings.Cut("\n"+printed, "\n[stderr]\n")
+		if name == "stderr" {
+			return stderr, true
+		}
+		_, stdout, _ = strings.Cut(stdout, "\n[stdout]\n")
+		return stdout, true
+	}
+	return "", false
 }
 
 // maxOutput is how many lines of a command's output an error shows.
 const maxOutput = 20
 
-// lastOutput is what the last command before a failure has printed, from testscript's log.
-func lastOutput(log, name string) string {
-	i := strings.LastIndex(log, "\n["+name+"]\n")
-	if i < 0 {
+// excerpt is the beginning of what a command has printed, below an error.
+func excerpt(output string) string {
+	if output == "" {
 		return "; it was empty"
 	}
-	var lines []string
-	for line := range strings.Lines(log[i+len(name)+4:]) {
-		if strings.HasPrefix(line, "> ") || line == "[stderr]\n" {
-			break
-		}
-		if len(lines) == maxOutput {
-			lines = append(lines, "  ...")
-			break
-		}
-		lines = append(lines, "  "+strings.TrimRight(line, "\n"))
+	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	if len(lines) > maxOutput {
+		lines = append(lines[:maxOutput], "...")
 	}
-	return fmt.Sprintf(":\n%s", strings.TrimRight(strings.Join(lines, "\n"), " \n"))
+	return ":\n  " + strings.Join(lines, "\n  ")
 }

@@ -41,8 +41,11 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if t.Failed() {
-			log, err := cp.Log(ctx)
-			t.Logf("log of the API server:\n%s", errors.Join(errors.New(log), err))
+			if log, err := cp.Log(ctx); err != nil {
+				t.Logf("there is no log of the API server: %v", err)
+			} else {
+				t.Logf("log of the API server:\n%s", log)
+			}
 		}
 		if err := cp.Stop(ctx); err != nil {
 			t.Error(err)

@@ -60,11 +60,10 @@ func TestPackages(t *testing.T) {
 		output(t, root, "go", "build", "-o", filepath.Join(assets, name), pkg)
 	}
 	t.Setenv("KUBEBUILDER_ASSETS", assets)
-	module := output(t, root, "sh", "-c", "cat go.mod")
-	module = strings.Replace(module, "module snowglobe.test", "module small.test", 1)
+	module := strings.Replace(read(t, filepath.Join(root, "go.mod")), "module snowglobe.test", "module small.test", 1)
 	module += fmt.Sprintf("\nrequire snowglobe.test v0.0.0\nreplace snowglobe.test => %s\n", root)
 	write(t, filepath.Join(work, "go.mod"), module)
-	write(t, filepath.Join(work, "go.sum"), output(t, root, "sh", "-c", "cat go.sum")+"\n")
+	write(t, filepath.Join(work, "go.sum"), read(t, filepath.Join(root, "go.sum")))
 	for i, way := range ways {
 		folder := fmt.Sprintf("way%d", i)
 		write(t, filepath.Join(work, folder, "first", "a_test.go"), fmt.Sprintf(smallTest, way.imports, way.start))
@@ -87,6 +86,13 @@ func write(t *testing.T, path, content string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(content)
 }
 
 // output runs a command and returns what it prints.

@@ -150,5 +150,5 @@ func (c *controlPlane) giveBack() error {
 		return errors.Join(cp.Err(), cp.Stop(context.WithoutCancel(c.ctx)))
 	}
 	c.pool.tell("%s: done", c.test)
-	return c.pool.put(c.ctx, c.kind, cp)
+	return c.pool.put(c.ctx, c.test, c.kind, cp)
 }

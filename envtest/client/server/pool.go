@@ -96,8 +96,9 @@ func (p *pool) takeIdle(kind string) *envtest.ControlPlane {
 // put resets a control plane and keeps it. One that cannot be reset is stopped, and so
 // is the one that waits longest if there are too many. A failure to reset is no error of
 // the test's that had it.
-func (p *pool) put(ctx context.Context, kind string, cp *envtest.ControlPlane) error {
+func (p *pool) put(ctx context.Context, test, kind string, cp *envtest.ControlPlane) error {
 	if err := cp.Reset(ctx); err != nil {
+		p.tell("%s: its control plane ends: %v", test, err)
 		return cp.Stop(context.WithoutCancel(ctx))
 	}
 	p.mu.Lock()

@@ -88,7 +88,9 @@ func (t *tests) serve(ctx context.Context, conn net.Conn) {
 			panic(err) // of our own methods
 		}
 		server.ServeCodec(jsonrpc.NewServerCodec(conn))
-		_ = cp.giveBack() // nobody is left who could be told
+		if err := cp.giveBack(); err != nil { // the test is gone already
+			t.pool.tell("%s: %v", cp.test, err)
+		}
 	})
 }
 

@@ -35,6 +35,9 @@ func (s Script) DefaultClasses() []Class {
 	return classes
 }
 
+// lifeFamilies are the families of points in servers' lives.
+var lifeFamilies = []string{"hook", "signal", "informer", "cache"}
+
 // Draw draws plans of faults.
 type Draw struct {
 	classes []Class
@@ -63,7 +66,7 @@ func NewDraw(points []Point, classes []Class) *Draw {
 		if asked[p.Resource] || asked[of] {
 			d.near = append(d.near, p)
 		}
-		if slices.Contains([]string{"hook", "signal", "informer", "cache"}, family) {
+		if slices.Contains(lifeFamilies, family) {
 			d.life = append(d.life, p)
 		}
 	}
@@ -99,6 +102,10 @@ func (d *Draw) Vary(random *rand.Rand, plan fault.Plan) fault.Plan {
 	plan = slices.Clone(plan)
 	switch {
 	case len(d.all) == 0:
+	case len(plan) > 0 && random.IntN(4) == 0:
+		if more := d.shift(random, plan); waiting(more) <= maxWaiting {
+			plan = more
+		}
 	case len(plan) > 0 && random.IntN(3) == 0:
 		i := random.IntN(len(plan))
 		plan = d.add(random, slices.Delete(plan, i, i+1))
@@ -111,13 +118,30 @@ func (d *Draw) Vary(random *rand.Rand, plan fault.Plan) fault.Plan {
 	return plan
 }
 
+// shift moves a rule of a plan to another operation, or lets it make others wait for
+// another time.
+func (d *Draw) shift(random *rand.Rand, plan fault.Plan) fault.Plan {
+	plan = slices.Clone(plan)
+	rule := &plan[random.IntN(len(plan))]
+	switch wait := waitAt(random, rule.Point); {
+	case rule.Nth.First > 0 && random.IntN(2) == 0:
+		n := 1 + random.IntN(maxNth)
+		rule.Nth = fault.Range{First: n, Last: n}
+	case rule.By > 0:
+		rule.By = wait
+	case rule.For > 0:
+		rule.For = wait
+	}
+	return plan
+}
+
 // rule draws a rule.
 func (d *Draw) rule(random *rand.Rand) fault.Rule {
 	from := d.all
-	switch n := random.IntN(4); {
-	case n < 2 && len(d.near) > 0:
+	switch n := random.IntN(8); {
+	case n < 5 && len(d.near) > 0:
 		from = d.near
-	case n == 2 && len(d.life) > 0:
+	case n < 7 && len(d.life) > 0:
 		from = d.life
 	}
 	for {
@@ -218,14 +242,10 @@ func waiting(plan fault.Plan) time.Duration {
 // ruleOf draws a rule of a class about operations like that of a point.
 func (d *Draw) ruleOf(random *rand.Rand, class Class, entry *fault.PointKind, p Point) fault.Rule {
 	rule := fault.Rule{Optional: true, Action: fault.Action{Kind: fault.ActionKind(class)}, Match: d.matchOf(random, entry, p)}
-	some := waits
-	if strings.HasSuffix(rule.Point, "*") {
-		some = waits[2:] // what all wait for alike matters if it is long
-	}
-	wait := some[random.IntN(len(some))]
+	wait := waitAt(random, rule.Point)
 	switch class {
 	case Break:
-		rule.Kind, rule.Times = fault.Cancel, 1
+		rule.Kind, rule.Nth, rule.Times = fault.Cancel, d.nth(random, p), 0
 		if slices.Contains(entry.Actions, fault.Fail) && random.IntN(2) == 0 {
 			rule.Kind, rule.With = fault.Fail, entry.Failures[random.IntN(len(entry.Failures))]
 		}
@@ -264,8 +284,7 @@ func (d *Draw) matchOf(random *rand.Rand, entry *fault.PointKind, p Point) fault
 		match.Caller = p.Caller
 	}
 	if random.IntN(2) == 0 {
-		n := 1 + random.IntN(min(d.count[groupOf(p)], maxNth))
-		match.Nth = fault.Range{First: n, Last: n}
+		match.Nth = d.nth(random, p)
 	} else {
 		match.Times = 1 + random.IntN(3)
 	}
@@ -273,6 +292,23 @@ func (d *Draw) matchOf(random *rand.Rand, entry *fault.PointKind, p Point) fault
 		match = fault.Match{Point: family + "/*", Verb: match.Verb, Server: match.Server}
 	}
 	return match
+}
+
+// nth draws the number of one operation of those that are like that of a point.
+func (d *Draw) nth(random *rand.Rand, p Point) fault.Range {
+	n := 1 + random.IntN(min(d.count[groupOf(p)], maxNth))
+	return fault.Range{First: n, Last: n}
+}
+
+// waitAt draws how long an operation of a point waits. A step of a server's life is
+// mostly early enough by far: it changes the order of events if it waits for long.
+func waitAt(random *rand.Rand, point string) time.Duration {
+	family, _, _ := strings.Cut(point, "/")
+	some := waits
+	if slices.Contains(lifeFamilies, family) {
+		some = waits[2:]
+	}
+	return some[random.IntN(len(some))]
 }
 
 // families are the families of points that a rule may be about as a whole: what happens

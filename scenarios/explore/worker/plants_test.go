@@ -10,7 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	etcd "go.etcd.io/etcd/client/v3/kubernetes"
-	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -24,36 +24,58 @@ import (
 // plant is a bug, as options of a run, and what it causes.
 type plant struct {
 	causes  *regexp.Regexp // the failures
+	shown   string         // a rule under which it makes the neutral script fail
 	options func() scenarios.Options
 }
 
 // plants are by their names. Each takes a protection away that only some orders of
 // events need.
 var plants = map[string]plant{
-	// A server says that it knows all paths after a second and a half, by when it mostly has read
-	// its definitions, and does not wait until it has.
-	"404-before-sync": {regexp.MustCompile(`answered with 404|never: `), func() scenarios.Options {
-		return scenarios.Options{Servers: []envtest.Option{envtest.WithEarlySignal("MuxAndDiscoveryComplete", 3*time.Second/2)}}
-	}},
+	// A server says that it knows all paths after a second and a half, by when it mostly
+	// has read its definitions, and does not wait until it has.
+	"404-before-sync": {
+		causes: regexp.MustCompile(`answered with 404|never: `),
+		shown:  `delay informer/customresourcedefinitions.apiextensions.k8s.io by=3s`,
+		options: func() scenarios.Options {
+			return scenarios.Options{Servers: []envtest.Option{envtest.WithEarlySignal("MuxAndDiscoveryComplete", 3*time.Second/2)}}
+		},
+	},
 	// A watch of the store begins with what is new, and not where the list before it ended.
-	"lost-between-list-and-watch": {regexp.MustCompile(``), func() scenarios.Options {
-		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = forgetful{c.Client.Watcher} })}
-	}},
+	"lost-between-list-and-watch": {
+		causes: regexp.MustCompile(``),
+		shown:  `cancel store/watch-event resource=configmaps nth=4`,
+		options: func() scenarios.Options {
+			return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = forgetful{c.Client.Watcher} })}
+		},
+	},
 	// A server asks the store no more than every three seconds how far it is: the other
 	// server may have been told of a write since.
-	"stale-after-failover": {regexp.MustCompile(`linearizability|monotonic|list-watch`), func() scenarios.Options {
-		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Kubernetes = &complacent{Interface: c.Kubernetes} })}
-	}},
-	// A hook writes once, and does not try again while admission is not ready.
-	"hook-before-admission": {regexp.MustCompile(`example/hasty`), func() scenarios.Options {
-		return scenarios.Options{Servers: []envtest.Option{envtest.WithPostStartHook("example/hasty", writeOnce)}}
-	}},
+	"stale-after-failover": {
+		causes: regexp.MustCompile(`linearizability|monotonic|list-watch`),
+		shown:  `delay store/watch-event resource=configmaps by=1s`,
+		options: func() scenarios.Options {
+			return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Kubernetes = &complacent{Interface: c.Kubernetes} })}
+		},
+	},
+	// A hook writes once, with little patience, and does not try again while admission is
+	// not ready.
+	"hook-before-admission": {
+		causes: regexp.MustCompile(`example/hasty`),
+		shown:  `delay store/list resource=namespaces by=3s`,
+		options: func() scenarios.Options {
+			return scenarios.Options{Servers: []envtest.Option{envtest.WithPostStartHook("example/hasty", writeOnce)}}
+		},
+	},
 	// A watch of the store that is resumed begins with the last event that it has had.
-	"twice-on-resume": {regexp.MustCompile(`^watch: `), func() scenarios.Options {
-		return scenarios.Options{Store: wrapClients(func(c *etcd.Client) {
-			c.Client.Watcher = &stutter{Watcher: c.Client.Watcher, had: map[string][]int64{}}
-		})}
-	}},
+	"twice-on-resume": {
+		causes: regexp.MustCompile(`^watch: `),
+		shown:  `cancel store/watch-event resource=widgets.example.com nth=4`,
+		options: func() scenarios.Options {
+			return scenarios.Options{Store: wrapClients(func(c *etcd.Client) {
+				c.Client.Watcher = &stutter{Watcher: c.Client.Watcher, had: map[string][]int64{}}
+			})}
+		},
+	},
 }
 
 // wrapClients changes each client of a store.
@@ -146,24 +168,22 @@ func (c *complacent) Get(ctx context.Context, key string, opts etcd.GetOptions) 
 	return response, nil
 }
 
-// writeOnce waits until the namespace exists, and writes an object into it, once.
+// patience is how long the hook waits for its one write.
+const patience = 2 * time.Second
+
+// writeOnce writes an object, once.
 func writeOnce(ctx context.Context, loopback *rest.Config) error {
 	client, err := kubernetes.NewForConfig(loopback)
 	if err != nil {
 		return err
 	}
-	for {
-		if _, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{}); err == nil {
-			break
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return nil
-		}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	object := &networkingv1.IngressClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "hasty"},
+		Spec:       networkingv1.IngressClassSpec{Controller: "example.com/hasty"},
 	}
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "hasty"}}
-	_, err = client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx, object, metav1.CreateOptions{})
+	_, err = client.NetworkingV1().IngressClasses().Create(limited, object, metav1.CreateOptions{})
 	if err == nil || apierrors.IsAlreadyExists(err) || ctx.Err() != nil {
 		return nil
 	}

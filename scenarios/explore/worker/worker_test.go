@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/scenarios/explore"
 	"snowglobe.test/scenarios/explore/worker"
@@ -31,18 +32,25 @@ func neutral(t *testing.T) explore.Script {
 	return explore.Script{Name: "neutral", Text: string(text)}
 }
 
-// search explores the neutral script in processes of this test binary.
-func search(t *testing.T, config explore.Config) explore.Report {
+// program is the file of this test binary.
+func program(t *testing.T) string {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Script, config.Runner, config.Workers = neutral(t), worker.Process{Program: program}, *workers
+	return program
+}
+
+// search explores the neutral script in processes of this test binary.
+func search(t *testing.T, config explore.Config) explore.Report {
+	t.Helper()
+	config.Script, config.Runner, config.Workers = neutral(t), worker.Process{Program: program(t)}, *workers
 	folder := t.TempDir()
 	if *corpus != "" {
 		folder = *corpus + "/" + t.Name()
 	}
+	var err error
 	if config.Corpus, err = explore.OpenCorpus(folder); err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +72,7 @@ func TestPlants(t *testing.T) {
 	}
 	for plant, p := range plants {
 		t.Run(plant, func(t *testing.T) {
+			checkShown(t, plant, p)
 			t.Setenv(plantVariable, plant)
 			caused := func(f *explore.Found) bool { return p.causes.MatchString(f.Failure.Text) }
 			report := search(t, explore.Config{
@@ -84,6 +93,31 @@ func TestPlants(t *testing.T) {
 			}
 			t.Logf("%s", text)
 		})
+	}
+}
+
+// checkShown checks that the script fails under the plant's rule, and passes under it
+// without the plant.
+func checkShown(t *testing.T, name string, p plant) {
+	t.Helper()
+	plan, err := fault.ParsePlan("shown", p.shown, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := explore.Task{Name: "neutral", Text: neutral(t).With(explore.Case{Seed: 1, Plan: plan})}
+	run := func(planted string) *explore.Failure {
+		t.Setenv(plantVariable, planted)
+		outcome, err := worker.Process{Program: program(t)}.Run(t.Context(), task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcome.Failure
+	}
+	if failure := run(""); failure != nil {
+		t.Errorf("without the plant, under %q: %s", p.shown, failure.Text)
+	}
+	if failure := run(name); failure == nil || !p.causes.MatchString(failure.Text) {
+		t.Errorf("with the plant, under %q, the failure is %+v", p.shown, failure)
 	}
 }
 

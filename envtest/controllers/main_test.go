@@ -30,10 +30,15 @@ func newCluster(t *testing.T, cp *envtest.ControlPlane) cluster {
 // simulate runs a test with controllers in virtual time.
 func simulate(t *testing.T, test func(c cluster), named ...string) {
 	t.Helper()
+	simulateWith(t, nil, test, named...)
+}
+
+func simulateWith(t *testing.T, opts []envtest.Option, test func(c cluster), named ...string) {
+	t.Helper()
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		controllers.Start(t, cp, named...)
 		test(newCluster(t, cp))
-	})
+	}, opts...)
 }
 
 // simulateNodes adds a scheduler and three nodes.

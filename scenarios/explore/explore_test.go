@@ -127,6 +127,53 @@ func TestExplore(t *testing.T) {
 	}
 }
 
+// hooks is a Runner in which a script fails if the hook "b" is delayed.
+type hooks struct{}
+
+func (hooks) Run(_ context.Context, task Task) (Outcome, error) {
+	outcome := Outcome{Acted: map[string]int{}, ActedAt: map[string][]string{}}
+	_, text, _ := strings.Cut(task.Text, "-- "+planFile+" --\n")
+	plan, err := fault.ParsePlan(planFile, text, nil)
+	if err != nil {
+		return outcome, err
+	}
+	for _, rule := range plan {
+		for _, hook := range []string{"hook/a", "hook/b", "hook/c"} {
+			if rule.Point == hook || rule.Point == "hook/*" {
+				outcome.Acted[rule.String()]++
+				outcome.ActedAt[rule.String()] = append(outcome.ActedAt[rule.String()], hook)
+			}
+		}
+		if slices.Contains(outcome.ActedAt[rule.String()], "hook/b") {
+			outcome.Failure = NewFailure(Crashed, "hook b is late")
+		}
+	}
+	return outcome, nil
+}
+
+// TestShrinksToPoints shows that a rule about a family of points becomes one about the
+// point that matters.
+func TestShrinksToPoints(t *testing.T) {
+	plan, err := fault.ParsePlan("plan", "delay hook/* by=11s optional", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shrinker{
+		run:  hooks{}.Run,
+		same: NewFailure(Crashed, "hook b is late"), width: 1, left: 100,
+		script: Script{"test", "start\n"}, best: Case{1, plan},
+	}
+	if s.last, err = s.run(t.Context(), Task{Text: s.script.With(s.best)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.shrink(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.best.Plan) != 1 || s.best.Plan[0].Point != "hook/b" || s.last.Operations() != 1 {
+		t.Errorf("it is shrunk to %d operations of\n%s", s.last.Operations(), s.best.Plan)
+	}
+}
+
 func TestUnstable(t *testing.T) {
 	report, err := Config{Script: Script{"test", script}, Runner: &world{moody: true, had: map[string]bool{}}, Runs: 200}.Explore(t.Context())
 	if err != nil || len(report.Failures) != 0 || len(report.Unstable) == 0 {

@@ -118,3 +118,15 @@ func Acted(records []trace.Record) map[string]int {
 	}
 	return acted
 }
+
+// ActedAt returns the points at which each rule has acted, by the text of the rule, in
+// the order of the first time.
+func ActedAt(records []trace.Record) map[string][]string {
+	points := map[string][]string{}
+	for _, rec := range records {
+		if f, ok := rec.Event.(trace.Fault); ok && !slices.Contains(points[f.Rule], f.Point) {
+			points[f.Rule] = append(points[f.Rule], f.Point)
+		}
+	}
+	return points
+}

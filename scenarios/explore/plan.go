@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -40,16 +41,18 @@ var lifeFamilies = []string{"hook", "signal", "informer", "cache"}
 
 // Draw draws plans of faults.
 type Draw struct {
-	classes []Class
-	near    []Point // of the resources that clients of the script ask for
-	life    []Point // of the servers' lives: hooks, signals, informers, caches
-	all     []Point
-	count   map[string]int // how many operations there were, by groupOf
+	near  pool           // of the resources that clients of the script ask for
+	life  pool           // of the servers' lives: hooks, signals, informers, caches
+	all   pool           // of all
+	count map[string]int // how many operations there were, by groupOf
 }
+
+// pool is the points to choose from for each class, of those that have any.
+type pool map[Class][]Point
 
 // NewDraw returns what draws plans of some classes, of the points that a run had.
 func NewDraw(points []Point, classes []Class) *Draw {
-	d := &Draw{classes: classes, count: map[string]int{}}
+	d := &Draw{near: pool{}, life: pool{}, all: pool{}, count: map[string]int{}}
 	asked := map[string]bool{}
 	for _, p := range points {
 		if strings.HasPrefix(p.Point, "http/") && p.Resource != "" && !strings.HasPrefix(p.Caller, "system:") {
@@ -59,15 +62,17 @@ func NewDraw(points []Point, classes []Class) *Draw {
 	for _, p := range points {
 		d.count[groupOf(p)] += p.Count
 		family, of, _ := strings.Cut(p.Point, "/")
-		if !slices.ContainsFunc(classes, func(c Class) bool { return d.possible(c, p) != nil }) {
-			continue
-		}
-		d.all = append(d.all, p)
-		if asked[p.Resource] || asked[of] {
-			d.near = append(d.near, p)
-		}
-		if slices.Contains(lifeFamilies, family) {
-			d.life = append(d.life, p)
+		for _, class := range classes {
+			if possible(class, p) == nil {
+				continue
+			}
+			d.all[class] = append(d.all[class], p)
+			if asked[p.Resource] || asked[of] {
+				d.near[class] = append(d.near[class], p)
+			}
+			if slices.Contains(lifeFamilies, family) {
+				d.life[class] = append(d.life[class], p)
+			}
 		}
 	}
 	return d
@@ -82,7 +87,7 @@ func (d *Draw) Plan(random *rand.Rand) fault.Plan {
 	if len(d.all) == 0 || random.IntN(8) == 0 {
 		return plan
 	}
-	for len(plan) == 0 || len(plan) < maxRules && random.IntN(2) == 0 {
+	for len(plan) == 0 || len(plan) < maxRules && random.IntN(3) > 0 {
 		plan = d.add(random, plan)
 	}
 	return plan
@@ -135,7 +140,8 @@ func (d *Draw) shift(random *rand.Rand, plan fault.Plan) fault.Plan {
 	return plan
 }
 
-// rule draws a rule.
+// rule draws a rule: its class first, then the kind of point, so that plans are not all
+// about the class that is possible at most points, or about the busiest point.
 func (d *Draw) rule(random *rand.Rand) fault.Rule {
 	from := d.all
 	switch n := random.IntN(8); {
@@ -144,17 +150,13 @@ func (d *Draw) rule(random *rand.Rand) fault.Rule {
 	case n < 7 && len(d.life) > 0:
 		from = d.life
 	}
-	for {
-		// By the kind of point first: else plans would be about the busiest.
-		kinds := kindsOf(from)
-		kind := kinds[random.IntN(len(kinds))]
-		of := slices.DeleteFunc(slices.Clone(from), func(p Point) bool { return kindOf(p) != kind })
-		point := of[random.IntN(len(of))]
-		class := d.classes[random.IntN(len(d.classes))]
-		if entry := d.possible(class, point); entry != nil {
-			return d.ruleOf(random, class, entry, point)
-		}
-	}
+	classes := slices.Sorted(maps.Keys(from)) // sorted, for a seed to mean the same each time
+	class := classes[random.IntN(len(classes))]
+	kinds := kindsOf(from[class])
+	kind := kinds[random.IntN(len(kinds))]
+	of := slices.DeleteFunc(slices.Clone(from[class]), func(p Point) bool { return kindOf(p) != kind })
+	point := of[random.IntN(len(of))]
+	return d.ruleOf(random, class, possible(class, point), point)
 }
 
 // maxNth is how late an operation is that a rule chooses by its number, at most.
@@ -189,7 +191,7 @@ func kindsOf(points []Point) []string {
 
 // possible returns the entry of the catalogue of a point if the class has a rule for
 // it, else nil.
-func (d *Draw) possible(class Class, p Point) *fault.PointKind {
+func possible(class Class, p Point) *fault.PointKind {
 	action := fault.ActionKind(class)
 	if class == Break {
 		if family, _, _ := strings.Cut(p.Point, "/"); family != "watch" && p.Point != "store/watch-event" {

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,7 +66,7 @@ func (s *shrinker) runAll(ctx context.Context, trials []trial) ([]Outcome, error
 
 // shrink does all there is to do. What it has got so far stays if it ends early.
 func (s *shrinker) shrink(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{s.plan, s.rules, s.commands, s.rules, s.seed} {
+	for _, step := range []func(context.Context) error{s.plan, s.points, s.rules, s.commands, s.rules, s.seed} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -80,6 +81,30 @@ func (s *shrinker) plan(ctx context.Context) error {
 		c.Plan = slices.Delete(slices.Clone(c.Plan), from, to)
 		return trial{s.script, c}
 	})
+}
+
+// points replaces a rule about a family of points by rules about those at which it has
+// acted, and takes away what then is not needed.
+func (s *shrinker) points(ctx context.Context) error {
+	for i := 0; i < len(s.best.Plan); i++ {
+		rule := s.best.Plan[i]
+		at := s.last.ActedAt[rule.String()]
+		if !strings.HasSuffix(rule.Point, "*") || len(at) == 0 {
+			continue
+		}
+		var each fault.Plan
+		for _, point := range at {
+			one := rule
+			one.Point = point
+			each = append(each, one)
+		}
+		c := s.best
+		c.Plan = slices.Replace(slices.Clone(c.Plan), i, i+1, each...)
+		if _, err := s.first(ctx, []trial{{s.script, c}}); err != nil {
+			return err
+		}
+	}
+	return s.plan(ctx)
 }
 
 // commands takes commands away.

@@ -37,6 +37,8 @@ type Outcome struct {
 	// Acted are the operations that rules have acted on, for each rule that has: the
 	// occurrences are counted for the rule.
 	Acted map[string]int `json:"acted,omitempty"`
+	// ActedAt are the points of these operations, for each rule.
+	ActedAt map[string][]string `json:"actedAt,omitempty"`
 	// Points are there if the task asked for them.
 	Points []Point `json:"points,omitempty"`
 	// Spent is where the time went.

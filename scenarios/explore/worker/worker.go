@@ -51,6 +51,7 @@ func outcomeOf(task explore.Task, result scenarios.Result) explore.Outcome {
 		Skipped: result.Reason,
 		Orders:  explore.Orders(result.Records),
 		Acted:   explore.Acted(result.Records),
+		ActedAt: explore.ActedAt(result.Records),
 		Spent: explore.Spent{
 			Boots: spent.Boots, Boot: spent.Boot, Shutdown: spent.Shutdown, Check: spent.Check,
 			Script: max(0, result.Wall-spent.Boot-spent.Shutdown-spent.Check),

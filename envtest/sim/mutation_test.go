@@ -23,6 +23,14 @@ var needed = []string{
 	"an object has a name that stands for its address",
 }
 
+// rare are edits without which one run of a control plane in 25 differed, beside three
+// endless loops and with a sysmon made to look 500 times as often as Go's: too few for
+// this test.
+var rare = []string{
+	"as above: a goroutine of a bubble may have taken the place",
+	"as above: the signal may come",
+}
+
 // invisible is an edit without which runs are the same, but the heap has no limit.
 const invisible = "so garbage is collected where nothing runs"
 
@@ -46,6 +54,9 @@ func TestEachEdit(t *testing.T) {
 			said := func(prefix string) bool { return strings.HasPrefix(why, prefix) }
 			if slices.ContainsFunc(needed, said) {
 				t.Skip("others do not build without it")
+			}
+			if slices.ContainsFunc(rare, said) {
+				t.Skip("runs differ too rarely without it")
 			}
 			program := buildWith(t, goRoot, rest)
 			workload, differs := findDifference(t, program)

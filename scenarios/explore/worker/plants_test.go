@@ -42,7 +42,7 @@ var plants = map[string]plant{
 	},
 	// A watch of the store begins with what is new, and not where the list before it ended.
 	"lost-between-list-and-watch": {
-		causes: regexp.MustCompile(``),
+		causes: regexp.MustCompile(`cached |linearizability|monotonic|list-watch|watch: `),
 		shown:  `cancel store/watch-event resource=configmaps nth=4`,
 		options: func() scenarios.Options {
 			return scenarios.Options{Store: wrapClients(func(c *etcd.Client) { c.Client.Watcher = forgetful{c.Client.Watcher} })}

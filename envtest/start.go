@@ -3,11 +3,14 @@ package envtest
 import (
 	"context"
 	"testing"
+
+	"snowglobe.test/internal/serverlog"
 )
 
 // Start starts a control plane for a test and stops it when the test ends. It fails
 // the test if the control plane does not start, crashes, does not stop cleanly, or
-// has a rule that never fired. A failed test shows the server's log; WithLog shows more.
+// has a rule that never fired. A failed test shows the warnings and errors of the
+// server's log; WithLog shows more.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()
 	cp, err := Launch(t.Context(), opts...)
@@ -23,7 +26,7 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 		}
 		cp.logUndecided(t)
 		if t.Failed() {
-			t.Logf("log of the API server:\n%s", cp.Log())
+			t.Logf("log of the API server:\n%s", serverlog.Problems(cp.Log()))
 		}
 	})
 	return cp

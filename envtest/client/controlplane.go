@@ -17,6 +17,7 @@ import (
 
 	"snowglobe.test/envtest/client/session"
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/serverlog"
 )
 
 // ControlPlane is a control plane in another process. Its methods may be called from
@@ -31,7 +32,7 @@ type ControlPlane struct {
 
 // Start gets a control plane for a test and gives it back when the test ends. It fails
 // the test if it gets none, if the API server crashes, or if a rule never fired. A
-// failed test shows the server's log.
+// failed test shows the warnings and errors of the server's log.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()
 	cp, err := launch(t.Context(), t.Name(), opts)
@@ -44,7 +45,7 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 			if log, err := cp.Log(ctx); err != nil {
 				t.Logf("there is no log of the API server: %v", err)
 			} else {
-				t.Logf("log of the API server:\n%s", log)
+				t.Logf("log of the API server:\n%s", serverlog.Problems(log))
 			}
 		}
 		if err := cp.Stop(ctx); err != nil {

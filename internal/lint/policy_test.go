@@ -21,6 +21,7 @@ const policy = `
 	# The foundation: imports nothing of this module.
 	internal/pki                     ->
 	internal/nearest                 ->
+	internal/serverlog               ->
 	internal/conns                   ->
 	internal/pins                    ->
 	internal/etcdlog                 ->
@@ -60,7 +61,7 @@ const policy = `
 	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept fakes/konnectivity internal/pki
 
 	# The face.
-	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/memnet envtest/process envtest/serve envtest/storage/... envtest/virtualtime fakes/stub internal/observe internal/pki internal/nearest
+	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/memnet envtest/process envtest/serve envtest/storage/... envtest/virtualtime fakes/stub internal/observe internal/pki internal/nearest internal/serverlog
 	envtest/nodes                    ->
 	envtest/controllers              -> envtest
 	envtest/controllers (test)       -> envtest/nodes
@@ -68,7 +69,7 @@ const policy = `
 	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest
 	envtest/controllerruntime/envtest -> envtest
 
-	envtest/client                   -> envtest/client/session envtest/virtualtime
+	envtest/client                   -> envtest/client/session envtest/virtualtime internal/serverlog
 	envtest/client (test)            -> envtest/client/server
 	envtest/client/session           ->
 	envtest/client/server            -> envtest envtest/client/session
@@ -103,6 +104,7 @@ const policy = `
 	internal/observe             uses k8s.io/apimachinery/... k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 k8s.io/client-go/kubernetes/scheme sigs.k8s.io/yaml
 	scenarios/checkers           uses k8s.io/apimachinery/... github.com/anishathalye/porcupine
 	internal/nearest             uses
+	internal/serverlog           uses
 	internal/pki                 uses
 `
 

@@ -1,0 +1,33 @@
+// Package serverlog makes the log of an API server short enough for the output of a test
+// that failed.
+package serverlog
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// header begins a line of klog's: a severity, and the month and day.
+var header = regexp.MustCompile(`^[IWEF]\d{4} `)
+
+// Problems returns the warnings and errors of a log with the lines that continue them,
+// such as stacks, and a last line that says how much was left out.
+func Problems(log string) string {
+	var kept strings.Builder
+	left, problem := 0, false
+	for line := range strings.Lines(log) {
+		if header.MatchString(line) {
+			problem = line[0] != 'I'
+		}
+		if problem {
+			kept.WriteString(line)
+		} else {
+			left++
+		}
+	}
+	if left == 0 {
+		return kept.String()
+	}
+	return fmt.Sprintf("%s(%d lines of information are left out; Log of the control plane returns all)", kept.String(), left)
+}

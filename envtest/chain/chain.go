@@ -154,7 +154,8 @@ type Chain struct {
 	untraced        http.Handler // the filters and all behind them, below the trace
 	hooks           *hookSet
 	signals         []upstream.LifecycleSignal // upstream's own, below the injector
-	firing          sync.WaitGroup             // those that are about to fire
+	firing          sync.WaitGroup             // those of the boot that are about to fire
+	firingAtEnd     sync.WaitGroup             // those of the termination that are
 	// readySignal is closed when HasBeenReady is over and done with.
 	readySignal <-chan struct{}
 

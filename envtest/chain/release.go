@@ -48,6 +48,7 @@ func (c *Chain) end() error {
 	ready := c.BeenReady()
 	c.EndFaults()
 	c.firing.Wait()
+	c.firingAtEnd.Wait()
 	c.endLife(errEnded)
 	c.peerLease.Destroy() // unless its hook has, which a rule may have dropped
 	if c.servers.aggregator != nil && !ready {

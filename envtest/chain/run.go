@@ -63,6 +63,9 @@ func (c *Chain) serve(ctx context.Context) error {
 		}
 	})
 	err := c.prepared.Run(serving)
+	// The last signals may still be on their way, or held: they are recorded, too.
+	c.ending.End()
+	c.firingAtEnd.Wait()
 	close(ended)
 	watchers.Wait()
 	c.cfg.Endpoint.Close()

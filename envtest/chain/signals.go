@@ -18,11 +18,11 @@ var bootSignals = []string{upstream.HasBeenReady, upstream.MuxAndDiscoveryComple
 func (c *Chain) injectSignals(config *genericapiserver.Config) error {
 	return upstream.ReplaceSignals(config, func(s upstream.LifecycleSignal) upstream.LifecycleSignal {
 		c.signals = append(c.signals, s)
-		injector := c.ending
+		injector, firing := c.ending, &c.firingAtEnd
 		if slices.Contains(bootSignals, s.Name()) {
-			injector = c.injector
+			injector, firing = c.injector, &c.firing
 		}
-		injected := inject.NewSignal(s, injector, &c.firing)
+		injected := inject.NewSignal(s, injector, firing)
 		if s.Name() == upstream.HasBeenReady {
 			c.readySignal = injected.Done()
 		}

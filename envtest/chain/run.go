@@ -92,6 +92,9 @@ func (c *Chain) watchSignal(s upstream.LifecycleSignal, ended <-chan struct{}) {
 			return
 		}
 	}
+	if s.Name() == upstream.HTTPServerStoppedListening {
+		c.cfg.Endpoint.Close() // before anybody is told
+	}
 	c.cfg.Trace.Record(trace.Signal{Name: s.Name()})
 	switch s.Name() {
 	case upstream.NotAcceptingNewRequest:

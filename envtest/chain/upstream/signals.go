@@ -22,6 +22,8 @@ const (
 	NotAcceptingNewRequest = "NotAcceptingNewRequest"
 	// InFlightRequestsDrained comes when only idle connections are left.
 	InFlightRequestsDrained = "InFlightRequestsDrained"
+	// HTTPServerStoppedListening comes when the port is closed.
+	HTTPServerStoppedListening = "HTTPServerStoppedListening"
 )
 
 // LifecycleSignal is upstream's lifecycleSignal.

@@ -25,7 +25,7 @@ func TestLifecycleSignals(t *testing.T) {
 		}
 		return s
 	}))
-	assert.Subset(t, names, []string{HasBeenReady, MuxAndDiscoveryComplete, NotAcceptingNewRequest, InFlightRequestsDrained},
+	assert.Subset(t, names, []string{HasBeenReady, MuxAndDiscoveryComplete, NotAcceptingNewRequest, InFlightRequestsDrained, HTTPServerStoppedListening},
 		"upstream has no such lifecycle signals any more")
 	assert.Nil(t, config.DrainedNotify(), "upstream does not see what stands in the place of its signals")
 }

@@ -86,6 +86,7 @@ func (s *shrinker) plan(ctx context.Context) error {
 // points replaces a rule about a family of points by rules about those at which it has
 // acted, and takes away what then is not needed.
 func (s *shrinker) points(ctx context.Context) error {
+	replaced := false
 	for i := 0; i < len(s.best.Plan); i++ {
 		rule := s.best.Plan[i]
 		at := s.last.ActedAt[rule.String()]
@@ -100,9 +101,14 @@ func (s *shrinker) points(ctx context.Context) error {
 		}
 		c := s.best
 		c.Plan = slices.Replace(slices.Clone(c.Plan), i, i+1, each...)
-		if _, err := s.first(ctx, []trial{{s.script, c}}); err != nil {
+		taken, err := s.first(ctx, []trial{{s.script, c}})
+		if err != nil {
 			return err
 		}
+		replaced = replaced || taken >= 0
+	}
+	if !replaced {
+		return nil
 	}
 	return s.plan(ctx)
 }

@@ -89,6 +89,33 @@ func TestUpstreamPauses(t *testing.T) {
 	}
 }
 
+// TestWithoutHousekeeping counts what an idle server does by the clock in an hour.
+func TestWithoutHousekeeping(t *testing.T) {
+	inAnHour := func(opts ...envtest.Option) (renewals, watches int) {
+		opts = append(opts, envtest.WithFaults("delay store/put resource=leases.coordination.k8s.io by=1ns", "delay informer/* verb=watch by=1ns optional"))
+		envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+			booted := len(cp.Trace().Records())
+			time.Sleep(time.Hour)
+			for _, record := range cp.Trace().Records()[booted:] {
+				switch event, _ := record.Event.(trace.Fault); {
+				case event.Phase != trace.Held: // or it would count twice
+				case strings.HasPrefix(event.Point, "store/put"):
+					renewals++
+				case strings.HasPrefix(event.Point, "informer/"):
+					watches++
+				}
+			}
+		}, opts...)
+		return renewals, watches
+	}
+	if renewals, watches := inAnHour(); renewals < 300 || watches < 100 {
+		t.Errorf("by default %d renewals of leases and %d new watches; want hundreds, or the test counts nothing", renewals, watches)
+	}
+	if renewals, watches := inAnHour(envtest.WithoutHousekeeping()); renewals < 5 || renewals > 7 || watches > 0 {
+		t.Errorf("without housekeeping %d renewals of leases and %d new watches; want six and none", renewals, watches)
+	}
+}
+
 // TestHoldOfLaterWrite holds nothing of the start, so the start is waited for.
 func TestHoldOfLaterWrite(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {

@@ -48,7 +48,11 @@ type instance struct {
 // newInstance makes the server's next instance, listening where the last one did.
 func newInstance(s *Server) (*instance, error) {
 	cp := s.cp
-	flags, err := chain.ParseFlags(cp.cfg.serverFlags(s.index))
+	parse := chain.ParseFlags
+	if cp.cfg.withoutHousekeeping {
+		parse = chain.ParseFlagsWithoutHousekeeping
+	}
+	flags, err := parse(cp.cfg.serverFlags(s.index))
 	if err != nil {
 		return nil, err
 	}

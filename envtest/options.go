@@ -47,16 +47,19 @@ type config struct {
 	fullTrace      bool
 	withoutFaults  bool // tests only: without the injectors
 	upstreamPauses bool
-	cacheWindows   map[schema.GroupResource]time.Duration
-	listen         string
-	dial           func(ctx context.Context, network, address string) (net.Conn, error)
-	kubeconfig     string
-	pki            string
-	log            io.Writer
-	observers      []func(trace.Record)
-	timeouts       timeouts
-	replicas       int
-	errs           []error
+
+	withoutHousekeeping bool
+
+	cacheWindows map[schema.GroupResource]time.Duration
+	listen       string
+	dial         func(ctx context.Context, network, address string) (net.Conn, error)
+	kubeconfig   string
+	pki          string
+	log          io.Writer
+	observers    []func(trace.Record)
+	timeouts     timeouts
+	replicas     int
+	errs         []error
 }
 
 // timeouts bound what a control plane waits for, in the clock it lives in.
@@ -195,6 +198,17 @@ func WithFullTrace() Option {
 // scheduling/bootstrap-system-priority-classes wait before their first try.
 func WithUpstreamPauses() Option {
 	return func(c *config) { c.upstreamPauses = true }
+}
+
+// WithoutHousekeeping is for tests that live through days of virtual time. It leaves out
+// what an API server does by the clock though nobody asks for it: watch caches, the
+// compaction and counting of the store, priority and fairness, mutating admission
+// policies, asking which server knows which version, and the metrics of work queues, also
+// of those that the test makes. What can't be left out becomes rare: the server renews its identity lease every ten minutes, not every ten seconds,
+// and its own watches, and others for which the client names no end, last for a day, not
+// for minutes. Flags of WithFlags win. Control planes side by side must agree on it.
+func WithoutHousekeeping() Option {
+	return func(c *config) { c.withoutHousekeeping = true }
 }
 
 // WithPostStartHook adds a post-start hook to every server, beside upstream's. It gets

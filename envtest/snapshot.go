@@ -226,6 +226,7 @@ func (cp *ControlPlane) fork(from *Snapshot, opts []Option) (*ControlPlane, erro
 // inherit is what a fork takes over from its parent.
 func inherit(parent *config) Option {
 	return func(c *config) {
-		c.flags, c.timeouts, c.upstreamPauses = slices.Clone(parent.flags), parent.timeouts, parent.upstreamPauses
+		c.flags, c.timeouts = slices.Clone(parent.flags), parent.timeouts
+		c.upstreamPauses, c.withoutHousekeeping = parent.upstreamPauses, parent.withoutHousekeeping
 	}
 }

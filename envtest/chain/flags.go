@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/capabilities"
 
+	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/process"
 )
 
@@ -55,6 +56,8 @@ const otherStore = "choose the store instead: --store on the command line, or en
 type Flags struct {
 	run   *options.ServerRunOptions
 	gates featuregate.MutableVersionedFeatureGate
+	// withoutHousekeeping makes rare what no flag leaves out.
+	withoutHousekeeping bool
 }
 
 // IsFlag reports whether kube-apiserver has a flag of that name, without dashes.
@@ -142,13 +145,18 @@ func asksForServiceAccounts(flags []string) bool {
 // Process returns what upstream keeps once in a process: of the feature gates
 // those that differ from the process's at the moment.
 func (f *Flags) Process() process.Flags {
+	takeOver := []func() func(){takeOverCapabilities}
+	if f.withoutHousekeeping {
+		takeOver = append(takeOver, takeOverRenewal, upstream.WithoutQueueMetrics)
+	}
 	return process.Flags{
 		Gates:               differingGates(f.gates),
 		AllowPrivileged:     f.run.AllowPrivileged,
 		BytesPerSecond:      f.run.MaxConnectionBytesPerSec,
 		Verbosity:           int(f.run.Logs.Verbosity),
 		ContentionProfiling: f.run.Features.EnableContentionProfiling,
-		TakeOver:            []func() func(){takeOverCapabilities},
+		WithoutHousekeeping: f.withoutHousekeeping,
+		TakeOver:            takeOver,
 	}
 }
 

@@ -115,14 +115,17 @@ func (c *Chain) applyServing(g *genericStage) error {
 // itself. Upstream's goes through TLS with a certificate of its own; this one calls
 // the handler chain directly, as the same user, by a token.
 func (c *Chain) applyLoopbackClient(g *genericStage) error {
+	transport := upstream.BreakOffIdentityLease(c.cfg.Endpoint.Loopback(), c.renewals)
+	if c.cfg.Flags.withoutHousekeeping {
+		transport = longWatches{transport}
+	}
 	g.config.LoopbackClientConfig = &rest.Config{
-		Host:        "https://" + c.cfg.Endpoint.Addr().String(),
-		BearerToken: uuid.NewString(),
-		UserAgent:   loopbackUserAgent(),
-		QPS:         -1, // as upstream's: no client-side throttling
-		Burst:       -1,
-		Transport: inject.Informers(c.polling.CacheIndex(upstream.BreakOffIdentityLease(c.cfg.Endpoint.Loopback(), c.renewals)),
-			c.injector, genericapiserver.NewRequestInfoResolver(g.config)),
+		Host:               "https://" + c.cfg.Endpoint.Addr().String(),
+		BearerToken:        uuid.NewString(),
+		UserAgent:          loopbackUserAgent(),
+		QPS:                -1, // as upstream's: no client-side throttling
+		Burst:              -1,
+		Transport:          inject.Informers(c.polling.CacheIndex(transport), c.injector, genericapiserver.NewRequestInfoResolver(g.config)),
 		ContentConfig:      rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf},
 		WarningHandler:     rest.NoWarnings{},
 		DisableCompression: true,

@@ -2,9 +2,11 @@ package chain
 
 import (
 	"io"
+	"strings"
 	"testing"
 
 	"k8s.io/kubernetes/pkg/capabilities"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
 	"snowglobe.test/envtest/process"
 )
@@ -42,6 +44,30 @@ func TestCapabilities(t *testing.T) {
 		if after.AllowPrivileged != before.AllowPrivileged || after.PerConnectionBandwidthLimitBytesPerSec != before.PerConnectionBandwidthLimitBytesPerSec {
 			t.Errorf("%s before: capabilities %+v, and after the server %+v", name, before, after)
 		}
+	}
+}
+
+// TestRenewal makes the renewals of identity leases rare while there are servers, all of
+// which agree on it.
+func TestRenewal(t *testing.T) {
+	before := controlplaneapiserver.IdentityLeaseRenewIntervalPeriod
+	quiet, err := ParseFlagsWithoutHousekeeping(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	member, err := process.Join("quiet", quiet.Process(), io.Discard, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := controlplaneapiserver.IdentityLeaseRenewIntervalPeriod; got != rareRenewal {
+		t.Errorf("leases are renewed every %s, want %s", got, rareRenewal)
+	}
+	if _, err := process.Join("busy", mustParse(t).Process(), io.Discard, nil); err == nil || !strings.Contains(err.Error(), "housekeeping") {
+		t.Errorf("a server with housekeeping beside one without: %v", err)
+	}
+	member.Leave()
+	if got := controlplaneapiserver.IdentityLeaseRenewIntervalPeriod; got != before {
+		t.Errorf("leases are renewed every %s afterwards, want %s", got, before)
 	}
 }
 

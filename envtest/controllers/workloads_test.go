@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -66,37 +65,20 @@ func TestDeployment(t *testing.T) {
 	}, "deployment", "replicaset")
 }
 
-var day = flag.Bool("day", false, "let TestCronJob fire once an hour for a day, which takes a quarter of a minute, and not once a minute")
-
-// quiet leaves out what an API server does by the clock though nobody asks for it. The
-// docs recommend it (docs/limits.md).
-var quiet = envtest.WithFlags(
-	"--watch-cache=false",
-	"--etcd-compaction-interval=0",
-	"--etcd-count-metric-poll-period=0",
-	"--enable-priority-and-fairness=false",
-	"--disable-admission-plugins=MutatingAdmissionPolicy",
-	"--feature-gates=UnknownVersionInteroperabilityProxy=false",
-)
-
-// TestCronJob fires 24 times. There is no scheduler, which looks around once a second: the
-// Pods name their node.
+// TestCronJob fires once an hour for a day. There is no scheduler, which looks around once
+// a second: the Pods name their node.
 func TestCronJob(t *testing.T) {
-	schedule, each, opts := "* * * * *", time.Minute, []envtest.Option(nil)
-	if *day {
-		schedule, each, opts = "@hourly", time.Hour, []envtest.Option{quiet}
-	}
-	simulateWith(t, opts, func(c cluster) {
+	simulateWith(t, []envtest.Option{envtest.WithoutHousekeeping()}, func(c cluster) {
 		ctx := context.Background()
 		nodes.Start(c.T, c.cp.Config(), nodes.Config{Heartbeat: -1})
 		cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "often"}}
-		cron.Spec.Schedule, cron.Spec.SuccessfulJobsHistoryLimit = schedule, ptr.To(int32(100))
+		cron.Spec.Schedule, cron.Spec.SuccessfulJobsHistoryLimit = "@hourly", ptr.To(int32(100))
 		cron.Spec.JobTemplate.Spec.Template = podTemplate("i", nil)
 		cron.Spec.JobTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		cron.Spec.JobTemplate.Spec.Template.Spec.NodeName = "node-0"
 		_, err := c.client.BatchV1().CronJobs("default").Create(ctx, cron, metav1.CreateOptions{})
 		require.NoError(c, err)
-		time.Sleep(24*each + 30*time.Second)
+		time.Sleep(24*time.Hour + 30*time.Second)
 		jobs, err := c.client.BatchV1().Jobs("default").List(ctx, metav1.ListOptions{})
 		require.NoError(c, err)
 		assert.Len(c, jobs.Items, 24)

@@ -34,6 +34,8 @@ type Flags struct {
 	AllowPrivileged bool
 	// BytesPerSecond is --max-connection-bytes-per-sec.
 	BytesPerSecond int64
+	// WithoutHousekeeping says that servers renew their identity leases rarely.
+	WithoutHousekeeping bool
 	// Verbosity is -v. That of the first member counts.
 	Verbosity int
 	// ContentionProfiling is --contention-profiling, by which upstream has the
@@ -80,7 +82,7 @@ func Join(name string, flags Flags, log io.Writer, crash func(error)) (*Member, 
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.members > 0 && !flags.agree(shared.flags) {
-		return nil, fmt.Errorf("control planes side by side share feature gates, --allow-privileged and --max-connection-bytes-per-sec: "+
+		return nil, fmt.Errorf("control planes side by side share feature gates, --allow-privileged, --max-connection-bytes-per-sec and their housekeeping: "+
 			"another one runs without %s; stop it first, or start this one with the same flags", flags)
 	}
 	m := &Member{name: name, log: log, crash: crash, flags: flags}
@@ -104,7 +106,7 @@ func Join(name string, flags Flags, log io.Writer, crash func(error)) (*Member, 
 // agree says whether a control plane can run beside one with other flags. Gates are
 // those that the process, and so the other, has otherwise.
 func (f Flags) agree(other Flags) bool {
-	return len(f.Gates) == 0 && f.AllowPrivileged == other.AllowPrivileged && f.BytesPerSecond == other.BytesPerSecond
+	return len(f.Gates) == 0 && f.AllowPrivileged == other.AllowPrivileged && f.BytesPerSecond == other.BytesPerSecond && f.WithoutHousekeeping == other.WithoutHousekeeping
 }
 
 // String says what control planes must agree on.
@@ -113,7 +115,11 @@ func (f Flags) String() string {
 	for _, name := range slices.Sorted(maps.Keys(f.Gates)) {
 		gates = append(gates, fmt.Sprintf("%s=%t", name, f.Gates[name]))
 	}
-	return fmt.Sprintf("feature gates %q, --allow-privileged=%t, --max-connection-bytes-per-sec=%d", strings.Join(gates, ","), f.AllowPrivileged, f.BytesPerSecond)
+	text := fmt.Sprintf("feature gates %q, --allow-privileged=%t, --max-connection-bytes-per-sec=%d", strings.Join(gates, ","), f.AllowPrivileged, f.BytesPerSecond)
+	if f.WithoutHousekeeping {
+		text += ", without housekeeping"
+	}
+	return text
 }
 
 // Leave ends the membership. The last member gives back the state of the process.

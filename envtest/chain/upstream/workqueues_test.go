@@ -1,0 +1,36 @@
+package upstream
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/client-go/util/workqueue"
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // whose metrics they are
+)
+
+// TestWithoutQueueMetrics looks for the goroutine of a queue that updates its metrics.
+func TestWithoutQueueMetrics(t *testing.T) {
+	updates := func() (updates bool) {
+		synctest.Test(t, func(t *testing.T) {
+			queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: t.Name()})
+			defer queue.ShutDown()
+			synctest.Wait() // until its goroutines wait
+			stacks := make([]byte, 1<<20)
+			updates = strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "updateUnfinishedWorkLoop")
+		})
+		return updates
+	}
+	if !updates() {
+		t.Fatal("a queue has no metrics to begin with: the test would show nothing")
+	}
+	giveBack := WithoutQueueMetrics()
+	if updates() {
+		t.Error("a queue has metrics")
+	}
+	giveBack()
+	if !updates() {
+		t.Error("a queue has no metrics when they have been given back")
+	}
+}

@@ -54,7 +54,7 @@ func commands() []command {
 		logsCommand, runCommand, forwardCommand,
 		requestCommand, expectCommand, neverCommand, checkCommand, storedCommand,
 		assertCommand, matchCommand,
-		watchCommand, informerCommand, controllerCommand, electCommand, eventCommand, eventsCommand, cachedCommand, unwatchCommand,
+		watchCommand, informerCommand, controllerCommand, electCommand, controllerManagerCommand, schedulerCommand, nodesCommand, eventCommand, eventsCommand, cachedCommand, unwatchCommand,
 		asCommand, viaCommand, acceptCommand, tokenCommand, whoamiCommand,
 		fakeCommand, answerCommand, openCommand, cutCommand, healCommand, issueCommand, rotateCommand, callsCommand,
 		hooksCommand, readyzCommand, noteCommand, timelineCommand, breakCommand, helpCommand,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,7 +106,6 @@ func (s Script) run(ctx context.Context, opts Options) (result Result) {
 	if err := os.WriteFile(file, s.text, 0o600); err != nil {
 		return failure(fmt.Errorf("%s: folder of the run: %w", s.File, err))
 	}
-	startSignals()
 	perform := func() error {
 		result = newSession(ctx, s, opts).perform(file)
 		return nil
@@ -150,10 +150,12 @@ func Test(t *testing.T, names ...string) {
 }
 
 // alone reports whether no other script can run beside this one: its servers have other
-// feature gates than the default, which are those of the process, or it stops at a prompt.
+// feature gates than the default, or no housekeeping, both of which are the process's, or
+// it stops at a prompt.
 func (s Script) alone() bool {
-	return bytes.Contains(s.text, []byte("--feature-gates")) || bytes.Contains(s.text, []byte("--emulat")) ||
-		bytes.Contains(s.text, []byte("\nbreak"))
+	return slices.ContainsFunc([]string{"--feature-gates", "--emulat", "--without-housekeeping", "\nbreak"}, func(mark string) bool {
+		return bytes.Contains(s.text, []byte(mark))
+	})
 }
 
 // transcript returns the story of a run and the log of its commands.

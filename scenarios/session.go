@@ -15,7 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/controllers"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/nodes"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/scenarios/checkers"
 )
@@ -38,17 +40,19 @@ type session struct {
 	store     storage.Backend // nil before the first start
 	storeKind string
 	server    *envtest.ControlPlane
-	user      []string                   // who makes the script's requests: the arguments of "as"
-	via       *envtest.Client            // the path of the requests; nil for client-0
-	paths     map[string]*envtest.Client // the others, by what "via" calls them
-	identity  *rest.Config               // what the user and the path come to
-	mediaType string                     // what clients accept; empty for JSON
-	streams   map[string]*stream         // the watches, by name
-	fakes     map[string]*fake           // by host
-	doors     sync.Map                   // how to reach them, by host: API servers dial while the script goes on
-	rules     []*scriptRule              // of the script, in the order in which they were given
-	stopping  []chan error               // the ends of servers that are being stopped
-	excused   bool                       // the server was expected to crash, and did
+	user      []string                        // who makes the script's requests: the arguments of "as"
+	via       *envtest.Client                 // the path of the requests; nil for client-0
+	paths     map[string]*envtest.Client      // the others, by what "via" calls them
+	identity  *rest.Config                    // what the user and the path come to
+	mediaType string                          // what clients accept; empty for JSON
+	streams   map[string]*stream              // the watches, by name
+	fakes     map[string]*fake                // by host
+	doors     sync.Map                        // how to reach them, by host: API servers dial while the script goes on
+	rules     []*scriptRule                   // of the script, in the order in which they were given
+	stopping  []chan error                    // the ends of servers that are being stopped
+	programs  map[string]*controllers.Program // what runs beside the servers, by name
+	nodes     *nodes.Nodes                    // nil for none
+	excused   bool                            // the server was expected to crash, and did
 	serverLog string
 	unfired   []fault.Rule     // rules of the run that never fired on any server that has stopped
 	hadServer bool             // a server has stopped
@@ -59,7 +63,7 @@ type session struct {
 }
 
 func newSession(ctx context.Context, script Script, opts Options) *session {
-	return &session{script: script, opts: opts, outer: ctx, story: newStory(), lines: script.lines(), streams: map[string]*stream{}, fakes: map[string]*fake{}, verbs: commands()}
+	return &session{script: script, opts: opts, outer: ctx, story: newStory(), lines: script.lines(), streams: map[string]*stream{}, fakes: map[string]*fake{}, programs: map[string]*controllers.Program{}, verbs: commands()}
 }
 
 func (s *session) context(c command) (context.Context, context.CancelFunc) {

@@ -67,9 +67,10 @@ func (s *session) endStops() error {
 // stop ends the control plane, and the rules about it.
 func (s *session) stop(ctx context.Context) error {
 	server := s.server
-	s.server, s.identity = nil, nil
 	defer timing(&s.spent.Shutdown)()
-	err := errors.Join(server.Stop(ctx), s.endStops())
+	beside := s.endPrograms(ctx)
+	s.server, s.identity = nil, nil
+	err := errors.Join(beside, server.Stop(ctx), s.endStops())
 	s.serverLog = server.Log()
 	s.noteFired(server)
 	if crash := server.Err(); crash != nil && !s.excused {

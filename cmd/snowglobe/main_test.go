@@ -178,6 +178,11 @@ func TestHelp(t *testing.T) {
 			if !strings.HasPrefix(line, "  snowglobe ") {
 				t.Errorf("%s: example %q is not a command line", cmd.CommandPath(), line)
 			}
+			for _, line := range commandLines(strings.TrimSpace(line) + "\n") {
+				if err := parses(line); err != nil {
+					t.Errorf("%s: example snowglobe %s: %v", cmd.CommandPath(), line, err)
+				}
+			}
 		}
 		for _, sub := range cmd.Commands() {
 			visit(sub)

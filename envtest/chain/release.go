@@ -68,7 +68,8 @@ func (c *Chain) end() error {
 
 // release gives back what a chain that never runs has taken, after any stage.
 func (c *Chain) release() {
-	c.injector.End() // nothing below may wait for a rule
+	c.injector.End()                // nothing below may wait for a rule,
+	c.cfg.Endpoint.RefuseLoopback() // or for a server that never serves
 	if c.generic != nil {
 		c.awaitStoreClients()
 		c.storeDialer.stop()

@@ -83,7 +83,7 @@ func Join(name string, flags Flags, log io.Writer, crash func(error)) (*Member, 
 	defer shared.Unlock()
 	if shared.members > 0 && !flags.agree(shared.flags) {
 		return nil, fmt.Errorf("control planes side by side share feature gates, --allow-privileged, --max-connection-bytes-per-sec and their housekeeping: "+
-			"another one runs without %s; stop it first, or start this one with the same flags", flags)
+			"this one has %s, and one that runs has %s; stop that one first, or start this one with the same flags", flags, shared.flags)
 	}
 	m := &Member{name: name, log: log, crash: crash, flags: flags}
 	m.ctx = pprof.WithLabels(context.Background(), pprof.Labels(label, name))

@@ -27,7 +27,7 @@ type Config struct {
 // Endpoint is where one run of an API server can be reached. The server opens it to
 // accept requests, drains it when it begins to stop, and closes it when all are
 // answered; before and after, requests are refused as by a port at which nobody
-// listens. Whoever made it stops it.
+// listens, but for the server's own, which wait for it to open. Whoever made it stops it.
 type Endpoint struct {
 	listener *listener
 	tls      *tls.Config
@@ -37,7 +37,8 @@ type Endpoint struct {
 	handler  atomic.Pointer[http.Handler] // nil while no request may come in
 	opened   chan struct{}                // closed by Open
 	draining atomic.Bool
-	refusing atomic.Bool
+	refusing chan struct{} // closed when the server's own requests are refused
+	refuse   sync.Once     // closes refusing
 
 	mu          sync.Mutex
 	ended       bool // by Close, Reset or Stop
@@ -52,7 +53,7 @@ func Listen(config Config) (*Endpoint, error) {
 	}
 	e := &Endpoint{
 		listener: l, tls: config.TLS, around: config.Around,
-		opened: make(chan struct{}), connections: map[*Connection]struct{}{},
+		opened: make(chan struct{}), refusing: make(chan struct{}), connections: map[*Connection]struct{}{},
 	}
 	if e.around == nil {
 		e.around = func(handle func()) { handle() }
@@ -95,7 +96,7 @@ func (e *Endpoint) Drain() { e.draining.Store(true) }
 
 // RefuseLoopback is for a server that stops before its boot is over: from now on its
 // own requests are refused, each of which may wait for seconds, and another follow.
-func (e *Endpoint) RefuseLoopback() { e.refusing.Store(true) }
+func (e *Endpoint) RefuseLoopback() { e.refuse.Do(func() { close(e.refusing) }) }
 
 // Close lets no more requests in, and closes the listener's connections, as the end
 // of a process would. It may be called more than once.
@@ -162,6 +163,7 @@ func (e *Endpoint) serve(w http.ResponseWriter, req *http.Request) {
 
 // end lets nobody in any more, and returns the connections there are.
 func (e *Endpoint) end() []*Connection {
+	e.RefuseLoopback()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ended = true

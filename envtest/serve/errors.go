@@ -17,6 +17,8 @@ var (
 	ErrUnreachable error = &net.OpError{Op: "dial", Net: "memory", Addr: memnet.Addr{}, Err: syscall.EHOSTUNREACH}
 	// ErrReset: the server's process has ended.
 	ErrReset error = &net.OpError{Op: "read", Net: "memory", Addr: memnet.Addr{}, Err: syscall.ECONNRESET}
+	// ErrHandshake: the server listens, and accepts nobody.
+	ErrHandshake error = handshakeError{}
 	// ErrTimeout: the network was cut while the answer was under way.
 	ErrTimeout error = &net.OpError{Op: "read", Net: "memory", Addr: memnet.Addr{}, Err: syscall.ETIMEDOUT}
 )
@@ -28,3 +30,10 @@ func Refuse(req *http.Request, err error) (*http.Response, error) {
 	}
 	return nil, err
 }
+
+// handshakeError is as net/http's own error, which it does not export.
+type handshakeError struct{}
+
+func (handshakeError) Error() string   { return "net/http: TLS handshake timeout" }
+func (handshakeError) Timeout() bool   { return true }
+func (handshakeError) Temporary() bool { return true }

@@ -1,13 +1,18 @@
 package serve
 
 import (
+	"context"
 	"net/http"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// loopback carries the server's own requests. Once the server stops, it strips
-// answers of what makes client-go try again: whoever asks is about to end too, and
+// handshakeTimeout is how long client-go waits for a TLS handshake.
+const handshakeTimeout = 10 * time.Second
+
+// loopback carries the server's own requests. Those from before it serves wait, as at a
+// port that listens and accepts nobody yet. Once the server stops, it strips answers of what makes client-go try again: whoever asks is about to end too, and
 // would sleep for a second first.
 type loopback struct {
 	*Connection
@@ -15,8 +20,8 @@ type loopback struct {
 
 // RoundTrip implements http.RoundTripper.
 func (l loopback) RoundTrip(req *http.Request) (*http.Response, error) {
-	if l.endpoint.refusing.Load() {
-		return Refuse(req, ErrRefused)
+	if err := l.endpoint.awaitOpen(req.Context()); err != nil {
+		return Refuse(req, err)
 	}
 	response, err := l.Connection.RoundTrip(req)
 	switch {
@@ -27,4 +32,27 @@ func (l loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = ErrRefused
 	}
 	return response, err
+}
+
+// awaitOpen waits until requests may come in.
+func (e *Endpoint) awaitOpen(ctx context.Context) error {
+	select {
+	case <-e.refusing:
+		return ErrRefused
+	case <-e.opened:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(handshakeTimeout)
+	defer timer.Stop()
+	select {
+	case <-e.refusing:
+		return ErrRefused
+	case <-e.opened:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return ErrHandshake
+	}
 }

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -47,6 +48,46 @@ func TestLoopbackRetries(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLoopbackBeforeOpen has the server ask itself before it serves: its request waits,
+// and no longer than for a handshake.
+func TestLoopbackBeforeOpen(t *testing.T) {
+	for name, test := range map[string]struct {
+		then func(*serve.Endpoint) // after five seconds
+		want error
+		took time.Duration
+	}{
+		"opens":   {func(e *serve.Endpoint) { e.Open(answer("snow")) }, nil, 5 * time.Second},
+		"refuses": {(*serve.Endpoint).RefuseLoopback, serve.ErrRefused, 5 * time.Second},
+		"resets":  {(*serve.Endpoint).Reset, serve.ErrRefused, 5 * time.Second},
+		"waits":   {func(*serve.Endpoint) {}, serve.ErrHandshake, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				endpoint := listen(t, serve.Config{})
+				time.AfterFunc(5*time.Second, func() { test.then(endpoint) })
+				began := time.Now()
+				_, err := get(t, endpoint.Loopback())
+				assert.ErrorIs(t, err, test.want)
+				assert.Equal(t, test.took, time.Since(began))
+			})
+		})
+	}
+}
+
+// TestLoopbackGivesUp has whoever asks go before the server serves.
+func TestLoopbackGivesUp(t *testing.T) {
+	endpoint := listen(t, serve.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://localhost/", nil)
+	require.NoError(t, err)
+	response, err := endpoint.Loopback().RoundTrip(req)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	assert.ErrorIs(t, err, context.Canceled)
 }
 
 // listen makes an endpoint that the test stops.

@@ -19,6 +19,7 @@ const Patience = 2500 * time.Millisecond
 // patience, on the wall, and twenty times that if any of them runs. The bubble is then
 // left behind, with all its goroutines.
 func Watched(patience time.Duration, f func(begun func())) error {
+	startSignals()
 	ended := make(chan struct{})
 	var bubble atomic.Pointer[watched]
 	go func() {

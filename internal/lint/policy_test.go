@@ -63,6 +63,11 @@ const policy = `
 	# The face.
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/memnet envtest/process envtest/serve envtest/storage/... envtest/virtualtime fakes/stub internal/observe internal/pki internal/nearest internal/serverlog
 	envtest/nodes                    ->
+	envtest/kubectl                  ->
+	envtest/kubectl (test)           -> envtest
+	envtest/objectcmp                ->
+	envtest/matchers                 -> envtest/objectcmp
+	envtest/events                   ->
 	envtest/controllers              -> envtest
 	envtest/controllers (test)       -> envtest/nodes
 	envtest/controllerruntime        -> envtest
@@ -78,7 +83,7 @@ const policy = `
 	envtest/soak (test)              -> envtest scenarios
 
 	# The houses on top. Siblings never import each other.
-	scenarios                        -> envtest envtest/memnet fakes/... internal/conns internal/nearest internal/observe internal/watchframe scenarios/checkers
+	scenarios                        -> envtest envtest/controllers envtest/kubectl envtest/memnet envtest/nodes fakes/... internal/conns internal/nearest internal/observe internal/watchframe scenarios/checkers
 	scenarios/checkers               -> envtest/trace internal/observe
 	scenarios/explore                -> envtest/fault
 	scenarios/explore/worker         -> envtest/sim scenarios scenarios/explore

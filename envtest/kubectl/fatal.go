@@ -1,0 +1,58 @@
+package kubectl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+)
+
+// fatal is how kubectl fails in this process: by a panic that run recovers. The handler is
+// a variable of upstream's package, for all commands that run at the same time.
+var fatal fatalHandler
+
+type fatalHandler struct {
+	mu      sync.Mutex
+	running int
+}
+
+// fatalExit is the panic in the place of the end of the process.
+type fatalExit struct{ reason string }
+
+func (h *fatalHandler) run(f func() error) (err error) {
+	h.enter()
+	defer h.leave()
+	defer func() {
+		switch reason := recover().(type) {
+		case nil:
+		case fatalExit:
+			err = errors.New(strings.TrimSpace(reason.reason))
+		default:
+			panic(reason)
+		}
+	}()
+	return f()
+}
+
+func (h *fatalHandler) enter() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running++; h.running == 1 {
+		cmdutil.BehaviorOnFatal(func(reason string, code int) {
+			if reason == "" {
+				reason = fmt.Sprintf("exit status %d", code)
+			}
+			panic(fatalExit{reason})
+		})
+	}
+}
+
+func (h *fatalHandler) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running--; h.running == 0 {
+		cmdutil.DefaultBehaviorOnFatal()
+	}
+}

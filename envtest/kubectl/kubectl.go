@@ -1,0 +1,174 @@
+// Package kubectl runs kubectl in the process of a test: that of the release that is
+// linked, on any client configuration, one in memory and in virtual time included. It
+// needs no program, no kubeconfig and no port, and reads nothing of whoever runs the test.
+//
+//	out, err := kubectl.Run(ctx, cp.Config(), "wait", "--for=condition=Available", "deployment/snow")
+//
+// There are no plugins, and no "auth can-i", which ends the process to say no.
+package kubectl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/kubectl/pkg/cmd"
+)
+
+// name is the name of the program, and of its context in a kubeconfig.
+const name = "kubectl"
+
+// Cmd is a kubectl command, as exec.Cmd is one for another process. It may be run more
+// than once.
+type Cmd struct {
+	// Config is by whom and where requests go. It is required.
+	Config *rest.Config
+	// Args are the arguments, without the name of the program.
+	Args []string
+	// Dir is the folder of files that flags such as -f name. Empty is that of the process.
+	Dir string
+	// Stdin is what "-f -" reads. Nil is empty.
+	Stdin io.Reader
+	// Stdout and Stderr get what kubectl prints. Nil drops it.
+	Stdout, Stderr io.Writer
+}
+
+// Run runs kubectl and returns what it has printed. An error tells what it said on stderr.
+func Run(ctx context.Context, config *rest.Config, args ...string) (stdout string, err error) {
+	var out, warnings bytes.Buffer
+	err = (&Cmd{Config: config, Args: args, Stdout: &out, Stderr: &warnings}).Run(ctx)
+	if said := strings.TrimSpace(warnings.String()); err != nil && said != "" && !strings.Contains(err.Error(), said) {
+		err = fmt.Errorf("%w\n%s", err, said)
+	}
+	return out.String(), err
+}
+
+// Run runs the command until it ends or the context does. The error is what kubectl would
+// say before its process exits with an error code.
+func (c *Cmd) Run(ctx context.Context) error {
+	if slices.Contains(c.Args, "can-i") {
+		return errors.New(`kubectl auth can-i would end the process to say no; create a SelfSubjectAccessReview instead`)
+	}
+	home, err := os.MkdirTemp("", "snowglobe-kubectl-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(home) }()
+	flags, err := c.flags(home)
+	if err != nil {
+		return err
+	}
+	preferences := filepath.Join(home, "kuberc")
+	if err := os.WriteFile(preferences, []byte(noPreferences), 0o600); err != nil {
+		return err
+	}
+	args, err := c.files(filepath.Join(home, "stdin"))
+	if err != nil {
+		return err
+	}
+	args = append([]string{"--kuberc=" + preferences}, args...)
+	streams := genericiooptions.IOStreams{In: c.Stdin, Out: c.Stdout, ErrOut: c.Stderr}
+	if streams.In == nil {
+		streams.In = strings.NewReader("")
+	}
+	if streams.Out == nil {
+		streams.Out = io.Discard
+	}
+	if streams.ErrOut == nil {
+		streams.ErrOut = io.Discard
+	}
+	root := cmd.NewKubectlCommand(cmd.KubectlOptions{
+		Arguments: append([]string{name}, args...), ConfigFlags: flags, IOStreams: streams,
+	})
+	root.SetArgs(args)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.SilenceUsage, root.SilenceErrors = true, true
+	return fatal.run(func() error { return root.ExecuteContext(ctx) })
+}
+
+// noPreferences is a kuberc in the place of that of whoever runs the test.
+const noPreferences = "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\n"
+
+// fileFlags are kubectl's flags that name files. The last is also KEY=FILE.
+var fileFlags = []string{"-f", "--filename", "-k", "--kustomize", "--patch-file", "--from-env-file", "--from-file"}
+
+// files are the arguments, with files of Dir in full, because kubectl looks for them where
+// the process is, and a copy of Stdin in place of "-", for which it reads the process's.
+func (c *Cmd) files(stdin string) ([]string, error) {
+	found := slices.Clone(c.Args)
+	for i, arg := range c.Args {
+		flag, value, joined := strings.Cut(arg, "=")
+		prefix := flag + "="
+		switch {
+		case joined && slices.Contains(fileFlags, flag):
+			if key, file, ok := strings.Cut(value, "="); ok {
+				prefix, value = prefix+key+"=", file
+			}
+		case i > 0 && slices.Contains(fileFlags, c.Args[i-1]):
+			prefix, value = "", arg
+		default:
+			continue
+		}
+		if value == "-" && c.Stdin != nil {
+			if err := copyTo(stdin, c.Stdin); err != nil {
+				return nil, fmt.Errorf("standard input of kubectl: %w", err)
+			}
+			value = stdin
+		}
+		found[i] = prefix + c.inDir(value)
+	}
+	return found, nil
+}
+
+func copyTo(file string, from io.Reader) error {
+	content, err := io.ReadAll(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o600)
+}
+
+// inDir returns the path of a file of Dir. What is not there is left alone: it may be an
+// address, or a mistake that kubectl explains.
+func (c *Cmd) inDir(file string) string {
+	path := filepath.Join(c.Dir, file)
+	if _, err := os.Stat(path); c.Dir == "" || filepath.IsAbs(file) || err != nil {
+		return file
+	}
+	return path
+}
+
+// flags are those with which kubectl reaches the servers of Config. It needs a kubeconfig
+// all the same, or it would read that of whoever runs the test.
+func (c *Cmd) flags(home string) (*genericclioptions.ConfigFlags, error) {
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: c.Config.Host, InsecureSkipTLSVerify: true}
+	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name}
+	kubeconfig.CurrentContext = name
+	file := filepath.Join(home, "config")
+	if err := clientcmd.WriteToFile(*kubeconfig, file); err != nil {
+		return nil, err
+	}
+	flags := genericclioptions.NewConfigFlags(true)
+	*flags.KubeConfig, *flags.CacheDir = file, filepath.Join(home, "cache")
+	return flags.WithWrapConfigFn(func(asked *rest.Config) *rest.Config {
+		config := rest.CopyConfig(c.Config)
+		config.Impersonate, config.Timeout = asked.Impersonate, asked.Timeout
+		if asked.BearerToken != "" {
+			config.BearerToken = asked.BearerToken
+		}
+		return config
+	}), nil
+}

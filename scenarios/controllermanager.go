@@ -1,0 +1,52 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"snowglobe.test/envtest/controllers"
+)
+
+const controllerManagerName = "kube-controller-manager"
+
+var controllerManagerCommand = command{
+	name:    controllerManagerName,
+	args:    "[--stop | --crash] [CONTROLLER]...",
+	most:    anyNumber,
+	summary: "run upstream's controllers beside the API servers",
+	details: `Each CONTROLLER is a name of kube-controller-manager's flag --controllers; without any,
+those run that need nothing but an API server and nodes. It returns when they have seen
+the state of the cluster. They run until the API servers are shut down, and a server that
+crashes is waited for. They have clients of their own, which "partition client" cuts off.
+
+With --stop they end as by SIGTERM, with --crash at once, in the middle of what they do.
+The command starts them again, from nothing but what the API servers know.`,
+	example:  "kube-controller-manager deployment replicaset\napply deployment.yaml\neventually kubectl get replicaset\nkube-controller-manager --crash",
+	onServer: true,
+	static:   func(args []string) error { return checkControllers(withoutFlags(args)) },
+	prepare: func(flags *pflag.FlagSet) action {
+		end := endFlags(flags)
+		return func(ctx context.Context, s *session, args []string) error {
+			ends, err := end.asked(args)
+			if err == nil {
+				err = checkControllers(args)
+			}
+			switch {
+			case err != nil:
+				return err
+			case ends:
+				return s.endProgram(ctx, controllerManagerName, *end)
+			}
+			return s.startProgram(controllerManagerName, func() (*controllers.Program, error) { return controllers.Launch(ctx, s.server, args...) })
+		}
+	},
+}
+
+func checkControllers(names []string) error {
+	if err := controllers.Check(names...); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"snowglobe.test/envtest/nodes"
+)
+
+// kubeletAgent is the user agent of the script's nodes.
+const kubeletAgent = "kubelet"
+
+var nodesCommand = command{
+	name:    "nodes",
+	args:    "[--count N] [--stop] [PODS]",
+	most:    1,
+	summary: "run simulated nodes, whose Pods fare as a table says",
+	details: `They are called node-0, node-1, and so on, and renew their leases. Who binds Pods to them
+is up to kube-scheduler, or to a nodeName in the Pod. No container runs.
+
+PODS is a YAML file with a list. Of each Pod, the first row decides whose "when", a part of
+the Pod, matches; a row without it is for all. A row has any of
+
+- "never: true": the Pod stays Pending, as with an image that can't be pulled
+- "readyAfter: 10s": how long its containers take to be ready
+- "runs: 1m", "exitCode: 1": how long they run, and with what they end
+- "stopsAfter: 5s": how long they take to end when the Pod is deleted
+
+Pods of no row are ready at once and run until they are deleted; those of a Job are done at
+once. The nodes run until the API servers are shut down; --stop ends them at once, as a loss
+of power would.`,
+	example:  "nodes --count 3 pods.yaml\nkube-scheduler",
+	onServer: true,
+	prepare: func(flags *pflag.FlagSet) action {
+		count := flags.Int("count", 1, "")
+		stop := flags.Bool("stop", false, "")
+		return func(ctx context.Context, s *session, args []string) error {
+			switch {
+			case *stop && len(args) > 0:
+				return fmt.Errorf("%w: %q; what ends, ends as a whole", errUsage, args[0])
+			case *stop:
+				return s.stopNodes()
+			case *count < 1:
+				return fmt.Errorf("%w: there can't be %d nodes", errUsage, *count)
+			}
+			var rows []podRow
+			if len(args) == 1 {
+				if err := yaml.UnmarshalStrict([]byte(s.ts.ReadFile(args[0])), &rows); err != nil {
+					return fmt.Errorf("%w: %s: %w", errUsage, args[0], err)
+				}
+			}
+			return s.startNodes(ctx, *count, rows)
+		}
+	},
+}
+
+// podRow says how the Pods fare that it matches.
+type podRow struct {
+	When       map[string]any  `json:"when,omitempty"`
+	Never      bool            `json:"never,omitempty"`
+	ReadyAfter metav1.Duration `json:"readyAfter,omitzero"`
+	Runs       metav1.Duration `json:"runs,omitzero"`
+	ExitCode   int32           `json:"exitCode,omitempty"`
+	StopsAfter metav1.Duration `json:"stopsAfter,omitzero"`
+}
+
+func (r podRow) script() nodes.Script {
+	return nodes.Script{
+		Never: r.Never, ReadyAfter: r.ReadyAfter.Duration, Runs: r.Runs.Duration,
+		ExitCode: r.ExitCode, StopsAfter: r.StopsAfter.Duration,
+	}
+}
+
+// podScript finds the row of a Pod.
+func podScript(rows []podRow) func(*corev1.Pod) nodes.Script {
+	return func(pod *corev1.Pod) nodes.Script {
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+		if err != nil {
+			return nodes.Script{} // no Pod that a server has sent fails here
+		}
+		for _, row := range rows {
+			if len(differences("", object, row.When)) == 0 {
+				return row.script()
+			}
+		}
+		return nodes.Script{}
+	}
+}
+
+func (s *session) startNodes(ctx context.Context, count int, rows []podRow) error {
+	if s.nodes != nil {
+		return errors.New("there are nodes already; end them with: nodes --stop")
+	}
+	config, err := s.config(kubeletAgent)
+	if err != nil {
+		return err
+	}
+	s.nodes, err = nodes.Launch(ctx, config, nodes.Config{Count: count, Script: podScript(rows)})
+	return err
+}
+
+func (s *session) stopNodes() error {
+	if s.nodes == nil {
+		return errors.New("there are no nodes; start some with: nodes")
+	}
+	s.nodes.Stop()
+	s.nodes = nil
+	return nil
+}

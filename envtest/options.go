@@ -147,9 +147,24 @@ func WithObserver(f func(trace.Record)) Option {
 // is optional.
 func WithFaults(rules ...string) Option {
 	return func(c *config) {
-		plan, err := fault.ParsePlan("WithFaults", strings.Join(rules, "\n"), nil)
-		c.faults, c.errs = append(c.faults, plan...), append(c.errs, err)
+		for _, rule := range rules {
+			plan, err := parseFaults(rule)
+			c.faults, c.errs = append(c.faults, plan...), append(c.errs, err)
+		}
 	}
+}
+
+// parseFaults parses one rule, or several lines. An error says which rule it is about.
+func parseFaults(text string) (fault.Plan, error) {
+	if strings.Contains(strings.TrimSpace(text), "\n") {
+		return fault.ParsePlan("WithFaults", text, nil)
+	}
+	plan, err := fault.ParsePlan("WithFaults", text, nil)
+	var mistake *fault.SyntaxError
+	if errors.As(err, &mistake) {
+		return nil, fmt.Errorf("WithFaults: %q: column %d: %s", strings.TrimSpace(text), mistake.Column, mistake.Reason)
+	}
+	return plan, err
 }
 
 // WithSharedPlan is for one of several control planes with the same plan of faults:

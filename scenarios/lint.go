@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -216,10 +217,28 @@ func (s Script) Lint() []string {
 		}
 		files[file.Name] = true
 	}
+	problems = append(problems, s.missingFiles(files)...)
 	commands := strings.Join(s.lines(), "\n")
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if name != mutationsFile && !strings.Contains(commands, name) {
 			say(": no command names the file %s", name)
+		}
+	}
+	return problems
+}
+
+// fileName is what looks like the name of a file, and not like a path of a request.
+var fileName = regexp.MustCompile(`^[\w-]+\.(ya?ml|json|txt)$`)
+
+// missingFiles names the files that commands name and the script lacks.
+func (s Script) missingFiles(files map[string]bool) []string {
+	var problems []string
+	lines, _ := s.scriptLines() // mistakes have been reported
+	for _, l := range lines {
+		for _, word := range l.words[1:] {
+			if fileName.MatchString(word) && !files[word] {
+				problems = append(problems, fmt.Sprintf("%s:%d: there is no file %s in the script; it goes below the commands, after a line \"-- %s --\"", s.File, l.number, word, word))
+			}
 		}
 	}
 	return problems

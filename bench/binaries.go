@@ -8,9 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
-
-	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // Binaries are what controller-runtime's envtest runs.
@@ -61,24 +58,4 @@ func versionOf(ctx context.Context, path string) (string, error) {
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	return line, nil
-}
-
-// bootEnvtest starts and stops controller-runtime's envtest with its defaults on the
-// binaries in a folder. It can't be interrupted, but has timeouts of its own.
-func bootEnvtest(ctx context.Context, folder string) (start, stop time.Duration, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, 0, err
-	}
-	environment := &crenvtest.Environment{BinaryAssetsDirectory: folder}
-	begun := time.Now()
-	_, err = environment.Start()
-	start = time.Since(begun)
-	if err != nil {
-		return 0, 0, errors.Join(fmt.Errorf("start: %w", err), environment.Stop())
-	}
-	begun = time.Now()
-	if err := environment.Stop(); err != nil {
-		return 0, 0, fmt.Errorf("stop: %w", err)
-	}
-	return start, time.Since(begun), nil
 }

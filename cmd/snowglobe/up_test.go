@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -23,21 +22,9 @@ import (
 // scheduler binds it, and a node plays it.
 func TestUpControllers(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	ctx, interrupt := context.WithCancelCause(t.Context())
-	var stderr bytes.Buffer
-	read, stdout := io.Pipe()
-	code := make(chan int, 1)
-	go func() {
-		code <- execute(ctx, []string{"up", "--controllers", "--nodes", "1", "--kubeconfig", kubeconfig}, stdout, &stderr)
-		_ = stdout.Close()
-	}()
-	var greeting strings.Builder
-	for lines := bufio.NewScanner(read); lines.Scan() && !strings.HasPrefix(lines.Text(), "Ctrl-C"); {
-		fmt.Fprintln(&greeting, lines.Text())
-	}
-	if !assert.Contains(t, greeting.String(), "the admission plugin ServiceAccount is on") {
-		t.Fatalf("exit code %d: %s", <-code, &stderr)
-	}
+	greeting, interrupt := launchUp(t, "--controllers", "--nodes", "1", "--kubeconfig", kubeconfig)
+	defer interrupt()
+	assert.Contains(t, greeting, "the admission plugin ServiceAccount is on")
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	require.NoError(t, err)
 	client, err := kubernetes.NewForConfig(config)
@@ -51,9 +38,29 @@ func TestUpControllers(t *testing.T) {
 		now, err := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
 		return err == nil && now.Status.Phase == corev1.PodRunning
 	}, waitTimeout, 10*time.Millisecond)
+}
+
+// launchUp runs "snowglobe up" until interrupt is called, and returns what it says first.
+func launchUp(t *testing.T, args ...string) (greeting string, interrupt func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	var stderr bytes.Buffer
+	read, stdout := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- execute(ctx, append([]string{"up"}, args...), stdout, &stderr)
+		_ = stdout.Close()
+	}()
+	lines := bufio.NewScanner(read)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "Ctrl-C") {
+		greeting += lines.Text() + "\n"
+	}
 	go func() { _, _ = io.Copy(io.Discard, read) }()
-	interrupt(errInterrupted)
-	assert.Equal(t, exitOK, <-code, "%s", &stderr)
+	return greeting, func() {
+		t.Helper()
+		cancel(errInterrupted)
+		assert.Equal(t, exitOK, <-code, "%s", &stderr)
+	}
 }
 
 // TestStopError tells of a bad end after an interrupt, and of nothing else.

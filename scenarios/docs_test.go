@@ -3,41 +3,31 @@ package scenarios
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
-)
 
-// block is a fenced block of a page, with its language.
-var block = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+	"snowglobe.test/internal/pages"
+)
 
 // TestDocuments runs the scripts in the pages, and reads their YAML.
 func TestDocuments(t *testing.T) {
+	blocks, err := pages.Blocks("..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	scripts, documents := 0, 0
-	for _, pattern := range []string{"../README.md", "../docs/*.md", "../docs/guides/*.md"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: no page, %v", pattern, err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+	for _, block := range blocks {
+		switch {
+		case block.Language == "yaml":
+			documents++
+			if err := yaml.Unmarshal(block.Text, new(any)); err != nil {
+				t.Errorf("%s: %v in\n%s", block.File, err, block.Text)
 			}
-			for _, m := range block.FindAllSubmatch(text, -1) {
-				switch language, text := string(m[1]), m[2]; {
-				case language == "yaml":
-					documents++
-					if err := yaml.Unmarshal(text, new(any)); err != nil {
-						t.Errorf("%s: %v in\n%s", file, err, text)
-					}
-				case language == "" && strings.Contains("\n"+string(text), "\nstart"):
-					scripts++
-					t.Run(filepath.Base(file), func(t *testing.T) { runDocumented(t, text) })
-				}
-			}
+		case block.Language == "" && strings.Contains("\n"+string(block.Text), "\nstart"):
+			scripts++
+			t.Run(filepath.Base(block.File), func(t *testing.T) { runDocumented(t, block.Text) })
 		}
 	}
 	if scripts < 2 || documents < 2 {

@@ -4,47 +4,38 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"snowglobe.test/internal/pages"
 )
 
-// documents are the pages whose command lines must be ones that the program takes. The
-// reference is made from its help, which TestHelp looks at.
-var documents = []string{"../../README.md", "../../CONTRIBUTING.md", "../../docs/*.md", "../../docs/guides/*.md"}
-
 var (
-	shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 	// program is how a page may write the name of the program.
 	program = regexp.MustCompile(`(^|[ (])(go run \./cmd/snowglobe|go tool snowglobe|snowglobe) ([^)]*)`)
 	// endOfCommand is what the shell takes for itself.
 	endOfCommand = regexp.MustCompile(`\s(#|&&|\||>|;).*$`)
 )
 
-// TestDocuments parses each command line of this program in the pages.
+// TestDocuments parses each command line of this program in the pages. Those of the
+// reference are the examples of its help, at which TestHelp looks.
 func TestDocuments(t *testing.T) {
+	blocks, err := pages.Blocks("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := 0
-	for _, pattern := range documents {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: no page, %v", pattern, err)
+	for _, block := range blocks {
+		if block.Language != "sh" {
+			continue
 		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, block := range shellBlock.FindAllSubmatch(text, -1) {
-				for _, line := range commandLines(string(block[1])) {
-					found++
-					if err := parses(line); err != nil {
-						t.Errorf("%s: snowglobe %s: %v", file, line, err)
-					}
-				}
+		for _, line := range commandLines(string(block.Text)) {
+			found++
+			if err := parses(line); err != nil {
+				t.Errorf("%s: snowglobe %s: %v", block.File, line, err)
 			}
 		}
 	}

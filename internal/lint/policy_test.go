@@ -26,6 +26,7 @@ const policy = `
 	internal/pins                    ->
 	internal/etcdlog                 ->
 	internal/lint                    ->
+	internal/pages                   ->
 	internal/watchframe              ->
 	internal/observe                 -> envtest/trace internal/watchframe
 	envtest/memnet                   ->
@@ -84,6 +85,7 @@ const policy = `
 
 	# The houses on top. Siblings never import each other.
 	scenarios                        -> envtest envtest/controllers envtest/kubectl envtest/memnet envtest/nodes fakes/... internal/conns internal/nearest internal/observe internal/watchframe scenarios/checkers
+	scenarios (test)                 -> internal/pages
 	scenarios/checkers               -> envtest/trace internal/observe
 	scenarios/explore                -> envtest/fault
 	scenarios/explore/worker         -> envtest/sim scenarios scenarios/explore
@@ -91,6 +93,7 @@ const policy = `
 	conformance/...                  -> conformance/... envtest
 	bench/...                        -> envtest
 	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/trace/report
+	cmd/... (test)                   -> internal/pages
 
 	# What is below the face is reached through the face.
 	envtest/chain/...            only envtest envtest/chain/...
@@ -109,6 +112,7 @@ const policy = `
 	internal/observe             uses k8s.io/apimachinery/... k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 k8s.io/client-go/kubernetes/scheme sigs.k8s.io/yaml
 	scenarios/checkers           uses k8s.io/apimachinery/... github.com/anishathalye/porcupine
 	internal/nearest             uses
+	internal/pages               uses
 	internal/serverlog           uses
 	internal/pki                 uses
 `

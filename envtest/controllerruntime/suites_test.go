@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var suites = flag.Bool("suites", false, "run controller-runtime's own suites of its client and its cache, beside an etcd and a kube-apiserver, which are built")
+var suites = flag.Bool("suites", false, "run suites of controller-runtime and of a kubebuilder project, beside an etcd and a kube-apiserver, which are built")
 
-// TestSuites runs controller-runtime's suites three times: on a kube-apiserver and an
-// etcd, as they are on what "snowglobe assets" makes, and with the path of one import
-// changed. It prints how long each took.
+// TestSuites runs controller-runtime's suites of its client and its cache, and that of the
+// webhooks of a kubebuilder project, three times: on a kube-apiserver and an etcd, as they
+// are on what "snowglobe assets" makes, and with the path of one import changed. It prints
+// how long each took.
 func TestSuites(t *testing.T) {
 	if !*suites {
 		t.Skip("takes minutes; run it with -suites")
@@ -33,37 +34,52 @@ func TestSuites(t *testing.T) {
 	output(t, root, "go", "run", "./cmd/snowglobe", "assets", assets)
 
 	const theirs, ours = "sigs.k8s.io/controller-runtime/pkg/envtest", "snowglobe.test/envtest/controllerruntime/envtest"
-	module := filepath.Join(work, "controller-runtime")
+	module, operator := filepath.Join(work, "controller-runtime"), filepath.Join(work, "operator")
 	copyModule(t, output(t, root, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/controller-runtime"), module)
-	require.NoError(t, os.WriteFile(filepath.Join(work, "go.work"), fmt.Appendf(nil, "go 1.26.0\nuse (\n\t%s\n\t%s\n)\n", module, root), 0o600))
-	for _, suite := range []string{"client", "cache"} {
-		main := filepath.Join(module, "pkg", suite, suite+"_suite_test.go")
-		runSuite(t, module, suite, "kube-apiserver and etcd", real)
-		runSuite(t, module, suite, "snowglobe assets", assets)
-		content, err := os.ReadFile(main)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(main, []byte(strings.Replace(string(content), theirs, ours, 1)), 0o600))
-		runSuite(t, module, suite, "one import changed", filepath.Join(work, "nothing"))
+	copyModule(t, filepath.Join(root, "examples", "operator"), operator)
+	output(t, operator, "go", "mod", "edit", "-dropreplace=snowglobe.test")
+	require.NoError(t, os.WriteFile(filepath.Join(work, "go.work"), fmt.Appendf(nil, "go 1.26.0\nuse (\n\t%s\n\t%s\n\t%s\n)\n", module, operator, root), 0o600))
+	for _, s := range []suite{
+		{filepath.Join(module, "pkg", "client"), "client_suite_test.go"},
+		{filepath.Join(module, "pkg", "cache"), "cache_suite_test.go"},
+		{filepath.Join(operator, "internal", "webhook", "v1"), "webhook_suite_test.go"},
+	} {
+		s.replace(t, ours, theirs)
+		s.run(t, "kube-apiserver and etcd", real)
+		s.run(t, "snowglobe assets", assets)
+		s.replace(t, theirs, ours)
+		s.run(t, "one import changed", filepath.Join(work, "nothing"))
 	}
 }
 
-// runSuite builds and runs a suite, and logs what it says and how long it ran.
-func runSuite(t *testing.T, module, suite, on, assets string) {
+// suite is a package of specs, and its file that imports envtest.
+type suite struct{ folder, main string }
+
+func (s suite) replace(t *testing.T, before, after string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), suite+".test")
-	output(t, module, "go", "test", "-c", "-o", program, "./pkg/"+suite)
+	file := filepath.Join(s.folder, s.main)
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(content), before, after, 1)), 0o600))
+}
+
+// run builds and runs a suite, and logs what it says and how long it ran.
+func (s suite) run(t *testing.T, on, assets string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "suite.test")
+	output(t, s.folder, "go", "test", "-c", "-o", program, ".")
 	run := exec.CommandContext(t.Context(), program)
-	run.Dir, run.Env = filepath.Join(module, "pkg", suite), append(os.Environ(), "KUBEBUILDER_ASSETS="+assets)
+	run.Dir, run.Env = s.folder, append(os.Environ(), "KUBEBUILDER_ASSETS="+assets)
 	begun := time.Now()
 	out, err := run.CombinedOutput()
 	took := time.Since(begun)
 	if err != nil {
-		t.Errorf("pkg/%s on %s: %v\n%s", suite, on, err, out)
+		t.Errorf("%s on %s: %v\n%s", s.main, on, err, out)
 		return
 	}
 	_, ran, _ := strings.Cut(string(out), "Ran ")
 	ran, _, _ = strings.Cut(ran, " Specs")
-	t.Logf("pkg/%s on %s: %s specs in %s", suite, on, ran, took.Round(100*time.Millisecond))
+	t.Logf("%s on %s: %s specs in %s", s.main, on, ran, took.Round(100*time.Millisecond))
 }
 
 // output runs a command and returns what it prints.

@@ -13,9 +13,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest/komega"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	snowglobe "snowglobe.test/envtest"
+	"snowglobe.test/envtest/matchers"
 
 	snowv1 "example.com/operator/api/v1"
 )
@@ -40,6 +42,10 @@ var _ = Describe("Snowfall in virtual time", func() {
 			}
 			Consistently(flakes).WithTimeout(9 * time.Minute).WithPolling(time.Second).Should(BeEmpty())
 			Eventually(flakes).WithTimeout(20 * time.Minute).WithPolling(time.Second).Should(HaveLen(3))
+
+			// controller-runtime's komega and the matchers for objects wait for nothing else either.
+			Eventually(komega.New(c).WithContext(ctx).Object(snowfall)).Should(HaveField("Status.Fallen", BeEquivalentTo(3)))
+			Expect(flakes(Default)).To(HaveEach(matchers.BeControlledBy(snowfall)))
 			return nil
 		}, snowglobe.WithCRDPaths("../../config/crd/bases"))).To(Succeed())
 		GinkgoWriter.Printf("it took %s\n", time.Since(begun))

@@ -18,6 +18,7 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		t.Helper()
 		if err := cp.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}

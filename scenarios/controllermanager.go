@@ -23,7 +23,7 @@ crashes is waited for. They have clients of their own, which "partition client" 
 
 With --stop they end as by SIGTERM, with --crash at once, in the middle of what they do.
 The command starts them again, from nothing but what the API servers know.`,
-	example:  "kube-controller-manager deployment replicaset\napply deployment.yaml\neventually kubectl get replicaset\nkube-controller-manager --crash",
+	example:  "kube-controller-manager deployment replicaset\napply deployment.yaml\nkubectl rollout status deployment/web\nkube-controller-manager --crash",
 	onServer: true,
 	static:   func(args []string) error { return checkControllers(withoutFlags(args)) },
 	prepare: func(flags *pflag.FlagSet) action {

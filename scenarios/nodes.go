@@ -55,6 +55,11 @@ of power would.`,
 				if err := yaml.UnmarshalStrict([]byte(s.ts.ReadFile(args[0])), &rows); err != nil {
 					return fmt.Errorf("%w: %s: %w", errUsage, args[0], err)
 				}
+				for i, row := range rows {
+					if err := row.validate(); err != nil {
+						return fmt.Errorf("%w: %s: row %d: %w", errUsage, args[0], i+1, err)
+					}
+				}
 			}
 			return s.startNodes(ctx, *count, rows)
 		}
@@ -76,6 +81,16 @@ func (r podRow) script() nodes.Script {
 		Never: r.Never, ReadyAfter: r.ReadyAfter.Duration, Runs: r.Runs.Duration,
 		ExitCode: r.ExitCode, StopsAfter: r.StopsAfter.Duration,
 	}
+}
+
+// validate refuses times below zero.
+func (r podRow) validate() error {
+	for _, d := range []metav1.Duration{r.ReadyAfter, r.Runs, r.StopsAfter} {
+		if d.Duration < 0 {
+			return fmt.Errorf("%s is not a time that passes", d.Duration)
+		}
+	}
+	return nil
 }
 
 // podScript finds the row of a Pod.

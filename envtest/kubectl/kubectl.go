@@ -4,7 +4,9 @@
 //
 //	out, err := kubectl.Run(ctx, cp.Config(), "wait", "--for=condition=Available", "deployment/snow")
 //
-// There are no plugins, and no "auth can-i", which ends the process to say no.
+// There are no plugins, and none of the commands that take more than requests: a socket, a
+// terminal or another program, as exec, port-forward, edit and diff do. "auth can-i" would
+// end the process to say no.
 package kubectl
 
 import (
@@ -13,11 +15,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -57,15 +61,15 @@ func Run(ctx context.Context, config *rest.Config, args ...string) (stdout strin
 // Run runs the command until it ends or the context does. The error is what kubectl would
 // say before its process exits with an error code.
 func (c *Cmd) Run(ctx context.Context) error {
-	if slices.Contains(c.Args, "can-i") {
-		return errors.New(`kubectl auth can-i would end the process to say no; create a SelfSubjectAccessReview instead`)
+	if c.Config == nil {
+		return errors.New("a kubectl.Cmd needs a Config")
 	}
 	home, err := os.MkdirTemp("", "snowglobe-kubectl-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(home) }()
-	flags, err := c.flags(home)
+	flags, err := c.flags(ctx, home)
 	if err != nil {
 		return err
 	}
@@ -91,11 +95,40 @@ func (c *Cmd) Run(ctx context.Context) error {
 	root := cmd.NewKubectlCommand(cmd.KubectlOptions{
 		Arguments: append([]string{name}, args...), ConfigFlags: flags, IOStreams: streams,
 	})
+	if err := refuse(root, args); err != nil {
+		return err
+	}
 	root.SetArgs(args)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.SilenceUsage, root.SilenceErrors = true, true
 	return fatal.run(func() error { return root.ExecuteContext(ctx) })
+}
+
+// refused are commands that can't be run here, with what they would do or need.
+var refused = map[string]string{
+	"kubectl auth can-i":   "would end the process to say no; create a SelfSubjectAccessReview instead",
+	"kubectl attach":       needsSocket,
+	"kubectl cp":           needsSocket,
+	"kubectl debug":        needsSocket,
+	"kubectl exec":         needsSocket,
+	"kubectl port-forward": needsSocket,
+	"kubectl proxy":        needsSocket,
+	"kubectl diff":         "runs another program",
+	"kubectl edit":         "starts an editor; apply or patch instead",
+}
+
+const needsSocket = "needs a network connection of its own, and here there are only requests"
+
+func refuse(root *cobra.Command, args []string) error {
+	found, _, err := root.Find(args)
+	if err != nil {
+		return nil // kubectl says it better
+	}
+	if reason, ok := refused[found.CommandPath()]; ok {
+		return fmt.Errorf("%s %s", found.CommandPath(), reason)
+	}
+	return nil
 }
 
 // noPreferences is a kuberc in the place of that of whoever runs the test.
@@ -152,7 +185,7 @@ func (c *Cmd) inDir(file string) string {
 
 // flags are those with which kubectl reaches the servers of Config. It needs a kubeconfig
 // all the same, or it would read that of whoever runs the test.
-func (c *Cmd) flags(home string) (*genericclioptions.ConfigFlags, error) {
+func (c *Cmd) flags(ctx context.Context, home string) (*genericclioptions.ConfigFlags, error) {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: c.Config.Host, InsecureSkipTLSVerify: true}
 	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name}
@@ -169,6 +202,7 @@ func (c *Cmd) flags(home string) (*genericclioptions.ConfigFlags, error) {
 		if asked.BearerToken != "" {
 			config.BearerToken = asked.BearerToken
 		}
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return untilDone{next, ctx} })
 		return config
 	}), nil
 }

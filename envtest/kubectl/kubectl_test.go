@@ -1,12 +1,14 @@
 package kubectl_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -46,6 +48,9 @@ func TestErrors(t *testing.T) {
 		"no such file":    {[]string{"apply", "-f", "no-such-file.yaml"}, "no-such-file.yaml"},
 		"no answer":       {[]string{"get", "--raw", "/readyz"}, "could not find the requested resource"},
 		"exits":           {[]string{"auth", "can-i", "get", "pods"}, "SelfSubjectAccessReview"},
+		"an editor":       {[]string{"-n", "default", "edit", "pod", "a"}, "kubectl edit starts an editor"},
+		"a socket":        {[]string{"exec", "a", "--", "ls"}, "kubectl exec needs a network connection"},
+		"no more a word":  {[]string{"get", "configmap", "can-i"}, "could not find the requested resource"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := kubectl.Run(t.Context(), &rest.Config{Host: server.URL}, test.args...)
@@ -53,6 +58,25 @@ func TestErrors(t *testing.T) {
 				t.Errorf("the error is %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// TestNoConfig is told what is missing.
+func TestNoConfig(t *testing.T) {
+	if err := (&kubectl.Cmd{Args: []string{"get", "pods"}}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "Config") {
+		t.Error(err)
+	}
+}
+
+// TestContext has a server that does not answer before the caller loses patience.
+func TestContext(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := kubectl.Run(ctx, &rest.Config{Host: server.URL}, "get", "--raw", "/readyz")
+	if err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -82,8 +83,7 @@ func Join(name string, flags Flags, log io.Writer, crash func(error)) (*Member, 
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.members > 0 && !flags.agree(shared.flags) {
-		return nil, fmt.Errorf("control planes side by side share feature gates, --allow-privileged, --max-connection-bytes-per-sec and their housekeeping: "+
-			"this one has %s, and one that runs has %s; stop that one first, or start this one with the same flags", flags, shared.flags)
+		return nil, flags.disagreement(shared.flags)
 	}
 	m := &Member{name: name, log: log, crash: crash, flags: flags}
 	m.ctx = pprof.WithLabels(context.Background(), pprof.Labels(label, name))
@@ -109,17 +109,23 @@ func (f Flags) agree(other Flags) bool {
 	return len(f.Gates) == 0 && f.AllowPrivileged == other.AllowPrivileged && f.BytesPerSecond == other.BytesPerSecond && f.WithoutHousekeeping == other.WithoutHousekeeping
 }
 
+// disagreement is the error for flags that do not agree with others.
+func (f Flags) disagreement(other Flags) error {
+	const share = "control planes side by side share "
+	if f.WithoutHousekeeping != other.WithoutHousekeeping {
+		return errors.New(share + "their housekeeping: one is WithoutHousekeeping and the other is not; say it for both, or do not run them at the same time")
+	}
+	return fmt.Errorf(share+"feature gates, --allow-privileged and --max-connection-bytes-per-sec: "+
+		"another one runs without %s; stop it first, or start this one with the same flags", f)
+}
+
 // String says what control planes must agree on.
 func (f Flags) String() string {
 	var gates []string
 	for _, name := range slices.Sorted(maps.Keys(f.Gates)) {
 		gates = append(gates, fmt.Sprintf("%s=%t", name, f.Gates[name]))
 	}
-	text := fmt.Sprintf("feature gates %q, --allow-privileged=%t, --max-connection-bytes-per-sec=%d", strings.Join(gates, ","), f.AllowPrivileged, f.BytesPerSecond)
-	if f.WithoutHousekeeping {
-		text += ", without housekeeping"
-	}
-	return text
+	return fmt.Sprintf("feature gates %q, --allow-privileged=%t, --max-connection-bytes-per-sec=%d", strings.Join(gates, ","), f.AllowPrivileged, f.BytesPerSecond)
 }
 
 // Leave ends the membership. The last member gives back the state of the process.

@@ -20,8 +20,10 @@ import (
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/apiserver/pkg/storage/feature"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
 	fcache "k8s.io/client-go/tools/cache/testing"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 )
@@ -232,4 +234,31 @@ func blockingIsProfiled() bool {
 	<-meet
 	<-done
 	return blocked() != before
+}
+
+// TestTakeOverIsLogged has upstream warn of a feature gate while it is set and given back:
+// in the member's log, and not on the terminal of whoever starts a control plane.
+func TestTakeOverIsLogged(t *testing.T) {
+	klogState := klog.CaptureState()
+	defer klogState.Restore()
+	var strangers bytes.Buffer
+	klog.LogToStderr(false)
+	klog.SetOutput(&strangers)
+	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		if spec.PreRelease != featuregate.GA || spec.LockToDefault {
+			continue
+		}
+		var log syncBuffer
+		m, err := Join("gated", Flags{Gates: map[featuregate.Feature]bool{name: !utilfeature.DefaultFeatureGate.Enabled(name)}}, &log, nil)
+		if err != nil {
+			continue // another gate depends on it
+		}
+		m.Leave()
+		klog.Flush()
+		if got := strings.Count(log.String(), string(name)); got != 2 || strangers.Len() > 0 {
+			t.Errorf("%s: %d lines in the log of the member, want 2; elsewhere: %s", name, got, &strangers)
+		}
+		return
+	}
+	t.Error("no feature gate is one that upstream warns of, so that this shows nothing")
 }

@@ -88,14 +88,13 @@ func Join(name string, flags Flags, log io.Writer, crash func(error)) (*Member, 
 	m := &Member{name: name, log: log, crash: crash, flags: flags}
 	m.ctx = pprof.WithLabels(context.Background(), pprof.Labels(label, name))
 	m.Do(func() { m.labels = goroutineLabels() })
+	shared.byLabels.Store(m.labels, m) // upstream logs what is taken over
 	if shared.members == 0 {
-		if err := takeOver(flags); err != nil {
-			giveBack()
+		if err := m.takeOver(flags); err != nil {
 			return nil, err
 		}
 		shared.flags = flags
 	}
-	shared.byLabels.Store(m.labels, m)
 	shared.members++
 	if flags.ContentionProfiling {
 		shared.profiled++
@@ -133,7 +132,7 @@ func (m *Member) Leave() {
 	m.leave.Do(func() {
 		shared.Lock()
 		defer shared.Unlock()
-		shared.byLabels.Delete(m.labels)
+		defer shared.byLabels.Delete(m.labels)
 		if m.flags.ContentionProfiling {
 			shared.profiled--
 			if shared.profiled == 0 {
@@ -142,9 +141,22 @@ func (m *Member) Leave() {
 		}
 		shared.members--
 		if shared.members == 0 {
+			m.Do(giveBack)
+		}
+	})
+}
+
+// takeOver takes the state of the process over as the member, whose log tells of it.
+func (m *Member) takeOver(flags Flags) (err error) {
+	m.Do(func() {
+		if err = takeOver(flags); err != nil {
 			giveBack()
 		}
 	})
+	if err != nil {
+		shared.byLabels.Delete(m.labels)
+	}
+	return err
 }
 
 // Do runs f as the member's: this goroutine for as long, and all that f starts.

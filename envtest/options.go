@@ -154,17 +154,13 @@ func WithFaults(rules ...string) Option {
 	}
 }
 
-// parseFaults parses one rule, or several lines. An error says which rule it is about.
+// parseFaults parses one rule, or several lines. Errors say which rule they are about.
 func parseFaults(text string) (fault.Plan, error) {
-	if strings.Contains(strings.TrimSpace(text), "\n") {
-		return fault.ParsePlan("WithFaults", text, nil)
+	name := "WithFaults"
+	if rule := strings.TrimSpace(text); !strings.Contains(rule, "\n") {
+		name = fmt.Sprintf("WithFaults: %q", rule)
 	}
-	plan, err := fault.ParsePlan("WithFaults", text, nil)
-	var mistake *fault.SyntaxError
-	if errors.As(err, &mistake) {
-		return nil, fmt.Errorf("WithFaults: %q: column %d: %s", strings.TrimSpace(text), mistake.Column, mistake.Reason)
-	}
-	return plan, err
+	return fault.ParsePlan(name, text, nil)
 }
 
 // WithSharedPlan is for one of several control planes with the same plan of faults:
@@ -219,9 +215,10 @@ func WithUpstreamPauses() Option {
 // what an API server does by the clock though nobody asks for it: watch caches, the
 // compaction and counting of the store, priority and fairness, mutating admission
 // policies, asking which server knows which version, and the metrics of work queues, also
-// of those that the test makes. What can't be left out becomes rare: the server renews its identity lease every ten minutes, not every ten seconds,
-// and its own watches, and others for which the client names no end, last for a day, not
-// for minutes. Flags of WithFlags win. Control planes side by side must agree on it.
+// of those that the test makes. What can't be left out becomes rare: the server renews its
+// identity lease every ten minutes, not every ten seconds, and its own watches, and others
+// for which the client names no end, last for a day, not for minutes. Flags of WithFlags
+// win. Control planes side by side must agree on it.
 func WithoutHousekeeping() Option {
 	return func(c *config) { c.withoutHousekeeping = true }
 }

@@ -51,7 +51,7 @@ func TestLaunchRefuses(t *testing.T) {
 		"rule of no hook":     {opt(envtest.WithFaults("hold hook/crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},
 		"rule of no signal":   {opt(envtest.WithFaults("drop signal/HasBeenRead")), []string{`unknown point "signal/HasBeenRead"`, "did you mean signal/HasBeenReady?"}},
 		"rule of no resource": {opt(envtest.WithFaults("fail store/put resource=deployment.apps with=unavailable")), []string{`unknown resource "deployment.apps"`, "did you mean deployments.apps?"}},
-		"rule of two":         {opt(envtest.WithFaults("hold hook/crd-informer-synced", "fail store/put wit=unavailable")), []string{`WithFaults: "fail store/put wit=unavailable": column 16: unknown key "wit"`}},
+		"rule of two":         {opt(envtest.WithFaults("hold hook/crd-informer-synced", "fail store/put wit=unavailable")), []string{`WithFaults: "fail store/put wit=unavailable":1:16: unknown key "wit"`}},
 		"rule of a plan":      {opt(envtest.WithFaults("hold hook/crd-informer-synced\nfail store/put wit=unavailable")), []string{`WithFaults:2:16: unknown key "wit"`}},
 		"failing hook":        {opt(envtest.WithFaults("fail hook/crd-informer-synced with=error")), []string{`post-start hook "crd-informer-synced" failed: injected at hook/crd-informer-synced`}},
 		"nonsense of a hook":  {opt(envtest.WithFaults("delay hook/crd-informer-synced by=-1s")), []string{"by= is a time above 0"}},

@@ -60,6 +60,7 @@ func TestMistakes(t *testing.T) {
 		"no such fate":          {"start\nnodes a.yaml\n-- a.yaml --\n- {readyIn: 10s}\n", `x.txtar:2: nodes: wrong arguments: a.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "readyIn"`},
 		"time back on a node":   {"start\nnodes a.yaml\n-- a.yaml --\n- {runs: -1m}\n", `a.yaml: row 1: -1m0s is not a time that passes`},
 		"an editor":             {"start\nkubectl edit pod a", "kubectl edit starts an editor"},
+		"an editor expected":    {"start\n! kubectl edit pod a", "kubectl edit starts an editor"},
 		"no tokens":             {"fake audit a.example.com\nissue a.example.com jane", "a.example.com issues no tokens; a fake of the kind oidc does"},
 		"no such key":           {"fake oidc a.example.com\nissue --key forgd a.example.com jane", `no key is called "forgd"; did you mean forged?`},
 		"no keys":               {"fake audit a.example.com\nrotate a.example.com", "a.example.com has no keys; fakes of the kinds oidc and kms do"},

@@ -105,6 +105,9 @@ func (c *Cmd) Run(ctx context.Context) error {
 	return fatal.run(func() error { return root.ExecuteContext(ctx) })
 }
 
+// ErrRefused is the error of commands that can't be run here, whatever they are about.
+var ErrRefused = errors.New("it can't be run in this process")
+
 // refused are commands that can't be run here, with what they would do or need.
 var refused = map[string]string{
 	"kubectl auth can-i":   "would end the process to say no; create a SelfSubjectAccessReview instead",
@@ -126,7 +129,7 @@ func refuse(root *cobra.Command, args []string) error {
 		return nil // kubectl says it better
 	}
 	if reason, ok := refused[found.CommandPath()]; ok {
-		return fmt.Errorf("%s %s", found.CommandPath(), reason)
+		return fmt.Errorf("%s %s: %w", found.CommandPath(), reason, ErrRefused)
 	}
 	return nil
 }

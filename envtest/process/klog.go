@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 
 	"k8s.io/klog/v2"
 )
@@ -28,7 +29,12 @@ func takeOverKlog(verbosity int) error {
 			klog.SetOutput(os.Stderr) // for a later --logtostderr=false: klog would write to nil
 		})
 	} else {
-		onGiveBack(klog.CaptureState().Restore) // only so the files come back
+		outputs := klogOutputs()
+		onGiveBack(func() {
+			for severity, w := range outputs {
+				klog.SetOutputBySeverity(severity, w)
+			}
+		})
 	}
 	for name, value := range map[string]string{
 		"alsologtostderr": "false", "stderrthreshold": "4" /* above FATAL */, "v": fmt.Sprint(verbosity),
@@ -50,6 +56,19 @@ func takeOverKlog(verbosity int) error {
 	}
 	klog.LogToStderr(false)
 	return nil
+}
+
+// klogOutputs is where klog writes the lines of each severity. klog tells nobody, and to
+// restore the state that it captures, as it offers, writes without a lock what every
+// informer of a stranger reads.
+func klogOutputs() map[string]io.Writer {
+	file := reflect.ValueOf(klog.CaptureState()).Elem().FieldByName("file")
+	file = reflect.NewAt(file.Type(), file.Addr().UnsafePointer()).Elem() // it is not exported
+	outputs := map[string]io.Writer{}
+	for i, severity := range []string{"INFO", "WARNING", "ERROR", "FATAL"} { // klog's order
+		outputs[severity], _ = file.Index(i).Interface().(io.Writer) // nil if not written to yet
+	}
+	return outputs
 }
 
 // logRouter writes a log line to the log of the member whose goroutine logs it, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,8 @@ the Pod, matches; a row without it is for all. A row has any of
 - "runs: 1m", "exitCode: 1": how long they run, and with what they end
 - "stopsAfter: 5s": how long they take to end when the Pod is deleted
 
+A row that was for no Pod when the nodes end is an error.
+
 Pods of no row are ready at once and run until they are deleted; those of a Job are done at
 once. The nodes run until the API servers are shut down; --stop ends them at once, as a loss
 of power would.`,
@@ -61,9 +64,16 @@ of power would.`,
 					}
 				}
 			}
-			return s.startNodes(ctx, *count, rows)
+			return s.startNodes(ctx, *count, &podTable{where: s.here(), rows: rows, matched: make([]atomic.Bool, len(rows))})
 		}
 	},
+}
+
+// podTable is what a script says of the Pods on its nodes.
+type podTable struct {
+	where   string // it was said
+	rows    []podRow
+	matched []atomic.Bool // of each row, whether a Pod was like it
 }
 
 // podRow says how the Pods fare that it matches.
@@ -93,23 +103,33 @@ func (r podRow) validate() error {
 	return nil
 }
 
-// podScript finds the row of a Pod.
-func podScript(rows []podRow) func(*corev1.Pod) nodes.Script {
-	return func(pod *corev1.Pod) nodes.Script {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
-		if err != nil {
-			return nodes.Script{} // no Pod that a server has sent fails here
-		}
-		for _, row := range rows {
-			if len(differences("", object, row.When)) == 0 {
-				return row.script()
-			}
-		}
-		return nodes.Script{}
+// script finds the row of a Pod.
+func (t *podTable) script(pod *corev1.Pod) nodes.Script {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+	if err != nil {
+		return nodes.Script{} // no Pod that a server has sent fails here
 	}
+	for i, row := range t.rows {
+		if len(differences("", object, row.When)) == 0 {
+			t.matched[i].Store(true)
+			return row.script()
+		}
+	}
+	return nodes.Script{}
 }
 
-func (s *session) startNodes(ctx context.Context, count int, rows []podRow) error {
+// unmatched is an error for each row that has decided about no Pod.
+func (t *podTable) unmatched() error {
+	var errs []error
+	for i := range t.rows {
+		if !t.matched[i].Load() {
+			errs = append(errs, fmt.Errorf("%s: row %d of the Pods was for none; remove it, or mend its \"when\"", t.where, i+1))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *session) startNodes(ctx context.Context, count int, pods *podTable) error {
 	if s.nodes != nil {
 		return errors.New("there are nodes already; end them with: nodes --stop")
 	}
@@ -117,7 +137,8 @@ func (s *session) startNodes(ctx context.Context, count int, rows []podRow) erro
 	if err != nil {
 		return err
 	}
-	s.nodes, err = nodes.Launch(ctx, config, nodes.Config{Count: count, Script: podScript(rows)})
+	s.nodes, err = nodes.Launch(ctx, config, nodes.Config{Count: count, Script: pods.script})
+	s.pods = pods
 	return err
 }
 
@@ -125,7 +146,15 @@ func (s *session) stopNodes() error {
 	if s.nodes == nil {
 		return errors.New("there are no nodes; start some with: nodes")
 	}
+	return s.endNodes()
+}
+
+// endNodes stops the nodes, if there are any. A row that was for no Pod is an error.
+func (s *session) endNodes() error {
+	if s.nodes == nil {
+		return nil
+	}
 	s.nodes.Stop()
 	s.nodes = nil
-	return nil
+	return s.pods.unmatched()
 }

@@ -66,11 +66,7 @@ func (s *session) endPrograms(ctx context.Context) error {
 			errs = append(errs, s.endProgram(ctx, name, programEnd{stop: true}))
 		}
 	}
-	if s.nodes != nil {
-		s.nodes.Stop()
-		s.nodes = nil
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.endNodes())...)
 }
 
 // withoutFlags leaves out the flags among arguments, which are for a command's own check of

@@ -52,6 +52,7 @@ type session struct {
 	stopping  []chan error                    // the ends of servers that are being stopped
 	programs  map[string]*controllers.Program // what runs beside the servers, by name
 	nodes     *nodes.Nodes                    // nil for none
+	pods      *podTable                       // what the script says of their Pods
 	excused   bool                            // the server was expected to crash, and did
 	serverLog string
 	unfired   []fault.Rule     // rules of the run that never fired on any server that has stopped

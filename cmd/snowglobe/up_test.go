@@ -76,7 +76,7 @@ func TestStopError(t *testing.T) {
 // TestUpRefusesControllers names a controller that is none before anything starts.
 func TestUpRefusesControllers(t *testing.T) {
 	for want, args := range map[string][]string{
-		`--controllers: kube-controller-manager has no controller "deploymnet"`: {"--controllers=deploymnet"},
+		`--controllers: kube-controller-manager has no controller "deploymnet"; did you mean deployment?`: {"--controllers=deploymnet"},
 		"--nodes -1 is not a number of nodes":                                   {"--nodes=-1"},
 	} {
 		var stderr bytes.Buffer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/nearest"
 )
 
 // Default are the controllers that run if none are named: those that need nothing but an
@@ -117,11 +119,19 @@ func canonical(controllers []string) ([]string, error) {
 			name = alias
 		}
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("kube-controller-manager has no controller %q; there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("kube-controller-manager has no controller %q%s", name, others(name, known, aliases))
 		}
 		canonical = append(canonical, name)
 	}
 	return canonical, nil
+}
+
+// others are the names that may be meant by an unknown one: those that come near, or all.
+func others(name string, known []string, aliases map[string]string) string {
+	if near := nearest.DidYouMean(name, append(slices.Collect(maps.Keys(aliases)), known...)); near != "" {
+		return near
+	}
+	return "; there are " + strings.Join(known, ", ")
 }
 
 // manager is one run of controllers on informers that they share.

@@ -143,5 +143,7 @@ func TestCrash(t *testing.T) {
 
 func TestUnknownController(t *testing.T) {
 	_, err := controllers.Launch(t.Context(), nil, "deploymnet")
-	assert.ErrorContains(t, err, `kube-controller-manager has no controller "deploymnet"; there are bootstrap-signer-controller,`)
+	assert.ErrorContains(t, err, `kube-controller-manager has no controller "deploymnet"; did you mean deployment?`)
+	_, err = controllers.Launch(t.Context(), nil, "snow")
+	assert.ErrorContains(t, err, `kube-controller-manager has no controller "snow"; there are bootstrap-signer-controller,`)
 }

@@ -6,7 +6,7 @@
 //
 // There are no plugins, and none of the commands that take more than requests: a socket, a
 // terminal or another program, as exec, port-forward, edit and diff do. "auth can-i" would
-// end the process to say no.
+// end the process to say no, and "version" knows only that of a program.
 package kubectl
 
 import (
@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,11 +76,7 @@ func (c *Cmd) Run(ctx context.Context) error {
 	if err := os.WriteFile(preferences, []byte(noPreferences), 0o600); err != nil {
 		return err
 	}
-	args, err := c.files(filepath.Join(home, "stdin"))
-	if err != nil {
-		return err
-	}
-	args = append([]string{"--kuberc=" + preferences}, args...)
+	args := append([]string{"--kuberc=" + preferences}, c.Args...)
 	streams := genericiooptions.IOStreams{In: c.Stdin, Out: c.Stdout, ErrOut: c.Stderr}
 	if streams.In == nil {
 		streams.In = strings.NewReader("")
@@ -95,8 +90,11 @@ func (c *Cmd) Run(ctx context.Context) error {
 	root := cmd.NewKubectlCommand(cmd.KubectlOptions{
 		Arguments: append([]string{name}, args...), ConfigFlags: flags, IOStreams: streams,
 	})
-	if err := refuse(root, args); err != nil {
-		return err
+	if found, _, err := root.Find(args); err == nil { // kubectl tells an error better
+		if err := refuse(found); err != nil {
+			return err
+		}
+		c.redirectFiles(found, filepath.Join(home, "stdin"))
 	}
 	root.SetArgs(args)
 	root.SetOut(streams.Out)
@@ -119,72 +117,20 @@ var refused = map[string]string{
 	"kubectl proxy":        needsSocket,
 	"kubectl diff":         "runs another program",
 	"kubectl edit":         "starts an editor; apply or patch instead",
+	"kubectl version":      `has no version of its own to tell; "get --raw /version" tells the server's`,
 }
 
 const needsSocket = "needs a network connection of its own, and here there are only requests"
 
-func refuse(root *cobra.Command, args []string) error {
-	found, _, err := root.Find(args)
-	if err != nil {
-		return nil // kubectl says it better
-	}
-	if reason, ok := refused[found.CommandPath()]; ok {
-		return fmt.Errorf("%s %s: %w", found.CommandPath(), reason, ErrRefused)
+func refuse(command *cobra.Command) error {
+	if reason, ok := refused[command.CommandPath()]; ok {
+		return fmt.Errorf("%s %s: %w", command.CommandPath(), reason, ErrRefused)
 	}
 	return nil
 }
 
 // noPreferences is a kuberc in the place of that of whoever runs the test.
 const noPreferences = "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\n"
-
-// fileFlags are kubectl's flags that name files. The last is also KEY=FILE.
-var fileFlags = []string{"-f", "--filename", "-k", "--kustomize", "--patch-file", "--from-env-file", "--from-file"}
-
-// files are the arguments, with files of Dir in full, because kubectl looks for them where
-// the process is, and a copy of Stdin in place of "-", for which it reads the process's.
-func (c *Cmd) files(stdin string) ([]string, error) {
-	found := slices.Clone(c.Args)
-	for i, arg := range c.Args {
-		flag, value, joined := strings.Cut(arg, "=")
-		prefix := flag + "="
-		switch {
-		case joined && slices.Contains(fileFlags, flag):
-			if key, file, ok := strings.Cut(value, "="); ok {
-				prefix, value = prefix+key+"=", file
-			}
-		case i > 0 && slices.Contains(fileFlags, c.Args[i-1]):
-			prefix, value = "", arg
-		default:
-			continue
-		}
-		if value == "-" && c.Stdin != nil {
-			if err := copyTo(stdin, c.Stdin); err != nil {
-				return nil, fmt.Errorf("standard input of kubectl: %w", err)
-			}
-			value = stdin
-		}
-		found[i] = prefix + c.inDir(value)
-	}
-	return found, nil
-}
-
-func copyTo(file string, from io.Reader) error {
-	content, err := io.ReadAll(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, content, 0o600)
-}
-
-// inDir returns the path of a file of Dir. What is not there is left alone: it may be an
-// address, or a mistake that kubectl explains.
-func (c *Cmd) inDir(file string) string {
-	path := filepath.Join(c.Dir, file)
-	if _, err := os.Stat(path); c.Dir == "" || filepath.IsAbs(file) || err != nil {
-		return file
-	}
-	return path
-}
 
 // flags are those with which kubectl reaches the servers of Config. It needs a kubeconfig
 // all the same, or it would read that of whoever runs the test.

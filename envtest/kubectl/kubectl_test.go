@@ -48,6 +48,7 @@ func TestErrors(t *testing.T) {
 		"no such file":    {[]string{"apply", "-f", "no-such-file.yaml"}, "no-such-file.yaml"},
 		"no answer":       {[]string{"get", "--raw", "/readyz"}, "could not find the requested resource"},
 		"exits":           {[]string{"auth", "can-i", "get", "pods"}, "SelfSubjectAccessReview"},
+		"no version":      {[]string{"version"}, "get --raw /version"},
 		"an editor":       {[]string{"-n", "default", "edit", "pod", "a"}, "kubectl edit starts an editor"},
 		"a socket":        {[]string{"exec", "a", "--", "ls"}, "kubectl exec needs a network connection"},
 		"no more a word":  {[]string{"get", "configmap", "can-i"}, "could not find the requested resource"},
@@ -83,18 +84,31 @@ func TestContext(t *testing.T) {
 // TestFiles looks for files in the folder of the command, however a flag names them.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "snow.txt"), []byte("falls"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, flag := range [][]string{{"--from-file", "snow.txt"}, {"--from-file=snow.txt"}, {"--from-file=flake=snow.txt"}} {
-		var out strings.Builder
-		args := append([]string{"create", "configmap", "snow", "--dry-run=client", "-o", "jsonpath={.data}"}, flag...)
-		err := (&kubectl.Cmd{Config: &rest.Config{}, Args: args, Dir: dir, Stdout: &out}).Run(t.Context())
-		if err != nil || !strings.Contains(out.String(), `:"falls"}`) {
-			t.Errorf("%q: %q, %v", flag, out.String(), err)
+	for _, name := range []string{"snow", "ice"} {
+		manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}"
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(manifest), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if _, err := kubectl.Run(t.Context(), &rest.Config{}, "create", "configmap", "snow", "--dry-run=client", "--from-file=snow.txt"); err == nil {
+	for _, test := range [][]string{
+		{"snow", "create", "configmap", "new", "--from-file", "snow.yaml"},
+		{"snow", "create", "configmap", "new", "--from-file=snow.yaml"},
+		{"flake", "create", "configmap", "new", "--from-file=flake=snow.yaml"},
+		{"snow", "label", "--local", "a=b", "-f", "snow.yaml"},
+		{"snow", "label", "--local", "a=b", "-fsnow.yaml"},
+		{"ice", "label", "--local", "a=b", "--filename=snow.yaml,ice.yaml"},
+		{"stdin", "label", "--local", "a=b", "-f-"},
+	} {
+		var out strings.Builder
+		c := kubectl.Cmd{
+			Config: &rest.Config{}, Args: append(test[1:], "--dry-run=client", "-o", "json"), Dir: dir,
+			Stdin: strings.NewReader("{apiVersion: v1, kind: ConfigMap, metadata: {name: stdin}}"), Stdout: &out,
+		}
+		if err := c.Run(t.Context()); err != nil || !strings.Contains(out.String(), test[0]) {
+			t.Errorf("%q: %q, %v", test[1:], out.String(), err)
+		}
+	}
+	if _, err := kubectl.Run(t.Context(), &rest.Config{}, "create", "configmap", "snow", "--dry-run=client", "--from-file=snow.yaml"); err == nil {
 		t.Error("without a folder, kubectl finds a file that is not there")
 	}
 }

@@ -197,9 +197,10 @@ func (n *Nodes) watch(ctx context.Context) error {
 		AddFunc:    func(object any) { n.see(object.(*corev1.Pod)) },
 		UpdateFunc: func(_, object any) { n.see(object.(*corev1.Pod)) },
 		DeleteFunc: func(object any) {
-			if pod, ok := object.(*corev1.Pod); ok {
-				n.forget(pod)
+			if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = missed.Obj
 			}
+			n.forget(object.(*corev1.Pod))
 		},
 	})
 	if err != nil {

@@ -148,6 +148,19 @@ var edits = []edit{
 		why:  "as above",
 	},
 	{
+		file: "os/tempfile.go",
+		old:  "func nextRandom() string {\n",
+		new:  "func simRandom(try int) string {\n\tif try > 0 {\n\t\treturn strconv.FormatUint(uint64(Getpid()), 10) + \"-\" + strconv.FormatUint(uint64(try), 10)\n\t}\n\treturn nextRandom()\n}\n\nfunc nextRandom() string {\n",
+		why:  "a temporary file whose name another process of the seed has: with one number more, all that follows would shift",
+	},
+	{
+		file:  "os/tempfile.go",
+		old:   "name := prefix + nextRandom() + suffix",
+		new:   "name := prefix + simRandom(try) + suffix",
+		often: 2,
+		why:   "as above",
+	},
+	{
 		file: "crypto/internal/sysrand/rand.go",
 		old:  "func Read(b []byte) {\n",
 		new:  "func Read(b []byte) {\n\tif simFill(b) {\n\t\treturn\n\t}\n",

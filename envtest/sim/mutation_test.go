@@ -86,7 +86,8 @@ func buildWith(t *testing.T, goRoot string, some []edit) string {
 // findDifference runs every workload often, quietly and disturbed.
 func findDifference(t *testing.T, program string) (workload string, differs bool) {
 	t.Helper()
-	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "garbage", "race"} {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "files", "garbage", "race"} {
 		first := ""
 		for i := range 12 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // some then never end

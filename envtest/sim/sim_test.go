@@ -45,7 +45,8 @@ func run(ctx context.Context, program, workload string, seed int, disturbed bool
 func TestSeed(t *testing.T) {
 	const seeds, again = 4, 3
 	program := decided(t)
-	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "garbage"} {
+	t.Setenv("TMPDIR", t.TempDir()) // for what a workload leaves there
+	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "files", "garbage"} {
 		t.Run(workload, func(t *testing.T) {
 			different := map[string]bool{}
 			for seed := range seeds {

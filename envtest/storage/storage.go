@@ -34,7 +34,7 @@ type Backend interface {
 	Client() (*kubernetes.Client, error)
 	// Endpoints returns the addresses of the started store.
 	Endpoints() Endpoints
-	// Stop releases everything Start took. It is safe after a failed Start.
+	// Stop releases everything Start took. It is safe after a failed Start, and again.
 	Stop(ctx context.Context) error
 	// String names the store for people: "memory", "embedded DIR", ...
 	String() string

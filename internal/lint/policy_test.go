@@ -69,7 +69,7 @@ const policy = `
 	envtest/objectcmp                ->
 	envtest/matchers                 -> envtest/objectcmp
 	envtest/events                   ->
-	envtest/controllers              -> envtest
+	envtest/controllers              -> envtest internal/nearest
 	envtest/controllers (test)       -> envtest/nodes
 	envtest/controllerruntime        -> envtest
 	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest

@@ -21,7 +21,7 @@ type Store struct {
 	from     *etcd.Snapshot // what it begins with; nil means empty
 	server   *etcd.Server
 	listener *memnet.Listener
-	served   chan error
+	served   chan struct{} // closed when the listener is served no more
 }
 
 // New returns a store that is not started yet, with the name in its URLs. Stores
@@ -34,8 +34,11 @@ func (s *Store) Start(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start in-memory store: %w", err)
 	}
-	s.server, s.listener, s.served = server, memnet.Listen(), make(chan error, 1)
-	go func() { s.served <- s.server.Serve(s.listener) }()
+	s.server, s.listener, s.served = server, memnet.Listen(), make(chan struct{})
+	go func() {
+		defer close(s.served)
+		_ = s.server.Serve(s.listener) // it ends with Stop, which is no error
+	}()
 	return nil
 }
 

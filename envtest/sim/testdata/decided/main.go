@@ -27,6 +27,7 @@ var workloads = map[string]func(say func(string, ...any)){
 	"contexts":   contexts,
 	"timers":     timers,
 	"bytes":      func(say func(string, ...any)) { say("%s %d", rand.Text(), mathrand.Uint64()) },
+	"files":      files,
 	"garbage":    garbage,
 	"race":       race,
 }
@@ -54,6 +55,12 @@ func main() {
 			fmt.Printf(format+"\n", args...)
 		})
 	})
+}
+
+// files makes a temporary folder, which another run of the seed may have made before.
+func files(say func(string, ...any)) {
+	_, err := os.MkdirTemp("", "decided-")
+	say("%v %d", err, mathrand.Uint64())
 }
 
 // disturb allocates, and takes the processor at moments that nobody decides.

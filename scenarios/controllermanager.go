@@ -21,9 +21,6 @@ those run that need nothing but an API server and nodes. It returns when they ha
 the state of the cluster. They run until the API servers are shut down, and a server that
 crashes is waited for. They have clients of their own, which "partition client" cuts off.
 
-A seed does not decide all that upstream's controllers and scheduler do: two runs of one seed
-may part.
-
 With --stop they end as by SIGTERM, with --crash at once, in the middle of what they do.
 The command starts them again, from nothing but what the API servers know.`,
 	example:  "kube-controller-manager deployment replicaset\napply deployment.yaml\nkubectl rollout status deployment/web\nkube-controller-manager --crash",

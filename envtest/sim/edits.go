@@ -161,6 +161,18 @@ var edits = []edit{
 		why:   "as above",
 	},
 	{
+		file: "runtime/signal_unix.go",
+		old:  "\t\tensureSigM()\n\t\tenableSigChan <- sig\n\t\t<-maskUpdatedChan\n",
+		new:  "\t\tif getg().bubble == nil {\n\t\t\tensureSigM()\n\t\t\tenableSigChan <- sig\n\t\t\t<-maskUpdatedChan\n\t\t}\n",
+		why:  "signal.Notify and Stop wait for a goroutine outside; its thread has to unblock a signal only if whoever started the program has blocked it",
+	},
+	{
+		file: "runtime/signal_unix.go",
+		old:  "\t\tensureSigM()\n\t\tdisableSigChan <- sig\n\t\t<-maskUpdatedChan\n",
+		new:  "\t\tif getg().bubble == nil {\n\t\t\tensureSigM()\n\t\t\tdisableSigChan <- sig\n\t\t\t<-maskUpdatedChan\n\t\t}\n",
+		why:  "as above",
+	},
+	{
 		file: "crypto/internal/sysrand/rand.go",
 		old:  "func Read(b []byte) {\n",
 		new:  "func Read(b []byte) {\n\tif simFill(b) {\n\t\treturn\n\t}\n",

@@ -87,7 +87,7 @@ func buildWith(t *testing.T, goRoot string, some []edit) string {
 func findDifference(t *testing.T, program string) (workload string, differs bool) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "files", "garbage", "race"} {
+	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "files", "signals", "garbage", "race"} {
 		first := ""
 		for i := range 12 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // some then never end

@@ -46,7 +46,7 @@ func TestSeed(t *testing.T) {
 	const seeds, again = 4, 3
 	program := decided(t)
 	t.Setenv("TMPDIR", t.TempDir()) // for what a workload leaves there
-	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "files", "garbage"} {
+	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "files", "signals", "garbage"} {
 		t.Run(workload, func(t *testing.T) {
 			different := map[string]bool{}
 			for seed := range seeds {

@@ -9,9 +9,11 @@ import (
 	"io"
 	mathrand "math/rand/v2"
 	"os"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +30,7 @@ var workloads = map[string]func(say func(string, ...any)){
 	"timers":     timers,
 	"bytes":      func(say func(string, ...any)) { say("%s %d", rand.Text(), mathrand.Uint64()) },
 	"files":      files,
+	"signals":    signals,
 	"garbage":    garbage,
 	"race":       race,
 }
@@ -43,6 +46,7 @@ func main() {
 	if len(os.Args) > 3 {
 		go disturb()
 	}
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the goroutine that hands out signals is outside
 	synctest.Test(&testing.T{}, func(*testing.T) {
 		if !sim.Seed(seed) {
 			fmt.Fprintln(os.Stderr, "not in sim mode")
@@ -61,6 +65,23 @@ func main() {
 func files(say func(string, ...any)) {
 	_, err := os.MkdirTemp("", "decided-")
 	say("%v %d", err, mathrand.Uint64())
+}
+
+// signals wants one and no longer does, again and again, in several goroutines.
+func signals(say func(string, ...any)) {
+	var all sync.WaitGroup
+	for i := range 10 {
+		all.Go(func() {
+			for range 20 {
+				c := make(chan os.Signal, 1)
+				signal.Notify(c, syscall.SIGTERM)
+				say("%d has %d", i, mathrand.IntN(100))
+				signal.Stop(c)
+				runtime.Gosched()
+			}
+		})
+	}
+	all.Wait()
 }
 
 // disturb allocates, and takes the processor at moments that nobody decides.

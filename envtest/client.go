@@ -17,7 +17,7 @@ import (
 
 // Client is one client's path to the API servers, inside the process. Its requests
 // go to the first server that accepts them until that one is gone, as behind a load
-// balancer, or to the one that Use says. Make it with ControlPlane.NewClient. All
+// balancer, or to the one chosen with Use. Make it with ControlPlane.NewClient. All
 // its methods may be called from any goroutine.
 type Client struct {
 	cp    *ControlPlane
@@ -43,7 +43,7 @@ type route struct {
 	forget func() // the rules
 }
 
-// NewClient returns a path of its own to the API servers, which rules call
+// NewClient returns a separate path to the API servers. Rules call these paths
 // client-1, client-2, and so on: "partition client name=client-1
 // server=apiserver-0". client-0 is the path of ControlPlane.Config,
 // ControlPlane.AddUser and Server.Config.
@@ -55,14 +55,14 @@ func newClient(cp *ControlPlane, number int64, pinned *Server) *Client {
 	return c
 }
 
-// Config returns a copy of a cluster admin's configuration that goes this way.
+// Config returns a copy of a cluster admin's configuration that uses this path.
 func (c *Client) Config() *rest.Config {
 	config := rest.CopyConfig(c.cp.admin)
 	config.Transport = c.admin
 	return config
 }
 
-// AddUser is ControlPlane.AddUser for a user whose requests go this way.
+// AddUser is ControlPlane.AddUser for a user whose requests take this path.
 func (c *Client) AddUser(name string, groups ...string) *rest.Config {
 	return &rest.Config{
 		Host:        "https://" + c.cp.first().addr.String(),
@@ -72,7 +72,7 @@ func (c *Client) AddUser(name string, groups ...string) *rest.Config {
 	}
 }
 
-// AddCertificate is ControlPlane.AddCertificate for a user whose requests go this way.
+// AddCertificate is ControlPlane.AddCertificate for a user whose requests take this path.
 func (c *Client) AddCertificate(validity time.Duration, name string, groups ...string) (*rest.Config, error) {
 	certificate, err := c.cp.authority.ClientCertificate(validity, name, groups...)
 	if err != nil {
@@ -99,8 +99,8 @@ func (c *Client) Use(server *Server) {
 	}
 }
 
-// Server returns the server that requests go to: the one of Use, else that of the
-// last connection, nil if there is none or its server is gone.
+// Server returns the server that requests go to: the one given to Use, or else that of
+// the last connection; nil if there is none or its server is gone.
 func (c *Client) Server() *Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// Compact makes the store forget all revisions before its present one, as a server
-// does every five minutes with those of five minutes ago: a list or a watch that
-// goes on from an older one ends with 410, reason Expired, unless a watch cache has
+// Compact makes the store discard all revisions before its current one, as a server
+// does every five minutes with those of five minutes ago: a list or watch that
+// continues from an older one ends with 410, reason Expired, unless a watch cache has
 // what it needs.
 func (cp *ControlPlane) Compact(ctx context.Context) error {
 	client, err := cp.store.Client()

@@ -24,11 +24,11 @@ import (
 	"snowglobe.test/internal/pki"
 )
 
-// AdminUser is the user of Config's configuration, in the group system:masters.
+// AdminUser is the user in Config's configuration, in the group system:masters.
 const AdminUser = "snowglobe-admin"
 
-// ControlPlane is one or several running API servers on one store; what can be
-// asked of each is on Server. All its methods may be called from any goroutine.
+// ControlPlane is one or more running API servers on one store; Server has the methods
+// for each of them. All its methods may be called from any goroutine.
 type ControlPlane struct {
 	name      string
 	cfg       *config
@@ -69,7 +69,7 @@ type ControlPlane struct {
 var sequence atomic.Int64
 
 // Launch starts a control plane without a test; the caller stops it. The context
-// bounds the start only.
+// bounds only the start.
 func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -194,15 +194,15 @@ func (cp *ControlPlane) crash(err error) {
 func (cp *ControlPlane) first() *Server { return cp.servers[0] }
 
 // Config returns a copy of a cluster admin's configuration whose requests call the
-// handler chain inside the process, or for upgrades go through TLS in memory. Of
-// several servers the first that accepts requests gets them, until it is gone.
+// handler chain inside the process or, for upgrades, go through TLS in memory. With
+// several servers, the first that accepts requests gets them until it is gone.
 func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.admin) }
 
-// Trace returns the record of what has happened so far and what happens next.
+// Trace returns the recorder of what has happened so far and of what will happen.
 func (cp *ControlPlane) Trace() *trace.Recorder { return cp.recorder }
 
-// Log returns the API server's log, or only its end if it is long; of several
-// servers one after the other, each below a line with its name.
+// Log returns the API server's log, or only its end if it is long. With several
+// servers, their logs follow one another, each below a line with its server's name.
 func (cp *ControlPlane) Log() string {
 	if len(cp.servers) == 1 {
 		return cp.first().Log()
@@ -217,12 +217,12 @@ func (cp *ControlPlane) Log() string {
 // Store returns the store the control plane runs on.
 func (cp *ControlPlane) Store() storage.Backend { return cp.store }
 
-// Crashed is closed when an API server fails in a way that would have ended a
-// kube-apiserver process; Err says how.
+// Crashed returns a channel that is closed when an API server fails in a way that would
+// have ended a kube-apiserver process; Err says how.
 func (cp *ControlPlane) Crashed() <-chan struct{} { return cp.crashed }
 
-// Err returns why the first API server that crashed did, nil if none has.
-// Server.Crash is no such crash.
+// Err returns why the first API server to crash did so, or nil if none has. A call of
+// Server.Crash does not count.
 func (cp *ControlPlane) Err() error {
 	select {
 	case <-cp.crashed:
@@ -232,8 +232,8 @@ func (cp *ControlPlane) Err() error {
 	}
 }
 
-// WaitReady waits until every server's /readyz answers 200. When the context ends
-// first, the error names the red checks and the held hooks.
+// WaitReady waits until every server's /readyz answers 200. If the context ends
+// first, the error names the failing checks and the held hooks.
 func (cp *ControlPlane) WaitReady(ctx context.Context) error {
 	for _, server := range cp.servers {
 		if err := server.current.Load().waitReady(ctx); err != nil {
@@ -246,13 +246,13 @@ func (cp *ControlPlane) WaitReady(ctx context.Context) error {
 // Release returns the release of the linked kube-apiserver, like "v1.37.1".
 func Release() string { return chain.Release() }
 
-// Faults holds the rules about the control plane's operations. They may be added
+// Faults returns the rules about the control plane's operations. Rules may be added
 // (Inject, Gate), listed and removed while it runs.
 func (cp *ControlPlane) Faults() *fault.Set { return cp.faults }
 
 // Stop ends the API servers gracefully, then the store unless it is shared, and
-// joins their goroutines. The error names what did not end in time, and the rules
-// that never fired and are not optional. Stop may be called twice.
+// joins their goroutines. The error names what did not end in time, and rules that
+// never fired and are not optional. Stop may be called twice.
 func (cp *ControlPlane) Stop(ctx context.Context) error {
 	cp.stopOnce.Do(func() {
 		withFired := cp.withFired()

@@ -138,7 +138,7 @@ func decodeCRD(document []byte, strict bool) (*apiextensionsv1.CustomResourceDef
 	return crd, nil
 }
 
-// InstallCRDs creates or replaces definitions and waits until each is established
+// InstallCRDs creates or replaces definitions, and waits until each is established
 // and its path is served.
 func (cp *ControlPlane) InstallCRDs(ctx context.Context, crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	if err := cp.installCRDs(ctx, crds); err != nil {

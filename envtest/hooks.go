@@ -11,7 +11,7 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// HoldHook keeps post-start hooks ("*" is all) from running until
+// HoldHook keeps post-start hooks ("*" means all) from running until
 // ControlPlane.ReleaseHook. Start then returns once the server accepts requests and
 // the hooks are held; WaitReady waits for the rest. It is the rule "hold hook/NAME
 // verb=post-start optional", ahead of the rules of WithFaults, which may delay,
@@ -43,8 +43,8 @@ func postStartHook(name string) fault.Match {
 }
 
 // ReleaseHook lets a held post-start hook run, on every server, and opens
-// HoldHook's gate, so that a Restart does not hold it again. The error for a hook
-// that is not held names those that are.
+// HoldHook's gate, so that a Restart does not hold it again. If the hook is not held,
+// the error names those that are.
 func (cp *ControlPlane) ReleaseHook(name string) error {
 	released := false
 	for _, entry := range cp.faults.Rules() {
@@ -78,8 +78,8 @@ func heldHooks(gate *fault.Gate, server string) []fault.Operation {
 	})
 }
 
-// Hooks returns the names of the post-start hooks, sorted, and which of them rules
-// hold now. Once Start has returned, those of HoldHook are.
+// Hooks returns the names of the post-start hooks, sorted, and those that rules
+// currently hold. Once Start has returned, the hooks of HoldHook are held.
 func (s *Server) Hooks() (all, held []string) {
 	for _, entry := range s.cp.faults.Rules() {
 		if entry.Rule().Kind != fault.Hold {

@@ -13,10 +13,10 @@ var (
 )
 
 // Crash ends the server as the end of its process would. When it returns, its
-// clients' connections have been reset, and nothing more of it reaches the store:
-// its leases stay until they expire. A crash on purpose is no failure of the
-// control plane, so Err does not tell of it. A server that does not run is left
-// alone. When ctx ends first, the error says what may still reach the store.
+// clients' connections have been reset, and nothing more from it reaches the store:
+// its leases stay until they expire. A deliberate crash is not a failure of the
+// control plane, so Err does not report it. Crash does nothing if the server is not
+// running. If ctx ends first, the error says what may still reach the store.
 func (s *Server) Crash(ctx context.Context) error {
 	if i := s.current.Load(); i != nil {
 		if err := i.crash(ctx); err != nil {
@@ -26,8 +26,8 @@ func (s *Server) Crash(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the server gracefully, as SIGTERM would, and joins it: it gives back
-// its leases and leaves the endpoints of the kubernetes service. A crashed server
+// Stop ends the server gracefully, as SIGTERM would, and joins it: the server gives
+// back its leases and leaves the endpoints of the kubernetes Service. A crashed server
 // is only joined. Restart starts it again.
 func (s *Server) Stop(ctx context.Context) error {
 	if err := s.stop(ctx); err != nil {
@@ -51,7 +51,7 @@ func (s *Server) stop(ctx context.Context) error {
 
 // Restart starts a crashed or stopped server under its old name, identity and
 // address, once nothing is left of its last run. It returns when the server is
-// ready or, if a rule holds something of its start, accepts requests.
+// ready or, if a rule holds part of its start, when it accepts requests.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.restart(ctx); err != nil {
 		return fmt.Errorf("restart %s: %w", s.name, err)

@@ -110,8 +110,8 @@ func WithSharedStore(store storage.Backend) Option {
 }
 
 // WithFlags passes kube-apiserver flags, such as "--feature-gates=...". Upstream's
-// own code parses and refuses them before anything starts; later ones win. The admission
-// plugin ServiceAccount is off unless they enable it.
+// own code parses and validates them before anything starts; later ones win. The
+// ServiceAccount admission plugin is off unless they enable it.
 func WithFlags(flags ...string) Option {
 	return func(c *config) { c.flags = append(c.flags, flags...) }
 }
@@ -119,8 +119,8 @@ func WithFlags(flags ...string) Option {
 // IsServerFlag reports whether kube-apiserver has a flag of that name, without dashes.
 func IsServerFlag(name string) bool { return chain.IsFlag(name) }
 
-// PrintServerFlags writes kube-apiserver's own help for its flags, in lines of so many
-// columns, or as long as they are for 0.
+// PrintServerFlags writes kube-apiserver's own help for its flags, wrapped at this many
+// columns; 0 means not at all.
 func PrintServerFlags(w io.Writer, columns int) { chain.PrintFlags(w, columns) }
 
 // WithCRDs installs definitions and waits until they are established.
@@ -129,22 +129,21 @@ func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
 }
 
 // WithCRDPaths installs the definitions in YAML or JSON files, and in such files
-// directly in folders. Files of a folder may also hold other objects; a file named
-// by itself must hold a definition.
+// directly in folders. Files in a folder may also hold other objects; a file that is
+// named itself must hold a definition.
 func WithCRDPaths(paths ...string) Option {
 	return func(c *config) { c.crdPaths = append(c.crdPaths, paths...) }
 }
 
-// WithObserver calls f for every event of the trace, in order, from the first one
-// on. It must return quickly and must not call the control plane.
+// WithObserver calls f for every event of the trace, in order, starting with the first
+// one. f must return quickly and must not call the control plane.
 func WithObserver(f func(trace.Record)) Option {
 	return func(c *config) { c.observers = append(c.observers, f) }
 }
 
-// WithFaults adds rules of faults from the start, a line of text each (see
-// fault.Rule) or several as the text of a fault.Plan. ControlPlane.Faults adds more
-// later. A rule that never fires is an error of Stop, which fails the test, unless it
-// is optional.
+// WithFaults adds fault rules from the start, each a line of text (see fault.Rule), or
+// several as the text of a fault.Plan. ControlPlane.Faults can add more later. If a rule
+// that is not optional never fires, Stop returns an error, which fails the test.
 func WithFaults(rules ...string) Option {
 	return func(c *config) {
 		for _, rule := range rules {
@@ -163,44 +162,45 @@ func parseFaults(text string) (fault.Plan, error) {
 	return fault.ParsePlan(name, text, nil)
 }
 
-// WithSharedPlan is for one of several control planes with the same plan of faults:
-// rules that never fire are no error of its Stop. Who shares the plan asks
-// Faults().Unfired() of each.
+// WithSharedPlan is for one of several control planes with the same fault plan: its Stop
+// returns no error for rules that never fired. Callers that share a plan check
+// Faults().Unfired() of each control plane.
 func WithSharedPlan() Option {
 	return func(c *config) { c.sharedPlan = true }
 }
 
 // WithSeed decides what is left to chance: which operations a rule with a
 // probability hits and, in virtual time, whose turn it is (ControlPlane.Schedule).
-// The default is 0, and operations go as they come.
+// By default the seed is 0, and operations run in the order in which they arrive.
 func WithSeed(seed uint64) Option {
 	return func(c *config) { c.seed, c.seeded = seed, true }
 }
 
-// WithoutLatency lets requests and calls of the store take no virtual time. By
-// default each takes between fault.MinLatency and fault.MaxLatency, by the seed, so
-// that a loop without a pause, of which upstream has some, does not stop the clock.
+// WithoutLatency makes requests and store calls take no virtual time. By default each
+// takes between fault.MinLatency and fault.MaxLatency, depending on the seed, so that a
+// loop without a pause, of which upstream has some, does not stop the clock.
 func WithoutLatency() Option { return func(c *config) { c.noLatency = true } }
 
-// WithOrder gives operations in virtual time their turns in the order of steps, from
-// the first operation of the boot on; see ControlPlane.Schedule, which begins later.
+// WithOrder gives operations in virtual time their turns in the order of steps, starting
+// with the first operation of the boot; see ControlPlane.Schedule, which begins later.
 func WithOrder(steps ...string) Option {
 	return func(c *config) { c.steps = append(c.steps, steps...) }
 }
 
-// WithDialer says how the API servers reach what is outside: admission, conversion,
-// authentication and audit webhooks, aggregated servers, nodes and issuers of tokens.
-// The address is HOST:PORT, and the connection may be in memory, which is the only
-// kind that can live in virtual time. ControlPlane.ServeWebhook goes first. Rules of "egress" are asked before. If flags name
-// an egress selector, it is the proxies that are reached so, and KMS v2 plugins always:
-// where those listen on a Unix socket, the network is "unix" and the address a path. The
-// default is the network of the machine.
+// WithDialer says how the API servers reach the outside: admission, conversion,
+// authentication and audit webhooks, aggregated servers, nodes and token issuers. The
+// address is HOST:PORT, and the connection may be in memory, which is the only kind that
+// works in virtual time. Hosts of ControlPlane.ServeWebhook take precedence. Rules of
+// "egress" are applied before the dialer is called. If flags name an egress selector, the
+// dialer reaches its proxies instead. It always reaches KMS v2 plugins: for those that
+// listen on a Unix socket, the network is "unix" and the address is a path. The default is
+// the machine's network.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(c *config) { c.dial = dial }
 }
 
-// WithFullTrace adds to the trace what each client inside the process is told,
-// every change of the store and every turn: all that trace.WriteCanonical can show.
+// WithFullTrace adds to the trace what each client inside the process is told, every
+// change in the store and every turn: everything that trace.WriteCanonical can show.
 func WithFullTrace() Option {
 	return func(c *config) { c.fullTrace = true }
 }
@@ -211,21 +211,22 @@ func WithUpstreamPauses() Option {
 	return func(c *config) { c.upstreamPauses = true }
 }
 
-// WithoutHousekeeping is for tests that live through days of virtual time. It leaves out
-// what an API server does by the clock though nobody asks for it: watch caches, the
-// compaction and counting of the store, priority and fairness, mutating admission
-// policies, asking which server knows which version, and the metrics of work queues, also
-// of those that the test makes. What can't be left out becomes rare: the server renews its
-// identity lease every ten minutes, not every ten seconds, and its own watches, and others
-// for which the client names no end, last for a day, not for minutes. Flags of WithFlags
-// win. Control planes side by side must agree on it.
+// WithoutHousekeeping is for tests that span days of virtual time. It leaves out what an
+// API server does periodically without being asked: watch caches, compaction and counting
+// of the store, priority and fairness, mutating admission policies, asking which server
+// knows which version, and the metrics of work queues, including those that the test makes.
+// What can't be left out becomes rare: the server renews its identity lease every ten
+// minutes instead of every ten seconds, and its own watches, and other watches for which
+// the client sets no timeout, last for a day instead of minutes. Flags from WithFlags take
+// precedence. Control planes that run side by side must agree on this option.
 func WithoutHousekeeping() Option {
 	return func(c *config) { c.withoutHousekeeping = true }
 }
 
-// WithPostStartHook adds a post-start hook to every server, beside upstream's. It gets
-// the server's own client and a context that ends with the server; like theirs, it ends
-// the server if it fails, and the server is not ready before it has returned.
+// WithPostStartHook adds a post-start hook to every server, in addition to upstream's. It
+// gets the server's own client configuration and a context that ends with the server. Like
+// upstream's hooks, it ends the server if it fails, and the server is not ready until it
+// has returned.
 func WithPostStartHook(name string, hook func(ctx context.Context, loopback *rest.Config) error) Option {
 	return func(c *config) {
 		if c.hooks[name] != nil {
@@ -239,9 +240,9 @@ func WithPostStartHook(name string, hook func(ctx context.Context, loopback *res
 }
 
 // WithEarlySignal fires a lifecycle signal of every server, such as
-// MuxAndDiscoveryComplete, so long after the server has begun to run, whatever it is
-// meant to wait for. That takes away the protection the signal gives, as a bug would;
-// see Server.FireSignal.
+// MuxAndDiscoveryComplete, this long after the server has begun to run, whatever the
+// signal is meant to wait for. That takes away the protection the signal gives, as a bug
+// would; see Server.FireSignal.
 func WithEarlySignal(name string, after time.Duration) Option {
 	return func(c *config) {
 		if c.earlySignals == nil {
@@ -251,7 +252,7 @@ func WithEarlySignal(name string, after time.Duration) Option {
 	}
 }
 
-// WithWatchCacheWindow makes a resource's watch cache keep events for at least that
+// WithWatchCacheWindow makes a resource's watch cache keep events for at least this
 // long, so that a watch may begin that far back. Upstream's 75 seconds are the
 // default and the minimum.
 func WithWatchCacheWindow(resource schema.GroupResource, window time.Duration) Option {
@@ -275,10 +276,11 @@ func WithKubeconfig(path string) Option {
 	return func(c *config) { c.kubeconfig = path }
 }
 
-// WithPKI keeps what credentials are made with in a folder, under kubeadm's names: the
-// authority in ca.crt and ca.key, and the key of service account tokens in sa.key and
-// sa.pub. Start makes what is missing; with what is there, kubeconfigs and tokens of an
-// earlier control plane stay valid, and a kube-controller-manager can sign.
+// WithPKI keeps the keys that credentials are made with in a folder, under kubeadm's names:
+// the certificate authority in ca.crt and ca.key, and the service account token key in
+// sa.key and sa.pub. Start creates whatever is missing. With the existing files, kubeconfigs
+// and tokens from an earlier control plane stay valid, and a kube-controller-manager can
+// sign.
 func WithPKI(folder string) Option {
 	return func(c *config) { c.pki = folder }
 }
@@ -288,9 +290,9 @@ func WithLog(w io.Writer) Option {
 	return func(c *config) { c.log = w }
 }
 
-// WithTimeouts bounds the start, until the server is ready, and Stop, in the
-// control plane's clock. Zero keeps the default: one minute, and 30 seconds or, in
-// virtual time, two minutes.
+// WithTimeouts bounds the start, until the server is ready, and Stop, by the control
+// plane's clock. Zero keeps the default: one minute for the start, and for Stop 30 seconds
+// or, in virtual time, two minutes.
 func WithTimeouts(start, stop time.Duration) Option {
 	return func(c *config) {
 		c.timeouts.start, c.timeouts.stop = cmp.Or(start, c.timeouts.start), cmp.Or(stop, c.timeouts.stop)

@@ -16,8 +16,8 @@ const maxReplicas = 9
 // WithReplicas gives the control plane n API servers on its store, from 1 to 9,
 // which start one after another. Each has its own name in rules
 // (server=apiserver-1), its own lag and identity lease, and can crash and restart
-// alone; see ControlPlane.Servers. With more than one, the endpoints of the
-// kubernetes service follow them unless flags say otherwise, at addresses of
+// on its own; see ControlPlane.Servers. With more than one, the endpoints of the
+// kubernetes Service follow them unless flags say otherwise, at addresses in
 // 192.0.2.0/24, where nothing can be reached.
 func WithReplicas(n int) Option {
 	return func(c *config) {

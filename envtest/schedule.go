@@ -41,11 +41,11 @@ var errRealTime = errors.New("operations have an order in virtual time only; use
 
 // Schedule gives operations their turns from now on, in virtual time: those that
 // match a step in the order of the steps, all others by their priority, which the
-// seed decides (WithSeed). A step is a match of a rule, such as "store/put
+// seed decides (WithSeed). A step is written as a rule's match, such as "store/put
 // resource=configmaps name=default/a"; " #2" after it means the second such
-// operation. The scheduler replaces the last one. It says which step is missing
-// (Err), and ends the order (Stop), as the end of the control plane does. While it
-// runs, its Idle takes the place of synctest.Wait, which nobody else may call.
+// operation. The scheduler replaces the previous one. Its Err says which step is
+// missing, and its Stop ends the order, as does the end of the control plane. While it
+// runs, use its Idle in place of synctest.Wait, which nothing else may call.
 func (cp *ControlPlane) Schedule(ctx context.Context, steps ...string) (*virtualtime.Scheduler, error) {
 	order, err := cp.cfg.orderOf(steps)
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *Server) fail(err error) {
 
 func (s *Server) chain() *chain.Chain { return s.current.Load().chain.Load() }
 
-// Name returns what rules call the server in every run: "apiserver-0" and so on.
+// Name returns the server's name in rules, the same in every run: "apiserver-0" and so on.
 func (s *Server) Name() string { return s.name }
 
 // Config is ControlPlane.Config, but all requests go to this server.
@@ -67,21 +67,21 @@ func (s *Server) Config() *rest.Config { return s.client.Config() }
 // Log returns the server's log, or only its end if it is long, across restarts.
 func (s *Server) Log() string { return s.log.String() }
 
-// Ready asks /readyz once and records the checks that turned. It returns whether
-// the answer was 200, and which checks were red, in upstream's order. A server that
-// does not run is not ready.
+// Ready asks /readyz once and records the checks that changed. It returns whether
+// the answer was 200, and which checks were failing, in upstream's order. A server that
+// is not running is not ready.
 func (s *Server) Ready(ctx context.Context) (ready bool, red []string) {
 	return s.current.Load().ready(ctx)
 }
 
-// FireSignal fires a lifecycle signal of upstream's early, as a bug would:
-// HasBeenReady, MuxAndDiscoveryComplete, ... The error of an unknown one names all.
+// FireSignal fires one of upstream's lifecycle signals early, as a bug would:
+// HasBeenReady, MuxAndDiscoveryComplete, ... The error for an unknown signal names them all.
 func (s *Server) FireSignal(name string) error { return s.chain().FireSignal(name) }
 
-// CutStore cuts the network between the server and the store, until heal is called
+// CutStore cuts the network between the server and the store until heal is called
 // or the server ends: operations wait until they time out, as upstream's clients
-// do, and watches hear nothing. After heal, what waits goes on, and watches tell
-// what was missed. It is the rule "partition store server=NAME".
+// do, and watches hear nothing. After heal, waiting operations go on, and watches
+// deliver what was missed. It is the rule "partition store server=NAME".
 func (s *Server) CutStore() (heal func()) {
 	heal = s.cp.partition(fault.StorePath + " server=" + s.name)
 	context.AfterFunc(s.current.Load().run, heal)

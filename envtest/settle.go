@@ -27,27 +27,27 @@ const (
 
 // Settled is a control plane in which nothing more happens by itself.
 type Settled struct {
-	// Revision is that of the store.
+	// Revision is the store's revision.
 	Revision int64
 	// Held are the operations that wait for a gate, a freeze or a step of an order.
-	// Nothing else is late but what waits for them.
+	// Apart from them, only what waits for them is late.
 	Held []fault.Operation
 }
 
 // Settle returns when nothing more will happen by itself: every watch cache of
 // every server has reached the revision of the store, the servers' informers have
-// seen what the caches have, and only long-running requests are in flight. What a
-// rule holds does not count; Settled lists it.
+// seen what the caches have, and only long-running requests are in flight. Operations
+// held by a rule do not count; Settled lists them.
 //
-// In virtual time it is exact: watches have delivered, queues are empty, and
-// whoever still waits waits for time or for what is held. Time passes only if
-// something is late that time brings: a delay, a retry, an answer that was dropped.
-// When a mutex, a system call or a channel from outside keeps the bubble from
-// falling idle for three seconds of wall time, the error is a
-// *virtualtime.StuckError, which names the goroutine and its line. In real time
-// watches may still be delivering what the caches have.
+// In virtual time this is exact: watches have delivered, queues are empty, and
+// whatever still waits is waiting for time or for a held operation. Time passes only if
+// something is late that needs time: a delay, a retry, an answer that was dropped.
+// If a mutex, a system call or a channel from outside keeps the bubble from becoming
+// idle for three seconds of wall time, the error is a *virtualtime.StuckError, which
+// names the goroutine and its line. In real time, watches may still be delivering what
+// the caches have.
 //
-// When two minutes pass or ctx ends first, the error says what is late or held.
+// If two minutes pass or ctx ends first, the error says what is late or held.
 func (cp *ControlPlane) Settle(ctx context.Context) (Settled, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, settleTimeout, fmt.Errorf("not within %s", settleTimeout))
 	defer cancel()

@@ -9,10 +9,10 @@ import (
 )
 
 // Simulate runs f as a test in virtual time, with a control plane in it:
-// time.Sleep(time.Hour) takes a second or a few, in which the server does all that it
-// does in an hour, and leases, tokens and events expire. f must call neither t.Run nor t.Parallel. A goroutine in there that waits for
-// what virtual time can't bring, such as a socket, fails the test within five seconds
-// on the wall.
+// time.Sleep(time.Hour) takes one or a few seconds, in which the server does everything
+// that it does in an hour, and leases, tokens and events expire. f must not call t.Run or
+// t.Parallel. If one of its goroutines waits for something that virtual time can't bring,
+// such as a socket, the test fails within five seconds of wall time.
 func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Option) {
 	t.Helper()
 	finished := false
@@ -32,7 +32,7 @@ func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Opti
 }
 
 // SimulateContext is Simulate for programs: it runs f with a control plane in
-// virtual time and returns what f, or the control plane, failed with.
+// virtual time and returns the error of f or of the control plane.
 func SimulateContext(f func(ctx context.Context, cp *ControlPlane) error, opts ...Option) error {
 	return virtualtime.Bubble(func() (err error) {
 		ctx, cancel := context.WithCancel(context.Background())

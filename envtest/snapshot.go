@@ -23,8 +23,8 @@ type Snapshot struct {
 }
 
 // ErrNoSnapshots is wrapped when a control plane cannot go back to an earlier
-// state: its store keeps none, as one that somebody else runs, or Reset has none
-// because the boot has not ended.
+// state: its store keeps no snapshots, such as a store that somebody else runs, or
+// Reset has none because the boot has not finished.
 var ErrNoSnapshots = errors.New("no snapshots")
 
 var (
@@ -33,8 +33,8 @@ var (
 	errNoBootState = fmt.Errorf("%w: something was held at the start, so there is none of right after boot; take a Snapshot when the server is ready, and Restore it", ErrNoSnapshots)
 )
 
-// Snapshot keeps the state that the running control plane has now. On the in-memory
-// store that takes no time, whatever the size; other stores copy every key.
+// Snapshot keeps the current state of the running control plane. On the in-memory store
+// that takes no time, whatever the size; other stores copy every key.
 func (cp *ControlPlane) Snapshot(ctx context.Context) (*Snapshot, error) {
 	s, err := cp.snapshot(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (cp *ControlPlane) keepBootState(ctx context.Context) error {
 	return err
 }
 
-// Reset brings the running server back to its state right after boot, with the CRDs
+// Reset brings the running servers back to their state right after boot, with the CRDs
 // of WithCRDs and WithCRDPaths; see Restore.
 func (cp *ControlPlane) Reset(ctx context.Context) error {
 	err := errNoBootState
@@ -84,19 +84,19 @@ func (cp *ControlPlane) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Restore brings the running servers back to a state they had, without a restart:
-// the objects in the store are deleted and put at new resource versions, so that
-// every watch, and every informer behind one, sees what became of them. When it
-// returns, lists of all servers show the state of the snapshot, from the store and
-// from watch caches; CRDs that are back are served, and those that went answer 404.
-// Informers, the servers' own for authorization and admission among them, catch up
-// as they always do. All servers must be running.
+// Restore brings the running servers back to an earlier state, without a restart: the
+// objects in the store are deleted and put at new resource versions, so that every
+// watch, and every informer behind one, sees what became of them. When it returns,
+// lists from all servers show the state of the snapshot, both from the store and from
+// watch caches; CRDs that are back are served, and those that are gone answer 404.
+// Informers, including the servers' own for authorization and admission, catch up as
+// they always do. All servers must be running.
 //
-// A few objects are left alone: the leases by which servers say that they are
-// alive, and what a server writes by itself in the background, maybe a moment after
-// it is ready, if it is younger than the snapshot (the service default/kubernetes,
-// the system namespaces, two ConfigMaps of kube-system). A store that several
-// control planes share is brought back for all of them. Users of AddUser stay.
+// A few objects are left alone: the leases by which servers signal that they are
+// alive, and what a server writes by itself in the background, perhaps a moment after
+// it is ready, if it is younger than the snapshot (the Service default/kubernetes,
+// the system namespaces, two ConfigMaps in kube-system). A store that several control
+// planes share is restored for all of them. Users added with AddUser stay.
 func (cp *ControlPlane) Restore(ctx context.Context, to *Snapshot) error {
 	if err := cp.restore(ctx, to, "restore"); err != nil {
 		return fmt.Errorf("restore control plane: %w", err)
@@ -189,11 +189,11 @@ func (s *Server) waitCRDsServed(ctx context.Context, put map[string]bool) error 
 	return nil
 }
 
-// Fork starts another control plane from a snapshot of this one, on a store of its
-// own; both go on side by side, and the caller stops each. It starts as a restarted
-// server would, with the flags and the timeouts of this one, and then opts. Its
-// credentials are its own, but it accepts this one's service-account tokens. The
-// context bounds the start only. Only the in-memory store can be forked.
+// Fork starts another control plane from a snapshot of this one, on its own store; both
+// keep running side by side, and the caller stops each. It starts as a restarted server
+// would, with the flags and timeouts of this one, and then opts. It has its own
+// credentials, but accepts this one's service account tokens. The context bounds only
+// the start. Only the in-memory store can be forked.
 func (cp *ControlPlane) Fork(ctx context.Context, from *Snapshot, opts ...Option) (*ControlPlane, error) {
 	fork, err := cp.fork(from, opts)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // Start starts a control plane for a test and stops it when the test ends. It fails
 // the test if the control plane does not start, crashes, does not stop cleanly, or
-// has a rule that never fired. A failed test shows the warnings and errors of the
+// has a rule that never fired. A failed test shows the warnings and errors in the
 // server's log; WithLog shows more.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()

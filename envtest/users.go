@@ -60,22 +60,22 @@ func (cp *ControlPlane) makeAuthority() error {
 }
 
 // AddUser returns a configuration that authenticates a user in groups (and in
-// system:authenticated) by a random token, inside the process. RBAC decides what
+// system:authenticated) with a random token, inside the process. RBAC decides what
 // the user may do.
 func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
 	return cp.client.AddUser(name, groups...)
 }
 
 // AddCertificate returns a configuration that authenticates a user in groups (and in
-// system:authenticated) by a client certificate, inside the process. It is valid from now
-// on for as long as validity says; requests go on without a certificate if they upgrade.
-// RBAC decides what the user may do.
+// system:authenticated) with a client certificate, inside the process. The certificate is
+// valid from now on for the duration of validity; requests that upgrade go on without a
+// certificate. RBAC decides what the user may do.
 func (cp *ControlPlane) AddCertificate(validity time.Duration, name string, groups ...string) (*rest.Config, error) {
 	return cp.client.AddCertificate(validity, name, groups...)
 }
 
 // RemoteConfig returns a configuration for the server's TLS listener (WithListener)
-// that authenticates a user in groups by a client certificate.
+// that authenticates a user in groups with a client certificate.
 func (s *Server) RemoteConfig(name string, groups ...string) (*rest.Config, error) {
 	if !s.hasPort {
 		return nil, fmt.Errorf("configuration of %q: the control plane has no TLS listener; start it WithListener", name)

@@ -15,10 +15,10 @@ import (
 	"snowglobe.test/fakes/stub"
 )
 
-// Webhook is an HTTPS server in the memory of the process, which only the API servers
-// of its control plane reach: no port, no certificate files, and at home in virtual
-// time. Upstream's own webhook code calls it, through the rules of "egress". Make it
-// with ControlPlane.ServeWebhook; it ends with the control plane.
+// Webhook is an HTTPS server in the memory of the process that only the API servers of
+// its control plane can reach: it needs no port and no certificate files, and works in
+// virtual time. Upstream's own webhook code calls it, subject to the rules of "egress".
+// Make it with ControlPlane.ServeWebhook; it ends with the control plane.
 type Webhook struct {
 	inside *inside
 	server *stub.Server
@@ -27,10 +27,10 @@ type Webhook struct {
 }
 
 // ServeWebhook serves a handler to the API servers: an admission or conversion webhook,
-// or any other HTTPS server that they call, such as an aggregated API server. It is at
-// the hosts that are given, or at one of its own. "webhook-service.system.svc" is the
-// host of a service, which has to exist for upstream to ask there. A host that another webhook had is this one's
-// from the next connection on.
+// or any other HTTPS server that they call, such as an aggregated API server. It is served
+// at the given hosts, or at one of its own. "webhook-service.system.svc" is the host of a
+// Service, which has to exist for upstream to call it. A host that belonged to another
+// webhook belongs to this one from the next connection on.
 func (cp *ControlPlane) ServeWebhook(handler http.Handler, hosts ...string) (*Webhook, error) {
 	w, err := cp.NewWebhook(handler, hosts...)
 	if err != nil {
@@ -61,25 +61,25 @@ func (cp *ControlPlane) NewWebhook(handler http.Handler, hosts ...string) (*Webh
 // Open lets the API servers connect. It does nothing after Stop.
 func (w *Webhook) Open() { w.inside.openTo(w) }
 
-// Host is the first of the webhook's hosts; the port is 443.
+// Host returns the first of the webhook's hosts; the port is 443.
 func (w *Webhook) Host() string { return w.hosts[0] }
 
-// CA is the certificate, in PEM, to trust: that of the control plane's own authority,
-// for every webhook.
+// CA returns the certificate to trust, in PEM: for every webhook, it is that of the
+// control plane's own certificate authority.
 func (w *Webhook) CA() []byte { return w.server.CA() }
 
-// URL is where a path of the webhook is.
+// URL returns the URL of a path on the webhook.
 func (w *Webhook) URL(path string) string {
 	return "https://" + w.Host() + "/" + strings.TrimPrefix(path, "/")
 }
 
-// ClientConfig is how an admission webhook's configuration names a path.
+// ClientConfig returns the client configuration for an admission webhook at a path.
 func (w *Webhook) ClientConfig(path string) admissionregistrationv1.WebhookClientConfig {
 	url := w.URL(path)
 	return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: w.CA()}
 }
 
-// Conversion is the conversion of a definition whose objects a path converts.
+// Conversion returns the conversion of a definition whose objects are converted at a path.
 func (w *Webhook) Conversion(path string) *apiextensionsv1.CustomResourceConversion {
 	url := w.URL(path)
 	return &apiextensionsv1.CustomResourceConversion{
@@ -91,7 +91,7 @@ func (w *Webhook) Conversion(path string) *apiextensionsv1.CustomResourceConvers
 	}
 }
 
-// Kubeconfig is the file by which flags name a path; see WithWebhookFlag.
+// Kubeconfig returns the kubeconfig by which flags refer to a path; see WithWebhookFlag.
 func (w *Webhook) Kubeconfig(path string) ([]byte, error) {
 	const name = "webhook"
 	config := clientcmdapi.NewConfig()
@@ -102,7 +102,7 @@ func (w *Webhook) Kubeconfig(path string) ([]byte, error) {
 }
 
 // Stop refuses new connections, and returns when the requests in flight have been
-// answered. When the context ends, it breaks off those that are left, and returns an
+// answered. If the context ends first, it breaks off those that are left and returns an
 // error. It may be called twice.
 func (w *Webhook) Stop(ctx context.Context) error {
 	w.inside.remove(w)

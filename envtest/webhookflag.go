@@ -17,8 +17,8 @@ type flagWebhook struct {
 // kubeconfig for it, at path "/", as a flag of kube-apiserver, given without dashes:
 //
 //	authentication-token-webhook-config-file
-//	authorization-webhook-config-file, beside --authorization-mode=Webhook,RBAC
-//	audit-webhook-config-file, beside --audit-policy-file
+//	authorization-webhook-config-file, along with --authorization-mode=Webhook,RBAC
+//	audit-webhook-config-file, along with --audit-policy-file
 func WithWebhookFlag(flag string, handler http.Handler) Option {
 	return func(c *config) {
 		if !IsServerFlag(flag) {

@@ -32,9 +32,9 @@ var acceptCommand = command{
 	args:  "json | protobuf | cbor",
 	least: 1, most: 1,
 	summary: "choose the media type of the answers to the requests that follow",
-	details: `It is all that the client accepts, of lists and watches too: custom resources have no
-protobuf, and CBOR has to be enabled in the server. What is sent is JSON, and YAML for
-apply. After a start it is json.`,
+	details: `The client accepts nothing else, for lists and watches too: custom resources have no
+protobuf, and CBOR has to be enabled in the server. Requests are sent as JSON, or as YAML
+for apply. After a start it is json.`,
 	example:  "accept protobuf\nlist configmaps",
 	onServer: true,
 	static: func(args []string) error {

@@ -18,7 +18,7 @@ var advanceCommand = command{
 	least: 1, most: 1,
 	summary: "let time pass",
 	details: `DURATION is written like 90s, 10m or 1h30m. In virtual time it passes at once,
-and everything due in that time has happened: leases and tokens expire,
+and everything due in that time happens: leases and tokens expire,
 controllers resync. In real time no more than ` + longestRealAdvance.String() + ` may pass.`,
 	example:    "advance 1h",
 	noNegation: true,

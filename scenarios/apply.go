@@ -33,11 +33,11 @@ var applyCommand = command{
 	summary: "create or change the objects in files, by server-side apply",
 	details: `FILE holds YAML or JSON documents; with --expand, $VARIABLE and ${VARIABLE} in it are
 expanded. An object with generateName and no name is created. After a
-CustomResourceDefinition, apply waits until the server serves the resource. It prints a
-line for each object.
+CustomResourceDefinition, apply waits until the server serves the resource. It prints one
+line per object.
 
-The field manager is called script, or NAME. It takes fields from other managers; with
---no-force that is a conflict.`,
+The field manager is called script, or NAME. It takes over fields from other managers;
+with --no-force that is a conflict.`,
 	example: "apply widget.yaml\napply --manager painter --no-force widget.yaml",
 	prepare: func(flags *pflag.FlagSet) action {
 		expand := flags.Bool("expand", false, "")

@@ -13,10 +13,10 @@ var asCommand = command{
 	args:  "admin | anonymous | user NAME [GROUP...] | certificate DURATION NAME [GROUP...] | token TOKEN",
 	least: 1, most: anyNumber,
 	summary: "choose the user for the requests that follow",
-	details: `A user may do what RBAC allows; the admin may do everything, and who is anonymous
-shows no credentials. A certificate is a new client certificate that is valid from now on,
-for DURATION. A token is a bearer token, such as "token" returns. After a start, the user
-is the admin again.`,
+	details: `A user may do what RBAC allows; the admin may do everything; anonymous sends no
+credentials. A certificate is a new client certificate that is valid from now on, for
+DURATION. A token is a bearer token, such as the one "token" requests. After a start, the
+user is the admin again.`,
 	example:    "as user mallory developers\nas certificate 1h mallory developers\nas token $TOKEN",
 	noNegation: true,
 	onServer:   true,

@@ -20,14 +20,14 @@ var awaitCommand = command{
 	args:  "hook HOOK start|end|held|released | check CHECK ok|failing | signal SIGNAL | held POINT [KEY=VALUE]... | fired ACTION POINT [KEY=VALUE]... | crash [REGEXP]",
 	least: 1, most: anyNumber,
 	summary: "wait for something to happen, if it has not happened yet",
-	details: `A hook is a post-start hook, a check one of /readyz, and a signal a lifecycle
-signal, all by upstream's names. "held" waits for an operation that waits at that
-point, and "fired" for the first time that a rule fires.
+	details: `A hook is a post-start hook, a check is one of /readyz's, and a signal is a lifecycle
+signal, all under their upstream names. "held" waits until an operation is waiting at
+that point, and "fired" waits until a rule fires for the first time.
 
 A crash is anything that would have ended a kube-apiserver process: a failed
-post-start hook, a fatal error, a panic. The reason lands in stdout; it must match
-REGEXP, if one is given. What is left of the server is stopped. A crash on purpose, by the
-command or the rule, is none: await that it has fired.
+post-start hook, a fatal error, a panic. The reason is put into stdout, and must match
+REGEXP if one is given. What is left of the server is stopped. A deliberate crash, by the
+crash command or a crash rule, does not count: use "await fired" for a rule.
 
 It fails after ` + patience.String() + ` in the script's clock.`,
 	example:  "await hook crd-informer-synced end\nawait check poststarthook/crd-informer-synced ok\nawait signal MuxAndDiscoveryComplete\nawait held store/put resource=configmaps\nawait crash 'scheduling/bootstrap-system-priority-classes'",

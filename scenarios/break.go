@@ -13,7 +13,7 @@ import (
 	"snowglobe.test/envtest/virtualtime"
 )
 
-// Prompt is where a person is asked for commands.
+// Prompt is where a user is asked for commands.
 type Prompt struct {
 	In  io.Reader
 	Out io.Writer
@@ -35,8 +35,8 @@ var breakCommand = command{
 	summary: "stop here and ask for commands, at a prompt",
 	details: `The prompt knows the commands of scripts, but not those of the script engine itself, and
 prints what they print; a command that fails does not end the script. Virtual time
-stands still while nothing is typed. "` + goOn + `" or the end of the input goes on with
-the script, and "` + quit + `" ends it. It fails where there is nobody to ask, as in go test.`,
+stands still while nothing is typed. "` + goOn + `" or the end of the input continues the
+script, and "` + quit + `" ends it. It fails where there is nobody to ask, as in go test.`,
 	example:    "break 'look at the cache'",
 	noNegation: true,
 	unbounded:  true,

@@ -15,13 +15,13 @@ var checkCommand = command{
 	name:    checkName,
 	args:    "[CHECK...]",
 	most:    anyNumber,
-	summary: "judge all that clients were told so far by what Kubernetes promises",
-	details: `It looks at every answer and every event of a watch, of all clients and servers of the
+	summary: "check everything that clients were told so far against what Kubernetes promises",
+	details: `It looks at every answer and every watch event, of all clients and servers of the
 script: reads and writes of an object have an order (linearizability), watches are
 complete and in order (watch), lists agree with watches (list-watch), no client goes back
-in time (monotonic-reads), what is deleted stays deleted (resurrection), and finalizers
-keep their objects (finalizers). Without a CHECK it does all. It fails if a promise is
-broken, and if it can't be decided.`,
+in time (monotonic-reads), deleted objects stay deleted (resurrection), and finalizers
+keep their objects (finalizers). Without a CHECK it runs all of them. It fails if a
+promise is broken, or if that can't be decided.`,
 	example: "check\ncheck linearizability watch",
 	static: func(args []string) error {
 		_, err := checkersOf(args)

@@ -6,9 +6,9 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-var compactCommand = nowOrRule(ruleCommand(fault.Compact, "let the store forget all revisions before its present one, now or before an operation",
-	`Without arguments it happens now: a list or a watch that goes on from an older
-revision is told 410, unless a watch cache has what it needs.`,
+var compactCommand = nowOrRule(ruleCommand(fault.Compact, "make the store discard all revisions before its current one, now or before an operation",
+	`Without arguments it happens now: a list or watch that continues from an older
+revision gets a 410, unless a watch cache has what it needs.`,
 	"compact\ncompact http/list resource=configmaps nth=2",
 	func(ctx context.Context, s *session, args []string) error {
 		switch {

@@ -28,24 +28,25 @@ var controllerCommand = command{
 	name:  "controller",
 	args:  "[-n NAMESPACE | -A] NAME RESOURCE RULES",
 	least: 3, most: 3,
-	summary: "run a small controller in the background, which goes by a table of rules",
+	summary: "run a small controller in the background, which follows a table of rules",
 	details: `It has an informer and a work queue, as controllers do: it reads from its cache, which may
-be old, and tries again after an error, with client-go's growing pauses.
+be stale, and retries after an error, with client-go's backoff.
 
-RULES is a YAML file with a list. Of each object, the first rule decides whose "when", a
-part of the object, matches, and whose "unless" does not. A rule with "deleting: true" is
-for objects that are being deleted, all others are for those that are not. It says one of
+RULES is a YAML file with a list of rules. For each object, the first rule applies whose
+"when", a part of the object, matches and whose "unless" does not. A rule with "deleting:
+true" is for objects that are being deleted; all others are for objects that are not. A
+rule has one of
 
 - "patch:" a merge patch of the object
 - "status:" a merge patch of its status
-- "apply:" another object, which is applied, and owned by this one
-- "finalize: NAME" to take that finalizer away
+- "apply:" another object, which is applied and owned by this one
+- "finalize: NAME" to remove that finalizer
 - "delete: true"
 
 In all texts, ${PATH} is a field of the object, as in ${metadata.name}. "event" takes
-RECONCILED when the controller did something, and FAILED when it could not; why is in the
-story. "cached" looks into its cache, and "unwatch" ends it. It goes by the user and the
-path of now.`,
+RECONCILED when the controller did something, and FAILED when it could not; the story says
+why. "cached" looks into its cache, and "unwatch" ends it. It keeps using the user and path
+that are current when it starts.`,
 	example: "controller colors widgets rules.yaml\napply widget.yaml\nevent colors RECONCILED default/blue",
 	prepare: func(flags *pflag.FlagSet) action {
 		namespace := namespaceFlag(flags)

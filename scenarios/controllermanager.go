@@ -15,14 +15,15 @@ var controllerManagerCommand = command{
 	name:    controllerManagerName,
 	args:    "[--stop | --crash] [CONTROLLER]...",
 	most:    anyNumber,
-	summary: "run upstream's controllers beside the API servers",
-	details: `Each CONTROLLER is a name of kube-controller-manager's flag --controllers; without any,
-those run that need nothing but an API server and nodes. It returns when they have seen
-the state of the cluster. They run until the API servers are shut down, and a server that
-crashes is waited for. They have clients of their own, which "partition client" cuts off.
+	summary: "run upstream's controllers alongside the API servers",
+	details: `Each CONTROLLER is a name as in kube-controller-manager's --controllers flag; without any,
+those run that need only an API server and nodes. It returns when they have seen the
+state of the cluster. They run until the API servers are shut down; if a server crashes,
+they wait for it. They have their own clients, which "partition client" can cut off.
 
-With --stop they end as by SIGTERM, with --crash at once, in the middle of what they do.
-The command starts them again, from nothing but what the API servers know.`,
+With --stop they end as if by SIGTERM; with --crash they end at once, in the middle of
+whatever they are doing. Running the command again starts them afresh, with no state other
+than what the API servers have.`,
 	example:  "kube-controller-manager deployment replicaset\napply deployment.yaml\nkubectl rollout status deployment/web\nkube-controller-manager --crash",
 	onServer: true,
 	static:   func(args []string) error { return checkControllers(withoutFlags(args)) },

@@ -13,7 +13,7 @@ var deleteCommand = command{
 	args:  "[-n NAMESPACE] RESOURCE NAME...",
 	least: 2, most: anyNumber,
 	summary: "delete objects by name",
-	details: `It prints a line for each object and does not wait for finalizers.`,
+	details: `It prints one line per object and does not wait for finalizers.`,
 	example: "delete widgets.example.com blue",
 	prepare: func(flags *pflag.FlagSet) action {
 		namespace := namespaceFlag(flags)

@@ -18,7 +18,7 @@ var cutCommand = command{
 	args:  "HOST",
 	least: 1, most: 1,
 	summary: "cut the API servers off from a fake",
-	details: `Their connections to it break, tunnels through a proxy included, and new ones are
+	details: `Their connections to it break, including tunnels through a proxy, and new ones are
 refused until "heal HOST".`,
 	example:    "cut tunnel.example.com",
 	noNegation: true,

@@ -24,11 +24,12 @@ var electCommand = command{
 	name:  "elect",
 	args:  "[--lease-duration 15s] [--renew-deadline 10s] [--retry-period 2s] NAME [NAMESPACE/]LEASE",
 	least: 2, most: 2,
-	summary: "let a candidate stand for election in the background",
-	details: `It is client-go's leader election, with the defaults of Kubernetes' own controllers,
+	summary: "run a candidate for leader election in the background",
+	details: `It uses client-go's leader election, with the defaults of Kubernetes' own controllers,
 and NAME as the identity. "event" takes LEADING when it becomes the leader, and LOST
-when it is no longer sure to be. It ends when it has lost, or by "unwatch", and then
-leaves the lease to expire. It goes by the user and the path of now.`,
+when it can no longer be sure that it is. It ends when it has lost, or with "unwatch", and
+then leaves the lease to expire. It keeps using the user and path that are current when it
+starts.`,
 	example: "elect one kube-system/demo\nevent one LEADING\npartition client name=client-0\nevent one LOST",
 	prepare: func(flags *pflag.FlagSet) action {
 		var config leaderelection.LeaderElectionConfig

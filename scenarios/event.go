@@ -22,12 +22,12 @@ var eventCommand = command{
 	name:  "event",
 	args:  "NAME TYPE [OBJECT|REASON|LINE]",
 	least: 2, most: 3,
-	summary: "take the next event of a watch, an informer, a candidate or a controller, and fail unless it is that one",
-	details: `It waits for the event, and prints its object as YAML. The types are ADDED, MODIFIED,
-DELETED, and of a watch also BOOKMARK, ERROR, with a reason such as Expired, and END;
-of a candidate LEADING, LOST and END; of a controller RECONCILED and FAILED; of a log LINE
-and END; of a request in the background the status code of its answer, or ERROR. OBJECT is
-NAME or NAMESPACE/NAME.`,
+	summary: "take the next event of a watch, an informer, a candidate or a controller, and fail unless it is the given one",
+	details: `It waits for the event, and prints its object as YAML. The types are ADDED, MODIFIED and
+DELETED; for a watch also BOOKMARK, ERROR, with a reason such as Expired, and END; for a
+candidate LEADING, LOST and END; for a controller RECONCILED and FAILED; for a log LINE
+and END; for a request in the background the status code of its answer, or ERROR. OBJECT
+is NAME or NAMESPACE/NAME.`,
 	example: "event settings MODIFIED default/a\nstdout 'color: red'\nevent settings ERROR Expired\nevent settings END",
 	run: func(ctx context.Context, s *session, args []string) error {
 		kind := watch.EventType(args[1])
@@ -56,7 +56,7 @@ var eventsCommand = command{
 	name:  "events",
 	args:  "NAME",
 	least: 1, most: 1,
-	summary: "take and print all events that a watch, an informer or a candidate has had by now",
+	summary: "take and print all events that a watch, an informer or a candidate has had so far",
 	details: `It prints a line for each, such as "ADDED default/a", and does not wait. After
 "settle" nothing more is on its way.`,
 	example: "settle\nevents settings\nstdout '^ADDED default/a$'",

@@ -22,9 +22,9 @@ var eventuallyCommand = command{
 	args:  "[--for DURATION] [!] COMMAND [ARGUMENT]...",
 	least: 1, most: anyNumber,
 	summary: "run a command again and again until it succeeds, or with ! fails",
-	details: `It tries every 10ms by the script's clock at first, and then ever less often, after a
-tenth of the time so far, for at most a minute, or DURATION. The error is that of the
-last try.`,
+	details: `At first it tries every 10ms by the script's clock, and then less and less often, after a
+tenth of the time spent so far, for at most a minute or DURATION. The error is that of
+the last try.`,
 	example:   "eventually expect /apis/example.com/v1/widgets 200",
 	unbounded: true,
 	wraps:     true,
@@ -42,7 +42,7 @@ var alwaysCommand = command{
 	args:  "--for DURATION [!] COMMAND [ARGUMENT]...",
 	least: 1, most: anyNumber,
 	summary:   "run a command again and again for a while, and fail as soon as it does",
-	details:   `It pauses in between as "eventually" does.`,
+	details:   `It pauses between tries as "eventually" does.`,
 	example:   "always --for 5s expect /apis/example.com/v1/widgets 503",
 	unbounded: true,
 	wraps:     true,

@@ -16,8 +16,8 @@ var expectCommand = command{
 	args:  "[-H HEADER]... PATH CODE [REGEXP]",
 	least: 2, most: 3,
 	summary: "GET a path and fail unless the answer has that status code",
-	details: `If a REGEXP is given, the body must match it too. The body lands in stdout. -H is that of
-"request".`,
+	details: `If a REGEXP is given, the body must match it too. The body is put into stdout. -H works as
+in "request".`,
 	example: "expect /apis/example.com/v1/widgets 503",
 	prepare: func(flags *pflag.FlagSet) action {
 		header := flags.StringArrayP("header", "H", nil, "")

@@ -20,7 +20,7 @@ var fakeCommand = command{
 	name:  "fake",
 	args:  "KIND HOST [ANSWERS]",
 	least: 2, most: 3,
-	summary: "run something that API servers call, at a host of its own",
+	summary: "run something that API servers call, at its own host",
 	details: fakeDetails(),
 	example: "fake admission labels.example.com answers.yaml\napply --expand webhook.yaml",
 	run: func(_ context.Context, s *session, args []string) error {
@@ -39,8 +39,8 @@ var answerCommand = command{
 	args:  "HOST ANSWERS",
 	least: 2, most: 2,
 	summary: "tell a fake how to answer from now on",
-	details: `The first answer of the file whose "when" matches decides, and all of the file go
-before those that the fake was told earlier.`,
+	details: `The first answer in the file whose "when" matches is used, and all answers in the file
+take precedence over those that the fake was given earlier.`,
 	example:    "answer labels.example.com sick.yaml",
 	noNegation: true,
 	run:        func(_ context.Context, s *session, args []string) error { return s.answer(args[0], args[1]) },
@@ -50,7 +50,7 @@ var openCommand = command{
 	name:  "open",
 	args:  "HOST",
 	least: 1, most: 1,
-	summary:    "let the requests go that a fake holds",
+	summary:    "let the requests that a fake holds go on",
 	details:    `It opens the gates of all answers with "hold: true", for later requests too.`,
 	example:    "open labels.example.com",
 	noNegation: true,
@@ -74,8 +74,8 @@ var callsCommand = command{
 	name:  "calls",
 	args:  "HOST",
 	least: 1, most: 1,
-	summary: "print what a fake was asked so far",
-	details: `It prints a line for each call, in the order in which they came.`,
+	summary: "print what a fake has been asked so far",
+	details: `It prints a line for each call, in the order in which they arrived.`,
 	example: "calls labels.example.com\nstdout '^CREATE configmaps default/a: allowed$'",
 	run: func(_ context.Context, s *session, args []string) error {
 		found, err := s.fakeAt(args[0])
@@ -97,17 +97,17 @@ func fakeDetails() string {
 		fmt.Fprintf(&text, "- `%s`: %s.%s\n", kind.name, kind.meaning, about(kind.answers))
 	}
 	text.WriteString(`
-HOST is a DNS name or an IP, which only the API servers of the script know, at any port. $CA
-becomes the certificate of the fake, in base64 as a manifest has it ("apply --expand"),
-and the kinds that a flag names by a file leave it in the script's folder: HOST.kubeconfig,
-if nothing else is said. "cut HOST" cuts the API servers off from the fake.
+HOST is a DNS name or an IP, on any port, which only the API servers of the script know.
+$CA is set to the certificate of the fake, in base64 as in a manifest ("apply --expand").
+For kinds that need a file for a flag, the file is put into the script's folder, as
+HOST.kubeconfig unless stated otherwise. "cut HOST" cuts the API servers off from the fake.
 
 ANSWERS is a YAML file with a list. Each answer is for the requests that match its
-"when", a part of the request, or for all; "times" limits for how many. It says what
+"when", a part of the request, or for all requests; "times" limits how many. It says what
 happens: "hold: true" until "open HOST", "delay: 5s", and then at most one of "status:
 503", an HTTP status, "break: true", a connection that breaks off, and "answer:", which
-is what the API calls the response or the status of the review, if nothing else is said
-above. Without one of them the fake answers as it would by itself.`)
+is what the API calls the response or the status of the review, unless stated otherwise
+above. Without any of these, the fake answers as it does by default.`)
 	return text.String()
 }
 
@@ -116,7 +116,7 @@ func about(answers string) string {
 	if answers == "" {
 		return ""
 	}
-	return " Of answers, " + answers + "."
+	return " In answers, " + answers + "."
 }
 
 // fake is a server that the script runs for the API servers to call.

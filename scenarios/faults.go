@@ -11,10 +11,10 @@ var faultsCommand = command{
 	name:  "faults",
 	args:  "FILE",
 	least: 1, most: 1,
-	summary: "give every server of the script the rules in a file",
-	details: `FILE has one rule a line, as the file of "snowglobe run --faults", and # begins a
-comment. Unlike the rules that commands give, these are in force on every server, also
-on one that is started again. It comes before the first start.`,
+	summary: "apply the rules in a file to every server of the script",
+	details: `FILE has one rule per line, like the file for "snowglobe run --faults", and # begins a
+comment. Unlike rules added by commands, these are in force on every server, including
+one that is started again. The command must come before the first start.`,
 	example:    "faults plan.faults",
 	noNegation: true,
 	run: func(_ context.Context, s *session, args []string) error {

@@ -39,7 +39,7 @@ data: {color: red}
   remove: ^fail
 `
 
-// Template returns the text of a new script, which runs as it is.
+// Template returns the text of a new script that runs as it is.
 func Template() []byte { return []byte(template) }
 
 // Format returns the text of a script in its standard form: no spaces at the ends of
@@ -88,8 +88,8 @@ func (s Script) Phases() []string {
 	return phases
 }
 
-// WriteUsage writes for people what a command of scripts does, or without a name all
-// commands, a line each.
+// WriteUsage writes what a script command does, for people to read; without a name it lists
+// all commands, one per line.
 func WriteUsage(w io.Writer, name string) error { return writeUsage(w, commands(), name) }
 
 func writeUsage(w io.Writer, verbs []command, name string) error {

@@ -20,8 +20,8 @@ var forwardCommand = command{
 	name:  "forward",
 	args:  "[-n NAMESPACE] POD PORT",
 	least: 2, most: 2,
-	summary: "connect to a port of a pod, over WebSocket, and print what comes from there",
-	details: `It fails if nothing listens at the port, or the connection breaks off.`,
+	summary: "connect to a port of a pod, over WebSocket, and print what it sends",
+	details: `It fails if nothing is listening on the port, or if the connection breaks.`,
 	example: "forward web-0 80\nstdout 'it snows'",
 	prepare: func(flags *pflag.FlagSet) action {
 		namespace := namespaceFlag(flags)

@@ -7,7 +7,7 @@ import (
 
 var heldCommand = command{
 	name:     "held",
-	summary:  "print the operations that wait at a gate or behind a freeze",
+	summary:  "print the operations that are waiting at a gate or behind a freeze",
 	details:  `It prints a line for each, such as "store/put configmaps default/a".`,
 	example:  "held\nstdout '^store/put configmaps default/a'",
 	onServer: true,

@@ -13,7 +13,7 @@ var hooksCommand = command{
 	args:    "[--held]",
 	summary: "print the names of the post-start hooks",
 	details: `With --held it prints only held hooks; otherwise held hooks have "held" after
-their name.`,
+their names.`,
 	example:  "hooks --held\n! stdout .",
 	onServer: true,
 	prepare: func(flags *pflag.FlagSet) action {

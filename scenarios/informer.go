@@ -22,7 +22,7 @@ var informerCommand = command{
 	summary: "run an informer in the background, as a controller does",
 	details: `It is client-go's: it lists, watches, and recovers when the watch breaks. "event" and
 "events" take what its handlers are told, "cached" looks into its cache, and
-"unwatch" ends it. It goes by the user and the path of now, for as long as it lives.`,
+"unwatch" ends it. It keeps using the user and path that are current when it starts.`,
 	example: "informer widgets -A widgets.example.com\neventually cached widgets default/blue\nevents widgets",
 	prepare: func(flags *pflag.FlagSet) action {
 		namespace := namespaceFlag(flags)
@@ -49,7 +49,7 @@ var cachedCommand = command{
 	args:  "INFORMER [OBJECT]",
 	least: 1, most: 2,
 	summary: "look into the cache of an informer, as a lister does",
-	details: `It prints the keys of all objects, sorted, or as YAML the OBJECT, which is NAME or
+	details: `It prints the keys of all objects, sorted, or the OBJECT as YAML, which is NAME or
 NAMESPACE/NAME. It fails if the informer has not synced yet, or has no such object.`,
 	example: "cached widgets default/blue\nstdout 'color: blue'",
 	run: func(_ context.Context, s *session, args []string) error {

@@ -22,12 +22,12 @@ var issueCommand = command{
 	name:  "issue",
 	args:  "[--lifetime DURATION] [--audience AUDIENCE] [--key current|previous|unknown|forged|none] HOST USER [GROUP...]",
 	least: 2, most: anyNumber,
-	summary: "let a fake OIDC issuer make a token for a user and put it into $TOKEN",
+	summary: "have a fake OIDC issuer issue a token for a user and put it into $TOKEN",
 	details: `It prints when the token expires: after an hour, unless --lifetime says otherwise; one
-with a negative lifetime has expired. The audience is kubernetes, which the API server
-wants to see. A token may be signed with the newest key, with the one before the last
-"rotate", with one that the issuer does not know, with another than the current that
-bears its id, or with none at all.`,
+with a negative lifetime has already expired. The audience is kubernetes, which the API
+server expects. With --key, a token is signed with the newest key (current), with the one
+before the last "rotate" (previous), with one that the issuer does not know (unknown),
+with a different key under the current key's id (forged), or not at all (none).`,
 	example: "issue issuer.example.com jane developers\nas token $TOKEN",
 	prepare: func(flags *pflag.FlagSet) action {
 		lifetime := flags.Duration("lifetime", time.Hour, "")

@@ -17,12 +17,12 @@ var kubectlCommand = command{
 	name:  kubectlName,
 	args:  "[ARGUMENT]...",
 	least: 0, most: anyNumber,
-	summary: "run kubectl, of the release of the API server, in this process",
-	details: `It goes by the user and the path of now, and reads no configuration but its flags. Files
-that flags such as -f name are those of the script. It has no plugins, nothing to read from a
-terminal, and none of the commands that take more than requests, such as exec, port-forward,
-edit and diff: see logs, run and forward. "auth can-i" would end the process to say no; apply
-a SelfSubjectAccessReview instead.`,
+	summary: "run kubectl, of the same release as the API server, in this process",
+	details: `It uses the current user and path, and reads no configuration other than its flags. Files
+named by flags such as -f are those of the script. It has no plugins, cannot read from a
+terminal, and has none of the commands that need more than requests, such as exec,
+port-forward, edit and diff: see logs, run and forward. "auth can-i" would end the process
+to say no; apply a SelfSubjectAccessReview instead.`,
 	example:  "kubectl apply -f widget.yaml\nkubectl wait --for=condition=Ready widget/blue\n! kubectl get widget red\nstderr NotFound",
 	onServer: true,
 	verbatim: true,

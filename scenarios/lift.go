@@ -11,10 +11,10 @@ var liftCommand = command{
 	name:  "lift",
 	args:  "ACTION [POINT [KEY=VALUE]...]",
 	least: 1, most: anyNumber,
-	summary: "take rules of the script out again",
-	details: `It takes out all rules that begin like that. What waits because of them goes on,
-and what is cut heals. A rule that has not fired fails the script, unless it is
-optional.`,
+	summary: "remove rules of the script",
+	details: `It removes all rules that begin with these words. Operations that wait because of them
+go on, and paths that they cut are restored. A rule that has not fired fails the script,
+unless it is optional.`,
 	example:    "fail store/put with=unavailable\nlift fail store/put\nlift partition",
 	noNegation: true,
 	run: func(_ context.Context, s *session, args []string) error {

@@ -196,7 +196,7 @@ func (s Script) checks() bool {
 	return slices.ContainsFunc(lines, func(l scriptLine) bool { return slices.Contains(l.words, checkName) })
 }
 
-// Lint says what is wrong with a script, and what may be. Each problem is
+// Lint returns what is wrong with a script, and what may be wrong. Each problem is
 // "FILE:LINE: what", or "FILE: what".
 func (s Script) Lint() []string {
 	var problems []string
@@ -244,6 +244,6 @@ func (s Script) missingFiles(files map[string]bool) []string {
 	return problems
 }
 
-// Validate says what is certainly wrong with the script, as far as that can be known
-// before it runs; Run would refuse it. The error joins one for each line that is wrong.
+// Validate returns what is certainly wrong with the script, as far as that can be known
+// before it runs; Run would refuse it. The error joins one error for each wrong line.
 func (s Script) Validate() error { return s.validate() }

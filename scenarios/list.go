@@ -20,9 +20,9 @@ var listCommand = command{
 	least: 1, most: 1,
 	summary: "print the names of the objects of a resource",
 	details: `It prints one name per line, or NAMESPACE/NAME with -A (--all-namespaces), and puts
-the list's resourceVersion into $RV. With --limit it is a page, whose token for the
-next one is in $CONTINUE, empty after the last. Without --resource-version the list is as
-new as the store; with 0 it comes from the watch cache, however old that is.`,
+the list's resourceVersion into $RV. With --limit it lists one page, and the token for the
+next page is in $CONTINUE, which is empty after the last page. Without --resource-version
+the list is as new as the store; with 0 it comes from the watch cache, however old that is.`,
 	example: "list --resource-version 0 configmaps",
 	prepare: func(flags *pflag.FlagSet) action {
 		namespace := namespaceFlag(flags)

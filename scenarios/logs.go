@@ -15,9 +15,9 @@ var logsCommand = command{
 	name:  "logs",
 	args:  "[-n NAMESPACE] [-c CONTAINER] NAME POD",
 	least: 2, most: 2,
-	summary: "follow the log of a pod in the background, under a name for it",
+	summary: "follow the log of a pod in the background, under a given name",
 	details: `"event" and "events" take its lines, and END when there are no more, for whatever
-reason. "unwatch" ends it.`,
+reason. "unwatch" stops following it.`,
 	example: "logs web web-0\nevent web LINE 'it snows'\nevent web END",
 	prepare: func(flags *pflag.FlagSet) action {
 		namespace := namespaceFlag(flags)

@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const matchDetails = `Of an object, the fields that are wanted are compared, and of a list all elements in
-their order, or only the first ones if the last that is wanted is "...". What differs
-is listed with its path.`
+const matchDetails = `For an object, only the wanted fields are compared; for a list, all elements in order, or
+just the first ones if the last wanted element is "...". Differences are listed with
+their paths.`
 
 var assertCommand = command{
 	name:  "assert",
 	args:  "FILE...",
 	least: 1, most: anyNumber,
-	summary: "fail unless the objects in files exist, with at least the fields that are there",
+	summary: "fail unless the objects in files exist, with at least the fields given there",
 	details: matchDetails,
 	example: "assert widget.yaml\neventually assert status.yaml",
 	run: func(ctx context.Context, s *session, args []string) error {
@@ -45,8 +45,8 @@ var matchCommand = command{
 	name:  "match",
 	args:  "FILE WANT",
 	least: 2, most: 2,
-	summary: "compare YAML or JSON with a part of it",
-	details: `Both are files; the FILE stdout is what the last command printed.
+	summary: "fail unless YAML or JSON has at least the fields in another file",
+	details: `Both are files; if FILE is stdout, it is what the last command printed.
 
 ` + matchDetails,
 	example: "get configmaps settings\nmatch stdout settings-want.yaml",

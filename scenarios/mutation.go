@@ -17,30 +17,30 @@ const mutationsFile = "mutations.yaml"
 
 // Mutation breaks what a script demonstrates. A script that passes in spite of it
 // demonstrates nothing. Exactly one of Insert, Remove, Replace and Answer is set; the
-// regular expressions are those of Go.
+// regular expressions use Go's syntax.
 type Mutation struct {
 	// Name says what is broken.
 	Name string `json:"name"`
-	// Insert are commands, a line each, that are inserted after the lines that match After.
+	// Insert is commands, one per line, that are inserted after the lines that match After.
 	Insert string `json:"insert,omitempty"`
 	After  string `json:"after,omitempty"`
-	// Remove matches the lines of commands that are left out.
+	// Remove matches the command lines that are left out.
 	Remove string `json:"remove,omitempty"`
 	// Replace matches text, in commands and files, that becomes With. With may refer to
 	// groups, as $1.
 	Replace string `json:"replace,omitempty"`
 	With    string `json:"with,omitempty"`
-	// Answer gives the clients of the script another status code than the server.
+	// Answer gives the clients of the script a different status code from the server's.
 	Answer *OtherAnswer `json:"answer,omitempty"`
 }
 
-// OtherAnswer replaces one HTTP status code by another.
+// OtherAnswer replaces one HTTP status code with another.
 type OtherAnswer struct {
 	From int `json:"from"`
 	To   int `json:"to"`
 }
 
-// Mutations returns the mutations in the script's file mutations.yaml, none if it has
+// Mutations returns the mutations in the script's file mutations.yaml, or none if it has
 // no such file.
 func (s Script) Mutations() ([]Mutation, error) {
 	for _, file := range txtar.Parse(s.text).Files {
@@ -61,7 +61,8 @@ func (s Script) Mutations() ([]Mutation, error) {
 	return nil, nil
 }
 
-// Mutate returns the script with a mutation. One that changes nothing is an error.
+// Mutate returns the script with a mutation applied. A mutation that changes nothing is an
+// error.
 func (s Script) Mutate(m Mutation) (Script, error) {
 	wrong := func(format string, args ...any) (Script, error) {
 		return Script{}, fmt.Errorf("%s: mutation %q: %w", s.File, m.Name, fmt.Errorf(format, args...))

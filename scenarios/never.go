@@ -15,8 +15,8 @@ var neverCommand = command{
 	least: 2, most: 2,
 	summary: "fail if a request for a path was ever answered with that status code",
 	details: `It looks back at every request so far, whoever made it, on all servers of the
-script. PATH is compared without the query and includes the paths below it. If
-there was no request for the path, the command fails too.`,
+script. PATH is compared without the query and includes the paths below it. The
+command also fails if there was no request for the path.`,
 	example: "never 404 /apis/example.com/v1",
 	run: func(_ context.Context, s *session, args []string) error {
 		code, err := statusCode(args[0])

@@ -22,23 +22,23 @@ var nodesCommand = command{
 	name:    "nodes",
 	args:    "[--count N] [--stop] [PODS]",
 	most:    1,
-	summary: "run simulated nodes, whose Pods fare as a table says",
-	details: `They are called node-0, node-1, and so on, and renew their leases. Who binds Pods to them
-is up to kube-scheduler, or to a nodeName in the Pod. No container runs.
+	summary: "run simulated nodes, whose Pods behave as a table says",
+	details: `They are called node-0, node-1, and so on, and renew their leases. Pods are bound to them
+by kube-scheduler, or by a nodeName in the Pod. No containers run.
 
-PODS is a YAML file with a list. Of each Pod, the first row decides whose "when", a part of
-the Pod, matches; a row without it is for all. A row has any of
+PODS is a YAML file with a list of rows. For each Pod, the first row applies whose "when",
+a part of the Pod, matches; a row without "when" matches every Pod. A row has any of
 
 - "never: true": the Pod stays Pending, as with an image that can't be pulled
 - "readyAfter: 10s": how long its containers take to be ready
-- "runs: 1m", "exitCode: 1": how long they run, and with what they end
-- "stopsAfter: 5s": how long they take to end when the Pod is deleted
+- "runs: 1m", "exitCode: 1": how long they run, and the code they exit with
+- "stopsAfter: 5s": how long they take to exit when the Pod is deleted
 
-A row that was for no Pod when the nodes end is an error.
+If a row has matched no Pod by the time the nodes end, that is an error.
 
-Pods of no row are ready at once and run until they are deleted; those of a Job are done at
-once. The nodes run until the API servers are shut down; --stop ends them at once, as a loss
-of power would.`,
+Pods that match no row are ready at once and run until they are deleted; those of a Job
+complete at once. The nodes run until the API servers are shut down; --stop ends them at
+once, as a power failure would.`,
 	example:  "nodes --count 3 pods.yaml\nkube-scheduler",
 	onServer: true,
 	prepare: func(flags *pflag.FlagSet) action {

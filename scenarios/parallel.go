@@ -9,8 +9,8 @@ import (
 )
 
 // RunAll runs scripts, up to parallel of them at a time, and yields their results in the
-// order of scripts. One that must run alone waits for those before it, and those after it
-// wait for it. If ctx ends, or the caller stops early, the others end as those of Run do.
+// order of scripts. A script that must run alone waits for those before it, and those after
+// it wait for it. If ctx ends, or the caller stops early, the others end as with Run.
 func RunAll(ctx context.Context, scripts []Script, opts Options, parallel int) iter.Seq[Result] {
 	return runAll(ctx, scripts, parallel, func(ctx context.Context, script Script) Result { return script.Run(ctx, opts) })
 }

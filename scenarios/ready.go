@@ -7,7 +7,7 @@ import (
 var readyCommand = command{
 	name:     "ready",
 	summary:  "wait until /readyz answers 200",
-	details:  `It fails after ` + patience.String() + `, and says which checks are red and which hooks are held.`,
+	details:  `It fails after ` + patience.String() + `, and says which checks are failing and which hooks are held.`,
 	example:  "ready",
 	onServer: true,
 	run:      func(ctx context.Context, s *session, _ []string) error { return s.server.WaitReady(ctx) },

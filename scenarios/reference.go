@@ -11,8 +11,8 @@ const referenceHead = `# Scenario scripts
 
 <!-- Written by go test ./scenarios -run TestReference -update; change the usage texts instead. -->
 
-A scenario is one text file, a [txtar](https://pkg.go.dev/golang.org/x/tools/txtar)
-archive: commands first, then the files they name. Run it with
+A scenario is a single text file, a [txtar](https://pkg.go.dev/golang.org/x/tools/txtar)
+archive: the commands first, then the files they name. Run it with
 ` + "`snowglobe run FILE`" + `, or from a test:
 
 ` + "```go" + `
@@ -21,23 +21,24 @@ func TestScenarios(t *testing.T) {
 }
 ` + "```" + `
 
-Comments that begin a line tell the story: each paragraph of them is a phase, and
-a heading of the timeline. A command that fails ends the script; with ` + "`!`" + ` before
-it, it must fail, and its error lands in stderr. Words are separated by
-spaces; 'quotes' keep them together, and $VARIABLE is expanded outside of them.
+Comments at the beginning of a line tell the story: each paragraph of them is a phase, and
+a heading in the timeline. A command that fails ends the script; with ` + "`!`" + ` in front of
+it, it must fail, and its error is put into stderr. Words are separated by spaces; 'quotes'
+keep words together, and $VARIABLE is expanded outside quotes.
 
 A script runs in virtual time: time stands still while anything happens, and
 jumps when nothing does. With ` + "`snowglobe run --real-time`" + ` it runs in real time;
 a script that needs virtual time says ` + "`[!virtual] skip 'why'`" + `.
 
-In a story, server-1 is what the first start of the script made, server-2 what the next
-one did, and so on. The API servers of each are called apiserver-0, apiserver-1, and so on.
+In a story, server-1 is the control plane that the script's first start made, server-2 the
+one that its next start made, and so on. The API servers of each are called apiserver-0,
+apiserver-1, and so on.
 
 ## Mutations
 
-The file ` + "`mutations.yaml`" + ` of a script lists what must make it fail: each takes away what the
-script shows. ` + "`snowglobe run --mutations FILE`" + ` tries them, and says at which line the script
-failed then: see that it is the line that you mean. A mutation has a name and one of
+The file ` + "`mutations.yaml`" + ` in a script lists changes that must make it fail: each takes away
+what the script shows. ` + "`snowglobe run --mutations FILE`" + ` tries them, and says at which line
+the script then failed: check that it is the line you expect. A mutation has a name and one of
 
 ` + "```yaml" + `
 - name: leaves commands out      # all lines of commands that match
@@ -52,12 +53,12 @@ failed then: see that it is the line that you mean. A mutation has a name and on
   answer: {from: 503, to: 404}
 ` + "```" + `
 
-The patterns are regular expressions of Go. One that matches nothing is an error.
+The patterns are Go regular expressions. A pattern that matches nothing is an error.
 
 ## Commands
 
 The script engine is [testscript](https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript).
-Its own commands that are useful here are ` + "`stdout`, `stderr`, `grep`, `cmp`, `env`, `skip`" + `.
+Its own commands that are useful here are ` + "`stdout`, `stderr`, `grep`, `cmp`, `env` and `skip`" + `.
 Its ` + "`stop`" + ` ends the script, not the server.
 
 | command | |

@@ -15,14 +15,14 @@ var releaseCommand = command{
 	name:  "release",
 	args:  "POINT [KEY=VALUE]... | hooks [FILE]",
 	least: 1, most: anyNumber,
-	summary: "let go what is held or frozen",
-	details: `It lifts the rules of hold and freeze about that point. If there are none, it lets
-go what waits there because of rules about more than that, and leaves the rules.
-It does not wait for what goes on.
+	summary: "let operations that are held or frozen go on",
+	details: `It lifts the hold and freeze rules for that point. If there are none, it lets operations
+go on that wait there because of broader rules, and keeps those rules.
+It does not wait for the operations to finish.
 
 "release hooks" releases all post-start hooks that are held. With a FILE it
-releases the hooks that the file lists, one per line, in that order, each only
-once the readiness check of the one before is ok.`,
+releases the hooks listed in the file, one per line, in that order, each only
+once the readiness check of the previous one is ok.`,
 	example:  "release hook/crd-informer-synced\nrelease cache/configmaps\nrelease hooks order.txt",
 	onServer: true,
 	run: func(ctx context.Context, s *session, args []string) error {

@@ -17,7 +17,7 @@ type TextOptions struct {
 	Color bool
 	// Verbose shows everything except routine requests of the server to itself.
 	Verbose bool
-	// Columns is the width at which lines are wrapped; 0 leaves events in one line each.
+	// Columns is the width at which lines are wrapped; 0 leaves each event on one line.
 	Columns int
 }
 

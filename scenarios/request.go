@@ -26,13 +26,14 @@ var requestCommand = command{
 	args:  "[-H HEADER]... [-i] [--expand] [--background NAME] METHOD PATH [FILE]",
 	least: 2, most: 3,
 	summary: "send an HTTP request and print the answer",
-	details: `It prints the status code on a line of its own and then the body, with -i (--include)
-the header between them. FILE is the body to send, as JSON if its name ends in .json and
-as YAML otherwise; with --expand, $VARIABLE and ${VARIABLE} in it are expanded. -H (--header) adds to the header, as in -H 'Accept-Encoding: gzip'.
-Whatever the status, the command succeeds if there was an answer.
+	details: `It prints the status code on its own line and then the body; with -i (--include), the
+headers between them. FILE is the body to send, as JSON if its name ends in .json and
+as YAML otherwise; with --expand, $VARIABLE and ${VARIABLE} in it are expanded. -H
+(--header) adds a header, as in -H 'Accept-Encoding: gzip'. The command succeeds if there
+was an answer, whatever its status.
 
-With --background it does not wait: the answer is the only event of NAME, whose type is
-the status code, or ERROR if there is no answer.`,
+With --background it does not wait: the answer becomes the only event of NAME, and its
+type is the status code, or ERROR if there is no answer.`,
 	example: "request GET /apis/example.com/v1\nstdout 404\nrequest --background slow GET /version\nevent slow 200",
 	prepare: func(flags *pflag.FlagSet) action {
 		header := flags.StringArrayP("header", "H", nil, "")

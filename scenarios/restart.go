@@ -12,10 +12,10 @@ var restartCommand = command{
 	args:    "[SERVER] | " + startCommand.args,
 	most:    anyNumber,
 	summary: "stop the API servers and start others on the same store, or start one again",
-	details: `Without SERVER the arguments are those of start, and nothing is carried over from
-the last servers, nor any rule: one that must be in force from the first moment of the
-next servers is given after "shutdown" and before "start". With SERVER, that server starts again under its name
-and address, after "crash SERVER" or "shutdown SERVER".`,
+	details: `Without SERVER, the arguments are those of start, and nothing is carried over from the
+previous servers, not even rules: add a rule that must be in force from the first moment
+of the next servers after "shutdown" and before "start". With SERVER, that server starts
+again under the same name and address, after "crash SERVER" or "shutdown SERVER".`,
 	example:   "restart -- --event-ttl=10m\nrestart apiserver-1",
 	unbounded: true,
 	onServer:  true,

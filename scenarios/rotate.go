@@ -11,9 +11,9 @@ var rotateCommand = command{
 	name:  "rotate",
 	args:  "[--drop] HOST",
 	least: 1, most: 1,
-	summary: "let a fake OIDC issuer or KMS plugin use a new key from now on",
-	details: `The keys are called key-1, key-2, and so on. The old ones stay known, with --drop only
-the new one.`,
+	summary: "make a fake OIDC issuer or KMS plugin use a new key from now on",
+	details: `The keys are called key-1, key-2, and so on. The old ones stay known; with --drop, only
+the new one is.`,
 	example:    "rotate issuer.example.com\nrotate --drop kms.example.com",
 	noNegation: true,
 	prepare: func(flags *pflag.FlagSet) action {

@@ -13,9 +13,9 @@ import (
 // ruleArgs is the synopsis of a rule after its action.
 const ruleArgs = "POINT [KEY=VALUE]... [optional]"
 
-const ruleDetails = `The arguments are those of the rule (see [points.md](points.md), or snowglobe points). A rule that is given while no
-API server runs is in force from the first moment of the next start. It ends when
-it is lifted, or when the server is shut down. A rule that has not fired until then
+const ruleDetails = `The arguments are those of the rule (see "snowglobe points"). A rule that is added while no
+API server is running is in force from the first moment of the next start. It ends when
+it is lifted, or when the server is shut down. A rule that has not fired by then
 fails the script, unless its last word is optional.`
 
 // ruleCommand is the command that is named after the action of its rules. If it is
@@ -56,28 +56,28 @@ func ruleCommand(kind fault.ActionKind, summary, details, example string, other 
 // The commands that are rules, in the order in which the reference of rules has them.
 var (
 	holdCommand = ruleCommand(fault.Hold, "make operations wait until they are released",
-		`"release" lets go what waits; post-start hooks are operations, too.`,
+		`"release" lets the waiting operations go on. Post-start hooks are operations too.`,
 		"hold hook/crd-informer-synced\nhold store/put resource=configmaps name=default/a", nil)
 	delayCommand = ruleCommand(fault.Delay, "make operations wait for a while", "",
 		"delay http/list resource=pods by=3s", nil)
-	freezeCommand = ruleCommand(fault.Freeze, "keep what is newer than a revision from going on",
-		`A watch cache that is frozen stays behind the store, until it is released.`,
+	freezeCommand = ruleCommand(fault.Freeze, "keep anything newer than a revision from going on",
+		`A frozen watch cache stays behind the store until it is released.`,
 		"freeze cache/configmaps", nil)
-	failCommand = ruleCommand(fault.Fail, "answer operations with an error instead of doing them", "",
+	failCommand = ruleCommand(fault.Fail, "answer operations with an error instead of carrying them out", "",
 		"fail store/put resource=configmaps with=unavailable times=2", nil)
-	loseReplyCommand = ruleCommand(fault.LoseReply, "do operations, and answer with an error as if they had failed", "",
+	loseReplyCommand = ruleCommand(fault.LoseReply, "carry out operations, but answer with an error as if they had failed", "",
 		"lose-reply store/put resource=configmaps with=timeout", nil)
 	dropCommand = ruleCommand(fault.Drop, "keep operations from happening, and tell nobody", "",
 		"drop store/watch-event resource=configmaps nth=2", nil)
-	duplicateCommand = ruleCommand(fault.Duplicate, "do operations twice", "",
+	duplicateCommand = ruleCommand(fault.Duplicate, "carry out operations twice", "",
 		"duplicate store/watch-event resource=configmaps", nil)
-	cancelCommand = ruleCommand(fault.Cancel, "end operations as if their caller had gone", "",
+	cancelCommand = ruleCommand(fault.Cancel, "end operations as if their caller had gone away", "",
 		"cancel store/watch-event resource=configmaps times=1", nil)
-	loseLeaderCommand = ruleCommand(fault.LoseLeader, "let the store lose its leader before operations", "",
+	loseLeaderCommand = ruleCommand(fault.LoseLeader, "make the store lose its leader before operations", "",
 		"lose-leader store/put resource=configmaps times=1", nil)
-	partitionCommand = ruleCommand(fault.Partition, "cut a path of the network",
+	partitionCommand = ruleCommand(fault.Partition, "cut a network path",
 		`The path is store, between an API server and its store, or client, between a client
-and an API server. "lift" heals it.`,
+and an API server. "lift" restores it.`,
 		"partition store server=apiserver-1", nil)
 )
 

@@ -25,7 +25,7 @@ var runCommand = command{
 	args:  "[-n NAMESPACE] [-c CONTAINER] POD COMMAND...",
 	least: 2, most: anyNumber,
 	summary: "run a command in a pod, over WebSocket, and print what it writes to stdout and stderr",
-	details: `It fails if the command exits with another code than 0.`,
+	details: `It fails if the command exits with a code other than 0.`,
 	example: "run web-0 -- cat /etc/hostname\n! run web-0 false\nstderr 'exit code 1'",
 	prepare: func(flags *pflag.FlagSet) action {
 		flags.SetInterspersed(false)

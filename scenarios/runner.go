@@ -20,7 +20,7 @@ import (
 	"snowglobe.test/scenarios/checkers"
 )
 
-// Options say how scripts are run. The zero value runs them in virtual time.
+// Options say how to run scripts. The zero value runs them in virtual time.
 type Options struct {
 	// RealTime runs scripts in real time; those that need hours skip themselves.
 	RealTime bool
@@ -30,14 +30,14 @@ type Options struct {
 	// every random choice of a rule. Nil leaves the order to the Go scheduler.
 	Seed *uint64
 	// Faults are rules that every server of the script starts with. The script
-	// fails if a rule never fired that is not optional.
+	// fails if a rule that is not optional never fires.
 	Faults fault.Plan
-	// FullTrace also records what clients see and store writes, for canonical traces.
+	// FullTrace also records what clients see and what the store writes, for canonical traces.
 	FullTrace bool
-	// Prompt is where the command "break" asks for commands; nil if there is nobody.
+	// Prompt is where the command "break" asks for commands; nil if there is nobody to ask.
 	Prompt *Prompt
-	// Servers are further options of every server of the script, and Store wraps its
-	// store, if it is not nil: they are the ways of a test to plant a bug.
+	// Servers are additional options for every server of the script, and Store, if not
+	// nil, wraps its store: with these a test can plant a bug.
 	Servers []envtest.Option
 	Store   func(storage.Backend) storage.Backend
 }
@@ -58,7 +58,7 @@ type Result struct {
 	Status Status
 	// Err is what failed, and where: "FILE:LINE: what"; nil if the script did not fail.
 	Err error
-	// Line is the line of the script at which it failed; 0 if it did not, or at none.
+	// Line is the line of the script at which it failed; 0 if it did not, or not at a line.
 	Line int
 	// Reason is why the script was skipped.
 	Reason string
@@ -66,20 +66,20 @@ type Result struct {
 	Log string
 	// ServerLog is what the last API server of the script logged.
 	ServerLog string
-	// Records are all that happened, in order.
+	// Records are everything that happened, in order.
 	Records []trace.Record
-	// Report is what the last "check" of the script found, nil if there was none.
+	// Report is what the last "check" in the script found; nil if there was none.
 	Report *checkers.Report
-	// Spent is where the time on the wall went.
+	// Spent is where the wall time went.
 	Spent Spent
-	// Scripted is how long the run took by the script's clock, Wall in real time.
+	// Scripted is how long the run took by the script's clock, and Wall in real time.
 	Scripted, Wall time.Duration
 }
 
 // errInterrupted is the error of a script whose context has ended.
 var errInterrupted = errors.New("interrupted")
 
-// Run runs the script in a temporary folder. When it returns, the folder and all that
+// Run runs the script in a temporary folder. When it returns, the folder and everything that
 // the script started are gone. If ctx ends, the script stops after its current command.
 func (s Script) Run(ctx context.Context, opts Options) Result {
 	began := time.Now()
@@ -122,8 +122,8 @@ func (s Script) run(ctx context.Context, opts Options) (result Result) {
 func failure(err error) Result { return Result{Status: Failed, Err: err} }
 
 // Test runs each script as a subtest in virtual time. Names are as for Find.
-// The story of a script is shown if it fails, or with -v. The subtests are parallel,
-// but for scripts that set feature gates, which are those of the process.
+// The story of a script is shown if it fails, or with -v. The subtests run in parallel,
+// except for scripts that set feature gates, because those belong to the whole process.
 func Test(t *testing.T, names ...string) {
 	t.Helper()
 	scripts, err := Find(names...)

@@ -13,9 +13,9 @@ const schedulerName = "kube-scheduler"
 var schedulerCommand = command{
 	name:    schedulerName,
 	args:    "[--stop | --crash]",
-	summary: "run upstream's scheduler beside the API servers",
-	details: `It binds Pods to nodes, which the command "nodes" makes. It runs until the API servers are
-shut down; --stop ends it as SIGTERM would, and --crash at once.`,
+	summary: "run upstream's scheduler alongside the API servers",
+	details: `It binds Pods to nodes, which the command "nodes" creates. It runs until the API servers
+are shut down; --stop ends it as SIGTERM would, and --crash ends it at once.`,
 	example:  "nodes --count 3\nkube-scheduler\napply pod.yaml\nkubectl wait --for=condition=PodScheduled pod/web",
 	onServer: true,
 	prepare: func(flags *pflag.FlagSet) action {

@@ -33,7 +33,7 @@ type Script struct {
 	mutation *Mutation // one that changes answers; nil for none
 }
 
-// Library returns the scripts that come with the package, by folder and name.
+// Library returns the scripts that come with the package, sorted by folder and name.
 func Library() []Script {
 	var scripts []Script
 	err := fs.WalkDir(library, "library", func(file string, entry fs.DirEntry, err error) error {
@@ -54,7 +54,7 @@ func Library() []Script {
 }
 
 // Find returns the scripts that the names stand for: a file, all scripts in a
-// folder, or one script of the library. No name at all means the whole library.
+// folder, or one script in the library. No names at all means the whole library.
 func Find(names ...string) ([]Script, error) {
 	if len(names) == 0 {
 		return Library(), nil
@@ -150,6 +150,6 @@ func comment(lines []string) []string {
 	return text
 }
 
-// Parse makes a script of a text. File is what errors call it; its base name without
+// Parse makes a script from a text. File is what errors call it; its base name without
 // the extension is the script's name.
 func Parse(file string, text []byte) Script { return newScript(file, text) }

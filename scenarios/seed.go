@@ -11,10 +11,10 @@ var seedCommand = command{
 	name:  seedName,
 	args:  "NUMBER",
 	least: 1, most: 1,
-	summary: "run the script with this seed, unless the command line has another",
-	details: `It is the first command of a script. "snowglobe run" then runs the script in sim
+	summary: "run the script with this seed, unless the command line gives another",
+	details: `It must be the first command of a script. "snowglobe run" then runs the script in sim
 mode, as with --seed, where the seed decides everything: the script of a failure that
-was found under a seed keeps it. A script that has a seed runs in a process of its own.`,
+was found under a seed keeps that seed. A script with a seed runs in its own process.`,
 	example:    "seed 7",
 	noNegation: true,
 	static: func(args []string) error {
@@ -36,7 +36,7 @@ func parseSeed(text string) (uint64, error) {
 	return seed, nil
 }
 
-// Seed returns the seed that the script says, and whether it says one.
+// Seed returns the seed that the script sets, and whether it sets one.
 func (s Script) Seed() (uint64, bool) {
 	lines, _ := s.scriptLines() // mistakes are reported when the script runs
 	if len(lines) == 0 || lines[0].words[0] != seedName || len(lines[0].words) != 2 {

@@ -8,9 +8,9 @@ import (
 var settleCommand = command{
 	name:    "settle",
 	summary: "wait until nothing more happens by itself",
-	details: `Every watch cache has reached the revision of the store, informers have seen what
-the caches have, and requests are answered. What a rule holds does not count; it is
-printed, a line for each operation.`,
+	details: `It returns when every watch cache has reached the revision of the store, informers have
+seen what the caches have, and requests have been answered. Operations held by a rule do
+not count; they are printed, one per line.`,
 	example:   "settle",
 	onServer:  true,
 	unbounded: true,

@@ -17,12 +17,12 @@ var shutdownCommand = command{
 	args:    "[--begin] [SERVER]",
 	most:    1,
 	summary: "stop the API servers, or one of them, gracefully; the store keeps its content",
-	details: `It fails if a server has crashed, unless "await crash" has confirmed that, and if
-any part of it does not stop. A single server can be started again by "restart
+	details: `It fails if a server has crashed, unless "await crash" has confirmed the crash, or if
+any part of a server does not stop. A single server can be started again with "restart
 SERVER"; the rules of the script stay.
 
-With --begin it only begins, so that the script can look on; the next shutdown without it
-waits for the end.`,
+With --begin it only begins the shutdown, so that the script can observe it; the next
+shutdown without --begin waits for the end.`,
 	example:   "shutdown\nshutdown apiserver-1\nshutdown --begin\nawait signal ShutdownInitiated",
 	unbounded: true,
 	onServer:  true,

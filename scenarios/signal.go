@@ -9,8 +9,9 @@ var signalCommand = command{
 	args:  "SIGNAL [SERVER]",
 	least: 1, most: 2,
 	summary: "fire a lifecycle signal of an API server before its time",
-	details: `It takes away the protection that the signal gives, so it belongs into a mutation: until
-MuxAndDiscoveryComplete, for one, an unknown path is answered with 503, and then with 404.
+	details: `It takes away the protection that the signal gives, so it belongs in a mutation: for
+example, an unknown path is answered with 503 until MuxAndDiscoveryComplete, and with 404
+after it.
 To wait for a signal, write: await signal SIGNAL`,
 	example:  "signal MuxAndDiscoveryComplete",
 	onServer: true,

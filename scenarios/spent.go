@@ -2,14 +2,14 @@ package scenarios
 
 import "time"
 
-// Spent is where the time of a run on the wall went; what is left is the script's.
+// Spent is where the wall time of a run went; the rest is the script's own.
 type Spent struct {
 	// Boots counts the starts of API servers, and Boot is how long they took.
 	Boots int
 	Boot  time.Duration
-	// Shutdown is how long the ends of servers and of the store took.
+	// Shutdown is how long stopping the servers and the store took.
 	Shutdown time.Duration
-	// Check is how long histories were judged.
+	// Check is how long checking histories took.
 	Check time.Duration
 }
 

@@ -16,15 +16,15 @@ var startCommand = command{
 	most:    anyNumber,
 	summary: "start API servers on the script's store",
 	details: `The first start creates the store, which keeps its content until the script
-ends, whatever happens to the servers on it: memory, which is the default, embedded,
-one real etcd, or cluster, three of them. Only memory can live in virtual time.
+ends, whatever happens to the servers on it. It is memory (the default), embedded (one
+real etcd) or cluster (three of them). Only memory can run in virtual time.
 
 Servers are called apiserver-0, apiserver-1, and so on; there is one unless --servers
-says how many. Each FLAG is one of kube-apiserver's. In a story that lives through days,
---without-housekeeping leaves out what a server does by the clock though nobody asks for
-it, such as its watch caches: a day takes two seconds then, not half a minute.
+says otherwise. Each FLAG is a flag of kube-apiserver. For a story that spans days,
+--without-housekeeping leaves out what a server does periodically without being asked,
+such as its watch caches: a day then takes two seconds instead of half a minute.
 
-The rules that were given before are in force from the first moment. If they hold
+Rules added before the start are in force from the first moment. If they hold
 anything, start returns as soon as the servers accept requests; otherwise it waits
 until they are ready. After a start, requests come from a cluster admin again.`,
 	example:   "hold hook/crd-informer-synced\nstart -- --event-ttl=10m\nstart --servers 2",

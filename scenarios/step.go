@@ -12,9 +12,9 @@ var stepCommand = command{
 	name:  "step",
 	args:  "POINT [KEY=VALUE]...",
 	least: 1, most: anyNumber,
-	summary: "let one operation go that is held, and keep the others",
-	details: `It is the one that has waited longest at that point, and it is printed. The rules stay:
-what comes there later waits too. It does not wait for what goes on.`,
+	summary: "let one held operation go on, and keep holding the others",
+	details: `It prints the operation, which is the one that has waited longest at that point. The rules
+stay: operations that arrive later wait too. It does not wait for the operation to finish.`,
 	example:  "hold store/put resource=configmaps\nawait held store/put\nstep store/put\nstdout '^store/put configmaps default/a'",
 	onServer: true,
 	run: func(_ context.Context, s *session, args []string) error {

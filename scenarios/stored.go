@@ -17,10 +17,10 @@ var storedCommand = command{
 	name:  "stored",
 	args:  "KEY",
 	least: 1, most: 1,
-	summary: "print what lies in the store, under which keys and in which encoding",
-	details: `It prints a line for each key that begins with KEY: the key, the encoding, and the
-version and the kind in which the object was written, or what it was encrypted with. No
-API server is asked. It fails if there is no such key.`,
+	summary: "print what is in the store, under which keys and in which encoding",
+	details: `It prints a line for each key that begins with KEY: the key, the encoding, and the version
+and kind in which the object was written, or what it was encrypted with. It does not ask
+an API server. It fails if there is no such key.`,
 	example: "stored /registry/configmaps/default/\nstdout '^/registry/configmaps/default/a protobuf v1 ConfigMap$'",
 	run: func(ctx context.Context, s *session, args []string) error {
 		if s.store == nil {

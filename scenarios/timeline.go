@@ -10,8 +10,8 @@ var timelineCommand = command{
 	name:    "timeline",
 	args:    "[--all]",
 	summary: "print what has happened so far",
-	details: `It prints the script's own story; with --all everything but the routine
-requests of the server to itself.`,
+	details: `It prints the script's own story; with --all, everything except the server's
+routine requests to itself.`,
 	example:    "timeline",
 	noNegation: true,
 	prepare: func(flags *pflag.FlagSet) action {

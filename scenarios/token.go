@@ -19,8 +19,8 @@ var tokenCommand = command{
 	args:  "[--duration DURATION] [NAMESPACE/]SERVICEACCOUNT",
 	least: 1, most: 1,
 	summary: "request a token for a service account and put it into $TOKEN",
-	details: `It prints when the token expires. The server grants no less than ten minutes; if
-no duration is asked for, it grants an hour.`,
+	details: `It prints when the token expires. The server grants at least ten minutes; if
+no duration is requested, it grants an hour.`,
 	example: "token --duration 10m robot\nas token $TOKEN",
 	prepare: func(flags *pflag.FlagSet) action {
 		duration := flags.Duration("duration", 0, "")

@@ -17,10 +17,10 @@ var viaCommand = command{
 	args:  "CLIENT | SERVER",
 	least: 1, most: 1,
 	summary: "choose the path of the requests that follow",
-	details: `client-0 is the path after a start: as behind a load balancer, to the first server
-that accepts requests, until that one is gone. client-1, client-2, and so on are
-others like it, which rules can cut one by one, and SERVER is a path to that server
-only, which has a number as well. The user stays the same.`,
+	details: `client-0 is the path after a start: as if behind a load balancer, it leads to the first
+server that accepts requests, until that server is gone. client-1, client-2, and so on are
+more paths like it, which rules can cut one by one. SERVER is a path to that server only;
+it has a client number too. The user stays the same.`,
 	example:    "via apiserver-1\npartition client name=client-2\nvia client-2",
 	noNegation: true,
 	onServer:   true,

@@ -23,11 +23,11 @@ var watchCommand = command{
 	name:  "watch",
 	args:  "[-n NAMESPACE | -A] [-l SELECTOR] [--field-selector SELECTOR] [--resource-version RV] [--bookmarks] [--initial-events] NAME RESOURCE",
 	least: 2, most: 2,
-	summary: "watch a resource in the background, under a name for the watch",
+	summary: "watch a resource in the background, under a given name",
 	details: `"event" and "events" take what it receives. Without --resource-version it begins
-with what there is. --initial-events asks for a streaming list: what there is, then a
-bookmark that says so. The watch ends by "unwatch", or with its server; it is not
-begun again.`,
+with the objects that exist. --initial-events asks for a streaming list: the objects
+that exist, then a bookmark that marks their end. The watch ends with "unwatch", or with
+its server; it is not restarted.`,
 	example: "watch settings configmaps\nevent settings ADDED default/a\nunwatch settings",
 	prepare: func(flags *pflag.FlagSet) action {
 		namespace := namespaceFlag(flags)

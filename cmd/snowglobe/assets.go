@@ -26,13 +26,13 @@ func newAssets() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "assets FOLDER",
 		Short: "Make a folder of kube-apiserver, etcd and kubectl for envtest's KUBEBUILDER_ASSETS",
-		Long: `Make a folder with the programs that controller-runtime's envtest starts: a
-kube-apiserver that is Snowglobe's, an etcd that is in memory, and the kubectl of the
-release. A test suite that knows nothing of Snowglobe runs on it. They take the flags
-of the originals, and refuse those that they can't honour.
+		Long: `Make a folder with the programs that controller-runtime's envtest starts: Snowglobe's
+kube-apiserver, an in-memory etcd, and the kubectl of the same release. A test suite that
+knows nothing about Snowglobe can run on them. They accept the flags of the originals,
+and reject those that they can't honour.
 
 The folder gets one copy of this program, about 250 MB, and three links to it. A
-folder that "assets" has made before is brought up to date.`,
+folder that "assets" made earlier is brought up to date.`,
 		Example: `  snowglobe assets bin/snowglobe
   snowglobe assets --print path bin/snowglobe   # for KUBEBUILDER_ASSETS=$(...) go test ./...
   snowglobe assets --print env bin/snowglobe    # for eval $(...)`,
@@ -52,7 +52,7 @@ folder that "assets" has made before is brought up to date.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&printed, "print", "p", printed, "what to print: help, the path, or env, an export of the variable")
+	cmd.Flags().StringVarP(&printed, "print", "p", printed, "what to print: help, path, or env for a line that exports the variable")
 	return cmd
 }
 

@@ -28,11 +28,11 @@ func newBenchStartup() *cobra.Command {
 	output := ""
 	cmd := &cobra.Command{
 		Use:   "startup",
-		Short: "Measure first boots, following boots and stops",
-		Long: `Measure how long control planes take until they are ready, the first one of a
-process and those that follow, and how long they take to stop. With --against it
-takes turns with controller-runtime's envtest on the binaries in that folder and
-prints the ratios; docs/HACKING.md says how to build the binaries.`,
+		Short: "Measure first boots, later boots and stops",
+		Long: `Measure how long control planes take to become ready, the first one in a process
+and those after it, and how long they take to stop. With --against it alternates
+with controller-runtime's envtest on the binaries in that folder and prints the
+ratios; docs/HACKING.md says how to build the binaries.`,
 		Example: `  snowglobe bench startup
   snowglobe bench startup --against ./bin --runs 10`,
 		Args: cobra.NoArgs,
@@ -53,11 +53,11 @@ prints the ratios; docs/HACKING.md says how to build the binaries.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&opts.Runs, "runs", 0, "how many processes to measure, one first boot each (default 5)")
+	flags.IntVar(&opts.Runs, "runs", 0, "how many processes to measure, each with one first boot (default 5)")
 	flags.IntVar(&opts.Following, "following", 0, "how many further boots in each process (default 3)")
 	flags.StringVar(&opts.Store, "store", "", "memory or embedded (default memory)")
 	flags.StringVar(&opts.Against, "against", "", "compare with envtest on the kube-apiserver and etcd in this `folder`")
-	flags.StringVar(&opts.Profile, "profile", "", "write CPU profiles of one more process to this `folder`")
+	flags.StringVar(&opts.Profile, "profile", "", "write CPU profiles of one additional process to this `folder`")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -98,8 +98,8 @@ repeated or out of order is a failure.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&opts.Watchers, "watchers", 0, "how many clients watch (default 100)")
-	flags.Float64Var(&opts.Rate, "rate", 0, "events a second (default 100)")
-	flags.DurationVar(&opts.Duration, "duration", 0, "for how long to write (default 10s)")
+	flags.Float64Var(&opts.Rate, "rate", 0, "events per second (default 100)")
+	flags.DurationVar(&opts.Duration, "duration", 0, "how long to write (default 10s)")
 	flags.IntVar(&opts.Writers, "writers", 0, "how many clients write (default 4)")
 	flags.IntVar(&opts.PayloadBytes, "payload", 0, "`bytes` of data in each object (default 256)")
 	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both (default both)")
@@ -122,5 +122,5 @@ func refuseZero(cmd *cobra.Command, names ...string) error {
 }
 
 func outputFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", string(bench.FormatText), "text, json, or go for Go benchmark lines, which benchstat reads")
+	cmd.Flags().StringVarP(output, "output", "o", string(bench.FormatText), "text, json, or go for Go benchmark lines that benchstat reads")
 }

@@ -11,9 +11,9 @@ func newConformance() *cobra.Command {
 	list := false
 	cmd := &cobra.Command{
 		Use:   "conformance",
-		Short: "Check what an API server promises, on our stores or on any cluster",
-		Long: `Run the conformance cases against a control plane of our own, or against the
-cluster of a kubeconfig. The exit code is 1 if a promise is broken.`,
+		Short: "Check what an API server promises, on Snowglobe's stores or on any cluster",
+		Long: `Run the conformance cases against a Snowglobe control plane, or against the cluster
+of a kubeconfig. The exit code is 1 if a promise is broken.`,
 		Example: `  snowglobe conformance --list
   snowglobe conformance --virtual
   snowglobe conformance --store embedded --junit report.xml

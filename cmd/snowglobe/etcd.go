@@ -22,8 +22,8 @@ func newEtcd() *cobra.Command {
 		Use:   "etcd",
 		Short: "Serve the in-memory etcd on loopback until Ctrl-C",
 		Long: `Serve an empty in-memory etcd over gRPC, as a real one would on its client URL:
-without TLS, on loopback only, gone with the process. etcdctl talks to it, and
-so does a kube-apiserver, or "snowglobe up --store". Ctrl-C stops it.`,
+without TLS, on loopback only, and gone when the process ends. etcdctl can talk to
+it, and so can a kube-apiserver or "snowglobe up --store". Ctrl-C stops it.`,
 		Example: `  snowglobe etcd
   snowglobe etcd --listen 127.0.0.1:0     # a free port; the first line printed tells it
   snowglobe etcd --listen unix://$PWD/etcd.sock`,
@@ -39,7 +39,7 @@ so does a kube-apiserver, or "snowglobe up --store". Ctrl-C stops it.`,
 			return failed(serveEtcd(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), address))
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", listen, "loopback `address` to serve on, with a port, or unix:// and the path of a socket; port 0 takes a free one")
+	cmd.Flags().StringVar(&listen, "listen", listen, "loopback `address` to serve on, with a port, or unix:// and the path of a socket; port 0 picks a free one")
 	return cmd
 }
 

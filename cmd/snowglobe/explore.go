@@ -45,21 +45,21 @@ func newExplore() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explore SCRIPT",
 		Short: "Search for seeds and faults under which a script fails",
-		Long: `Run a script again and again in sim mode, each time in a new process, with another
-seed and another plan of faults, drawn from the points that the script touches. Cases
-that show a new order of events are kept and varied first. Each run ends with a check
-of all that clients were told (see the command "check" of scripts).
+		Long: `Run a script again and again in sim mode, each time in a new process, with a different
+seed and a different plan of faults, drawn from the points that the script touches. Cases
+that show a new order of events are kept and varied first. Each run ends with a check of
+everything that clients were told (see the script command "check").
 
-What fails is repeated, shrunk and written to the corpus as a script of its own, which
-"snowglobe run" repeats and a person can read. It is a failure if a command fails, a
-server ends by itself, a check finds a promise broken, or virtual time stands still.
+Whatever fails is repeated, shrunk and written to the corpus as a separate script, which
+"snowglobe run" repeats and a person can read. A run fails if a command fails, a server
+exits by itself, a check finds a promise broken, or virtual time stands still.
 
-By default faults only slow and reorder (delay) and end watches (break, unless the
-script has a plain watch, which is not begun again): a correct script passes under
-them. Others (--faults) can make it fail for good reasons.
+By default, faults only slow down and reorder operations (delay) and end watches (break,
+unless the script has a plain watch, which is not restarted): a correct script passes
+under them. Others (--faults) can make it fail for good reasons.
 
 The corpus is a folder of plain files. To explore on several machines, give each one
---shard i/n, and copy their files into one folder.`,
+a --shard i/n, and copy their files into one folder.`,
 		Example: `  snowglobe explore --seeds 500 race.txtar
   snowglobe explore --for 10m --corpus race.explore --faults delay,hold,crash race.txtar
   snowglobe explore --seeds 10000 --shard 3/8 --output json race.txtar
@@ -81,17 +81,17 @@ The corpus is a folder of plain files. To explore on several machines, give each
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&opts.seeds, "seeds", 0, "how many runs to make over all shards, each with a seed of its own; the default is 100, or no limit with --for")
+	flags.IntVar(&opts.seeds, "seeds", 0, "how many runs to make across all shards, each with its own seed; the default is 100, or no limit with --for")
 	flags.Uint64Var(&opts.first, "first-seed", 1, "the seed of the first run")
-	flags.DurationVar(&opts.forTime, "for", 0, "how long to explore at most, such as 10m; what was found is shrunk after that")
-	flags.StringVar(&opts.shard, "shard", "1/1", "the part of the runs to make, `i/n`")
+	flags.DurationVar(&opts.forTime, "for", 0, "how long to explore at most, such as 10m; failures found are shrunk after that")
+	flags.StringVar(&opts.shard, "shard", "1/1", "which part of the runs to make, `i/n`")
 	flags.IntVar(&opts.workers, "workers", exploreWorkers, "how many processes to run at once; each uses one CPU")
-	flags.StringVar(&opts.faults, "faults", "", "the `classes` of faults to draw from, with commas between: "+classNames()+"; the default is delay and, for scripts without a plain watch, break")
-	flags.StringVar(&opts.corpus, "corpus", "", "the `folder` that keeps what is found; the default is SCRIPT.explore in the current one")
-	flags.IntVar(&opts.failures, "failures", 0, "stop after so many different failures; 0 is never")
-	flags.IntVar(&opts.shrink, "shrink", 400, "in how many runs a failure is shrunk at most")
-	flags.StringVar(&opts.replay, "replay", "", "run this script, which explore has written, 20 times or --seeds times, and say how often it fails in the same way")
-	flags.BoolVar(&opts.sim, "sim", true, "run in sim mode, where a run can be repeated; the first time that is a build of minutes")
+	flags.StringVar(&opts.faults, "faults", "", "the `classes` of faults to draw from, separated by commas: "+classNames()+"; the default is delay and, for scripts without a plain watch, break")
+	flags.StringVar(&opts.corpus, "corpus", "", "the `folder` to keep findings in; the default is SCRIPT.explore in the current folder")
+	flags.IntVar(&opts.failures, "failures", 0, "stop after this many different failures; 0 means never")
+	flags.IntVar(&opts.shrink, "shrink", 400, "the maximum number of runs to spend on shrinking a failure")
+	flags.StringVar(&opts.replay, "replay", "", "run this script, which explore wrote, 20 times or --seeds times, and say how often it fails in the same way")
+	flags.BoolVar(&opts.sim, "sim", true, "run in sim mode, where a run can be repeated; the first time, this needs a build that takes minutes")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text or json")
 	return cmd
 }

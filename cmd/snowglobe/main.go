@@ -133,12 +133,12 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "snowglobe",
 		Short: "A real kube-apiserver sealed in a process, with its own weather and its own time",
-		Long: `Snowglobe runs the real kube-apiserver inside its own process: on a store in
-memory, in virtual time if you like, with its hooks and caches in your hand.`,
+		Long: `Snowglobe runs the real kube-apiserver inside its own process: on an in-memory
+store, in virtual time if you like, with control over its hooks and caches.`,
 		Example: `  snowglobe run                      # the scenario scripts, each with its story
   snowglobe scenario new race.txtar  # a script of your own to begin with
   snowglobe explore race.txtar       # seeds and faults under which it fails
-  snowglobe test ./...               # go test, where a seed is one run
+  snowglobe test ./...               # go test, where a seed decides the whole run
   snowglobe up                       # a control plane for kubectl, until Ctrl-C
   snowglobe conformance --list       # what a control plane promises
   snowglobe bench startup            # how long it takes to start one

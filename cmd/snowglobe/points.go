@@ -16,9 +16,9 @@ func newPoints() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "points [PATTERN]",
 		Short: "List the points where operations can be held, delayed, failed, lost or reordered",
-		Long: `List the points where operations of a control plane can be held, delayed, failed,
-lost or reordered by rules. With a PATTERN, which names points as a rule does, show
-what rules can say at those points. The exit code is 1 if no point matches.
+		Long: `List the points where rules can hold, delay, fail, lose or reorder operations of a
+control plane. With a PATTERN, which names points the way a rule does, show what rules
+can say at those points. The exit code is 1 if no point matches.
 docs/reference/points.md describes rules and plans.`,
 		Example: `  snowglobe points
   snowglobe points store/put

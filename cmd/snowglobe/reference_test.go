@@ -22,8 +22,8 @@ func TestReference(t *testing.T) {
 
 <!-- Written by go test ./cmd/snowglobe -run TestReference -update; change the help texts instead. -->
 
-Exit codes: 0 when all went well, 1 when what was asked for failed, 2 when it was
-asked for wrongly, 130 when it was interrupted.
+Exit codes: 0 for success, 1 if the command failed, 2 for wrong usage, and 130 if it
+was interrupted.
 `)
 	describeCommand(&page, newRoot())
 	if *update {

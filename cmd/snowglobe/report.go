@@ -64,9 +64,9 @@ func newTraceReport() *cobra.Command {
 	var html, perfetto string
 	cmd := &cobra.Command{
 		Use:   "report EVENTS [EVENTS]",
-		Short: "Make a page of one run, or of two and where they part",
-		Long: `Make a page with the timeline of one run in swim lanes, or of two and the place where
-they part, from what run --events has written.`,
+		Short: "Make a page that shows one run, or two and where they diverge",
+		Long: `Make a page with the timeline of one run in swim lanes, or of two runs and the point
+where they diverge, from files written by run --events.`,
 		Example: `  snowglobe run --seed 1 --trace a.trace --events a.jsonl stale-read
   snowglobe run --seed 2 --trace b.trace --events b.jsonl stale-read
   snowglobe trace report --html both.html a.jsonl b.jsonl`,
@@ -92,7 +92,7 @@ they part, from what run --events has written.`,
 			))
 		},
 	}
-	cmd.Flags().StringVar(&html, "html", "", "write a page for a browser to this `file`")
+	cmd.Flags().StringVar(&html, "html", "", "write an HTML page to this `file`")
 	cmd.Flags().StringVar(&perfetto, "perfetto", "", "write trace events for ui.perfetto.dev to this `file`")
 	return cmd
 }

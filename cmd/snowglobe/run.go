@@ -40,10 +40,10 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [SCRIPT...]",
 		Short: "Run scenario scripts and show what happened",
-		Long: `Run scenario scripts, each in virtual time and on a store of its own, and show
-what happened. SCRIPT is a file, a folder of scripts, or the name of a script in the
+		Long: `Run scenario scripts, each in virtual time and on its own store, and show what
+happened. SCRIPT is a file, a folder of scripts, or the name of a script in the
 library; the default is the whole library. docs/reference/scripts.md describes the
-commands of scripts.`,
+script commands.`,
 		Example: `  snowglobe run
   snowglobe run stale-read
   snowglobe run --seed 7 --faults plan.faults --trace a.trace ./my-script.txtar
@@ -92,16 +92,16 @@ commands of scripts.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.realTime, "real-time", false, "run in real time; scripts that need hours skip themselves")
-	flags.Uint64Var(&opts.seed, "seed", 0, "the seed of the order in which operations take turns in virtual time, and of the random choices of --faults; the default is the script's own")
-	flags.BoolVar(&opts.sim, "sim", true, "with a seed, run in sim mode, where the seed decides everything; the first time that is a build of minutes")
-	flags.StringVar(&opts.faults, "faults", "", "a `file` of fault rules for every server of the scripts, one rule a line")
-	flags.StringVar(&opts.trace, "trace", "", "write the canonical trace to this `file`: the same text, byte for byte, if clients could observe the same (see trace diff)")
+	flags.Uint64Var(&opts.seed, "seed", 0, "the seed for the order in which operations take turns in virtual time, and for the random choices of --faults; the default is the script's own seed")
+	flags.BoolVar(&opts.sim, "sim", true, "with a seed, run in sim mode, where the seed decides everything; the first time, this needs a build that takes minutes")
+	flags.StringVar(&opts.faults, "faults", "", "a `file` of fault rules for every server of the scripts, one rule per line")
+	flags.StringVar(&opts.trace, "trace", "", "write the canonical trace to this `file`: byte for byte the same text if clients could observe the same things (see trace diff)")
 	flags.StringVar(&opts.events, "events", "", "write every event to this `file`, as JSON lines")
-	flags.StringVar(&opts.report, "report", "", "write a page with the timeline of the script, in swim lanes, to this `file`, for a browser")
+	flags.StringVar(&opts.report, "report", "", "write an HTML page with the script's timeline, in swim lanes, to this `file`")
 	flags.StringVar(&opts.perfetto, "perfetto", "", "write the same timeline to this `file` for ui.perfetto.dev")
-	flags.BoolVar(&opts.mutations, "mutations", false, "run each script under each of its mutations (mutations.yaml), under which it must fail")
-	flags.IntVar(&opts.parallel, "parallel", runtime.GOMAXPROCS(0), "how many scripts run at a time; with a seed, one")
-	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events except the servers' routine, the output of every command, and the server's log when a script fails")
+	flags.BoolVar(&opts.mutations, "mutations", false, "run each script under each of its mutations (mutations.yaml); it must fail under every one")
+	flags.IntVar(&opts.parallel, "parallel", runtime.GOMAXPROCS(0), "how many scripts to run at a time; with a seed, one")
+	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events except the servers' routine ones, the output of every command, and the server's log when a script fails")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text, or json with one line for each script")
 	return cmd
 }

@@ -18,7 +18,7 @@ func newScenario() *cobra.Command {
 		Use:   "scenario",
 		Short: "Write, check and describe scenario scripts",
 		Long: `Write, check and describe scenario scripts. SCRIPT is a file, a folder of scripts, or
-the name of a script in the library; run runs them.`,
+the name of a script in the library. To run them, use "snowglobe run".`,
 		Example: `  snowglobe scenario new race.txtar
   snowglobe scenario commands watch
   snowglobe scenario lint race.txtar
@@ -33,7 +33,7 @@ the name of a script in the library; run runs them.`,
 func newScenarioNew() *cobra.Command {
 	return &cobra.Command{
 		Use:     "new FILE",
-		Short:   "Write a new script, which runs and is there to be changed",
+		Short:   "Write a new script, which already runs, for you to change",
 		Example: `  snowglobe scenario new race.txtar && snowglobe run race.txtar`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,8 +58,8 @@ func newScenarioFmt() *cobra.Command {
 	check := false
 	cmd := &cobra.Command{
 		Use:   "fmt FILE...",
-		Short: "Put scripts into their standard form",
-		Long: `Put scripts into their standard form, and print the names of those that change. The
+		Short: "Rewrite scripts in the standard form",
+		Long: `Rewrite scripts in the standard form, and print the names of those that change. The
 files in a script stay as they are.`,
 		Example: `  snowglobe scenario fmt race.txtar
   snowglobe scenario fmt --check testdata`,
@@ -90,7 +90,7 @@ files in a script stay as they are.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "change nothing, and fail if a script is not in its standard form")
+	cmd.Flags().BoolVar(&check, "check", false, "change nothing, and fail if a script is not in the standard form")
 	return cmd
 }
 
@@ -99,8 +99,8 @@ func newScenarioLint() *cobra.Command {
 		Use:   "lint [SCRIPT...]",
 		Short: "Say what is wrong with scripts without running them",
 		Long: `Say what is wrong with scripts without running them: unknown commands, wrong
-arguments, rules that are none, files that nothing names, and scripts that nothing shows
-to be able to fail. The default is the library.`,
+arguments, invalid rules, files that no command names, and scripts without mutations that
+show that they can fail. The default is the library.`,
 		Example: `  snowglobe scenario lint race.txtar`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scripts, err := scenarios.Find(args...)
@@ -187,7 +187,7 @@ func describeScript(out io.Writer, script scenarios.Script) error {
 func newScenarioCommands() *cobra.Command {
 	return &cobra.Command{
 		Use:   "commands [COMMAND]",
-		Short: "List the commands of scripts, or say what one does",
+		Short: "List the script commands, or say what one of them does",
 		Example: `  snowglobe scenario commands
   snowglobe scenario commands watch`,
 		Args: cobra.MaximumNArgs(1),

@@ -23,12 +23,12 @@ func newServe() *cobra.Command {
 		Use:   "serve --socket FILE",
 		Short: "Run control planes for tests in other processes",
 		Long: `Run control planes for tests that use the Go package envtest/client, until Ctrl-C, or
-until nobody has come for a while. Tests start it themselves when they find none, so
-this is for watching it, or for keeping it up: then SNOWGLOBE_SOCKET=FILE tells them
-where.
+until no test has connected for a while. Tests start a server themselves when they find
+none, so use this to watch one, or to keep one running: SNOWGLOBE_SOCKET=FILE then tells
+tests where it is.
 
-A control plane that a test has done with is reset and kept for the next test that
-asks for the same. It says which test gets which, a line each.`,
+When a test is done with a control plane, it is reset and kept for the next test that
+asks for the same one. A line is printed for each test, saying which one it gets.`,
 		Example: `  snowglobe serve --socket globe.sock --linger 0 -v`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,9 +50,9 @@ asks for the same. It says which test gets which, a line each.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&socket, "socket", "", "listen at this unix socket, a `file`")
-	flags.DurationVar(&cfg.Linger, "linger", cfg.Linger, "end when no test has been connected for so long; 0 is never")
-	flags.IntVar(&cfg.Idle, "idle", cfg.Idle, "keep at most so many control planes that nobody uses")
+	flags.StringVar(&socket, "socket", "", "the `file` of the unix socket to listen on")
+	flags.DurationVar(&cfg.Linger, "linger", cfg.Linger, "exit when no test has been connected for this long; 0 means never")
+	flags.IntVar(&cfg.Idle, "idle", cfg.Idle, "keep at most this many idle control planes")
 	flags.BoolVarP(&verbose, "verbose", "v", false, "show the API servers' logs")
 	return cmd
 }

@@ -19,11 +19,11 @@ import (
 func newTest() *cobra.Command {
 	return &cobra.Command{
 		Use:   "test [GO-TEST-ARGUMENT...]",
-		Short: "Run go test in sim mode, where a seed is one run",
+		Short: "Run go test in sim mode, where a seed decides the whole run",
 		Long: `Run go test with these arguments in sim mode: in tests that use Simulate and
-WithSeed the seed then decides everything, down to which goroutine runs next, and a
-failure can be repeated. Each test binary has one processor; packages run side by
-side. The first time everything is built again, which takes minutes.`,
+WithSeed, the seed then decides everything, down to which goroutine runs next, and a
+failure can be repeated. Each test binary uses one processor; packages run in
+parallel. The first time, everything is rebuilt, which takes minutes.`,
 		Example: `  snowglobe test ./...
   snowglobe test -run TestLeaderElection -v ./controllers`,
 		DisableFlagParsing: true,

@@ -21,7 +21,7 @@ import (
 func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	switch {
 	case slices.Contains(args, "--help") || slices.Contains(args, "-h"):
-		fmt.Fprintf(stdout, "This is the kube-apiserver %s of Snowglobe.\n\nUsage:\n  kube-apiserver [flags]\n", envtest.Release())
+		fmt.Fprintf(stdout, "This is Snowglobe's kube-apiserver %s.\n\nUsage:\n  kube-apiserver [flags]\n", envtest.Release())
 		envtest.PrintServerFlags(stdout, columns(stdout))
 		return nil
 	case slices.Contains(args, "--version"):

@@ -28,12 +28,12 @@ func playEtcd(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	config := embed.NewConfig()
 	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
 	config.AddFlags(flags)
-	flags.String("config-file", "", "Not in memory.")
-	flags.String("initial-cluster-state", "", "Not in memory.")
+	flags.String("config-file", "", "Not supported in memory.")
+	flags.String("initial-cluster-state", "", "Only new, in memory.")
 	printVersion := flags.Bool("version", false, "Print the version and exit.")
 	flags.SetOutput(stdout)
 	flags.Usage = func() {
-		fmt.Fprint(stdout, "This is the etcd in memory of Snowglobe: flags about disks, peers and logs mean nothing to it.\n\nUsage:\n")
+		fmt.Fprint(stdout, "This is Snowglobe's in-memory etcd: flags about disks, peers and logs have no effect.\n\nUsage:\n")
 		flags.PrintDefaults()
 	}
 	switch err := flags.Parse(args); {

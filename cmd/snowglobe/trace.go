@@ -33,8 +33,8 @@ func newTraceDiff() *cobra.Command {
 		Use:   "diff A B",
 		Short: "Show where two traces begin to differ, and how",
 		Long: `Compare two traces written by run --trace: show where they begin to differ, what
-they have in common just before, and how they go on from there. The exit code is 0
-if they are the same, and 1 if not.`,
+they have in common just before that, and how each continues from there. The exit code
+is 0 if they are the same, and 1 if they are not.`,
 		Example: `  snowglobe run --seed 1 --trace a.trace stale-read
   snowglobe run --seed 2 --trace b.trace stale-read
   snowglobe trace diff a.trace b.trace`,

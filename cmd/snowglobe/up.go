@@ -52,19 +52,19 @@ func newUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [flags] [-- KUBE-APISERVER-FLAG...]",
 		Short: "Run a control plane for kubectl until Ctrl-C",
-		Long: `Run a control plane on loopback in the foreground, and write a kubeconfig of a
-cluster admin for it. Ctrl-C drains and stops it and removes the kubeconfig; a
-second Ctrl-C ends it at once. Arguments after -- are flags of kube-apiserver. The
-admission plugin ServiceAccount is off unless they enable it: no controller makes the
-service account that it wants for each Pod.
+		Long: `Run a control plane on loopback in the foreground, and write a cluster-admin
+kubeconfig for it. Ctrl-C drains and stops it and removes the kubeconfig; a second
+Ctrl-C ends it at once. Arguments after -- are passed to kube-apiserver as flags. The
+ServiceAccount admission plugin is off unless they enable it: no controller creates the
+service account that it requires for each Pod.
 
-The keys that credentials are made with are new each time, unless a folder keeps them:
-that of --pki, or "pki" in that of --data-dir. Then kubeconfigs and tokens outlive a
-restart, and a kube-controller-manager can be given ca.crt, ca.key and sa.key.
+The keys used to make credentials are new each time, unless they are kept in a folder:
+the one given by --pki, or "pki" inside that of --data-dir. Kubeconfigs and tokens then
+survive a restart, and a kube-controller-manager can be given ca.crt, ca.key and sa.key.
 
---controllers runs controllers of kube-controller-manager beside it, and turns the plugin
-ServiceAccount on. --nodes adds nodes that simulate their Pods, and a kube-scheduler, so
-that a Deployment rolls out.`,
+--controllers runs kube-controller-manager's controllers alongside it, and turns the
+ServiceAccount plugin on. --nodes adds nodes that simulate their Pods, and a
+kube-scheduler, so that a Deployment rolls out.`,
 		Example: `  snowglobe up
   snowglobe up --port 6443 --crds ./config/crd
   snowglobe up --store embedded --data-dir ./data --port 6443
@@ -101,10 +101,10 @@ that a Deployment rolls out.`,
 	flags.StringArrayVar(&opts.crds, "crds", nil, "install the CustomResourceDefinitions of this `file or folder`; may be repeated")
 	flags.StringVar(&opts.pki, "pki", "", "keep the certificate authority and the key of service account tokens in this `folder`, under kubeadm's names")
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "snowglobe.kubeconfig", "write the kubeconfig to this `file`")
-	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1; 0 takes a free one")
-	flags.StringSliceVar(&opts.controllers, "controllers", nil, "run these `controllers` of kube-controller-manager; without names, those that need nothing but an API server and nodes")
+	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1; 0 picks a free one")
+	flags.StringSliceVar(&opts.controllers, "controllers", nil, "run these `controllers` of kube-controller-manager; without names, those that need only an API server and nodes")
 	flags.Lookup("controllers").NoOptDefVal = withDefault
-	flags.IntVar(&opts.nodes, "nodes", 0, "simulate so many nodes, and run kube-scheduler")
+	flags.IntVar(&opts.nodes, "nodes", 0, "simulate this many nodes, and run kube-scheduler")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show the API server's log")
 	return cmd
 }

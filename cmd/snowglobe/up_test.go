@@ -77,7 +77,7 @@ func TestStopError(t *testing.T) {
 func TestUpRefusesControllers(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--controllers: kube-controller-manager has no controller "deploymnet"; did you mean deployment?`: {"--controllers=deploymnet"},
-		"--nodes -1 is not a number of nodes":                                   {"--nodes=-1"},
+		"--nodes -1 is not a number of nodes": {"--nodes=-1"},
 	} {
 		var stderr bytes.Buffer
 		assert.Equal(t, exitUsage, execute(t.Context(), append([]string{"up"}, args...), io.Discard, &stderr))

@@ -15,7 +15,7 @@ func newVersion() *cobra.Command {
 	output := outputText
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of this program and of the Kubernetes linked into it",
+		Short: "Print the versions of this program and of the Kubernetes release linked into it",
 		Example: `  snowglobe version
   snowglobe version --output json`,
 		Args: cobra.NoArgs,

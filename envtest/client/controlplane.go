@@ -31,8 +31,8 @@ type ControlPlane struct {
 }
 
 // Start gets a control plane for a test and gives it back when the test ends. It fails
-// the test if it gets none, if the API server crashes, or if a rule never fired. A
-// failed test shows the warnings and errors of the server's log.
+// the test if it can't get one, if the API server crashes, or if a rule never fires. A
+// failed test shows the warnings and errors in the server's log.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()
 	cp, err := launch(t.Context(), t.Name(), opts)
@@ -56,7 +56,7 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 }
 
 // Launch gets a control plane without a test; the caller stops it. The context bounds
-// the start only, which may include that of the server, and its build.
+// only the start, which may include building and starting the server.
 func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 	return launch(ctx, "", opts)
 }
@@ -119,14 +119,14 @@ func (cp *ControlPlane) call(ctx context.Context, method string, args, reply any
 	}
 }
 
-// Release is that of Kubernetes, such as v1.37.1.
+// Release returns the Kubernetes release, such as v1.37.1.
 func (cp *ControlPlane) Release() string { return cp.started.Release }
 
-// Config returns a configuration of a cluster admin, without a rate limit.
+// Config returns a cluster admin's configuration, without a rate limit.
 func (cp *ControlPlane) Config() *rest.Config { return restConfig(&cp.started.Admin) }
 
 // AddUser returns a configuration that authenticates a user in groups (and in
-// system:authenticated) by a client certificate. RBAC decides what the user may do.
+// system:authenticated) with a client certificate. RBAC decides what the user may do.
 func (cp *ControlPlane) AddUser(ctx context.Context, name string, groups ...string) (*rest.Config, error) {
 	var made session.Credentials
 	if err := cp.call(ctx, session.AddUser, session.User{Name: name, Groups: groups}, &made); err != nil {
@@ -142,7 +142,7 @@ func restConfig(of *session.Credentials) *rest.Config {
 	}
 }
 
-// Kubeconfig returns a file for kubectl and other programs, with Config's user.
+// Kubeconfig returns a kubeconfig for kubectl and other programs, with Config's user.
 func (cp *ControlPlane) Kubeconfig() ([]byte, error) {
 	const name = "snowglobe"
 	admin, config := &cp.started.Admin, clientcmdapi.NewConfig()
@@ -158,22 +158,22 @@ func (cp *ControlPlane) Inject(ctx context.Context, rule string) error {
 	return cp.call(ctx, session.Inject, rule, &session.None{})
 }
 
-// Reset brings back the state of right after boot; see envtest.ControlPlane.Reset.
+// Reset restores the state right after boot; see envtest.ControlPlane.Reset.
 func (cp *ControlPlane) Reset(ctx context.Context) error {
 	return cp.call(ctx, session.Reset, session.None{}, &session.None{})
 }
 
 // Log returns the log of the API server, or only its end if it is long. An earlier test
-// may have had that server.
+// may have used the same server.
 func (cp *ControlPlane) Log(ctx context.Context) (string, error) {
 	var log string
 	err := cp.call(ctx, session.Log, session.None{}, &log)
 	return log, err
 }
 
-// Stop gives the control plane back. Its credentials may go on working for another test,
-// so no client should be left. The error says that the API server has crashed, or that a
-// rule never fired. Calls after the first return the same.
+// Stop gives the control plane back. Its credentials may keep working while another test
+// has it, so no client should be left. An error says that the API server has crashed, or
+// that a rule never fired. Later calls return the same as the first.
 func (cp *ControlPlane) Stop(ctx context.Context) error {
 	cp.stopOnce.Do(func() {
 		cp.stopErr = cp.call(ctx, session.Stop, session.None{}, &session.None{})

@@ -28,7 +28,7 @@ func newConfig(test string, opts []Option) (*session.Options, error) {
 	return &c.options, errors.Join(c.errs...)
 }
 
-// WithFlags passes kube-apiserver flags, as envtest.WithFlags does. Files in them are
+// WithFlags passes kube-apiserver flags, as envtest.WithFlags does. Files named in them are
 // opened by another process, so their paths must be absolute.
 func WithFlags(flags ...string) Option {
 	return func(c *config) { c.options.Flags = append(c.options.Flags, flags...) }
@@ -63,8 +63,8 @@ func WithCRDPaths(paths ...string) Option {
 	}
 }
 
-// WithFaults puts rules in force before the server starts, as envtest.WithFaults does. A
-// rule that never fires is an error of Stop.
+// WithFaults puts rules in force before the server starts, as envtest.WithFaults does. If a
+// rule never fires, Stop returns an error.
 func WithFaults(rules ...string) Option {
 	return func(c *config) { c.options.Faults = append(c.options.Faults, rules...) }
 }

@@ -19,26 +19,25 @@ import (
 
 // Sweep looks for faults that a controller does not survive. It runs the controller once
 // as it is, and then again and again, each time with one fault at one of its API calls, and
-// compares what is left at the end. All runs are in virtual time, in control planes of
-// their own.
+// compares the end states. Each run is in virtual time, in its own control plane.
 //
-// The families of faults are those of Sieve (Sun et al., OSDI 2022), and lost answers.
+// The families of faults are those of Sieve (Sun et al., OSDI 2022), plus lost answers.
 type Sweep struct {
 	// Options are those of the control planes, such as envtest.WithCRDPaths.
 	Options []envtest.Option
-	// Manager are the options of the controller's manager, such as its scheme. Ports, and
+	// Manager is the options of the controller's manager, such as its scheme. Ports, and
 	// the check that a controller's name is unique in its process, are switched off.
 	Manager manager.Options
 	// Setup adds the controller to a manager. It is called again after each crash.
 	Setup func(mgr manager.Manager) error
-	// Steps are what users do, one after the other, by a cluster admin's client.
+	// Steps are what users do, one after the other, with a cluster admin's client.
 	Steps []func(ctx context.Context, c client.Client) error
 	// State is what is compared at the end. The default is all objects of Lists outside the
 	// namespaces kube-*, without what differs from run to run: UIDs, revisions and times.
 	State func(ctx context.Context, c client.Client) (string, error)
 	// Lists are the kinds that the default State is about.
 	Lists []client.ObjectList
-	// Settle is for how long, in virtual time, the controller may work after each step and
+	// Settle is how long, in virtual time, the controller may work after each step and
 	// after a fault. The default is five minutes.
 	Settle time.Duration
 	// Families are the faults to try. The default is all.
@@ -49,16 +48,16 @@ type Sweep struct {
 type Family string
 
 const (
-	// Intermediate crashes the manager right after a call that writes, before it hears the
-	// answer, and starts it again.
+	// Intermediate crashes the manager right after a call that writes, before it receives
+	// the answer, and starts it again.
 	Intermediate Family = "intermediate"
 	// Lost loses the answer to a call that writes: the manager goes on.
 	Lost Family = "lost"
-	// Stale lets the manager's caches hear nothing of what happens from just before a call
-	// that writes until half of Settle later. The manager meanwhile looks again and again at
-	// what it believes there is.
+	// Stale keeps the manager's caches from hearing what happens from just before a call
+	// that writes until half of Settle later. Meanwhile the manager looks again and again at
+	// the state that it believes in.
 	Stale Family = "stale"
-	// Unobserved lets two steps pass of which the manager's caches see the end only.
+	// Unobserved runs two steps of which the manager's caches see only the end result.
 	Unobserved Family = "unobserved"
 )
 
@@ -68,19 +67,19 @@ var families = []Family{Intermediate, Lost, Stale, Unobserved}
 // defaultSettle is how long a controller may work by default.
 const defaultSettle = 5 * time.Minute
 
-// Finding is a fault after which the end was another.
+// Finding is a fault after which the end state was different.
 type Finding struct {
 	Family Family
-	// Call is what the fault was at, such as "create configmaps default/a, time 2", or
+	// Call is where the fault was, such as "create configmaps default/a, time 2", or
 	// "steps 1 and 2".
 	Call string
-	// Difference is between the ends: lines with - are missing, and those with + too much.
+	// Difference is that between the end states: lines with - are missing, lines with + extra.
 	// It is empty if Err says why the run failed.
 	Difference string
 	Err        error
 }
 
-// String is a finding in words.
+// String describes the finding.
 func (f Finding) String() string {
 	if f.Err != nil {
 		return fmt.Sprintf("%s fault at %s: %v", f.Family, f.Call, f.Err)
@@ -88,7 +87,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s fault at %s: the end is another:\n%s", f.Family, f.Call, f.Difference)
 }
 
-// Report is what a sweep came to.
+// Report is the result of a sweep.
 type Report struct {
 	// Calls are those that have written something, in the order of the run without a fault.
 	Calls []string
@@ -96,7 +95,7 @@ type Report struct {
 	Runs int
 	// Findings are in the order of families and calls.
 	Findings []Finding
-	// Missed are faults whose call the run did not come to, so that nothing was tried.
+	// Missed are faults whose call the run never reached, so that nothing was tried.
 	Missed []string
 }
 
@@ -126,8 +125,8 @@ func (s Sweep) Test(t testing.TB) {
 	}
 }
 
-// Run runs the sweep, as many runs at a time as there are processors. An error is one of
-// the run without a fault, or of the context.
+// Run runs the sweep, with as many runs at a time as there are processors. An error comes
+// from the run without a fault, or from the context.
 func (s Sweep) Run(ctx context.Context) (Report, error) {
 	if s.Setup == nil || len(s.Steps) == 0 || s.State == nil && len(s.Lists) == 0 {
 		return Report{}, errors.New("a sweep needs Setup, Steps, and State or Lists")

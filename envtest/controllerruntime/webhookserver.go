@@ -17,10 +17,9 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// WebhookServer is a webhook.Server for a manager of controller-runtime, for its option
-// WebhookServer: what is registered there is served in the memory of the process, in
-// virtual time too, from the start of the manager until its end. Make it with
-// NewWebhookServer.
+// WebhookServer is a webhook.Server for a controller-runtime manager's WebhookServer option:
+// what is registered there is served in the memory of the process, also in virtual time,
+// from the start of the manager until its end. Make it with NewWebhookServer.
 type WebhookServer struct {
 	webhook.DefaultServer // registers
 	*envtest.Webhook
@@ -31,10 +30,9 @@ type WebhookServer struct {
 
 var _ webhook.Server = (*WebhookServer)(nil)
 
-// NewWebhookServer returns the webhook server of a manager, at the hosts that are given
-// or at one of its own; see envtest.ControlPlane.ServeWebhook. Connections are refused
-// before the manager starts. A manager that is started again needs a new one, at the
-// same hosts.
+// NewWebhookServer returns a webhook server for a manager, at the given hosts or at one of
+// its own; see envtest.ControlPlane.ServeWebhook. Connections are refused until the manager
+// starts. A manager that is started again needs a new one, at the same hosts.
 func NewWebhookServer(cp *envtest.ControlPlane, hosts ...string) (*WebhookServer, error) {
 	mux := http.NewServeMux()
 	hook, err := cp.NewWebhook(mux, hosts...)
@@ -69,8 +67,8 @@ func (s *WebhookServer) StartedChecker() healthz.Checker {
 	}
 }
 
-// Install creates or replaces the admission webhooks of manifests, files or folders, with
-// the server as what they call: at the path of the service that they name.
+// Install creates or replaces the admission webhooks in manifests, given as files or
+// folders, so that they call this server, at the path of the service that they name.
 func (s *WebhookServer) Install(paths ...string) error {
 	options := s.installOptions()
 	for _, path := range paths {
@@ -98,9 +96,9 @@ func (s *WebhookServer) serveIn(config *admissionregistrationv1.WebhookClientCon
 	}
 }
 
-// InstallCRDs installs definitions as controller-runtime's envtest.InstallCRDs does.
-// Those whose kinds are convertible by their Go types in the scheme, hub and spokes, are
-// converted by the server.
+// InstallCRDs installs definitions as controller-runtime's envtest.InstallCRDs does. Kinds
+// that are convertible by their Go types in the scheme, as hub and spokes, are converted by
+// the server.
 func (s *WebhookServer) InstallCRDs(options crenvtest.CRDInstallOptions) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	options.WebhookOptions = *s.installOptions()
 	return crenvtest.InstallCRDs(s.cp.Config(), options)

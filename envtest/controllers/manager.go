@@ -31,8 +31,8 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// Default are the controllers that run if none are named: those that need nothing but an
-// API server and nodes. kube-controller-manager's others can be named.
+// Default are the controllers that run if none are named: those that need only an API
+// server and nodes. kube-controller-manager's other controllers can be named.
 var Default = []string{
 	names.ClusterRoleAggregationController,
 	names.CronJobController,
@@ -64,8 +64,8 @@ var Default = []string{
 }
 
 // Start starts controllers of kube-controller-manager for a test, the Default ones if none
-// are named, and stops them when the test ends. Names are those of kube-controller-manager's
-// flag --controllers, old ones included: "deployment-controller" or "deployment".
+// are named, and stops them when the test ends. Names are those that kube-controller-manager's
+// --controllers flag takes, including old ones: "deployment-controller" or "deployment".
 func Start(t testing.TB, cp *envtest.ControlPlane, controllers ...string) *Program {
 	t.Helper()
 	p, err := newManager(cp, controllers)
@@ -85,7 +85,7 @@ func Launch(ctx context.Context, cp *envtest.ControlPlane, controllers ...string
 	return p, p.Start(ctx)
 }
 
-// Check returns an error if kube-controller-manager has no controller of a name.
+// Check returns an error if kube-controller-manager has no controller with one of the names.
 func Check(controllers ...string) error {
 	_, err := canonical(controllers)
 	return err

@@ -14,8 +14,8 @@ import (
 // stopTimeout bounds how long a program may take to end.
 const stopTimeout = time.Minute
 
-// Program is a controller manager or a scheduler that runs. All its methods may be called
-// from any goroutine.
+// Program is a controller manager or a scheduler. All its methods may be called from any
+// goroutine.
 type Program struct {
 	cp   *envtest.ControlPlane
 	name string
@@ -128,14 +128,14 @@ func (p *Program) setExecution(e *execution) {
 	p.current = e
 }
 
-// Stop ends the program as SIGTERM would, and joins it. One that does not run is left
-// alone.
+// Stop ends the program as SIGTERM would, and joins it. It does nothing if the program is
+// not running.
 func (p *Program) Stop(ctx context.Context) error {
 	defer p.takeTurn()()
 	return p.release(ctx)
 }
 
-// Crash ends the program as the sudden end of its process would: nothing more of it
+// Crash ends the program as the sudden end of its process would: nothing more from it
 // reaches an API server.
 func (p *Program) Crash(ctx context.Context) error {
 	defer p.takeTurn()()
@@ -174,7 +174,7 @@ func (p *Program) fail(err error) {
 	}
 }
 
-// Err returns why the program crashed, nil if it has not. Crash is no such crash.
+// Err returns why the program crashed, or nil if it has not. A call of Crash does not count.
 func (p *Program) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package events owns a recorder of events for tests: what a controller records with
+// Package events provides an event recorder for tests: what a controller records with
 // client-go's record.EventRecorder or events.EventRecorder is kept in memory, to be read or
-// waited for. Unlike the FakeRecorders of client-go it never blocks whoever records, and it
-// keeps an event's parts apart. It never drops, aggregates or refuses an event, as recorders
-// that write to an API server do.
+// waited for. Unlike client-go's FakeRecorders, it never blocks the caller, and it keeps the
+// parts of an event separate. Unlike recorders that write to an API server, it never drops,
+// aggregates or rejects an event.
 package events

@@ -12,14 +12,14 @@ import (
 )
 
 // Event is an event as it was recorded. The names are those of the events.k8s.io API; the
-// older one, of record.EventRecorder, has no related object and no action, and says
-// involved object for Regarding and message for Note.
+// older API, that of record.EventRecorder, has no related object and no action, and calls
+// Regarding the involved object and Note the message.
 type Event struct {
 	// Regarding is the object that the event is about. There is no scheme to ask, so an
-	// object that does not say its kind, as those of typed clients, has the name of its Go
-	// type as Kind and no APIVersion.
+	// object that does not state its kind, such as one from a typed client, has the name of
+	// its Go type as Kind and no APIVersion.
 	Regarding corev1.ObjectReference
-	// Related is a second object that has to do with it, if there is one.
+	// Related is a second object that the event involves, if there is one.
 	Related *corev1.ObjectReference
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type string

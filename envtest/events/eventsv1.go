@@ -10,7 +10,7 @@ import (
 )
 
 // EventsV1Recorder is an events.EventRecorder that records in a Recorder, with annotations
-// if asked to, as the broadcaster's do.
+// if asked to, as the broadcaster's recorders do.
 type EventsV1Recorder struct {
 	recorder *Recorder
 }
@@ -20,8 +20,8 @@ var (
 	_ events.AnnotatedEventRecorder = EventsV1Recorder{}
 )
 
-// EventsV1 returns a recorder of the events.k8s.io/v1 API, which client-go has in
-// tools/events. What it records is among the Recorder's own events.
+// EventsV1 returns a recorder for the events.k8s.io/v1 API, which client-go has in
+// tools/events. What it records is added to the Recorder's own events.
 func (r *Recorder) EventsV1() EventsV1Recorder {
 	return EventsV1Recorder{r}
 }

@@ -26,12 +26,12 @@ type Recorder struct {
 	waiting   map[chan struct{}]struct{} // of each Await
 }
 
-// Event records an event about an object; record.EventRecorder has it.
+// Event implements record.EventRecorder: it records an event about an object.
 func (r *Recorder) Event(object runtime.Object, eventtype, reason, message string) {
 	r.record(Event{Regarding: refer(object), Type: eventtype, Reason: reason, Note: message})
 }
 
-// Eventf is Event with a message by fmt.Sprintf.
+// Eventf is Event with a message formatted by fmt.Sprintf.
 func (r *Recorder) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
 	r.Event(object, eventtype, reason, fmt.Sprintf(messageFmt, args...))
 }
@@ -44,20 +44,22 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 	})
 }
 
-// WithLogger returns the Recorder, which logs nothing; record.EventRecorderLogger has it.
+// WithLogger implements record.EventRecorderLogger: it returns the Recorder, which logs
+// nothing.
 func (r *Recorder) WithLogger(klog.Logger) record.EventRecorderLogger {
 	return r
 }
 
 // All returns the events since the beginning or the last Reset, oldest first. What they
-// refer to is shared: it must not be changed.
+// refer to is shared and must not be changed.
 func (r *Recorder) All() []Event {
 	events, _ := r.since(0)
 	return slices.Clone(events)
 }
 
-// Reset forgets the events. A test that lets a controller run for long needs it, since
-// nothing else does. An Await goes on, with the events that follow.
+// Reset forgets the events. A test that lets a controller run for a long time needs it,
+// since nothing else removes events. An Await in progress continues with the events that
+// follow.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,9 +67,9 @@ func (r *Recorder) Reset() {
 	r.events = nil
 }
 
-// Await returns the oldest event that matches, at once if it has been recorded already.
-// The error, when the context ends first, lists the events that there are. match may call
-// the Recorder's methods.
+// Await returns the oldest event that matches, immediately if it has already been recorded.
+// If the context ends first, the error lists the recorded events. match may call the
+// Recorder's methods.
 func (r *Recorder) Await(ctx context.Context, match func(Event) bool) (Event, error) {
 	// Made here, so that it belongs to the synctest bubble of whoever waits.
 	recorded := make(chan struct{}, 1)

@@ -37,16 +37,16 @@ var actions = []struct {
 	meaning string
 }{
 	{Hold, "it waits until a gate is opened"},
-	{Delay, "it waits `by=`"},
-	{Freeze, "it waits if it is of a later revision than `at=`; without `at=`, always"},
+	{Delay, "it waits for the time given by `by=`"},
+	{Freeze, "it waits if its revision is later than `at=`; without `at=`, it always waits"},
 	{Fail, "it does not happen, and the caller gets the error `with=`"},
-	{LoseReply, "it happens, and the caller gets the error `with=` instead of the answer; without `with=`, a connection that breaks"},
+	{LoseReply, "it happens, and the caller gets the error `with=` instead of the answer; without `with=`, the connection breaks"},
 	{Drop, "it does not happen, and nobody is told: a caller waits until it gives up"},
-	{Duplicate, "it happens twice; the answer is the second one"},
-	{Cancel, "its context is cancelled, as if the caller had gone; a watch ends"},
-	{Compact, "the store forgets all revisions before its present one, then it goes on"},
-	{LoseLeader, "the store loses its leader, then it goes on"},
-	{Crash, "the server dies before it"},
+	{Duplicate, "it happens twice, and the caller gets the second answer"},
+	{Cancel, "its context is cancelled, as if the caller had gone away; a watch ends"},
+	{Compact, "the store discards all revisions before its current one, then the operation goes on"},
+	{LoseLeader, "the store loses its leader, then the operation goes on"},
+	{Crash, "the server dies before it happens"},
 	{Partition, "nothing gets through until the rule ends"},
 }
 

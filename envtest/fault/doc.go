@@ -1,20 +1,20 @@
 // Package fault owns the one vocabulary of faults: points, where an operation can
-// be intercepted; rules, which say what becomes of which operation; plans, which
-// are lists of rules; and the Set that the injectors of a control plane ask.
+// be intercepted; rules, which say what happens to which operations; plans, which
+// are lists of rules; and the Set that the injectors of a control plane consult.
 //
-// An Injector asks At at each of its points and does what the Decision says.
-// Holds and delays are waited out inside At. With no rules At is one atomic load.
+// An Injector calls At at each of its points and does what the Decision says.
+// Holds and delays are waited out inside At. Without rules, At is one atomic load.
 //
 //	set := fault.New(fault.Config{Seed: 1, Trace: recorder})
 //	gate, err := set.Gate("store/put resource=configmaps name=default/a")
 //	waiting, err := gate.Await(ctx, 1)
 //	gate.Open()
 //
-// Execute, Call and Deliver ask, and do what an action means for a request or an
-// event of a stream. A partition is about a network path, not about operations:
-// who uses the path asks Partitioned, and OnPartition tells of changes.
+// Execute, Call and Deliver call At, and do what an action means for a request or an
+// event in a stream. A partition is about a network path, not about operations: code
+// that uses the path calls Partitioned, and OnPartition reports changes.
 //
-// The package knows nothing of servers and stores. It starts no goroutine but
-// that of a timer, when the time of a partition begins or ends, and never draws
-// random numbers: chance is a hash of the seed, the rule and the operation.
+// The package knows nothing about servers and stores. It starts no goroutine except
+// that of a timer, when a partition is due to begin or end, and never draws random
+// numbers: chance is a hash of the seed, the rule and the operation.
 package fault

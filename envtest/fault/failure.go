@@ -25,10 +25,10 @@ type Failure string
 const (
 	Unavailable     Failure = "unavailable"       // no connection to the store
 	NoLeader        Failure = "no-leader"         // the store has no leader
-	LeaderChanged   Failure = "leader-changed"    // the store has another leader; what was asked for may have happened
-	RequestTimedOut Failure = "request-timed-out" // the store gave up on the request; it may have happened
-	Timeout         Failure = "timeout"           // the caller's deadline passed; it may have happened
-	Compacted       Failure = "compacted"         // the revision that was asked for is gone
+	LeaderChanged   Failure = "leader-changed"    // the store has a new leader; the request may have taken effect
+	RequestTimedOut Failure = "request-timed-out" // the store gave up on the request; it may have taken effect
+	Timeout         Failure = "timeout"           // the caller's deadline passed; the request may have taken effect
+	Compacted       Failure = "compacted"         // the requested revision is gone
 )
 
 // Failures of HTTP. A code comes with the Status that the API server would send.
@@ -39,16 +39,16 @@ const (
 	GatewayTimeout     Failure = "504"
 	Gone               Failure = "410"   // reason Expired, as after a compaction
 	Reset              Failure = "reset" // the connection is reset by the peer
-	EOF                Failure = "eof"   // the connection ends; in a stream, in the middle
+	EOF                Failure = "eof"   // the connection ends; a stream breaks off in the middle
 )
 
 // Other failures.
 const (
-	Refused      Failure = "refused"      // dial: nobody listens
-	Unreachable  Failure = "unreachable"  // dial: no way to get there
-	Expired      Failure = "expired"      // the token or the certificate is too old
-	Unauthorized Failure = "unauthorized" // the token or the certificate is not known
-	PlainError   Failure = "error"        // an error without any further meaning
+	Refused      Failure = "refused"      // dial: nothing is listening there
+	Unreachable  Failure = "unreachable"  // dial: there is no route to the host
+	Expired      Failure = "expired"      // the token or certificate has expired
+	Unauthorized Failure = "unauthorized" // the token or certificate is not recognized
+	PlainError   Failure = "error"        // an error with no particular meaning
 )
 
 // failures are the real errors behind the names, as a client in this process
@@ -60,40 +60,40 @@ var failures = []struct {
 }{
 	{Unavailable, "no connection to the store", func(i injection) error { return status.Error(codes.Unavailable, "connection error: "+i.text) }},
 	{NoLeader, "the store has no leader", always(rpctypes.ErrNoLeader)},
-	{LeaderChanged, "the store has another leader; what was asked for may have happened", always(rpctypes.ErrLeaderChanged)},
-	{RequestTimedOut, "the store gave up on the request; it may have happened", always(rpctypes.ErrTimeout)},
-	{Timeout, "the caller's deadline passed; it may have happened", always(context.DeadlineExceeded)},
-	{Compacted, "the revision that was asked for is gone", always(rpctypes.ErrCompacted)},
-	{TooManyRequests, "a Status of that code", func(i injection) error { return apierrors.NewTooManyRequests(i.text, i.seconds) }},
-	{InternalError, "a Status of that code", func(i injection) error { return apierrors.NewInternalError(errors.New(i.text)) }},
-	{ServiceUnavailable, "a Status of that code", func(i injection) error {
+	{LeaderChanged, "the store has a new leader; the request may have taken effect", always(rpctypes.ErrLeaderChanged)},
+	{RequestTimedOut, "the store gave up on the request; it may have taken effect", always(rpctypes.ErrTimeout)},
+	{Timeout, "the caller's deadline passed; the request may have taken effect", always(context.DeadlineExceeded)},
+	{Compacted, "the requested revision is gone", always(rpctypes.ErrCompacted)},
+	{TooManyRequests, "a Status with that code", func(i injection) error { return apierrors.NewTooManyRequests(i.text, i.seconds) }},
+	{InternalError, "a Status with that code", func(i injection) error { return apierrors.NewInternalError(errors.New(i.text)) }},
+	{ServiceUnavailable, "a Status with that code", func(i injection) error {
 		err := apierrors.NewServiceUnavailable(i.text)
 		if i.seconds > 0 { // it asks to come again
 			err.ErrStatus.Details = apierrors.NewTooManyRequests("", i.seconds).ErrStatus.Details
 		}
 		return err
 	}},
-	{GatewayTimeout, "a Status of that code", func(i injection) error { return apierrors.NewTimeoutError(i.text, 0) }},
-	{Gone, "a Status of that code, with reason Expired, as after a compaction", func(injection) error {
+	{GatewayTimeout, "a Status with that code", func(i injection) error { return apierrors.NewTimeoutError(i.text, 0) }},
+	{Gone, "a Status with that code and reason Expired, as after a compaction", func(injection) error {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old.")
 	}},
 	{Reset, "the connection is reset by the peer", always(&net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)})},
-	{EOF, "the connection ends; in a stream, in the middle", func(i injection) error {
+	{EOF, "the connection ends; a stream breaks off in the middle", func(i injection) error {
 		if i.at.Phase == Stream || strings.HasPrefix(i.at.Point, "watch/") {
 			return io.ErrUnexpectedEOF
 		}
 		return io.EOF
 	}},
-	{Refused, "nobody listens there", always(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})},
-	{Unreachable, "there is no way to get there", always(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)})},
-	{Expired, "the token or the certificate is too old", func(i injection) error {
+	{Refused, "nothing is listening there", always(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})},
+	{Unreachable, "there is no route to the host", always(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)})},
+	{Expired, "the token or certificate has expired", func(i injection) error {
 		if i.at.Point == "auth/certificate" {
 			return x509.CertificateInvalidError{Reason: x509.Expired, Detail: i.text}
 		}
 		return errors.New("service account token has expired")
 	}},
-	{Unauthorized, "the token or the certificate is not known", func(injection) error { return apierrors.NewUnauthorized("Unauthorized") }},
-	{PlainError, "an error without any further meaning", func(i injection) error { return errors.New(i.text) }},
+	{Unauthorized, "the token or certificate is not recognized", func(injection) error { return apierrors.NewUnauthorized("Unauthorized") }},
+	{PlainError, "an error with no particular meaning", func(i injection) error { return errors.New(i.text) }},
 }
 
 // injection is what an error is made of.

@@ -11,9 +11,9 @@ const referenceHead = `# Points, rules and plans
 
 <!-- Written by go test ./envtest/fault -run TestReference -update; change the catalogue and the texts beside it instead. -->
 
-A point is where an operation of a control plane can be seen, held, delayed,
-failed, lost or reordered. ` + "`snowglobe points`" + ` lists them, too. A rule says what is done to
-which operations, on one line: an action, a point, and KEY=VALUE in any order.
+A point is a place where operations of a control plane can be observed, held, delayed,
+failed, lost or reordered. ` + "`snowglobe points`" + ` lists them too. A rule says on one line
+what to do to which operations: an action, a point, and KEY=VALUE pairs in any order.
 
 ` + "```" + `
 fail store/put resource=configmaps name=default/a nth=2 with=unavailable
@@ -22,10 +22,10 @@ hold hook/start-apiextensions-informers
 fail http/create phase=after resource=pods with=503 retry-after=2s times=1 optional
 ` + "```" + `
 
-A plan is a file of such lines; empty ones and what follows a ` + "`#`" + ` are comments. Values
-with spaces are quoted as in Go. A rule that names what is not there, or an
-action that means nothing at its point, is refused with the nearest names, and a
-rule that never fires fails its test, unless its last word is ` + "`optional`" + `.
+A plan is a file of such lines; empty lines and anything after a ` + "`#`" + ` are ignored. Values
+with spaces are quoted as in Go. A rule that names something that does not exist, or an
+action that has no meaning at its point, is rejected, and the error suggests the nearest
+names. A rule that never fires fails its test, unless its last word is ` + "`optional`" + `.
 
 ` + "```go" + `
 cp := envtest.Start(t, envtest.WithFaults("fail store/put resource=configmaps nth=2 with=unavailable"), envtest.WithSeed(1))
@@ -34,13 +34,13 @@ gate, err := cp.Faults().Gate("store/put resource=configmaps name=default/a")
 waiting, err := gate.Await(ctx, 1) // who waits; then gate.Release(1), or gate.Open()
 ` + "```" + `
 
-A rule of ` + "`partition`" + ` is about a network path and not about operations: it fires for each
-client or server that it cuts off, and the keys that choose among operations
-(` + "`nth=`, `every=`, `times=`, `probability=`" + `) are not for it.
+A ` + "`partition`" + ` rule is about a network path, not about operations: it fires for each
+client or server that it cuts off, and does not take the keys that choose among operations
+(` + "`nth=`, `every=`, `times=`, `probability=`" + `).
 
-An operation meets the rules in the order in which they were added. Those that
-say when (hold, delay, freeze) add up; the first that says what becomes of it
-ends the look.
+Rules apply to an operation in the order in which they were added. Those that say when it
+happens (hold, delay, freeze) add up; the first that says what happens to it decides, and
+the rules after that one are not considered.
 `
 
 // WriteReference writes the reference page of points, rules and plans, in Markdown.

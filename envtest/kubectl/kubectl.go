@@ -1,12 +1,13 @@
-// Package kubectl runs kubectl in the process of a test: that of the release that is
-// linked, on any client configuration, one in memory and in virtual time included. It
-// needs no program, no kubeconfig and no port, and reads nothing of whoever runs the test.
+// Package kubectl runs kubectl in the process of a test: the kubectl of the linked release,
+// with any client configuration, including one in memory and in virtual time. It needs no
+// program, no kubeconfig and no port, and reads no files or settings of the user who runs
+// the test.
 //
 //	out, err := kubectl.Run(ctx, cp.Config(), "wait", "--for=condition=Available", "deployment/snow")
 //
-// There are no plugins, and none of the commands that take more than requests: a socket, a
+// There are no plugins, and none of the commands that need more than requests: a socket, a
 // terminal or another program, as exec, port-forward, edit and diff do. "auth can-i" would
-// end the process to say no, and "version" knows only that of a program.
+// end the process to say no, and "version" knows only the version of a program.
 package kubectl
 
 import (
@@ -32,22 +33,22 @@ import (
 // name is the name of the program, and of its context in a kubeconfig.
 const name = "kubectl"
 
-// Cmd is a kubectl command, as exec.Cmd is one for another process. It may be run more
-// than once.
+// Cmd is a kubectl command, as exec.Cmd is a command in another process. It may be run
+// more than once.
 type Cmd struct {
-	// Config is by whom and where requests go. It is required.
+	// Config says where requests go, and as which user. It is required.
 	Config *rest.Config
 	// Args are the arguments, without the name of the program.
 	Args []string
-	// Dir is the folder of files that flags such as -f name. Empty is that of the process.
+	// Dir is the folder for files named by flags such as -f. Empty means that of the process.
 	Dir string
-	// Stdin is what "-f -" reads. Nil is empty.
+	// Stdin is what "-f -" reads. Nil means no input.
 	Stdin io.Reader
-	// Stdout and Stderr get what kubectl prints. Nil drops it.
+	// Stdout and Stderr receive what kubectl prints. Nil discards it.
 	Stdout, Stderr io.Writer
 }
 
-// Run runs kubectl and returns what it has printed. An error tells what it said on stderr.
+// Run runs kubectl and returns what it printed. An error includes what it wrote to stderr.
 func Run(ctx context.Context, config *rest.Config, args ...string) (stdout string, err error) {
 	var out, warnings bytes.Buffer
 	err = (&Cmd{Config: config, Args: args, Stdout: &out, Stderr: &warnings}).Run(ctx)
@@ -57,8 +58,8 @@ func Run(ctx context.Context, config *rest.Config, args ...string) (stdout strin
 	return out.String(), err
 }
 
-// Run runs the command until it ends or the context does. The error is what kubectl would
-// say before its process exits with an error code.
+// Run runs the command until it or the context ends. The error is what kubectl would
+// print before its process exits with an error code.
 func (c *Cmd) Run(ctx context.Context) error {
 	if c.Config == nil {
 		return errors.New("a kubectl.Cmd needs a Config")

@@ -17,8 +17,8 @@ func HaveFinalizer(name string) types.GomegaMatcher {
 	}
 }
 
-// BeTerminating matches an object that is being deleted but is not gone, because of its
-// grace period or of a finalizer: its deletionTimestamp is set.
+// BeTerminating matches an object that is being deleted but is not gone yet, because of its
+// grace period or a finalizer: its deletionTimestamp is set.
 func BeTerminating() types.GomegaMatcher {
 	return objectMatcher{
 		expected: "be terminating",

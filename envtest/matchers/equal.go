@@ -13,9 +13,9 @@ import (
 	"snowglobe.test/envtest/objectcmp"
 )
 
-// EqualObject matches an object, or a list, that means the same as the one that is wanted;
-// see [objectcmp.Equate], which is always among the options. Its failure message is what
-// differs:
+// EqualObject matches an object, or a list, that means the same as the wanted one; see
+// [objectcmp.Equate], which is always among the options. Its failure message shows the
+// differences:
 //
 //	Expect(got).To(EqualObject(want, objectcmp.IgnoreServerFields(), objectcmp.IgnoreStatus()))
 func EqualObject(want runtime.Object, opts ...cmp.Option) types.GomegaMatcher {

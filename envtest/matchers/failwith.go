@@ -11,8 +11,8 @@ import (
 )
 
 // FailWith matches the error of a request that the API server answered with this reason,
-// wrapped or not. Success does not match, nor does an error that is no answer, such as a
-// lost connection.
+// wrapped or not. Success does not match, and neither does an error that is not an answer,
+// such as a lost connection.
 func FailWith(reason metav1.StatusReason) types.GomegaMatcher {
 	return failMatcher{reason}
 }

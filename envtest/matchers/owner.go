@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BeOwnedBy matches an object with an owner reference to this very owner, by its UID. The
-// owner must have been read from a server, or created there, when the object is matched.
+// BeOwnedBy matches an object with an owner reference to exactly this owner, by UID. The
+// owner must have been read from, or created on, a server by the time the object is matched.
 func BeOwnedBy(owner metav1.Object) types.GomegaMatcher {
 	return ownerMatcher("be owned by ", owner, func(metav1.OwnerReference) bool { return true })
 }

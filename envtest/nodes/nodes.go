@@ -32,15 +32,15 @@ const (
 	heartbeat     = 10 * time.Second
 )
 
-// Config says which nodes there are. The zero value of each field has its default.
+// Config says which nodes to run. The zero value of each field means its default.
 type Config struct {
-	// Count is how many, one by default. They are called node-0 and so on.
+	// Count is the number of nodes, one by default. They are called node-0 and so on.
 	Count int
-	// Script says how a Pod fares. The default is the zero Script for all.
+	// Script says how a Pod behaves. The default is the zero Script for all Pods.
 	Script func(*corev1.Pod) Script
-	// Heartbeat is how often a node renews its lease, 10 s by default. Negative is never:
-	// nobody misses it where no node lifecycle controller runs, and a day of virtual time
-	// gets shorter on the wall.
+	// Heartbeat is how often a node renews its lease, 10 s by default. Negative means never:
+	// the lease is not needed where no node lifecycle controller runs, and a day of virtual
+	// time then takes less wall time.
 	Heartbeat time.Duration
 }
 
@@ -52,7 +52,7 @@ var capacity = corev1.ResourceList{
 	corev1.ResourcePods:             resource.MustParse("110"),
 }
 
-// Nodes are nodes that run. All methods may be called from any goroutine.
+// Nodes are running nodes. All methods may be called from any goroutine.
 type Nodes struct {
 	client   kubernetes.Interface
 	config   Config
@@ -110,7 +110,7 @@ func Launch(ctx context.Context, clients *rest.Config, config Config) (*Nodes, e
 	return n, nil
 }
 
-// Stop ends the nodes at once, as a loss of power would: their objects and their Pods stay
+// Stop ends the nodes at once, as a power failure would: their objects and their Pods stay
 // as they are.
 func (n *Nodes) Stop() {
 	n.end()

@@ -6,22 +6,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Script is how a Pod fares on its node. The zero value is a Pod that is ready at once
+// Script is how a Pod behaves on its node. The zero value is a Pod that is ready at once
 // and runs until it is deleted.
 type Script struct {
 	// Never keeps the Pod Pending, as an image that can't be pulled would.
 	Never bool
 	// ReadyAfter is how long its containers take to start and become ready.
 	ReadyAfter time.Duration
-	// Runs is how long its containers run, once they are ready. Zero is for ever, but for
-	// Pods that a Job owns, which are done at once.
+	// Runs is how long its containers run once they are ready. Zero means until the Pod is
+	// deleted, except for Pods owned by a Job, which complete at once.
 	Runs time.Duration
-	// ExitCode is with what they end. The Pod's restart policy decides whether they start
-	// again, after a pause as a kubelet makes it: 10 seconds, then twice as long, up to
-	// five minutes.
+	// ExitCode is the code they exit with. The Pod's restart policy decides whether they
+	// start again, after the same back-off as a kubelet's: 10 seconds, doubling each time,
+	// up to five minutes.
 	ExitCode int32
-	// StopsAfter is how long its containers take to end when the Pod is deleted; no longer
-	// than its grace period.
+	// StopsAfter is how long its containers take to exit when the Pod is deleted, but no
+	// longer than its grace period.
 	StopsAfter time.Duration
 }
 

@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Equate makes values equal that mean the same, as equality.Semantic of apimachinery does:
+// Equate treats values that mean the same as equal, as apimachinery's equality.Semantic does:
 //
 //   - a resource.Quantity, by its amount: "1" is "1000m";
-//   - a metav1.Time or metav1.MicroTime, by its instant, in whatever time zone. The wire
-//     carries whole seconds of the one and microseconds of the other, so time.Now() comes
-//     back as another instant: send metav1.Now().Rfc3339Copy();
+//   - a metav1.Time or metav1.MicroTime, by its instant, in any time zone. On the wire the
+//     first has whole seconds and the second microseconds, so time.Now() comes back as a
+//     different instant: send metav1.Now().Rfc3339Copy();
 //   - a slice or map, if it is empty: whether it is nil does not matter;
 //   - a labels.Selector or fields.Selector, by its String;
-//   - an integer in unstructured content, by its value: literals of Go are an int where
+//   - an integer in unstructured content, by its value: Go literals are an int where
 //     decoders make an int64 or a float64.
 //
-// In unstructured content a field that is missing is not one that is empty: the API tells
+// In unstructured content a missing field is not the same as an empty one: the API tells
 // them apart, as in emptyDir: {}.
 func Equate() cmp.Option {
 	// Quantities and times need no option: go-cmp calls their methods Equal. Ignore,

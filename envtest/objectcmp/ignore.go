@@ -8,17 +8,17 @@ import (
 )
 
 // IgnoreServerFields ignores what the API server sets, so that an object that was sent can
-// equal the one that came back:
+// be equal to the one that came back:
 //
 //   - uid, resourceVersion, generation, creationTimestamp, managedFields and selfLink in
 //     the metadata of an object;
 //   - resourceVersion, continue, remainingItemCount and selfLink in that of a list;
 //   - the TypeMeta of a typed object, where one side has none: typed clients drop it. That
-//     of an unstructured object counts, as nothing else tells its kind.
+//     of an unstructured object counts, since nothing else says what kind it is.
 //
-// It looks at the object itself, and at the items of a list, not at what an object has
-// inside, such as spec.template.metadata: the server sets nothing there. Neither does it
-// ignore deletionTimestamp, which says that the object is about to go, nor the status (see
+// It looks at the object itself, and at the items of a list, but not inside an object, such
+// as at spec.template.metadata: the server sets nothing there. It does not ignore
+// deletionTimestamp, which says that the object is going away, nor the status (see
 // [IgnoreStatus]), nor defaults.
 func IgnoreServerFields() cmp.Option {
 	return cmp.Options{

@@ -11,7 +11,7 @@ import (
 // maxWords is the longest text from outside that a line of evidence has.
 const maxWords = 200
 
-// String says in one line who asked or was told what.
+// String says on one line who asked or was told what.
 func (e Evidence) String() string {
 	switch {
 	case e.Operation != nil:
@@ -68,7 +68,7 @@ func who(session, server string) string {
 	return session + " at " + clean(server)
 }
 
-// String says in one line who asked what, and what the answer was.
+// String says on one line who asked what, and what the answer was.
 func (op Operation) String() string {
 	asked := op.Method + " " + op.URI
 	if r, ok := parseRequest(op.Method, op.URI); ok {

@@ -53,10 +53,10 @@ type writeLine struct {
 	Write
 }
 
-// Write writes the history as JSON, one record a line. The field "type" says whether
-// it is the "history" itself, an "operation", a "watch", an "event" or a "write"; the
-// others are those of the types in this package. A watch has a number, by which its
-// events name it.
+// Write writes the history as JSON, one record per line. The field "type" says whether it
+// is the "history" itself, an "operation", a "watch", an "event" or a "write"; the other
+// fields are those of the types in this package. A watch has a number, by which its events
+// refer to it.
 func (h *History) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
@@ -82,7 +82,7 @@ func (h *History) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// ReadFile reads a file that Write has written. Errors name the file and the line.
+// ReadFile reads a file written by Write. Errors name the file and the line.
 func ReadFile(path string) (*History, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -92,8 +92,8 @@ func ReadFile(path string) (*History, error) {
 	return Read(f)
 }
 
-// Read reads what Write has written, or somebody by hand. Errors name the line, and
-// the file if r has a name.
+// Read reads a history written by Write, or by hand. Errors name the line, and the file if
+// r has a name.
 func Read(r io.Reader) (*History, error) {
 	name := "history"
 	if named, ok := r.(interface{ Name() string }); ok {

@@ -7,20 +7,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FinalizersOwned judges that finalizers are kept until who owns them takes them away.
+// FinalizersOwned judges whether finalizers are kept until their owners remove them.
 //
 // It proves, by "Finalizers" of the Kubernetes documentation, that
 //
 //   - an object that has finalizers is not removed: a deletion only marks it, and it is
-//     gone when an update or a patch has taken away the last of them. The event that tells
-//     the removal may still show these finalizers, of an object that is being deleted,
-//   - nobody but an update or a patch takes a finalizer away. A deletion may choose
-//     between "orphan" and "foregroundDeletion", which are the garbage collector's.
+//     gone once an update or a patch has removed the last of them. The event for the
+//     removal may still show these finalizers, for an object that is being deleted,
+//   - only an update or a patch removes a finalizer. A deletion may choose between
+//     "orphan" and "foregroundDeletion", which belong to the garbage collector.
 //
 // It needs to know what an object was like right before a change: from a deletion
 // that required a revision, from a store that was watched, or in a Closed history from
-// the operations. Who took a finalizer away, and whether it was his, is not
-// judged; nor what others may have done between two revisions that were seen.
+// the operations. Who removed a finalizer, and whether it was theirs, is not judged,
+// nor what others may have done between two revisions that were seen.
 //
 // A server looks for finalizers before it deletes an object, not while it does: one
 // that is added in between is lost. A finding of that kind is upstream's behaviour.

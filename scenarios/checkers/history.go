@@ -6,24 +6,24 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// Object is what is known of an object: its metadata, and a digest of the rest.
+// Object is what is known about an object: its metadata, and a digest of the rest.
 type Object = trace.Object
 
 // History is what clients asked and were told. The order of events is a number that
 // counts up: an operation came after an event if its Start is at or after the event's
-// order. No two events need the same number, but those that have it are concurrent.
+// order. Events need not share numbers, but those that do are concurrent.
 type History struct {
 	Operations []Operation
 	Watches    []Watch
-	// Writes are changes of the store, if somebody has watched it. It may be empty.
+	// Writes are the changes of the store, if somebody watched it. It may be empty.
 	Writes []Write
 
-	// Closed says that nobody has changed the objects but by these operations. Only
-	// who records a history can know. Without it, a change that no operation explains
-	// is somebody else's.
+	// Closed says that nobody has changed the objects except by these operations. Only
+	// whoever records a history can know that. Without it, a change that no operation
+	// explains is somebody else's.
 	Closed bool
-	// Complete says that Writes has every change of the store, from the first of all to
-	// the newest that it has.
+	// Complete says that Writes has every change of the store, from the very first to
+	// the newest one that it has.
 	Complete bool
 }
 
@@ -31,7 +31,7 @@ type History struct {
 type Operation struct {
 	Session string `json:"session,omitempty"` // the client
 	// Server is the API server that answered: empty if there is only one, SomeServer if
-	// it is one of several and not known which.
+	// it is one of several and it is not known which.
 	Server string `json:"server,omitempty"`
 	Method string `json:"method"`
 	URI    string `json:"uri"` // path and query
@@ -41,7 +41,7 @@ type Operation struct {
 	At    time.Duration `json:"atNanos,omitempty"` // when it was answered, since the record began
 	Took  time.Duration `json:"tookNanos,omitempty"`
 
-	// Sent is what the body said: the object's metadata, or the preconditions of a
+	// Sent is what the body contained: the object's metadata, or the preconditions of a
 	// deletion.
 	Sent   Object `json:"sent,omitzero"`
 	DryRun bool   `json:"dryRun,omitempty"`
@@ -55,7 +55,7 @@ type Operation struct {
 	Err      string   `json:"error,omitempty"` // why it broke off
 }
 
-// SomeServer is the Server of an answer that may be any of several.
+// SomeServer is the Server of an answer that may come from any of several.
 const SomeServer = "*"
 
 // Watch is one stream of events: a request that was answered with 200.
@@ -79,7 +79,7 @@ type Event struct {
 	InitialEventsEnd bool `json:"initialEventsEnd,omitempty"`
 }
 
-// Write is a change of a key in the store.
+// Write is a change to a key in the store.
 type Write struct {
 	Order    int64  `json:"order"` // when it was known, which is after it was done
 	Key      string `json:"key"`

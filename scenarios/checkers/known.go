@@ -52,8 +52,7 @@ var known = []Known{
 	{Name: "gone-unmarked", Breaks: "finalizers", Why: "an object with a finalizer is removed without having been marked"},
 }
 
-// KnownBad returns histories that each break one promise, so that a check can be seen
-// to fail.
+// KnownBad returns histories that each break one promise, to show that a check can fail.
 func KnownBad() []Known {
 	all := make([]Known, len(known))
 	for i, k := range known {

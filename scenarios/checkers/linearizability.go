@@ -9,35 +9,34 @@ import (
 )
 
 // Linearizability judges requests about single objects: create, get, update, patch
-// and delete, with their preconditions, and what consistent lists say of each object.
-// For each object there must be an order of all of them that explains every answer,
-// and in which no request comes before one that was over when it was sent.
+// and delete, with their preconditions, and what consistent lists say about each object.
+// For each object there must be an order of all of them that explains every answer, and
+// in which no request comes before one that had ended when it was sent.
 //
-// It proves that nobody was told of a state that was over (a get without a
-// resourceVersion returns the newest, see "Resource versions" and "Semantics for get
-// and list" of the Kubernetes API concepts page; KEP-2340, consistent reads from
-// cache), that no write was lost between a revision that an update required and the
-// one it made ("Concurrency Control and Consistency" of the API conventions), that a
-// 409 or 404 had a reason, and that revisions of an object grow (KEP-5504, comparable
-// resource versions).
+// It proves that nobody was shown an outdated state (a get without a resourceVersion
+// returns the newest, see "Resource versions" and "Semantics for get and list" on the
+// Kubernetes API concepts page; KEP-2340, consistent reads from cache), that no write
+// was lost between a revision that an update required and the one it made ("Concurrency
+// Control and Consistency" in the API conventions), that a 409 or 404 had a reason, and
+// that revisions of an object grow (KEP-5504, comparable resource versions).
 //
-// A request that timed out, broke, or was answered with 5xx may have been done or
-// not, at any later time. So may a successful one that does not tell what it has
-// done, such as a deletion of a collection. In a history that is not Closed, and
-// whose store was not watched, changes that nothing explains are somebody else's: then
-// a lost write may look like one that somebody undid.
+// A request that timed out, broke, or was answered with 5xx may or may not have taken
+// effect, at any later time. So may a successful one that does not tell what it did,
+// such as a deletion of a collection. In a history that is not Closed, and whose store
+// was not watched, unexplained changes are somebody else's: a lost write may then look
+// like one that somebody undid.
 //
 // It does not judge reads that a cache may answer (MonotonicReads does), the order of
-// writes of different objects, the content of objects, or what other requests said
-// than whether and at which revision an object is there. Dry runs are left out.
+// writes to different objects, the content of objects, or what other requests said
+// beyond whether and at which revision an object exists. Dry runs are left out.
 type Linearizability struct {
 	// MaxSteps is how many steps the search for an order may take for each object; 0
-	// means DefaultMaxSteps. With more, the verdict is Unknown. A limit in steps gives
-	// the same verdict on every machine.
+	// means DefaultMaxSteps. If it would take more, the verdict is Unknown. A limit in
+	// steps gives the same verdict on every machine.
 	MaxSteps int
 }
 
-// DefaultMaxSteps lets the search go on for some seconds.
+// DefaultMaxSteps lets the search go on for a few seconds.
 const DefaultMaxSteps = 1 << 20
 
 // maxSearchBytes limits the memory of a search.

@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-// ListWatch judges that lists and watches agree: a list at a revision and the events
-// of a watch from there on make what a list at a later revision shows. Every informer
-// depends on it.
+// ListWatch judges whether lists and watches agree: a list at a revision, plus the events
+// of a watch from there on, must give what a list at a later revision shows. Every
+// informer depends on this.
 //
 // It proves, by "Efficient detection of changes" and "Retrieving large results sets in
-// chunks" of the Kubernetes API concepts page (KEP-365), KEP-3157 (watch list) and
+// chunks" on the Kubernetes API concepts page (KEP-365), KEP-3157 (watch list) and
 // KEP-4988 (lists at a revision from the cache), that
 //
-//   - what a watch makes of its beginning is at each later revision what a list of it
-//     at that revision shows: the same objects, at the same revisions. The beginning is a
-//     list at the revision that the watch began from, or its own initial events,
+//   - a watch's events, applied to its starting state, give at each later revision what a
+//     list at that revision shows: the same objects, at the same revisions. The starting
+//     state is a list at the revision that the watch began from, or its own initial events,
 //   - a list shows no object newer than the list itself,
-//   - objects that are told twice at one revision are the same object, in all content
-//     that is told to both.
+//   - an object that is reported twice at one revision is the same both times, in all
+//     content that both reports have.
 //
-// Only lists that were read to their end count, those in pages if all pages have one
-// revision. Watches and lists are compared if they choose by the same selectors. What
-// the store has had, and whether answers are new enough, is for other checks.
+// Only lists that were read to the end count, and paged lists only if all pages have one
+// revision. Watches and lists are compared if they use the same selectors. What the store
+// had, and whether answers are new enough, is left to other checks.
 type ListWatch struct{}
 
 // Name implements Checker.

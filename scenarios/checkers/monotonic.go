@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// MonotonicReads judges what one client is told, one answer after another: the state
-// of the world must not go back for it.
+// MonotonicReads judges what one client is told, one answer after another: for it, the
+// state of the world must not go back in time.
 //
-// It proves, by "Resource versions" and "Semantics for get and list" of the
+// It proves, by "Resource versions" and "Semantics for get and list" on the
 // Kubernetes API concepts page, KEP-2340 (consistent reads from cache) and KEP-5504
 // (comparable resource versions), that
 //
 //   - a read that a cache may answer (resourceVersion=0, or not older than a
-//     revision) is no older than what the same server's cache has told the client before,
+//     revision) is no older than what the same server's cache told the client before,
 //     in such reads or in watches,
 //   - a consistent read is no older than anything that the client was told before, by any
 //     server,
-//   - a list is not older than the revision it was asked for, and at that revision
-//     if it was asked for exactly that.
+//   - a list is not older than the requested revision, and is at exactly that revision
+//     if that was requested.
 //
-// Only a read that was asked for after the other was answered counts. A client that asks
+// A read counts only if it was sent after the other was answered. A client that asks
 // for an old revision, by resourceVersionMatch=Exact, by a continue token or by a watch
 // from a revision, gets what it asks for. Caches of different servers, or of
-// different versions of a resource, may be at different revisions: documentation calls
-// that going back in time, and this check does not. Nor is a cached read compared with a
-// consistent one before it, or with the client's own writes: caches lag.
+// different versions of a resource, may be at different revisions: the documentation
+// calls that going back in time, but this check does not. Nor is a cached read compared
+// with an earlier consistent one, or with the client's own writes: caches lag.
 //
 // While a server starts, it may answer from the store before its cache is filled. A
 // finding from such a moment is upstream's behaviour.

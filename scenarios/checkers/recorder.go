@@ -16,11 +16,10 @@ import (
 // then History returns an error.
 const maxRecords = 1 << 20
 
-// Recorder records what clients ask and are told, of any cluster. Its zero value is
-// ready, and all its methods may be called from any goroutine. It buffers answers, so
-// as to look into them, but changes nothing that clients see. An answer that a client
-// does not read to its end is one that is not known, and so is what was sent in a request
-// without GetBody.
+// Recorder records what clients ask and are told, with any cluster. The zero value is
+// ready for use, and all its methods may be called from any goroutine. It buffers answers
+// in order to look into them, but changes nothing that clients see. An answer that a client
+// does not read to the end is unknown, and so is the body of a request without GetBody.
 type Recorder struct {
 	once      sync.Once
 	trace     *trace.Recorder
@@ -28,15 +27,15 @@ type Recorder struct {
 	observers []*observe.Observer
 }
 
-// Wrap returns a transport that records what it carries, as a session of its own, named
-// client-1, client-2 and so on. It fits rest.Config.Wrap.
+// Wrap returns a transport that records what it carries, as a separate session, named
+// client-1, client-2 and so on. It can be passed to rest.Config.Wrap.
 func (r *Recorder) Wrap(inner http.RoundTripper) http.RoundTripper {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.wrap(fmt.Sprintf("client-%d", len(r.observers)+1), inner)
 }
 
-// Session returns Wrap for a session of that name, which several transports may share.
+// Session returns Wrap for a session with this name, which several transports may share.
 func (r *Recorder) Session(name string) func(http.RoundTripper) http.RoundTripper {
 	return func(inner http.RoundTripper) http.RoundTripper {
 		r.mu.Lock()
@@ -67,8 +66,8 @@ func (h hosts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return h.inner.RoundTrip(req)
 }
 
-// History returns what has been recorded until now. Requests that have not been
-// answered are in it, without an End. If nobody else has changed the objects, set
+// History returns what has been recorded so far. Requests that have not been
+// answered are included, without an End. If nobody else has changed the objects, set
 // Closed: the checks then prove more.
 func (r *Recorder) History() (*History, error) {
 	r.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Verdict is what a check says of a history.
+// Verdict is what a check says about a history.
 type Verdict int
 
 // The verdicts. Unknown is not a pass: the check has given up, or had nothing to judge.
@@ -21,13 +21,13 @@ func (v Verdict) String() string {
 	return [...]string{Unknown: "unknown", Holds: "holds", Broken: "broken"}[v]
 }
 
-// Checker judges a history. It is a pure function of it: the same history gets the
-// same result, on any machine.
+// Checker judges a history. It is a pure function: the same history gets the same
+// result on any machine.
 type Checker interface {
 	// Name returns a short name in lower case, such as "linearizability".
 	Name() string
-	// Check judges the history, which it does not change. If ctx ends first, what has
-	// not been judged is Unknown.
+	// Check judges the history without changing it. If ctx ends first, whatever has not
+	// been judged is Unknown.
 	Check(ctx context.Context, h *History) Result
 }
 
@@ -36,7 +36,7 @@ func All() []Checker {
 	return []Checker{Linearizability{}, WatchGuarantees{}, ListWatch{}, MonotonicReads{}, NoResurrection{}, FinalizersOwned{}}
 }
 
-// Check lets checkers judge a history, or all there are if none is given.
+// Check judges a history with checkers, or with all of them if none is given.
 func Check(ctx context.Context, h *History, checkers ...Checker) Report {
 	if len(checkers) == 0 {
 		checkers = All()
@@ -48,13 +48,13 @@ func Check(ctx context.Context, h *History, checkers ...Checker) Report {
 	return report
 }
 
-// Report is what the checks say of a history.
+// Report is what the checks say about a history.
 type Report struct{ Results []Result }
 
-// Result is what one check says of a history.
+// Result is what one check says about a history.
 type Result struct {
 	Check string // the checker's name
-	// Judged is how much there was to judge, in the check's own unit; 0 is nothing.
+	// Judged is how much there was to judge, in the check's own unit; 0 means nothing.
 	Judged   int
 	Unit     string    // such as "watches"
 	Findings []Finding // what is broken, and what is not known
@@ -65,7 +65,7 @@ type Result struct {
 // maxFindings is how many findings a result keeps. One fault often has many.
 const maxFindings = 50
 
-// Finding is something that a check has found, or could not decide.
+// Finding is something that a check found, or could not decide.
 type Finding struct {
 	Check    string
 	Verdict  Verdict // Broken or Unknown
@@ -83,7 +83,7 @@ type Evidence struct {
 }
 
 // Verdict is Broken if any check is, Unknown if any check has given up or if there was
-// nothing to judge for any of them, and else Holds.
+// nothing to judge for any of them, and otherwise Holds.
 func (r Report) Verdict() Verdict {
 	worst, judged := Holds, 0
 	for _, result := range r.Results {
@@ -149,7 +149,7 @@ func (r *Result) stopped(ctx context.Context) bool {
 	return true
 }
 
-// String says in one line for each check whether it holds, and explains each finding.
+// String says on one line for each check whether it holds, and explains each finding.
 func (r Report) String() string {
 	var text strings.Builder
 	for _, result := range r.Results {
@@ -164,7 +164,7 @@ func (r Report) String() string {
 	return text.String()
 }
 
-// String explains the finding in several lines: what is wrong, and who was told what.
+// String explains the finding on several lines: what is wrong, and who was told what.
 func (f Finding) String() string {
 	text := f.What + "\n"
 	for _, e := range f.Evidence {

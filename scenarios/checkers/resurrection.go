@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// NoResurrection judges that what is deleted stays deleted: an object is known by its
-// UID, and one of the same name that is created later has another.
+// NoResurrection judges whether deleted objects stay deleted: an object is identified by
+// its UID, and one with the same name that is created later has a different UID.
 //
-// It proves, by "Object names and IDs" of the Kubernetes documentation (a UID is unique
+// It proves, by "Object names and IDs" in the Kubernetes documentation (a UID is unique
 // over the whole lifetime of a cluster) and the API reference of ObjectMeta (a
 // deletionTimestamp may not be unset), that once an object was removed
 //
-//   - at a known revision, nobody is told of it at a later one, nor sees it in a list
+//   - at a known revision, nobody is told of it at a later one, or sees it in a list
 //     at that or a later revision,
-//   - and somebody was told so, nobody who asks after that for the newest state sees
+//   - and somebody was told so, nobody who asks for the newest state after that sees
 //     it, and nobody changes it any more,
 //
-// and that an object that is being deleted is so at all its later revisions.
+// and that an object that is being deleted stays so at all its later revisions.
 //
 // A removal is known from the store, from a watch that has every object, or from the
-// answer to a deletion. It does not prove that a deletion ever ends, and what was
-// told of an object without a UID is not judged. Caches and watches may still show
-// what was, at the revisions before the removal.
+// answer to a deletion. The check does not prove that a deletion ever ends, and what was
+// reported about an object without a UID is not judged. Caches and watches may still
+// show the object at revisions before the removal.
 type NoResurrection struct{}
 
 // Name implements Checker.

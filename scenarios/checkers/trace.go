@@ -8,11 +8,11 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// FromTrace makes a history of a full trace (envtest.WithFullTrace), in the order of
-// its records. It is Complete if the trace has all records from the first on, with the
-// changes of the store. It is never Closed: an API server changes objects by itself.
+// FromTrace makes a history from a full trace (envtest.WithFullTrace), in the order of
+// its records. It is Complete if the trace has all records from the first on, including
+// the changes of the store. It is never Closed: an API server changes objects by itself.
 //
-// Records of several control planes have no common order, and are an error.
+// Records from several control planes have no common order, and are an error.
 func FromTrace(recs []trace.Record) (*History, error) {
 	h := &History{}
 	servers := map[string]bool{}

@@ -6,30 +6,30 @@ import (
 	"strconv"
 )
 
-// WatchGuarantees judges each watch by itself, against the writes that are known: those
-// of the store, and those that were answered with a revision.
+// WatchGuarantees judges each watch separately, against the known writes: those of the
+// store, and those that were answered with a revision.
 //
 // It proves, by "Efficient detection of changes", "Watch bookmarks" and "Streaming
-// lists" of the Kubernetes API concepts page, KEP-956 (bookmarks) and KEP-3157 (watch
+// lists" on the Kubernetes API concepts page, KEP-956 (bookmarks) and KEP-3157 (watch
 // list), that the events of a watch
 //
-//   - come in the order of their revisions, each once,
-//   - are complete: a known write of an object that is watched is told, if the watch
-//     has told of anything later. A server that can't must end the watch, or answer 410;
-//   - go on where the watch was asked to: nothing at or before that revision is told,
-//     and everything after it,
+//   - arrive in the order of their revisions, each once,
+//   - are complete: a known write of a watched object is reported if the watch has
+//     reported anything later. A server that can't must end the watch, or answer 410;
+//   - continue from where the watch was asked to: nothing at or before that revision is
+//     reported, and everything after it is,
 //   - agree with bookmarks, which never go back, and after which nothing older comes,
 //   - are those of the selector: an object that leaves it is DELETED, and what is not
-//     selected is not told,
-//   - are of the right type: ADDED is what was not there before, MODIFIED and DELETED
-//     what was, and DELETED what the store has removed,
-//   - begin with the state of one moment, if initial events are asked for, which end
-//     with a bookmark that says so, and nothing comes after an ERROR.
+//     selected is not reported,
+//   - are of the right type: ADDED is for what was not there before, MODIFIED and DELETED
+//     for what was, and DELETED for what the store has removed,
+//   - begin with the state at one moment, if initial events are requested, and mark its
+//     end with a bookmark. Nothing comes after an ERROR.
 //
-// It does not prove that an event comes at all, or soon: a watch that tells nothing is
-// fine. What is chosen by fields other than name and namespace, or by shard, can't be
-// told from metadata; of such a watch the check judges order and types, and that
-// what it has told of is followed. Writes that nobody was told of are not missed.
+// It does not prove that an event comes at all, or soon: a watch that reports nothing is
+// fine. What is selected by fields other than name and namespace, or by shard, can't be
+// determined from metadata; for such a watch the check judges order and types, and that
+// it keeps following what it has reported. Writes that nobody was told of are not missed.
 type WatchGuarantees struct{}
 
 // Name implements Checker.

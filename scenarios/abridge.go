@@ -72,8 +72,8 @@ func (p *plane) abridge(event trace.Event) trace.Event {
 	case trace.Check:
 		shown = p.showsCheck(e)
 	case trace.Fault:
-		// The hook tells of that itself.
-		shown = e.Phase == trace.Applied || !strings.HasPrefix(e.Point, "hook/")
+		// The hook tells of that itself, and the command that lets a program crash of its partition.
+		shown = (e.Phase == trace.Applied || !strings.HasPrefix(e.Point, "hook/")) && !p.cutsProgram(e)
 	case trace.Request:
 		return abridgeRequest(e)
 	case trace.Answer, trace.WatchEvent, trace.Write, trace.Turn:
@@ -90,10 +90,18 @@ const hasBeenReady = "HasBeenReady"
 // milestones are the lifecycle signals that a story always shows.
 var milestones = []string{"MuxAndDiscoveryComplete", hasBeenReady, "ShutdownInitiated", "HTTPServerStoppedListening"}
 
-// abridgeRequest leaves out requests that the script did not make, and shortens
-// the others: neither the admin's name nor apply's query says anything new.
+// cutsProgram reports whether a fault is of the partition behind which a program crashes.
+func (p *plane) cutsProgram(fault trace.Fault) bool {
+	return !p.named["partition"] && strings.HasPrefix(fault.Rule, "partition client name=") && strings.HasSuffix(fault.Rule, " optional")
+}
+
+// abridgeRequest leaves out requests that neither the script nor its kubectl made, and
+// shortens the others: neither the admin's name nor apply's query says anything new.
 func abridgeRequest(request trace.Request) trace.Event {
-	if request.UserAgent != scriptAgent || request.Phase != trace.End || request.Verb == "watch" {
+	switch {
+	case request.Phase != trace.End || request.Verb == "watch":
+		return nil
+	case request.UserAgent == kubectlName && isDiscovery(request.URI), request.UserAgent != scriptAgent && request.UserAgent != kubectlName:
 		return nil
 	}
 	if request.User == envtest.AdminUser {
@@ -101,6 +109,20 @@ func abridgeRequest(request trace.Request) trace.Event {
 	}
 	request.URI = strings.TrimSuffix(request.URI, applyQuery)
 	return request
+}
+
+// isDiscovery reports whether a client asks for what a server serves, not for an object.
+func isDiscovery(uri string) bool {
+	path, _, _ := strings.Cut(uri, "?")
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	switch segments[0] {
+	case "api":
+		return len(segments) <= 2 // api/VERSION
+	case "apis":
+		return len(segments) <= 3 // apis/GROUP/VERSION
+	default:
+		return segments[0] == "openapi"
+	}
 }
 
 func (p *plane) abridgeHook(hook trace.Hook) trace.Event {

@@ -1,13 +1,18 @@
 package envtest_test
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
@@ -71,6 +76,53 @@ func TestFailHookLater(t *testing.T) {
 	}
 	if err := cp.Stop(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPostStartHook has a hook of its own that writes, and for which the server waits with
+// being ready.
+func TestPostStartHook(t *testing.T) {
+	const name, pause = "example/writer", 20 * time.Second
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "snow", Namespace: metav1.NamespaceSystem}}
+	hook := func(ctx context.Context, loopback *rest.Config) error {
+		time.Sleep(pause)
+		_, err := kubernetes.NewForConfigOrDie(loopback).CoreV1().ConfigMaps(object.Namespace).Create(ctx, object, metav1.CreateOptions{})
+		return err
+	}
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		if began, now := hookTime(t, cp, name), time.Since(cp.Trace().Records()[0].Time); began > pause || now < pause {
+			t.Errorf("the hook began after %s, and the server was ready after %s", began, now)
+		}
+		_, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps(object.Namespace).Get(t.Context(), object.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Errorf("what the hook writes: %v", err)
+		}
+	}, envtest.WithPostStartHook(name, hook))
+
+	fails := func(context.Context, *rest.Config) error { return errors.New("out of snow") }
+	_, err := envtest.Launch(t.Context(), envtest.WithPostStartHook(name, fails))
+	if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "out of snow") {
+		t.Errorf("a failed hook: %v", err)
+	}
+}
+
+// TestEarlySignal takes away what holds off 404s until all paths are known.
+func TestEarlySignal(t *testing.T) {
+	const after = time.Minute
+	for _, early := range []bool{false, true} {
+		opts := []envtest.Option{envtest.HoldHook(crdHook)}
+		if early {
+			opts = append(opts, envtest.WithEarlySignal("MuxAndDiscoveryComplete", after))
+		}
+		envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+			if code := unknownPath(t, cp); code != http.StatusServiceUnavailable {
+				t.Errorf("early %t: %d before the signal", early, code)
+			}
+			time.Sleep(after)
+			if code := unknownPath(t, cp); early != (code == http.StatusNotFound) {
+				t.Errorf("early %t: %d after the time of the signal", early, code)
+			}
+		}, opts...)
 	}
 }
 

@@ -160,6 +160,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Restorer:       cp.restorer,
 		UpstreamPauses: cp.cfg.upstreamPauses,
 		PostStartHooks: cp.cfg.hooks,
+		EarlySignals:   slices.Sorted(maps.Keys(cp.cfg.earlySignals)),
 		CacheWindows:   cp.cfg.cacheWindows,
 		Trace:          i.recorder,
 		Crash:          i.fail,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage/external"
@@ -29,6 +30,8 @@ func TestLaunchRefuses(t *testing.T) {
 	pod := writeFile(t, filepath.Join(t.TempDir(), "pod.yaml"), "apiVersion: v1\nkind: Pod\n")
 	kubeconfig := writeFile(t, filepath.Join(t.TempDir(), "kubeconfig"), "precious")
 
+	noHook := func(context.Context, *rest.Config) error { return nil }
+
 	tests := map[string]struct {
 		opts []envtest.Option
 		want []string
@@ -47,6 +50,9 @@ func TestLaunchRefuses(t *testing.T) {
 		"kubeconfig there":    {opt(envtest.WithKubeconfig(kubeconfig)), []string{kubeconfig, "exists already"}},
 		"unreachable store":   {opt(envtest.WithStore(unreachable)), []string{"http://127.0.0.1:1", "is etcd running there?"}},
 		"unknown hook":        {opt(envtest.HoldHook("crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},
+		"two hooks of a name": {opt(envtest.WithPostStartHook("a", noHook), envtest.WithPostStartHook("a", noHook)), []string{`two post-start hooks "a"`}},
+		"hook of upstream's":  {opt(envtest.WithPostStartHook("crd-informer-synced", noHook)), []string{`post-start hook "crd-informer-synced": unable to add "crd-informer-synced" because it was already registered; choose another name`}},
+		"no such signal":      {opt(envtest.WithEarlySignal("HasBeenRead", time.Second)), []string{`no lifecycle signal "HasBeenRead"`, "HasBeenReady"}},
 		"rule of no stage":    {opt(envtest.WithFaults("fail stage/aggregate with=error")), []string{`unknown point "stage/aggregate"`, "did you mean stage/aggregator?"}},
 		"rule of no hook":     {opt(envtest.WithFaults("hold hook/crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},
 		"rule of no signal":   {opt(envtest.WithFaults("drop signal/HasBeenRead")), []string{`unknown point "signal/HasBeenRead"`, "did you mean signal/HasBeenReady?"}},

@@ -87,6 +87,9 @@ type Config struct {
 	UpstreamPauses bool
 	// PostStartHooks are added to upstream's, by their names; nil adds none.
 	PostStartHooks map[string]func(ctx context.Context, loopback *rest.Config) error
+	// EarlySignals are the lifecycle signals that the caller is going to fire itself. An
+	// unknown name is an error.
+	EarlySignals []string
 	// Trace receives what happens.
 	Trace *trace.Recorder
 	// Crash is told of a failure that would have ended a kube-apiserver process:

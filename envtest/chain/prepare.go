@@ -2,8 +2,10 @@ package chain
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
@@ -37,7 +39,9 @@ func (c *Chain) addHooks() error {
 			return hook(ctx, ctx.LoopbackClientConfig)
 		})
 		if err != nil {
-			return err
+			// What follows is the stack of whoever has the name.
+			summary, _, _ := strings.Cut(err.Error(), " by: ")
+			return fmt.Errorf("post-start hook %q: %s; choose another name", name, summary)
 		}
 	}
 	return nil

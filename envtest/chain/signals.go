@@ -16,7 +16,7 @@ var bootSignals = []string{upstream.HasBeenReady, upstream.MuxAndDiscoveryComple
 
 // injectSignals wraps the lifecycle signals, before the servers copy them.
 func (c *Chain) injectSignals(config *genericapiserver.Config) error {
-	return upstream.ReplaceSignals(config, func(s upstream.LifecycleSignal) upstream.LifecycleSignal {
+	err := upstream.ReplaceSignals(config, func(s upstream.LifecycleSignal) upstream.LifecycleSignal {
 		c.signals = append(c.signals, s)
 		injector, firing := c.ending, &c.firingAtEnd
 		if slices.Contains(bootSignals, s.Name()) {
@@ -28,6 +28,12 @@ func (c *Chain) injectSignals(config *genericapiserver.Config) error {
 		}
 		return injected
 	})
+	for _, name := range c.cfg.EarlySignals {
+		if err == nil && !slices.Contains(c.signalNames(), name) {
+			err = c.noSignal(name)
+		}
+	}
+	return err
 }
 
 // ReadySignal is closed when HasBeenReady has fired, or a rule has dropped it.
@@ -49,5 +55,9 @@ func (c *Chain) FireSignal(name string) error {
 			return nil
 		}
 	}
+	return c.noSignal(name)
+}
+
+func (c *Chain) noSignal(name string) error {
 	return fmt.Errorf("no lifecycle signal %q; the signals are %s", name, strings.Join(c.signalNames(), ", "))
 }

@@ -88,7 +88,7 @@ type Config struct {
 	// PostStartHooks are added to upstream's, by their names; nil adds none.
 	PostStartHooks map[string]func(ctx context.Context, loopback *rest.Config) error
 	// EarlySignals are the lifecycle signals that the caller is going to fire itself. An
-	// unknown name is an error.
+	// unknown name is an error; nil is none.
 	EarlySignals []string
 	// Trace receives what happens.
 	Trace *trace.Recorder

@@ -19,7 +19,7 @@ import (
 // optional are the fields of Config that may be left out.
 var optional = map[string]bool{
 	"OwnIdentity": true, "CacheWindows": true, "Dial": true, "Inside": true, "Tokens": true, "Faults": true, "UpstreamPauses": true,
-	"PostStartHooks": true,
+	"PostStartHooks": true, "EarlySignals": true,
 }
 
 func fullConfig() Config {

@@ -123,7 +123,7 @@ func (t *podTable) unmatched() error {
 	var errs []error
 	for i := range t.rows {
 		if !t.matched[i].Load() {
-			errs = append(errs, fmt.Errorf("%s: row %d of the Pods was for none; remove it, or mend its \"when\"", t.where, i+1))
+			errs = append(errs, fmt.Errorf("%s: row %d matched no Pod; remove it, or fix its \"when\"", t.where, i+1))
 		}
 	}
 	return errors.Join(errs...)

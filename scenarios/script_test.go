@@ -59,7 +59,7 @@ func TestMistakes(t *testing.T) {
 		"no node":               {"start\nnodes --count 0", "there can't be 0 nodes"},
 		"no such fate":          {"start\nnodes a.yaml\n-- a.yaml --\n- {readyIn: 10s}\n", `x.txtar:2: nodes: wrong arguments: a.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "readyIn"`},
 		"time back on a node":   {"start\nnodes a.yaml\n-- a.yaml --\n- {runs: -1m}\n", `a.yaml: row 1: -1m0s is not a time that passes`},
-		"no such Pod":           {"start\nnodes a.yaml\n-- a.yaml --\n- {when: {metadata: {name: snow}}, never: true}\n", `after the last command: x.txtar:2: row 1 of the Pods was for none`},
+		"no such Pod":           {"start\nnodes a.yaml\n-- a.yaml --\n- {when: {metadata: {name: snow}}, never: true}\n", `after the last command: x.txtar:2: row 1 matched no Pod; remove it, or fix its "when"`},
 		"an editor":             {"start\nkubectl edit pod a", "kubectl edit starts an editor"},
 		"an editor expected":    {"start\n! kubectl edit pod a", "kubectl edit starts an editor"},
 		"no tokens":             {"fake audit a.example.com\nissue a.example.com jane", "a.example.com issues no tokens; a fake of the kind oidc does"},

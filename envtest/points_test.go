@@ -52,6 +52,7 @@ func TestPoints(t *testing.T) {
 		})
 		if test.onEtcd {
 			t.Run(strings.ReplaceAll(pointID(kind), "/", "-")+"/embedded", func(t *testing.T) {
+				t.Parallel() // they wait for etcd's own clock
 				test.show(t, envtest.Start(t, append(test.opts, envtest.WithStore(embedded.New(embedded.Config{})))...))
 			})
 		}

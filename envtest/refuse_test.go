@@ -51,7 +51,7 @@ func TestLaunchRefuses(t *testing.T) {
 		"unreachable store":   {opt(envtest.WithStore(unreachable)), []string{"http://127.0.0.1:1", "is etcd running there?"}},
 		"unknown hook":        {opt(envtest.HoldHook("crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},
 		"two hooks of a name": {opt(envtest.WithPostStartHook("a", noHook), envtest.WithPostStartHook("a", noHook)), []string{`two post-start hooks "a"`}},
-		"hook of upstream's":  {opt(envtest.WithPostStartHook("crd-informer-synced", noHook)), []string{`post-start hook "crd-informer-synced": unable to add "crd-informer-synced" because it was already registered; choose another name`}},
+		"hook of upstream's":  {opt(envtest.WithPostStartHook("crd-informer-synced", noHook)), []string{`post-start hook "crd-informer-synced": upstream has one of that name; choose another`}},
 		"no such signal":      {opt(envtest.WithEarlySignal("HasBeenRead", time.Second)), []string{`no lifecycle signal "HasBeenRead"`, "HasBeenReady"}},
 		"rule of no stage":    {opt(envtest.WithFaults("fail stage/aggregate with=error")), []string{`unknown point "stage/aggregate"`, "did you mean stage/aggregator?"}},
 		"rule of no hook":     {opt(envtest.WithFaults("hold hook/crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},

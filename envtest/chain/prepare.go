@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
@@ -35,13 +34,14 @@ func (c *Chain) prepare(context.Context) error {
 func (c *Chain) addHooks() error {
 	for _, name := range slices.Sorted(maps.Keys(c.cfg.PostStartHooks)) {
 		hook := c.cfg.PostStartHooks[name]
+		if _, taken := c.server().PostStartHooks()[name]; taken {
+			return fmt.Errorf("post-start hook %q: upstream has one of that name; choose another", name)
+		}
 		err := c.server().AddPostStartHook(name, func(ctx genericapiserver.PostStartHookContext) error {
 			return hook(ctx, ctx.LoopbackClientConfig)
 		})
 		if err != nil {
-			// What follows is the stack of whoever has the name.
-			summary, _, _ := strings.Cut(err.Error(), " by: ")
-			return fmt.Errorf("post-start hook %q: %s; choose another name", name, summary)
+			return err
 		}
 	}
 	return nil

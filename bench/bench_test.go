@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"snowglobe.test/envtest"
 )
 
@@ -13,15 +15,12 @@ func BenchmarkStartup(b *testing.B) {
 	for _, store := range []string{StoreMemory, StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
 			request := childRequest{Store: store}
-			if _, _, err := request.boot(b.Context(), 1); err != nil { // don't count the first boot
-				b.Fatal(err)
-			}
+			_, _, err := request.boot(b.Context(), 1)
+			require.NoError(b, err) // don't count the first boot
 			var starts, stops time.Duration
 			for b.Loop() {
 				start, stop, err := request.boot(b.Context(), 1)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				starts, stops = starts+start, stops+stop
 			}
 			b.ReportMetric(float64(starts)/float64(b.N), "boot-ns/op")
@@ -38,9 +37,7 @@ func BenchmarkFirstBoot(b *testing.B) {
 			var sum time.Duration
 			for b.Loop() {
 				answer, err := runChild(b.Context(), childRequest{Store: store, Boots: 1})
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				sum += answer.Starts[0]
 			}
 			b.ReportMetric(float64(sum)/float64(b.N), "boot-ns/op")
@@ -54,10 +51,7 @@ func BenchmarkFirstBoot(b *testing.B) {
 func BenchmarkWatch(b *testing.B) {
 	const rate = 100 // two CPUs keep up with it
 	cp := envtest.Start(b, envtest.WithListener("127.0.0.1:0"))
-	remote, err := cp.Servers()[0].RemoteConfig("snowglobe-bench", "system:masters")
-	if err != nil {
-		b.Fatal(err)
-	}
+	remote := cp.Config(envtest.User("snowglobe-bench", "system:masters"), envtest.Remote())
 	for _, transport := range []string{TransportProcess, TransportTLS} {
 		config := cp.Config()
 		if transport == TransportTLS {
@@ -67,9 +61,7 @@ func BenchmarkWatch(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/watchers=%d", transport, watchers), func(b *testing.B) {
 				opts := WatchOptions{Watchers: watchers, Rate: rate, Duration: time.Duration(b.N) * time.Second / rate, Target: config}
 				report, err := Watch(b.Context(), opts)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				load := report.Loads[0]
 				for _, m := range load.metrics() {
 					b.ReportMetric(m.value, m.unit)

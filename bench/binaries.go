@@ -33,7 +33,7 @@ func findBinaries(ctx context.Context, folder string) (Binaries, error) {
 	for _, program := range programs {
 		version, err := versionOf(ctx, filepath.Join(folder, program.name))
 		if err != nil {
-			return Binaries{}, fmt.Errorf("%w; build it in the folder of this module with\n\tgo build -o %s %s\n(docs/HACKING.md has the whole recipe)",
+			return Binaries{}, fmt.Errorf("%w; build it in the folder of this module: go build -o %s %s (docs/HACKING.md has the whole recipe)",
 				err, filepath.Join(folder, program.name), program.packagePath)
 		}
 		versions = append(versions, version)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"net"
-	"net/http"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -11,7 +10,7 @@ import (
 
 // connection is one client of a load. A load stands for clients on many machines, so
 // each gets connections of its own, unless the configuration has a transport:
-// client-go would share connections between clients of one configuration.
+// client-go shares connections between clients of one configuration, and so of one dialer.
 type connection struct {
 	kubernetes.Interface
 	dialed *connrotation.Dialer // nil if the configuration has a transport
@@ -25,21 +24,13 @@ func connect(config *rest.Config, contentType string) (connection, error) {
 		client, err := kubernetes.NewForConfig(config)
 		return connection{Interface: client}, err
 	}
-	tls, err := rest.TLSConfigFor(config)
-	if err != nil {
-		return connection{}, err
-	}
 	dial := config.Dial
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
 	dialed := connrotation.NewDialer(dial)
-	transport := &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, DialContext: dialed.DialContext, Proxy: config.Proxy}
-	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
-	if err != nil {
-		return connection{}, err
-	}
-	client, err := kubernetes.NewForConfigAndClient(config, &http.Client{Transport: wrapped})
+	config.Dial = dialed.DialContext
+	client, err := kubernetes.NewForConfig(config)
 	return connection{Interface: client, dialed: dialed}, err
 }
 

@@ -40,10 +40,10 @@ const cleanupTimeout = 10 * time.Second
 func runLoad(ctx context.Context, opts WatchOptions, transport string, config *rest.Config) (_ *WatchLoad, err error) {
 	l := &load{opts: opts, config: config, events: opts.events(), delivery: newLatencies(), writing: newLatencies()}
 	defer func() { err = errors.Join(err, l.close(ctx)) }()
-	fmt.Fprintf(opts.Progress, "%s: %d watchers, %g events/s for %s\n", transport, opts.Watchers, opts.Rate, opts.Duration)
 	if err := l.open(ctx); err != nil {
 		return nil, err
 	}
+	fmt.Fprintf(opts.Progress, "%s: %d watchers, %g events/s for %s\n", transport, opts.Watchers, opts.Rate, opts.Duration)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	written, err := l.run(ctx)
@@ -66,12 +66,9 @@ func (l *load) open(ctx context.Context) (err error) {
 	if l.admin, err = connect(l.config, contentTypes[l.opts.Encoding]); err != nil {
 		return err
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-watch-"}}
-	namespace, err = l.admin.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("make a namespace for the load: %w", err)
+	if err := l.makeNamespace(ctx); err != nil {
+		return err
 	}
-	l.namespace = namespace.Name
 	for number := range l.opts.Writers {
 		w, err := l.openWriter(ctx, number)
 		if err != nil {
@@ -85,6 +82,22 @@ func (l *load) open(ctx context.Context) (err error) {
 	}
 	l.from = list.ResourceVersion
 	return l.openWatches(ctx)
+}
+
+// answerTimeout bounds the first request to a target.
+const answerTimeout = 10 * time.Second
+
+// makeNamespace makes the namespace of the load, and is the first to ask the target.
+func (l *load) makeNamespace(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-watch-"}}
+	namespace, err := l.admin.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating a namespace for the load, within %s, failed: %w; is an API server running there, and may this user write?", answerTimeout, err)
+	}
+	l.namespace = namespace.Name
+	return nil
 }
 
 // close ends all connections. On a cluster that keeps running it also deletes the

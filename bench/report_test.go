@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var someMachine = Machine{GOOS: "plan9", GOARCH: "arm", CPU: "abacus", GOMAXPROCS: 3, Go: "go1.26", Kubernetes: "v1.37.1"}
@@ -110,17 +113,11 @@ BenchmarkWatch/transport=process/watchers=2/rate=10/encoding=json/store=memory-3
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			if err := Write(&got, test.format, test.report); err != nil {
-				t.Fatal(err)
-			}
-			if got.String() != test.want {
-				t.Errorf("got:\n%s\nwant:\n%s", &got, test.want)
-			}
+			require.NoError(t, Write(&got, test.format, test.report))
+			assert.Equal(t, test.want, got.String(), "got:\n%s\nwant", &got)
 		})
 	}
 	decodes(t, someStartup())
 	decodes(t, someWatch())
-	if err := Write(&bytes.Buffer{}, "xml", someWatch()); err == nil {
-		t.Error("format xml is not refused")
-	}
+	assert.Error(t, Write(&bytes.Buffer{}, "xml", someWatch()), "format xml is not refused")
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,9 +24,7 @@ func BenchmarkReset(b *testing.B) {
 		b.Run("store="+store, func(b *testing.B) {
 			launch := func() *envtest.ControlPlane {
 				cp, err := envtest.Launch(b.Context(), onStore(store)...)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				return cp
 			}
 			cp := launch()
@@ -32,13 +32,9 @@ func BenchmarkReset(b *testing.B) {
 			for b.Loop() {
 				thousandObjects(b, cp)
 				began := time.Now()
-				if err := cp.Reset(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, cp.Reset(b.Context()))
 				reset := time.Now()
-				if err := cp.Stop(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, cp.Stop(b.Context()))
 				cp = launch()
 				resets, restarts = resets+reset.Sub(began), restarts+time.Since(reset)
 			}
@@ -46,9 +42,7 @@ func BenchmarkReset(b *testing.B) {
 			b.ReportMetric(restarts.Seconds()*1e3/float64(b.N), "stop+start-ms")
 			b.ReportMetric(restarts.Seconds()/resets.Seconds(), "x-stop+start")
 			b.ReportMetric(0, "ns/op") // of no interest: it covers all of the above and more
-			if err := cp.Stop(context.WithoutCancel(b.Context())); err != nil {
-				b.Error(err)
-			}
+			assert.NoError(b, cp.Stop(context.WithoutCancel(b.Context())))
 		})
 	}
 }
@@ -73,7 +67,5 @@ func thousandObjects(b *testing.B, cp *envtest.ControlPlane) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, group.Wait())
 }

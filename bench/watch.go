@@ -163,9 +163,7 @@ func watchOver(ctx context.Context, opts WatchOptions, transport string) (_ *Wat
 	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
 	config := cp.Config()
 	if transport == TransportTLS {
-		if config, err = cp.Servers()[0].RemoteConfig("snowglobe-bench", "system:masters"); err != nil {
-			return nil, err
-		}
+		config = cp.Config(envtest.User("snowglobe-bench", "system:masters"), envtest.Remote())
 	}
 	return runLoad(ctx, opts, transport, config)
 }

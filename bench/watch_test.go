@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/pages"
 )
 
 // small is a load that takes only a moment.
@@ -35,22 +38,19 @@ func TestWatchDeliversEverythingOnce(t *testing.T) {
 			opts := small()
 			opts.Encoding = encoding
 			report, err := Watch(t.Context(), opts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(report.Loads) != 2 || report.Loads[0].Transport != TransportProcess || report.Loads[1].Transport != TransportTLS {
-				t.Fatalf("want a load for each transport, got %+v", report.Loads)
-			}
+			require.NoError(t, err)
+			require.Len(t, report.Loads, 2, "want a load for each transport")
+			require.Equal(t, TransportProcess, report.Loads[0].Transport, "want a load for each transport")
+			require.Equal(t, TransportTLS, report.Loads[1].Transport, "want a load for each transport")
 			for _, load := range report.Loads {
-				if load.Events != 21 || load.Deliveries != 63 || load.Latency.Count != 63 || load.WriteLatency.Count != 21 {
-					t.Errorf("%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
-				}
-				if load.Lost+load.Duplicates+load.Reordered+load.Restarts != 0 {
-					t.Errorf("%s: defects: %+v", load.Transport, load)
-				}
-				if load.Latency.P50 <= 0 || load.Latency.Max < load.Latency.P50 || load.AllocsPerDelivery <= 0 {
-					t.Errorf("%s: not measured: %+v", load.Transport, load)
-				}
+				assert.Equal(t, 21, load.Events, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
+				assert.Equal(t, 63, load.Deliveries, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
+				assert.Equal(t, int64(63), load.Latency.Count, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
+				assert.Equal(t, int64(21), load.WriteLatency.Count, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
+				assert.Equal(t, 0, load.Lost+load.Duplicates+load.Reordered+load.Restarts, "%s: defects: %+v", load.Transport, load)
+				assert.Greater(t, load.Latency.P50, time.Duration(0), "%s: not measured: %+v", load.Transport, load)
+				assert.GreaterOrEqual(t, load.Latency.Max, load.Latency.P50, "%s: not measured: %+v", load.Transport, load)
+				assert.Greater(t, load.AllocsPerDelivery, float64(0), "%s: not measured: %+v", load.Transport, load)
 			}
 			decodes(t, report)
 		})
@@ -78,19 +78,14 @@ func TestWatchReportsDefects(t *testing.T) {
 			opts.Target = cp.Config()
 			opts.Target.Wrap(editFirstWatch(test.edit))
 			report, err := Watch(t.Context(), opts)
-			if test.want == "" && err != nil {
-				t.Fatal(err)
-			}
-			if test.want != "" && (!errors.Is(err, ErrDelivery) || !strings.Contains(err.Error(), "1 of 3 watchers") || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("want an ErrDelivery of one watcher with %q, got %v", test.want, err)
-			}
-			if len(report.Loads) != 1 {
-				t.Fatalf("the report of a broken load is missing: %+v", report)
-			}
+			require.False(t, test.want == "" && err != nil, err)
+			assert.False(t, test.want != "" && (!errors.Is(err, ErrDelivery) || !strings.Contains(err.Error(), "1 of 3 watchers") || !strings.Contains(err.Error(), test.want)), "want an ErrDelivery of one watcher with %q, got %v", test.want, err)
+			require.Len(t, report.Loads, 1, "the report of a broken load is missing: %+v", report)
 			got := report.Loads[0]
-			if got.Lost != test.diff.Lost || got.Duplicates != test.diff.Duplicates || got.Reordered != test.diff.Reordered || got.Restarts != test.diff.Restarts {
-				t.Errorf("got %+v, want %+v", got, test.diff)
-			}
+			assert.Equal(t, test.diff.Lost, got.Lost, "got %+v, want %+v", got, test.diff)
+			assert.Equal(t, test.diff.Duplicates, got.Duplicates, "got %+v, want %+v", got, test.diff)
+			assert.Equal(t, test.diff.Reordered, got.Reordered, "got %+v, want %+v", got, test.diff)
+			assert.Equal(t, test.diff.Restarts, got.Restarts, "got %+v, want %+v", got, test.diff)
 		})
 	}
 	nothingLeft(t, cp.Config())
@@ -99,44 +94,32 @@ func TestWatchReportsDefects(t *testing.T) {
 // nothingLeft checks that loads on an existing cluster have cleaned up.
 func nothingLeft(t *testing.T, config *rest.Config) {
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	objects, err := client.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, object := range objects.Items {
-		if strings.HasPrefix(object.Namespace, "bench-watch-") {
-			t.Errorf("ConfigMap %s/%s is left", object.Namespace, object.Name)
-		}
+		assert.False(t, strings.HasPrefix(object.Namespace, "bench-watch-"), "ConfigMap %s/%s is left", object.Namespace, object.Name)
 	}
 	namespaces, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, namespace := range namespaces.Items {
-		if strings.HasPrefix(namespace.Name, "bench-watch-") && namespace.DeletionTimestamp == nil {
-			t.Errorf("namespace %s is left", namespace.Name)
-		}
+		assert.False(t, strings.HasPrefix(namespace.Name, "bench-watch-") && namespace.DeletionTimestamp == nil, "namespace %s is left", namespace.Name)
 	}
 }
 
 func TestWatchSaysWhatWentWrong(t *testing.T) {
 	cp := envtest.Start(t)
 	opts := small()
-	opts.Target = cp.AddUser("nobody")
-	if _, err := Watch(t.Context(), opts); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "make a namespace") {
-		t.Errorf("a user without rights: %v", err)
-	}
+	opts.Target = cp.Config(envtest.User("jane"))
+	_, err := Watch(t.Context(), opts)
+	assert.False(t, !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "creating a namespace"), "a user without rights: %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	opts.Target = cp.Config()
 	opts.Duration = time.Hour
 	opts.Rate = 1
 	opts.Progress = writerFunc(func([]byte) { time.AfterFunc(50*time.Millisecond, cancel) })
-	if _, err := Watch(ctx, opts); !errors.Is(err, context.Canceled) {
-		t.Errorf("a load that was cancelled: %v", err)
-	}
+	_, err = Watch(ctx, opts)
+	assert.ErrorIs(t, err, context.Canceled, "a load that was cancelled")
 	nothingLeft(t, cp.Config())
 }
 
@@ -158,9 +141,8 @@ func TestWatchRefuses(t *testing.T) {
 		"has its own transport and store": {Target: &rest.Config{}, Store: StoreMemory},
 		"for 10s, with -1ns to drain:":    {Drain: -1},
 	} {
-		if _, err := Watch(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: ") {
-			t.Errorf("%+v: want %q, got %v", opts, want, err)
-		}
+		_, err := Watch(t.Context(), opts)
+		assert.False(t, err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: "), "%+v: want %q, got %v", opts, want, err)
 	}
 }
 
@@ -168,17 +150,13 @@ func TestWatchRefuses(t *testing.T) {
 // nor on control planes of its own.
 func TestWatchLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	if _, err := Watch(t.Context(), small()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Watch(t.Context(), small())
+	require.NoError(t, err)
 	goleak.VerifyNone(t, before)
 
 	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"))
 	opts := small()
-	var err error
-	if opts.Target, err = cp.Servers()[0].RemoteConfig("loader", "system:masters"); err != nil {
-		t.Fatal(err)
-	}
+	opts.Target = cp.Config(envtest.User("loader", "system:masters"), envtest.Remote())
 	var mu sync.Mutex
 	open := map[net.Conn]bool{}
 	opts.Target.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -190,16 +168,11 @@ func TestWatchLeavesNothing(t *testing.T) {
 		}
 		return conn, err
 	}
-	if _, err := Watch(t.Context(), opts); err != nil {
-		t.Fatal(err)
-	}
-	if want := opts.Watchers + opts.Writers + 1; len(open) != want {
-		t.Errorf("want %d connections, one for each client, got %d", want, len(open))
-	}
+	_, err = Watch(t.Context(), opts)
+	require.NoError(t, err)
+	assert.Len(t, open, opts.Watchers+opts.Writers+1)
 	for conn := range open {
-		if err := conn.SetDeadline(time.Now()); err == nil {
-			t.Errorf("the connection from %s is still open", conn.LocalAddr())
-		}
+		assert.Error(t, conn.SetDeadline(time.Now()), "the connection from %s is still open", conn.LocalAddr())
 	}
 }
 
@@ -272,4 +245,16 @@ func (b *editedBody) Read(p []byte) (int, error) {
 		b.ready.WriteString(line)
 	}
 	return b.ready.Read(p)
+}
+
+// TestWatchUnreachable has a target at which no server listens.
+func TestWatchUnreachable(t *testing.T) {
+	var said bytes.Buffer
+	_, err := Watch(t.Context(), WatchOptions{Target: &rest.Config{Host: "http://127.0.0.1:1"}, Progress: &said})
+	require.Error(t, err, "error")
+	require.Contains(t, err.Error(), "creating a namespace for the load, within 10s, failed: ", "error")
+	require.Contains(t, err.Error(), "connection refused; is an API server running there", "error")
+	require.NotContains(t, err.Error(), "\n", "error")
+	assert.LessOrEqual(t, said.Len(), 0, "it also says %q", &said)
+	pages.Troubleshooting(t, "..", err.Error())
 }

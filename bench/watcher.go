@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -36,10 +37,7 @@ func (w *watcher) open(ctx context.Context) error {
 		}
 		w.client = client
 	}
-	from := w.tally.last
-	if from == "" {
-		from = w.load.from
-	}
+	from := cmp.Or(w.tally.last, w.load.from)
 	stream, err := w.client.CoreV1().ConfigMaps(w.load.namespace).Watch(ctx, metav1.ListOptions{
 		ResourceVersion: from, AllowWatchBookmarks: true,
 	})

@@ -3,13 +3,26 @@ package conformance
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"snowglobe.test/conformance/suite"
 )
 
-// systems are the parts of the server that cases test.
-var systems = []struct{ id, name string }{
+// System is a part of the server that cases test.
+type System struct{ ID, Name string }
+
+// Systems are all parts of the server.
+func Systems() []System { return slices.Clone(systems) }
+
+var systems = []System{
 	{"S1", "server chain"},
+	{"S2", "node dialer and kubelet client"},
+	{"S3", "kube-apiserver configuration"},
+	{"S4", "generic config: serving, filters, limits"},
+	{"S5", "storage: keys, encodings, encryption, history"},
 	{"S6", "watch cache"},
+	{"S7", "authentication"},
 	{"S8", "authorization"},
 	{"S9", "admission"},
 	{"S10", "apiextensions server"},
@@ -19,29 +32,31 @@ var systems = []struct{ id, name string }{
 	{"S14", "aggregator"},
 	{"S15", "health checks"},
 	{"S16", "run: hooks and signals"},
+	{"S17", "shared informers"},
 	{"S18", "discovery"},
+	{"S19", "audit"},
 	{"S20", "version"},
 }
 
-// List writes all cases, as "text", "json" or "markdown".
-func List(w io.Writer, output string) error {
+// List writes cases, as "text", "json" or "markdown".
+func List(w io.Writer, cases []suite.Case, output string) error {
 	switch output {
 	case "", OutputText:
-		return listText(w)
+		return listText(w, cases)
 	case OutputJSON:
-		return writeJSON(w, Cases())
+		return writeJSON(w, cases)
 	case OutputMarkdown:
-		return listMarkdown(w)
+		return listMarkdown(w, cases)
 	}
 	return fmt.Errorf("conformance: list format %q is not known; use %q, %q or %q", output, OutputText, OutputJSON, OutputMarkdown)
 }
 
-func listText(w io.Writer) error {
+func listText(w io.Writer, cases []suite.Case) error {
 	var out strings.Builder
-	for _, c := range Cases() {
+	for _, c := range cases {
 		fmt.Fprintf(&out, "%-45s %s", c.ID, c.Promise)
-		if c.Needs != (Needs{}) {
-			fmt.Fprintf(&out, " [needs %s]", c.Needs)
+		if needs := needs(c); needs != "" {
+			fmt.Fprintf(&out, " [needs %s]", needs)
 		}
 		out.WriteByte('\n')
 	}
@@ -50,9 +65,8 @@ func listText(w io.Writer) error {
 }
 
 // listMarkdown writes the reference page.
-func listMarkdown(w io.Writer) error {
+func listMarkdown(w io.Writer, cases []suite.Case) error {
 	var out strings.Builder
-	cases := Cases()
 	fmt.Fprintf(&out, `# Conformance cases
 
 <!-- Generated: go test ./conformance -run TestPageIsFresh -update -->
@@ -66,20 +80,56 @@ against any cluster of the linked release:
 
 The first part of an ID is the system that makes the promise.
 
-| system | is |
-| --- | --- |
+Those of level core are promises of every conformant API server; those of level linked are
+of the release that this module links. [Conformance](../CONFORMANCE.md) has the results on
+several targets, an index by KEP, and what is not covered.
+
+| system | is | cases | about failure |
+| --- | --- | --- | --- |
 `, len(cases))
 	for _, system := range systems {
-		fmt.Fprintf(&out, "| %s | %s |\n", system.id, system.name)
+		n, failures := count(cases, system.ID)
+		fmt.Fprintf(&out, "| %s | %s | %d | %d |\n", system.ID, system.Name, n, failures)
 	}
-	area := Area("")
+	area := suite.Area("")
 	for _, c := range cases {
 		if c.Area != area {
 			area = c.Area
-			fmt.Fprintf(&out, "\n## %s\n\n| case | promise | needs |\n| --- | --- | --- |\n", area)
+			fmt.Fprintf(&out, "\n## %s\n\n| case | promise | level | source | needs |\n| --- | --- | --- | --- | --- |\n", area)
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", c.ID, strings.ReplaceAll(c.Promise, "|", `\|`), c.Needs)
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", c.ID, cell(c.Promise), c.Level, cell(c.Source), needs(c))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// needs is all that a target must offer for a case to apply to it.
+func needs(c suite.Case) string {
+	var all []string
+	if c.Needs != (suite.Needs{}) {
+		all = append(all, c.Needs.String())
+	}
+	if c.Since != "" {
+		all = append(all, "release "+c.Since+" or newer")
+	}
+	for _, gate := range c.Gates {
+		all = append(all, "feature gate "+gate)
+	}
+	return strings.Join(all, "; ")
+}
+
+// cell is text as a table in Markdown can hold it.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+// count returns how many cases a system has, and how many of them are about failure.
+func count(cases []suite.Case, system string) (all, failures int) {
+	for _, c := range cases {
+		if c.System == system {
+			all++
+			if c.Failure {
+				failures++
+			}
+		}
+	}
+	return all, failures
 }

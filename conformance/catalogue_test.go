@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/suite"
 )
 
 var update = flag.Bool("update", false, "write the reference page")
@@ -20,28 +24,18 @@ const page = "../docs/reference/conformance.md"
 
 func TestPageIsFresh(t *testing.T) {
 	var fresh bytes.Buffer
-	if err := conformance.List(&fresh, conformance.OutputMarkdown); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conformance.List(&fresh, conformance.Cases(), conformance.OutputMarkdown))
 	if *update {
-		if err := os.WriteFile(page, fresh.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(page, fresh.Bytes(), 0o644))
 	}
 	committed, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(committed), fresh.String()); diff != "" {
-		t.Errorf("%s is stale; run: go test ./conformance -run TestPageIsFresh -update\n%s", page, diff)
-	}
+	require.NoError(t, err)
+	assert.Empty(t, cmp.Diff(string(committed), fresh.String()), "%s is stale; run: go test ./conformance -run TestPageIsFresh -update", page)
 }
 
 func TestCasesAreWellFormed(t *testing.T) {
 	var listed bytes.Buffer
-	if err := conformance.List(&listed, conformance.OutputMarkdown); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conformance.List(&listed, conformance.Cases(), conformance.OutputMarkdown))
 	name := regexp.MustCompile(`^S\d+/[A-Za-z0-9]+(-[A-Za-z0-9]+)*$`)
 	seen := map[string]bool{}
 	for _, c := range conformance.Cases() {
@@ -50,36 +44,43 @@ func TestCasesAreWellFormed(t *testing.T) {
 			t.Errorf("ID %q of system %q", c.ID, c.System)
 		case seen[c.ID]:
 			t.Errorf("%s: two cases", c.ID)
-		case !strings.HasSuffix(c.Promise, "."), c.Test == nil, c.Area == "":
+		case !strings.HasSuffix(c.Promise, "."), c.Test == nil, c.Area == "", c.Source == "",
+			c.Level != suite.Core && c.Level != suite.Linked:
 			t.Errorf("%s: not complete: %+v", c.ID, c)
 		case !strings.Contains(listed.String(), "| "+c.System+" | "):
 			t.Errorf("%s: system %s has no name", c.ID, c.System)
 		}
 		seen[c.ID] = true
 	}
-	if len(seen) < 30 {
-		t.Errorf("%d cases", len(seen))
+	assert.GreaterOrEqual(t, len(seen), 260, "cases")
+}
+
+// TestEverySystemIsCovered shows that each system of the server has at least eight cases, of
+// which two are about failure.
+func TestEverySystemIsCovered(t *testing.T) {
+	cases, failures := map[string]int{}, map[string]int{}
+	for _, c := range conformance.Cases() {
+		cases[c.System]++
+		if c.Failure {
+			failures[c.System]++
+		}
+	}
+	for i := range 20 {
+		system := fmt.Sprint("S", i+1)
+		assert.GreaterOrEqual(t, cases[system], 8, "cases of %s", system)
+		assert.GreaterOrEqual(t, failures[system], 2, "cases of %s about failure", system)
 	}
 }
 
 func TestList(t *testing.T) {
 	var text, document bytes.Buffer
-	if err := conformance.List(&text, ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conformance.List(&text, conformance.Cases(), ""))
 	for _, c := range conformance.Cases() {
-		if !strings.Contains(text.String(), c.ID) {
-			t.Errorf("%s is not listed", c.ID)
-		}
+		assert.Contains(t, text.String(), c.ID)
 	}
-	if err := conformance.List(&document, conformance.OutputJSON); err != nil {
-		t.Fatal(err)
-	}
-	var read []conformance.Case
-	if err := json.Unmarshal(document.Bytes(), &read); err != nil || len(read) != len(conformance.Cases()) {
-		t.Errorf("%d cases, %v", len(read), err)
-	}
-	if err := conformance.List(&text, "xml"); err == nil || !strings.Contains(err.Error(), `"xml" is not known`) {
-		t.Errorf("error %v", err)
-	}
+	require.NoError(t, conformance.List(&document, conformance.Cases(), conformance.OutputJSON))
+	var read []suite.Case
+	assert.NoError(t, json.Unmarshal(document.Bytes(), &read))
+	assert.Len(t, read, len(conformance.Cases()))
+	assert.ErrorContains(t, conformance.List(&text, conformance.Cases(), "xml"), `"xml" is not known`)
 }

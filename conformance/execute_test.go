@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"snowglobe.test/conformance"
@@ -20,34 +22,35 @@ var lineNumber = regexp.MustCompile(`_test\.go:\d+`)
 
 func TestExecuteRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("apiVersion: v1\nkind: Config\n"), 0o600))
 	for want, opts := range map[string]conformance.Options{
-		`store "disk" is not known; use "memory"`:        {Store: "disk"},
-		`both a store and a kubeconfig`:                  {Store: "memory", Kubeconfig: file},
-		`lives in real time`:                             {Kubeconfig: file, VirtualTime: true},
-		`no such file`:                                   {Kubeconfig: file + "s"},
-		`invalid configuration`:                          {Kubeconfig: file},
-		`do not work in virtual time`:                    {Store: "embedded", VirtualTime: true},
-		`is not an etcd URL`:                             {Store: "ftp://127.0.0.1:1"},
-		`none of the`:                                    {Focus: "no such case"},
-		`focus is not a regular expression`:              {Focus: "("},
-		`output "xml" is not known; use "text" or "json`: {Output: "xml"},
+		`store "disk" is not known; use "memory"`: {Store: "disk"},
+		`both a store and a kubeconfig`:           {Store: "memory", Kubeconfig: file},
+		`lives in real time`:                      {Kubeconfig: file, VirtualTime: true},
+		`no such file`:                            {Kubeconfig: file + "s"},
+		`invalid configuration`:                   {Kubeconfig: file},
+		`do not work in virtual time`:             {Store: "embedded", VirtualTime: true},
+		`is not an etcd URL`:                      {Store: "ftp://127.0.0.1:1"},
+		`none of the`:                             {Selection: conformance.Selection{Focus: "no such case"}},
+		`focus is not a regular expression`:       {Selection: conformance.Selection{Focus: "("}},
+		`skip is not a regular expression`:        {Selection: conformance.Selection{Skip: "("}},
+		`label filter "S6 & core": Invalid token '&'.  Did you mean '&&'?; write one`: {Selection: conformance.Selection{Labels: "S6 & core"}},
+		`matches focus "S6/", label filter "S7"`:                                      {Selection: conformance.Selection{Focus: "S6/", Labels: "S7"}},
+		`a release is for the cluster of a kubeconfig`:                                {Release: "v1.36.0"},
+		`"soon" is not a release`:                                                     {Kubeconfig: file, Release: "soon"},
+		`output "xml" is not known; use "text" or "json`:                              {Output: "xml"},
 	} {
 		var out bytes.Buffer
 		opts.Out = &out
-		if _, err := conformance.Execute(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: error %v, want %q", opts, err, want)
-		}
+		_, err := conformance.Execute(t.Context(), opts)
+		assert.ErrorContains(t, err, want, "%+v", opts)
 	}
 }
 
 func TestExecuteUnreachableStore(t *testing.T) {
-	_, err := conformance.Execute(t.Context(), conformance.Options{Store: "http://127.0.0.1:1", Focus: "S15/readyz-answers-ok", Out: &bytes.Buffer{}})
-	if err == nil || errors.Is(err, conformance.ErrFailed) || !strings.Contains(err.Error(), "127.0.0.1:1") {
-		t.Errorf("error %v", err)
-	}
+	t.Parallel() // it waits for what does not answer
+	_, err := conformance.Execute(t.Context(), conformance.Options{Store: "http://127.0.0.1:1", Selection: conformance.Selection{Focus: "S15/readyz-answers-ok"}, Out: &bytes.Buffer{}})
+	assert.True(t, err != nil && !errors.Is(err, conformance.ErrFailed) && strings.Contains(err.Error(), "127.0.0.1:1"), "error %v", err)
 }
 
 func TestExecute(t *testing.T) {
@@ -55,19 +58,12 @@ func TestExecute(t *testing.T) {
 	var out bytes.Buffer
 	file := filepath.Join(t.TempDir(), "junit.xml")
 	report, err := conformance.Execute(context.Background(), conformance.Options{
-		VirtualTime: true, Focus: "^startup$", Output: conformance.OutputJSON, Out: &out, JUnit: file,
+		VirtualTime: true, Selection: conformance.Selection{Focus: "^startup$"}, Output: conformance.OutputJSON, Out: &out, JUnit: file,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var read conformance.Report
-	if err := json.Unmarshal(out.Bytes(), &read); err != nil {
-		t.Fatalf("%v in %s", err, out.String())
-	}
-	if len(read.Results) != len(report.Results) || read.Count(conformance.Passed) == 0 || !read.VirtualTime {
-		t.Errorf("report %+v", read)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, json.Unmarshal(out.Bytes(), &read), "in %s", &out)
+	assert.True(t, len(read.Results) == len(report.Results) && read.Count(conformance.Passed) != 0 && read.VirtualTime, "report %+v", read)
+	_, err = os.Stat(file)
+	assert.NoError(t, err)
 }

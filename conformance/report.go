@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onsi/ginkgo/v2/reporters"
-	"github.com/onsi/ginkgo/v2/types"
+	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/transcript"
 )
 
 // State is how a case ended.
@@ -17,22 +17,34 @@ type State string
 
 // The states of a case.
 const (
-	Passed  State = "passed"
-	Failed  State = "failed"
-	Skipped State = "skipped"
+	Passed State = "passed"
+	Failed State = "failed"
+	// NotApplicable is a case whose needs the target does not meet.
+	NotApplicable State = "not applicable"
+	// NotRun is a case that could not be judged: the target was not there, or gone, or the
+	// run was interrupted.
+	NotRun State = "not run"
 )
 
 // Result is how one case ended.
 type Result struct {
-	Case  Case  `json:"case"`
-	State State `json:"state"`
-	// Message says why the case failed or was skipped.
-	Message string `json:"message,omitempty"`
-	// Location is the line of the case that failed, as "watch.go:42".
-	Location string `json:"location,omitempty"`
+	Case  suite.Case `json:"case"`
+	State State      `json:"state"`
+	Finding
 	// Start and Took are on the target's clock.
 	Start time.Time     `json:"start"`
 	Took  time.Duration `json:"tookNanoseconds"`
+}
+
+// Finding is what a case found that it did not expect.
+type Finding struct {
+	// Message says why the case failed, is not applicable or did not run.
+	Message string `json:"message,omitempty"`
+	// Location is the line of the case that failed, as "watch.go:42", and Step what it says.
+	Location string `json:"location,omitempty"`
+	Step     string `json:"step,omitempty"`
+	// Exchanges are the last requests of a case that failed, and the answers.
+	Exchanges []transcript.Exchange `json:"exchanges,omitempty"`
 }
 
 // Report is the result of a run.
@@ -40,11 +52,19 @@ type Report struct {
 	// Target is the source the run was given.
 	Target string `json:"target"`
 	// Cluster is the name of the cluster; empty if it could not be opened.
-	Cluster     string        `json:"cluster"`
-	VirtualTime bool          `json:"virtualTime"`
-	Start       time.Time     `json:"start"`
-	Took        time.Duration `json:"tookNanoseconds"`
-	Results     []Result      `json:"results"`
+	Cluster string `json:"cluster"`
+	// Release is what the cluster reports to be; empty if it does not say.
+	Release     string `json:"release,omitempty"`
+	VirtualTime bool   `json:"virtualTime"`
+	// Date is when the run began, whatever the target's clock said.
+	Date time.Time `json:"date"`
+	// Seed decided the order of the cases; 0 means that of the list.
+	Seed  int64         `json:"seed,omitempty"`
+	Start time.Time     `json:"start"`
+	Took  time.Duration `json:"tookNanoseconds"`
+	// Error says why not all cases could run.
+	Error   string   `json:"error,omitempty"`
+	Results []Result `json:"results"`
 }
 
 // Count returns how many cases ended in a state.
@@ -75,65 +95,20 @@ func (r Report) Err() error {
 	return err
 }
 
-// WriteJUnit writes the report as JUnit XML, for CI systems. It overwrites an existing
-// file and creates missing folders.
-func (r Report) WriteJUnit(path string) error {
-	config := reporters.JunitReportConfig{OmitLeafNodeType: true, OmitSpecLabels: true}
-	if err := reporters.GenerateJUnitReportWithConfig(r.ginkgo(), path, config); err != nil {
-		return fmt.Errorf("write JUnit report: %w", err)
+// unjudged says that no case applies to the target, so that nothing is known of it.
+func (r Report) unjudged() error {
+	if r.Count(NotApplicable) == 0 || r.Count(NotApplicable) < len(r.Results) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("conformance: nothing could be judged: none of the %d cases applies to %s: %s %s", len(r.Results), r.Target, r.Results[0].Case.ID, r.Results[0].Message)
 }
 
-func (s State) ginkgo() types.SpecState {
-	switch s {
-	case Passed:
-		return types.SpecStatePassed
-	case Failed:
-		return types.SpecStateFailed
-	}
-	return types.SpecStateSkipped
-}
-
-// ginkgo converts the report to ginkgo's, for ginkgo's writers.
-func (r Report) ginkgo() types.Report {
-	suite := types.Report{
-		SuitePath:        "snowglobe.test/conformance",
-		SuiteDescription: "conformance of " + r.Target,
-		SuiteSucceeded:   r.Count(Failed) == 0,
-		StartTime:        r.Start,
-		EndTime:          r.Start.Add(r.Took),
-		RunTime:          r.Took,
-	}
-	for _, result := range r.Results {
-		spec := types.SpecReport{
-			ContainerHierarchyTexts: []string{string(result.Case.Area)},
-			LeafNodeType:            types.NodeTypeIt,
-			LeafNodeText:            result.Case.ID + ": " + result.Case.Promise,
-			State:                   result.State.ginkgo(),
-			StartTime:               result.Start,
-			EndTime:                 result.Start.Add(result.Took),
-			RunTime:                 result.Took,
-		}
-		if result.Message != "" {
-			spec.Failure = types.Failure{
-				Message:             result.Message,
-				FailureNodeType:     types.NodeTypeIt,
-				FailureNodeContext:  types.FailureNodeIsLeafNode,
-				Location:            types.NewCustomCodeLocation(result.Location),
-				FailureNodeLocation: types.NewCustomCodeLocation(result.Location),
-			}
-		}
-		suite.SpecReports = append(suite.SpecReports, spec)
-	}
-	return suite
-}
-
-// A Reporter is called as a run goes on, on the run's goroutine.
+// A Reporter is called as a run goes on, never twice at a time.
 type Reporter interface {
-	// Begin is called before the target is opened.
+	// Begin is called when the target is open.
 	Begin(target string, cases int)
-	// Case is called after each case, even if it was skipped.
+	// Case is called after each case, even if it is not applicable, but not for those left when
+	// a run ends early.
 	Case(result Result)
 	// End is called last, even if the target could not be opened.
 	End(report Report)
@@ -142,7 +117,7 @@ type Reporter interface {
 // Text is a reporter for people: one line for each case, and a summary.
 type Text struct{ Out io.Writer }
 
-var marks = map[State]string{Passed: "ok  ", Failed: "FAIL", Skipped: "skip"}
+var marks = map[State]string{Passed: "ok  ", Failed: "FAIL", NotApplicable: "n/a "}
 
 // Begin implements Reporter.
 func (t Text) Begin(target string, cases int) {
@@ -151,35 +126,35 @@ func (t Text) Begin(target string, cases int) {
 
 // Case implements Reporter.
 func (t Text) Case(r Result) {
-	if r.State == Skipped {
+	if r.State == NotApplicable {
 		t.printf("%s %s (%s)\n", marks[r.State], r.Case.ID, r.Message)
 		return
 	}
 	t.printf("%s %s (%s)\n", marks[r.State], r.Case.ID, r.Took.Round(time.Millisecond))
 	if r.State == Failed {
-		t.printf("%s\n", indent(explain(r)))
+		t.printf("%s\n", indent(r.Explain(shortExchanges)))
 	}
-}
-
-func explain(r Result) string {
-	text := "promise: " + r.Case.Promise + "\n"
-	if r.Location != "" {
-		text += "at: " + r.Location + "\n"
-	}
-	return text + r.Message
 }
 
 func indent(text string) string {
 	return "     " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n     ")
 }
 
-// End implements Reporter.
+// End implements Reporter. If the target could not be opened there is nothing to sum up,
+// and the error says it all.
 func (t Text) End(r Report) {
+	if r.Cluster == "" {
+		return
+	}
+	left := ""
+	if n := r.Count(NotRun); n > 0 {
+		left = fmt.Sprintf(", %d not run", n)
+	}
 	clock := ""
 	if r.VirtualTime {
 		clock = " of virtual time"
 	}
-	t.printf("%s: %d passed, %d failed, %d skipped in %s%s\n", r.Target, r.Count(Passed), r.Count(Failed), r.Count(Skipped),
+	t.printf("%s: %d passed, %d failed, %d not applicable%s in %s%s\n", r.Target, r.Count(Passed), r.Count(Failed), r.Count(NotApplicable), left,
 		r.Took.Round(time.Millisecond), clock)
 }
 

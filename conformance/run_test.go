@@ -15,9 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/ginkgo/v2/reporters"
 	"github.com/onsi/gomega"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/suite"
 )
 
 // nowhere is a source whose cluster no case uses.
@@ -26,11 +29,11 @@ type nowhere struct {
 	closed *bool
 }
 
-func (n nowhere) Open(context.Context) (*conformance.Cluster, error) {
+func (n nowhere) Open(context.Context) (*suite.Cluster, error) {
 	if n.err != nil {
 		return nil, n.err
 	}
-	return &conformance.Cluster{Name: "nowhere", Config: &rest.Config{Host: "http://127.0.0.1:1"}, Close: func(context.Context) error {
+	return &suite.Cluster{Name: "nowhere", Config: &rest.Config{Host: "http://127.0.0.1:1"}, Close: func(context.Context) error {
 		if n.closed != nil {
 			*n.closed = true
 		}
@@ -41,17 +44,17 @@ func (n nowhere) Open(context.Context) (*conformance.Cluster, error) {
 func (n nowhere) String() string { return "a fake" }
 
 // made returns a case with a fixed area and promise.
-func made(id string, needs conformance.Needs, test func(ctx context.Context, t *conformance.Target)) conformance.Case {
-	return conformance.Case{ID: id, System: "S0", Area: "area", Promise: id + " holds.", Needs: needs, Test: test}
+func made(id string, needs suite.Needs, test func(ctx context.Context, t *suite.Target)) suite.Case {
+	return suite.Case{ID: id, System: "S0", Area: "area", Promise: id + " holds.", Needs: needs, Test: test}
 }
 
-func passes(context.Context, *conformance.Target) {}
+func passes(context.Context, *suite.Target) {}
 
-func fails(_ context.Context, t *conformance.Target) {
+func fails(_ context.Context, t *suite.Target) {
 	t.Expect(1).To(gomega.Equal(2), "counting")
 }
 
-func panics(context.Context, *conformance.Target) { panic("at the case") }
+func panics(context.Context, *suite.Target) { panic("at the case") }
 
 // plain formats results without what differs from run to run.
 func plain(report conformance.Report) []string {
@@ -65,31 +68,29 @@ func plain(report conformance.Report) []string {
 
 func TestRunReportsResults(t *testing.T) {
 	var tidied []string
-	report, err := conformance.Run(t.Context(), nowhere{}, []conformance.Case{
-		made("passes", conformance.Needs{}, passes),
-		made("fails", conformance.Needs{}, fails),
-		made("panics", conformance.Needs{}, panics),
-		made("needs a release", conformance.Needs{Release: true}, fails),
-		made("needs another", conformance.Needs{Launch: true}, fails),
-		made("tidies up", conformance.Needs{}, func(_ context.Context, t *conformance.Target) {
+	report, err := conformance.Run(t.Context(), nowhere{}, []suite.Case{
+		made("passes", suite.Needs{}, passes),
+		made("fails", suite.Needs{}, fails),
+		made("panics", suite.Needs{}, panics),
+		made("needs a release", suite.Needs{Release: true}, fails),
+		made("needs another", suite.Needs{Launch: true}, fails),
+		made("tidies up", suite.Needs{}, func(_ context.Context, t *suite.Target) {
 			for _, name := range []string{"first", "second"} {
 				t.Cleanup(func(context.Context) error { tidied = append(tidied, name); return nil })
 			}
 			t.Expect(true).To(gomega.BeFalse())
 		}),
-		made("leaves something", conformance.Needs{}, func(_ context.Context, t *conformance.Target) {
+		made("leaves something", suite.Needs{}, func(_ context.Context, t *suite.Target) {
 			t.Cleanup(func(context.Context) error { return errors.New("it would not go") })
 		}),
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []string{
 		"passes passed",
 		"fails failed counting run_test.go:LINE",
 		"panics failed panic: at the case",
-		"needs a release skipped needs a known release: it is not known which one runs at nowhere",
-		"needs another skipped needs control planes of its own, with hooks held: none can be started beside nowhere",
+		"needs a release not applicable needs a known release: it is not known which one runs at nowhere",
+		"needs another not applicable needs control planes of its own: none can be started beside nowhere",
 		"tidies up failed Expected run_test.go:LINE",
 		"leaves something failed clean up: it would not go",
 	}
@@ -97,36 +98,26 @@ func TestRunReportsResults(t *testing.T) {
 	for i := range got {
 		got[i] = lineNumber.ReplaceAllString(got[i], "_test.go:LINE")
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"second", "first"}, tidied); diff != "" {
-		t.Error(diff)
-	}
-	if err := report.Err(); !errors.Is(err, conformance.ErrFailed) || !strings.Contains(err.Error(), "4 of 7 cases failed: fails panics tidies up leaves something") {
-		t.Errorf("error %v", err)
-	}
+	assert.Empty(t, cmp.Diff(want, got))
+	assert.Empty(t, cmp.Diff([]string{"second", "first"}, tidied))
+	err = report.Err()
+	assert.True(t, errors.Is(err, conformance.ErrFailed) && strings.Contains(err.Error(), "4 of 7 cases failed: fails panics tidies up leaves something"), "error %v", err)
 }
 
 func TestCaseIsLimited(t *testing.T) {
-	forever := made("waits", conformance.Needs{}, func(ctx context.Context, t *conformance.Target) {
+	forever := made("waits", suite.Needs{}, func(ctx context.Context, t *suite.Target) {
 		t.Eventually(ctx, func() bool { return false }).Should(gomega.BeTrue())
 	})
 	wall := time.Now()
-	report, err := conformance.Simulate(t.Context(), nowhere{}, []conformance.Case{forever}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if result := report.Results[0]; result.State != conformance.Failed || result.Took != time.Minute {
-		t.Errorf("%s after %s: %s", result.State, result.Took, result.Message)
-	}
-	if took := time.Since(wall); took >= time.Minute {
-		t.Errorf("a virtual minute took %s", took)
-	}
+	report, err := conformance.Simulate(t.Context(), nowhere{}, []suite.Case{forever}, nil)
+	require.NoError(t, err)
+	result := report.Results[0]
+	assert.True(t, result.State == conformance.Failed && result.Took == 5*time.Minute, "%s after %s: %s", result.State, result.Took, result.Message)
+	assert.Less(t, time.Since(wall), time.Minute, "what five virtual minutes took")
 }
 
 func TestRunIsInterrupted(t *testing.T) {
-	for name, run := range map[string]func(context.Context, conformance.Source, []conformance.Case, conformance.Reporter) (conformance.Report, error){
+	for name, run := range map[string]func(context.Context, conformance.Source, []suite.Case, conformance.Reporter, ...conformance.RunOption) (conformance.Report, error){
 		"real time": conformance.Run, "virtual time": conformance.Simulate,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,20 +125,14 @@ func TestRunIsInterrupted(t *testing.T) {
 			defer cancel(nil)
 			closed := false
 			reason := errors.New("interrupt")
-			report, err := run(ctx, nowhere{closed: &closed}, []conformance.Case{
-				made("before", conformance.Needs{}, passes),
-				made("during", conformance.Needs{}, func(context.Context, *conformance.Target) { cancel(reason) }),
-				made("after", conformance.Needs{}, fails),
+			report, err := run(ctx, nowhere{closed: &closed}, []suite.Case{
+				made("before", suite.Needs{}, passes),
+				made("during", suite.Needs{}, func(context.Context, *suite.Target) { cancel(reason) }),
+				made("after", suite.Needs{}, fails),
 			}, nil)
-			if !errors.Is(err, reason) {
-				t.Errorf("error %v", err)
-			}
-			if diff := cmp.Diff([]string{"before passed", "during passed", "after skipped not run: interrupt"}, plain(report)); diff != "" {
-				t.Error(diff)
-			}
-			if !closed {
-				t.Error("the cluster was left open")
-			}
+			assert.ErrorIs(t, err, reason)
+			assert.Empty(t, cmp.Diff([]string{"before passed", "during passed", "after not run interrupt"}, plain(report)))
+			assert.True(t, closed, "the cluster was left open")
 		})
 	}
 }
@@ -155,75 +140,59 @@ func TestRunIsInterrupted(t *testing.T) {
 func TestRunWithoutTarget(t *testing.T) {
 	reason := errors.New("no such thing")
 	var out bytes.Buffer
-	report, err := conformance.Run(t.Context(), nowhere{err: reason}, []conformance.Case{made("a", conformance.Needs{}, passes)}, conformance.Text{Out: &out})
-	if !errors.Is(err, reason) || len(report.Results) != 0 {
-		t.Errorf("error %v, report %v", err, report)
-	}
-	if want := "1 cases on a fake\na fake: 0 passed, 0 failed, 0 skipped in 0s\n"; out.String() != want {
-		t.Errorf("said %q, want %q", out.String(), want)
-	}
+	report, err := conformance.Run(t.Context(), nowhere{err: reason}, []suite.Case{made("a", suite.Needs{}, passes)}, conformance.Text{Out: &out})
+	assert.True(t, errors.Is(err, reason) && report.Error == reason.Error(), "error %v, report %v", err, report)
+	assert.Empty(t, cmp.Diff([]string{"a not run no such thing"}, plain(report)))
+	assert.Empty(t, out.String(), "the error says it all")
 }
 
 func TestReports(t *testing.T) {
 	var text, document bytes.Buffer
-	cases := []conformance.Case{
-		made("S0/passes", conformance.Needs{}, passes),
-		made("S0/fails", conformance.Needs{}, fails),
-		made("S0/needs", conformance.Needs{Release: true}, passes),
+	cases := []suite.Case{
+		made("S0/passes", suite.Needs{}, passes),
+		made("S0/fails", suite.Needs{}, fails),
+		made("S0/needs", suite.Needs{Release: true}, passes),
 	}
 	report, err := conformance.Simulate(t.Context(), nowhere{}, cases, conformance.Text{Out: &text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := `3 cases on a fake
 ok   S0/passes (0s)
 FAIL S0/fails (0s)
-     promise: S0/fails holds.
-     at: run_test.go:LINE
-     counting
-     Expected
-         <int>: 1
-     to equal
-         <int>: 2
-skip S0/needs (needs a known release: it is not known which one runs at nowhere)
-a fake: 1 passed, 1 failed, 1 skipped in 0s of virtual time
+     promised  S0/fails holds.
+     found     counting
+               Expected
+                   <int>: 1
+               to equal
+                   <int>: 2
+     step      run_test.go:LINE
+n/a  S0/needs (needs a known release: it is not known which one runs at nowhere)
+a fake: 1 passed, 1 failed, 1 not applicable in 0s of virtual time
 `
-	if diff := cmp.Diff(want, lineNumber.ReplaceAllString(text.String(), "_test.go:LINE")); diff != "" {
-		t.Error(diff)
-	}
+	assert.Empty(t, cmp.Diff(want, lineNumber.ReplaceAllString(text.String(), "_test.go:LINE")))
 
 	conformance.JSON{Out: &document}.End(report)
 	var read conformance.Report
-	if err := json.Unmarshal(document.Bytes(), &read); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(plain(report), plain(read)); diff != "" {
-		t.Error(diff)
-	}
+	require.NoError(t, json.Unmarshal(document.Bytes(), &read))
+	assert.Empty(t, cmp.Diff(plain(report), plain(read)))
 
-	file := filepath.Join(t.TempDir(), "made", "junit.xml")
-	if err := report.WriteJUnit(file); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var suites reporters.JUnitTestSuites
-	if err := xml.Unmarshal(content, &suites); err != nil {
-		t.Fatal(err)
-	}
-	if suites.Tests != 3 || suites.Failures != 1 || suites.Disabled != 1 {
-		t.Errorf("%d tests, %d failures, %d disabled", suites.Tests, suites.Failures, suites.Disabled)
-	}
+	suites := readJUnit(t, report)
+	assert.Equal(t, 3, suites.Tests, "tests")
+	assert.Equal(t, 1, suites.Failures, "failures")
+	assert.Equal(t, 1, suites.Disabled, "disabled")
 	tests := suites.TestSuites[0].TestCases
-	if got := tests[0].Name; got != "area S0/passes: S0/passes holds." {
-		t.Errorf("name %q", got)
-	}
-	if tests[1].Failure == nil || !strings.Contains(tests[1].Failure.Description, "run_test.go") {
-		t.Errorf("failure %+v", tests[1].Failure)
-	}
-	if tests[2].Skipped == nil || !strings.Contains(tests[2].Skipped.Message, "needs a known release") {
-		t.Errorf("skipped %+v", tests[2].Skipped)
-	}
+	assert.Equal(t, "area S0/passes: S0/passes holds.", tests[0].Name, "name")
+	failure, skipped := tests[1].Failure, tests[2].Skipped
+	assert.True(t, failure != nil && strings.Contains(failure.Description, "run_test.go"), "failure %+v", failure)
+	assert.True(t, skipped != nil && strings.Contains(skipped.Message, "needs a known release"), "skipped %+v", skipped)
+}
+
+// readJUnit writes a report as JUnit, in a folder that is not there yet, and reads it.
+func readJUnit(t *testing.T, report conformance.Report) (suites reporters.JUnitTestSuites) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "made", "junit.xml")
+	require.NoError(t, report.WriteJUnit(file))
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, xml.Unmarshal(content, &suites))
+	return suites
 }

@@ -4,34 +4,103 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/conformance/specs"
+	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage/embedded"
+	"snowglobe.test/internal/sample"
 )
 
-// TestConformance runs all cases on every kind of control plane.
+// TestConformance runs an eighth of the cases in virtual time, on memory, and a few in real time,
+// all of them as specs. The whole suite is a command, and a step of CI of its own.
 func TestConformance(t *testing.T) {
-	cases := conformance.Cases()
-	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), cases)
+	t.Parallel()
+	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), inTurn(t, 8))
 	if !testing.Short() {
-		specs.Describe("on memory", conformance.Memory(), cases)
-		specs.Describe("on embedded etcd", conformance.Embedded(), cases)
-		specs.Describe("by kubeconfig over TLS", remote{folder: t.TempDir()}, cases)
+		target := specs.On(conformance.Embedded(embedded.Config{}))
+		ginkgo.BeforeSuite(target.Open)
+		target.Describe("on embedded etcd", inTurn(t, 16)[:3])
 	}
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	ginkgo.RunSpecs(t, "conformance")
 }
 
+// TestConformanceOnEtcd runs a part of the cases in real time, as TestConformanceOverTLS does:
+// another part after each commit, or with -all each. What takes real time mostly waits, so it
+// does that side by side.
+func TestConformanceOnEtcd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	t.Parallel()
+	cases := inTurn(t, 16)
+	report, err := conformance.Run(t.Context(), conformance.Embedded(embedded.Config{}), cases, nil, conformance.Parallel(2))
+	require.NoError(t, err)
+	checkPassed(t, report, len(cases))
+}
+
+// TestConformanceOverTLS judges a control plane as somebody's cluster, by its kubeconfig: nothing
+// is touched there that the cases have not made, what they make is what conformance.Makes says,
+// and nothing is left.
+func TestConformanceOverTLS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	cases, source := inTurn(t, 16), &remote{folder: t.TempDir()}
+	report, err := conformance.Run(t.Context(), source, cases, nil)
+	require.NoError(t, err)
+	checkPassed(t, report, len(cases))
+	checkMakes(t, source.ledger.Pages())
+	assert.Equal(t, source.before, source.after, "what there is on the cluster")
+}
+
+// checkPassed asserts that a run judged so many cases, and no failure.
+func checkPassed(t *testing.T, report conformance.Report, cases int) {
+	t.Helper()
+	assert.Len(t, report.Results, cases)
+	for _, result := range report.Results {
+		assert.True(t, result.State == conformance.Passed || result.State == conformance.NotApplicable, "%s %s: %s: %s", result.Case.ID, result.State, result.Location, result.Message)
+	}
+}
+
+// inTurn are one of n cases, others after each commit, or with -all each.
+func inTurn(t *testing.T, n int) []suite.Case {
+	var chosen []suite.Case
+	turn := sample.Turn(t)
+	for i, c := range conformance.Cases() {
+		if sample.Has(turn, i, n) {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen
+}
+
 // remote is a control plane that the cases know by its kubeconfig alone.
-type remote struct{ folder string }
+type remote struct {
+	folder        string
+	ledger        *ledger.Ledger
+	before, after []string // the objects there, before the first case and after the last
+}
 
 // Open implements conformance.Source.
-func (r remote) Open(ctx context.Context) (*conformance.Cluster, error) {
+func (r *remote) Open(ctx context.Context) (*suite.Cluster, error) {
 	path := filepath.Join(r.folder, "kubeconfig")
 	cp, err := envtest.Launch(ctx, envtest.WithKubeconfig(path))
 	if err != nil {
@@ -41,12 +110,62 @@ func (r remote) Open(ctx context.Context) (*conformance.Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(err, cp.Stop(ctx))
 	}
+	r.ledger = cluster.Ledger
+	if r.before, err = objects(ctx, cluster.Config); err != nil {
+		return nil, errors.Join(err, cp.Stop(ctx))
+	}
 	disconnect := cluster.Close
 	cluster.Close = func(ctx context.Context) error {
-		return errors.Join(disconnect(ctx), cp.Stop(context.WithoutCancel(ctx)), cp.Err())
+		err := disconnect(ctx)
+		var listed error
+		r.after, listed = objects(context.WithoutCancel(ctx), cluster.Config)
+		return errors.Join(err, listed, cp.Stop(context.WithoutCancel(ctx)), cp.Err())
 	}
 	return cluster, nil
 }
 
 // String implements conformance.Source.
-func (r remote) String() string { return "kubeconfig" }
+func (r *remote) String() string { return "kubeconfig" }
+
+// servers are objects that a server makes a while after it is ready.
+var servers = []string{"services default/kubernetes", "ipaddresses /10.0.0.1"}
+
+// objects lists what there is on a cluster, without the Events and Leases that come and go.
+func objects(ctx context.Context, config *rest.Config) (all []string, err error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // no client-side rate limit
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	found, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := client.ServerPreferredResources()
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, resource := range list.APIResources {
+			if !slices.Contains(resource.Verbs, "list") || resource.Name == "events" || resource.Name == "leases" {
+				continue
+			}
+			items, err := found.Resource(version.WithResource(resource.Name)).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return nil, err
+			}
+			for _, item := range items.Items {
+				if object := resource.Name + " " + item.Namespace + "/" + item.Name; !slices.Contains(servers, object) {
+					all = append(all, object)
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}

@@ -43,7 +43,7 @@ func TestAuthenticationConfig(t *testing.T) {
 		cp, err := envtest.Launch(context.Background(), envtest.WithFlags("--authentication-config="+file),
 			envtest.WithDialer(func(ctx context.Context, _, address string) (net.Conn, error) {
 				if address != "issuer.example.com:443" {
-					return nil, fmt.Errorf("nobody is at %s", address)
+					return nil, fmt.Errorf("no server is at %s", address)
 				}
 				return listener.DialContext(ctx)
 			}))

@@ -1,12 +1,12 @@
 package envtest
 
 import (
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -20,9 +20,8 @@ import (
 // balancer, or to the one chosen with Use. Make it with ControlPlane.NewClient. All
 // its methods may be called from any goroutine.
 type Client struct {
-	cp    *ControlPlane
-	name  string
-	admin http.RoundTripper // of the admin's requests
+	cp   *ControlPlane
+	name string
 
 	mu      sync.Mutex
 	pinned  *Server // nil for any
@@ -45,44 +44,69 @@ type route struct {
 
 // NewClient returns a separate path to the API servers. Rules call these paths
 // client-1, client-2, and so on: "partition client name=client-1
-// server=apiserver-0". client-0 is the path of ControlPlane.Config,
-// ControlPlane.AddUser and Server.Config.
-func (cp *ControlPlane) NewClient() *Client { return newClient(cp, cp.clients.Add(1), nil) }
+// server=apiserver-0". client-0 is the path of ControlPlane.Config
+// and Server.Config.
+func (cp *ControlPlane) NewClient() *Client { return newClient(cp, clientName(cp.clients.Add(1)), nil) }
 
-func newClient(cp *ControlPlane, number int64, pinned *Server) *Client {
-	c := &Client{cp: cp, name: fmt.Sprintf("client-%d", number), pinned: pinned, routes: map[identity]*route{}}
-	c.admin = c.transport(identity{user: AdminUser})
-	return c
+func clientName(number int64) string { return fmt.Sprintf("client-%d", number) }
+
+func newClient(cp *ControlPlane, name string, pinned *Server) *Client {
+	return &Client{cp: cp, name: name, pinned: pinned, routes: map[identity]*route{}}
 }
 
-// Config returns a copy of a cluster admin's configuration that uses this path.
-func (c *Client) Config() *rest.Config {
-	config := rest.CopyConfig(c.cp.admin)
-	config.Transport = c.admin
+// Config is ControlPlane.Config for requests that take this path.
+func (c *Client) Config(opts ...ConfigOption) *rest.Config {
+	config, err := c.config(newCredentials(opts))
+	if err != nil {
+		return &rest.Config{Transport: refusal{err}}
+	}
+	config.QPS = -1 // a test waits for the server, not for its own client
 	return config
 }
 
-// AddUser is ControlPlane.AddUser for a user whose requests take this path.
-func (c *Client) AddUser(name string, groups ...string) *rest.Config {
-	return &rest.Config{
-		Host:        "https://" + c.cp.first().addr.String(),
-		BearerToken: c.cp.users.add(name, groups),
-		Transport:   c.transport(identity{user: name}),
-		QPS:         -1, // a test waits for the server, not for its own client
+func (c *Client) config(who credentials) (*rest.Config, error) {
+	if who.remote {
+		return c.remoteConfig(who)
 	}
+	config := &rest.Config{Host: "https://" + c.cp.first().addr.String()}
+	of := identity{user: who.name}
+	switch {
+	case who.certified:
+		var err error
+		if of.certificate, err = c.cp.authority.ClientCertificate(who.validity, who.name, who.groups...); err != nil {
+			return nil, err
+		}
+	case who.isAdmin:
+		config.BearerToken = c.cp.adminToken
+	default:
+		config.BearerToken = c.cp.users.add(who)
+	}
+	config.Transport = c.transport(of)
+	return config, nil
 }
 
-// AddCertificate is ControlPlane.AddCertificate for a user whose requests take this path.
-func (c *Client) AddCertificate(validity time.Duration, name string, groups ...string) (*rest.Config, error) {
-	certificate, err := c.cp.authority.ClientCertificate(validity, name, groups...)
+// remoteConfig is for the listener of the path's server, or of the first.
+func (c *Client) remoteConfig(who credentials) (*rest.Config, error) {
+	server := cmp.Or(c.pin(), c.cp.first())
+	if !server.hasPort {
+		return nil, fmt.Errorf("remote configuration of %q: the control plane has no TLS listener; start it WithListener", who.name)
+	}
+	pair, err := c.cp.clientPair(who)
 	if err != nil {
 		return nil, err
 	}
 	return &rest.Config{
-		Host:      "https://" + c.cp.first().addr.String(),
-		Transport: c.transport(identity{name, certificate}),
-		QPS:       -1,
+		Host:            "https://" + server.addr.String(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.cp.authority.CertPEM(), CertData: pair.Cert, KeyData: pair.Key},
 	}, nil
+}
+
+// refusal fails the requests of a configuration that can't be made.
+type refusal struct{ err error }
+
+// RoundTrip implements http.RoundTripper.
+func (r refusal) RoundTrip(req *http.Request) (*http.Response, error) {
+	return serve.Refuse(req, r.err)
 }
 
 // Use sends all requests to one server from now on, and resets connections to the
@@ -99,6 +123,13 @@ func (c *Client) Use(server *Server) {
 	}
 }
 
+// pin returns the server given to Use, nil for none.
+func (c *Client) pin() *Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pinned
+}
+
 // Server returns the server that requests go to: the one given to Use, or else that of
 // the last connection; nil if there is none or its server is gone.
 func (c *Client) Server() *Server {
@@ -110,13 +141,13 @@ func (c *Client) Server() *Server {
 	return c.current.server
 }
 
-// Cut lets nothing through until heal is called: requests and watches in flight time
-// out, and no server can be reached. It is the rule "partition client name=NAME".
-func (c *Client) Cut() (heal func()) { return c.cp.partition("client name=" + c.name) }
+// Name is what rules call the path: "partition client name=NAME" lets nothing through.
+// Requests and watches in flight time out then, and no server can be reached.
+func (c *Client) Name() string { return c.name }
 
-// partition adds a rule that cuts a network path; heal removes it.
-func (cp *ControlPlane) partition(path string) (heal func()) {
-	entry, err := cp.faults.Inject("partition " + path + " optional")
+// cut lets nothing through until heal is called.
+func (c *Client) cut() (heal func()) {
+	entry, err := c.cp.faults.Inject("partition client name=" + c.name + " optional")
 	if err != nil {
 		return func() {} // the control plane has stopped: nothing gets through
 	}

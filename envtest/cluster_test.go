@@ -8,12 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/cluster"
 )
 
@@ -21,57 +24,38 @@ import (
 // away, and gives it back: the server turns red, says why writes fail, and heals
 // without a restart. An informer goes on where it was.
 func TestQuorum(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	store, err := cluster.New(cluster.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, store.Start(ctx))
 	t.Cleanup(func() {
-		if err := store.Stop(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, store.Stop(context.WithoutCancel(ctx)))
 	})
-	if err := store.StopMember(ctx, 0); err != nil {
-		t.Fatal(err)
-	}
-	cp := envtest.Start(t, envtest.WithSharedStore(store))
+	require.NoError(t, store.StopMember(ctx, 0))
+	cp := envtest.Start(t, envtest.WithStore(storage.Shared{Backend: store}))
 	client := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1()
 	create := func(name string) error {
 		_, err := client.ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		return err
 	}
 	seen := followObjects(ctx, t, cp, corev1.SchemeGroupVersion.WithResource("configmaps"))
-	if err := create("before"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, create("before"))
 
-	if err := store.StopMember(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, store.StopMember(ctx, 1))
 	awaitReadiness(ctx, t, cp, false)
 	red := strings.Join(redChecks(t, cp), " ")
-	if !strings.Contains(red, "etcd") {
-		t.Errorf("the checks %s are red, and none of etcd's", red)
-	}
+	assert.Contains(t, red, "etcd", "the checks that are red")
 	lost := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}
 	err = client.RESTClient().Post().Resource("namespaces").Param("timeout", "3s").Body(lost).Do(ctx).Error() // 34 s is the default
 	// At the deadline upstream answers 504 or, when another of its own has begun to
 	// do so, breaks the answer off.
-	if !apierrors.IsTimeout(err) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a write without quorum: %v", err)
-	}
+	assert.True(t, apierrors.IsTimeout(err) || errors.Is(err, io.ErrUnexpectedEOF), "a write without quorum: %v", err)
 
-	if err := store.RestartMember(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, store.RestartMember(ctx, 1))
 	awaitReadiness(ctx, t, cp, true)
-	if err := create("after"); err != nil {
-		t.Errorf("a write with quorum again: %v", err)
-	}
+	assert.NoError(t, create("after"), "a write with quorum again")
 	seen.await(ctx, t, "added", []string{"configmaps default/before", "configmaps default/after"})
 }
 

@@ -1,42 +1,55 @@
 package envtest
 
 import (
-	"crypto/ecdsa"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
-	"snowglobe.test/envtest/process"
+	"k8s.io/client-go/rest"
+
+	"snowglobe.test/envtest/component"
 )
 
-// Component is a program that runs in the process alongside the API servers, such as a
-// controller manager. Its goroutines are known to be its own, and so is what they log: a
-// fatal log line or a panic in one of them ends the program, not the process.
-type Component struct {
-	*process.Member
-	log *logBuffer
-}
-
-// components numbers them, for their names.
+// components numbers them, for their names in the process.
 var components atomic.Int64
 
 // NewComponent makes a component of the control plane. crash is called with whatever would
 // have ended its process, and must not block. Do and Go run a function as part of the
 // component; when all of them have ended, which Wait waits for, the caller calls Leave.
-func (cp *ControlPlane) NewComponent(name string, crash func(error)) (*Component, error) {
-	log := newLogBuffer(cp.log)
-	member, err := process.Join(fmt.Sprintf("%s-%s-%d", cp.name, name, components.Add(1)), cp.first().newest.flags.Process(), log, crash)
-	if err != nil {
-		return nil, err
-	}
-	return &Component{member, log}, nil
+func (cp *ControlPlane) NewComponent(name string, crash func(error)) (*component.Component, error) {
+	client := newClient(cp, cp.componentNames.take(name), nil)
+	return component.Join(fmt.Sprintf("%s-%s-%d", cp.name, name, components.Add(1)), component.Host{
+		Name:   client.name,
+		Config: func(user string, groups ...string) *rest.Config { return client.Config(User(user, groups...)) },
+		Cut:    client.cut, CA: cp.authority.CertPEM(), ServiceAccountKey: cp.accountKey,
+		Flags: cp.first().newest.flags.Process(), Log: cp.log, Trace: cp.recorder,
+		Left: func() { cp.componentNames.giveBack(client.name) },
+	}, crash)
 }
 
-// Log returns the component's log, or only its end if it is long.
-func (c *Component) Log() string { return c.log.String() }
+// takenNames are names of which each is used once at a time. The zero value has none.
+type takenNames struct {
+	mu    sync.Mutex
+	taken map[string]bool
+}
 
-// CA returns the certificate of the control plane's certificate authority, in PEM.
-func (cp *ControlPlane) CA() []byte { return cp.authority.CertPEM() }
+// take returns a name that no component has: the wanted one, or that with a number.
+func (n *takenNames) take(wanted string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	name := wanted
+	for i := 2; n.taken[name]; i++ {
+		name = fmt.Sprintf("%s-%d", wanted, i)
+	}
+	if n.taken == nil {
+		n.taken = map[string]bool{}
+	}
+	n.taken[name] = true
+	return name
+}
 
-// ServiceAccountKey returns the key that signs service account tokens, unless flags name
-// another.
-func (cp *ControlPlane) ServiceAccountKey() *ecdsa.PrivateKey { return cp.accountKey }
+func (n *takenNames) giveBack(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.taken, name)
+}

@@ -50,7 +50,7 @@ func TestConcurrentMethods(t *testing.T) {
 			"Ready and Hooks": func(ctx context.Context) error {
 				for _, server := range cp.Servers() {
 					server.Ready(ctx)
-					server.Hooks()
+					cp.Faults().Held()
 					_ = server.Log()
 				}
 				return cp.Err()
@@ -63,11 +63,17 @@ func TestConcurrentMethods(t *testing.T) {
 				}
 				return err
 			},
-			"requests":           func(ctx context.Context) error { return list(ctx, cp.Config()) },
-			"requests of others": func(ctx context.Context) error { return list(ctx, cp.NewClient().AddUser("anna", "system:masters")) },
+			"requests": func(ctx context.Context) error { return list(ctx, cp.Config()) },
+			"requests of others": func(ctx context.Context) error {
+				return list(ctx, cp.NewClient().Config(envtest.User("anna", "system:masters")))
+			},
 			"a client's moves": func(ctx context.Context) error {
 				shared.Use(cp.Servers()[1])
-				shared.Cut()()
+				cut, err := cp.Faults().Inject("partition client optional name=" + shared.Name())
+				if err != nil {
+					return err
+				}
+				cut.Remove()
 				shared.Use(nil)
 				return list(ctx, shared.Config())
 			},
@@ -92,14 +98,17 @@ func TestConcurrentCrash(t *testing.T) {
 			},
 			"looks": func(ctx context.Context) error {
 				server.Ready(ctx)
-				server.Hooks()
+				cp.Faults().Held()
 				_, _ = server.Log(), server.Config()
 				return nil
 			},
 			"partition": func(context.Context) error {
-				heal := server.CutStore()
+				cut, err := cp.Faults().Inject("partition store optional server=" + server.Name())
+				if err != nil {
+					return err
+				}
 				time.Sleep(time.Millisecond)
-				heal()
+				cut.Remove()
 				return nil
 			},
 			"requests": func(ctx context.Context) error { return list(ctx, cp.Servers()[0].Config()) },

@@ -11,9 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/client-go/rest"
-
 	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/fault"
@@ -21,10 +18,12 @@ import (
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/envtest/webhook"
 	"snowglobe.test/internal/pki"
+	"snowglobe.test/internal/tempdir"
 )
 
-// AdminUser is the user in Config's configuration, in the group system:masters.
+// AdminUser is the user of Config by default, in the group system:masters.
 const AdminUser = "snowglobe-admin"
 
 // ControlPlane is one or more running API servers on one store; Server has the methods
@@ -42,17 +41,19 @@ type ControlPlane struct {
 	servers    []*Server
 	log        io.Writer // of all servers together, nil for none
 	scheduling *scheduling
-	changes    *storeWatch // nil unless the trace is full
-	client     *Client     // of Config and AddUser
-	inside     *inside     // where webhooks are
-	webhookDir string      // of WithWebhookFlag's files, empty for none
+	changes    *storeWatch  // nil unless the trace is full
+	client     *Client      // of Config
+	webhooks   *webhook.Set // nil until start
+	webhookDir *tempdir.Dir // of WithWebhookFlag's files, nil for none
 	clients    atomic.Int64
-	restorer   *restore.Restorer // nil before the store is started
+	// componentNames are those of the components that run.
+	componentNames takenNames
+	restorer       *restore.Restorer // nil before the store is started
 
 	member     *process.Member // whose goroutines are the store's
-	admin      *rest.Config
-	kubeconfig string    // the file that was written, empty for none
-	boot       *Snapshot // for Reset, nil if there can be none
+	adminToken string          // of AdminUser
+	kubeconfig string          // the file that was written, empty for none
+	boot       *Snapshot       // for Reset, nil if there can be none
 
 	crashOnce sync.Once
 	crashed   chan struct{}
@@ -62,7 +63,10 @@ type ControlPlane struct {
 	endStopping context.CancelFunc
 	stopOnce    sync.Once
 	stopErr     error
-	undecided   bool // the seed does not decide everything
+	number      int64 // in the process, from 1
+	virtual     bool  // it is in virtual time
+	undecided   bool  // the seed does not decide everything
+	begun       bool  // operations take turns: another run may go otherwise from here on
 }
 
 // sequence numbers the control planes of a process, for their names.
@@ -79,36 +83,42 @@ func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 }
 
 func newControlPlane(cfg *config) *ControlPlane {
+	number := sequence.Add(1)
 	cp := &ControlPlane{
-		name:       fmt.Sprintf("cp-%d", sequence.Add(1)),
+		name:       fmt.Sprintf("cp-%d", number),
+		number:     number,
+		virtual:    virtualtime.Virtual(),
 		cfg:        cfg,
 		scheduling: newScheduling(),
 		crashed:    make(chan struct{}),
 	}
-	cp.inside = &inside{serviceAt: cp.serviceAt, places: map[string]*place{}, webhooks: map[*Webhook]struct{}{}}
 	cp.recorder = trace.NewRecorder(cp.name, 0)
 	for _, observer := range cfg.observers {
 		cp.recorder.Subscribe(observer)
 	}
-	cp.plantSeed()
-	cp.watchStandstill()
+	cp.applySeed()
+	cp.watchForLivelock()
 	if cfg.log != nil {
 		cp.log = &sharedWriter{to: cfg.log}
 	}
 	cp.stopping, cp.endStopping = context.WithCancel(context.Background())
-	cp.client = newClient(cp, 0, nil)
+	cp.client = newClient(cp, clientName(0), nil)
 	for index := range cfg.replicas {
 		cp.servers = append(cp.servers, newServer(cp, index))
 	}
 	cp.faults = fault.New(fault.Config{
 		Seed: cfg.seed, Names: fault.Names{"server": cp.serverNames()}, Impossible: cfg.impossible(),
-		Latency: virtualtime.Virtual() && !cfg.noLatency, Trace: cp.recorder,
+		Latency: cp.virtual && !cfg.noLatency, Trace: cp.recorder,
 	})
 	return cp
 }
 
 func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
+	cp.tellSeed()
 	if err := cp.start(ctx); err != nil {
+		if crash := cp.Err(); crash != nil {
+			err = crash // whatever else failed did so because of it
+		}
 		err = cp.withFired()(fmt.Errorf("start control plane: %w", err))
 		return nil, cp.withUndecided(errors.Join(err, cp.release(context.WithoutCancel(ctx))))
 	}
@@ -117,15 +127,20 @@ func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
 
 // start brings the control plane up. If it fails, release gives back what it took.
 func (cp *ControlPlane) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, cp.cfg.timeouts.start)
+	ctx, cancel := cp.cfg.timeouts.boundStart(ctx)
 	defer cancel()
+	return explain(ctx, cp.startIn(ctx))
+}
+
+func (cp *ControlPlane) startIn(ctx context.Context) error {
 	crds, err := loadCRDs(cp.cfg)
 	if err != nil {
 		return err
 	}
-	if err := cp.makeAuthority(); err != nil {
+	if err := cp.makeAuthority(ctx); err != nil {
 		return err
 	}
+	cp.webhooks = webhook.NewSet(cp.authority, cp.serviceAt)
 	if err := cp.serveFlagWebhooks(); err != nil {
 		return err
 	}
@@ -134,16 +149,20 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 			return err
 		}
 	}
-	cp.admin = cp.AddUser(AdminUser, user.SystemPrivilegedGroup)
+	cp.adminToken = cp.users.add(newCredentials(nil))
 	if err := cp.faults.AddNames(fault.Names{"stage": chain.Stages(), "resource": resourcesOf(crds)}); err != nil {
 		return err
 	}
 	if _, err := cp.faults.Add(cp.cfg.faults...); err != nil {
 		return err
 	}
+	cp.begun = true
 	if err := cp.startStore(ctx); err != nil {
 		return err
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	cp.followStore(giveUp)
 	if err := cp.watchStore(); err != nil {
 		return err
 	}
@@ -173,6 +192,7 @@ func (cp *ControlPlane) startStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	member.AdoptTimers()
 	cp.member, cp.store = member, cp.cfg.backend(cp.name)
 	cp.restorer = restore.New(cp.store)
 	if cp.cfg.sharedStore {
@@ -182,21 +202,40 @@ func (cp *ControlPlane) startStore(ctx context.Context) error {
 	return err
 }
 
+// followStore crashes the control plane, and gives up its start, when the store fails.
+func (cp *ControlPlane) followStore(giveUp context.CancelCauseFunc) {
+	store, ok := cp.store.(storage.Failer)
+	if !ok {
+		return
+	}
+	failed := store.Failed()
+	cp.member.Go(func() {
+		select {
+		case <-failed:
+		case <-cp.stopping.Done():
+			return
+		}
+		err := fmt.Errorf("the store has failed: %w", store.Failure())
+		cp.crash(err)
+		giveUp(err)
+		for _, server := range cp.servers {
+			if i := server.current.Load(); i != nil {
+				i.fail(err)
+			}
+		}
+	})
+}
+
 // crash remembers the first failure that would have ended a kube-apiserver process.
 func (cp *ControlPlane) crash(err error) {
 	cp.crashOnce.Do(func() {
-		cp.crashErr = err
+		cp.crashErr = &process.CrashError{Err: err}
 		close(cp.crashed)
 	})
 }
 
 // first is the server that stands for all where one is meant.
 func (cp *ControlPlane) first() *Server { return cp.servers[0] }
-
-// Config returns a copy of a cluster admin's configuration whose requests call the
-// handler chain inside the process or, for upgrades, go through TLS in memory. With
-// several servers, the first that accepts requests gets them until it is gone.
-func (cp *ControlPlane) Config() *rest.Config { return rest.CopyConfig(cp.admin) }
 
 // Trace returns the recorder of what has happened so far and of what will happen.
 func (cp *ControlPlane) Trace() *trace.Recorder { return cp.recorder }
@@ -221,8 +260,8 @@ func (cp *ControlPlane) Store() storage.Backend { return cp.store }
 // have ended a kube-apiserver process; Err says how.
 func (cp *ControlPlane) Crashed() <-chan struct{} { return cp.crashed }
 
-// Err returns why the first API server to crash did so, or nil if none has. A call of
-// Server.Crash does not count.
+// Err returns why the first API server to crash did so, a *process.CrashError, or nil if none has.
+// A call of Server.Crash does not count.
 func (cp *ControlPlane) Err() error {
 	select {
 	case <-cp.crashed:
@@ -266,17 +305,27 @@ func (cp *ControlPlane) Stop(ctx context.Context) error {
 
 var errStopped = errors.New("the control plane was stopped")
 
+// untilStop returns a context that ends when Stop begins, too: no call may keep it waiting.
+func (cp *ControlPlane) untilStop(ctx context.Context) (limited context.Context, forget func()) {
+	limited, end := context.WithCancelCause(ctx)
+	stay := context.AfterFunc(cp.stopping, func() { end(errStopped) })
+	return limited, func() {
+		stay()
+		end(nil)
+	}
+}
+
 // release gives back what start took, in reverse.
 func (cp *ControlPlane) release(ctx context.Context) error {
 	ctx, cancel := cp.cfg.timeouts.boundStop(ctx)
 	defer cancel()
+	cp.endStopping() // who waits for virtual time goes on
 	errs := []error{cp.unschedule(ctx)}
-	cp.endStopping()
 	for _, server := range slices.Backward(cp.servers) {
 		errs = append(errs, server.stop(ctx))
 	}
 	cp.faults.Close()
-	errs = append(errs, cp.removeKubeconfig(), cp.changes.stop(ctx), cp.inside.stop(ctx), cp.removeWebhookFiles())
+	errs = append(errs, cp.removeKubeconfig(), cp.changes.stop(ctx), cp.webhooks.Stop(ctx), cp.webhookDir.Remove())
 	if cp.store != nil && !cp.cfg.sharedStore {
 		errs = append(errs, cp.store.Stop(ctx))
 	}

@@ -12,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
 	etcd "go.etcd.io/etcd/client/v3/kubernetes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +64,7 @@ type crashPlace struct {
 	name            string
 	point, resource string
 	background      bool // in a goroutine that the hook or the request starts
-	panicGoesOn     bool // for somebody else takes care of it
+	panicGoesOn     bool // as upstream recovers from it
 }
 
 // TestCrashOfTheRightOne ends the process of one of two control planes, in all kinds
@@ -80,12 +82,9 @@ func TestCrashOfTheRightOne(t *testing.T) {
 		other := envtest.Start(t)
 		for _, place := range places {
 			for how := range ends {
-				if err := crashIn(t, place, how); err != nil {
-					t.Errorf("%s in %s: %v", how, place.name, err)
-				}
-				if !ready(t, other) || other.Err() != nil {
-					t.Errorf("after %s in %s the other control plane is not ready: %v", how, place.name, other.Err())
-				}
+				assert.NoError(t, crashIn(t, place, how), "%s in %s", how, place.name)
+				assert.True(t, ready(t, other), "after %s in %s the other control plane is not ready", how, place.name)
+				assert.NoError(t, other.Err(), "after %s in %s the other control plane", how, place.name)
 			}
 		}
 	})
@@ -94,7 +93,7 @@ func TestCrashOfTheRightOne(t *testing.T) {
 // crashIn starts a control plane, ends its process in one place, and says what is
 // wrong with what comes of it.
 func crashIn(t *testing.T, place crashPlace, how string) error {
-	cp, err := envtest.Launch(t.Context(), envtest.HoldHook(crdHook))
+	cp, err := envtest.Launch(t.Context(), envtest.WithFaults("hold hook/"+crdHook))
 	if err != nil {
 		return err
 	}
@@ -103,7 +102,7 @@ func crashIn(t *testing.T, place crashPlace, how string) error {
 		goOff = func() { go ends[how]() }
 	}
 	cp.Faults().Schedule(&mine{point: place.point, resource: place.resource, goOff: goOff})
-	if err := cp.ReleaseHook(crdHook); err != nil {
+	if err := cp.Faults().Release("hook/" + crdHook); err != nil {
 		return errors.Join(err, cp.Stop(t.Context()))
 	}
 	_, answer := configMapsOf(cp.Config()).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "last"}}, metav1.CreateOptions{})
@@ -135,9 +134,7 @@ func TestCrashOfAStranger(t *testing.T) {
 		runtime.Goexit()
 	}
 	cp, err := envtest.Launch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	panicked := map[string]any{}
 	for how, end := range ends {
 		ended := make(chan struct{})
@@ -148,18 +145,12 @@ func TestCrashOfAStranger(t *testing.T) {
 		}()
 		<-ended
 	}
-	if exited != 255 || panicked["fatal"] != nil {
-		t.Errorf("the fatal log line has exited with %d, and panicked with %v", exited, panicked["fatal"])
-	}
-	if panicked["panic"] != "the end" {
-		t.Errorf("the panic has gone on as %v", panicked["panic"])
-	}
-	if !ready(t, cp) || cp.Err() != nil || strings.Contains(cp.Log(), "the end") {
-		t.Errorf("the control plane is not ready, or has a stranger's log: %v", cp.Err())
-	}
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.True(t, exited == 255 && panicked["fatal"] == nil, "the fatal log line has exited with %d, and panicked with %v", exited, panicked["fatal"])
+	assert.Equal(t, "the end", panicked["panic"], "what the panic has gone on as")
+	assert.True(t, ready(t, cp), "the control plane is not ready")
+	assert.NoError(t, cp.Err())
+	assert.NotContains(t, cp.Log(), "the end", "the control plane has a stranger's log")
+	assert.NoError(t, cp.Stop(t.Context()))
 }
 
 // TestCrashOfAnAssembly ends the process while a server is assembled. Launch returns,
@@ -182,12 +173,8 @@ func TestCrashOfAnAssembly(t *testing.T) {
 				launched <- err
 			}()
 			err, returned := <-launched
-			if !returned {
-				t.Fatal("the goroutine has ended that called Launch")
-			}
-			if err == nil || !strings.Contains(err.Error(), "the end") || strings.Contains(err.Error(), "have not ended") {
-				t.Errorf("Launch: %v", err)
-			}
+			require.True(t, returned, "the goroutine has ended that called Launch")
+			assert.True(t, err != nil && strings.Contains(err.Error(), "the end") && !strings.Contains(err.Error(), "have not ended"), "Launch: %v", err)
 		})
 	}
 }
@@ -201,11 +188,10 @@ func TestStrangersInformer(t *testing.T) {
 	client := fake.NewClientset()
 	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().ConfigMaps().Informer()
 	seen := make(chan string, 1)
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { seen <- object.(*corev1.ConfigMap).Name },
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	require.NoError(t, err)
 	done := make(chan struct{})
 	var looking sync.WaitGroup
 	looking.Go(func() {
@@ -220,23 +206,16 @@ func TestStrangersInformer(t *testing.T) {
 		t.Error("wait.NeverStop is another channel while there is a control plane")
 	})
 	cp, err := envtest.Launch(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	go informer.Run(wait.NeverStop) // for ever, as it says
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, cp.Stop(t.Context()))
 	close(done)
 	looking.Wait()
-	if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "later"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "later"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
 	select {
 	case name := <-seen:
-		if name != "later" {
-			t.Errorf("the informer has seen %s", name)
-		}
+		assert.Equal(t, "later", name, "what the informer has seen")
 	case <-time.After(time.Minute):
 		t.Error("the informer sees nothing any more")
 	}

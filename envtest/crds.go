@@ -151,7 +151,7 @@ func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1
 	if len(crds) == 0 {
 		return nil
 	}
-	client, err := apiextensionsclient.NewForConfig(cp.admin)
+	client, err := apiextensionsclient.NewForConfig(cp.Config())
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,18 +37,14 @@ func widgetCRD() *apiextensionsv1.CustomResourceDefinition {
 
 func writeFile(t *testing.T, path, content string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
 func widgetYAML(t *testing.T) string {
 	t.Helper()
 	content, err := yaml.Marshal(widgetCRD())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(content)
 }
 
@@ -59,9 +57,7 @@ func TestCRDPaths(t *testing.T) {
 	writeFile(t, filepath.Join(folder, "README.md"), "not a manifest")
 	cp := envtest.Start(t, envtest.WithCRDPaths(folder, filepath.Join(folder, "widget.yaml")))
 	list, err := dynamic.NewForConfigOrDie(cp.Config()).Resource(widgets).List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(list.Items) != 0 {
-		t.Errorf("list of widgets: %v, %v", list, err)
-	}
+	assert.True(t, err == nil && len(list.Items) == 0, "list of widgets: %v, %v", list, err)
 }
 
 func TestReadCRDsRefuses(t *testing.T) {
@@ -73,11 +69,8 @@ func TestReadCRDsRefuses(t *testing.T) {
 		"nothing.yaml": {"", "holds no CustomResourceDefinition"},
 	} {
 		_, err := envtest.ReadCRDs(writeFile(t, filepath.Join(folder, name), test.content))
-		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want one with the file and %q", name, err, test.want)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), name) && strings.Contains(err.Error(), test.want), "%s: error %v, want one with the file and %q", name, err, test.want)
 	}
-	if _, err := envtest.ReadCRDs(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no CustomResourceDefinition") {
-		t.Errorf("an empty folder: %v", err)
-	}
+	_, err := envtest.ReadCRDs(t.TempDir())
+	assert.ErrorContains(t, err, "no CustomResourceDefinition", "an empty folder")
 }

@@ -35,7 +35,7 @@ func TestWithDialer(t *testing.T) {
 		})})
 		cp, err := envtest.Launch(context.Background(), envtest.WithDialer(func(ctx context.Context, _, address string) (net.Conn, error) {
 			if address != host+":443" {
-				return nil, fmt.Errorf("nobody is at %s", address)
+				return nil, fmt.Errorf("no server is at %s", address)
 			}
 			return listener.DialContext(ctx)
 		}))

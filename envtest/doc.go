@@ -11,5 +11,14 @@
 // Start is for tests and Launch is for programs; Simulate and SimulateContext are the
 // same in virtual time, where an hour passes at once. Options say what differs from a
 // server with kube-apiserver's defaults on an empty in-memory store. By default there is
-// nothing outside the process: no port, no file, no binary.
+// nothing outside the process: no port, no file, no binary. The options are about
+//
+//   - servers: WithFlags, WithReplicas, WithStore, WithPostStartHook, WithWatchCacheWindow, WithTimeouts
+//   - what is there: WithCRDs, WithCRDPaths, WithWebhookFlag
+//   - who reaches them, and whom they reach: WithListener, WithKubeconfig, WithPKI, WithDialer
+//   - faults and their order: WithFaults, WithOrder, WithSeed
+//   - virtual time: WithoutLatency, WithoutHousekeeping, WithUpstreamPauses
+//   - what is told: WithLog, WithObserver, WithFullTrace
+//
+// A ControlPlane hands out what has a package of its own: Faults, Trace, Store, Webhooks.
 package envtest

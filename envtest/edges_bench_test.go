@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -21,13 +22,9 @@ func BenchmarkEdges(b *testing.B) {
 		boot := func(opts ...envtest.Option) time.Duration {
 			began := time.Now()
 			cp, err := envtest.Launch(b.Context(), opts...)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			took := time.Since(began)
-			if err := cp.Stop(b.Context()); err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, cp.Stop(b.Context()))
 			return took
 		}
 		boot() // the first one of a process pays for all
@@ -68,15 +65,11 @@ func requests(b *testing.B, cp *envtest.ControlPlane) time.Duration {
 	began := time.Now()
 	for i := range 50 {
 		name := "bench-" + string(rune('a'+i%26)) + string(rune('a'+i/26))
-		if _, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := configMaps.Get(ctx, name, metav1.GetOptions{}); err != nil {
-			b.Fatal(err)
-		}
-		if err := configMaps.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			b.Fatal(err)
-		}
+		_, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(b, err)
+		_, err = configMaps.Get(ctx, name, metav1.GetOptions{})
+		require.NoError(b, err)
+		require.NoError(b, configMaps.Delete(ctx, name, metav1.DeleteOptions{}))
 	}
 	return time.Since(began)
 }

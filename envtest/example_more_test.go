@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
 )
@@ -89,14 +90,14 @@ func ExampleControlPlane_Fork() {
 }
 
 // A store that outlives its control plane.
-func ExampleWithSharedStore() {
+func ExampleWithStore_shared() {
 	ctx := context.Background()
 	store := memory.New("shared")
 	if err := store.Start(ctx); err != nil {
 		log.Fatal(err)
 	}
 	for _, name := range []string{"first", "second"} {
-		cp, err := envtest.Launch(ctx, envtest.WithSharedStore(store))
+		cp, err := envtest.Launch(ctx, envtest.WithStore(storage.Shared{Backend: store}))
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -243,19 +244,19 @@ func ExampleControlPlane_Trace() {
 
 // A path is unknown for good only when all paths are known; fired early, the
 // signal shows the 404 that upstream guards against.
-func ExampleServer_FireSignal() {
+func ExampleControlPlane_Faults_fire() {
 	with(func(ctx context.Context, cp *envtest.ControlPlane) error {
 		get := func() (code int) {
 			kubernetes.NewForConfigOrDie(cp.Config()).RESTClient().Get().AbsPath("/apis/example.com/v1/widgets").Do(ctx).StatusCode(&code)
 			return code
 		}
 		fmt.Println(get())
-		if err := cp.Servers()[0].FireSignal("MuxAndDiscoveryComplete"); err != nil {
+		if _, err := cp.Faults().Inject("fire signal/MuxAndDiscoveryComplete"); err != nil {
 			return err
 		}
 		fmt.Println(get())
 		return nil
-	}, envtest.HoldHook("crd-informer-synced"))
+	}, envtest.WithFaults("hold hook/crd-informer-synced"))
 	// Output:
 	// 503
 	// 404

@@ -33,13 +33,13 @@ func ExampleLaunch() {
 }
 
 // A request as a user who may do nothing yet.
-func ExampleControlPlane_AddUser() {
+func ExampleUser() {
 	ctx := context.Background()
 	cp, err := envtest.Launch(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
-	jane := kubernetes.NewForConfigOrDie(cp.AddUser("jane", "developers"))
+	jane := kubernetes.NewForConfigOrDie(cp.Config(envtest.User("jane", "developers")))
 	_, err = jane.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{})
 	fmt.Println(err)
 	if err := cp.Stop(ctx); err != nil {
@@ -68,26 +68,24 @@ func ExampleSimulateContext() {
 }
 
 // A hook is held until the test has seen what happens without it.
-func ExampleHoldHook() {
+func ExampleWithFaults_hold() {
 	ctx := context.Background()
-	cp, err := envtest.Launch(ctx, envtest.HoldHook("rbac/bootstrap-roles"))
+	cp, err := envtest.Launch(ctx, envtest.WithFaults("hold hook/rbac/bootstrap-roles"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, held := cp.Servers()[0].Hooks()
-	fmt.Println(held)
-	if err := cp.ReleaseHook("rbac/bootstrap-roles"); err != nil {
+	fmt.Println(cp.Faults().Held()[0])
+	if err := cp.Faults().Release("hook/rbac/bootstrap-roles"); err != nil {
 		log.Fatal(err)
 	}
 	if err := cp.WaitReady(ctx); err != nil {
 		log.Fatal(err)
 	}
-	_, held = cp.Servers()[0].Hooks()
-	fmt.Println(held)
+	fmt.Println(cp.Faults().Held())
 	if err := cp.Stop(ctx); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// [rbac/bootstrap-roles]
+	// hook/rbac/bootstrap-roles post-start on apiserver-0
 	// []
 }

@@ -1,10 +1,21 @@
 package envtest
 
+import "context"
+
 // WithoutInjectors leaves out whatever asks rules, to measure what that costs.
 func WithoutInjectors() Option { return func(c *config) { c.withoutFaults = true } }
 
 // ReadCRDs lets tests try readCRDs.
 var ReadCRDs = readCRDs
+
+// LoadPKI returns the authority's certificate of a folder of WithPKI, and makes the files.
+func LoadPKI(ctx context.Context, dir string) ([]byte, error) {
+	cp := &ControlPlane{}
+	if err := cp.loadPKI(ctx, dir); err != nil {
+		return nil, err
+	}
+	return cp.authority.CertPEM(), nil
+}
 
 // Name returns the control plane's name, unique in the process.
 func (cp *ControlPlane) Name() string { return cp.name }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,9 +57,7 @@ func follow(t *testing.T, cp *envtest.ControlPlane, config *rest.Config) (events
 			return opened, err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		watcher.Stop()
 		<-watcher.Done()
@@ -118,9 +118,7 @@ func writeBurst(t *testing.T, client typedcorev1.ConfigMapInterface, prefix stri
 // compareHistory ends a history and compares what was seen of it with the store's.
 func compareHistory(t *testing.T, cp *envtest.ControlPlane, events told) {
 	t.Helper()
-	if diff := historyDiff(t, cp, events); diff != "" {
-		t.Errorf("events (-store +seen):\n%s", diff)
-	}
+	assert.Empty(t, historyDiff(t, cp, events), "events (-store +seen)")
 }
 
 func historyDiff(t *testing.T, cp *envtest.ControlPlane, events told) string {
@@ -130,9 +128,7 @@ func historyDiff(t *testing.T, cp *envtest.ControlPlane, events told) string {
 	for event := range events.changes {
 		seen = append(seen, event)
 	}
-	if len(seen) == 0 {
-		t.Fatal("nothing was seen")
-	}
+	require.NotEmpty(t, seen, "nothing was seen")
 	stored := history(t, cp, events.from)
 	t.Logf("%d events", len(stored))
 	return cmp.Diff(stored, seen)
@@ -143,20 +139,15 @@ func historyDiff(t *testing.T, cp *envtest.ControlPlane, events told) string {
 func history(t *testing.T, cp *envtest.ControlPlane, after string) (changes []change) {
 	t.Helper()
 	var from int64
-	if _, err := fmt.Sscan(after, &from); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Sscan(after, &from)
+	require.NoError(t, err)
 	client, err := cp.Store().Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = client.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for response := range client.Watch(ctx, "/registry/configmaps/default/", clientv3.WithPrefix(), clientv3.WithRev(from+1)) {
-		if err := response.Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, response.Err())
 		for _, event := range response.Events {
 			kind := watch.Modified
 			switch {

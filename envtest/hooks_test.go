@@ -3,12 +3,14 @@ package envtest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -24,12 +26,8 @@ const crdHook = "crd-informer-synced"
 func TestDelayHook(t *testing.T) {
 	const delay = 2 * time.Minute
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		if ran := hookTime(t, cp, crdHook); ran < delay {
-			t.Errorf("the delayed hook ran after %s", ran)
-		}
-		if ran := hookTime(t, cp, "rbac/bootstrap-roles"); ran > time.Minute {
-			t.Errorf("another hook ran after %s", ran)
-		}
+		assert.GreaterOrEqual(t, hookTime(t, cp, crdHook), delay, "when the delayed hook ran")
+		assert.LessOrEqual(t, hookTime(t, cp, "rbac/bootstrap-roles"), time.Minute, "when another hook ran")
 	}, envtest.WithFaults("delay hook/"+crdHook+" verb=post-start by=2m"), envtest.WithTimeouts(2*delay, 0))
 }
 
@@ -40,43 +38,27 @@ func hookTime(t *testing.T, cp *envtest.ControlPlane, name string) time.Duration
 		hook, ok := r.Event.(trace.Hook)
 		return ok && hook.Name == name && hook.Kind == trace.PostStart && hook.Phase == trace.Start
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return record.Elapsed
 }
 
 // TestHoldEveryHook holds everything, and stops without releasing it.
 func TestHoldEveryHook(t *testing.T) {
-	cp := envtest.Start(t, envtest.HoldHook("*"))
-	if held := heldHooks(cp); !slices.Equal(held, hooksOf(cp)) {
-		t.Errorf("held are %v of %v", held, hooksOf(cp))
-	}
-	if ready(t, cp) {
-		t.Error("ready with all hooks held")
-	}
-	if err := cp.ReleaseHook("crd-informer-sync"); err == nil || !strings.Contains(err.Error(), "did you mean "+crdHook) {
-		t.Errorf("release of an unknown hook: %v", err)
-	}
+	cp := envtest.Start(t, envtest.WithFaults("hold hook/* verb=post-start"))
+	assert.Equal(t, hooksOf(cp), heldHooks(cp), "the hooks that are held")
+	assert.False(t, ready(t, cp), "ready with all hooks held")
+	assert.ErrorContains(t, cp.Faults().Release("hook/crd-informer-sync"), "did you mean hook/"+crdHook, "release of an unknown hook")
 }
 
 // TestFailHookLater fails a hook of a running server: the server ends with an
 // error that names it, and the process goes on.
 func TestFailHookLater(t *testing.T) {
-	cp, err := envtest.Launch(t.Context(), envtest.HoldHook(crdHook), envtest.WithFaults("fail hook/"+crdHook+" with=error"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cp.ReleaseHook(crdHook); err != nil {
-		t.Fatal(err)
-	}
+	cp, err := envtest.Launch(t.Context(), envtest.WithFaults("hold hook/"+crdHook, "fail hook/"+crdHook+" with=error"))
+	require.NoError(t, err)
+	require.NoError(t, cp.Faults().Release("hook/"+crdHook))
 	<-cp.Crashed()
-	if err := cp.Err(); err == nil || !strings.Contains(err.Error(), crdHook) {
-		t.Errorf("the crash is %v", err)
-	}
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.ErrorContains(t, cp.Err(), crdHook)
+	assert.NoError(t, cp.Stop(t.Context()))
 }
 
 // TestPostStartHook has a hook of its own that writes, and for which the server waits with
@@ -90,39 +72,32 @@ func TestPostStartHook(t *testing.T) {
 		return err
 	}
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		if began, now := hookTime(t, cp, name), time.Since(cp.Trace().Records()[0].Time); began > pause || now < pause {
-			t.Errorf("the hook began after %s, and the server was ready after %s", began, now)
-		}
+		began, now := hookTime(t, cp, name), time.Since(cp.Trace().Records()[0].Time)
+		assert.LessOrEqual(t, began, pause, "when the hook began")
+		assert.GreaterOrEqual(t, now, pause, "when the server was ready")
 		_, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps(object.Namespace).Get(t.Context(), object.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Errorf("what the hook writes: %v", err)
-		}
+		assert.NoError(t, err, "what the hook writes")
 	}, envtest.WithPostStartHook(name, hook))
 
 	fails := func(context.Context, *rest.Config) error { return errors.New("out of snow") }
 	_, err := envtest.Launch(t.Context(), envtest.WithPostStartHook(name, fails))
-	if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "out of snow") {
-		t.Errorf("a failed hook: %v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), name) && strings.Contains(err.Error(), "out of snow"), "a failed hook: %v", err)
 }
 
 // TestEarlySignal takes away what holds off 404s until all paths are known.
 func TestEarlySignal(t *testing.T) {
 	const after = time.Minute
 	for _, early := range []bool{false, true} {
-		opts := []envtest.Option{envtest.HoldHook(crdHook)}
+		rules := []string{"hold hook/" + crdHook}
 		if early {
-			opts = append(opts, envtest.WithEarlySignal("MuxAndDiscoveryComplete", after))
+			rules = append(rules, fmt.Sprintf("fire signal/MuxAndDiscoveryComplete by=%s", after))
 		}
 		envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-			if code := unknownPath(t, cp); code != http.StatusServiceUnavailable {
-				t.Errorf("early %t: %d before the signal", early, code)
-			}
+			assert.Equal(t, http.StatusServiceUnavailable, unknownPath(t, cp), "before the signal, early %t", early)
 			time.Sleep(after)
-			if code := unknownPath(t, cp); early != (code == http.StatusNotFound) {
-				t.Errorf("early %t: %d after the time of the signal", early, code)
-			}
-		}, opts...)
+			code := unknownPath(t, cp)
+			assert.Equal(t, early, code == http.StatusNotFound, "early %t: %d after the time of the signal", early, code)
+		}, envtest.WithFaults(rules...))
 	}
 }
 
@@ -136,9 +111,8 @@ func TestUpstreamPauses(t *testing.T) {
 		return boot
 	}
 	prompt, paused := took(), took(envtest.WithUpstreamPauses())
-	if prompt >= time.Second || paused < time.Second {
-		t.Errorf("a boot takes %s, with upstream's pauses %s; want less and more than a second", prompt, paused)
-	}
+	assert.Less(t, prompt, time.Second, "what a boot takes")
+	assert.GreaterOrEqual(t, paused, time.Second, "what a boot takes with upstream's pauses")
 }
 
 // TestWithoutHousekeeping counts what an idle server does by the clock in an hour.
@@ -160,23 +134,18 @@ func TestWithoutHousekeeping(t *testing.T) {
 		}, opts...)
 		return renewals, watches
 	}
-	if renewals, watches := inAnHour(); renewals < 300 || watches < 100 {
-		t.Errorf("by default %d renewals of leases and %d new watches; want hundreds, or the test counts nothing", renewals, watches)
-	}
-	if renewals, watches := inAnHour(envtest.WithoutHousekeeping()); renewals < 5 || renewals > 7 || watches > 0 {
-		t.Errorf("without housekeeping %d renewals of leases and %d new watches; want six and none", renewals, watches)
-	}
+	renewals, watches := inAnHour()
+	assert.True(t, renewals >= 300 && watches >= 100, "by default %d renewals of leases and %d new watches; want hundreds, or the test counts nothing", renewals, watches)
+	renewals, watches = inAnHour(envtest.WithoutHousekeeping())
+	assert.True(t, renewals >= 5 && renewals <= 7 && watches == 0, "without housekeeping %d renewals of leases and %d new watches; want six and none", renewals, watches)
 }
 
 // TestHoldOfLaterWrite holds nothing of the start, so the start is waited for.
 func TestHoldOfLaterWrite(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		if ready, red := cp.Servers()[0].Ready(t.Context()); !ready {
-			t.Errorf("Start returned while these checks were red: %s", red)
-		}
+		ready, red := cp.Servers()[0].Ready(t.Context())
+		assert.True(t, ready, "Start returned while these checks were red: %s", red)
 		_, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	}, envtest.WithFaults("hold store/put resource=configmaps name=default/slow optional"))
 }

@@ -29,7 +29,7 @@ import (
 )
 
 // TestLostReply loses the answer to an update: client-go tries again by itself,
-// and finds that somebody has written the object. It was itself.
+// and finds that a client has written the object. It was itself.
 func TestLostReply(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		h := newHTTPTest(t, cp)
@@ -129,8 +129,7 @@ func (h *httpTest) customResource() {
 // TestOverTLS bends what a client on the wire asks for.
 func TestOverTLS(t *testing.T) {
 	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"))
-	config, err := cp.Servers()[0].RemoteConfig(envtest.AdminUser, "system:masters")
-	require.NoError(t, err)
+	config := cp.Config(envtest.Remote())
 	h := &httpTest{t, cp, kubernetes.NewForConfigOrDie(config)}
 	require.NoError(t, h.create("a"))
 	require.NoError(t, h.update(t.Context(), "passed"))

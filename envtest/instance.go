@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/serve"
+	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/turn"
 )
 
 // instance is one run of an API server, from boot to the end of its last goroutine.
@@ -35,14 +34,8 @@ type instance struct {
 	runEnded chan struct{}
 	began    time.Time // when the chain began to run
 
-	failOnce  sync.Once
-	failed    chan struct{} // closed when the server has failed by itself
-	failure   error
-	releasing atomic.Bool   // release has begun
-	over      chan struct{} // closed then
-	watched   chan struct{} // closed when nobody waits for the chain to be killed
-	released  chan struct{} // closed when it has ended
-	leftovers error
+	life    *life
+	watched chan struct{} // closed when nothing waits for the chain to be killed any more
 }
 
 // newInstance makes the server's next instance, listening where the last one did.
@@ -62,9 +55,8 @@ func newInstance(s *Server) (*instance, error) {
 	}
 	i := &instance{
 		server: s, flags: flags, store: intercept.NewConnection(), recorder: cp.recorder.For(cp.traceName(s)),
-		runEnded: make(chan struct{}), failed: make(chan struct{}),
-		readiness: readiness{turn: make(chan struct{}, 1), known: map[string]bool{}},
-		over:      make(chan struct{}), watched: make(chan struct{}), released: make(chan struct{}),
+		readiness: readiness{turn: turn.New(), known: map[string]bool{}},
+		life:      newLife(), runEnded: make(chan struct{}), watched: make(chan struct{}),
 	}
 	if virtualtime.Virtual() {
 		i.store.PromiseLeases()
@@ -87,7 +79,7 @@ func (i *instance) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if i.member, err = process.Join(config.ControlPlane+"-"+config.Server, i.flags.Process(), i, i.fail); err != nil {
+	if i.member, err = process.Join(i.server.memberName(), i.flags.Process(), i, i.fail); err != nil {
 		return err
 	}
 	i.member.DialKMS(config.Dial)
@@ -99,9 +91,6 @@ func (i *instance) start(ctx context.Context) error {
 	i.server.current.Store(i)
 	i.watchKill(assembled)
 	i.began = time.Now()
-	for _, name := range slices.Sorted(maps.Keys(i.server.cp.cfg.earlySignals)) {
-		i.member.Go(func() { i.fireEarly(assembled, name) })
-	}
 	i.member.Go(func() {
 		defer close(i.runEnded)
 		if err := assembled.Run(i.run); err != nil {
@@ -111,23 +100,11 @@ func (i *instance) start(ctx context.Context) error {
 	return nil
 }
 
-// fireEarly fires a signal that is to come before its time.
-func (i *instance) fireEarly(c *chain.Chain, name string) {
-	select {
-	case <-time.After(i.server.cp.cfg.earlySignals[name]):
-	case <-i.run.Done():
-		return
-	}
-	if err := c.FireSignal(name); err != nil {
-		i.fail(err)
-	}
-}
-
 // assemble builds the chain in a goroutine that a fatal log line or panic may end.
 func (i *instance) assemble(ctx context.Context, config chain.Config) (assembled *chain.Chain, err error) {
 	<-i.member.Go(func() { assembled, err = chain.Assemble(ctx, config) })
 	if assembled == nil && err == nil {
-		err = i.err()
+		err = i.life.err()
 	}
 	return assembled, err
 }
@@ -151,7 +128,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Connection:     i.store,
 		Endpoint:       i.endpoint,
 		Dial:           cp.cfg.dial,
-		Inside:         cp.inside.dial,
+		DialInProcess:  cp.webhooks.Dial,
 		Serving:        serving,
 		ClientCA:       cp.authority.CertPEM(),
 		Tokens:         cp.users,
@@ -159,8 +136,8 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Faults:         faults,
 		Restorer:       cp.restorer,
 		UpstreamPauses: cp.cfg.upstreamPauses,
+		OwnDocuments:   sim.Enabled(), // building them takes random numbers of the seed
 		PostStartHooks: cp.cfg.hooks,
-		EarlySignals:   slices.Sorted(maps.Keys(cp.cfg.earlySignals)),
 		CacheWindows:   cp.cfg.cacheWindows,
 		Trace:          i.recorder,
 		Crash:          i.fail,
@@ -180,30 +157,22 @@ func (i *instance) fail(err error) {
 	if i.dead() {
 		return
 	}
-	i.failOnce.Do(func() {
-		if i.server.cp.cfg.replicas > 1 {
-			err = fmt.Errorf("%s: %w", i.server.name, err)
-		}
-		i.failure = i.server.cp.withFired()(err)
-		close(i.failed)
-		i.server.cp.crash(i.failure)
-		i.endRun(i.failure)
-	})
-}
-
-func (i *instance) err() error {
-	if closed(i.failed) {
-		return i.failure
+	if i.server.cp.cfg.replicas > 1 {
+		err = fmt.Errorf("%s: %w", i.server.name, err)
 	}
-	return nil
+	err = i.server.cp.withFired()(err)
+	failure := &process.CrashError{Err: err}
+	if !i.life.fail(failure) {
+		return
+	}
+	i.server.cp.crash(err)
+	i.endRun(failure)
 }
 
 // running says whether nothing has ended the instance yet.
-func (i *instance) running() bool {
-	return !closed(i.over) && !i.dead() && !closed(i.failed)
-}
+func (i *instance) running() bool { return i.life.is(phaseRunning) && !i.dead() }
 
-// dead says whether the server was crashed on purpose: nobody hears of it any more.
+// dead says whether the server was crashed on purpose: no client hears of it any more.
 func (i *instance) dead() bool {
 	c := i.chain.Load()
 	return c != nil && c.Dead()
@@ -211,10 +180,14 @@ func (i *instance) dead() bool {
 
 // crash is chain.Kill; the server's goroutines end in the background.
 func (i *instance) crash(ctx context.Context) error {
-	if closed(i.released) {
+	if i.life.is(phaseEnded) {
 		return nil
 	}
-	return i.chain.Load().Kill(ctx, errOnPurpose)
+	err := i.chain.Load().Kill(ctx, errOnPurpose)
+	if err != nil {
+		err = fmt.Errorf("%w%s", err, i.server.atWork())
+	}
+	return err
 }
 
 // watchKill releases the instance when its chain has been killed, by whomever.
@@ -223,7 +196,7 @@ func (i *instance) watchKill(c *chain.Chain) {
 		select {
 		case <-c.Killed():
 			close(i.watched)
-		case <-i.over:
+		case <-i.life.past(phaseFailed):
 			close(i.watched)
 			return
 		}
@@ -237,17 +210,15 @@ func (i *instance) watchKill(c *chain.Chain) {
 // release ends the instance gracefully, if it has not ended, and joins it. A second
 // caller waits for the first, on a channel so that time can pass.
 func (i *instance) release(ctx context.Context) error {
-	if i.releasing.CompareAndSwap(false, true) {
-		close(i.over)
-		i.leftovers = i.join(ctx)
-		close(i.released)
-		return i.leftovers // even if the time is up: it says what for
+	if i.life.enter(phaseEnding) {
+		i.life.end(i.join(ctx))
+		return i.life.left() // even if the time is up: it says what for
 	}
 	select {
-	case <-i.released:
-		return i.leftovers
+	case <-i.life.past(phaseEnding):
+		return i.life.left()
 	case <-ctx.Done():
-		return fmt.Errorf("%s has not ended: %w", i.server.name, context.Cause(ctx))
+		return fmt.Errorf("%s has not ended: %w%s", i.server.name, context.Cause(ctx), i.server.atWork())
 	}
 }
 
@@ -261,7 +232,7 @@ func (i *instance) join(ctx context.Context) error {
 		select {
 		case <-i.runEnded:
 		case <-ctx.Done():
-			errs = append(errs, fmt.Errorf("%s has not terminated: %w%s", i.server.name, context.Cause(ctx), i.heldByRules()))
+			errs = append(errs, fmt.Errorf("%s has not terminated: %w%s", i.server.name, context.Cause(ctx), i.inTheWay()))
 			i.chain.Load().EndFaults()
 			var cancel context.CancelFunc
 			ctx, cancel = i.grace(ctx)
@@ -279,6 +250,15 @@ func (i *instance) join(ctx context.Context) error {
 		i.member.Leave()
 	}
 	return errors.Join(errs...)
+}
+
+// inTheWay says what keeps the server from terminating, to end an error with: what rules
+// hold, or else all that it does.
+func (i *instance) inTheWay() string {
+	if held := i.heldByRules(); held != "" {
+		return held
+	}
+	return i.server.atWork()
 }
 
 // heldByRules says which operations of the server rules hold, to end an error with.

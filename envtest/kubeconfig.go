@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"snowglobe.test/internal/diskerr"
 )
 
 // writeKubeconfig writes the file of WithKubeconfig, mode 0600, with a random
@@ -20,7 +22,7 @@ func (cp *ControlPlane) writeKubeconfig() error {
 	if path == "" {
 		return nil
 	}
-	remote, err := cp.first().RemoteConfig(AdminUser, user.SystemPrivilegedGroup)
+	remote, err := cp.client.remoteConfig(newCredentials(nil))
 	if err != nil {
 		return err
 	}
@@ -38,12 +40,12 @@ func (cp *ControlPlane) writeKubeconfig() error {
 		return fmt.Errorf("kubeconfig %s exists already; remove it or name another file", path)
 	}
 	if err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
+		return fmt.Errorf("kubeconfig: %w", diskerr.OrSame(filepath.Dir(path), err))
 	}
 	cp.kubeconfig = path
 	_, err = file.Write(content)
 	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
+		return fmt.Errorf("kubeconfig: %w", diskerr.OrSame(filepath.Dir(path), err))
 	}
 	return nil
 }

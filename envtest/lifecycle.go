@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"snowglobe.test/envtest/process"
 )
 
 var (
@@ -42,7 +44,7 @@ func (s *Server) stop(ctx context.Context) error {
 	if err := s.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer s.endTurn()
+	defer s.turn.Give()
 	if s.newest == nil {
 		return nil
 	}
@@ -60,15 +62,18 @@ func (s *Server) Restart(ctx context.Context) error {
 }
 
 func (s *Server) restart(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cp.cfg.timeouts.start)
+	ctx, cancel := s.cp.cfg.timeouts.boundStart(ctx)
 	defer cancel()
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	defer context.AfterFunc(s.cp.stopping, func() { end(errStopped) })()
+	return explain(ctx, s.restartIn(ctx))
+}
+
+func (s *Server) restartIn(ctx context.Context) error {
+	ctx, forget := s.cp.untilStop(ctx)
+	defer forget()
 	if err := s.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer s.endTurn()
+	defer s.turn.Give()
 	switch {
 	case s.cp.stopping.Err() != nil:
 		return errStopped
@@ -89,15 +94,24 @@ func (s *Server) restart(ctx context.Context) error {
 }
 
 func (s *Server) takeTurn(ctx context.Context) error {
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("it is being started or stopped: %w", context.Cause(ctx))
+	if err := s.turn.Take(ctx); err != nil {
+		return fmt.Errorf("it is being started or stopped: %w%s", err, s.atWork())
 	}
+	return nil
 }
 
-func (s *Server) endTurn() { <-s.turn }
+// atWork names the goroutines of the server, to end an error with: one of them is why the
+// server does not end.
+func (s *Server) atWork() string {
+	count, report := process.Left(s.memberName())
+	if count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; its goroutines are at work (%d in all):\n%s", count, report)
+}
+
+// memberName is the server's in the process.
+func (s *Server) memberName() string { return s.cp.name + "-" + s.name }
 
 // prepare makes the next instance; the first one decides the server's address.
 func (s *Server) prepare() error {

@@ -2,12 +2,13 @@ package envtest_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 )
 
@@ -32,25 +34,18 @@ func TestCrashAndResume(t *testing.T) {
 		for range rounds {
 			time.Sleep(retryPause)
 			crash(t, crashing)
-			if ready, _ := crashing.Ready(t.Context()); ready {
-				t.Error("a server that has crashed is ready")
-			}
+			ready, _ := crashing.Ready(t.Context())
+			assert.False(t, ready, "a server that has crashed is ready")
 			client.Use(nil)
-			if err := crashing.Restart(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, crashing.Restart(t.Context()))
 			time.Sleep(retryPause)
 			client.Use(crashing)
 		}
 		time.Sleep(retryPause)
 		stop()
 		compareHistory(t, cp, events)
-		if resumed() != 1+2*rounds {
-			t.Errorf("the watch was begun %d times", resumed())
-		}
-		if err := cp.Err(); err != nil {
-			t.Error("a crash on purpose is no failure:", err)
-		}
+		assert.Equal(t, 1+2*rounds, resumed(), "how often the watch was begun")
+		assert.NoError(t, cp.Err(), "a crash on purpose is no failure")
 	}, envtest.WithReplicas(2))
 }
 
@@ -67,9 +62,7 @@ func TestHistorySeesFaults(t *testing.T) {
 				stop := write(t, configMapsOf(cp.Config()))
 				time.Sleep(retryPause)
 				stop()
-				if historyDiff(t, cp, events) == "" {
-					t.Error("a watch that was lied to has told the history")
-				}
+				assert.NotEmpty(t, historyDiff(t, cp, events), "a watch that was lied to has told the history")
 			}, envtest.WithFaults(rule))
 		})
 	}
@@ -87,9 +80,8 @@ func TestCrashAndRelist(t *testing.T) {
 			seen[found.Name] = append(seen[found.Name], found.ResourceVersion)
 		}
 		informer := factory.Core().V1().ConfigMaps().Informer()
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, object any) { note(object) }}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, object any) { note(object) }})
+		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		factory.StartWithContext(ctx)
 		factory.WaitForCacheSyncWithContext(ctx)
@@ -99,9 +91,7 @@ func TestCrashAndRelist(t *testing.T) {
 			time.Sleep(retryPause)
 			crash(t, crashing)
 			time.Sleep(retryPause)
-			if err := crashing.Restart(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, crashing.Restart(t.Context()))
 		}
 		stop()
 		createAt(t, configMapsOf(cp.Config()), lastWrite)
@@ -119,18 +109,14 @@ func TestCrashAndRelist(t *testing.T) {
 			written[change.Name] = append(written[change.Name], change.Revision)
 		}
 		for name, revisions := range written {
-			if left := without(revisions, seen[name]); left != nil {
-				t.Errorf("of %s was seen, beyond what was written or twice: %v", name, left)
-			}
+			assert.Nil(t, without(revisions, seen[name]), "of %s was seen, beyond what was written or twice", name)
 		}
 		cached := map[string]string{}
 		for _, object := range informer.GetStore().List() {
 			cached[object.(*corev1.ConfigMap).Name] = object.(*corev1.ConfigMap).ResourceVersion
 		}
 		delete(cached, "kube-root-ca.crt")
-		if diff := cmp.Diff(state, cached); diff != "" {
-			t.Errorf("what there is (-store +informer):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(state, cached), "what there is (-store +informer)")
 	}, envtest.WithReplicas(2))
 }
 
@@ -160,65 +146,40 @@ func TestRollingCrash(t *testing.T) {
 				time.Sleep(retryPause)
 				crash(t, server)
 				time.Sleep(50 * time.Millisecond)
-				if err := server.Restart(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, server.Restart(t.Context()))
 			}
 		}
 		time.Sleep(retryPause)
 		stop()
 		compareHistory(t, cp, events)
-		if resumed() != 1+2*rounds {
-			t.Errorf("the watch was begun %d times", resumed())
-		}
+		assert.Equal(t, 1+2*rounds, resumed(), "how often the watch was begun")
 	}, envtest.WithReplicas(2))
 }
 
 // TestStopAndCrash compares what a server leaves behind that was stopped with
 // what one does that has crashed.
 func TestStopAndCrash(t *testing.T) {
+	t.Parallel()
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		both := settledEndpoints(t, cp)
 		leases := identityLeases(t, cp)
 		leaving := cp.Servers()[1]
 
-		if err := leaving.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(both[:1], endpoints(t, cp)); diff != "" {
-			t.Errorf("endpoints after a stop (-want +got):\n%s", diff)
-		}
-		if left := identityLeases(t, cp); len(left) != 1 {
-			t.Errorf("identity leases after a stop: %v", left)
-		}
-		if err := leaving.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := leaving.Restart(t.Context()); err == nil {
-			t.Error("a server that runs can be restarted")
-		}
-		if diff := cmp.Diff(both, settledEndpoints(t, cp)); diff != "" {
-			t.Errorf("endpoints after a restart (-want +got):\n%s", diff)
-		}
-		if again := identityLeases(t, cp); !slices.Equal(again, leases) {
-			t.Errorf("identity leases: %v, and after a restart %v", leases, again)
-		}
+		require.NoError(t, leaving.Stop(t.Context()))
+		assert.Empty(t, cmp.Diff(both[:1], endpoints(t, cp)), "endpoints after a stop (-want +got)")
+		assert.Len(t, identityLeases(t, cp), 1, "identity leases after a stop")
+		require.NoError(t, leaving.Restart(t.Context()))
+		assert.Error(t, leaving.Restart(t.Context()), "a server that runs can be restarted")
+		assert.Empty(t, cmp.Diff(both, settledEndpoints(t, cp)), "endpoints after a restart (-want +got)")
+		assert.Equal(t, leases, identityLeases(t, cp), "identity leases after a restart")
 
 		crash(t, leaving)
-		if diff := cmp.Diff(both, endpoints(t, cp)); diff != "" {
-			t.Errorf("endpoints after a crash (-want +got):\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(both, endpoints(t, cp)), "endpoints after a crash (-want +got)")
 		time.Sleep(30 * time.Second) // the lease of the endpoint has 15, and is looked for every 10
-		if diff := cmp.Diff(both[:1], endpoints(t, cp)); diff != "" {
-			t.Errorf("endpoints long after a crash (-want +got):\n%s", diff)
-		}
-		if left := identityLeases(t, cp); !slices.Equal(left, leases) {
-			t.Errorf("identity leases after a crash: %v", left)
-		}
+		assert.Empty(t, cmp.Diff(both[:1], endpoints(t, cp)), "endpoints long after a crash (-want +got)")
+		assert.Equal(t, leases, identityLeases(t, cp), "identity leases after a crash")
 		time.Sleep(2*time.Hour + time.Minute) // the lease has one, and is looked for every hour
-		if left := identityLeases(t, cp); len(left) != 1 {
-			t.Errorf("identity leases long after a crash: %v", left)
-		}
+		assert.Len(t, identityLeases(t, cp), 1, "identity leases long after a crash")
 	}, envtest.WithReplicas(2))
 }
 
@@ -228,24 +189,16 @@ func TestStopAndCrash(t *testing.T) {
 func TestStopAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New("kept")
-		if err := store.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, store.Start(t.Context()))
 		for range 2 {
 			began := time.Now()
-			cp, err := envtest.Launch(t.Context(), envtest.WithSharedStore(store),
+			cp, err := envtest.Launch(t.Context(), envtest.WithStore(storage.Shared{Backend: store}),
 				envtest.WithFaults("delay hook/kube-apiserver-autoregistration by=40ms"),
 				envtest.WithFaults("delay hook/start-apiextensions-informers by=50ms"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Logf("ready after %s", time.Since(began))
-			if err := cp.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, cp.Stop(t.Context()))
 		}
-		if err := store.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, store.Stop(t.Context()))
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 
 	"snowglobe.test/envtest"
@@ -18,18 +20,10 @@ func TestLog(t *testing.T) {
 	second := envtest.Start(t)
 	klog.Info("a line of the test's own")
 	for _, cp := range []*envtest.ControlPlane{first, second} {
-		if err := cp.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		const once = "Loaded 15 validating admission"
-		if n := strings.Count(cp.Log(), "validating admission controller(s) successfully"); n != 1 {
-			t.Errorf("the log of %s has %d lines like %q, want its own one", cp.Name(), n, once)
-		}
-		if strings.Contains(cp.Log(), "the test's own") {
-			t.Errorf("the log of %s has a line of the test", cp.Name())
-		}
+		require.NoError(t, cp.Stop(t.Context()))
+		const once = "validating admission controller(s) successfully"
+		assert.Equal(t, 1, strings.Count(cp.Log(), once), "lines like %q in the log of %s: want its own one", once, cp.Name())
+		assert.NotContains(t, cp.Log(), "the test's own", "the log of %s has a line of the test", cp.Name())
 	}
-	if copied.String() != first.Log() {
-		t.Error("the copy of the log is not the log")
-	}
+	assert.Equal(t, first.Log(), copied.String(), "the copy of the log is not the log")
 }

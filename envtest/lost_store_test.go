@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage/memory"
 )
@@ -12,23 +15,16 @@ import (
 // and stops all the same, also when upstream's clients have come to dial the store
 // every two minutes only.
 func TestStoreLost(t *testing.T) {
+	t.Parallel()
 	for _, outage := range []time.Duration{time.Minute, 10 * time.Minute} {
 		t.Run(outage.String(), func(t *testing.T) {
 			envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-				if err := cp.Store().(*memory.Store).Server().Close(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, cp.Store().(*memory.Store).Server().Close())
 				time.Sleep(outage)
-				if ready(t, cp) {
-					t.Error("ready without a store")
-				}
+				assert.False(t, ready(t, cp), "ready without a store")
 				begin := time.Now()
-				if err := cp.Stop(t.Context()); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(begin); took > 10*time.Second {
-					t.Errorf("Stop took %s", took)
-				}
+				assert.NoError(t, cp.Stop(t.Context()))
+				assert.LessOrEqual(t, time.Since(begin), 10*time.Second, "what Stop took")
 			})
 		})
 	}

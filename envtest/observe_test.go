@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
@@ -25,13 +26,11 @@ func TestFullTrace(t *testing.T) {
 			"watch DELETED ConfigMap default/snow true", "write create", "write delete",
 		}
 		for _, encoding := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
-			config := rest.CopyConfig(cp.AddUser("viewer", "system:masters"))
+			config := cp.Config(envtest.User("viewer", "system:masters"))
 			config.ContentType, config.AcceptContentTypes = encoding, encoding
 			before := len(cp.Trace().Records())
 			watchOne(t, kubernetes.NewForConfigOrDie(config))
-			if diff := cmp.Diff(want, shapes(cp.Trace().Records()[before:])); diff != "" {
-				t.Errorf("what was told in %s (-want +got):\n%s", encoding, diff)
-			}
+			assert.Empty(t, cmp.Diff(want, shapes(cp.Trace().Records()[before:])), "what was told in %s (-want +got)", encoding)
 		}
 	}, envtest.WithFullTrace())
 }
@@ -43,23 +42,15 @@ func watchOne(t *testing.T, client kubernetes.Interface) {
 	defer cancel()
 	maps := client.CoreV1().ConfigMaps("default")
 	_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "snow"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	watch, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=snow"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	<-watch.ResultChan()
-	if _, err := maps.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=snow"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := maps.Get(ctx, "nothing", metav1.GetOptions{}); err == nil {
-		t.Fatal("there is nothing of that name")
-	}
-	if err := maps.Delete(ctx, "snow", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = maps.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=snow"})
+	require.NoError(t, err)
+	_, err = maps.Get(ctx, "nothing", metav1.GetOptions{})
+	require.Error(t, err, "there is nothing of that name")
+	require.NoError(t, maps.Delete(ctx, "snow", metav1.DeleteOptions{}))
 	<-watch.ResultChan()
 	watch.Stop()
 	for range watch.ResultChan() {

@@ -15,13 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
-	"snowglobe.test/envtest/virtualtime"
 )
 
 // An Option says how a control plane differs from the default one.
@@ -35,11 +33,8 @@ type config struct {
 	flagWebhooks   []flagWebhook
 	crds           []*apiextensionsv1.CustomResourceDefinition
 	crdPaths       []string
-	heldHooks      []string
 	hooks          map[string]func(context.Context, *rest.Config) error
-	earlySignals   map[string]time.Duration
 	faults         fault.Plan
-	sharedPlan     bool
 	seed           uint64
 	seeded         bool
 	noLatency      bool
@@ -62,23 +57,6 @@ type config struct {
 	errs         []error
 }
 
-// timeouts bound what a control plane waits for, in the clock it lives in.
-type timeouts struct{ start, stop time.Duration }
-
-// defaultStop is longer where time is virtual, and costs nothing: a client of
-// upstream's that has failed again and again sleeps for up to a minute, and nobody
-// can wake it.
-func defaultStop() time.Duration {
-	if virtualtime.Virtual() {
-		return 2 * time.Minute
-	}
-	return 30 * time.Second
-}
-
-func (t timeouts) boundStop(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, t.stop, fmt.Errorf("not within %s", t.stop))
-}
-
 func newConfig(opts []Option) (*config, error) {
 	c := &config{
 		cacheWindows: map[schema.GroupResource]time.Duration{},
@@ -88,8 +66,8 @@ func newConfig(opts []Option) (*config, error) {
 	for _, opt := range opts {
 		opt(c)
 	}
+	c.takeGivenSeed()
 	c.checkReplicas()
-	c.faults = append(c.holdRules(), c.faults...)
 	return c, errors.Join(c.errs...)
 }
 
@@ -97,16 +75,17 @@ func (c *config) refuse(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// WithStore puts the control plane on a store that it starts and stops:
-// embedded.New(...), external.New(...), or memory.New(...), the default.
+// WithStore puts the control plane on a store that it starts and stops: embedded.New(...),
+// external.New(...), or memory.New(...), the default; a storage.Shared is the caller's to
+// start and to stop.
 func WithStore(store storage.Backend) Option {
-	return func(c *config) { c.store = store }
-}
-
-// WithSharedStore puts the control plane on a store that the caller starts and
-// stops, and that may outlive it or serve several.
-func WithSharedStore(store storage.Backend) Option {
-	return func(c *config) { c.store, c.sharedStore = store, true }
+	return func(c *config) {
+		shared, isShared := store.(storage.Shared)
+		if isShared {
+			store = shared.Backend
+		}
+		c.store, c.sharedStore = store, isShared
+	}
 }
 
 // WithFlags passes kube-apiserver flags, such as "--feature-gates=...". Upstream's
@@ -115,13 +94,6 @@ func WithSharedStore(store storage.Backend) Option {
 func WithFlags(flags ...string) Option {
 	return func(c *config) { c.flags = append(c.flags, flags...) }
 }
-
-// IsServerFlag reports whether kube-apiserver has a flag of that name, without dashes.
-func IsServerFlag(name string) bool { return chain.IsFlag(name) }
-
-// PrintServerFlags writes kube-apiserver's own help for its flags, wrapped at this many
-// columns; 0 means not at all.
-func PrintServerFlags(w io.Writer, columns int) { chain.PrintFlags(w, columns) }
 
 // WithCRDs installs definitions and waits until they are established.
 func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
@@ -162,16 +134,10 @@ func parseFaults(text string) (fault.Plan, error) {
 	return fault.ParsePlan(name, text, nil)
 }
 
-// WithSharedPlan is for one of several control planes with the same fault plan: its Stop
-// returns no error for rules that never fired. Callers that share a plan check
-// Faults().Unfired() of each control plane.
-func WithSharedPlan() Option {
-	return func(c *config) { c.sharedPlan = true }
-}
-
 // WithSeed decides what is left to chance: which operations a rule with a
 // probability hits and, in virtual time, whose turn it is (ControlPlane.Schedule).
-// By default the seed is 0, and operations run in the order in which they arrive.
+// By default the seed is 0, and operations run in the order in which they arrive. In a test,
+// the seed of "snowglobe test --seed" takes its place.
 func WithSeed(seed uint64) Option {
 	return func(c *config) { c.seed, c.seeded = seed, true }
 }
@@ -190,7 +156,7 @@ func WithOrder(steps ...string) Option {
 // WithDialer says how the API servers reach the outside: admission, conversion,
 // authentication and audit webhooks, aggregated servers, nodes and token issuers. The
 // address is HOST:PORT, and the connection may be in memory, which is the only kind that
-// works in virtual time. Hosts of ControlPlane.ServeWebhook take precedence. Rules of
+// works in virtual time. Hosts of ControlPlane.Webhooks take precedence. Rules of
 // "egress" are applied before the dialer is called. If flags name an egress selector, the
 // dialer reaches its proxies instead. It always reaches KMS v2 plugins: for those that
 // listen on a Unix socket, the network is "unix" and the address is a path. The default is
@@ -236,19 +202,6 @@ func WithPostStartHook(name string, hook func(ctx context.Context, loopback *res
 			c.hooks = map[string]func(context.Context, *rest.Config) error{}
 		}
 		c.hooks[name] = hook
-	}
-}
-
-// WithEarlySignal fires a lifecycle signal of every server, such as
-// MuxAndDiscoveryComplete, this long after the server has begun to run, whatever the
-// signal is meant to wait for. That takes away the protection the signal gives, as a bug
-// would; see Server.FireSignal.
-func WithEarlySignal(name string, after time.Duration) Option {
-	return func(c *config) {
-		if c.earlySignals == nil {
-			c.earlySignals = map[string]time.Duration{}
-		}
-		c.earlySignals[name] = after
 	}
 }
 

@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,7 +12,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
+	"github.com/gofrs/flock"
+
+	"snowglobe.test/internal/diskerr"
 	"snowglobe.test/internal/pki"
 )
 
@@ -21,20 +26,75 @@ const (
 	caKeyFile      = "ca.key"
 	accountKeyFile = "sa.key"
 	accountPubFile = "sa.pub"
+	pkiLockFile    = "snowglobe.lock" // held by whoever makes the others
 )
 
+// pkiRetry is how often a locked folder is looked at. Making the files takes no longer.
+const pkiRetry = 10 * time.Millisecond
+
+func complete(dir string) bool {
+	for _, name := range []string{caCertFile, caKeyFile, accountKeyFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// pkiFile is one of the files.
+type pkiFile struct {
+	name    string
+	content []byte
+	mode    fs.FileMode
+}
+
+// writePKI writes files that belong together: all of them, or none if the disk is full.
+func writePKI(dir string, files ...pkiFile) (err error) {
+	for _, f := range files {
+		if _, err := os.Lstat(filepath.Join(dir, f.name)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w", f.name, errors.Join(err, fs.ErrExist)) // a link to nowhere
+		}
+		part := filepath.Join(dir, f.name+".part")
+		defer func() { err = errors.Join(err, remove(part)) }()
+		if err := errors.Join(remove(part), writeNew(part, f.content, f.mode)); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		path := filepath.Join(dir, f.name)
+		if err := os.Rename(path+".part", path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // loadPKI reads the authority and the key of service account tokens from a folder, and
-// makes what is not there.
-func (cp *ControlPlane) loadPKI(dir string) error {
+// makes what is not there. Of those that do so at once, one makes it for all.
+func (cp *ControlPlane) loadPKI(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("PKI: %w", err)
+		return fmt.Errorf("PKI: %w", diskerr.OrSame(dir, err))
+	}
+	if !complete(dir) { // a folder that is may be read-only
+		lock := flock.New(filepath.Join(dir, pkiLockFile))
+		if _, err := lock.TryLockContext(ctx, pkiRetry); err != nil {
+			return fmt.Errorf("PKI: %w", diskerr.OrSame(dir, err))
+		}
+		defer func() { _ = lock.Close() }()
 	}
 	var err error
 	if cp.authority, err = authorityIn(dir); err != nil {
-		return fmt.Errorf("PKI in %s: %w", dir, err)
+		return fmt.Errorf("PKI in %s: %w", dir, diskerr.OrSame(dir, err))
 	}
 	if cp.accountKey, err = accountKeyIn(dir); err != nil {
-		return fmt.Errorf("PKI in %s: %w", dir, err)
+		return fmt.Errorf("PKI in %s: %w", dir, diskerr.OrSame(dir, err))
 	}
 	return nil
 }
@@ -63,9 +123,17 @@ func newAuthorityIn(dir string) (*pki.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return authority, errors.Join(
-		os.WriteFile(filepath.Join(dir, caCertFile), authority.CertPEM(), 0o644),
-		os.WriteFile(filepath.Join(dir, caKeyFile), key, 0o600))
+	return authority, writePKI(dir, pkiFile{caCertFile, authority.CertPEM(), 0o644}, pkiFile{caKeyFile, key, 0o600})
+}
+
+// writeNew writes a file that must not be there, not even as a link to somewhere else.
+func writeNew(path string, content []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	return errors.Join(err, file.Close())
 }
 
 func accountKeyIn(dir string) (*ecdsa.PrivateKey, error) {
@@ -100,7 +168,7 @@ func newAccountKeyIn(dir string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	return key, errors.Join(
-		os.WriteFile(filepath.Join(dir, accountKeyFile), private, 0o600),
-		os.WriteFile(filepath.Join(dir, accountPubFile), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o644))
+	return key, writePKI(dir,
+		pkiFile{accountKeyFile, private, 0o600},
+		pkiFile{accountPubFile, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o644})
 }

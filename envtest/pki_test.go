@@ -33,11 +33,9 @@ func TestWithPKI(t *testing.T) {
 	var token string
 	t.Run("first", func(t *testing.T) {
 		cp := start(t)
-		var err error
-		byCertificate, err = cp.Servers()[0].RemoteConfig("joe", "system:masters")
-		require.NoError(t, err)
+		byCertificate = cp.Config(envtest.User("joe", "system:masters"), envtest.Remote())
 		core := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1()
-		_, err = core.ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
+		_, err := core.ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		request, err := core.ServiceAccounts("default").CreateToken(t.Context(), "robot", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -45,9 +43,7 @@ func TestWithPKI(t *testing.T) {
 	})
 	t.Run("second", func(t *testing.T) {
 		cp := start(t)
-		now, err := cp.Servers()[0].RemoteConfig("anybody")
-		require.NoError(t, err)
-		byCertificate.Host = now.Host
+		byCertificate.Host = cp.Config(envtest.Remote()).Host
 		byToken := rest.AnonymousClientConfig(byCertificate)
 		byToken.BearerToken = token
 		for config, want := range map[*rest.Config]string{byCertificate: "joe", byToken: "system:serviceaccount:default:robot"} {
@@ -87,5 +83,17 @@ func TestWithPKIRefuses(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, content, string(found))
 		}
+	}
+}
+
+// TestWithPKIFollowsNoLink leaves a link for a key in the folder, as another user might who
+// can write there.
+func TestWithPKIFollowsNoLink(t *testing.T) {
+	for _, name := range []string{"ca.key", "sa.key"} {
+		dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
+		require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, name)))
+		_, err := envtest.Launch(t.Context(), envtest.WithPKI(dir))
+		require.ErrorIs(t, err, os.ErrExist, name)
+		require.NoFileExists(t, elsewhere)
 	}
 }

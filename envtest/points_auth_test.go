@@ -24,7 +24,7 @@ func init() {
 	})
 }
 
-func showToken(t *testing.T, cp *envtest.ControlPlane) {
+func showToken(t testing.TB, cp *envtest.ControlPlane) {
 	accounts := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ServiceAccounts("default")
 	_, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -35,14 +35,12 @@ func showToken(t *testing.T, cp *envtest.ControlPlane) {
 	bendLogin(t, cp, config, "auth/token caller=system:serviceaccount:default:robot")
 }
 
-func showCertificate(t *testing.T, cp *envtest.ControlPlane) {
-	config, err := cp.Servers()[0].RemoteConfig("jane")
-	require.NoError(t, err)
-	bendLogin(t, cp, config, "auth/certificate caller=jane")
+func showCertificate(t testing.TB, cp *envtest.ControlPlane) {
+	bendLogin(t, cp, cp.Config(envtest.User("jane"), envtest.Remote()), "auth/certificate caller=jane")
 }
 
 // bendLogin asks the server who one is, while something becomes of the login.
-func bendLogin(t *testing.T, cp *envtest.ControlPlane, config *rest.Config, match string) {
+func bendLogin(t testing.TB, cp *envtest.ControlPlane, config *rest.Config, match string) {
 	h := newHTTPTest(t, cp)
 	client := kubernetes.NewForConfigOrDie(config)
 	login := func() error {
@@ -56,7 +54,7 @@ func bendLogin(t *testing.T, cp *envtest.ControlPlane, config *rest.Config, matc
 			err := login()
 			assert.True(t, apierrors.IsUnauthorized(err), "%s: %v", failure, err)
 			_, err = h.client.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
-			assert.NoError(t, err, "somebody else")
+			assert.NoError(t, err, "another user")
 		})
 	}
 	h.bent("delay "+match+" by=1ms", func() { assert.NoError(t, login()) })

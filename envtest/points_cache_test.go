@@ -24,7 +24,7 @@ func init() {
 }
 
 // cached returns the names that a list of ConfigMaps from the watch cache has.
-func cached(t *testing.T, cp *envtest.ControlPlane) (names []string) {
+func cached(t testing.TB, cp *envtest.ControlPlane) (names []string) {
 	t.Helper()
 	list, err := core(cp).ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 	require.NoError(t, err)
@@ -36,14 +36,14 @@ func cached(t *testing.T, cp *envtest.ControlPlane) (names []string) {
 }
 
 // watchConfigMaps watches from the cache, from now on.
-func watchConfigMaps(t *testing.T, cp *envtest.ControlPlane) watch.Interface {
+func watchConfigMaps(t testing.TB, cp *envtest.ControlPlane) watch.Interface {
 	t.Helper()
 	list, err := core(cp).ConfigMaps("default").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	return watchFrom(t, cp, list.ResourceVersion)
 }
 
-func watchFrom(t *testing.T, cp *envtest.ControlPlane, version string) watch.Interface {
+func watchFrom(t testing.TB, cp *envtest.ControlPlane, version string) watch.Interface {
 	t.Helper()
 	watching, err := core(cp).ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func watchFrom(t *testing.T, cp *envtest.ControlPlane, version string) watch.Int
 
 // showCacheReady lists a custom resource, whose watch cache is made for the first
 // request and is not ready before the rules let it.
-func showCacheReady(t *testing.T, cp *envtest.ControlPlane) {
+func showCacheReady(t testing.TB, cp *envtest.ControlPlane) {
 	gate, err := cp.Faults().Gate("cache/widgets.example.com verb=ready")
 	require.NoError(t, err)
 	list := func(resource string, retries int) error {
@@ -90,7 +90,7 @@ func gadgetCRD() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-func showCacheEvent(t *testing.T, cp *envtest.ControlPlane) {
+func showCacheEvent(t testing.TB, cp *envtest.ControlPlane) {
 	watching := watchConfigMaps(t, cp)
 	create(t, cp, "passed")
 	assert.Equal(t, "ADDED passed", next(t, watching))
@@ -138,7 +138,7 @@ func showCacheEvent(t *testing.T, cp *envtest.ControlPlane) {
 
 // showCacheProgress keeps from the cache how far the store is, so that it cannot
 // answer a list that has to be fresh.
-func showCacheProgress(t *testing.T, cp *envtest.ControlPlane) {
+func showCacheProgress(t testing.TB, cp *envtest.ControlPlane) {
 	fallback, err := cp.Faults().Gate("store/list resource=configmaps caller=" + envtest.AdminUser)
 	require.NoError(t, err)
 	begin := func() <-chan error {

@@ -18,9 +18,9 @@ func init() {
 
 // showClientPartition cuts one client off, and one user of another: what is in flight
 // times out, nothing gets through, and everybody else goes on.
-func showClientPartition(t *testing.T, cp *envtest.ControlPlane) {
+func showClientPartition(t testing.TB, cp *envtest.ControlPlane) {
 	alone, shared := cp.NewClient(), cp.NewClient() // client-1 and client-2
-	anna, bob := shared.AddUser("anna", "system:masters"), shared.AddUser("bob", "system:masters")
+	anna, bob := shared.Config(envtest.User("anna", "system:masters")), shared.Config(envtest.User("bob", "system:masters"))
 	open := func(client *envtest.Client) watch.Interface {
 		watcher, err := configMapsOf(client.Config()).Watch(t.Context(), metav1.ListOptions{ResourceVersion: latest(t, cp)})
 		require.NoError(t, err)

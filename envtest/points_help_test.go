@@ -24,7 +24,7 @@ func configMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-func create(t *testing.T, cp *envtest.ControlPlane, name string) *corev1.ConfigMap {
+func create(t testing.TB, cp *envtest.ControlPlane, name string) *corev1.ConfigMap {
 	t.Helper()
 	made, err := core(cp).ConfigMaps("default").Create(t.Context(), configMap(name), metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func create(t *testing.T, cp *envtest.ControlPlane, name string) *corev1.ConfigM
 func createEvent(ctx context.Context, cp *envtest.ControlPlane, name string) error {
 	event := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: name},
-		InvolvedObject: corev1.ObjectReference{Namespace: "default", Name: "nobody"},
+		InvolvedObject: corev1.ObjectReference{Namespace: "default", Name: "absent"},
 	}
 	_, err := core(cp).Events("default").Create(ctx, event, metav1.CreateOptions{})
 	return err
@@ -42,7 +42,7 @@ func createEvent(ctx context.Context, cp *envtest.ControlPlane, name string) err
 
 // awaitCache waits until the watch cache has what the store has of a ConfigMap:
 // from an older one, upstream's first try to write would fail.
-func awaitCache(t *testing.T, cp *envtest.ControlPlane, name string) {
+func awaitCache(t testing.TB, cp *envtest.ControlPlane, name string) {
 	t.Helper()
 	client := core(cp).ConfigMaps("default")
 	stored, err := client.Get(t.Context(), name, metav1.GetOptions{})
@@ -53,7 +53,7 @@ func awaitCache(t *testing.T, cp *envtest.ControlPlane, name string) {
 
 // awaitHeld waits until an operation waits at a gate, for no longer than
 // anything does that the server does by itself.
-func awaitHeld(t *testing.T, gate *fault.Gate) []fault.Operation {
+func awaitHeld(t testing.TB, gate *fault.Gate) []fault.Operation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -63,7 +63,7 @@ func awaitHeld(t *testing.T, gate *fault.Gate) []fault.Operation {
 }
 
 // addRule adds a rule, and returns what removes it when it has fired.
-func addRule(t *testing.T, cp *envtest.ControlPlane, text string) (remove func()) {
+func addRule(t testing.TB, cp *envtest.ControlPlane, text string) (remove func()) {
 	t.Helper()
 	rule, err := fault.Parse(text, nil)
 	require.NoError(t, err)

@@ -26,12 +26,12 @@ func init() {
 	pointTests["hook/<hook> post-start"] = pointTest{show: showPostStart, opts: []envtest.Option{envtest.WithFaults(
 		"hold hook/"+crdHook+" verb=post-start", "drop hook/"+tokenHook+" verb=post-start",
 	)}}
-	pointTests["hook/<hook> pre-shutdown"] = pointTest{show: showPreShutdown}
+	pointTests["hook/<hook> pre-shutdown"] = pointTest{show: showPreShutdown, alone: true}
 	pointTests["signal/<signal>"] = pointTest{show: showSignal, opts: []envtest.Option{envtest.WithFaults("hold signal/" + mux)}}
 }
 
 // gateOf returns the gate of a rule.
-func gateOf(t *testing.T, cp *envtest.ControlPlane, match string) *fault.Gate {
+func gateOf(t testing.TB, cp *envtest.ControlPlane, match string) *fault.Gate {
 	t.Helper()
 	gate, err := cp.Faults().Gate(match)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func gateOf(t *testing.T, cp *envtest.ControlPlane, match string) *fault.Gate {
 }
 
 // awaitOne waits for an operation at a gate.
-func awaitOne(t *testing.T, gate *fault.Gate) fault.Operation {
+func awaitOne(t testing.TB, gate *fault.Gate) fault.Operation {
 	t.Helper()
 	waiting, err := gate.Await(t.Context(), 1)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func hookPhases(cp *envtest.ControlPlane, kind trace.HookKind, name string) []tr
 }
 
 // startError is what a control plane fails with that has a rule from the start.
-func startError(t *testing.T, rules ...string) error {
+func startError(t testing.TB, rules ...string) error {
 	t.Helper()
 	cp, err := envtest.Launch(t.Context(), envtest.WithFaults(rules...))
 	if err == nil {
@@ -67,7 +67,7 @@ func startError(t *testing.T, rules ...string) error {
 	return err
 }
 
-func showPostStart(t *testing.T, cp *envtest.ControlPlane) {
+func showPostStart(t testing.TB, cp *envtest.ControlPlane) {
 	gate := gateOf(t, cp, "hook/"+crdHook+" verb=post-start")
 	op := awaitOne(t, gate)
 	assert.Equal(t, fault.Operation{Point: "hook/" + crdHook, Phase: fault.Before, Server: "apiserver-0", Verb: "post-start", Occurrence: 1}, op)
@@ -86,7 +86,7 @@ func showPostStart(t *testing.T, cp *envtest.ControlPlane) {
 }
 
 // launched starts a control plane in a test that goes on to stop it.
-func launched(t *testing.T, opts ...envtest.Option) *envtest.ControlPlane {
+func launched(t testing.TB, opts ...envtest.Option) *envtest.ControlPlane {
 	t.Helper()
 	cp, err := envtest.Launch(t.Context(), opts...)
 	require.NoError(t, err)
@@ -94,13 +94,13 @@ func launched(t *testing.T, opts ...envtest.Option) *envtest.ControlPlane {
 }
 
 // stopping begins to stop a control plane.
-func stopping(t *testing.T, cp *envtest.ControlPlane) (stopped <-chan error) {
+func stopping(t testing.TB, cp *envtest.ControlPlane) (stopped <-chan error) {
 	done := make(chan error, 1)
 	go func() { done <- cp.Stop(t.Context()) }()
 	return done
 }
 
-func showPreShutdown(t *testing.T, cp *envtest.ControlPlane) {
+func showPreShutdown(t testing.TB, cp *envtest.ControlPlane) {
 	rule := "hook/" + shutdownHook + " verb=pre-shutdown"
 	held := launched(t)
 	gate := gateOf(t, held, rule)
@@ -126,11 +126,11 @@ func showPreShutdown(t *testing.T, cp *envtest.ControlPlane) {
 	assert.ErrorIs(t, crashed.Err(), fault.ErrCrashed)
 }
 
-// unknownPath is how the server answers for a path that nobody serves.
-func unknownPath(t *testing.T, cp *envtest.ControlPlane) int {
+// unknownPath is how the server answers for a path that no server of the chain serves.
+func unknownPath(t testing.TB, cp *envtest.ControlPlane) int {
 	t.Helper()
 	var code int
-	kubernetes.NewForConfigOrDie(cp.Config()).RESTClient().Get().AbsPath("/apis/nobody.example.com/v1/things").Do(t.Context()).StatusCode(&code)
+	kubernetes.NewForConfigOrDie(cp.Config()).RESTClient().Get().AbsPath("/apis/absent.example.com/v1/things").Do(t.Context()).StatusCode(&code)
 	return code
 }
 
@@ -145,7 +145,7 @@ func signals(cp *envtest.ControlPlane) []string {
 	return names
 }
 
-func showSignal(t *testing.T, cp *envtest.ControlPlane) {
+func showSignal(t testing.TB, cp *envtest.ControlPlane) {
 	gate := gateOf(t, cp, "signal/"+mux)
 	op := awaitOne(t, gate)
 	assert.Equal(t, fault.Operation{Point: "signal/" + mux, Phase: fault.Before, Server: "apiserver-0", Occurrence: 1}, op)
@@ -160,7 +160,7 @@ func showSignal(t *testing.T, cp *envtest.ControlPlane) {
 	require.NoError(t, dropped.WaitReady(t.Context()))
 	assert.Equal(t, 503, unknownPath(t, dropped))
 	assert.NotContains(t, signals(dropped), mux)
-	require.NoError(t, dropped.Servers()[0].FireSignal(mux))
+	inject(t, dropped, "fire signal/"+mux)
 	assert.Equal(t, 404, unknownPath(t, dropped))
 	assert.NoError(t, dropped.Stop(t.Context()))
 
@@ -168,7 +168,7 @@ func showSignal(t *testing.T, cp *envtest.ControlPlane) {
 }
 
 // awaitSignal waits for a lifecycle signal.
-func awaitSignal(t *testing.T, cp *envtest.ControlPlane, name string) {
+func awaitSignal(t testing.TB, cp *envtest.ControlPlane, name string) {
 	t.Helper()
 	_, err := cp.Trace().Await(t.Context(), func(r trace.Record) bool { return r.Event == trace.Signal{Name: name} })
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestStopSaysWhatHolds(t *testing.T) {
 				began := time.Now()
 				err := cp.Stop(t.Context())
 				require.ErrorContains(t, err, want)
-				assert.NotContains(t, err.Error(), "goroutine", "what was held has ended")
+				assert.NotContains(t, err.Error(), "have not ended", "what was held has ended")
 				assert.InDelta(t, 22, time.Since(began).Seconds(), 2, "the timeout, and what upstream's termination takes when it is let go")
 			})
 		})
@@ -227,12 +227,12 @@ func TestHoldEveryHookInTurn(t *testing.T) {
 		for len(hooks) > 0 {
 			synctest.Wait()
 			assert.Equal(t, []trace.Phase{trace.Held}, hookPhases(cp, trace.PostStart, hooks[0]))
-			require.NoError(t, cp.ReleaseHook(hooks[0]))
+			require.NoError(t, cp.Faults().Release("hook/"+hooks[0]))
 			hooks = hooks[1:]
 			assert.True(t, slices.Equal(hooks, heldHooks(cp)))
 		}
 		require.NoError(t, cp.WaitReady(t.Context()))
-	}, envtest.HoldHook("*"))
+	}, envtest.WithFaults("hold hook/* verb=post-start"))
 }
 
 // TestRuleNames adds rules to a running server, which knows what there is.

@@ -32,12 +32,12 @@ func init() {
 // httpTest is a client whose requests are bent, and what is done to them. The
 // server's own requests are by another caller.
 type httpTest struct {
-	*testing.T
+	testing.TB
 	cp     *envtest.ControlPlane
 	client kubernetes.Interface
 }
 
-func newHTTPTest(t *testing.T, cp *envtest.ControlPlane) *httpTest {
+func newHTTPTest(t testing.TB, cp *envtest.ControlPlane) *httpTest {
 	return &httpTest{t, cp, kubernetes.NewForConfigOrDie(cp.Config())}
 }
 
@@ -112,7 +112,7 @@ var httpFailures = map[fault.Failure]func(error) bool{
 // onA is all that the tests bend.
 const onA = " resource=configmaps name=default/a caller=" + envtest.AdminUser
 
-func showBefore(t *testing.T, cp *envtest.ControlPlane) {
+func showBefore(t testing.TB, cp *envtest.ControlPlane) {
 	h := newHTTPTest(t, cp)
 	require.NoError(t, h.create("a"))
 	require.NoError(t, h.update(t.Context(), "passed"))
@@ -203,7 +203,7 @@ func (h *httpTest) subresources() {
 	})
 }
 
-func showAfter(t *testing.T, cp *envtest.ControlPlane) {
+func showAfter(t testing.TB, cp *envtest.ControlPlane) {
 	h := newHTTPTest(t, cp)
 	require.NoError(t, h.create("a"))
 	require.NoError(t, h.held("http/update phase=after"+onA, func() error { return h.update(t.Context(), "held") }, func(op fault.Operation) {
@@ -232,7 +232,7 @@ func showAfter(t *testing.T, cp *envtest.ControlPlane) {
 	})
 }
 
-func showStream(t *testing.T, cp *envtest.ControlPlane) {
+func showStream(t testing.TB, cp *envtest.ControlPlane) {
 	h := newHTTPTest(t, cp)
 	require.NoError(t, h.create("a"))
 	h.streamOfWatch()

@@ -30,7 +30,7 @@ func init() {
 }
 
 // awaitEnd waits for the end of a post-start hook.
-func awaitEnd(t *testing.T, cp *envtest.ControlPlane, hook string) {
+func awaitEnd(t testing.TB, cp *envtest.ControlPlane, hook string) {
 	t.Helper()
 	_, err := cp.Trace().Await(t.Context(), func(r trace.Record) bool {
 		h, ok := r.Event.(trace.Hook)
@@ -51,7 +51,7 @@ func lists(cp *envtest.ControlPlane, path string) (n int) {
 	return n
 }
 
-func showInformer(t *testing.T, cp *envtest.ControlPlane) {
+func showInformer(t testing.TB, cp *envtest.ControlPlane) {
 	gate := gateOf(t, cp, crdInformer+" verb=list")
 	op := awaitOne(t, gate)
 	assert.Equal(t, fault.Operation{Point: crdInformer, Phase: fault.Before, Server: "apiserver-0", Verb: "list", Occurrence: 1}, op)
@@ -76,7 +76,7 @@ func showInformer(t *testing.T, cp *envtest.ControlPlane) {
 	assert.Zero(t, lists(cp, "/apis/node.k8s.io/v1/runtimeclasses"))
 	time.Sleep(time.Minute)
 	assert.False(t, ready(t, cp))
-	assert.Equal(t, []string{"informer-sync"}, redChecks(t, cp), "of what was dropped nobody is told")
+	assert.Equal(t, []string{"informer-sync"}, redChecks(t, cp), "of what was dropped no informer is told")
 
 	// Some minutes later the watch that has begun with the list comes to its end.
 	watch := gateOf(t, cp, crdInformer+" verb=watch")
@@ -93,7 +93,7 @@ func showInformer(t *testing.T, cp *envtest.ControlPlane) {
 	gate.Open()
 }
 
-func showSync(t *testing.T, cp *envtest.ControlPlane) {
+func showSync(t testing.TB, cp *envtest.ControlPlane) {
 	gate := gateOf(t, cp, crdInformer+" verb=sync")
 	op := awaitOne(t, gate)
 	assert.Equal(t, fault.Operation{Point: crdInformer, Phase: fault.Before, Server: "apiserver-0", Verb: "sync", Occurrence: 1}, op)

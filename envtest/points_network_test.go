@@ -38,7 +38,7 @@ type outsider struct {
 	calls atomic.Int64
 }
 
-func newOutsider(t *testing.T, handler http.HandlerFunc) *outsider {
+func newOutsider(t testing.TB, handler http.HandlerFunc) *outsider {
 	o := &outsider{}
 	o.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		handler(w, req)
@@ -104,7 +104,7 @@ func (h *httpTest) createReviewed(name string) error {
 	return err
 }
 
-func showWebhook(t *testing.T, cp *envtest.ControlPlane) {
+func showWebhook(t testing.TB, cp *envtest.ControlPlane) {
 	h := newHTTPTest(t, cp)
 	reviewer := newOutsider(t, review)
 	installWebhooks(h, reviewer)
@@ -205,7 +205,7 @@ func installAPIService(h *httpTest, things *outsider) {
 	}
 }
 
-func showAPIService(t *testing.T, cp *envtest.ControlPlane) {
+func showAPIService(t testing.TB, cp *envtest.ControlPlane) {
 	h := newHTTPTest(t, cp)
 	var asked atomic.Int64 // for the thing; the server's own requests are for other paths
 	things := newOutsider(t, func(w http.ResponseWriter, req *http.Request) {
@@ -257,7 +257,7 @@ func showAPIService(t *testing.T, cp *envtest.ControlPlane) {
 		}
 	}
 
-	// Of a request that is dropped nobody hears, until its client gives up.
+	// Of a request that is dropped no server hears, until its client gives up.
 	before = asked.Load()
 	h.bent("drop "+point, func() {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -279,7 +279,7 @@ func showAPIService(t *testing.T, cp *envtest.ControlPlane) {
 }
 
 // awaitFault waits until a rule has decided about an operation.
-func awaitFault(t *testing.T, cp *envtest.ControlPlane, action, point string) {
+func awaitFault(t testing.TB, cp *envtest.ControlPlane, action, point string) {
 	t.Helper()
 	_, err := cp.Trace().Await(t.Context(), func(r trace.Record) bool {
 		f, ok := r.Event.(trace.Fault)
@@ -288,7 +288,7 @@ func awaitFault(t *testing.T, cp *envtest.ControlPlane, action, point string) {
 	require.NoError(t, err)
 }
 
-func showEgress(t *testing.T, cp *envtest.ControlPlane) {
+func showEgress(t testing.TB, cp *envtest.ControlPlane) {
 	h := newHTTPTest(t, cp)
 	reviewer := newOutsider(t, review)
 	reviewer.Config.SetKeepAlivesEnabled(false) // every call dials

@@ -17,7 +17,7 @@ func init() {
 
 // showStorePartition cuts the server off its store while a write is on its way there:
 // the write waits, and a watch hears of it when the network is whole again.
-func showStorePartition(t *testing.T, cp *envtest.ControlPlane) {
+func showStorePartition(t testing.TB, cp *envtest.ControlPlane) {
 	watching := watchEvents(t, cp)
 	gate, err := cp.Faults().Gate("store/put resource=events")
 	require.NoError(t, err)

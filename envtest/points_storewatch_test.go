@@ -23,7 +23,7 @@ func init() {
 
 // watchEvents watches Events: they have no watch cache, so that each watch is one
 // of the store.
-func watchEvents(t *testing.T, cp *envtest.ControlPlane) watch.Interface {
+func watchEvents(t testing.TB, cp *envtest.ControlPlane) watch.Interface {
 	t.Helper()
 	client := core(cp).Events("default")
 	list, err := client.List(t.Context(), metav1.ListOptions{})
@@ -36,7 +36,7 @@ func watchEvents(t *testing.T, cp *envtest.ControlPlane) watch.Interface {
 
 // next returns the next event of a watch, as "ADDED NAME"; of an error the
 // reason.
-func next(t *testing.T, watching watch.Interface) string {
+func next(t testing.TB, watching watch.Interface) string {
 	t.Helper()
 	select {
 	case event, ok := <-watching.ResultChan():
@@ -54,7 +54,7 @@ func next(t *testing.T, watching watch.Interface) string {
 	}
 }
 
-func showWatchCreate(t *testing.T, cp *envtest.ControlPlane) {
+func showWatchCreate(t testing.TB, cp *envtest.ControlPlane) {
 	const match = "store/watch-create resource=events caller=" + envtest.AdminUser
 	watching := watchEvents(t, cp)
 	require.NoError(t, createEvent(t.Context(), cp, "passed"))
@@ -83,10 +83,13 @@ func showWatchCreate(t *testing.T, cp *envtest.ControlPlane) {
 		remove()
 	}
 
-	remove := addRule(t, cp, "drop "+match+" times=1")
+	drop, err := cp.Faults().Inject("drop " + match + " times=1")
+	require.NoError(t, err)
 	gate, err = cp.Faults().Gate(match)
 	require.NoError(t, err)
 	dropped := watchEvents(t, cp)
+	// The answer begins before the store is asked, so the second watch might come first.
+	require.Eventually(t, func() bool { return drop.Fired() == 1 }, time.Minute, time.Millisecond, "no watch is dropped")
 	after := watchEvents(t, cp)
 	awaitHeld(t, gate) // the second watch: the first was dropped, and came no further
 	gate.Open()
@@ -96,10 +99,10 @@ func showWatchCreate(t *testing.T, cp *envtest.ControlPlane) {
 	for event := range dropped.ResultChan() { // an error of the client's, which was stopped
 		assert.Equal(t, watch.Error, event.Type, "a watch that was dropped told of something")
 	}
-	remove()
+	drop.Remove()
 }
 
-func showWatchEvent(t *testing.T, cp *envtest.ControlPlane) {
+func showWatchEvent(t testing.TB, cp *envtest.ControlPlane) {
 	watching := watchEvents(t, cp)
 	make := func(name string) { require.NoError(t, createEvent(t.Context(), cp, name)) }
 	make("passed")
@@ -140,7 +143,7 @@ func showWatchEvent(t *testing.T, cp *envtest.ControlPlane) {
 
 // showProgress makes the watch cache of ConfigMaps ask how far it is: a list has
 // to be as fresh as the store, which has changed elsewhere.
-func showProgress(t *testing.T, cp *envtest.ControlPlane) {
+func showProgress(t testing.TB, cp *envtest.ControlPlane) {
 	fallback, err := cp.Faults().Gate("store/list resource=configmaps caller=" + envtest.AdminUser)
 	require.NoError(t, err)
 	list := func(ctx context.Context) error {

@@ -13,8 +13,10 @@ import (
 // the client saw. It waits for what happens by gates, never by time, since it
 // runs in virtual time and in real time.
 type pointTest struct {
-	show func(t *testing.T, cp *envtest.ControlPlane)
+	show sharedTest
 	opts []envtest.Option
+	// alone is set for what leaves no server that another could use.
+	alone bool
 	// onEtcd is set for points that the kind of store could make a difference to.
 	onEtcd bool
 	// realTime is set for what needs sockets.
@@ -35,26 +37,46 @@ func pointID(k fault.PointKind) string {
 	return strings.Join(append(words, k.Verbs[:min(1, len(k.Verbs))]...), " ")
 }
 
-// TestPoints shows every point at work.
+// TestPoints shows every point at work. What needs no options of its own shares a server.
 func TestPoints(t *testing.T) {
+	opts := []envtest.Option{envtest.WithoutLatency()} // they show moments
+	memory := &simulated{opts: opts}
+	defer memory.stop(t)
 	for _, kind := range fault.Points() {
 		test, ok := pointTests[pointID(kind)]
 		if !ok {
 			t.Errorf("nothing shows %s", pointID(kind))
 			continue
 		}
-		t.Run(strings.ReplaceAll(pointID(kind), "/", "-")+"/memory", func(t *testing.T) {
-			if test.realTime {
+		t.Run("memory/"+strings.ReplaceAll(pointID(kind), "/", "-"), func(t *testing.T) {
+			switch {
+			case test.realTime:
 				test.show(t, envtest.Start(t, test.opts...))
-				return
+			case test.alone || test.opts != nil:
+				envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) { test.show(t, cp) }, append(test.opts, opts...)...)
+			default:
+				memory.run(t, test.show)
 			}
-			envtest.Simulate(t, test.show, append(test.opts, envtest.WithoutLatency())...) // they show moments
 		})
-		if test.onEtcd {
-			t.Run(strings.ReplaceAll(pointID(kind), "/", "-")+"/embedded", func(t *testing.T) {
-				t.Parallel() // they wait for etcd's own clock
-				test.show(t, envtest.Start(t, append(test.opts, envtest.WithStore(embedded.New(embedded.Config{})))...))
+	}
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel() // they wait for etcd's own clock
+		start := func(t *testing.T, opts ...envtest.Option) *envtest.ControlPlane {
+			return envtest.Start(t, append(opts, envtest.WithStore(embedded.New(embedded.Config{})))...)
+		}
+		etcd := &shared{start: func() *envtest.ControlPlane { return start(t) }}
+		for _, kind := range fault.Points() {
+			test := pointTests[pointID(kind)]
+			if !test.onEtcd {
+				continue
+			}
+			t.Run(strings.ReplaceAll(pointID(kind), "/", "-"), func(t *testing.T) {
+				if test.opts != nil {
+					test.show(t, start(t, test.opts...))
+					return
+				}
+				etcd.run(t, test.show)
 			})
 		}
-	}
+	})
 }

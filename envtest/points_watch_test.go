@@ -100,7 +100,7 @@ func (w *rawWatch) sees(want ...string) {
 	}
 }
 
-func showWatch(t *testing.T, cp *envtest.ControlPlane) {
+func showWatch(t testing.TB, cp *envtest.ControlPlane) {
 	h := newHTTPTest(t, cp)
 	require.NoError(t, h.create("a"))
 	for _, encoding := range []string{runtimeJSON, runtimeProtobuf} {

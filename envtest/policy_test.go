@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,22 +21,18 @@ func TestPolicyAtOnce(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		ctx, client := context.Background(), kubernetes.NewForConfigOrDie(cp.Config())
 		policies := client.AdmissionregistrationV1()
-		if _, err := policies.MutatingAdmissionPolicies().Create(ctx, labelSnow(), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := policies.MutatingAdmissionPolicies().Create(ctx, labelSnow(), metav1.CreateOptions{})
+		require.NoError(t, err)
 		binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "snow"}}
 		binding.Spec.PolicyName = "snow"
-		if _, err := policies.MutatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = policies.MutatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{})
+		require.NoError(t, err)
 		for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 			configMap, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "a-"}}, metav1.CreateOptions{})
 			if err == nil && configMap.Labels["snow"] == "falls" {
 				break
 			}
-			if time.Since(began) > 3*time.Second {
-				t.Fatalf("after %s the policy does not merge: %v, %v", time.Since(began), configMap.Labels, err)
-			}
+			require.LessOrEqual(t, time.Since(began), 3*time.Second, "the policy does not merge: %v, %v", configMap, err)
 		}
 	})
 }

@@ -3,11 +3,13 @@ package envtest_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
@@ -28,7 +30,7 @@ func TestPreflight(t *testing.T) {
 		}
 		begin := time.Now()
 		var preflight []trace.Stage
-		_, err := envtest.Launch(ctx, envtest.WithSharedStore(store), envtest.WithObserver(func(r trace.Record) {
+		_, err := envtest.Launch(ctx, envtest.WithStore(storage.Shared{Backend: store}), envtest.WithObserver(func(r trace.Record) {
 			if stage, ok := r.Event.(trace.Stage); ok && stage.Name == "etcd-preflight" {
 				preflight = append(preflight, stage)
 			}
@@ -37,19 +39,13 @@ func TestPreflight(t *testing.T) {
 			return errors.New("it started")
 		}
 		for _, want := range []string{"stage etcd-preflight", "store memory did not answer", "is it running"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("error %q does not say %q", err, want)
-			}
+			assert.Contains(t, err.Error(), want)
 		}
-		if took := time.Since(begin); took < 4*time.Second || took > 30*time.Second {
-			t.Errorf("the preflight gave up after %s", took)
-		}
-		if len(preflight) != 2 || preflight[1].Err == nil {
-			t.Errorf("the trace says of the preflight: %v", preflight)
-		}
+		took := time.Since(begin)
+		assert.GreaterOrEqual(t, took, 4*time.Second, "when the preflight gave up")
+		assert.LessOrEqual(t, took, 30*time.Second, "when the preflight gave up")
+		assert.True(t, len(preflight) == 2 && preflight[1].Err != nil, "the trace says of the preflight: %v", preflight)
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 }

@@ -94,7 +94,7 @@ func (w proxyWay) use(t *testing.T, file string) error {
 			case w.serve == nil && at == "tcp "+proxiedHost+":443":
 				return hooks.DialContext(ctx)
 			default:
-				return nil, fmt.Errorf("nobody is at %s", at)
+				return nil, fmt.Errorf("no server is at %s", at)
 			}
 		}))
 	if err != nil {

@@ -11,12 +11,13 @@ import (
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/turn"
 )
 
 // readiness remembers the checks of /readyz as they were last seen.
 type readiness struct {
 	// turn is a lock on the rest: a channel, because an answer may take time.
-	turn  chan struct{}
+	turn  turn.Lock
 	known map[string]bool
 	red   []string
 }
@@ -46,10 +47,10 @@ func (i *instance) waitStarted(ctx context.Context) error {
 		}
 	})
 	err := i.waitBooted(held)
-	switch {
-	case closed(i.failed):
-		return i.failure
-	case context.Cause(held) == errHeld:
+	if failure := i.life.err(); failure != nil {
+		return failure
+	}
+	if context.Cause(held) == errHeld {
 		return nil
 	}
 	return err
@@ -77,11 +78,9 @@ func (i *instance) waitBooted(ctx context.Context) error {
 func (i *instance) await(ctx context.Context, happens <-chan struct{}, otherwise string) error {
 	select {
 	case <-happens:
-		return i.err()
-	case <-i.failed:
-		return i.failure
-	case <-i.over:
-		return i.notRunning()
+		return i.life.err()
+	case <-i.life.past(phaseRunning):
+		return i.whyEnded()
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %w", otherwise, context.Cause(ctx))
 	}
@@ -116,14 +115,11 @@ func (i *instance) waitReady(ctx context.Context) error {
 		case <-time.After(pause):
 		case <-moved:
 			pause = readyFirstPause / 2
-		case <-i.failed:
-			return i.failure
-		case <-i.over:
-			return i.notRunning()
+		case <-i.life.past(phaseRunning):
+			return i.whyEnded()
 		case <-ctx.Done():
-			_, held := i.server.Hooks()
 			return fmt.Errorf("not ready: %w; checks that are red: %s; hooks that are held: %s", context.Cause(ctx),
-				orNone(red), orNone(held))
+				orNone(red), orNone(i.server.cp.faults.HeldHooks(i.server.name)))
 		}
 	}
 }
@@ -141,6 +137,14 @@ func untilOffBeat(now time.Time) time.Duration {
 	return at.Sub(now)
 }
 
+// whyEnded is why the server does not run: its failure, or else that it was ended.
+func (i *instance) whyEnded() error {
+	if failure := i.life.err(); failure != nil {
+		return failure
+	}
+	return i.notRunning()
+}
+
 func (i *instance) notRunning() error { return fmt.Errorf("%s: %w", i.server.name, errNotRunning) }
 
 func orNone(names []string) string {
@@ -153,12 +157,10 @@ func orNone(names []string) string {
 // ready is Server.Ready; red is as of the last answer that listed checks.
 func (i *instance) ready(ctx context.Context) (ready bool, red []string) {
 	r := &i.readiness
-	select {
-	case r.turn <- struct{}{}:
-	case <-ctx.Done():
+	if r.turn.Take(ctx) != nil {
 		return false, nil
 	}
-	defer func() { <-r.turn }()
+	defer r.turn.Give()
 	if !i.running() {
 		return false, r.red
 	}

@@ -4,10 +4,11 @@ import (
 	"context"
 	"net"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 
@@ -19,14 +20,10 @@ import (
 // nothing left of the attempt.
 func TestLaunchRefuses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = taken.Close() }()
 	unreachable, err := external.New(external.Config{URLs: []string{"http://127.0.0.1:1"}, DialTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pod := writeFile(t, filepath.Join(t.TempDir(), "pod.yaml"), "apiVersion: v1\nkind: Pod\n")
 	kubeconfig := writeFile(t, filepath.Join(t.TempDir(), "kubeconfig"), "precious")
 
@@ -49,10 +46,9 @@ func TestLaunchRefuses(t *testing.T) {
 		"public address":      {opt(envtest.WithListener("0.0.0.0:0")), []string{"not on loopback"}},
 		"kubeconfig there":    {opt(envtest.WithKubeconfig(kubeconfig)), []string{kubeconfig, "exists already"}},
 		"unreachable store":   {opt(envtest.WithStore(unreachable)), []string{"http://127.0.0.1:1", "is etcd running there?"}},
-		"unknown hook":        {opt(envtest.HoldHook("crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},
 		"two hooks of a name": {opt(envtest.WithPostStartHook("a", noHook), envtest.WithPostStartHook("a", noHook)), []string{`two post-start hooks "a"`}},
 		"hook of upstream's":  {opt(envtest.WithPostStartHook("crd-informer-synced", noHook)), []string{`post-start hook "crd-informer-synced": upstream has one of that name; choose another`}},
-		"no such signal":      {opt(envtest.WithEarlySignal("HasBeenRead", time.Second)), []string{`no lifecycle signal "HasBeenRead"`, "HasBeenReady"}},
+		"no such signal":      {opt(envtest.WithFaults("fire signal/HasBeenRead by=1s")), []string{`unknown point "signal/HasBeenRead"`, "HasBeenReady"}},
 		"rule of no stage":    {opt(envtest.WithFaults("fail stage/aggregate with=error")), []string{`unknown point "stage/aggregate"`, "did you mean stage/aggregator?"}},
 		"rule of no hook":     {opt(envtest.WithFaults("hold hook/crd-informer-sync")), []string{`unknown point "hook/crd-informer-sync"`, "did you mean hook/crd-informer-synced?"}},
 		"rule of no signal":   {opt(envtest.WithFaults("drop signal/HasBeenRead")), []string{`unknown point "signal/HasBeenRead"`, "did you mean signal/HasBeenReady?"}},
@@ -72,13 +68,9 @@ func TestLaunchRefuses(t *testing.T) {
 				t.Fatal("it started")
 			}
 			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("error %q does not say %q", err, want)
-				}
+				assert.Contains(t, err.Error(), want)
 			}
-			if strings.Count(err.Error(), "\n") > 0 {
-				t.Errorf("the error is longer than a line: %v", err)
-			}
+			assert.NotContains(t, err.Error(), "\n", "the error is longer than a line")
 			goleak.VerifyNone(t, before)
 		})
 	}
@@ -92,22 +84,12 @@ func TestHeldHookIsNamed(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		err := cp.WaitReady(ctx)
-		if err == nil {
-			t.Fatal("ready with a held hook")
-		}
+		require.Error(t, err, "ready with a held hook")
 		for _, want := range []string{"checks that are red: poststarthook/crd-informer-synced", "hooks that are held: crd-informer-synced"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("error %q does not say %q", err, want)
-			}
+			assert.Contains(t, err.Error(), want)
 		}
-		if err := cp.ReleaseHook("crd-informer-synced"); err != nil {
-			t.Error(err)
-		}
-		if err := cp.WaitReady(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := cp.ReleaseHook("crd-informer-synced"); err == nil {
-			t.Error("a hook was released twice")
-		}
-	}, envtest.HoldHook("crd-informer-synced"))
+		assert.NoError(t, cp.Faults().Release("hook/crd-informer-synced"))
+		assert.NoError(t, cp.WaitReady(t.Context()))
+		assert.Error(t, cp.Faults().Release("hook/crd-informer-synced"), "a hook was released twice")
+	}, envtest.WithFaults("hold hook/crd-informer-synced"))
 }

@@ -1,7 +1,6 @@
 package envtest_test
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -9,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -23,55 +24,36 @@ func TestKubeconfig(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	cp := envtest.Start(t, envtest.WithKubeconfig(path))
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if mode := info.Mode().Perm(); mode != 0o600 {
-		t.Errorf("the kubeconfig's mode is %o", mode)
-	}
+	require.NoError(t, err)
+	assert.Equal(t, fs.FileMode(0o600), info.Mode().Perm(), "the kubeconfig's mode is %s", info.Mode())
 	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if user := userOf(t, config); user != envtest.AdminUser {
-		t.Errorf("the kubeconfig logs in as %q", user)
-	}
-	jane, err := cp.Servers()[0].RemoteConfig("jane", "developers")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if user := userOf(t, jane); user != "jane" {
-		t.Errorf("the client certificate logs in as %q", user)
-	}
+	require.NoError(t, err)
+	assert.Equal(t, envtest.AdminUser, userOf(t, config), "who the kubeconfig logs in as")
+	jane := cp.Config(envtest.User("jane", "developers"), envtest.Remote())
+	assert.Equal(t, "jane", userOf(t, jane), "who the client certificate logs in as")
 	stranger := rest.AnonymousClientConfig(jane)
 	stranger.CAData = nil
-	if _, err := kubernetes.NewForConfigOrDie(stranger).Discovery().ServerVersion(); err == nil {
-		t.Error("a client without the CA trusts the server")
-	}
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Stop left the kubeconfig: %v", err)
-	}
+	_, err = kubernetes.NewForConfigOrDie(stranger).Discovery().ServerVersion()
+	assert.Error(t, err, "a client without the CA trusts the server")
+	require.NoError(t, cp.Stop(t.Context()))
+	_, err = os.Stat(path)
+	assert.ErrorIs(t, err, fs.ErrNotExist, "Stop left the kubeconfig")
 }
 
 func userOf(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	review, err := kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().
 		Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return review.Status.UserInfo.Username
 }
 
-// TestRemoteConfigNeedsListener says what is missing.
-func TestRemoteConfigNeedsListener(t *testing.T) {
+// TestRemoteNeedsListener says what is missing.
+func TestRemoteNeedsListener(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		if _, err := cp.Servers()[0].RemoteConfig("jane"); err == nil {
-			t.Error("a control plane without a port gave a remote configuration")
-		}
+		jane := kubernetes.NewForConfigOrDie(cp.Config(envtest.User("jane"), envtest.Remote()))
+		_, err := jane.Discovery().ServerVersion()
+		assert.ErrorContains(t, err, "start it WithListener", "a control plane without a port answers a remote client")
 	})
 }
 
@@ -80,13 +62,9 @@ func TestRemoteConfigNeedsListener(t *testing.T) {
 func TestUpgrade(t *testing.T) {
 	cp := envtest.Start(t)
 	transport, err := rest.TransportFor(cp.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cp.Config().Host+"/api/v1/namespaces?watch=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, value := range map[string]string{
 		"Connection": "Upgrade", "Upgrade": "websocket", "Origin": cp.Config().Host,
 		"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "c25vd2dsb2JlIHNub3dnbA==",
@@ -94,18 +72,11 @@ func TestUpgrade(t *testing.T) {
 		req.Header.Set(name, value)
 	}
 	response, err := transport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("the upgrade was answered %s", response.Status)
-	}
+	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode, "the upgrade was answered %s", response.Status)
 	frame := make([]byte, 2)
-	if _, err := io.ReadFull(response.Body, frame); err != nil {
-		t.Fatal(err)
-	}
-	if opcode := frame[0] & 0x0f; opcode != 1 {
-		t.Errorf("the first frame has opcode %d, want text", opcode)
-	}
+	_, err = io.ReadFull(response.Body, frame)
+	require.NoError(t, err)
+	assert.Equal(t, byte(1), frame[0]&0x0f, "the opcode of the first frame; want text")
 }

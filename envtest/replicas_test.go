@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,19 +27,13 @@ import (
 func TestReplicas(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		showReplicas(t, cp)
-		if diff := cmp.Diff([]string{"192.0.2.1", "192.0.2.2"}, settledEndpoints(t, cp)); diff != "" {
-			t.Errorf("endpoints of the kubernetes service (-want +got):\n%s", diff)
-		}
-		if leases := identityLeases(t, cp); len(leases) != 2 {
-			t.Errorf("identity leases: %v", leases)
-		}
+		assert.Empty(t, cmp.Diff([]string{"192.0.2.1", "192.0.2.2"}, settledEndpoints(t, cp)), "endpoints of the kubernetes service (-want +got)")
+		assert.Len(t, identityLeases(t, cp), 2, "identity leases")
 		servers := map[string]bool{}
 		for _, rec := range cp.Trace().Records() {
 			servers[rec.Server] = true
 		}
-		if !servers["apiserver-0"] || !servers["apiserver-1"] {
-			t.Errorf("the trace tells of the servers %v", servers)
-		}
+		assert.True(t, servers["apiserver-0"] && servers["apiserver-1"], "the trace tells of the servers %v", servers)
 	}, envtest.WithReplicas(2))
 }
 
@@ -46,14 +42,9 @@ func TestReplicasOnEtcd(t *testing.T) {
 	cp := envtest.Start(t, envtest.WithReplicas(2), envtest.WithStore(embedded.New(embedded.Config{})), envtest.WithListener("127.0.0.1:0"))
 	showReplicas(t, cp)
 	staying, crashing := cp.Servers()[0], cp.Servers()[1]
-	remote, err := crashing.RemoteConfig("admin", "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := crashing.Config(envtest.User("admin", "system:masters"), envtest.Remote())
 	broken, err := configMapsOf(remote).Watch(t.Context(), metav1.ListOptions{ResourceVersion: latest(t, cp)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client := cp.NewClient()
 	client.Use(crashing)
 	events, resumed := follow(t, cp, client.Config())
@@ -63,14 +54,10 @@ func TestReplicasOnEtcd(t *testing.T) {
 	writeBurst(t, configMapsOf(staying.Config()), "during", 20)
 	for range broken.ResultChan() { // what it has told, until it breaks
 	}
-	if err := crashing.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, crashing.Restart(t.Context()))
 	writeBurst(t, configMapsOf(remote), "after", 20)
 	compareHistory(t, cp, events)
-	if resumed() < 2 {
-		t.Error("the watch was never interrupted")
-	}
+	assert.GreaterOrEqual(t, resumed(), 2, "the watch was never interrupted")
 }
 
 func showReplicas(t *testing.T, cp *envtest.ControlPlane) {
@@ -78,9 +65,7 @@ func showReplicas(t *testing.T, cp *envtest.ControlPlane) {
 	at := [2]typedcorev1.ConfigMapInterface{configMapsOf(cp.Servers()[0].Config()), configMapsOf(cp.Servers()[1].Config())}
 	for writer, reader := range map[int]int{0: 1, 1: 0} {
 		watcher, err := at[reader].Watch(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		name := fmt.Sprintf("from-%d", writer)
 		createAt(t, at[writer], name)
 		for event := range watcher.ResultChan() {
@@ -89,9 +74,8 @@ func showReplicas(t *testing.T, cp *envtest.ControlPlane) {
 			}
 		}
 		watcher.Stop()
-		if _, err := at[reader].Get(t.Context(), name, metav1.GetOptions{}); err != nil {
-			t.Error(err)
-		}
+		_, err = at[reader].Get(t.Context(), name, metav1.GetOptions{})
+		assert.NoError(t, err)
 	}
 }
 
@@ -103,58 +87,45 @@ func TestReplicasLag(t *testing.T) {
 		createAt(t, configMapsOf(fresh.Config()), "new")
 		time.Sleep(time.Second)
 		fromCache := metav1.GetOptions{ResourceVersion: "0"}
-		if _, err := configMapsOf(fresh.Config()).Get(t.Context(), "new", fromCache); err != nil {
-			t.Error(err)
-		}
-		if _, err := configMapsOf(stale.Config()).Get(t.Context(), "new", fromCache); !apierrors.IsNotFound(err) {
-			t.Errorf("the server that lags has seen it: %v", err)
-		}
+		_, err := configMapsOf(fresh.Config()).Get(t.Context(), "new", fromCache)
+		assert.NoError(t, err)
+		_, err = configMapsOf(stale.Config()).Get(t.Context(), "new", fromCache)
+		assert.True(t, apierrors.IsNotFound(err), "the server that lags has seen it: %v", err)
 		frozen.Remove()
 		time.Sleep(time.Second)
-		if _, err := configMapsOf(stale.Config()).Get(t.Context(), "new", fromCache); err != nil {
-			t.Error(err)
-		}
+		_, err = configMapsOf(stale.Config()).Get(t.Context(), "new", fromCache)
+		assert.NoError(t, err)
 	}, envtest.WithReplicas(2))
 }
 
-// TestCutStore cuts one server off the store.
-func TestCutStore(t *testing.T) {
+// TestPartitionedStore cuts one server off the store.
+func TestPartitionedStore(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		whole, cut := cp.Servers()[0], cp.Servers()[1]
 		watcher, err := configMapsOf(cut.Config()).Watch(t.Context(), metav1.ListOptions{ResourceVersion: latest(t, cp)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer watcher.Stop()
-		heal := cut.CutStore()
-		if ready, red := cut.Ready(t.Context()); ready || !slices.Contains(red, "etcd-readiness") {
-			t.Errorf("a server without a store is ready; its red checks are %v", red)
-		}
-		if ready, red := whole.Ready(t.Context()); !ready {
-			t.Errorf("the other is not ready: %v", red)
-		}
+		partition := inject(t, cp, "partition store server="+cut.Name())
+		ready, red := cut.Ready(t.Context())
+		assert.True(t, !ready && slices.Contains(red, "etcd-readiness"), "a server without a store is ready; its red checks are %v", red)
+		ready, red = whole.Ready(t.Context())
+		assert.True(t, ready, "the other is not ready: %v", red)
 		createAt(t, configMapsOf(whole.Config()), "meanwhile")
 		_, err = configMapsOf(cut.Config()).Create(t.Context(), newConfigMap("lost"), metav1.CreateOptions{})
-		if err == nil {
-			t.Error("a write without a store has succeeded")
-		}
+		assert.Error(t, err, "a write without a store has succeeded")
 		select {
 		case event := <-watcher.ResultChan():
 			t.Errorf("a watch without a store has told %v", event)
 		default:
 		}
-		heal()
-		if err := cp.WaitReady(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if event := <-watcher.ResultChan(); event.Type != watch.Added || event.Object.(*corev1.ConfigMap).Name != "meanwhile" {
-			t.Errorf("the watch goes on with %v", event)
-		}
+		partition.Remove()
+		assert.NoError(t, cp.WaitReady(t.Context()))
+		event := <-watcher.ResultChan()
+		assert.True(t, event.Type == watch.Added && event.Object.(*corev1.ConfigMap).Name == "meanwhile", "the watch goes on with %v", event)
 		createAt(t, configMapsOf(cut.Config()), "again")
-		if _, err := configMapsOf(whole.Config()).Get(t.Context(), "lost", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("what was refused is there: %v", err)
-		}
-		cut.CutStore() // and the end must not wait for it
+		_, err = configMapsOf(whole.Config()).Get(t.Context(), "lost", metav1.GetOptions{})
+		assert.True(t, apierrors.IsNotFound(err), "what was refused is there: %v", err)
+		inject(t, cp, "partition store server="+cut.Name()) // and the end must not wait for it
 	}, envtest.WithReplicas(2))
 }
 
@@ -162,53 +133,39 @@ func TestCutStore(t *testing.T) {
 func TestClient(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		way := cp.NewClient()
-		if way.Server() != nil {
-			t.Error("the server of a client is known before its first request")
-		}
+		assert.Nil(t, way.Server(), "the server of a client is known before its first request")
 		client := configMapsOf(way.Config())
 		open := func() watch.Interface {
 			watcher, err := client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: latest(t, cp)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return watcher
 		}
 		ended := func(watcher watch.Interface) {
 			t.Helper()
 			for event := range watcher.ResultChan() {
-				if event.Type != watch.Error {
-					t.Errorf("a watch that breaks tells %v", event)
-				}
+				assert.Equal(t, watch.Error, event.Type, "a watch that breaks tells %v", event)
 			}
 		}
 		watcher := open()
-		if server := way.Server(); server != cp.Servers()[0] {
-			t.Errorf("a client goes to %v", server)
-		}
+		assert.Same(t, cp.Servers()[0], way.Server(), "where a client goes")
 		way.Use(cp.Servers()[1])
 		ended(watcher)
 		createAt(t, client, "moved")
-		if server := served(cp, "POST", "/api/v1/namespaces/default/configmaps"); server != "apiserver-1" {
-			t.Errorf("the request went to %q", server)
-		}
+		assert.Equal(t, "apiserver-1", served(cp, "POST", "/api/v1/namespaces/default/configmaps"), "where the request went")
 		watcher = open()
-		heal := way.Cut()
+		partition := inject(t, cp, "partition client name="+way.Name())
 		ended(watcher)
-		if _, err := client.Get(t.Context(), "moved", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "no route to host") {
-			t.Errorf("a client that is cut off: %v", err)
-		}
-		heal()
-		if _, err := client.Get(t.Context(), "moved", metav1.GetOptions{}); err != nil {
-			t.Error(err)
-		}
+		_, err := client.Get(t.Context(), "moved", metav1.GetOptions{})
+		assert.ErrorContains(t, err, "no route to host", "a client that is cut off")
+		partition.Remove()
+		_, err = client.Get(t.Context(), "moved", metav1.GetOptions{})
+		assert.NoError(t, err)
 		crash(t, cp.Servers()[1])
-		if _, err := client.Get(t.Context(), "moved", metav1.GetOptions{}); err == nil {
-			t.Error("a server that has crashed answers")
-		}
+		_, err = client.Get(t.Context(), "moved", metav1.GetOptions{})
+		assert.Error(t, err, "a server that has crashed answers")
 		way.Use(nil)
-		if _, err := client.Get(t.Context(), "moved", metav1.GetOptions{}); err != nil {
-			t.Error(err)
-		}
+		_, err = client.Get(t.Context(), "moved", metav1.GetOptions{})
+		assert.NoError(t, err)
 	}, envtest.WithReplicas(2))
 }
 
@@ -217,25 +174,17 @@ func TestReplicasReset(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		for round := range 3 {
 			createAt(t, configMapsOf(cp.Servers()[round%2].Config()), "gone")
-			if err := cp.Reset(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, cp.Reset(t.Context()))
 			for _, server := range cp.Servers() {
 				list, err := configMapsOf(server.Config()).List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				for _, found := range list.Items {
-					if found.Name == "gone" {
-						t.Errorf("%s has not noticed the reset", server.Name())
-					}
+					assert.NotEqual(t, "gone", found.Name, "%s has not noticed the reset", server.Name())
 				}
 			}
 		}
 		crash(t, cp.Servers()[1])
-		if err := cp.Reset(t.Context()); err == nil || !strings.Contains(err.Error(), "apiserver-1") {
-			t.Errorf("reset with a server that has crashed: %v", err)
-		}
+		assert.ErrorContains(t, cp.Reset(t.Context()), "apiserver-1", "reset with a server that has crashed")
 	}, envtest.WithReplicas(2))
 }
 
@@ -249,18 +198,15 @@ func newConfigMap(name string) *corev1.ConfigMap {
 
 func createAt(t *testing.T, client typedcorev1.ConfigMapInterface, name string) {
 	t.Helper()
-	if _, err := client.Create(t.Context(), newConfigMap(name), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := client.Create(t.Context(), newConfigMap(name), metav1.CreateOptions{})
+	require.NoError(t, err)
 }
 
 // latest is the revision that the store has now.
-func latest(t *testing.T, cp *envtest.ControlPlane) string {
+func latest(t testing.TB, cp *envtest.ControlPlane) string {
 	t.Helper()
 	list, err := configMapsOf(cp.Config()).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return list.ResourceVersion
 }
 
@@ -278,9 +224,7 @@ func served(cp *envtest.ControlPlane, method, path string) (server string) {
 func endpoints(t *testing.T, cp *envtest.ControlPlane) (addresses []string) {
 	t.Helper()
 	slices, err := kubernetes.NewForConfigOrDie(cp.Config()).DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, slice := range slices.Items {
 		for _, endpoint := range slice.Endpoints {
 			addresses = append(addresses, endpoint.Addresses...)
@@ -299,9 +243,7 @@ func settledEndpoints(t *testing.T, cp *envtest.ControlPlane) []string {
 func identityLeases(t *testing.T, cp *envtest.ControlPlane) (names []string) {
 	t.Helper()
 	leases, err := kubernetes.NewForConfigOrDie(cp.Config()).CoordinationV1().Leases("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, lease := range leases.Items {
 		names = append(names, lease.Name)
 	}
@@ -315,8 +257,7 @@ func TestReplicasRefused(t *testing.T) {
 		"cannot share --advertise-address":  {envtest.WithReplicas(2), envtest.WithFlags("--advertise-address=10.1.1.1")},
 		"cannot share the listener address": {envtest.WithReplicas(2), envtest.WithListener("127.0.0.1:6443")},
 	} {
-		if _, err := envtest.Launch(t.Context(), opts...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error with %q, got %v", want, err)
-		}
+		_, err := envtest.Launch(t.Context(), opts...)
+		assert.ErrorContains(t, err, want)
 	}
 }

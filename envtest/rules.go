@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"snowglobe.test/envtest/fault"
 )
 
 // maxRulesNamed is how many rules an error names.
@@ -16,7 +18,7 @@ func (cp *ControlPlane) withFired() func(error) error {
 	return func(err error) error {
 		var said []string
 		for _, entry := range entries {
-			named := strings.Contains(err.Error(), fmt.Sprintf("%q", entry.Rule()))
+			named := errors.Is(err, &fault.RuleError{Rule: entry.Rule()})
 			if times, last := entry.Last(); times > 0 && !named {
 				said = append(said, fmt.Sprintf("the rule %q has fired %d times, at last at %s", entry.Rule(), times, last))
 			}
@@ -45,12 +47,9 @@ func (cp *ControlPlane) rulesInForce() string {
 
 // unfired is an error for each rule that never fired, but should have.
 func (cp *ControlPlane) unfired() error {
-	if cp.cfg.sharedPlan {
-		return nil
-	}
 	var errs []error
 	for _, rule := range cp.faults.Unfired() {
-		errs = append(errs, fmt.Errorf("the rule %q never fired; remove it, or mark it optional", rule))
+		errs = append(errs, &fault.UnfiredError{Rule: rule})
 	}
 	return errors.Join(errs...)
 }

@@ -7,25 +7,24 @@ import (
 
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/turn"
 )
 
 // scheduling lets only one, a scheduler or Settle, wait for the bubble to be idle.
 type scheduling struct {
 	// turn is a lock on the rest: a channel, so that time passes while others wait.
-	turn      chan struct{}
+	turn      turn.Lock
 	scheduler *virtualtime.Scheduler // nil if operations go as they come
 }
 
-func newScheduling() *scheduling { return &scheduling{turn: make(chan struct{}, 1)} }
+func newScheduling() *scheduling { return &scheduling{turn: turn.New()} }
 
 // do calls f in its turn.
 func (s *scheduling) do(ctx context.Context, f func() error) error {
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("virtual time is being waited for: %w", context.Cause(ctx))
+	if err := s.turn.Take(ctx); err != nil {
+		return fmt.Errorf("another Settle, Reset or Schedule waits for virtual time: %w", err)
 	}
-	defer func() { <-s.turn }()
+	defer s.turn.Give()
 	return f()
 }
 
@@ -119,7 +118,7 @@ func (cp *ControlPlane) awaitIdle(ctx context.Context, alone bool) error {
 			if err := s.Idle(ctx); err == nil || !s.Stopped() {
 				return err
 			}
-			// Somebody has stopped it meanwhile.
+			// Another caller has stopped it meanwhile.
 		}
 	})
 }

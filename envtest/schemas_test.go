@@ -5,12 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/openapi"
 
 	"snowglobe.test/envtest"
 )
@@ -29,17 +32,12 @@ func TestSchemasAfterIdle(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			crd := widgetCRD()
 			crd.Name, crd.Spec.Group = "widgets."+group, group
-			if err := cp.InstallCRDs(ctx, crd); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, cp.InstallCRDs(ctx, crd))
 			time.Sleep(3 * time.Second)
 			paths, err := client.Discovery().OpenAPIV3().Paths()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, ok := paths["apis/"+group+"/v1"]; !ok {
-				t.Errorf("three seconds after a CRD was installed the OpenAPI index lacks %s", group)
-			}
+			require.NoError(t, err)
+			_, ok := paths["apis/"+group+"/v1"]
+			assert.True(t, ok, "three seconds after a CRD was installed the OpenAPI index lacks %s", group)
 			time.Sleep(5 * time.Second)
 			createColoured(ctx, t, cp, schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"})
 		}
@@ -68,16 +66,12 @@ func colourWidgets(ctx context.Context, t *testing.T, client kubernetes.Interfac
 			}},
 		},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = policies.MutatingAdmissionPolicyBindings().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "colour"},
 		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: "colour"},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // createColoured creates a widget, which the policy must have coloured.
@@ -88,10 +82,26 @@ func createColoured(ctx context.Context, t *testing.T, cp *envtest.ControlPlane,
 		"metadata": map[string]any{"name": "one", "namespace": "default"},
 	}}
 	created, err := dynamic.NewForConfigOrDie(cp.Config()).Resource(resource).Namespace("default").Create(ctx, widget, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("eight seconds after its CRD was installed: %v", err)
+	require.NoError(t, err, "eight seconds after its CRD was installed")
+	assert.Equal(t, "blue", created.GetLabels()["colour"], "the policy did not see the widget: labels %v", created.GetLabels())
+}
+
+// Servers of a process share their OpenAPI v3 documents, if they serve the same.
+func TestSchemasOfConfigurations(t *testing.T) {
+	const group = "apis/internal.apiserver.k8s.io/v1alpha1"
+	paths := func(opts ...envtest.Option) map[string]openapi.GroupVersion {
+		t.Helper()
+		var paths map[string]openapi.GroupVersion
+		envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+			var err error
+			paths, err = kubernetes.NewForConfigOrDie(cp.Config()).Discovery().OpenAPIV3().Paths()
+			require.NoError(t, err)
+		}, opts...)
+		return paths
 	}
-	if created.GetLabels()["colour"] != "blue" {
-		t.Errorf("the policy did not see the widget: labels %v", created.GetLabels())
+	plain, more, again := paths(), paths(envtest.WithFlags("--runtime-config="+group[len("apis/"):]+"=true")), paths()
+	assert.True(t, plain[group] == nil && more[group] != nil && again[group] == nil, "%s is documented, without and with the flag, and without it again: %t, %t, %t", group, plain[group] != nil, more[group] != nil, again[group] != nil)
+	for path, document := range plain {
+		assert.True(t, again[path] != nil && again[path].ServerRelativeURL() == document.ServerRelativeURL(), "%s has another document the second time", path)
 	}
 }

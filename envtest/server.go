@@ -10,8 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
-	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/serve"
+	"snowglobe.test/internal/serverlog"
+	"snowglobe.test/internal/turn"
 )
 
 // Server is one API server of a control plane, with its own log, readiness and
@@ -21,11 +22,11 @@ type Server struct {
 	cp     *ControlPlane
 	index  int
 	name   string
-	log    *logBuffer
+	log    *serverlog.Buffer
 	client *Client // that goes to this server only
 
 	// turn is a lock on starts and stops: a channel, so that time passes meanwhile.
-	turn    chan struct{}
+	turn    turn.Lock
 	addr    *net.TCPAddr // where it is, from the first time it listens
 	hasPort bool
 	newest  *instance // nil before the first boot
@@ -34,8 +35,8 @@ type Server struct {
 }
 
 func newServer(cp *ControlPlane, index int) *Server {
-	s := &Server{cp: cp, index: index, name: fmt.Sprintf("apiserver-%d", index), log: newLogBuffer(cp.log), turn: make(chan struct{}, 1)}
-	s.client = newClient(cp, 0, s)
+	s := &Server{cp: cp, index: index, name: fmt.Sprintf("apiserver-%d", index), log: serverlog.NewBuffer(cp.log), turn: turn.New()}
+	s.client = newClient(cp, clientName(0), s)
 	return s
 }
 
@@ -47,7 +48,7 @@ func (s *Server) connect(certificates []*x509.Certificate) (*serve.Connection, e
 	return nil, serve.ErrRefused
 }
 
-// fail is told of failures that nobody asked for.
+// fail is told of failures that the test did not ask for.
 func (s *Server) fail(err error) {
 	if i := s.current.Load(); i != nil {
 		i.fail(err)
@@ -62,7 +63,7 @@ func (s *Server) chain() *chain.Chain { return s.current.Load().chain.Load() }
 func (s *Server) Name() string { return s.name }
 
 // Config is ControlPlane.Config, but all requests go to this server.
-func (s *Server) Config() *rest.Config { return s.client.Config() }
+func (s *Server) Config(opts ...ConfigOption) *rest.Config { return s.client.Config(opts...) }
 
 // Log returns the server's log, or only its end if it is long, across restarts.
 func (s *Server) Log() string { return s.log.String() }
@@ -72,18 +73,4 @@ func (s *Server) Log() string { return s.log.String() }
 // is not running is not ready.
 func (s *Server) Ready(ctx context.Context) (ready bool, red []string) {
 	return s.current.Load().ready(ctx)
-}
-
-// FireSignal fires one of upstream's lifecycle signals early, as a bug would:
-// HasBeenReady, MuxAndDiscoveryComplete, ... The error for an unknown signal names them all.
-func (s *Server) FireSignal(name string) error { return s.chain().FireSignal(name) }
-
-// CutStore cuts the network between the server and the store until heal is called
-// or the server ends: operations wait until they time out, as upstream's clients
-// do, and watches hear nothing. After heal, waiting operations go on, and watches
-// deliver what was missed. It is the rule "partition store server=NAME".
-func (s *Server) CutStore() (heal func()) {
-	heal = s.cp.partition(fault.StorePath + " server=" + s.name)
-	context.AfterFunc(s.current.Load().run, heal)
-	return heal
 }

@@ -1,6 +1,8 @@
 package envtest_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,14 +12,14 @@ import (
 )
 
 // ready asks the first server whether it is ready.
-func ready(t *testing.T, cp *envtest.ControlPlane) bool {
+func ready(t testing.TB, cp *envtest.ControlPlane) bool {
 	t.Helper()
 	ready, _ := cp.Servers()[0].Ready(t.Context())
 	return ready
 }
 
 // redChecks are those of the first server.
-func redChecks(t *testing.T, cp *envtest.ControlPlane) []string {
+func redChecks(t testing.TB, cp *envtest.ControlPlane) []string {
 	t.Helper()
 	_, red := cp.Servers()[0].Ready(t.Context())
 	return red
@@ -25,13 +27,18 @@ func redChecks(t *testing.T, cp *envtest.ControlPlane) []string {
 
 // hooksOf are the post-start hooks of the first server.
 func hooksOf(cp *envtest.ControlPlane) []string {
-	all, _ := cp.Servers()[0].Hooks()
-	return all
+	return cp.Faults().Names()["post-start hook"]
 }
 
 // heldHooks are those of the first server that are held.
 func heldHooks(cp *envtest.ControlPlane) []string {
-	_, held := cp.Servers()[0].Hooks()
+	var held []string
+	for _, op := range cp.Faults().Held() {
+		if name, ok := strings.CutPrefix(op.Point, "hook/"); ok && op.Server == "apiserver-0" {
+			held = append(held, name)
+		}
+	}
+	slices.Sort(held)
 	return held
 }
 
@@ -42,7 +49,7 @@ func crash(t *testing.T, server *envtest.Server) {
 }
 
 // inject adds a rule.
-func inject(t *testing.T, cp *envtest.ControlPlane, rule string) *fault.Entry {
+func inject(t testing.TB, cp *envtest.ControlPlane, rule string) *fault.Entry {
 	t.Helper()
 	entry, err := cp.Faults().Inject(rule)
 	require.NoError(t, err)

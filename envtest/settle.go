@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
 )
 
@@ -47,36 +49,71 @@ type Settled struct {
 // names the goroutine and its line. In real time, watches may still be delivering what
 // the caches have.
 //
-// If two minutes pass or ctx ends first, the error says what is late or held.
+// If two minutes pass, ctx ends or the control plane is stopped first, the error says what
+// is late, held or being written.
 func (cp *ControlPlane) Settle(ctx context.Context) (Settled, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, settleTimeout, fmt.Errorf("not within %s", settleTimeout))
 	defer cancel()
+	limited, forget := cp.untilStop(limited)
+	defer forget()
 	var before int64
+	var known []string // of the last look
 	for pause := settleFirstPause; ; pause = min(2*pause, settleMaxPause) {
 		state, late, err := cp.look(limited)
 		// Without virtual time it takes two looks to see that nothing moves.
 		if err == nil && len(late) == 0 && (virtualtime.Virtual() || state.Revision == before) {
 			return state, nil
 		}
+		if err != nil {
+			return state, unsettled(late, known, state.Held, gaveUp(limited, err))
+		}
+		if known = late; len(late) == 0 {
+			known = []string{cp.moved(before, state.Revision)}
+		}
 		before = state.Revision
-		if err == nil {
-			select {
-			case <-time.After(pause):
-				continue
-			case <-limited.Done():
-			}
+		select {
+		case <-time.After(pause):
+		case <-limited.Done():
+			return state, unsettled(known, nil, state.Held, fmt.Errorf("it was given up: %w", context.Cause(limited)))
 		}
-		if stuck := (*virtualtime.StuckError)(nil); limited.Err() != nil && !errors.As(err, &stuck) {
-			err = context.Cause(limited)
-		}
-		return state, unsettled(err, late, state.Held)
 	}
 }
 
-// unsettled says why a control plane has not settled.
-func unsettled(err error, late []string, held []fault.Operation) error {
+// gaveUp adds to the error of a look why there was no time for it.
+func gaveUp(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// moved says that the store changed between two looks, the first of which is at revision
+// zero if there was none, and who wrote last.
+func (cp *ControlPlane) moved(before, now int64) string {
+	if before == 0 {
+		return fmt.Sprintf("the store was at revision %d, and there was no second look to see whether it stays there", now)
+	}
+	text := fmt.Sprintf("the store went on from revision %d to %d", before, now)
+	for _, rec := range slices.Backward(cp.recorder.Records()) {
+		if e, ok := rec.Event.(trace.Request); ok && e.Phase == trace.End && slices.Contains(writes, e.Verb) {
+			return fmt.Sprintf("%s, last by %s %s of %s", text, e.Verb, e.URI, e.User)
+		}
+	}
+	return text
+}
+
+// writes are the verbs that change the store.
+var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+// unsettled says why a control plane has not settled: what is late, or else what was at
+// the look before.
+func unsettled(late, before []string, held []fault.Operation, err error) error {
 	var text strings.Builder
 	text.WriteString("the control plane has not settled")
+	if len(late) == 0 && len(before) > 0 {
+		text.WriteString("; a moment before")
+		late = before
+	}
 	for i, l := range late {
 		if i == maxLate {
 			fmt.Fprintf(&text, "; and %d more", len(late)-i)
@@ -91,7 +128,7 @@ func unsettled(err error, late []string, held []fault.Operation) error {
 		}
 		text.WriteString("; held: " + op.String())
 	}
-	return fmt.Errorf("%s: %w", &text, err)
+	return fmt.Errorf("%s; %w", &text, err)
 }
 
 // maxLate is how much of what is late or held an error names.
@@ -103,7 +140,7 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 	if err != nil || len(late) == 0 {
 		return state, late, err
 	}
-	// A cache of what nobody has written learns the store's revision only if it asks.
+	// A cache of what no client has written learns the store's revision only if it asks.
 	for _, c := range cp.chains() {
 		if err := c.Storage().RequestProgress(ctx); err != nil {
 			return state, late, err
@@ -114,9 +151,12 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 
 // lookOnce looks at caches as they are; in virtual time, once the bubble is idle.
 func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []string, err error) {
+	if len(cp.chains()) == 0 {
+		return state, nil, cp.noneRuns()
+	}
 	if virtualtime.Virtual() {
 		if err := cp.awaitWork(ctx); err != nil {
-			return state, nil, err
+			return state, nil, fmt.Errorf("virtual time has not come to rest: %w", err)
 		}
 	}
 	held := cp.faults.Held()
@@ -125,7 +165,7 @@ func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []str
 	}
 	chains := cp.chains()
 	if len(chains) == 0 {
-		return state, nil, errors.Join(errors.New("no API server runs"), cp.Err())
+		return state, nil, cp.noneRuns()
 	}
 	for _, c := range chains {
 		u, err := c.SettleServer().Unsettled(ctx, held)
@@ -138,6 +178,11 @@ func (cp *ControlPlane) lookOnce(ctx context.Context) (state Settled, late []str
 	return state, late, nil
 }
 
+// noneRuns says that no server runs, and why if one has crashed.
+func (cp *ControlPlane) noneRuns() error {
+	return errors.Join(errors.New("no API server runs"), cp.Err())
+}
+
 // awaitWork waits until nothing runs in virtual time, and nothing takes its time.
 func (cp *ControlPlane) awaitWork(ctx context.Context) error {
 	for {
@@ -147,7 +192,7 @@ func (cp *ControlPlane) awaitWork(ctx context.Context) error {
 		select {
 		case <-time.After(fault.MaxLatency):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return fmt.Errorf("%d operations take their time: %w", cp.faults.Working(), context.Cause(ctx))
 		}
 	}
 }

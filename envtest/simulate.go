@@ -2,6 +2,8 @@ package envtest
 
 import (
 	"context"
+	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -16,16 +18,23 @@ import (
 func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Option) {
 	t.Helper()
 	finished := false
-	err := virtualtime.Watched(virtualtime.Patience, func(begun func()) {
+	var cp atomic.Pointer[ControlPlane]
+	err := virtualtime.Watched(virtualtime.Patience, os.Stderr, func(begun func()) {
 		synctest.Test(t, func(t *testing.T) {
 			begun()
-			f(t, Start(t, opts...))
+			started := Start(t, opts...)
+			cp.Store(started)
+			f(t, started)
 		})
 		finished = true
 	})
 	switch {
-	case err != nil:
-		t.Fatal(err)
+	case err != nil: // the bubble is left behind, with what Start would have said at its end
+		t.Error(err)
+		if cp := cp.Load(); cp != nil {
+			cp.logSeed(t)
+		}
+		t.FailNow()
 	case !finished: // by t.FailNow, which ended another goroutine than this
 		t.FailNow()
 	}

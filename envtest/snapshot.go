@@ -22,15 +22,10 @@ type Snapshot struct {
 	store  storage.Snapshot
 }
 
-// ErrNoSnapshots is wrapped when a control plane cannot go back to an earlier
-// state: its store keeps no snapshots, such as a store that somebody else runs, or
-// Reset has none because the boot has not finished.
-var ErrNoSnapshots = errors.New("no snapshots")
-
 var (
-	errStoreKeepsNone = fmt.Errorf("%w: a store of this kind keeps none; use memory, embedded or cluster", ErrNoSnapshots)
+	errStoreKeepsNone = fmt.Errorf("%w: a store of this kind keeps none; use memory, embedded or cluster", storage.ErrNoSnapshots)
 	// errNoBootState: the boot has no end that Launch could see.
-	errNoBootState = fmt.Errorf("%w: something was held at the start, so there is none of right after boot; take a Snapshot when the server is ready, and Restore it", ErrNoSnapshots)
+	errNoBootState = fmt.Errorf("%w: something was held at the start, so there is none of right after boot; take a Snapshot when the server is ready, and Restore it", storage.ErrNoSnapshots)
 )
 
 // Snapshot keeps the current state of the running control plane. On the in-memory store
@@ -50,6 +45,8 @@ func (cp *ControlPlane) snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := cp.allRun(); err != nil {
 		return nil, err
 	}
+	ctx, forget := cp.untilStop(ctx)
+	defer forget()
 	kept, err := cp.restorer.Snapshot(ctx, cp.restoreServers())
 	if err != nil {
 		return nil, err
@@ -92,11 +89,15 @@ func (cp *ControlPlane) Reset(ctx context.Context) error {
 // Informers, including the servers' own for authorization and admission, catch up as
 // they always do. All servers must be running.
 //
+// A server ends the watches of a CRD that is gone after a second, here as upstream. So a
+// CRD goes when the watchers of its objects have been told of their deletion, but for one
+// that has read nothing for seconds.
+//
 // A few objects are left alone: the leases by which servers signal that they are
 // alive, and what a server writes by itself in the background, perhaps a moment after
 // it is ready, if it is younger than the snapshot (the Service default/kubernetes,
 // the system namespaces, two ConfigMaps in kube-system). A store that several control
-// planes share is restored for all of them. Users added with AddUser stay.
+// planes share is restored for all of them. Users of Config stay.
 func (cp *ControlPlane) Restore(ctx context.Context, to *Snapshot) error {
 	if err := cp.restore(ctx, to, "restore"); err != nil {
 		return fmt.Errorf("restore control plane: %w", err)
@@ -114,6 +115,8 @@ func (cp *ControlPlane) restore(ctx context.Context, to *Snapshot, why string) e
 	if err := cp.allRun(); err != nil {
 		return err
 	}
+	ctx, forget := cp.untilStop(ctx)
+	defer forget()
 	if err := cp.waitControllersIdle(ctx); err != nil {
 		return err
 	}
@@ -215,7 +218,7 @@ func (cp *ControlPlane) fork(from *Snapshot, opts []Option) (*ControlPlane, erro
 		return nil, err
 	}
 	if cfg.store != nil {
-		return nil, errors.New("a fork is on a fork of the store; WithStore and WithSharedStore do not go with it")
+		return nil, errors.New("a fork is on a fork of the store; WithStore does not go with it")
 	}
 	fork := newControlPlane(cfg)
 	fork.accountKey = cp.accountKey

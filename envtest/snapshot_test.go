@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
@@ -28,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/embedded"
 )
 
@@ -39,6 +42,7 @@ var (
 // TestReset turns a server upside down, a thousand objects and two CRDs, and
 // finds it as it was, by lists and by what informers were told.
 func TestReset(t *testing.T) {
+	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		testReset(t, envtest.Start(t, envtest.WithCRDs(widgetCRD())), 1)
 	})
@@ -65,21 +69,15 @@ func testReset(t *testing.T, cp *envtest.ControlPlane, rounds int) {
 			seen.follow(gadgets)
 		}
 		seen.await(ctx, t, "added", created)
-		if err := cp.Reset(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(boot, allObjects(ctx, t, cp)); diff != "" {
-			t.Fatalf("round %d: -boot +reset:\n%s", round, diff)
-		}
+		require.NoError(t, cp.Reset(ctx))
+		require.Empty(t, cmp.Diff(boot, allObjects(ctx, t, cp)), "round %d: -boot +reset", round)
 		seen.await(ctx, t, "deleted", created)
 		// What is gone is not served, what is back is.
 		client := dynamic.NewForConfigOrDie(cp.Config())
-		if _, err := client.Resource(gadgets).List(ctx, metav1.ListOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("list of a CRD that went: %v", err)
-		}
-		if list, err := client.Resource(widgets).List(ctx, metav1.ListOptions{ResourceVersion: "0"}); err != nil || len(list.Items) > 0 {
-			t.Errorf("list of a CRD that is back: %v, %v", list, err)
-		}
+		_, err := client.Resource(gadgets).List(ctx, metav1.ListOptions{})
+		assert.True(t, apierrors.IsNotFound(err), "list of a CRD that went: %v", err)
+		list, err := client.Resource(widgets).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		assert.True(t, err == nil && len(list.Items) == 0, "list of a CRD that is back: %v, %v", list, err)
 	}
 }
 
@@ -94,12 +92,9 @@ func awaitBoot(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) {
 		"kube-apiserver-legacy-service-account-token-tracking": core.ConfigMaps("kube-system").Watch,
 	} {
 		w, err := watchOne(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := <-w.ResultChan(); !ok {
-			t.Fatalf("%s has not appeared", name)
-		}
+		require.NoError(t, err)
+		_, ok := <-w.ResultChan()
+		require.True(t, ok, "%s has not appeared", name)
 		w.Stop()
 	}
 }
@@ -111,9 +106,7 @@ func awaitBoot(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) {
 func allObjects(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) map[string]string {
 	t.Helper()
 	lists, err := discovery.NewDiscoveryClientForConfigOrDie(cp.Config()).ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client := dynamic.NewForConfigOrDie(cp.Config())
 	objects := map[string]string{}
 	for _, resource := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "watch"}}, lists) {
@@ -124,9 +117,7 @@ func allObjects(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) map
 				if apierrors.IsNotFound(err) && gv.Group == gadgets.Group {
 					continue // discovery is a moment behind
 				}
-				if err != nil {
-					t.Fatalf("list %s: %v", api.Name, err)
-				}
+				require.NoError(t, err, "list %s", api.Name)
 				for _, item := range list.Items {
 					if item.GetLabels()["apiserver.kubernetes.io/identity"] != "" || api.Name == "events" {
 						continue
@@ -147,9 +138,7 @@ func upset(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) []string
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	crd := widgetCRD()
 	crd.Name, crd.Spec.Group = gadgets.GroupResource().String(), gadgets.Group
@@ -278,16 +267,10 @@ func TestResetBringsCRDsBack(t *testing.T) {
 		boot := allObjects(ctx, t, cp)
 		crds := apiextensionsclient.NewForConfigOrDie(cp.Config()).ApiextensionsV1().CustomResourceDefinitions()
 		for _, wait := range []time.Duration{0, time.Minute} { // with the storage not yet, and long torn down
-			if err := crds.Delete(ctx, "widgets.example.com", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, crds.Delete(ctx, "widgets.example.com", metav1.DeleteOptions{}))
 			time.Sleep(wait)
-			if err := cp.Reset(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(boot, allObjects(ctx, t, cp)); diff != "" {
-				t.Errorf("after %s: -boot +reset:\n%s", wait, diff)
-			}
+			require.NoError(t, cp.Reset(ctx))
+			assert.Empty(t, cmp.Diff(boot, allObjects(ctx, t, cp)), "after %s: -boot +reset", wait)
 			createWidget(ctx, t, cp.Config(), "again")
 		}
 	}, envtest.WithCRDs(widgetCRD()))
@@ -298,9 +281,8 @@ func createWidget(ctx context.Context, t *testing.T, config *rest.Config, name s
 	widget := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name, "namespace": "default"},
 	}}
-	if _, err := dynamic.NewForConfigOrDie(config).Resource(widgets).Namespace("default").Create(ctx, widget, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := dynamic.NewForConfigOrDie(config).Resource(widgets).Namespace("default").Create(ctx, widget, metav1.CreateOptions{})
+	require.NoError(t, err)
 }
 
 // TestRestoreAndFork goes back and forth between two states, and lets a fork live
@@ -312,9 +294,7 @@ func TestRestoreAndFork(t *testing.T) {
 		names := func(client kubernetes.Interface) (names []string) {
 			t.Helper()
 			list, err := client.CoreV1().ServiceAccounts("default").List(ctx, metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, item := range list.Items {
 				names = append(names, item.Name)
 			}
@@ -323,16 +303,12 @@ func TestRestoreAndFork(t *testing.T) {
 		account := func(client kubernetes.Interface, name string) {
 			t.Helper()
 			_, err := client.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}
 		snapshot := func() *envtest.Snapshot {
 			t.Helper()
 			s, err := cp.Snapshot(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return s
 		}
 		account(client, "robot")
@@ -345,44 +321,26 @@ func TestRestoreAndFork(t *testing.T) {
 				snapshot *envtest.Snapshot
 				want     []string
 			}{{first, []string{"robot"}}, {second, []string{"robot", "second"}}} {
-				if err := cp.Restore(ctx, to.snapshot); err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(to.want, names(client)); diff != "" {
-					t.Errorf("-want +restored:\n%s", diff)
-				}
+				require.NoError(t, cp.Restore(ctx, to.snapshot))
+				assert.Empty(t, cmp.Diff(to.want, names(client)), "-want +restored")
 			}
 		}
 
 		fork, err := cp.Fork(ctx, first)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() {
-			if err := fork.Stop(ctx); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, fork.Stop(ctx))
 		}()
 		forked := kubernetes.NewForConfigOrDie(fork.Config())
-		if err := whoAmI(ctx, fork, token); err != nil {
-			t.Errorf("the fork refuses a token of its parent: %v", err)
-		}
+		assert.NoError(t, whoAmI(ctx, fork, token), "the fork refuses a token of its parent")
 		account(forked, "of-the-fork")
-		if diff := cmp.Diff([]string{"of-the-fork", "robot"}, names(forked)); diff != "" {
-			t.Errorf("-want +fork:\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{"robot", "second"}, names(client)); diff != "" {
-			t.Errorf("-want +parent:\n%s", diff)
-		}
-		if err := fork.Restore(ctx, first); err == nil || !strings.Contains(err.Error(), "fork it instead") {
-			t.Errorf("restored another's snapshot: %v", err)
-		}
-		if _, err := fork.Fork(ctx, first); err == nil {
-			t.Error("forked another's snapshot")
-		}
-		if _, err := cp.Fork(ctx, first, envtest.WithStore(cp.Store())); err == nil {
-			t.Error("a fork on its parent's store")
-		}
+		assert.Empty(t, cmp.Diff([]string{"of-the-fork", "robot"}, names(forked)), "-want +fork")
+		assert.Empty(t, cmp.Diff([]string{"robot", "second"}, names(client)), "-want +parent")
+		assert.ErrorContains(t, fork.Restore(ctx, first), "fork it instead", "restored another's snapshot")
+		_, err = fork.Fork(ctx, first)
+		assert.Error(t, err, "forked another's snapshot")
+		_, err = cp.Fork(ctx, first, envtest.WithStore(cp.Store()))
+		assert.Error(t, err, "a fork on its parent's store")
 	})
 }
 
@@ -391,15 +349,12 @@ func TestRestoreAndFork(t *testing.T) {
 func TestResetWaits(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		client := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
-		if _, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stale"}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stale"}}, metav1.CreateOptions{})
+		require.NoError(t, err)
 		frozen := inject(t, cp, "freeze cache/configmaps")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := cp.Reset(ctx); err == nil || !strings.Contains(err.Error(), "the watch cache of configmaps has not caught up") {
-			t.Errorf("reset with a watch cache that is held: %v", err)
-		}
+		assert.ErrorContains(t, cp.Reset(ctx), "the watch cache of configmaps has not caught up", "reset with a watch cache that is held")
 		released := make(chan struct{})
 		go func() {
 			defer close(released)
@@ -407,32 +362,21 @@ func TestResetWaits(t *testing.T) {
 			frozen.Remove()
 		}()
 		begin := time.Now()
-		if err := cp.Reset(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if passed := time.Since(begin); passed != time.Minute {
-			t.Errorf("reset again returned after %s, before the cache was let go", passed)
-		}
+		assert.NoError(t, cp.Reset(t.Context()))
+		assert.Equal(t, time.Minute, time.Since(begin), "reset again: when the cache is let go")
 		<-released
 		list, err := client.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil || len(list.Items) > 0 {
-			t.Errorf("after: %v, %v", list, err)
-		}
+		assert.True(t, err == nil && len(list.Items) == 0, "after: %v, %v", list, err)
 	})
 }
 
 // TestResetRefuses has a reason for each refusal.
 func TestResetRefuses(t *testing.T) {
-	held, err := envtest.Launch(t.Context(), envtest.HoldHook("start-apiextensions-controllers"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := held.Reset(t.Context()); !errors.Is(err, envtest.ErrNoSnapshots) || !strings.Contains(err.Error(), "right after boot") {
-		t.Errorf("hooks held: %v", err)
-	}
-	if err := held.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	held, err := envtest.Launch(t.Context(), envtest.WithFaults("hold hook/start-apiextensions-controllers"))
+	require.NoError(t, err)
+	err = held.Reset(t.Context())
+	assert.True(t, errors.Is(err, storage.ErrNoSnapshots) && strings.Contains(err.Error(), "right after boot"), "hooks held: %v", err)
+	assert.NoError(t, held.Stop(t.Context()))
 }
 
 // TestLateObjects fails when a server writes anything in the background after its
@@ -441,12 +385,8 @@ func TestLateObjects(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		time.Sleep(time.Hour)
 		before := allObjects(t.Context(), t, cp)
-		if err := cp.Reset(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(before, allObjects(t.Context(), t, cp)); diff != "" {
-			t.Errorf("-idle +reset:\n%s", diff)
-		}
+		require.NoError(t, cp.Reset(t.Context()))
+		assert.Empty(t, cmp.Diff(before, allObjects(t.Context(), t, cp)), "-idle +reset")
 	})
 }
 
@@ -459,34 +399,21 @@ func TestResetAfterRestore(t *testing.T) {
 		label := func() string {
 			t.Helper()
 			role, err := roles.Get(ctx, "edit", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return role.Labels["changed"]
 		}
 		reset := func() {
 			t.Helper()
-			if err := cp.Reset(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if got := label(); got != "" {
-				t.Errorf("after a reset the label is %q", got)
-			}
+			require.NoError(t, cp.Reset(ctx))
+			assert.Empty(t, label(), "the label after a reset")
 		}
-		if _, err := roles.Patch(ctx, "edit", types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`), metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := roles.Patch(ctx, "edit", types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
 		changed, err := cp.Snapshot(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		reset()
-		if err := cp.Restore(ctx, changed); err != nil {
-			t.Fatal(err)
-		}
-		if got := label(); got != "yes" {
-			t.Errorf("after the restore the label is %q", got)
-		}
+		require.NoError(t, cp.Restore(ctx, changed))
+		assert.Equal(t, "yes", label(), "the label after the restore")
 		reset()
 	})
 }

@@ -18,11 +18,11 @@ import (
 )
 
 func init() {
-	pointTests["stage/<stage>"] = pointTest{show: showStage}
+	pointTests["stage/<stage>"] = pointTest{show: showStage, alone: true}
 }
 
 // restarting begins to restart a server, which stays at a held stage.
-func restarting(t *testing.T, cp *envtest.ControlPlane, stage string) (gate *fault.Gate, restarted <-chan error) {
+func restarting(t testing.TB, cp *envtest.ControlPlane, stage string) (gate *fault.Gate, restarted <-chan error) {
 	t.Helper()
 	server, done := cp.Servers()[0], make(chan error, 1)
 	require.NoError(t, server.Stop(t.Context()))
@@ -33,7 +33,7 @@ func restarting(t *testing.T, cp *envtest.ControlPlane, stage string) (gate *fau
 	return gate, done
 }
 
-func showStage(t *testing.T, cp *envtest.ControlPlane) {
+func showStage(t testing.TB, cp *envtest.ControlPlane) {
 	gate, restarted := restarting(t, cp, "aggregator")
 	before := len(cp.Trace().Records())
 	gate.Release(1)
@@ -126,4 +126,19 @@ func TestFailAtStageWithFlags(t *testing.T) {
 			goleak.VerifyNone(t, before)
 		})
 	}
+}
+
+// TestRefusedFileLeavesNothing starts a server with a file that upstream refuses in the middle
+// of a stage, when it has made a client of the store that nobody will close.
+func TestRefusedFileLeavesNothing(t *testing.T) {
+	unreadable := writeFile(t, filepath.Join(t.TempDir(), "admission.yaml"), "kind: Nonsense\n")
+	fails := func(t *testing.T) {
+		_, err := envtest.Launch(t.Context(), envtest.WithFlags("--admission-control-config-file="+unreadable))
+		require.ErrorContains(t, err, "start chain: stage kube-apiserver-config: failed to apply admission")
+		assert.NotContains(t, err.Error(), "goroutines", "more went wrong than was meant to")
+	}
+	before := goleak.IgnoreCurrent()
+	fails(t)
+	goleak.VerifyNone(t, before)
+	synctest.Test(t, fails)
 }

@@ -13,10 +13,7 @@ import (
 // server's log; WithLog shows more.
 func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Helper()
-	cp, err := Launch(t.Context(), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cp := startFor(t, opts)
 	t.Cleanup(func() {
 		t.Helper()
 		if err := cp.Stop(context.WithoutCancel(t.Context())); err != nil {
@@ -25,10 +22,26 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 		if err := cp.Err(); err != nil {
 			t.Errorf("the API server crashed during the test: %v", err)
 		}
-		cp.logUndecided(t)
+		cp.logSeed(t)
 		if t.Failed() {
 			t.Logf("log of the API server:\n%s", serverlog.Problems(cp.Log()))
 		}
 	})
+	return cp
+}
+
+// startFor is Launch for a test, which it fails.
+func startFor(t testing.TB, opts []Option) *ControlPlane {
+	t.Helper()
+	cfg, err := newConfig(opts)
+	if err != nil {
+		t.Fatalf("start control plane: %v", err)
+	}
+	cp := newControlPlane(cfg)
+	if _, err := cp.launch(t.Context()); err != nil {
+		t.Error(err)
+		cp.logSeed(t)
+		t.FailNow()
+	}
 	return cp
 }

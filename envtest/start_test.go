@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,25 +28,14 @@ func TestStart(t *testing.T) {
 			cp := envtest.Start(t, opts...)
 			client := kubernetes.NewForConfigOrDie(cp.Config())
 			version, err := client.Discovery().ServerVersion()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if version.GitVersion != envtest.Release() {
-				t.Errorf("/version says %s, linked is %s", version.GitVersion, envtest.Release())
-			}
-			if _, err := client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{}); err != nil {
-				t.Errorf("a ready server has its system namespaces: %v", err)
-			}
+			require.NoError(t, err)
+			assert.Equal(t, envtest.Release(), version.GitVersion, "what /version says")
+			_, err = client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+			assert.NoError(t, err, "a ready server has its system namespaces")
 			role, err := client.RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if manager := role.ManagedFields[0].Manager; manager != "kube-apiserver" {
-				t.Errorf("the server writes its own objects as %q", manager)
-			}
-			if red := redChecks(t, cp); len(red) > 0 {
-				t.Errorf("ready, but red: %v", red)
-			}
+			require.NoError(t, err)
+			assert.Equal(t, "kube-apiserver", role.ManagedFields[0].Manager, "who the server writes its own objects as")
+			assert.Empty(t, redChecks(t, cp), "ready, but red")
 		})
 	}
 }
@@ -53,9 +44,7 @@ func TestStart(t *testing.T) {
 // trace, each with its start and its end.
 func TestStartTraces(t *testing.T) {
 	cp := envtest.Start(t)
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cp.Stop(t.Context()))
 	open := map[string]int{}
 	seen := map[string]bool{}
 	for _, record := range cp.Trace().Records() {
@@ -69,19 +58,14 @@ func TestStartTraces(t *testing.T) {
 		}
 	}
 	for what, n := range open {
-		if n != 0 {
-			t.Errorf("%s: %d starts more than ends", what, n)
-		}
+		assert.Zero(t, n, "%s: more starts than ends", what)
 	}
 	for _, hook := range hooksOf(cp) {
-		if _, ok := open["post-start "+hook]; !ok {
-			t.Errorf("post-start hook %s is not in the trace", hook)
-		}
+		_, ok := open["post-start "+hook]
+		assert.True(t, ok, "post-start hook %s is not in the trace", hook)
 	}
 	for _, signal := range []string{"MuxAndDiscoveryComplete", "HasBeenReady", "ShutdownInitiated", "InFlightRequestsDrained"} {
-		if !seen[signal] {
-			t.Errorf("lifecycle signal %s is not in the trace", signal)
-		}
+		assert.True(t, seen[signal], "lifecycle signal %s is not in the trace", signal)
 	}
 }
 
@@ -109,47 +93,35 @@ func TestAnsweredBy(t *testing.T) {
 			request, ok := r.Event.(trace.Request)
 			return ok && request.Phase == trace.End && request.URI == path && request.User == envtest.AdminUser
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := record.Event.(trace.Request).Server; got != server {
-			t.Errorf("%s was answered by %s, want %s", path, got, server)
-		}
+		require.NoError(t, err)
+		assert.Equal(t, server, record.Event.(trace.Request).Server, "who answered %s", path)
 	}
 }
 
 func TestUsers(t *testing.T) {
 	cp := envtest.Start(t)
-	jane := kubernetes.NewForConfigOrDie(cp.AddUser("jane", "developers"))
+	jane := kubernetes.NewForConfigOrDie(cp.Config(envtest.User("jane", "developers")))
 	_, err := jane.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"jane"`) {
-		t.Errorf("a user without a role lists secrets: %v", err)
-	}
+	assert.True(t, apierrors.IsForbidden(err) && strings.Contains(err.Error(), `"jane"`), "a user without a role lists secrets: %v", err)
 	anonymous := cp.Config()
 	anonymous.BearerToken = ""
 	_, err = kubernetes.NewForConfigOrDie(anonymous).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("an anonymous user lists namespaces: %v", err)
-	}
+	assert.True(t, apierrors.IsForbidden(err), "an anonymous user lists namespaces: %v", err)
 	stranger := cp.Config()
 	stranger.BearerToken = "guess"
 	_, err = kubernetes.NewForConfigOrDie(stranger).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-	if !apierrors.IsUnauthorized(err) {
-		t.Errorf("an unknown token gets in: %v", err)
-	}
+	assert.True(t, apierrors.IsUnauthorized(err), "an unknown token gets in: %v", err)
 }
 
 // TestListFlags gives a list that has a default, which it replaces.
 func TestListFlags(t *testing.T) {
 	cp := envtest.Start(t, envtest.WithFlags("--authorization-mode=RBAC,Node"))
-	_, err := kubernetes.NewForConfigOrDie(cp.AddUser("jane")).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("a user without a role lists secrets: %v", err)
-	}
+	_, err := kubernetes.NewForConfigOrDie(cp.Config(envtest.User("jane"))).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
+	assert.True(t, apierrors.IsForbidden(err), "a user without a role lists secrets: %v", err)
 }
 
 // TestFirstPod creates what newcomers create first. With the plugin it needs a service
-// account that nobody has made.
+// account that was not made.
 func TestFirstPod(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "first"},
@@ -167,9 +139,8 @@ func TestFirstPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cp := envtest.Start(t, envtest.WithFlags(c.flags...))
 			_, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
-			if refused := apierrors.IsForbidden(err); refused != c.refuse || err != nil && !refused {
-				t.Errorf("create a Pod: %v, want refused %t", err, c.refuse)
-			}
+			refused := apierrors.IsForbidden(err)
+			assert.True(t, refused == c.refuse && (err == nil || refused), "create a Pod: %v, want refused %t", err, c.refuse)
 		})
 	}
 }
@@ -178,7 +149,5 @@ func TestFlags(t *testing.T) {
 	cp := envtest.Start(t, envtest.WithFlags("--runtime-config=apps/v1=false", "--feature-gates=WatchList=false"))
 	client := kubernetes.NewForConfigOrDie(cp.Config())
 	_, err := client.AppsV1().Deployments("default").List(t.Context(), metav1.ListOptions{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("apps/v1 is switched off and served: %v", err)
-	}
+	assert.True(t, apierrors.IsNotFound(err), "apps/v1 is switched off and served: %v", err)
 }

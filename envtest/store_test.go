@@ -5,7 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage"
@@ -26,13 +28,9 @@ func TestLaunchStopsStoreThatDoesNotStart(t *testing.T) {
 	store.EXPECT().Start(mock.Anything).Return(errBroken).Once()
 	store.EXPECT().Stop(mock.Anything).RunAndReturn(stillOpen(t, errStuck)).Once()
 	cp, err := envtest.Launch(t.Context(), envtest.WithStore(store))
-	if cp != nil {
-		t.Errorf("Launch returned a control plane and the error %v", err)
-	}
+	assert.Nil(t, cp, "Launch returned a control plane and the error %v", err)
 	for _, want := range []error{errBroken, errStuck} {
-		if !errors.Is(err, want) {
-			t.Errorf("error %v does not say %q", err, want)
-		}
+		assert.ErrorIs(t, err, want)
 	}
 }
 
@@ -43,13 +41,9 @@ func TestLaunchStopsStoreWithoutClient(t *testing.T) {
 	store.EXPECT().Client().Return(nil, errBroken).Once()
 	store.EXPECT().Stop(mock.Anything).RunAndReturn(stillOpen(t, nil)).Once()
 	_, err := envtest.Launch(t.Context(), envtest.WithStore(store))
-	if !errors.Is(err, errBroken) {
-		t.Fatalf("error %v does not say %q", err, errBroken)
-	}
+	require.ErrorIs(t, err, errBroken)
 	// That one error and no other: nothing of the half-made chain is left over.
-	if want := "start control plane: start chain: stage generic: storage factory: " + errBroken.Error(); err.Error() != want {
-		t.Errorf("error:\n%v\nwant:\n%s", err, want)
-	}
+	assert.EqualError(t, err, "start control plane: start chain: stage generic: storage factory: "+errBroken.Error())
 }
 
 func TestStopReportsStoreThatDoesNotStop(t *testing.T) {
@@ -61,48 +55,30 @@ func TestStopReportsStoreThatDoesNotStop(t *testing.T) {
 		return errors.Join(real.Stop(ctx), errStuck)
 	}).Once()
 	cp, err := envtest.Launch(t.Context(), envtest.WithStore(store))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first := cp.Stop(t.Context())
-	if !errors.Is(first, errStuck) {
-		t.Errorf("Stop: %v, want %q", first, errStuck)
-	}
-	if again := cp.Stop(t.Context()); !errors.Is(again, errStuck) {
-		t.Errorf("Stop, a second time: %v, want what the first said: %v", again, first)
-	}
+	assert.ErrorIs(t, first, errStuck, "Stop")
+	assert.ErrorIs(t, cp.Stop(t.Context()), errStuck, "Stop, a second time; the first said: %v", first)
 }
 
 // TestSharedStoreIsLeftAlone would panic in the mock if the control plane
 // started or stopped the store.
 func TestSharedStoreIsLeftAlone(t *testing.T) {
 	real := memory.New("shared")
-	if err := real.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, real.Start(t.Context()))
 	defer func() {
-		if err := real.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, real.Stop(context.WithoutCancel(t.Context())))
 	}()
 	store := storagemock.NewBackend(t)
 	serve(store, real)
-	cp, err := envtest.Launch(t.Context(), envtest.WithSharedStore(store))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	cp, err := envtest.Launch(t.Context(), envtest.WithStore(storage.Shared{Backend: store}))
+	require.NoError(t, err)
+	require.NoError(t, cp.Stop(t.Context()))
 	client, err := real.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = client.Close() }()
 	left, err := client.KV.Get(t.Context(), "/registry/namespaces/default")
-	if err != nil || len(left.Kvs) != 1 {
-		t.Errorf("the namespace the control plane made: %v, error %v; it must outlive the control plane", left, err)
-	}
+	assert.True(t, err == nil && len(left.Kvs) == 1, "the namespace the control plane made: %v, error %v; it must outlive the control plane", left, err)
 }
 
 // serve lets a mock hand out what a real store has, any number of times.
@@ -115,9 +91,7 @@ func serve(store *storagemock.Backend, real storage.Backend) {
 // stillOpen is a Stop that insists on a context that leaves it time.
 func stillOpen(t *testing.T, err error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if ctx.Err() != nil {
-			t.Errorf("Stop got a context that is over: %v", context.Cause(ctx))
-		}
+		assert.NoError(t, context.Cause(ctx), "Stop got a context that is over")
 		return err
 	}
 }

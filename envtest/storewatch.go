@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/left"
 )
 
 // storeWatch puts every change of the store into a full trace, by revision.
@@ -51,6 +52,6 @@ func (w *storeWatch) stop(ctx context.Context) error {
 	case <-w.ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the watch of the store for the trace has not ended: %w", context.Cause(ctx))
+		return left.NotWithin(ctx, "the watch of the store for the trace has not ended", "snowglobe.test/envtest.(*ControlPlane).watchStore.")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/internal/pki"
+	"snowglobe.test/internal/redact"
 )
 
 // users are those who may authenticate by a token of the harness.
@@ -34,19 +34,19 @@ func (u *users) AuthenticateToken(_ context.Context, token string) (*authenticat
 	return &authenticator.Response{User: info}, true, nil
 }
 
-func (u *users) add(name string, groups []string) (token string) {
-	token = rand.Text()
+func (u *users) add(who credentials) (token string) {
+	token = redact.TokenPrefix + rand.Text()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.tokens[token] = &user.DefaultInfo{Name: name, Groups: slices.Clone(groups)}
+	u.tokens[token] = &user.DefaultInfo{Name: who.name, Groups: slices.Clone(who.groups)}
 	return token
 }
 
 // makeAuthority makes, or finds in the folder of WithPKI, what credentials are made with.
-func (cp *ControlPlane) makeAuthority() error {
+func (cp *ControlPlane) makeAuthority(ctx context.Context) error {
 	cp.users = &users{tokens: map[string]user.Info{}}
 	if cp.cfg.pki != "" {
-		return cp.loadPKI(cp.cfg.pki)
+		return cp.loadPKI(ctx, cp.cfg.pki)
 	}
 	authority, err := pki.NewAuthority("snowglobe " + cp.name)
 	if err != nil {
@@ -59,36 +59,53 @@ func (cp *ControlPlane) makeAuthority() error {
 	return err
 }
 
-// AddUser returns a configuration that authenticates a user in groups (and in
-// system:authenticated) with a random token, inside the process. RBAC decides what
-// the user may do.
-func (cp *ControlPlane) AddUser(name string, groups ...string) *rest.Config {
-	return cp.client.AddUser(name, groups...)
+// A ConfigOption says whose requests those of a client configuration are, and how they
+// travel. By default they are a cluster admin's, with a random token, inside the process.
+type ConfigOption func(*credentials)
+
+// credentials are what a client configuration is made of.
+type credentials struct {
+	name      string
+	groups    []string
+	isAdmin   bool // no other user was named
+	certified bool // by a certificate, not by a token
+	validity  time.Duration
+	remote    bool
 }
 
-// AddCertificate returns a configuration that authenticates a user in groups (and in
-// system:authenticated) with a client certificate, inside the process. The certificate is
-// valid from now on for the duration of validity; requests that upgrade go on without a
-// certificate. RBAC decides what the user may do.
-func (cp *ControlPlane) AddCertificate(validity time.Duration, name string, groups ...string) (*rest.Config, error) {
-	return cp.client.AddCertificate(validity, name, groups...)
+func newCredentials(opts []ConfigOption) credentials {
+	who := credentials{name: AdminUser, groups: []string{user.SystemPrivilegedGroup}, isAdmin: true}
+	for _, opt := range opts {
+		opt(&who)
+	}
+	return who
 }
 
-// RemoteConfig returns a configuration for the server's TLS listener (WithListener)
-// that authenticates a user in groups with a client certificate.
-func (s *Server) RemoteConfig(name string, groups ...string) (*rest.Config, error) {
-	if !s.hasPort {
-		return nil, fmt.Errorf("configuration of %q: the control plane has no TLS listener; start it WithListener", name)
+// clientPair makes a client certificate, which is valid for long unless Certificate says else.
+func (cp *ControlPlane) clientPair(who credentials) (pki.Pair, error) {
+	if who.certified {
+		return cp.authority.ClientFor(who.validity, who.name, who.groups...)
 	}
-	pair, err := s.cp.authority.Client(name, groups...)
-	if err != nil {
-		return nil, err
-	}
-	return &rest.Config{
-		Host: "https://" + s.addr.String(),
-		QPS:  -1,
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData: s.cp.authority.CertPEM(), CertData: pair.Cert, KeyData: pair.Key,
-		},
-	}, nil
+	return cp.authority.Client(who.name, who.groups...)
 }
+
+// User is for a user in groups (and in system:authenticated). RBAC decides what the user
+// may do.
+func User(name string, groups ...string) ConfigOption {
+	return func(c *credentials) { c.name, c.groups, c.isAdmin = name, groups, false }
+}
+
+// Certificate is for a client certificate, not a token. It is valid from now on for the
+// duration of validity; inside the process, requests that upgrade go on without it.
+func Certificate(validity time.Duration) ConfigOption {
+	return func(c *credentials) { c.certified, c.validity = true, validity }
+}
+
+// Remote is for the TLS listener (WithListener) of the server, or of the first if there are
+// several, with a client certificate. Without a listener, requests fail and say so.
+func Remote() ConfigOption { return func(c *credentials) { c.remote = true } }
+
+// Config returns the configuration of a client, by default of a cluster admin inside the
+// process: its requests call the handler chain or, for upgrades, go through TLS in memory.
+// With several servers, the first that accepts requests gets them until it is gone.
+func (cp *ControlPlane) Config(opts ...ConfigOption) *rest.Config { return cp.client.Config(opts...) }

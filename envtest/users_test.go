@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -15,23 +14,21 @@ import (
 )
 
 // TestCertificates has users of one name, each with a connection of its own: a certificate
-// says the groups, holds for as long as it says, and is nobody else's.
+// says the groups, holds for as long as it says, and is no other user's.
 func TestCertificates(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		can := func(config *rest.Config) error {
 			_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
 			return err
 		}
-		byToken := cp.AddUser("jane")
-		admin, err := cp.AddCertificate(time.Hour, "jane", "system:masters")
-		require.NoError(t, err)
-		nobody, err := cp.NewClient().AddCertificate(2*time.Hour, "jane")
-		require.NoError(t, err)
+		byToken := cp.Config(envtest.User("jane"))
+		admin := cp.Config(envtest.User("jane", "system:masters"), envtest.Certificate(time.Hour))
+		ungrouped := cp.NewClient().Config(envtest.User("jane"), envtest.Certificate(2*time.Hour))
 		assert.NoError(t, can(admin))
-		assert.True(t, apierrors.IsForbidden(can(nobody)))
+		assert.True(t, apierrors.IsForbidden(can(ungrouped)))
 		assert.True(t, apierrors.IsForbidden(can(byToken)))
 		time.Sleep(time.Hour + time.Second)
 		assert.True(t, apierrors.IsUnauthorized(can(admin)))
-		assert.True(t, apierrors.IsForbidden(can(nobody)))
+		assert.True(t, apierrors.IsForbidden(can(ungrouped)))
 	})
 }

@@ -2,10 +2,11 @@ package envtest_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,9 +32,7 @@ func TestWatchCacheWindow(t *testing.T) {
 					create(t, cp, fmt.Sprint("w-", i))
 					time.Sleep(time.Second)
 				}
-				if got := next(t, watchFrom(t, cp, first.ResourceVersion)); got != test.want {
-					t.Errorf("a watch of three minutes ago begins with %q, want %q", got, test.want)
-				}
+				assert.Equal(t, test.want, next(t, watchFrom(t, cp, first.ResourceVersion)), "what a watch of three minutes ago begins with")
 			}, test.opts...)
 		})
 	}
@@ -45,9 +44,8 @@ func TestWatchCacheWindowRefuses(t *testing.T) {
 		"upstream takes no less than 1m15s": envtest.WithWatchCacheWindow(configMaps.GroupResource(), time.Minute),
 		"of confmaps: there is no such":     envtest.WithWatchCacheWindow(schema.GroupResource{Resource: "confmaps"}, time.Hour),
 	} {
-		if _, err := envtest.Launch(t.Context(), opt); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q: %v", want, err)
-		}
+		_, err := envtest.Launch(t.Context(), opt)
+		assert.ErrorContains(t, err, want)
 	}
 }
 
@@ -58,27 +56,17 @@ func TestFrozenWatchCache(t *testing.T) {
 		configMaps := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().ConfigMaps("default")
 		count := func(version string) int {
 			list, err := configMaps.List(t.Context(), metav1.ListOptions{ResourceVersion: version})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return len(list.Items)
 		}
 		before := count("")
 		frozen := inject(t, cp, "freeze cache/configmaps")
 		_, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if stale := count("0"); stale != before {
-			t.Errorf("a list from the held cache has %d items, want the %d of before", stale, before)
-		}
-		if fresh := count(""); fresh != before+1 {
-			t.Errorf("a consistent list has %d items, want %d", fresh, before+1)
-		}
+		require.NoError(t, err)
+		assert.Equal(t, before, count("0"), "items of a list from the held cache")
+		assert.Equal(t, before+1, count(""), "items of a consistent list")
 		frozen.Remove()
 		time.Sleep(time.Second)
-		if released := count("0"); released != before+1 {
-			t.Errorf("after the release the cache has %d items, want %d", released, before+1)
-		}
+		assert.Equal(t, before+1, count("0"), "items of the cache after the release")
 	})
 }

@@ -70,11 +70,11 @@ func createConfigMap(cp *envtest.ControlPlane, name string) error {
 	return err
 }
 
-// TestServeWebhook has a plain handler asked in virtual time and outside, by URL and as
-// a service; nobody is there before it opens and after it stops.
-func TestServeWebhook(t *testing.T) {
+// TestWebhooks has a plain handler asked in virtual time and outside, by URL and as
+// a service; no server is there before it opens and after it stops.
+func TestWebhooks(t *testing.T) {
 	test := func(t *testing.T, cp *envtest.ControlPlane) {
-		hook, err := cp.NewWebhook(reviewer(admitAll), "names.default.svc")
+		hook, err := cp.Webhooks().New(reviewer(admitAll), "names.default.svc")
 		require.NoError(t, err)
 		path, port := "/", int32(443)
 		_, err = kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Services("default").Create(context.Background(), &corev1.Service{
@@ -96,7 +96,7 @@ func TestServeWebhook(t *testing.T) {
 		assert.ErrorContains(t, createConfigMap(cp, "late"), "connection refused")
 		hook.Open()
 		assert.ErrorContains(t, createConfigMap(cp, "late"), "connection refused")
-		_, err = cp.ServeWebhook(reviewer(admitAll), "names.default.svc")
+		_, err = cp.Webhooks().Serve(reviewer(admitAll), "names.default.svc")
 		require.NoError(t, err)
 		assert.NoError(t, createConfigMap(cp, "late"))
 	}
@@ -107,7 +107,7 @@ func TestServeWebhook(t *testing.T) {
 // TestWebhookByURL has a webhook at a host of its own.
 func TestWebhookByURL(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		hook, err := cp.ServeWebhook(reviewer(admitAll))
+		hook, err := cp.Webhooks().Serve(reviewer(admitAll))
 		require.NoError(t, err)
 		validates(t, cp, hook.ClientConfig("/"))
 		assert.NoError(t, createConfigMap(cp, "yes"))

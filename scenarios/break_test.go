@@ -1,10 +1,14 @@
 package scenarios
 
 import (
+	"context"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"snowglobe.test/scenarios/engine"
 )
 
 const breaks = "# It stops.\nstart\nbreak 'look around'\n! get configmaps a\n-- a.yaml --\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -13,7 +17,7 @@ const breaks = "# It stops.\nstart\nbreak 'look around'\n! get configmaps a\n-- 
 func converse(t *testing.T, lines ...string) (Result, string) {
 	t.Helper()
 	var said strings.Builder
-	result := scriptOf(breaks).Run(t.Context(), Options{Prompt: &Prompt{In: strings.NewReader(strings.Join(lines, "\n")), Out: &said}})
+	result := Run(t.Context(), scriptOf(breaks), Options{Prompt: &engine.Prompt{In: strings.NewReader(strings.Join(lines, "\n")), Out: &said}})
 	return result, said.String()
 }
 
@@ -39,6 +43,30 @@ func TestBreakEnds(t *testing.T) {
 	assert.ErrorContains(t, result.Err, "x.txtar:3: break: ended at the prompt")
 	result, _ = converse(t)
 	assert.NoError(t, result.Err, "the end of the input goes on")
-	result = scriptOf(breaks).Run(t.Context(), Options{})
-	assert.ErrorContains(t, result.Err, "x.txtar:3: break: there is nobody to ask")
+	result = Run(t.Context(), scriptOf(breaks), Options{})
+	assert.ErrorContains(t, result.Err, "x.txtar:3: break: there is no user to ask")
 }
+
+// TestBreakInterrupted ends at the prompt, while the user types nothing.
+func TestBreakInterrupted(t *testing.T) {
+	for name, realTime := range map[string]bool{"virtual time": false, "real time": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			idle, end := io.Pipe()
+			defer func() { assert.NoError(t, end.Close()) }()
+			asked := writerFunc(func(said []byte) (int, error) {
+				if strings.HasSuffix(string(said), "> ") {
+					interrupt()
+				}
+				return len(said), nil
+			})
+			result := Run(ctx, scriptOf(breaks), Options{RealTime: realTime, Prompt: &engine.Prompt{In: idle, Out: asked}})
+			assert.ErrorContains(t, result.Err, "x.txtar:3: break: interrupted")
+		})
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+// Write implements io.Writer.
+func (f writerFunc) Write(said []byte) (int, error) { return f(said) }

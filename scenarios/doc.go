@@ -1,9 +1,7 @@
-// Package scenarios owns scenario scripts: text files that start an API server,
-// inject faults, send requests and stop it, and whose comments tell the story. It
-// holds the script commands, a library of scripts, and the runner, which runs a
-// script in virtual or real time, from a test or from a program. It never decides
-// how a server is assembled or how a fault works: its commands only call envtest.
+// Package scenarios owns scenario scripts as a whole: the library, finding and running
+// scripts in virtual or real time, from a test or from a program, and the list of all their
+// commands. What a command does is up to the packages below.
 //
-// A script is a txtar archive for testscript: commands first, then the files
-// they name. Its commands are described in docs/reference/scripts.md.
+// A script is a txtar archive: commands first, then the files they name. Its commands are
+// described in docs/reference/scripts.md.
 package scenarios

@@ -2,33 +2,37 @@ package scenarios
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"snowglobe.test/internal/sample"
+	"snowglobe.test/scenarios/script"
 )
 
 func TestLibrary(t *testing.T) { Test(t) }
 
-var allRealTime = flag.Bool("all-real-time", false, "run all scripts of the library in real time, not one of five")
-
-// TestLibraryInRealTime runs one of five scripts, or with -all-real-time all.
+// TestLibraryInRealTime runs one of ten scripts, others after each commit, or with
+// -all all.
 func TestLibraryInRealTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some scripts wait for seconds")
 	}
-	for i, script := range Library() {
-		if i%5 != 0 && !*allRealTime {
+	turn := sample.Turn(t)
+	for i, one := range Library() {
+		if !sample.Has(turn, i, 10) {
 			continue
 		}
-		t.Run(script.Name, func(t *testing.T) {
-			if !script.alone() {
+		t.Run(one.Name, func(t *testing.T) {
+			if !alone(one) {
 				t.Parallel()
 			}
-			result := script.Run(t.Context(), Options{RealTime: true})
+			result := Run(t.Context(), one, Options{RealTime: true})
 			want := Passed
-			if bytes.Contains(script.Text(), []byte("[!virtual] skip")) {
+			if bytes.Contains(one.Text(), []byte("[!virtual] skip")) {
 				want = Skipped
 			}
 			if result.Status != want {
@@ -40,12 +44,14 @@ func TestLibraryInRealTime(t *testing.T) {
 
 // TestLibraryIsTidy holds the library to what fmt and lint say of anybody's scripts.
 func TestLibraryIsTidy(t *testing.T) {
-	for _, script := range Library() {
-		if !bytes.Equal(Format(script.Text()), script.Text()) {
-			t.Errorf("%s is not in its standard form; run: go run ./cmd/snowglobe scenario fmt %s", script.File, script.File)
+	for _, one := range Library() {
+		assert.True(t, bytes.Equal(script.Format(one.Text()), one.Text()), "%s is not in its standard form; run: go run ./cmd/snowglobe scenario fmt %s", one.File, one.File)
+		mistakes, remarks := Lint(one)
+		for _, mistake := range mistakes {
+			t.Error(mistake)
 		}
-		for _, problem := range script.Lint() {
-			t.Error(problem)
+		for _, remark := range remarks {
+			t.Error(remark)
 		}
 	}
 }
@@ -59,22 +65,21 @@ const systemsCount = 20
 // TestLibraryCoversSystems wants at least two scripts for each system.
 func TestLibraryCoversSystems(t *testing.T) {
 	scripts := map[string][]string{}
-	for _, script := range Library() {
-		lines := comment(script.lines())
+	for _, one := range Library() {
+		lines := script.Comment(one.Lines())
 		match := systemsLine.FindStringSubmatch(lines[len(lines)-1])
 		if match == nil {
-			t.Errorf("%s: the last line of its first comment is not like: # Systems: S6, S11.", script.File)
+			t.Errorf("%s: the last line of its first comment is not like: # Systems: S6, S11.", one.File)
 			continue
 		}
 		for _, system := range strings.Split(match[1], ", ") {
-			scripts[system] = append(scripts[system], script.Name)
+			scripts[system] = append(scripts[system], one.Name)
 		}
 	}
 	for i := range systemsCount {
 		system := fmt.Sprintf("S%d", i+1)
-		if names := scripts[system]; len(names) < 2 {
-			t.Errorf("%s has the scripts %v, want two", system, names)
-		}
+		names := scripts[system]
+		assert.GreaterOrEqual(t, len(names), 2, "%s has the scripts %v, want two", system, names)
 		delete(scripts, system)
 	}
 	for system, names := range scripts {

@@ -6,32 +6,32 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"snowglobe.test/scenarios/script"
 )
 
 // TestRunAll runs five scripts, up to two at a time, the fourth of which must run alone.
 func TestRunAll(t *testing.T) {
 	seconds := map[string]int{"a": 3, "b": 1, "c": 1, "alone": 2, "d": 1}
-	scripts := []Script{
-		{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "alone", text: []byte("start --feature-gates=X=true\n")}, {Name: "d"},
+	scripts := []script.Script{
+		{Name: "a"}, {Name: "b"}, {Name: "c"}, script.Parse("alone.txtar", []byte("start -- --feature-gates=X=true\n")), {Name: "d"},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		run := func(_ context.Context, script Script) Result {
+		run := func(_ context.Context, one script.Script) Result {
 			start := time.Since(began)
-			time.Sleep(time.Duration(seconds[script.Name]) * time.Second)
-			return Result{Script: script, Scripted: start}
+			time.Sleep(time.Duration(seconds[one.Name]) * time.Second)
+			return Result{Script: one, Scripted: start}
 		}
 		var names []string
 		var starts []int
 		for result := range runAll(t.Context(), scripts, 2, run) {
 			names, starts = append(names, result.Script.Name), append(starts, int(result.Scripted.Seconds()))
 		}
-		if want := []string{"a", "b", "c", "alone", "d"}; !slices.Equal(names, want) {
-			t.Errorf("results of %v, want %v", names, want)
-		}
-		if want := []int{0, 0, 1, 3, 5}; !slices.Equal(starts, want) {
-			t.Errorf("scripts started after %v s, want %v", starts, want)
-		}
+		assert.Equal(t, []string{"a", "b", "c", "alone", "d"}, names, "the scripts with results")
+		assert.Equal(t, []int{0, 0, 1, 3, 5}, starts, "when scripts started, in seconds")
 	})
 }
 
@@ -41,22 +41,20 @@ func TestRunAllEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var started []string
-		run := func(ctx context.Context, script Script) Result {
-			started = append(started, script.Name)
-			if script.Name == "hour" {
+		run := func(ctx context.Context, one script.Script) Result {
+			started = append(started, one.Name)
+			if one.Name == "hour" {
 				select {
 				case <-ctx.Done():
 				case <-time.After(time.Hour):
 				}
 			}
-			return Result{Script: script}
+			return Result{Script: one}
 		}
-		for range runAll(t.Context(), []Script{{Name: "first"}, {Name: "hour"}, {Name: "next"}}, 1, run) {
+		for range runAll(t.Context(), []script.Script{{Name: "first"}, {Name: "hour"}, {Name: "next"}}, 1, run) {
 			synctest.Wait() // until the second runs
 			break
 		}
-		if !slices.Equal(started, []string{"first", "hour"}) || time.Since(began) > 0 {
-			t.Errorf("%v were started, and it ended after %s", started, time.Since(began))
-		}
+		assert.True(t, slices.Equal(started, []string{"first", "hour"}) && time.Since(began) == 0, "%v were started, and it ended after %s", started, time.Since(began))
 	})
 }

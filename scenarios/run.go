@@ -2,142 +2,197 @@ package scenarios
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httputil"
-	"net/url"
-	"sync"
+	"os"
+	"strings"
+	"testing"
+	"time"
 
-	"github.com/gorilla/websocket"
-	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-
-	"snowglobe.test/envtest/memnet"
+	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/trace"
+	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/diskerr"
+	"snowglobe.test/internal/redact"
+	"snowglobe.test/internal/tempdir"
+	"snowglobe.test/scenarios/engine"
+	"snowglobe.test/scenarios/script"
+	"snowglobe.test/scenarios/story"
+	"snowglobe.test/scenarios/verbs/servers"
 )
 
-var runCommand = command{
-	name:  "run",
-	args:  "[-n NAMESPACE] [-c CONTAINER] POD COMMAND...",
-	least: 2, most: anyNumber,
-	summary: "run a command in a pod, over WebSocket, and print what it writes to stdout and stderr",
-	details: `It fails if the command exits with a code other than 0.`,
-	example: "run web-0 -- cat /etc/hostname\n! run web-0 false\nstderr 'exit code 1'",
-	prepare: func(flags *pflag.FlagSet) action {
-		flags.SetInterspersed(false)
-		namespace := namespaceFlag(flags)
-		container := flags.StringP("container", "c", "", "")
-		return func(ctx context.Context, s *session, args []string) error {
-			query := url.Values{"command": args[1:], "stdout": {"true"}, "stderr": {"true"}}
-			if *container != "" {
-				query.Set("container", *container)
-			}
-			return s.exec(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/exec?%s", *namespace, args[0], query.Encode()))
-		}
-	},
+// Options say how to run scripts. The zero value runs them in virtual time.
+type Options struct {
+	// RealTime runs scripts in real time; those that need hours skip themselves.
+	RealTime bool
+	// Verbose keeps all output in Result.Log, not only that of the phase that failed.
+	Verbose bool
+	// Seed decides the order in which operations take turns in virtual time, and
+	// every random choice of a rule. Nil leaves the order to the Go scheduler.
+	Seed *uint64
+	// Faults are rules that every server of the script starts with. The script
+	// fails if a rule that is not optional never fires.
+	Faults fault.Plan
+	// FullTrace also records what clients see and what the store writes, for canonical traces.
+	FullTrace bool
+	// Prompt is where the command "break" asks for commands; nil if there is no user to ask.
+	Prompt *engine.Prompt
+	// Servers are additional options for every server of the script, and Store, if not
+	// nil, wraps its store: with these a test can plant a bug.
+	Servers []envtest.Option
+	Store   func(storage.Backend) storage.Backend
 }
 
-// execProtocol is the newest of exec over WebSocket: each message begins with the number
-// of its channel.
-const execProtocol = "v5.channel.k8s.io"
+// Status is how a script ended.
+type Status string
 
+// The ways a script ends.
 const (
-	stdoutChannel = 1
-	stderrChannel = 2
-	statusChannel = 3
+	Passed  Status = "passed"
+	Failed  Status = "failed"
+	Skipped Status = "skipped"
+	// NotRun is a script that could not be judged, as there was no folder for its run.
+	NotRun Status = "not run"
 )
 
-// exec prints what a process writes, and returns how it failed.
-func (s *session) exec(ctx context.Context, path string) error {
-	conn, stop, err := s.webSocket(ctx, path, execProtocol)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	for {
-		_, message, err := conn.ReadMessage()
-		switch {
-		case err != nil:
-			return fmt.Errorf("the connection ended before the command did: %w", err)
-		case len(message) == 0:
-			continue
-		}
-		switch message[0] {
-		case stdoutChannel, stderrChannel:
-			s.out.Write(message[1:])
-		case statusChannel:
-			return exitStatus(message[1:])
-		}
-	}
+// Result is the outcome of one run of a script.
+type Result struct {
+	Script script.Script
+	Status Status
+	// Err is what failed, and where: "FILE:LINE: what", or why the script was not run; nil if
+	// it did not fail.
+	Err error
+	// Line is the line of the script at which it failed; 0 if it did not, or not at a line.
+	Line int
+	// Reason is why the script was skipped.
+	Reason string
+	// Log is the script engine's transcript.
+	Log string
+	// ServerLog is what the last API server of the script logged.
+	ServerLog string
+	// Records are everything that happened, in order.
+	Records []trace.Record
+	// Spent is where the wall time went.
+	Spent Spent
+	// Scripted is how long the run took by the script's clock, and Wall in real time.
+	Scripted, Wall time.Duration
 }
 
-// exitStatus is nil if the command has succeeded.
-func exitStatus(content []byte) error {
-	var status metav1.Status
-	if err := json.Unmarshal(content, &status); err != nil {
-		return fmt.Errorf("the status of the command is %q: %w", content, err)
+// Run runs a script in a temporary folder. When it returns, the folder and everything that
+// the script started are gone. If ctx ends, the script stops after its current command.
+func Run(ctx context.Context, s script.Script, opts Options) Result {
+	began := time.Now()
+	result := run(ctx, s, opts)
+	result.Script, result.Wall = s, time.Since(began)
+	return result
+}
+
+func run(ctx context.Context, s script.Script, opts Options) (result Result) {
+	if err := Validate(s); err != nil {
+		return failure(err)
 	}
-	if status.Status == metav1.StatusSuccess {
+	folder, err := tempdir.Make("script")
+	if err != nil {
+		return notRun(s, err)
+	}
+	defer func() {
+		if err := folder.Remove(); err != nil && result.Err == nil {
+			result = failure(fmt.Errorf("%s: folder of the run: %w", s.File, err))
+		}
+	}()
+	typed := engine.OpenKeyboard(ctx, opts.Prompt)
+	defer typed.Close()
+	inside := func() error {
+		result = perform(ctx, s, opts, typed, folder.Path())
 		return nil
 	}
-	return errors.New(status.Message)
+	if opts.RealTime {
+		_ = inside()
+	} else if err := virtualtime.Bubble(inside); err != nil {
+		result.Status, result.Err = Failed, errors.Join(result.Err, fmt.Errorf("%s: %w", s.File, err))
+	}
+	return result
 }
 
-// webSocket opens one as the script's current user. The client dials, and the way to the
-// API servers is for requests, so a reverse proxy is between them. stop closes all.
-func (s *session) webSocket(ctx context.Context, path, protocol string) (*websocket.Conn, func(), error) {
-	config, err := s.config(scriptAgent)
-	if err != nil {
-		return nil, nil, err
+// perform runs the script in a folder and then releases everything it used.
+func perform(ctx context.Context, s script.Script, opts Options, typed *engine.Keyboard, folder string) Result {
+	run := engine.New(ctx, s, engine.Options{RealTime: opts.RealTime, Verbose: opts.Verbose, Prompt: opts.Prompt, Typed: typed})
+	groups := newVerbGroups(run, opts)
+	outcome := run.Perform(folder, groups.verbs())
+	err := outcome.Err
+	if closeErr := groups.close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("%s: after the last command: %w", s.File, closeErr)
 	}
-	target, err := url.Parse(config.Host)
-	if err != nil {
-		return nil, nil, err
+	if err == nil && !outcome.Skipped {
+		err = groups.servers.Unfired()
 	}
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		return nil, nil, err
+	result := Result{
+		Status: Passed, Err: redact.Error(err), Log: redact.Text(outcome.Log), ServerLog: groups.servers.Log(),
+		Records: run.Story.Records(), Scripted: time.Since(run.Story.Began()), Spent: Spent{groups.servers.Spent(), groups.checks.Spent},
 	}
-	silent := log.New(io.Discard, "", 0)
-	proxy := &httputil.ReverseProxy{Transport: transport, ErrorLog: silent, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	var running sync.WaitGroup
-	server := &http.Server{ErrorLog: silent, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		running.Add(1)
-		defer running.Done()
-		proxy.ServeHTTP(w, r)
-	})}
-	listener := memnet.Listen()
-	running.Go(func() { _ = server.Serve(listener) }) // it ends when the server is closed
-	dialer := &websocket.Dialer{NetDialContext: listener.DialNetwork, Subprotocols: []string{protocol}}
-	conn, response, err := dialer.DialContext(ctx, "ws://"+target.Host+path, nil)
-	stop := func() {
-		if conn != nil {
-			_ = conn.Close()
+	var at *engine.Failure
+	var folderErr *engine.FolderError
+	switch {
+	case errors.As(err, &folderErr):
+		return notRun(s, folderErr.Err)
+	case err != nil:
+		result.Status = Failed
+		if errors.As(err, &at) {
+			result.Line = at.Line
 		}
-		_ = server.Close()
-		running.Wait()
+	case outcome.Skipped:
+		result.Status, result.Reason = Skipped, outcome.Reason
 	}
-	if err != nil {
-		stop()
-		return nil, nil, refusal(err, response)
-	}
-	return conn, stop, nil
+	return result
 }
 
-// refusal is why a WebSocket was not opened, as the API server says.
-func refusal(err error, response *http.Response) error {
-	if response == nil {
-		return err
+// Spent is where the wall time of a run went; the rest is the script's own.
+type Spent struct {
+	servers.Spent
+	// Check is how long checking histories took.
+	Check time.Duration
+}
+
+// notRun is the outcome of a script that has no folder to run in.
+func notRun(s script.Script, err error) Result {
+	return Result{Status: NotRun, Err: fmt.Errorf("%s: %w", s.File, &engine.FolderError{Err: diskerr.OrSame(os.TempDir(), err)})}
+}
+
+func failure(err error) Result { return Result{Status: Failed, Err: err} }
+
+// Test runs each script as a subtest in virtual time. Names are as for Find.
+// The story of a script is shown if it fails, or with -v. The subtests run in parallel,
+// except for scripts that set feature gates, because those belong to the whole process.
+func Test(t *testing.T, names ...string) {
+	t.Helper()
+	scripts, err := Find(names...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	content, _ := io.ReadAll(response.Body) // what has been read already
-	var status metav1.Status
-	if json.Unmarshal(content, &status) == nil && status.Message != "" {
-		return errors.New(status.Message)
+	for _, one := range scripts {
+		t.Run(one.Name, func(t *testing.T) {
+			if !alone(one) {
+				t.Parallel()
+			}
+			result := Run(t.Context(), one, Options{Verbose: testing.Verbose()})
+			if result.Status == Failed || testing.Verbose() {
+				t.Log(transcript(result))
+			}
+			switch result.Status {
+			case Failed, NotRun:
+				t.Error(result.Err)
+			case Skipped:
+				t.Skip(result.Reason)
+			}
+		})
 	}
-	return fmt.Errorf("%w: %s", err, response.Status)
+}
+
+// transcript returns the story of a run and the log of its commands.
+func transcript(result Result) string {
+	var text strings.Builder
+	_ = story.Write(&text, result.Records, story.TextOptions{}) // a Builder never fails
+	return "\n" + text.String() + "\n" + result.Log
 }

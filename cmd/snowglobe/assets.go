@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/diskerr"
 )
 
 // The values of assets --print.
@@ -46,7 +47,7 @@ folder that "assets" made earlier is brought up to date.`,
 				return failed(err)
 			}
 			if err := makeAssets(dir); err != nil {
-				return failed(fmt.Errorf("assets: %w", err))
+				return failed(fmt.Errorf("assets: %w", diskerr.OrSame(dir, err)))
 			}
 			printAssets(cmd.OutOrStdout(), dir, printed)
 			return nil

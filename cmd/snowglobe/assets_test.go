@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -74,14 +75,24 @@ func TestTakeFlags(t *testing.T) {
 
 func TestEtcdStandInRefuses(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--cert-file=c": "can't honour --cert-file",
-		"--listen-client-urls=https://127.0.0.1:0":                   "has no TLS",
+		"--auth-token=jwt":                                           "can't honour --auth-token",
+		"--listen-client-urls=https://127.0.0.1:0":                   "https needs --cert-file and --key-file, or --auto-tls",
+		"--listen-client-urls=unixs:///s":                            "has no TLS on unix sockets",
+		"--listen-client-urls=http://0.0.0.0:0":                      "is not on loopback",
 		"--listen-client-urls=http://127.0.0.1:1,http://127.0.0.1:2": "listens on one URL",
 		"--snow": "not defined: -snow",
 		"snow":   `"snow" is not a valid flag`,
 	} {
 		assert.ErrorContains(t, playEtcd(t.Context(), []string{flag}, io.Discard, io.Discard), want, flag)
 	}
+}
+
+func TestEtcdStandInHelp(t *testing.T) {
+	var help strings.Builder
+	require.NoError(t, playEtcd(t.Context(), []string{"--help"}, &help, io.Discard))
+	assert.Contains(t, help.String(), "--listen-client-urls")
+	assert.Contains(t, help.String(), "--feature-gates")
+	assert.NotContains(t, help.String(), "panic calling")
 }
 
 func TestAPIServerStandInRefuses(t *testing.T) {

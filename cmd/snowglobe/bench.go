@@ -55,7 +55,7 @@ ratios; docs/HACKING.md says how to build the binaries.`,
 	flags := cmd.Flags()
 	flags.IntVar(&opts.Runs, "runs", 0, "how many processes to measure, each with one first boot (default 5)")
 	flags.IntVar(&opts.Following, "following", 0, "how many further boots in each process (default 3)")
-	flags.StringVar(&opts.Store, "store", "", "memory or embedded (default memory)")
+	flags.StringVar(&opts.Store, "store", "", "memory, or embedded, which takes 128 MB in the temporary folder (default memory)")
 	flags.StringVar(&opts.Against, "against", "", "compare with envtest on the kube-apiserver and etcd in this `folder`")
 	flags.StringVar(&opts.Profile, "profile", "", "write CPU profiles of one additional process to this `folder`")
 	outputFlag(cmd, &output)
@@ -93,7 +93,7 @@ repeated or out of order is a failure.`,
 			if err != nil && !errors.Is(err, bench.ErrDelivery) {
 				return failed(err)
 			}
-			return failed(errors.Join(bench.Write(cmd.OutOrStdout(), format, report), err))
+			return errors.Join(failed(bench.Write(cmd.OutOrStdout(), format, report)), verdictIf(err, bench.ErrDelivery))
 		},
 	}
 	flags := cmd.Flags()
@@ -104,7 +104,7 @@ repeated or out of order is a failure.`,
 	flags.IntVar(&opts.PayloadBytes, "payload", 0, "`bytes` of data in each object (default 256)")
 	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both (default both)")
 	flags.StringVar(&opts.Encoding, "encoding", "", "json or protobuf (default json)")
-	flags.StringVar(&opts.Store, "store", "", "memory or embedded (default memory)")
+	flags.StringVar(&opts.Store, "store", "", "memory, or embedded, which takes 128 MB in the temporary folder (default memory)")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "measure the cluster of this kubeconfig `file` instead")
 	outputFlag(cmd, &output)
 	return cmd

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/conformance"
@@ -11,32 +13,66 @@ func newConformance() *cobra.Command {
 	list := false
 	cmd := &cobra.Command{
 		Use:   "conformance",
-		Short: "Check what an API server promises, on Snowglobe's stores or on any cluster",
-		Long: `Run the conformance cases against a Snowglobe control plane, or against the cluster
-of a kubeconfig. The exit code is 1 if a promise is broken.`,
+		Short: "Check what an API server promises, on Snowglobe's stores, stock programs or any cluster",
+		Long: `Run the conformance cases against a Snowglobe control plane, against a stock
+kube-apiserver, or against the cluster of a kubeconfig. On the latter it says first what it
+makes there, changes nothing else, and removes it at the end, also after Ctrl-C. The exit
+code is 1 if a promise is broken, and 2 if not all could be judged: the target can't be
+reached, or is gone halfway, or no case applies to it, or something is left there.
+
+A case that the target can't meet the needs of, such as a newer release or a feature
+gate, is not applicable, and the report says why. What a case is selected by with
+--label-filter, as ginkgo does it, is its system (S6), its area (watch), its level (core
+or linked), "failure" if it is about one, and its KEP (KEP-2340).`,
 		Example: `  snowglobe conformance --list
   snowglobe conformance --virtual
   snowglobe conformance --store embedded --junit report.xml
-  snowglobe conformance --kubeconfig ~/.kube/config --focus watch`,
+  snowglobe conformance --stock ./bin -o json
+  snowglobe conformance --kubeconfig ~/.kube/config --focus watch --html report.html
+  snowglobe conformance --label-filter 'S6 && core && !failure'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if list {
-				return failed(conformance.List(cmd.OutOrStdout(), opts.Output))
+				return listCases(cmd, opts)
 			}
-			opts.Out = cmd.OutOrStdout()
+			if cmd.Flags().Changed("start-timeout") && opts.StartTimeout <= 0 {
+				return fmt.Errorf("--start-timeout %s is no time to wait; give one like 2m", opts.StartTimeout)
+			}
+			if opts.Parallel < 1 {
+				return fmt.Errorf("--parallel is %d; run at least one case at a time", opts.Parallel)
+			}
+			opts.Out, opts.Notices = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			_, err := conformance.Execute(cmd.Context(), opts)
-			return failed(err)
+			return verdictIf(err, conformance.ErrFailed)
 		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&list, "list", false, "print the cases instead of running them")
-	flags.StringVar(&opts.Store, "store", "", "the `store` to run on: memory, embedded, or the URLs of an etcd (default memory)")
+	flags.StringVar(&opts.Store, "store", "", "the `store` to run on: memory, embedded (which takes 128 MB in the temporary folder), cluster (three API servers on an etcd of three members, which takes three times that), or the URLs of an etcd (default memory)")
+	flags.StringVar(&opts.Stock, "stock", "", "run the stock kube-apiserver and etcd in this `folder`, and test these instead")
+	flags.DurationVar(&opts.StartTimeout, "start-timeout", 0, "give up if the control plane, or its store, is not ready after this time (default 1m, and 30s for an embedded store)")
 	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "run against the cluster of this kubeconfig `file` instead")
+	flags.StringVar(&opts.Release, "release", "", "the `release` that the cluster of the kubeconfig is held to, like v1.37.1 (default what it reports)")
 	flags.BoolVar(&opts.VirtualTime, "virtual", false, "run in virtual time (with the memory store)")
-	flags.StringVar(&opts.Focus, "focus", "", "run only the cases whose ID, area or promise matches this `regexp`")
+	flags.StringVar(&opts.Selection.Focus, "focus", "", "run only the cases whose ID, area or promise matches this `regexp`")
+	flags.StringVar(&opts.Selection.Skip, "skip", "", "leave out the cases whose ID, area or promise matches this `regexp`")
+	flags.StringVar(&opts.Selection.Labels, "label-filter", "", "run only the cases whose labels match this `query`")
+	parallelVar(flags, &opts.Parallel, "how many cases to run at a time; in virtual time, one")
+	flags.Int64Var(&opts.Seed, "seed", 0, "run the cases in a random order that this seed decides; 0 is the order of the list")
 	flags.StringVar(&opts.JUnit, "junit", "", "write a JUnit report to this `file`")
+	flags.StringVar(&opts.HTML, "html", "", "write an HTML page to this `file`")
 	flags.StringVarP(&opts.Output, "output", "o", conformance.OutputText, "text or json")
-	cmd.MarkFlagsMutuallyExclusive("store", "kubeconfig")
-	cmd.MarkFlagsMutuallyExclusive("virtual", "kubeconfig")
+	cmd.MarkFlagsMutuallyExclusive("store", "stock", "kubeconfig")
+	cmd.MarkFlagsMutuallyExclusive("virtual", "stock", "kubeconfig")
+	cmd.MarkFlagsMutuallyExclusive("start-timeout", "kubeconfig")
+	cmd.AddCommand(newConformanceDiff(), newConformancePage(), newConformanceStore())
 	return cmd
+}
+
+func listCases(cmd *cobra.Command, opts conformance.Options) error {
+	cases, err := conformance.Select(conformance.Cases(), opts.Selection)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(conformance.List(cmd.OutOrStdout(), cases, opts.Output))
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/internal/pages"
 )
@@ -24,9 +26,7 @@ var (
 // reference are the examples of its help, at which TestHelp looks.
 func TestDocuments(t *testing.T) {
 	blocks, err := pages.Blocks("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := 0
 	for _, block := range blocks {
 		if block.Language != "sh" {
@@ -34,14 +34,10 @@ func TestDocuments(t *testing.T) {
 		}
 		for _, line := range commandLines(string(block.Text)) {
 			found++
-			if err := parses(line); err != nil {
-				t.Errorf("%s: snowglobe %s: %v", block.File, line, err)
-			}
+			assert.NoError(t, parses(line), "%s: snowglobe %s", block.File, line)
 		}
 	}
-	if found < 20 {
-		t.Errorf("the pages have %d command lines; the test looks at the wrong ones", found)
-	}
+	assert.GreaterOrEqual(t, found, 20, "command lines on the pages; the test looks at the wrong ones")
 }
 
 // TestParses shows that mistakes in command lines are found.
@@ -50,9 +46,8 @@ func TestParses(t *testing.T) {
 		"run stale-read": true, "run --sed 1": false, "rn": false, "version twice": false, "explore --for soon a.txtar": false,
 		"test ./... -run TestA": true, "up -- --event-ttl=1m": true,
 	} {
-		if err := parses(line); (err == nil) != want {
-			t.Errorf("snowglobe %s: %v", line, err)
-		}
+		err := parses(line)
+		assert.Equal(t, want, err == nil, "snowglobe %s: %v", line, err)
 	}
 }
 

@@ -79,11 +79,11 @@ type servedEtcd struct {
 }
 
 // executeEtcd runs the command until ctx ends, and returns when it serves.
-func executeEtcd(ctx context.Context, t *testing.T, listen string) *servedEtcd {
+func executeEtcd(ctx context.Context, t *testing.T, listen string, flags ...string) *servedEtcd {
 	served := &servedEtcd{rest: make(chan string, 1), code: make(chan int, 1)}
 	said, stdout := io.Pipe()
 	go func() {
-		served.code <- execute(ctx, []string{"etcd", "--listen", listen}, stdout, &served.stderr)
+		served.code <- execute(ctx, append([]string{"etcd", "--listen", listen}, flags...), stdout, &served.stderr)
 		_ = stdout.Close()
 	}()
 	lines := bufio.NewReader(said)

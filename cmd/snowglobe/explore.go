@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,9 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snowglobe.test/internal/nearest"
 	"snowglobe.test/scenarios"
 	"snowglobe.test/scenarios/explore"
 	"snowglobe.test/scenarios/explore/worker"
+	"snowglobe.test/scenarios/script"
 )
 
 // exploreOptions are the flags of "explore".
@@ -47,7 +50,7 @@ func newExplore() *cobra.Command {
 		Short: "Search for seeds and faults under which a script fails",
 		Long: `Run a script again and again in sim mode, each time in a new process, with a different
 seed and a different plan of faults, drawn from the points that the script touches. Cases
-that show a new order of events are kept and varied first. Each run ends with a check of
+that show a new interleaving of events are kept and varied first. Each run ends with a check of
 everything that clients were told (see the script command "check").
 
 Whatever fails is repeated, shrunk and written to the corpus as a separate script, which
@@ -86,7 +89,7 @@ a --shard i/n, and copy their files into one folder.`,
 	flags.DurationVar(&opts.forTime, "for", 0, "how long to explore at most, such as 10m; failures found are shrunk after that")
 	flags.StringVar(&opts.shard, "shard", "1/1", "which part of the runs to make, `i/n`")
 	flags.IntVar(&opts.workers, "workers", exploreWorkers, "how many processes to run at once; each uses one CPU")
-	flags.StringVar(&opts.faults, "faults", "", "the `classes` of faults to draw from, separated by commas: "+classNames()+"; the default is delay and, for scripts without a plain watch, break")
+	flags.StringVar(&opts.faults, "faults", "", "the `classes` of faults to draw from, separated by commas: "+strings.Join(nearest.Texts(explore.Classes()), ", ")+"; the default is delay and, for scripts without a plain watch, break")
 	flags.StringVar(&opts.corpus, "corpus", "", "the `folder` to keep findings in; the default is SCRIPT.explore in the current folder")
 	flags.IntVar(&opts.failures, "failures", 0, "stop after this many different failures; 0 means never")
 	flags.IntVar(&opts.shrink, "shrink", 400, "the maximum number of runs to spend on shrinking a failure")
@@ -96,24 +99,16 @@ a --shard i/n, and copy their files into one folder.`,
 	return cmd
 }
 
-func classNames() string {
-	var names []string
-	for _, class := range explore.Classes() {
-		names = append(names, string(class))
-	}
-	return strings.Join(names, ", ")
-}
-
 // config checks the flags and the script, before anything starts.
 func (o *exploreOptions) config(cmd *cobra.Command, args []string) (explore.Config, error) {
 	if len(args) != 1 {
 		return explore.Config{}, errors.New("explore takes one script: a file, or the name of one in the library")
 	}
-	script, err := oneScript(args[0])
+	one, err := oneScript(cmd.ErrOrStderr(), args[0])
 	if err != nil {
 		return explore.Config{}, err
 	}
-	config := explore.Config{Script: script, Runs: o.seeds, First: o.first, For: o.forTime, Workers: o.workers, Shrink: o.shrink}
+	config := explore.Config{Script: one, Runs: o.seeds, First: o.first, For: o.forTime, Workers: o.workers, Shrink: o.shrink}
 	if o.failures > 0 {
 		config.Enough = func(found []*explore.Found) bool { return len(found) >= o.failures }
 	}
@@ -137,9 +132,7 @@ func (o *exploreOptions) config(cmd *cobra.Command, args []string) (explore.Conf
 			return config, fmt.Errorf("--faults: %w", err)
 		}
 	}
-	if o.corpus == "" {
-		o.corpus = script.Name + ".explore"
-	}
+	o.corpus = cmp.Or(o.corpus, one.Name+".explore")
 	if config.Corpus, err = explore.OpenCorpus(o.corpus); err != nil {
 		return config, failed(err)
 	}
@@ -147,18 +140,18 @@ func (o *exploreOptions) config(cmd *cobra.Command, args []string) (explore.Conf
 }
 
 // oneScript finds the script that a name stands for, and checks it.
-func oneScript(name string) (explore.Script, error) {
+func oneScript(stderr io.Writer, name string) (script.Script, error) {
 	scripts, err := scenarios.Find(name)
 	if err != nil {
-		return explore.Script{}, failed(err)
+		return script.Script{}, failed(err)
 	}
 	if len(scripts) != 1 {
-		return explore.Script{}, fmt.Errorf("%s has %d scripts; name one", name, len(scripts))
+		return script.Script{}, fmt.Errorf("%s has %d scripts; name one", name, len(scripts))
 	}
-	if err := scripts[0].Validate(); err != nil {
-		return explore.Script{}, failed(err)
+	if err := checkScripts(stderr, scripts...); err != nil {
+		return script.Script{}, err
 	}
-	return explore.Script{Name: scripts[0].Name, Text: string(scripts[0].Text())}, nil
+	return scripts[0], nil
 }
 
 // runner returns what runs scripts in processes of this program.
@@ -182,23 +175,27 @@ func (o *exploreOptions) explore(cmd *cobra.Command, config explore.Config) (err
 	config.Progress = func(p explore.Progress) { shown.line(p.String()) }
 	report, err := config.Explore(cmd.Context())
 	shown.end()
-	if err != nil {
-		return err
+	found := len(report.Failures)+len(report.Unstable) > 0
+	if err != nil && !found {
+		return verdictIf(err, explore.ErrFailsAlone)
 	}
-	if o.output == outputJSON {
-		err = json.NewEncoder(cmd.OutOrStdout()).Encode(report)
-	} else {
-		_, err = io.WriteString(cmd.OutOrStdout(), report.Text())
-	}
+	err = errors.Join(err, o.write(cmd.OutOrStdout(), report, report.Text()))
 	switch {
-	case err != nil:
-		return err
 	case cmd.Context().Err() != nil:
 		return context.Cause(cmd.Context())
-	case len(report.Failures)+len(report.Unstable) > 0:
-		return fmt.Errorf("%s fails; what was found is in %s", config.Script.Name, o.corpus)
+	case found:
+		return errors.Join(verdict(fmt.Errorf("%s fails; what was found is in %s", config.Script.Name, o.corpus)), err)
 	}
-	return nil
+	return err
+}
+
+// write writes a report in the format that was asked for.
+func (o *exploreOptions) write(out io.Writer, report any, text string) error {
+	if o.output == outputJSON {
+		return json.NewEncoder(out).Encode(report)
+	}
+	_, err := io.WriteString(out, text)
+	return err
 }
 
 // runReplay runs a script again and again, and tells whether it always fails alike.
@@ -206,7 +203,7 @@ func (o *exploreOptions) runReplay(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return errors.New("--replay names the script; leave the other out")
 	}
-	script, err := oneScript(o.replay)
+	one, err := oneScript(cmd.ErrOrStderr(), o.replay)
 	if err != nil {
 		return err
 	}
@@ -220,13 +217,12 @@ func (o *exploreOptions) runReplay(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return failed(err)
 	}
-	result, err := explore.Replay(cmd.Context(), runner, script, times, o.workers)
+	result, err := explore.Replay(cmd.Context(), runner, one, times, o.workers)
 	if err != nil {
 		return failed(err)
 	}
-	if o.output == outputJSON {
-		return failed(json.NewEncoder(cmd.OutOrStdout()).Encode(result))
+	if err = o.write(cmd.OutOrStdout(), result, result.String()); len(result.Failures) > 0 {
+		return errors.Join(verdict(fmt.Errorf("%s fails", one.Name)), err)
 	}
-	_, err = io.WriteString(cmd.OutOrStdout(), result.String())
 	return failed(err)
 }

@@ -1,8 +1,7 @@
 // Command snowglobe runs a real kube-apiserver sealed in its own process: scenario
 // scripts that shake it, a control plane for kubectl, the conformance cases and the
 // benchmarks. It also lists the points where faults can be injected. It owns flags,
-// signals and exit codes, and nothing else. The exit code is 0 for success, 1 if the
-// command failed, 2 for wrong usage, and 130 if it was interrupted.
+// signals and exit codes, and nothing else; exit.go has the codes.
 package main
 
 import (
@@ -12,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/internal/tempdir"
 	"snowglobe.test/scenarios"
 	"snowglobe.test/scenarios/explore/worker"
 )
@@ -37,21 +38,17 @@ func start() int {
 		return standInExit(name, os.Stderr, play(ctx, os.Args[1:], os.Stdout, os.Stderr))
 	}
 	if bench.StartupRequested() {
-		return exitCode(os.Stderr, name, bench.StartupChild(ctx, os.Stdout))
+		return exitCode(os.Stderr, name, failed(bench.StartupChild(ctx, os.Stdout)))
 	}
 	if worker.Requested() {
-		return exitCode(os.Stderr, name, worker.Serve(ctx, os.Stdin, os.Stdout, scenarios.Options{}))
+		defer endForSure(ctx, os.Stderr, endDelay, endAtOnce)()
+		return exitCode(os.Stderr, name, failed(worker.Serve(ctx, os.Stdin, os.Stdout, scenarios.Options{})))
+	}
+	if len(os.Args) > 1 && os.Args[1] == runSeedsName {
+		return exitCode(os.Stderr, name, runSeeds(ctx, os.Args[2:]))
 	}
 	return execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
-
-// The exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	restore := hideForeignFlags()
@@ -59,66 +56,16 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		// By now our flags are parsed. Help and completion still list them.
-		if !cmd.HasSubCommands() && cmd.Name() != "help" && !strings.HasPrefix(cmd.Name(), "__") {
+		if !isGroup(cmd) && cmd.Name() != "help" && !strings.HasPrefix(cmd.Name(), "__") {
 			restore()
 		}
 	}
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	out := &output{to: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	return exitCode(stderr, cmd.CommandPath(), afterAll(ctx, err))
-}
-
-// afterAll is what to say of a command's error: if it was interrupted, that, and not the
-// errors that this caused.
-func afterAll(ctx context.Context, err error) error {
-	var stop *stopError
-	if err != nil && ctx.Err() != nil && !errors.As(err, &stop) {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// exitCode prints an error of a command and returns the exit code for it.
-func exitCode(stderr io.Writer, command string, err error) int {
-	var failure *failureError
-	var child *childError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, errInterrupted):
-		fmt.Fprintln(stderr, "snowglobe: interrupted")
-		return exitInterrupted
-	case errors.As(err, &child):
-		return child.code
-	case errors.As(err, &failure):
-		fmt.Fprintf(stderr, "snowglobe: %v\n", failure)
-		return exitFailed
-	default: // a usage error, cobra's or ours
-		fmt.Fprintf(stderr, "snowglobe: %v; see: %s --help\n", err, command)
-		return exitUsage
-	}
-}
-
-// failureError is a failure of the command, as opposed to wrong usage.
-type failureError struct{ error }
-
-// Unwrap returns what failed.
-func (e *failureError) Unwrap() error { return e.error }
-
-// stopError is why something that was interrupted did not end well.
-type stopError struct{ error }
-
-// Unwrap returns what went wrong.
-func (e *stopError) Unwrap() error { return e.error }
-
-// failed marks an error as a failure of the command. Nil stays nil.
-func failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &failureError{err}
+	return exitCode(stderr, cmd.CommandPath(), out.also(afterAll(ctx, err)))
 }
 
 // hideForeignFlags removes the flags of Kubernetes libraries, such as --version,
@@ -134,7 +81,9 @@ func newRoot() *cobra.Command {
 		Use:   "snowglobe",
 		Short: "A real kube-apiserver sealed in a process, with its own weather and its own time",
 		Long: `Snowglobe runs the real kube-apiserver inside its own process: on an in-memory
-store, in virtual time if you like, with control over its hooks and caches.`,
+store, in virtual time if you like, with control over its hooks and caches.
+
+` + exitCodes,
 		Example: `  snowglobe run                      # the scenario scripts, each with its story
   snowglobe scenario new race.txtar  # a script of your own to begin with
   snowglobe explore race.txtar       # seeds and faults under which it fails
@@ -155,8 +104,20 @@ store, in virtual time if you like, with control over its hooks and caches.`,
 	return root
 }
 
+// isGroup reports whether a command does nothing but help with those below it.
+func isGroup(cmd *cobra.Command) bool {
+	return cmd.HasSubCommands() && cmd.Name() != "conformance"
+}
+
 // errInterrupted is the cause of a context that Ctrl-C has cancelled.
 var errInterrupted = errors.New("interrupted")
+
+// endAtOnce ends the process without waiting for anything; what it has in the temporary
+// folder is removed.
+func endAtOnce(code int) {
+	tempdir.RemoveAll()
+	os.Exit(code)
+}
 
 // withSignals returns a context that the first signal to terminate ends with
 // errInterrupted; a second one ends the process. stop stops handling them.
@@ -164,12 +125,15 @@ func withSignals(parent context.Context, stderr io.Writer) (ctx context.Context,
 	ctx, cancel := context.WithCancelCause(parent)
 	asked := make(chan os.Signal, 2)
 	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+		signal.Notify(asked, syscall.SIGHUP)
+	}
 	var handling sync.WaitGroup
 	handling.Go(func() {
 		for range asked {
 			if ctx.Err() != nil {
 				fmt.Fprintln(stderr, "snowglobe: ended at once")
-				os.Exit(exitInterrupted)
+				endAtOnce(exitInterrupted)
 			}
 			cancel(errInterrupted)
 		}
@@ -180,4 +144,10 @@ func withSignals(parent context.Context, stderr io.Writer) (ctx context.Context,
 		handling.Wait()
 		cancel(nil)
 	}
+}
+
+// parallelVar adds the flag for how many things are done at a time.
+func parallelVar(flags *pflag.FlagSet, n *int, usage string) {
+	flags.IntVar(n, "parallel", runtime.GOMAXPROCS(0), usage)
+	flags.Lookup("parallel").DefValue = "one for each processor" // the same on every machine, for the page
 }

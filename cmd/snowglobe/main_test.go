@@ -19,14 +19,24 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"snowglobe.test/bench"
+	"snowglobe.test/internal/pages"
+	"snowglobe.test/scenarios/explore/worker"
 )
 
 // TestMain makes the test binary act as the program when a script runs it, and as the
-// programs that "assets" makes of it.
+// programs that "assets" makes of it. By the name of its own file it is the program as well
+// where that starts itself again.
 func TestMain(m *testing.M) {
+	if worker.Requested() || bench.StartupRequested() || len(os.Args) > 1 && os.Args[1] == runSeedsName {
+		main()
+	}
 	commands := map[string]func(){"snowglobe": main}
 	for _, name := range standInNames() {
 		commands[name] = main
@@ -35,7 +45,16 @@ func TestMain(m *testing.M) {
 }
 
 func TestCommandLine(t *testing.T) {
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // for builds in sim mode
+			home := filepath.Join(env.WorkDir, ".home")
+			env.Setenv("HOME", home) // it would be /no-home, where root can write
+			env.Setenv("XDG_CACHE_HOME", filepath.Join(home, ".cache"))
+			return os.Mkdir(home, 0o700)
+		},
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -171,17 +190,12 @@ func taken(ts *testscript.TestScript, _ bool, _ []string) {
 func TestHelp(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		if cmd.Short == "" || cmd.Example == "" {
-			t.Errorf("%s lacks a short description or an example", cmd.CommandPath())
-		}
+		assert.NotEmpty(t, cmd.Short, "the short description of %s", cmd.CommandPath())
+		assert.NotEmpty(t, cmd.Example, "the example of %s", cmd.CommandPath())
 		for line := range strings.Lines(cmd.Example) {
-			if !strings.HasPrefix(line, "  snowglobe ") {
-				t.Errorf("%s: example %q is not a command line", cmd.CommandPath(), line)
-			}
+			assert.True(t, strings.HasPrefix(line, "  snowglobe "), "%s: example %q is not a command line", cmd.CommandPath(), line)
 			for _, line := range commandLines(strings.TrimSpace(line) + "\n") {
-				if err := parses(line); err != nil {
-					t.Errorf("%s: example snowglobe %s: %v", cmd.CommandPath(), line, err)
-				}
+				assert.NoError(t, parses(line), "%s: example snowglobe %s", cmd.CommandPath(), line)
 			}
 		}
 		for _, sub := range cmd.Commands() {
@@ -206,8 +220,10 @@ func TestEndForSure(t *testing.T) {
 			synctest.Wait()
 			if ends := lasts < endDelay; ends && (code != 0 || stderr.Len() > 0) {
 				t.Errorf("it ended by itself: exit code %d, %s", code, &stderr)
-			} else if !ends && (code != exitInterrupted || !strings.Contains(stderr.String(), "it did not end within 10s")) {
+			} else if !ends && (code != exitInterrupted || !strings.Contains(stderr.String(), "ended at once: it did not end within 8s")) {
 				t.Errorf("exit code %d, %s", code, &stderr)
+			} else if !ends {
+				pages.Troubleshooting(t, "../..", stderr.String())
 			}
 		}
 	})

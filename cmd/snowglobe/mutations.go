@@ -7,27 +7,29 @@ import (
 	"io"
 
 	"snowglobe.test/scenarios"
+	"snowglobe.test/scenarios/script"
+	"snowglobe.test/scenarios/story"
 )
 
 // errMutations is the error of a run in which a script passed though it was mutated.
 var errMutations = errors.New("mutations went unnoticed")
 
 // runMutations runs scripts under each of their mutations, and fails if one passes.
-func runMutations(ctx context.Context, out io.Writer, scripts []scenarios.Script, run scenarios.Options, parallel int) error {
-	var mutants []scenarios.Script
+func runMutations(ctx context.Context, out io.Writer, scripts []script.Script, run scenarios.Options, parallel int) error {
+	var mutants []script.Script
 	var names []string // of the mutations
 	color, unnoticed := wantsColor(out), 0
-	for _, script := range scripts {
-		mutations, err := script.Mutations()
+	for _, one := range scripts {
+		mutations, err := one.Mutations()
 		if err != nil {
 			return err
 		}
 		if len(mutations) == 0 {
-			fmt.Fprintf(out, "%s lists no mutation\n", script.File)
+			fmt.Fprintf(out, "%s lists no mutation\n", one.File)
 			unnoticed++
 		}
 		for _, mutation := range mutations {
-			mutant, err := script.Mutate(mutation)
+			mutant, err := one.Mutate(mutation)
 			if err != nil {
 				return err
 			}
@@ -39,19 +41,22 @@ func runMutations(ctx context.Context, out io.Writer, scripts []scenarios.Script
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if script := mutants[done]; done == 0 || script.File != mutants[done-1].File {
-			fmt.Fprintf(out, "%s  %s\n", paint(color, bold, "━━ "+script.Name), paint(color, faint, script.File))
+		if result.Status == scenarios.NotRun {
+			return result.Err
+		}
+		if mutant := mutants[done]; done == 0 || mutant.File != mutants[done-1].File {
+			fmt.Fprintf(out, "%s  %s\n", story.Paint(color, bold, "━━ "+mutant.Name), story.Paint(color, faint, mutant.File))
 		}
 		if result.Status == scenarios.Failed {
-			fmt.Fprintf(out, "  %s %s\n      %v\n", paint(color, green, "✓ fails"), names[done], result.Err)
+			fmt.Fprintf(out, "  %s %s\n      %v\n", story.Paint(color, green, "✓ fails"), names[done], result.Err)
 		} else {
 			unnoticed++
-			fmt.Fprintf(out, "  %s %s\n", paint(color, red, "✗ "+string(result.Status)), names[done])
+			fmt.Fprintf(out, "  %s %s\n", story.Paint(color, red, "✗ "+string(result.Status)), names[done])
 		}
 		done++
 	}
 	if unnoticed > 0 {
-		return fmt.Errorf("%d %w", unnoticed, errMutations)
+		return verdict(fmt.Errorf("%d %w", unnoticed, errMutations))
 	}
 	return nil
 }

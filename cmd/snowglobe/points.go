@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/internal/nearest"
+	"snowglobe.test/scenarios/story"
 )
 
 func newPoints() *cobra.Command {
@@ -18,7 +20,7 @@ func newPoints() *cobra.Command {
 		Short: "List the points where operations can be held, delayed, failed, lost or reordered",
 		Long: `List the points where rules can hold, delay, fail, lose or reorder operations of a
 control plane. With a PATTERN, which names points the way a rule does, show what rules
-can say at those points. The exit code is 1 if no point matches.
+can say at those points.
 docs/reference/points.md describes rules and plans.`,
 		Example: `  snowglobe points
   snowglobe points store/put
@@ -68,12 +70,12 @@ func listPoints(out io.Writer, kinds []fault.PointKind) error {
 		width = max(width, len(k.Name))
 	}
 	for _, k := range kinds {
-		name := paint(color, bold, k.Name) + strings.Repeat(" ", width-len(k.Name))
+		name := story.Paint(color, bold, k.Name) + strings.Repeat(" ", width-len(k.Name))
 		if _, err := fmt.Fprintf(out, "%s  %s\n", name, k.Meaning); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", paint(color, faint, "snowglobe points PATTERN shows what rules can say at a point"))
+	_, err := fmt.Fprintf(out, "\n%s\n", story.Paint(color, faint, "snowglobe points PATTERN shows what rules can say at a point"))
 	return err
 }
 
@@ -85,30 +87,24 @@ func describePoints(out io.Writer, kinds []fault.PointKind) error {
 		if i > 0 {
 			text.WriteByte('\n')
 		}
-		fmt.Fprintf(&text, "%s  %s\n", paint(color, bold, k.Name), k.Meaning)
-		for _, part := range []struct{ title, words string }{
-			{"names", joined(k.Names)},
-			{"phases", joined(k.Phases)},
-			{"verbs", joined(k.Verbs)},
-			{"keys", joined(k.Fields)},
-			{"actions", joined(k.Actions)},
-			{"errors", joined(k.Failures)},
-			{"example", k.Example},
+		fmt.Fprintf(&text, "%s  %s\n", story.Paint(color, bold, k.Name), k.Meaning)
+		for _, part := range []struct {
+			title string
+			words []string
+		}{
+			{"names", k.Names},
+			{"phases", nearest.Texts(k.Phases)},
+			{"verbs", k.Verbs},
+			{"keys", k.Fields},
+			{"actions", nearest.Texts(k.Actions)},
+			{"errors", nearest.Texts(k.Failures)},
+			{"example", []string{k.Example}},
 		} {
-			if part.words != "" {
-				fmt.Fprintf(&text, "  %s %s\n", paint(color, faint, fmt.Sprintf("%-8s", part.title)), part.words)
+			if words := strings.Join(part.words, ", "); words != "" {
+				fmt.Fprintf(&text, "  %s %s\n", story.Paint(color, faint, fmt.Sprintf("%-8s", part.title)), words)
 			}
 		}
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
-}
-
-// joined joins words of any string type.
-func joined[S ~string](words []S) string {
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = string(w)
-	}
-	return strings.Join(all, ", ")
 }

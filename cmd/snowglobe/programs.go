@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/controllers"
@@ -18,7 +19,13 @@ type programs struct {
 // startPrograms starts what the flags ask for. If it fails, nothing is left.
 func startPrograms(ctx context.Context, cp *envtest.ControlPlane, opts upOptions) (*programs, error) {
 	p := &programs{}
-	if err := p.start(ctx, cp, opts); err != nil {
+	late := fmt.Errorf("not within %s; --start-timeout gives it longer", opts.startTimeout)
+	starting, cancel := context.WithTimeoutCause(ctx, opts.startTimeout, late)
+	defer cancel()
+	if err := p.start(starting, cp, opts); err != nil {
+		if context.Cause(starting) == late && !errors.Is(err, late) {
+			err = fmt.Errorf("%w: %w", err, late)
+		}
 		return nil, errors.Join(err, p.stop(context.WithoutCancel(ctx)))
 	}
 	return p, nil

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "write the reference page")
@@ -22,22 +24,15 @@ func TestReference(t *testing.T) {
 
 <!-- Written by go test ./cmd/snowglobe -run TestReference -update; change the help texts instead. -->
 
-Exit codes: 0 for success, 1 if the command failed, 2 for wrong usage, and 130 if it
-was interrupted.
+What the exit codes mean is in [Exit codes](../exit-codes.md).
 `)
 	describeCommand(&page, newRoot())
 	if *update {
-		if err := os.WriteFile(referencePage, page.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(referencePage, page.Bytes(), 0o644))
 	}
 	have, err := os.ReadFile(referencePage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(have, page.Bytes()) {
-		t.Error("docs/reference/cli.md does not match the help texts; run: go test ./cmd/snowglobe -run TestReference -update")
-	}
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(have, page.Bytes()), "docs/reference/cli.md does not match the help texts; run: go test ./cmd/snowglobe -run TestReference -update")
 }
 
 // describeCommand writes a section for a command and its subcommands.

@@ -11,6 +11,7 @@ import (
 
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/trace/report"
+	"snowglobe.test/internal/diskerr"
 	"snowglobe.test/scenarios"
 )
 
@@ -39,10 +40,10 @@ func (o runOptions) createReports() error {
 		}
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
 		if err != nil {
-			return err
+			return onDisk(path, err)
 		}
 		if err := file.Close(); err != nil {
-			return err
+			return onDisk(path, err)
 		}
 	}
 	return nil
@@ -55,10 +56,13 @@ func writeFile(path string, write func(io.Writer) error) error {
 	}
 	file, err := os.Create(path)
 	if err != nil {
-		return err
+		return onDisk(path, err)
 	}
-	return errors.Join(write(file), file.Close())
+	return onDisk(path, errors.Join(write(file), file.Close()))
 }
+
+// onDisk says what is wrong with the disk of a file, if that is it.
+func onDisk(path string, err error) error { return diskerr.OrSame(filepath.Dir(path), err) }
 
 func newTraceReport() *cobra.Command {
 	var html, perfetto string

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/scenarios"
+	"snowglobe.test/scenarios/engine"
+	"snowglobe.test/scenarios/script"
 )
 
 // runOptions are the flags of "run".
@@ -33,6 +34,7 @@ type runOptions struct {
 	parallel  int
 	verbose   bool
 	output    string
+	lines     bool // one for each story, as the user asked for none by name
 }
 
 func newRun() *cobra.Command {
@@ -42,8 +44,8 @@ func newRun() *cobra.Command {
 		Short: "Run scenario scripts and show what happened",
 		Long: `Run scenario scripts, each in virtual time and on its own store, and show what
 happened. SCRIPT is a file, a folder of scripts, or the name of a script in the
-library; the default is the whole library. docs/reference/scripts.md describes the
-script commands.`,
+library. Without one the whole library runs, with a line for each story as it ends; -v
+tells them all. docs/reference/scripts.md describes the script commands.`,
 		Example: `  snowglobe run
   snowglobe run stale-read
   snowglobe run --seed 7 --faults plan.faults --trace a.trace ./my-script.txtar
@@ -63,6 +65,9 @@ script commands.`,
 			if opts.parallel < 1 {
 				return fmt.Errorf("--parallel is %d; run at least one script at a time", opts.parallel)
 			}
+			if err := checkScripts(cmd.ErrOrStderr(), scripts...); err != nil {
+				return err
+			}
 			own, err := ownSeed(scripts)
 			if err != nil {
 				return err
@@ -74,7 +79,7 @@ script commands.`,
 				RealTime: opts.realTime, Verbose: opts.verbose, FullTrace: opts.trace != "" || opts.reports(),
 			}
 			if inForeground() {
-				run.Prompt = &scenarios.Prompt{In: cmd.InOrStdin(), Out: cmd.ErrOrStderr()}
+				run.Prompt = &engine.Prompt{In: cmd.InOrStdin(), Out: cmd.ErrOrStderr()}
 			}
 			if cmd.Flags().Changed("seed") {
 				run.Seed = &opts.seed
@@ -85,8 +90,10 @@ script commands.`,
 					return failed(err)
 				}
 			}
+			opts.lines = len(args) == 0 && !opts.verbose
 			collectSeldom()
-			defer endForSure(cmd.Context(), cmd.ErrOrStderr(), endDelay, os.Exit)()
+			useUTC()
+			defer endForSure(cmd.Context(), cmd.ErrOrStderr(), endDelay, endAtOnce)()
 			return failed(runScripts(cmd.Context(), cmd.OutOrStdout(), scripts, opts, run))
 		},
 	}
@@ -100,7 +107,7 @@ script commands.`,
 	flags.StringVar(&opts.report, "report", "", "write an HTML page with the script's timeline, in swim lanes, to this `file`")
 	flags.StringVar(&opts.perfetto, "perfetto", "", "write the same timeline to this `file` for ui.perfetto.dev")
 	flags.BoolVar(&opts.mutations, "mutations", false, "run each script under each of its mutations (mutations.yaml); it must fail under every one")
-	flags.IntVar(&opts.parallel, "parallel", runtime.GOMAXPROCS(0), "how many scripts to run at a time; with a seed, one")
+	parallelVar(flags, &opts.parallel, "how many scripts to run at a time; with a seed, one")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show all events except the servers' routine ones, the output of every command, and the server's log when a script fails")
 	flags.StringVarP(&opts.output, "output", "o", outputText, "text, or json with one line for each script")
 	return cmd
@@ -116,6 +123,21 @@ const (
 func checkOutput(output string) error {
 	if output != outputText && output != outputJSON {
 		return fmt.Errorf("output %q is not known; use %s or %s", output, outputText, outputJSON)
+	}
+	return nil
+}
+
+// checkScripts tells what is wrong with scripts, a line for each mistake, before any is run.
+func checkScripts(out io.Writer, scripts ...script.Script) error {
+	mistakes := 0
+	for _, one := range scripts {
+		for _, mistake := range engine.Mistakes(scenarios.Validate(one)) {
+			mistakes++
+			fmt.Fprintln(out, mistake)
+		}
+	}
+	if mistakes > 0 {
+		return failed(fmt.Errorf("nothing was run: mistakes in scripts: %d", mistakes))
 	}
 	return nil
 }
@@ -143,12 +165,16 @@ func collectSeldom() {
 	}
 }
 
+// useUTC has all that runs in this process take and tell times as UTC, CronJobs and kubectl
+// too, wherever the machine is.
+func useUTC() { time.Local = time.UTC }
+
 // ownSeed reports whether a script says its seed. What a seed decides also depends on
 // what has run in the process, so such a script runs by itself.
-func ownSeed(scripts []scenarios.Script) (bool, error) {
-	for _, script := range scripts {
-		if _, seeded := script.Seed(); seeded && len(scripts) > 1 {
-			return false, fmt.Errorf("%s has a seed of its own, so it is run by itself; name it alone", script.File)
+func ownSeed(scripts []script.Script) (bool, error) {
+	for _, one := range scripts {
+		if _, seeded := one.Seed(); seeded && len(scripts) > 1 {
+			return false, fmt.Errorf("%s has a seed of its own, so it is run by itself; name it alone", one.File)
 		} else if seeded {
 			return true, nil
 		}
@@ -158,8 +184,8 @@ func ownSeed(scripts []scenarios.Script) (bool, error) {
 
 func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	for _, script := range scenarios.Library() {
-		names = append(names, script.Name+"\t"+script.Title())
+	for _, one := range scenarios.Library() {
+		names = append(names, one.Name+"\t"+one.Title())
 	}
 	return names, cobra.ShellCompDirectiveDefault
 }
@@ -167,7 +193,7 @@ func completeScripts(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 // errScripts is the error of a run in which a script failed.
 var errScripts = errors.New("scripts failed")
 
-func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, opts runOptions, run scenarios.Options) (err error) {
+func runScripts(ctx context.Context, out io.Writer, scripts []script.Script, opts runOptions, run scenarios.Options) (err error) {
 	canonical, err := openTrace(opts.trace, trace.WriteCanonical)
 	if err != nil {
 		return err
@@ -185,19 +211,19 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 		return runMutations(ctx, out, scripts, run, opts.parallel)
 	}
 	var report reporter = &storyReporter{out: out, color: wantsColor(out), verbose: opts.verbose}
+	if opts.lines {
+		report = newLineReporter(out, scripts)
+	}
 	if opts.output == outputJSON {
 		report = jsonReporter{json.NewEncoder(out)}
 	}
-	failures, began := 0, time.Now()
+	began := time.Now()
 	var results []scenarios.Result
 	report.begin(scripts[0])
 	for result := range scenarios.RunAll(ctx, scripts, run, opts.parallel) {
 		results = append(results, result)
-		if result.Status == scenarios.Failed {
-			failures++
-		}
 		if err := errors.Join(report.script(result), canonical.write(result), events.write(result), opts.writeReports(result)); err != nil {
-			return err
+			return errors.Join(judge(results), err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -206,18 +232,27 @@ func runScripts(ctx context.Context, out io.Writer, scripts []scenarios.Script, 
 			report.begin(scripts[len(results)])
 		}
 	}
-	if err := report.summarize(results, time.Since(began)); err != nil {
-		return err
+	return errors.Join(judge(results), report.summarize(results, time.Since(began)))
+}
+
+// judge is the verdict on scripts that have run.
+func judge(results []scenarios.Result) error {
+	counts := map[scenarios.Status]int{}
+	for _, result := range results {
+		counts[result.Status]++
 	}
-	if failures > 0 {
-		return fmt.Errorf("%d of %d %w", failures, len(results), errScripts)
+	switch {
+	case counts[scenarios.Failed] > 0:
+		return verdict(fmt.Errorf("%d of %d %w", counts[scenarios.Failed], len(results), errScripts))
+	case counts[scenarios.NotRun] > 0:
+		return fmt.Errorf("%d of %d scripts could not be run", counts[scenarios.NotRun], len(results))
 	}
 	return nil
 }
 
 // reporter reports how scripts went.
 type reporter interface {
-	begin(script scenarios.Script)
+	begin(next script.Script)
 	script(result scenarios.Result) error
 	summarize(results []scenarios.Result, wall time.Duration) error
 }
@@ -225,7 +260,7 @@ type reporter interface {
 // jsonReporter reports to programs: one JSON object a line for each script.
 type jsonReporter struct{ out *json.Encoder }
 
-func (r jsonReporter) begin(scenarios.Script) {}
+func (r jsonReporter) begin(script.Script) {}
 
 func (r jsonReporter) script(result scenarios.Result) error {
 	line := struct {

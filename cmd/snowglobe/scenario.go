@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/scenarios"
+	"snowglobe.test/scenarios/script"
 )
 
 func newScenario() *cobra.Command {
@@ -42,11 +43,11 @@ func newScenarioNew() *cobra.Command {
 				return failed(fmt.Errorf("new script: %s is there already; name another file", args[0]))
 			}
 			if err != nil {
-				return failed(fmt.Errorf("new script: %w", err))
+				return failed(fmt.Errorf("new script: %w", onDisk(args[0], err)))
 			}
-			_, err = file.Write(scenarios.Template())
+			_, err = file.Write(script.Template())
 			if err := errors.Join(err, file.Close()); err != nil {
-				return failed(fmt.Errorf("new script: %w", err))
+				return failed(fmt.Errorf("new script: %w", onDisk(args[0], err)))
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s; now: snowglobe run %[1]s\n", args[0])
 			return nil
@@ -70,22 +71,22 @@ files in a script stay as they are.`,
 				return failed(err)
 			}
 			changed := 0
-			for _, script := range scripts {
-				text := scenarios.Format(script.Text())
-				if bytes.Equal(text, script.Text()) {
+			for _, one := range scripts {
+				text := script.Format(one.Text())
+				if bytes.Equal(text, one.Text()) {
 					continue
 				}
 				changed++
-				fmt.Fprintln(cmd.OutOrStdout(), script.File)
+				fmt.Fprintln(cmd.OutOrStdout(), one.File)
 				if check {
 					continue
 				}
-				if err := os.WriteFile(script.File, text, 0o644); err != nil {
-					return failed(fmt.Errorf("format: %w", err))
+				if err := os.WriteFile(one.File, text, 0o644); err != nil {
+					return failed(fmt.Errorf("format: %w", onDisk(one.File, err)))
 				}
 			}
 			if check && changed > 0 {
-				return failed(fmt.Errorf("%d scripts are not in their standard form", changed))
+				return verdict(fmt.Errorf("%d scripts are not in their standard form", changed))
 			}
 			return nil
 		},
@@ -95,31 +96,45 @@ files in a script stay as they are.`,
 }
 
 func newScenarioLint() *cobra.Command {
-	return &cobra.Command{
+	strict := false
+	cmd := &cobra.Command{
 		Use:   "lint [SCRIPT...]",
 		Short: "Say what is wrong with scripts without running them",
 		Long: `Say what is wrong with scripts without running them: unknown commands, wrong
-arguments, invalid rules, files that no command names, and scripts without mutations that
-show that they can fail. The default is the library.`,
-		Example: `  snowglobe scenario lint race.txtar`,
+arguments, invalid rules, files that are missing or that can't be read as what they should
+be, and scripts that assert nothing. "snowglobe run" says the same before it runs anything.
+Remarks do not count as mistakes, unless --strict is given: scripts without a title, files
+that no command names, and scripts without mutations that show that they can fail.
+The default is the library.`,
+		Example: `  snowglobe scenario lint race.txtar
+  snowglobe scenario lint --strict testdata`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scripts, err := scenarios.Find(args...)
 			if err != nil {
 				return failed(err)
 			}
 			found := 0
-			for _, script := range scripts {
-				for _, problem := range script.Lint() {
+			for _, one := range scripts {
+				mistakes, remarks := scenarios.Lint(one)
+				for _, mistake := range mistakes {
 					found++
-					fmt.Fprintln(cmd.OutOrStdout(), problem)
+					fmt.Fprintln(cmd.OutOrStdout(), mistake)
+				}
+				for _, remark := range remarks {
+					if strict {
+						found++
+					}
+					fmt.Fprintf(cmd.OutOrStdout(), "%s (a remark)\n", remark)
 				}
 			}
 			if found > 0 {
-				return failed(fmt.Errorf("problems found: %d", found))
+				return verdict(fmt.Errorf("problems found: %d", found))
 			}
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "also fail on remarks, as for scripts of the library")
+	return cmd
 }
 
 func newScenarioList() *cobra.Command {
@@ -132,9 +147,9 @@ func newScenarioList() *cobra.Command {
 			if err != nil {
 				return failed(err)
 			}
-			for _, script := range scripts {
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n    %s\n", script.Name, script.Title()); err != nil {
-					return err
+			for _, one := range scripts {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n    %s\n", one.Name, one.Title()); err != nil {
+					return failed(err)
 				}
 			}
 			return nil
@@ -154,8 +169,8 @@ func newScenarioDescribe() *cobra.Command {
 			if err != nil {
 				return failed(err)
 			}
-			for _, script := range scripts {
-				if err := describeScript(cmd.OutOrStdout(), script); err != nil {
+			for _, one := range scripts {
+				if err := describeScript(cmd.OutOrStdout(), one); err != nil {
 					return failed(err)
 				}
 			}
@@ -164,14 +179,14 @@ func newScenarioDescribe() *cobra.Command {
 	}
 }
 
-func describeScript(out io.Writer, script scenarios.Script) error {
-	mutations, err := script.Mutations()
+func describeScript(out io.Writer, one script.Script) error {
+	mutations, err := one.Mutations()
 	if err != nil {
 		return err
 	}
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s (%s)\n\n  %s\n", script.Name, script.File, script.Title())
-	for i, phase := range script.Phases() {
+	fmt.Fprintf(&text, "%s (%s)\n\n  %s\n", one.Name, one.File, one.Title())
+	for i, phase := range one.Phases() {
 		fmt.Fprintf(&text, "\n  %d. %s\n", i+1, phase)
 	}
 	if len(mutations) > 0 {

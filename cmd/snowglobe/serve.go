@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"runtime"
 	"syscall"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/envtest/client/server"
+	"snowglobe.test/internal/unixsocket"
 )
 
 func newServe() *cobra.Command {
@@ -28,7 +28,11 @@ none, so use this to watch one, or to keep one running: SNOWGLOBE_SOCKET=FILE th
 tests where it is.
 
 When a test is done with a control plane, it is reset and kept for the next test that
-asks for the same one. A line is printed for each test, saying which one it gets.`,
+asks for the same one. A line is printed for each test, saying which one it gets.
+
+Whoever can connect gets a control plane, with its admin and with files read on request:
+only your user can, whatever the umask is. A folder in which other users could put a
+socket of theirs in its place is refused.`,
 		Example: `  snowglobe serve --socket globe.sock --linger 0 -v`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,7 +63,7 @@ asks for the same one. A line is printed for each test, saying which one it gets
 
 // serve serves tests until the context ends or they stay away.
 func serve(ctx context.Context, stdout io.Writer, socket string, cfg server.Config) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	listener, err := unixsocket.Listen(ctx, socket)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("listen at %s: in use; if no server runs there, remove the file", socket)
 	}
@@ -67,6 +71,8 @@ func serve(ctx context.Context, stdout io.Writer, socket string, cfg server.Conf
 		return fmt.Errorf("listen at %s: %w", socket, err)
 	}
 	// Whoever has started this waits for the line.
-	fmt.Fprintf(stdout, "serving control planes at %s\n", socket)
+	if _, err := fmt.Fprintf(stdout, "serving control planes at %s\n", socket); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	return server.Serve(ctx, listener, cfg)
 }

@@ -14,31 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/envtest/sim"
+	"snowglobe.test/internal/group"
 )
-
-func newTest() *cobra.Command {
-	return &cobra.Command{
-		Use:   "test [GO-TEST-ARGUMENT...]",
-		Short: "Run go test in sim mode, where a seed decides the whole run",
-		Long: `Run go test with these arguments in sim mode: in tests that use Simulate and
-WithSeed, the seed then decides everything, down to which goroutine runs next, and a
-failure can be repeated. Each test binary uses one processor; packages run in
-parallel. The first time, everything is rebuilt, which takes minutes.`,
-		Example: `  snowglobe test ./...
-  snowglobe test -run TestLeaderElection -v ./controllers`,
-		DisableFlagParsing: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && (args[0] == "-h" || args[0] == "--help" || args[0] == "help") {
-				return cmd.Help()
-			}
-			test, err := sim.Test(cmd.Context(), args...)
-			if err != nil {
-				return failed(err)
-			}
-			return runChild(cmd, test)
-		},
-	}
-}
 
 // runInSim runs the command again, in a build of this program in sim mode.
 func runInSim(cmd *cobra.Command, args []string) error {
@@ -48,7 +25,7 @@ func runInSim(cmd *cobra.Command, args []string) error {
 	}
 	again := []string{cmd.Name()}
 	cmd.Flags().Visit(func(f *pflag.Flag) { again = append(again, "--"+f.Name+"="+f.Value.String()) })
-	return runChild(cmd, exec.CommandContext(cmd.Context(), program, append(append(again, "--"), args...)...))
+	return runChild(cmd, exec.CommandContext(cmd.Context(), program, append(append(again, "--"), args...)...), group.Run)
 }
 
 // sourceFolder is where the source of this program is, or else the current folder,
@@ -61,24 +38,23 @@ func sourceFolder() string {
 	return filepath.Dir(file)
 }
 
-// endDelay is how long an interrupted child may take to end before it is killed.
-const endDelay = 10 * time.Second
+// endDelay is how long an interrupted command may take to end before it is ended. It is less
+// than it gets as a child, which is killed after that and leaves its temporary folders.
+const endDelay = group.Grace - 2*time.Second
 
-// runChild runs a program in the place of this one. It is killed when it does not
+// runChild runs a program in the place of this one, with run. It is killed when it does not
 // end in time after an interrupt: virtual time that never moves can keep it from it.
-func runChild(cmd *cobra.Command, child *exec.Cmd) error {
-	child.Stdin, child.Stdout, child.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
-	ownGroup(child)
-	child.Cancel = func() error { return interrupt(child.Process) }
-	child.WaitDelay = endDelay
-	err := child.Run()
-	endGroup(child)
+func runChild(cmd *cobra.Command, child *exec.Cmd, run func(*exec.Cmd) error) error {
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, beneath(cmd.OutOrStdout()), cmd.ErrOrStderr()
+	err := run(child)
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case cmd.Context().Err() != nil:
 		return context.Cause(cmd.Context())
-	case errors.As(err, &exit):
+	case errors.As(err, &exit) && exit.Exited():
 		return &childError{exit.ExitCode()}
+	case errors.As(err, &exit):
+		return failed(fmt.Errorf("%s was ended by a signal before it could judge anything: %w", filepath.Base(child.Path), err))
 	}
 	return failed(err)
 }

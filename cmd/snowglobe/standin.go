@@ -19,21 +19,26 @@ var standIns = map[string]standIn{"kube-apiserver": playAPIServer, "etcd": playE
 // standInNames are all names by which this program is another.
 func standInNames() []string { return append(slices.Sorted(maps.Keys(standIns)), kubectlName) }
 
+// The exit codes of the originals: 1 for every error, but 2 for flags that etcd can't parse.
+const (
+	standInFailed = 1
+	etcdFlagExit  = 2
+)
+
 // programName is the name in the path that a program was started by.
 func programName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".exe") }
 
-// standInExit prints a stand-in's error and returns its exit code. To be ended by a signal
-// is no error of a server.
+// standInExit prints a stand-in's error and returns the original's exit code for it. To be
+// ended by a signal is no error of a server.
 func standInExit(name string, stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", name, err)
-	var failure *failureError
-	if errors.As(err, &failure) {
-		return exitFailed
+	if _, ok := errors.AsType[*etcdFlagError](err); ok {
+		return etcdFlagExit
 	}
-	return exitUsage
+	return standInFailed
 }
 
 // takeFlags takes flags with values, "--name=value" or "--name value", out of arguments;

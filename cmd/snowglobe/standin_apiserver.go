@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/envtest/storage/external"
 )
 
@@ -22,7 +24,7 @@ func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer)
 	switch {
 	case slices.Contains(args, "--help") || slices.Contains(args, "-h"):
 		fmt.Fprintf(stdout, "This is Snowglobe's kube-apiserver %s.\n\nUsage:\n  kube-apiserver [flags]\n", envtest.Release())
-		envtest.PrintServerFlags(stdout, columns(stdout))
+		serverflags.Print(stdout, columns(stdout))
 		return nil
 	case slices.Contains(args, "--version"):
 		_, err := fmt.Fprintln(stdout, "Kubernetes", envtest.Release())
@@ -32,16 +34,23 @@ func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if err != nil {
 		return err
 	}
-	cp, err := envtest.Launch(ctx, append(options, envtest.WithLog(stderr))...)
+	cp, err := envtest.Launch(ctx, append(options, envtest.WithLog(stderr), envtest.WithTimeouts(standInPatience, 0))...)
+	if ctx.Err() != nil && cp == nil {
+		return nil // whoever has ended it knows
+	}
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	select {
 	case <-ctx.Done():
 	case <-cp.Crashed():
 	}
-	return failed(errors.Join(cp.Stop(context.WithoutCancel(ctx)), cp.Err()))
+	return errors.Join(cp.Stop(context.WithoutCancel(ctx)), cp.Err())
 }
+
+// standInPatience is no limit: a kube-apiserver that is not ready goes on trying, and
+// whoever has started it decides for how long.
+const standInPatience = 24 * time.Hour
 
 // apiServerOptions turns the flags that belong to the harness into what it does instead.
 func apiServerOptions(args []string) ([]envtest.Option, error) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"snowglobe.test/scenarios"
+	"snowglobe.test/scenarios/script"
+	"snowglobe.test/scenarios/story"
 )
 
 // storyReporter reports to people.
@@ -17,26 +19,26 @@ type storyReporter struct {
 	started bool
 }
 
-func (r *storyReporter) begin(script scenarios.Script) {
+func (r *storyReporter) begin(next script.Script) {
 	if r.started {
 		fmt.Fprintln(r.out)
 	}
 	r.started = true
-	fmt.Fprintf(r.out, "%s  %s\n\n", paint(r.color, bold, "━━ "+script.Name), paint(r.color, faint, script.File))
+	fmt.Fprintf(r.out, "%s  %s\n\n", story.Paint(r.color, bold, "━━ "+next.Name), story.Paint(r.color, faint, next.File))
 }
 
 func (r *storyReporter) script(result scenarios.Result) error {
 	if len(result.Records) > 0 {
-		if err := scenarios.WriteStory(r.out, result.Records, scenarios.TextOptions{Color: r.color, Verbose: r.verbose, Columns: columns(r.out)}); err != nil {
+		if err := story.Write(r.out, result.Records, story.TextOptions{Color: r.color, Verbose: r.verbose, Columns: columns(r.out)}); err != nil {
 			return err
 		}
 		fmt.Fprintln(r.out)
 	}
 	if r.verbose {
-		fmt.Fprintf(r.out, "  %s\n%s\n\n", paint(r.color, faint, "what the commands printed:"), indent(result.Log))
+		fmt.Fprintf(r.out, "  %s\n%s\n\n", story.Paint(r.color, faint, "what the commands printed:"), indent(result.Log))
 	}
 	if r.verbose && result.Status == scenarios.Failed && result.ServerLog != "" {
-		fmt.Fprintf(r.out, "  %s\n%s\n\n", paint(r.color, faint, "log of the last API server:"), indent(result.ServerLog))
+		fmt.Fprintf(r.out, "  %s\n%s\n\n", story.Paint(r.color, faint, "log of the last API server:"), indent(result.ServerLog))
 	}
 	fmt.Fprintf(r.out, "  %s %s\n", r.mark(result.Status), describe(result))
 	return nil
@@ -46,17 +48,19 @@ func (r *storyReporter) script(result scenarios.Result) error {
 func (r *storyReporter) mark(status scenarios.Status) string {
 	switch status {
 	case scenarios.Passed:
-		return paint(r.color, green, "✓ passed ")
+		return story.Paint(r.color, green, "✓ passed ")
 	case scenarios.Skipped:
-		return paint(r.color, yellow, "- skipped")
+		return story.Paint(r.color, yellow, "- skipped")
+	case scenarios.NotRun:
+		return story.Paint(r.color, red, "✗ not run")
 	}
-	return paint(r.color, red, "✗ failed ")
+	return story.Paint(r.color, red, "✗ failed ")
 }
 
 // describe says how long a script took, or why it did not pass.
 func describe(result scenarios.Result) string {
 	switch result.Status {
-	case scenarios.Failed:
+	case scenarios.Failed, scenarios.NotRun:
 		return result.Err.Error()
 	case scenarios.Skipped:
 		return result.Reason
@@ -69,25 +73,32 @@ func (r *storyReporter) summarize(results []scenarios.Result, wall time.Duration
 		return nil
 	}
 	width := 0
-	counts := map[scenarios.Status]int{}
 	for _, result := range results {
 		width = max(width, len(result.Script.Name))
-		counts[result.Status]++
 	}
-	fmt.Fprintf(r.out, "\n%s\n\n", paint(r.color, bold, "━━ summary"))
+	fmt.Fprintf(r.out, "\n%s\n\n", story.Paint(r.color, bold, "━━ summary"))
 	for _, result := range results {
 		first, _, _ := strings.Cut(describe(result), "\n")
 		fmt.Fprintf(r.out, "  %s  %-*s  %s\n", r.mark(result.Status), width, result.Script.Name, first)
 	}
+	fmt.Fprintf(r.out, "\n  %s in %s\n", counted(results), round(wall))
+	_, err := fmt.Fprintln(r.out, "  "+story.Paint(r.color, faint, "run -v shows more of each story; run --events FILE saves every event"))
+	return err
+}
+
+// counted says how many scripts ended in each way.
+func counted(results []scenarios.Result) string {
+	counts := map[scenarios.Status]int{}
+	for _, result := range results {
+		counts[result.Status]++
+	}
 	var parts []string
-	for _, status := range []scenarios.Status{scenarios.Passed, scenarios.Failed, scenarios.Skipped} {
+	for _, status := range []scenarios.Status{scenarios.Passed, scenarios.Failed, scenarios.Skipped, scenarios.NotRun} {
 		if counts[status] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
 		}
 	}
-	fmt.Fprintf(r.out, "\n  %s in %s\n", strings.Join(parts, ", "), round(wall))
-	_, err := fmt.Fprintln(r.out, "  "+paint(r.color, faint, "run -v shows more of each story; run --events FILE saves every event"))
-	return err
+	return strings.Join(parts, ", ")
 }
 
 func round(d time.Duration) time.Duration {

@@ -12,8 +12,8 @@ import (
 )
 
 func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
+	file := fileOf(w)
+	if file == nil {
 		return false
 	}
 	info, err := file.Stat()
@@ -25,7 +25,7 @@ func columns(w io.Writer) int {
 	if !isTerminal(w) {
 		return 0
 	}
-	width, _, err := term.GetSize(int(w.(*os.File).Fd()))
+	width, _, err := term.GetSize(int(fileOf(w).Fd()))
 	if err != nil {
 		return 0
 	}
@@ -34,13 +34,6 @@ func columns(w io.Writer) int {
 
 // wantsColor reports whether to write colours to w; see https://no-color.org.
 func wantsColor(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
-
-func paint(color bool, code, text string) string {
-	if !color {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
 
 // ANSI codes.
 const (

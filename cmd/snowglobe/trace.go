@@ -48,17 +48,12 @@ is 0 if they are the same, and 1 if they are not.`,
 				}
 				texts[i] = string(text)
 			}
-			parting := trace.Part(texts[0], texts[1])
-			if _, err := fmt.Fprintln(cmd.OutOrStdout(), parting.Difference); err != nil {
-				return err
-			}
-			if parting.Same() {
+			divergence := trace.DivergenceOf(texts[0], texts[1])
+			fmt.Fprint(cmd.OutOrStdout(), divergence.Words(args[0], args[1]))
+			if divergence.Same() {
 				return nil
 			}
-			if _, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s", parting.Words(args[0], args[1])); err != nil {
-				return err
-			}
-			return failed(errTracesDiffer)
+			return verdict(errTracesDiffer)
 		},
 	}
 }
@@ -75,7 +70,7 @@ func openTrace(path string, form func(io.Writer, []trace.Record) error) (*traceF
 	}
 	file, err := os.Create(path)
 	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
+		return nil, fmt.Errorf("trace: %w", onDisk(path, err))
 	}
 	return &traceFile{file, form}, nil
 }
@@ -90,7 +85,7 @@ func (t *traceFile) write(result scenarios.Result) error {
 		records[i].ControlPlane = result.Script.Name + "/" + records[i].ControlPlane
 	}
 	if err := t.form(t.file, records); err != nil {
-		return fmt.Errorf("trace: %w", err)
+		return fmt.Errorf("trace: %w", onDisk(t.file.Name(), err))
 	}
 	return nil
 }
@@ -100,7 +95,7 @@ func (t *traceFile) close() error {
 		return nil
 	}
 	if err := t.file.Close(); err != nil {
-		return fmt.Errorf("trace: %w", err)
+		return fmt.Errorf("trace: %w", onDisk(t.file.Name(), err))
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/controllers"
+	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/storage/external"
@@ -29,6 +30,7 @@ import (
 // upOptions are the flags of "up".
 type upOptions struct {
 	store      string
+	secure     external.Config // the TLS files of a store at https
 	dataDir    string
 	crds       []string
 	kubeconfig string
@@ -36,9 +38,10 @@ type upOptions struct {
 	port       int
 	nodes      int
 	// controllers are names, or withDefault for the default ones; nil for none.
-	controllers []string
-	verbose     bool
-	flags       []string // for kube-apiserver
+	controllers  []string
+	startTimeout time.Duration
+	verbose      bool
+	flags        []string // for kube-apiserver
 }
 
 // The values of --store that are not URLs.
@@ -68,7 +71,8 @@ kube-scheduler, so that a Deployment rolls out.`,
 		Example: `  snowglobe up
   snowglobe up --port 6443 --crds ./config/crd
   snowglobe up --store embedded --data-dir ./data --port 6443
-  snowglobe up --store http://127.0.0.1:2379
+  snowglobe up --store unix://$PWD/etcd.sock
+  snowglobe up --store https://127.0.0.1:2379 --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key
   snowglobe up --controllers --nodes 3
   snowglobe up --controllers=namespace,garbage-collector-controller
   snowglobe up -v -- --event-ttl=10m --v=4`,
@@ -81,6 +85,10 @@ kube-scheduler, so that a Deployment rolls out.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.flags = args
+			if cmd.Flags().Changed("start-timeout") {
+				// Another third is for finding out why there is no answer.
+				opts.secure.DialTimeout = opts.startTimeout / 3
+			}
 			store, err := opts.newStore()
 			if err != nil {
 				return err
@@ -89,15 +97,17 @@ kube-scheduler, so that a Deployment rolls out.`,
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		var unknown *pflag.NotExistError
-		if errors.As(err, &unknown) && envtest.IsServerFlag(unknown.GetSpecifiedName()) {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && serverflags.Has(unknown.GetSpecifiedName()) {
 			return fmt.Errorf("--%[1]s is a flag of kube-apiserver, and those come after --, as in: snowglobe up -- --%[1]s=...", unknown.GetSpecifiedName())
 		}
 		return err
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&opts.store, "store", storeMemory, "memory, embedded (an etcd in this process), or the `URL`s of an etcd, separated by commas")
-	flags.StringVar(&opts.dataDir, "data-dir", "", "keep the data of the embedded store in this `folder`")
+	flags.StringVar(&opts.store, "store", storeMemory, "memory, embedded (an etcd in this process, which takes 128 MB in the temporary folder or --data-dir), or the `URL`s of an etcd, separated by commas")
+	flags.StringVar(&opts.secure.CAFile, "etcd-cafile", "", "trust the authority in this `file` for a --store at https")
+	flags.StringVar(&opts.secure.CertFile, "etcd-certfile", "", "show a --store at https the client certificate in this `file`")
+	flags.StringVar(&opts.secure.KeyFile, "etcd-keyfile", "", "the `file` of that certificate's key")
+	flags.StringVar(&opts.dataDir, "data-dir", "", "keep the data of the embedded store in this `folder`; what is written comes on top of the 128 MB")
 	flags.StringArrayVar(&opts.crds, "crds", nil, "install the CustomResourceDefinitions of this `file or folder`; may be repeated")
 	flags.StringVar(&opts.pki, "pki", "", "keep the certificate authority and the key of service account tokens in this `folder`, under kubeadm's names")
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "snowglobe.kubeconfig", "write the kubeconfig to this `file`")
@@ -105,6 +115,7 @@ kube-scheduler, so that a Deployment rolls out.`,
 	flags.StringSliceVar(&opts.controllers, "controllers", nil, "run these `controllers` of kube-controller-manager; without names, those that need only an API server and nodes")
 	flags.Lookup("controllers").NoOptDefVal = withDefault
 	flags.IntVar(&opts.nodes, "nodes", 0, "simulate this many nodes, and run kube-scheduler")
+	flags.DurationVar(&opts.startTimeout, "start-timeout", time.Minute, "give up if the API server is not ready after this time")
 	flags.BoolVarP(&opts.verbose, "verbose", "v", false, "show the API server's log")
 	return cmd
 }
@@ -117,6 +128,9 @@ func (o upOptions) newStore() (storage.Backend, error) {
 	if o.port < 0 || o.port > 65535 {
 		return nil, fmt.Errorf("--port %d is not a port; give a number from 0 to 65535", o.port)
 	}
+	if o.startTimeout <= 0 {
+		return nil, fmt.Errorf("--start-timeout %s is no time to wait; give one like 2m", o.startTimeout)
+	}
 	if o.nodes < 0 {
 		return nil, fmt.Errorf("--nodes %d is not a number of nodes", o.nodes)
 	}
@@ -126,13 +140,19 @@ func (o upOptions) newStore() (storage.Backend, error) {
 	if o.dataDir != "" && o.store != storeEmbedded {
 		return nil, fmt.Errorf("--data-dir is for --store %s; store %q has no data folder", storeEmbedded, o.store)
 	}
+	remote := strings.Contains(o.store, "://")
+	if !remote && o.secure.CAFile+o.secure.CertFile+o.secure.KeyFile != "" {
+		return nil, fmt.Errorf("--etcd-cafile, --etcd-certfile and --etcd-keyfile are for a --store at https; store %q has no TLS", o.store)
+	}
 	switch {
 	case o.store == storeMemory:
 		return memory.New("up"), nil
 	case o.store == storeEmbedded:
-		return embedded.New(embedded.Config{DataDir: o.dataDir}), nil
-	case strings.Contains(o.store, "://"):
-		return external.New(external.Config{URLs: strings.Split(o.store, ",")})
+		return embedded.New(embedded.Config{DataDir: o.dataDir, StartTimeout: o.startTimeout}), nil
+	case remote:
+		etcd := o.secure
+		etcd.URLs = strings.Split(o.store, ",")
+		return external.New(etcd)
 	}
 	return nil, fmt.Errorf("--store %q is not known; use %s, %s, or a URL like http://127.0.0.1:2379", o.store, storeMemory, storeEmbedded)
 }
@@ -166,7 +186,7 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	options := []envtest.Option{
 		envtest.WithStore(store), envtest.WithFlags(opts.flags...), envtest.WithCRDPaths(opts.crds...),
 		envtest.WithListener(net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.port))),
-		envtest.WithKubeconfig(kubeconfig), envtest.WithObserver(progress.observe), envtest.WithPKI(opts.pkiFolder()),
+		envtest.WithKubeconfig(kubeconfig), envtest.WithObserver(progress.observe), envtest.WithPKI(opts.pkiFolder()), envtest.WithTimeouts(opts.startTimeout, 0),
 	}
 	if opts.verbose {
 		options = append(options, envtest.WithLog(stderr))
@@ -184,7 +204,10 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	if err != nil {
 		return errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
 	}
-	greet(stdout, cp, kubeconfig, time.Since(began), opts)
+	if err := greet(stdout, cp, kubeconfig, time.Since(began), opts); err != nil {
+		stopping := context.WithoutCancel(ctx)
+		return errors.Join(err, programs.stop(stopping), cp.Stop(stopping))
+	}
 	select {
 	case <-ctx.Done():
 		// Now, not at the end: a second Ctrl-C should not leave it behind.
@@ -195,28 +218,31 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	case <-cp.Crashed():
 	}
 	began = time.Now()
-	err = errors.Join(programs.stop(context.WithoutCancel(ctx)), cp.Stop(context.WithoutCancel(ctx)))
+	stopping := ctx
+	if ctx.Err() != nil { // after a crash, Ctrl-C is still to come
+		stopping = context.WithoutCancel(ctx)
+	}
+	err = errors.Join(programs.stop(stopping), cp.Stop(stopping))
 	if crash := cp.Err(); crash != nil {
-		return errors.Join(fmt.Errorf("the API server crashed: %w", crash), err)
+		if ctx.Err() != nil {
+			err = nil // the end was cut short; what counts is the crash
+		}
+		return verdict(&stopError{errors.Join(fmt.Errorf("the API server crashed: %w", crash), err)})
 	}
 	if err != nil {
-		return &stopError{err}
+		return verdict(&stopError{err})
 	}
 	fmt.Fprintf(stderr, "snowglobe: stopped in %s\n", round(time.Since(began)))
 	return nil
 }
 
-func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration, opts upOptions) {
-	host := "an unknown address"
-	if config, err := cp.Servers()[0].RemoteConfig(envtest.AdminUser); err == nil {
-		host = config.Host
-	}
+func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration, opts upOptions) error {
 	accounts := `The admission plugin ServiceAccount is off, as no controller makes service accounts;
 "--controllers" runs some that do and turns it on.`
 	if opts.controllers != nil {
 		accounts = "Controllers of kube-controller-manager run, and the admission plugin ServiceAccount is on."
 	}
-	fmt.Fprintf(stdout, `Kubernetes %s is up at %s, on store %s, after %s.
+	_, err := fmt.Fprintf(stdout, `Kubernetes %s is up at %s, on store %s, after %s.
 
     export KUBECONFIG=%s
     kubectl get namespaces
@@ -225,7 +251,8 @@ func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took t
 
 %s
 Ctrl-C stops the control plane and removes the kubeconfig.
-`, envtest.Release(), host, cp.Store(), round(took), kubeconfig, accounts)
+`, envtest.Release(), cp.Config(envtest.Remote()).Host, cp.Store(), round(took), kubeconfig, accounts)
+	return err
 }
 
 // dialTimeout bounds a dial to the server of an old kubeconfig, which is on loopback.

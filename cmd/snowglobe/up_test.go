@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -13,9 +14,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"snowglobe.test/internal/pages"
 )
 
 // TestUpControllers brings a Pod to run: a controller makes its service account, the
@@ -38,6 +42,60 @@ func TestUpControllers(t *testing.T) {
 		now, err := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
 		return err == nil && now.Status.Phase == corev1.PodRunning
 	}, waitTimeout, 10*time.Millisecond)
+}
+
+// TestUpStoreRefuses tells what is wrong with a store that does not answer, for how long it
+// was asked, and what changes that.
+func TestUpStoreRefuses(t *testing.T) {
+	silent, _ := silentServer(t)
+	for store, want := range map[string]string{
+		"http://" + silent:   "; is that an etcd?",
+		"http://127.0.0.1:1": "; is etcd running there?",
+	} {
+		for command, args := range map[string][]string{"up": {"--kubeconfig", filepath.Join(t.TempDir(), "kube")}, "conformance": nil} {
+			var stderr bytes.Buffer
+			args = append([]string{command, "--start-timeout", "600ms", "--store", store}, args...)
+			assert.Equal(t, exitUnjudged, execute(t.Context(), args, io.Discard, &stderr), args)
+			said := oneLine(t, stderr.String())
+			assert.Contains(t, said, "external store: no answer within 200ms (DialTimeout, or a third of --start-timeout, gives it longer) from "+store)
+			assert.Contains(t, said, want)
+			assert.NotContains(t, said, "not within")
+			pages.Troubleshooting(t, "../..", said)
+		}
+	}
+}
+
+// TestUpEndpoints gives the kubernetes Service the endpoints that docs/up.md says it gets.
+func TestUpEndpoints(t *testing.T) {
+	blocks, err := pages.Blocks("../..")
+	require.NoError(t, err)
+	var flags []string
+	for _, block := range blocks {
+		for _, line := range commandLines(string(block.Text)) {
+			if _, after, ok := strings.Cut(line, " -- "); ok && filepath.Base(block.File) == "up.md" && strings.Contains(after, "--endpoint-reconciler-type") {
+				flags = strings.Fields(after)
+			}
+		}
+	}
+	require.NotEmpty(t, flags, "docs/up.md has no such command")
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	_, interrupt := launchUp(t, append([]string{"--kubeconfig", kubeconfig, "--"}, flags...)...)
+	defer interrupt()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	require.NoError(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	var of discoveryv1.EndpointSlice
+	require.Eventually(t, func() bool { // the server adds itself once it is ready
+		slices, err := client.DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
+		if err != nil || len(slices.Items) != 1 || len(slices.Items[0].Endpoints) != 1 {
+			return false
+		}
+		of = slices.Items[0]
+		return true
+	}, waitTimeout, 10*time.Millisecond)
+	assert.Contains(t, flags, "--advertise-address="+of.Endpoints[0].Addresses[0])
+	assert.True(t, strings.HasSuffix(config.Host, fmt.Sprintf(":%d", *of.Ports[0].Port)), "%s, but the port is %d", config.Host, *of.Ports[0].Port)
 }
 
 // launchUp runs "snowglobe up" until interrupt is called, and returns what it says first.
@@ -65,7 +123,7 @@ func launchUp(t *testing.T, args ...string) (greeting string, interrupt func()) 
 
 // TestStopError tells of a bad end after an interrupt, and of nothing else.
 func TestStopError(t *testing.T) {
-	for want, err := range map[int]error{exitFailed: failed(&stopError{io.ErrUnexpectedEOF}), exitInterrupted: failed(io.ErrUnexpectedEOF)} {
+	for want, err := range map[int]error{exitBroken: verdict(&stopError{io.ErrUnexpectedEOF}), exitInterrupted: failed(io.ErrUnexpectedEOF)} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errInterrupted)
 		var stderr bytes.Buffer
@@ -80,7 +138,7 @@ func TestUpRefusesControllers(t *testing.T) {
 		"--nodes -1 is not a number of nodes": {"--nodes=-1"},
 	} {
 		var stderr bytes.Buffer
-		assert.Equal(t, exitUsage, execute(t.Context(), append([]string{"up"}, args...), io.Discard, &stderr))
+		assert.Equal(t, exitUnjudged, execute(t.Context(), append([]string{"up"}, args...), io.Discard, &stderr))
 		assert.Contains(t, stderr.String(), want)
 	}
 }

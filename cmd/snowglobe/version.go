@@ -24,12 +24,12 @@ func newVersion() *cobra.Command {
 				return err
 			}
 			if output == outputJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
+				return failed(json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
 					"snowglobe": ownVersion(), "kubernetes": envtest.Release(), "go": runtime.Version(),
-				})
+				}))
 			}
 			_, err := fmt.Fprint(cmd.OutOrStdout(), versions())
-			return err
+			return failed(err)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", output, "text or json")

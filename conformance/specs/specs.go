@@ -1,6 +1,15 @@
-// Package specs declares conformance cases as ginkgo specs. It is separate from the cases
-// because ginkgo belongs in test binaries: it registers flags and keeps a tree of nodes
-// for the whole process. It never decides what conformance means.
+// Package specs declares conformance cases as ginkgo specs, each with its labels, so that
+// ginkgo's own flags select, order and spread them. It is separate from the cases because
+// ginkgo belongs in test binaries: it registers flags and keeps a tree of nodes for the whole
+// process. It never decides what conformance means.
+//
+// A suite opens its targets, and declares their cases:
+//
+//	var target = specs.On(conformance.Memory())
+//	var _ = ginkgo.BeforeSuite(target.Open)
+//	var _ = target.Describe("memory", conformance.Cases())
+//
+// It is run as any other, for example with: ginkgo -p --randomize-all --label-filter 'S6 && core'
 package specs
 
 import (
@@ -9,64 +18,68 @@ import (
 	"github.com/onsi/ginkgo/v2"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/transcript"
 )
 
-// Describe declares a container of cases on one cluster, opened before the first and
-// closed after the last. One that fails stops no other. Area and system are labels.
-func Describe(text string, source conformance.Source, cases []conformance.Case) bool {
-	return ginkgo.Describe(text, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
-		var cluster *conformance.Cluster
-		ginkgo.BeforeAll(func(ctx context.Context) {
-			var err error
-			if cluster, err = source.Open(ctx); err != nil {
-				ginkgo.Fail(err.Error())
-			}
-			ginkgo.DeferCleanup(func(ctx context.Context) error {
-				if cluster.Close == nil {
-					return nil
-				}
-				return cluster.Close(ctx)
-			})
-		})
-		each(cases, func(ctx context.Context, c conformance.Case) {
-			if reason := c.Unmet(cluster); reason != "" {
-				ginkgo.Skip(reason)
-			}
-			c.Do(ctx, cluster, ginkgo.Fail)
-		})
-	})
+// Target is what specs test. Each of ginkgo's parallel processes opens a cluster of its own,
+// unless the source finds the same one.
+type Target struct {
+	source  conformance.Source
+	cases   []suite.Case   // all that are declared
+	cluster *suite.Cluster // nil before Open
 }
 
-// DescribeVirtual is Describe in virtual time. A spec can't begin inside a bubble,
-// so all cases run in one before the first spec, and each spec reports its result.
-func DescribeVirtual(text string, source conformance.Source, cases []conformance.Case) bool {
-	return ginkgo.Describe(text, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
-		ended := map[string]conformance.Result{}
-		ginkgo.BeforeAll(func(ctx context.Context) {
-			report, err := conformance.Simulate(ctx, source, cases, nil)
-			if err != nil {
-				ginkgo.Fail(err.Error())
-			}
-			for _, result := range report.Results {
-				ended[result.Case.ID] = result
-			}
-		})
-		each(cases, func(_ context.Context, c conformance.Case) {
-			result := ended[c.ID]
-			ginkgo.AddReportEntry("virtual time", result.Took.String(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
-			switch result.State {
-			case conformance.Failed:
-				ginkgo.Fail(result.Location + ": " + result.Message)
-			case conformance.Skipped:
-				ginkgo.Skip(result.Message)
-			}
-		})
-	})
-}
+// On returns a target. Its cluster is not there before Open.
+func On(source conformance.Source) *Target { return &Target{source: source} }
 
-// each declares one spec for each case.
-func each(cases []conformance.Case, run func(ctx context.Context, c conformance.Case)) {
-	for _, c := range cases {
-		ginkgo.It(c.ID+": "+c.Promise, ginkgo.Label(string(c.Area), c.System), func(ctx context.Context) { run(ctx, c) })
+// Open opens the cluster, and has it closed after the suite. It is for BeforeSuite.
+func (t *Target) Open(ctx context.Context) {
+	cluster, err := conformance.Open(ctx, t.source, t.cases)
+	if err != nil {
+		ginkgo.Fail(err.Error())
+	}
+	t.cluster = cluster
+	if cluster.Close != nil {
+		ginkgo.DeferCleanup(cluster.Close)
 	}
 }
+
+// Describe declares a container of specs, one for each case. They know nothing of each other:
+// ginkgo may run them in any order, and in parallel processes.
+func (t *Target) Describe(text string, cases []suite.Case) bool {
+	t.cases = append(t.cases, cases...)
+	return ginkgo.Describe(text, func() {
+		for _, c := range cases {
+			if c.Serial { // parallel processes may test the same cluster
+				it(c, t.judge, ginkgo.Serial)
+			} else {
+				it(c, t.judge)
+			}
+		}
+	})
+}
+
+func (t *Target) judge(ctx context.Context, c suite.Case) {
+	if t.cluster == nil {
+		ginkgo.Fail("the cluster of " + t.source.String() + " is not open: call the target's Open in BeforeSuite")
+	}
+	if reason := c.Unmet(t.cluster); reason != "" {
+		ginkgo.Skip(reason)
+	}
+	conformance.Judge(ctx, t.cluster, c, transcript.NewRecorder(), func(found conformance.Finding, callerSkip int) {
+		ginkgo.Fail(explain(conformance.Result{Case: c, Finding: found}), callerSkip+1)
+	})
+}
+
+// exchanges is how many of the last requests a failure tells.
+const exchanges = 5
+
+func explain(result conformance.Result) string { return result.Explain(exchanges) }
+
+// it declares the spec of a case.
+func it(c suite.Case, run func(ctx context.Context, c suite.Case), decorators ...any) {
+	ginkgo.It(name(c), ginkgo.Label(conformance.Labels(c)...), decorators, func(ctx context.Context) { run(ctx, c) })
+}
+
+func name(c suite.Case) string { return c.ID + ": " + c.Promise }

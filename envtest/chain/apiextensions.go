@@ -23,9 +23,12 @@ type serverConfigs struct {
 func (c *Chain) buildAPIExtensionsConfig(context.Context) error {
 	kube := c.configs.kubeapi
 	generic := kube.ControlPlane.Generic
+	resolve := webhook.NewDefaultAuthenticationInfoResolverWrapper(kube.ControlPlane.ProxyTransport, generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider)
 	config, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, kube.ControlPlane.VersionedInformers, kube.initializers,
 		c.options.CompletedOptions, c.options.MasterCount, kube.resolver,
-		webhook.NewDefaultAuthenticationInfoResolverWrapper(kube.ControlPlane.ProxyTransport, generic.EgressSelector, generic.LoopbackClientConfig, generic.TracerProvider))
+		func(upstream webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+			return pastTLSProxies(resolve(upstream))
+		})
 	if err != nil {
 		return err
 	}

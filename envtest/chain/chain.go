@@ -22,6 +22,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	_ "time/tzdata" // as in kube-apiserver: for the timeZone of a CronJob
 
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,6 +38,7 @@ import (
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/intercept"
@@ -69,10 +71,10 @@ type Config struct {
 	// Dial reaches what is outside: webhooks, aggregated servers, nodes, issuers of
 	// tokens. Nil is by the network of the machine.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Inside connects to what is in the memory of the process, before Dial and the
+	// DialInProcess connects to what is in the memory of the process, before Dial and the
 	// proxies of flags are asked; it is not ok if the address is not there. Nil knows
 	// no such place.
-	Inside func(ctx context.Context, address string) (conn net.Conn, ok bool, err error)
+	DialInProcess func(ctx context.Context, address string) (conn net.Conn, ok bool, err error)
 	// Serving is the certificate of the TLS listener, PEM encoded.
 	Serving pki.Pair
 	// ClientCA verifies client certificates, PEM encoded.
@@ -85,11 +87,11 @@ type Config struct {
 	Faults *fault.Set
 	// UpstreamPauses keeps the second that two upstream hooks wait before trying.
 	UpstreamPauses bool
+	// OwnDocuments builds the OpenAPI v3 documents anew, where those of an earlier server of
+	// the process could be shared.
+	OwnDocuments bool
 	// PostStartHooks are added to upstream's, by their names; nil adds none.
 	PostStartHooks map[string]func(ctx context.Context, loopback *rest.Config) error
-	// EarlySignals are the lifecycle signals that the caller is going to fire itself. An
-	// unknown name is an error; nil is none.
-	EarlySignals []string
 	// Trace receives what happens.
 	Trace *trace.Recorder
 	// Crash is told of a failure that would have ended a kube-apiserver process:
@@ -156,15 +158,16 @@ type Chain struct {
 	autoregistering *upstream.Autoregistration
 	untraced        http.Handler // the filters and all behind them, below the trace
 	hooks           *hookSet
-	signals         []upstream.LifecycleSignal // upstream's own, below the injector
-	firing          sync.WaitGroup             // those of the boot that are about to fire
-	firingAtEnd     sync.WaitGroup             // those of the termination that are
+	signals         []*signal      // upstream's own, below the injector
+	firing          sync.WaitGroup // those of the boot that are about to fire
+	firingAtEnd     sync.WaitGroup // those of the termination that are
 	// readySignal is closed when HasBeenReady is over and done with.
 	readySignal <-chan struct{}
 
-	stopping atomic.Bool   // Run's context has ended
-	dead     atomic.Bool   // Kill has begun
-	killed   chan struct{} // closed when Kill has ended
+	following atomic.Bool   // lifecycle signals are followed
+	stopping  atomic.Bool   // Run's context has ended
+	dead      atomic.Bool   // Kill has begun
+	killed    chan struct{} // closed when Kill has ended
 }
 
 // servers are the servers of the chain, from its end to its head.
@@ -191,17 +194,23 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		c.injector, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
 	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.injector), inject.NewEgress(c.injector)
-	assembled := false
+	clients, assembled := process.OwnStoreClients(), false
 	defer func() {
 		if !assembled { // also when a fatal log line or a panic ends the goroutine
 			c.release()
+			clients.Close()
 		}
 	}()
 	for _, s := range assembly {
-		if err := c.enter(ctx, s.name, func() error { return s.do(c, ctx) }); err != nil {
+		do := func() error {
+			defer c.monitorStore()
+			return s.do(c, ctx)
+		}
+		if err := c.enter(ctx, s.name, do); err != nil {
 			return nil, err
 		}
 	}
 	assembled = true
+	clients.Built()
 	return c, nil
 }

@@ -18,8 +18,8 @@ import (
 
 // optional are the fields of Config that may be left out.
 var optional = map[string]bool{
-	"OwnIdentity": true, "CacheWindows": true, "Dial": true, "Inside": true, "Tokens": true, "Faults": true, "UpstreamPauses": true,
-	"PostStartHooks": true, "EarlySignals": true,
+	"OwnIdentity": true, "CacheWindows": true, "Dial": true, "DialInProcess": true, "Tokens": true, "Faults": true, "UpstreamPauses": true,
+	"OwnDocuments": true, "PostStartHooks": true,
 }
 
 func fullConfig() Config {

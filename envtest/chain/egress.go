@@ -31,14 +31,15 @@ func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 			return err
 		}
 		if network == egressselector.Etcd {
-			if c.storeDialer == nil {
-				continue // gRPC alone knows to dial the store
+			if c.storeDialer != nil { // or else gRPC alone knows to dial the store
+				dialers[network] = c.egress.Dialer(network, c.storeDialer.through(dial))
 			}
-			dial = c.storeDialer.through(dial)
-		} else if c.cfg.Inside != nil {
-			dial = c.insideFirst(dial)
+			continue
 		}
-		dialers[network] = c.egress.Dialer(network, dial)
+		if c.cfg.DialInProcess != nil {
+			dial = c.inProcessFirst(dial)
+		}
+		dialers[network] = c.pastProxies(network, dial)
 	}
 	config.EgressSelector = egressselector.NewEgressSelectorWithMap(dialers)
 	return nil
@@ -59,10 +60,10 @@ func (c *Chain) selected(config *genericapiserver.Config, network egressselector
 	return (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext, nil
 }
 
-// insideFirst asks Config.Inside, then the dialer.
-func (c *Chain) insideFirst(outside utilnet.DialFunc) utilnet.DialFunc {
+// inProcessFirst asks Config.DialInProcess, then the dialer.
+func (c *Chain) inProcessFirst(outside utilnet.DialFunc) utilnet.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if conn, ok, err := c.cfg.Inside(ctx, address); ok {
+		if conn, ok, err := c.cfg.DialInProcess(ctx, address); ok {
 			return conn, err
 		}
 		return outside(ctx, network, address)

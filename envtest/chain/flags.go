@@ -2,7 +2,6 @@ package chain
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apiserver/pkg/server/flagz"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	cliflag "k8s.io/component-base/cli/flag"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
 	zpagesfeatures "k8s.io/component-base/zpages/features"
@@ -60,22 +58,6 @@ type Flags struct {
 	withoutHousekeeping bool
 }
 
-// IsFlag reports whether kube-apiserver has a flag of that name, without dashes.
-func IsFlag(name string) bool {
-	for _, section := range options.NewServerRunOptions().Flags().FlagSets {
-		if section.Lookup(name) != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// PrintFlags writes kube-apiserver's own help for its flags, in lines of so many columns,
-// or as long as they are for 0.
-func PrintFlags(w io.Writer, columns int) {
-	cliflag.PrintSections(w, options.NewServerRunOptions().Flags(), columns)
-}
-
 // ParseFlags parses kube-apiserver flags as kube-apiserver does, with the
 // chain's defaults below them. An error is upstream's own message.
 func ParseFlags(flags []string) (*Flags, error) {
@@ -116,15 +98,21 @@ func ParseFlags(flags []string) (*Flags, error) {
 }
 
 // defaultsBelow returns the defaults that the user's flags leave alone. The others must
-// go: a flag that is a list would be added to its default.
+// go: a flag that is a list would be added to its default, and upstream refuses modes beside a
+// file that names them.
 func defaultsBelow(flags []string) []string {
 	return slices.DeleteFunc(slices.Clone(defaults), func(byDefault string) bool {
 		if byDefault == withoutServiceAccounts {
 			return asksForServiceAccounts(flags)
 		}
 		name, _, _ := strings.Cut(byDefault, "=")
-		return slices.ContainsFunc(flags, func(flag string) bool { return flag == name || strings.HasPrefix(flag, name+"=") })
+		return given(flags, name) || name == "--authorization-mode" && given(flags, "--authorization-config")
 	})
+}
+
+// given reports whether a flag is among flags, as "--name=value" or in two arguments.
+func given(flags []string, name string) bool {
+	return slices.ContainsFunc(flags, func(flag string) bool { return flag == name || strings.HasPrefix(flag, name+"=") })
 }
 
 // asksForServiceAccounts reports whether flags enable the ServiceAccount plugin, as

@@ -29,10 +29,8 @@ import (
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controlplane"
-	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
-	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 
 	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/reststorage"
@@ -48,6 +46,7 @@ type genericStage struct {
 	client         *kubernetes.Clientset
 	informers      clientgoinformers.SharedInformerFactory
 	storageFactory *serverstorage.DefaultStorageFactory
+	monitor        storeMonitor
 }
 
 // buildGeneric makes the configuration that the servers share, in upstream's order.
@@ -183,6 +182,7 @@ func (c *Chain) applyStorage(g *genericStage) error {
 	if err != nil {
 		return err
 	}
+	g.monitor = storeMonitor{client}
 	c.state.storage = reststorage.New(reststorage.Config{
 		Connection:           c.cfg.Connection,
 		Client:               client,
@@ -229,20 +229,6 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 		return err
 	}
 	g.config.Authentication.Authenticator = inject.Authentication(withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator), c.injector)
-	return nil
-}
-
-func (c *Chain) applyAuthorization(g *genericStage) error {
-	var rbac bool
-	var err error
-	g.config.Authorization.Authorizer, g.config.RuleResolver, rbac, err = controlplaneapiserver.BuildAuthorizer(drained(g.config),
-		c.options.CompletedOptions, g.config.EgressSelector, g.config.APIServerID, patientInformers{g.informers, c.life.Done()})
-	if err != nil {
-		return fmt.Errorf("invalid authorization config: %w", err)
-	}
-	if c.options.Authorization != nil && !rbac {
-		g.config.DisabledPostStartHooks.Insert(rbacrest.PostStartHookName)
-	}
 	return nil
 }
 

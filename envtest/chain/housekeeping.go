@@ -9,7 +9,7 @@ import (
 )
 
 // withoutHousekeeping are flags that leave out what a server does by the clock though
-// nobody asks for it. Watches for which the client names no end last for a day or two.
+// no client asks for it. Watches for which the client names no end last for a day or two.
 var withoutHousekeeping = []string{
 	"--watch-cache=false",
 	"--etcd-compaction-interval=0",

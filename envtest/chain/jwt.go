@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"time"
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/apis/apiserver/validation"
+	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/pkg/authentication/request/anonymous"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics"
@@ -16,10 +19,10 @@ import (
 	"k8s.io/kubernetes/pkg/kubeapiserver/options"
 )
 
-// reloadInterval is how often the file of --authentication-config is looked at. Upstream
-// does it as often, and has the operating system tell it of changes besides, for which
-// virtual time can't wait.
-const reloadInterval = time.Minute
+// reloadInterval is how often the files of --authentication-config and --authorization-config
+// are looked at. Upstream does it every minute, and has the operating system tell it of changes
+// besides, for which virtual time can't wait.
+const reloadInterval = time.Second
 
 // withoutFile returns the options without --authentication-config: applyJWT does what
 // the file says.
@@ -65,7 +68,7 @@ func (c *Chain) applyJWT(g *genericStage) error {
 
 	metrics.RegisterMetrics()
 	metrics.RecordAuthenticationConfigLastConfigInfo(g.config.APIServerID, full.AuthenticationConfigData)
-	r := &jwtReloader{options: c.options.Authentication, config: full, update: update, server: g.config.APIServerID}
+	r := &jwtReloader{options: c.options.Authentication, first: full, seen: full.AuthenticationConfigData, update: update, server: g.config.APIServerID}
 	go r.run(ctx)
 	return nil
 }
@@ -73,7 +76,8 @@ func (c *Chain) applyJWT(g *genericStage) error {
 // jwtReloader sees changes of the file of --authentication-config.
 type jwtReloader struct {
 	options *options.BuiltInAuthenticationOptions
-	config  kubeauthenticator.Config // in force
+	first   kubeauthenticator.Config // of the start
+	seen    string                   // what the file said when it was last looked at
 	update  func(context.Context, *apiserver.AuthenticationConfiguration) error
 	server  string // the API server's id, for the metrics
 }
@@ -94,24 +98,35 @@ func (r *jwtReloader) run(ctx context.Context) {
 	}
 }
 
-// reload does nothing if the file is as it was.
+// reload does nothing if the file is as it was. What can't be read or followed now is tried
+// again; what is not valid never will be.
 func (r *jwtReloader) reload(ctx context.Context) error {
-	config, err := r.options.ToAuthenticationConfig()
-	switch {
-	case err != nil:
+	content, err := os.ReadFile(r.options.AuthenticationConfigFile)
+	if err != nil || string(content) == r.seen {
 		return err
-	case config.AuthenticationConfigData == r.config.AuthenticationConfigData:
-		return nil
-	case !reflect.DeepEqual(config.AuthenticationConfig.Anonymous, r.config.AuthenticationConfig.Anonymous):
-		return errors.New("anonymous: changed from the configuration at the start")
+	}
+	config, err := r.options.ToAuthenticationConfig()
+	if err == nil {
+		err = r.validate(config.AuthenticationConfig)
+	}
+	if err != nil {
+		r.seen = string(content)
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, options.UpdateAuthenticationConfigTimeout)
 	defer cancel()
 	if err := r.update(ctx, config.AuthenticationConfig); err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
-	r.config = config
+	r.seen = config.AuthenticationConfigData
 	klog.InfoS("reloaded authentication config")
 	metrics.RecordAuthenticationConfigAutomaticReloadSuccess(r.server, config.AuthenticationConfigData)
 	return nil
+}
+
+func (r *jwtReloader) validate(config *apiserver.AuthenticationConfiguration) error {
+	if !reflect.DeepEqual(config.Anonymous, r.first.AuthenticationConfig.Anonymous) {
+		return errors.New("anonymous: changed from the configuration at the start")
+	}
+	return validation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config, r.first.ServiceAccountIssuers).ToAggregate()
 }

@@ -9,7 +9,7 @@ import (
 
 // Kill ends the server as the end of its process would: when it returns, its
 // clients' connections have been reset, nothing more of it reaches the store, and
-// nobody hears of it any more. What it has started still ends when Run's context
+// no client hears of it any more. What it has started still ends when Run's context
 // does. Only the first call does anything. When ctx ends first, the error says what
 // may still reach the store.
 func (c *Chain) Kill(ctx context.Context, cause error) error {

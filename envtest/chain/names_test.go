@@ -3,6 +3,7 @@ package chain
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
@@ -25,8 +26,6 @@ func TestResourceAt(t *testing.T) {
 		"/api/v1/namespaces/{namespace}/pods/{name}/proxy/": "pods/proxy",
 	}
 	for path, want := range tests {
-		if got := resourceAt(infos, path); got != want {
-			t.Errorf("%s is about %q, want %q", path, got, want)
-		}
+		assert.Equal(t, want, resourceAt(infos, path), path)
 	}
 }

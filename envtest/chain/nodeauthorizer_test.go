@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
@@ -34,9 +36,7 @@ func TestPatientInformers(t *testing.T) {
 			if runs {
 				factory.Start(stop)
 				for informer, synced := range factory.WaitForCacheSync(stop) {
-					if !synced {
-						t.Errorf("%s has not synced", informer)
-					}
+					assert.True(t, synced, "%s has not synced", informer)
 				}
 			}
 			close(ended)
@@ -51,20 +51,14 @@ func TestPatientRegistration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 		registration, err := patientInformers{factory, make(chan struct{})}.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		answered := make(chan bool, 1)
 		go func() { answered <- registration.HasSynced() }()
 		synctest.Wait()
-		if len(answered) > 0 {
-			t.Error("an informer that has not been started is said to have synced")
-		}
+		assert.Empty(t, answered, "an informer that has not been started is said to have synced")
 		stop := make(chan struct{})
 		factory.Start(stop)
-		if !<-answered {
-			t.Error("an informer that has synced is said not to have")
-		}
+		assert.True(t, <-answered, "an informer that has synced is said not to have")
 		close(stop)
 		factory.Shutdown()
 	})
@@ -85,9 +79,7 @@ func TestNeverStops(t *testing.T) {
 	importers := `{{$p := .}}{{range .Imports}}{{if eq . "` + declares + `"}}{{range $p.GoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}
 {{end}}{{end}}{{end}}`
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", importers, ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	use := regexp.MustCompile(`(?m)^[^/\n]*\bwait\.(NeverStop|Forever)\b`)
 	found := map[string]bool{}
 	for line := range strings.Lines(string(output)) {
@@ -96,14 +88,10 @@ func TestNeverStops(t *testing.T) {
 			continue
 		}
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if use.Match(content) {
 			found[pkg] = true
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(neverStops)), slices.Sorted(maps.Keys(found))); diff != "" {
-		t.Errorf("packages that wait for wait.NeverStop (-known +found):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(slices.Sorted(maps.Keys(neverStops)), slices.Sorted(maps.Keys(found))), "packages that wait for wait.NeverStop (-known +found)")
 }

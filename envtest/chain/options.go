@@ -33,7 +33,7 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	}
 	c.informerName, run.InformerName = name, name
 	decorators := &run.Admission.GenericAdmission.Decorators
-	*decorators = append(admission.Decorators{inject.Webhooks(c.injector), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
+	*decorators = append(admission.Decorators{inject.Webhooks(c.injector, pastTLSProxies), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
 	c.setStore(run)
 
 	c.options, err = c.complete(ctx, run)

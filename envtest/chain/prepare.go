@@ -14,7 +14,9 @@ func (c *Chain) prepare(context.Context) error {
 	if err := c.addHooks(); err != nil {
 		return err
 	}
-	c.installOpenAPI()
+	if err := c.installOpenAPI(); err != nil {
+		return err
+	}
 	prepared, err := c.servers.aggregator.PrepareRun()
 	if err != nil {
 		return err

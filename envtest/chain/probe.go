@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -15,13 +16,27 @@ func (c *Chain) Probe(ctx context.Context, endpoint string) (ready bool, checks 
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/"+endpoint+"?verbose", nil)
 	req.Header.Set("Authorization", "Bearer "+c.generic.config.LoopbackClientConfig.BearerToken)
 	response := httptest.NewRecorder()
-	c.untraced.ServeHTTP(response, req)
+	if !answered(func() { c.untraced.ServeHTTP(response, req) }) {
+		return false, nil
+	}
 	for line := range strings.Lines(response.Body.String()) {
 		if check, ok := parseCheck(endpoint, strings.TrimSpace(line)); ok {
 			checks = append(checks, check)
 		}
 	}
 	return response.Code == http.StatusOK, checks
+}
+
+// answered serves a request, and reports whether it was not broken off. Upstream breaks one
+// off by a panic, of which net/http makes a broken connection: when its context ends while
+// the answer is being written, say.
+func answered(serve func()) (whole bool) {
+	process.Serve(func() {
+		defer func() { _ = recover() }() // it was logged
+		serve()
+		whole = true
+	})
+	return whole
 }
 
 // parseCheck reads a line of upstream's verbose health report: "[+]ping ok" or

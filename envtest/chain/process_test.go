@@ -2,9 +2,10 @@ package chain
 
 import (
 	"io"
-	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/kubernetes/pkg/capabilities"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
@@ -14,9 +15,7 @@ import (
 func mustParse(t *testing.T, flags ...string) *Flags {
 	t.Helper()
 	parsed, err := ParseFlags(flags)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return parsed
 }
 
@@ -32,18 +31,14 @@ func TestCapabilities(t *testing.T) {
 		stranger()
 		before := capabilities.Get()
 		member, err := process.Join(name, mustParse(t).Process(), io.Discard, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		capabilities.Setup(true, 7) // as upstream does when it makes a server
-		if got := capabilities.Get(); !got.AllowPrivileged || got.PerConnectionBandwidthLimitBytesPerSec != 7 {
-			t.Errorf("%s before: the server's capabilities are %+v", name, got)
-		}
+		got := capabilities.Get()
+		assert.True(t, got.AllowPrivileged && got.PerConnectionBandwidthLimitBytesPerSec == 7, "%s before: the server's capabilities are %+v", name, got)
 		member.Leave()
 		after := capabilities.Get()
-		if after.AllowPrivileged != before.AllowPrivileged || after.PerConnectionBandwidthLimitBytesPerSec != before.PerConnectionBandwidthLimitBytesPerSec {
-			t.Errorf("%s before: capabilities %+v, and after the server %+v", name, before, after)
-		}
+		assert.Equal(t, before.AllowPrivileged, after.AllowPrivileged, "%s before: AllowPrivileged after the server", name)
+		assert.Equal(t, before.PerConnectionBandwidthLimitBytesPerSec, after.PerConnectionBandwidthLimitBytesPerSec, "%s before: the bandwidth limit after the server", name)
 	}
 }
 
@@ -52,32 +47,20 @@ func TestCapabilities(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	before := controlplaneapiserver.IdentityLeaseRenewIntervalPeriod
 	quiet, err := ParseFlagsWithoutHousekeeping(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	member, err := process.Join("quiet", quiet.Process(), io.Discard, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := controlplaneapiserver.IdentityLeaseRenewIntervalPeriod; got != rareRenewal {
-		t.Errorf("leases are renewed every %s, want %s", got, rareRenewal)
-	}
-	if _, err := process.Join("busy", mustParse(t).Process(), io.Discard, nil); err == nil || !strings.Contains(err.Error(), "housekeeping") {
-		t.Errorf("a server with housekeeping beside one without: %v", err)
-	}
+	require.NoError(t, err)
+	assert.Equal(t, rareRenewal, controlplaneapiserver.IdentityLeaseRenewIntervalPeriod, "how often leases are renewed")
+	_, err = process.Join("busy", mustParse(t).Process(), io.Discard, nil)
+	assert.ErrorContains(t, err, "housekeeping", "a server with housekeeping beside one without")
 	member.Leave()
-	if got := controlplaneapiserver.IdentityLeaseRenewIntervalPeriod; got != before {
-		t.Errorf("leases are renewed every %s afterwards, want %s", got, before)
-	}
+	assert.Equal(t, before, controlplaneapiserver.IdentityLeaseRenewIntervalPeriod, "how often leases are renewed afterwards")
 }
 
 // TestProcessFlags hands on what upstream keeps once in a process.
 func TestProcessFlags(t *testing.T) {
 	got := mustParse(t, "--feature-gates=WatchList=false", "--allow-privileged=false", "--max-connection-bytes-per-sec=7", "--contention-profiling", "-v=4").Process()
-	if want := `feature gates "WatchList=false", --allow-privileged=false, --max-connection-bytes-per-sec=7`; got.String() != want {
-		t.Errorf("flags are %s, want %s", got, want)
-	}
-	if got.Verbosity != 4 || !got.ContentionProfiling {
-		t.Errorf("verbosity is %d, contention profiling %t", got.Verbosity, got.ContentionProfiling)
-	}
+	assert.Equal(t, `feature gates "WatchList=false", --allow-privileged=false, --max-connection-bytes-per-sec=7`, got.String())
+	assert.Equal(t, 4, got.Verbosity, "verbosity")
+	assert.True(t, got.ContentionProfiling, "contention profiling")
 }

@@ -1,18 +1,18 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/server/egressselector"
+	"k8s.io/client-go/transport"
 
 	"snowglobe.test/fakes/konnectivity"
 )
@@ -52,19 +52,19 @@ func (c *Chain) through(connection apiserver.Connection) (utilnet.DialFunc, erro
 }
 
 // proxy returns what connects to a proxy, TLS included.
-func (c *Chain) proxy(transport *apiserver.Transport) (func(context.Context) (net.Conn, error), error) {
-	if transport.UDS != nil {
-		return func(ctx context.Context) (net.Conn, error) { return c.cfg.Dial(ctx, "unix", transport.UDS.UDSName) }, nil
+func (c *Chain) proxy(to *apiserver.Transport) (func(context.Context) (net.Conn, error), error) {
+	if to.UDS != nil {
+		return func(ctx context.Context) (net.Conn, error) { return c.cfg.Dial(ctx, "unix", to.UDS.UDSName) }, nil
 	}
-	location, err := url.Parse(transport.TCP.URL)
+	location, err := url.Parse(to.TCP.URL)
 	if err != nil {
 		return nil, err
 	}
 	plain := func(ctx context.Context) (net.Conn, error) { return c.cfg.Dial(ctx, "tcp", location.Host) }
-	if transport.TCP.TLSConfig == nil {
+	if to.TCP.TLSConfig == nil {
 		return plain, nil
 	}
-	config, err := proxyTLS(transport.TCP.TLSConfig, location.Hostname())
+	config, err := proxyTLS(to.TCP.TLSConfig, location.Hostname())
 	if err != nil {
 		return nil, err
 	}
@@ -84,24 +84,11 @@ func (c *Chain) proxy(transport *apiserver.Transport) (func(context.Context) (ne
 
 // proxyTLS reads the files that a configuration names.
 func proxyTLS(files *apiserver.TLSConfig, host string) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(files.ClientCert, files.ClientKey)
+	config, err := transport.TLSConfigFor(&transport.Config{TLS: transport.TLSConfig{
+		CertFile: files.ClientCert, KeyFile: files.ClientKey, CAFile: files.CABundle, ServerName: cmp.Or(files.TLSServerName, host),
+	}})
 	if err != nil {
-		return nil, err
-	}
-	config := &tls.Config{Certificates: []tls.Certificate{pair}, ServerName: host}
-	if files.TLSServerName != "" {
-		config.ServerName = files.TLSServerName
-	}
-	if files.CABundle == "" {
-		return config, nil
-	}
-	bundle, err := os.ReadFile(files.CABundle)
-	if err != nil {
-		return nil, err
-	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(bundle) {
-		return nil, fmt.Errorf("%s holds no certificate", files.CABundle)
+		return nil, fmt.Errorf("%s, %s, %s: %w", files.ClientCert, files.ClientKey, files.CABundle, err)
 	}
 	return config, nil
 }

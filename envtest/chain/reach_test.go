@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/modfile"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -13,24 +15,18 @@ import (
 
 func TestAPIVersionPriorities(t *testing.T) {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
-	if apiVersionPriorities[apps].Group == 0 {
-		t.Errorf("upstream's priorities say nothing of %s: %v", apps, apiVersionPriorities)
-	}
+	assert.NotZero(t, apiVersionPriorities[apps].Group, "upstream's priorities say nothing of %s: %v", apps, apiVersionPriorities)
 }
 
 // TestRelease compares with go.mod, which a test binary does not carry.
 func TestRelease(t *testing.T) {
 	content, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := modfile.Parse("go.mod", content, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, require := range file.Require {
-		if require.Mod.Path == kubernetesModule && require.Mod.Version != Release() {
-			t.Errorf("Release() = %s, go.mod requires %s", Release(), require.Mod.Version)
+	require.NoError(t, err)
+	for _, required := range file.Require {
+		if required.Mod.Path == kubernetesModule {
+			assert.Equal(t, required.Mod.Version, Release(), "what go.mod requires, and Release")
 		}
 	}
 }

@@ -27,6 +27,10 @@ const finishTimeout = 10 * time.Second
 // bootPollInterval is how often a boot that is to be stopped is looked at.
 const bootPollInterval = 5 * time.Millisecond
 
+// abandonPatience is three times as long as the pause between two looks at what the
+// controllers of autoregistration wait for.
+const abandonPatience = 300 * time.Millisecond
+
 // errEnded is why what waits for the chain gives up.
 var errEnded = errors.New("the API server has ended")
 
@@ -224,14 +228,13 @@ func (c *Chain) awaitBoot(ctx context.Context) bool {
 	return true
 }
 
-// abandonAutoregistration lets the hook's controllers go on that wait for others, if
-// they still do; they look at what they wait for every 100 ms.
+// abandonAutoregistration lets the hook's controllers go on that wait for others, and waits
+// until they run. A hook that has not even been called starts none.
 func (c *Chain) abandonAutoregistration() {
+	c.autoregistering.Abandon()
 	select {
 	case <-c.autoregistering.Began():
-	default:
-		c.autoregistering.Abandon()
-		time.Sleep(300 * time.Millisecond)
+	case <-time.After(abandonPatience):
 	}
 }
 

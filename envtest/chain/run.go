@@ -9,7 +9,6 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"snowglobe.test/envtest/chain/upstream"
-	"snowglobe.test/envtest/trace"
 )
 
 // errStopping is the cause with which long-running requests end.
@@ -45,13 +44,12 @@ func (c *Chain) Run(ctx context.Context) error {
 func (c *Chain) serve(ctx context.Context) error {
 	c.cfg.Endpoint.Open(c.Handler())
 	ended := make(chan struct{})
-	var watchers sync.WaitGroup
-	for _, s := range c.signals {
-		watchers.Go(func() { c.watchSignal(s, ended) })
-	}
+	c.followSignals()
+	c.obeyFires()
+	var stopper sync.WaitGroup
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	watchers.Go(func() {
+	stopper.Go(func() {
 		select {
 		case <-ctx.Done():
 			c.stopping.Store(true)
@@ -66,8 +64,9 @@ func (c *Chain) serve(ctx context.Context) error {
 	// The last signals may still be on their way, or held: they are recorded, too.
 	c.ending.End()
 	c.firingAtEnd.Wait()
+	c.following.Store(false)
 	close(ended)
-	watchers.Wait()
+	stopper.Wait()
 	c.cfg.Endpoint.Close()
 	return errors.Join(err, c.end())
 }
@@ -80,26 +79,4 @@ func (c *Chain) BeenReady() bool {
 		}
 	}
 	return false
-}
-
-// watchSignal records a lifecycle signal, and ends the long-running requests when
-// upstream begins to drain: nothing else would, as no process ends.
-func (c *Chain) watchSignal(s upstream.LifecycleSignal, ended <-chan struct{}) {
-	select {
-	case <-s.Signaled():
-	case <-ended:
-		if !upstream.Fired(s) {
-			return
-		}
-	}
-	if s.Name() == upstream.HTTPServerStoppedListening {
-		c.cfg.Endpoint.Close() // before anybody is told
-	}
-	c.cfg.Trace.Record(trace.Signal{Name: s.Name()})
-	switch s.Name() {
-	case upstream.NotAcceptingNewRequest:
-		c.requests.CancelLongRunning(errStopping)
-	case upstream.InFlightRequestsDrained:
-		c.cfg.Endpoint.Close()
-	}
 }

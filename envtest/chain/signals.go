@@ -1,14 +1,15 @@
 package chain
 
 import (
-	"fmt"
 	"slices"
-	"strings"
+	"sync"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/upstream"
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/trace"
 )
 
 // bootSignals are the lifecycle signals of a boot; the others are of a termination.
@@ -16,7 +17,8 @@ var bootSignals = []string{upstream.HasBeenReady, upstream.MuxAndDiscoveryComple
 
 // injectSignals wraps the lifecycle signals, before the servers copy them.
 func (c *Chain) injectSignals(config *genericapiserver.Config) error {
-	err := upstream.ReplaceSignals(config, func(s upstream.LifecycleSignal) upstream.LifecycleSignal {
+	return upstream.ReplaceSignals(config, func(original upstream.LifecycleSignal) upstream.LifecycleSignal {
+		s := &signal{LifecycleSignal: original, chain: c}
 		c.signals = append(c.signals, s)
 		injector, firing := c.ending, &c.firingAtEnd
 		if slices.Contains(bootSignals, s.Name()) {
@@ -28,12 +30,6 @@ func (c *Chain) injectSignals(config *genericapiserver.Config) error {
 		}
 		return injected
 	})
-	for _, name := range c.cfg.EarlySignals {
-		if err == nil && !slices.Contains(c.signalNames(), name) {
-			err = c.noSignal(name)
-		}
-	}
-	return err
 }
 
 // ReadySignal is closed when HasBeenReady has fired, or a rule has dropped it.
@@ -47,17 +43,56 @@ func (c *Chain) signalNames() []string {
 	return names
 }
 
-// FireSignal fires one of upstream's lifecycle signals early, as a bug would.
-func (c *Chain) FireSignal(name string) error {
+// obeyFires lets rules fire signals before their time, from now on.
+func (c *Chain) obeyFires() {
 	for _, s := range c.signals {
-		if s.Name() == name {
-			s.Signal()
-			return nil
-		}
+		c.injector.OnFire(fault.Operation{Point: fault.SignalPoint + s.Name()}, s.Signal)
 	}
-	return c.noSignal(name)
 }
 
-func (c *Chain) noSignal(name string) error {
-	return fmt.Errorf("no lifecycle signal %q; the signals are %s", name, strings.Join(c.signalNames(), ", "))
+// signal is one of upstream's lifecycle signals, which the chain follows while it serves.
+// It does so before anybody is told, in the goroutine that signals: so signals are recorded
+// in upstream's order.
+type signal struct {
+	upstream.LifecycleSignal
+	chain *Chain
+	once  sync.Once
+}
+
+// Signal implements upstream's lifecycleSignal.
+func (s *signal) Signal() {
+	s.follow()
+	s.LifecycleSignal.Signal()
+	s.follow() // if the chain has begun to serve meanwhile
+}
+
+func (s *signal) follow() {
+	if s.chain.following.Load() {
+		s.once.Do(func() { s.chain.signaled(s.Name()) })
+	}
+}
+
+// followSignals makes up for the signals that were fired before the chain serves.
+func (c *Chain) followSignals() {
+	c.following.Store(true)
+	for _, s := range c.signals {
+		if upstream.Fired(s) {
+			s.follow()
+		}
+	}
+}
+
+// signaled records a lifecycle signal, and ends the long-running requests when upstream
+// begins to drain: nothing else would, as no process ends.
+func (c *Chain) signaled(name string) {
+	if name == upstream.HTTPServerStoppedListening {
+		c.cfg.Endpoint.Close()
+	}
+	c.cfg.Trace.Record(trace.Signal{Name: name})
+	switch name {
+	case upstream.NotAcceptingNewRequest:
+		c.requests.CancelLongRunning(errStopping)
+	case upstream.InFlightRequestsDrained:
+		c.cfg.Endpoint.Close()
+	}
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -151,9 +150,10 @@ func gadgets() *apiextensionsv1.CustomResourceDefinition {
 func TestErrors(t *testing.T) {
 	alone(t)
 	for want, opts := range map[string][]Option{
-		"unknown flag: --snow":    {WithFlags("--snow")},
-		"/nowhere: no such file":  {WithCRDPaths("/nowhere")},
-		`unknown action "befall"`: {WithFaults("befall store")},
+		"unknown flag: --snow":     {WithFlags("--snow")},
+		"/nowhere: no such file":   {WithCRDPaths("/nowhere")},
+		`unknown action "befall"`:  {WithFaults("befall store")},
+		"not within 1s, the limit": {WithFaults("delay hook/crd-informer-synced verb=post-start by=5m"), WithTimeouts(time.Second, 0)},
 	} {
 		_, err := Launch(t.Context(), opts...)
 		assert.ErrorContains(t, err, want)
@@ -205,8 +205,6 @@ func TestServerDies(t *testing.T) {
 func TestVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := Launch(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "envtest.Simulate") {
-			t.Errorf("it said %v", err)
-		}
+		assert.ErrorContains(t, err, "envtest.Simulate")
 	})
 }

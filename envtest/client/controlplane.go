@@ -80,7 +80,7 @@ func findAndStart(ctx context.Context, test string, opts []Option) (*ControlPlan
 	}
 	cp, err := connect(ctx, options)
 	if gone(err) {
-		// It ended because nobody came for long. The next one has just begun.
+		// It ended because no client came for long. The next one has just begun.
 		cp, err = connect(ctx, options)
 	}
 	return cp, err

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/rpc"
 	"net/rpc/jsonrpc"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"snowglobe.test/internal/unixsocket"
 )
 
 // The environment variables, which doc.go tells of.
@@ -60,19 +61,19 @@ func find(ctx context.Context) (*rpc.Client, error) {
 	return startOnce(ctx, program, socket)
 }
 
-// folder is where sockets, locks and programs are: the user's own, so that nobody else
-// can put one there.
+// folder is where sockets, locks and programs are: the user's own, so that no other
+// user can put one there.
 func folder() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("%w; or start a server and set %s", err, socketEnv)
 	}
 	path := filepath.Join(cache, "snowglobe", "serve")
-	return path, os.MkdirAll(path, 0o700)
+	return path, unixsocket.Folder(path)
 }
 
 func dial(ctx context.Context, socket string) (*rpc.Client, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	conn, err := unixsocket.Dial(ctx, socket)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -67,6 +68,11 @@ func WithCRDPaths(paths ...string) Option {
 // rule never fires, Stop returns an error.
 func WithFaults(rules ...string) Option {
 	return func(c *config) { c.options.Faults = append(c.options.Faults, rules...) }
+}
+
+// WithTimeouts bounds the start and the stop of the API server, as envtest.WithTimeouts does.
+func WithTimeouts(start, stop time.Duration) Option {
+	return func(c *config) { c.options.StartTimeout, c.options.StopTimeout = start, stop }
 }
 
 // WithSeed decides what rules leave to chance.

@@ -2,11 +2,13 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,6 +16,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"snowglobe.test/internal/gobuild"
 )
 
 const (
@@ -43,7 +47,7 @@ func program(ctx context.Context, folder string) (string, error) {
 		return path, nil
 	}
 	// Other packages' tests wait here, and would be as silent as the one that builds.
-	fmt.Fprintln(os.Stderr, "snowglobe: building the program that runs control planes; the first time this takes some minutes")
+	fmt.Fprintln(os.Stderr, "snowglobe: the program that runs control planes has to be built; if another test builds it, this one waits")
 	unlock, err := lock(ctx, filepath.Dir(path)+".lock")
 	if err != nil {
 		return "", err
@@ -52,7 +56,7 @@ func program(ctx context.Context, folder string) (string, error) {
 	if built(path, source) {
 		return path, nil
 	}
-	return path, build(ctx, path)
+	return path, build(ctx, path, os.Stderr)
 }
 
 // source is where the program's source is.
@@ -77,12 +81,8 @@ func findSource(ctx context.Context) (*source, error) {
 	if err := goJSON(ctx, &listed, "list", "-m", "-json", module); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, howToRequire)
 	}
-	main := env.GOMOD
-	if env.GOWORK != "" {
-		main = env.GOWORK
-	}
 	local := listed.Main || listed.Replace != nil && listed.Replace.Version == ""
-	return &source{Main: main, GoMod: listed.GoMod, Dir: listed.Dir, Fixed: !local}, nil
+	return &source{Main: cmp.Or(env.GOWORK, env.GOMOD), GoMod: listed.GoMod, Dir: listed.Dir, Fixed: !local}, nil
 }
 
 func goJSON(ctx context.Context, into any, args ...string) error {
@@ -142,16 +142,14 @@ func changed(dir string, since time.Time) bool {
 }
 
 // build builds the program, which takes minutes the first time.
-func build(ctx context.Context, path string) error {
-	var said bytes.Buffer
+func build(ctx context.Context, path string, progress io.Writer) error {
 	begun, now := path+".building", time.Now()
 	command := exec.CommandContext(ctx, "go", "build", "-o", begun, importPath)
-	command.Stdout, command.Stderr = &said, &said
-	if err := command.Run(); err != nil {
-		if text := said.String(); strings.Contains(text, "missing go.sum entry") || strings.Contains(text, "no required module provides package") {
+	if text, err := gobuild.Run(ctx, command, "the program that runs control planes", progress); err != nil {
+		if strings.Contains(text, "missing go.sum entry") || strings.Contains(text, "no required module provides package") {
 			return errors.New(howToRequire) // the go command would add each of a hundred packages by itself
 		}
-		return fmt.Errorf("build %s: %w\n%s", importPath, err, &said)
+		return fmt.Errorf("build %s: %w\n%s", importPath, err, text)
 	}
 	// What is edited while it is built is newer than it. And it gets its name only now:
 	// a program that runs cannot be written to, and its server lives on.

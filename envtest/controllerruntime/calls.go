@@ -1,6 +1,7 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -154,10 +155,7 @@ func nameInBody(req *http.Request) string {
 	if err := json.NewDecoder(body).Decode(&created); err != nil {
 		return ""
 	}
-	if created.Name == "" {
-		return created.GenerateName + "*"
-	}
-	return created.Name
+	return cmp.Or(created.Name, created.GenerateName+"*")
 }
 
 // crash lets nothing more through: the manager is as good as dead.

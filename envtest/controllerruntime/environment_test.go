@@ -123,19 +123,19 @@ func TestEnvironmentUsers(t *testing.T) {
 	defer func() { assert.NoError(t, environment.Stop()) }()
 	assert.Equal(t, float32(1000), config.QPS)
 
-	nobody, err := environment.AddUser(envtest.User{Name: "nobody", Groups: []string{"none"}}, nil)
+	reader, err := environment.AddUser(envtest.User{Name: "reader", Groups: []string{"none"}}, nil)
 	require.NoError(t, err)
-	kubeconfig, err := nobody.KubeConfig()
+	kubeconfig, err := reader.KubeConfig()
 	require.NoError(t, err)
-	for name, kubeconfig := range map[string][]byte{"nobody": kubeconfig, "admin": environment.KubeConfig} {
+	for name, kubeconfig := range map[string][]byte{"reader": kubeconfig, "admin": environment.KubeConfig} {
 		config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 		require.NoError(t, err)
-		assert.Equal(t, name == "nobody", apierrors.IsForbidden(listNodes(t, config)), name)
+		assert.Equal(t, name == "reader", apierrors.IsForbidden(listNodes(t, config)), name)
 	}
-	assert.True(t, apierrors.IsForbidden(listNodes(t, nobody.Config())))
+	assert.True(t, apierrors.IsForbidden(listNodes(t, reader.Config())))
 	assert.True(t, apierrors.IsForbidden(listNodes(t, rest.AnonymousClientConfig(config))), "without a certificate")
 
-	kubectl, err := nobody.Kubectl()
+	kubectl, err := reader.Kubectl()
 	require.NoError(t, err)
 	assert.NotEmpty(t, kubectl.Opts)
 }

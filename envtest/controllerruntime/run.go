@@ -96,7 +96,7 @@ type running struct {
 func (r *run) start(ctx context.Context, cp *envtest.ControlPlane) *running {
 	running := &running{ended: make(chan struct{})}
 	ctx, running.end = context.WithCancel(ctx)
-	config := cp.NewClient().AddUser("manager", "system:masters")
+	config := cp.NewClient().Config(envtest.User("manager", "system:masters"))
 	config.Transport = r.calls.through(config.Transport)
 	config.ContentType = runtime.ContentTypeJSON // in which names of objects can be read
 	go func() {

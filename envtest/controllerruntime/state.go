@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pmezard/go-difflib/difflib"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,15 +91,4 @@ func withoutAccidents(value any) any {
 		}
 	}
 	return value
-}
-
-// difference is what has to change in one text for the other, empty for nothing.
-func difference(want, got string) string {
-	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: difflib.SplitLines(want), B: difflib.SplitLines(got), FromFile: "without a fault", ToFile: "with it", Context: 3,
-	})
-	if err != nil {
-		return err.Error() // of a writer that has none
-	}
-	return text
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/diff"
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -195,8 +196,9 @@ func (s Sweep) try(fault plannedFault, want string) (finding *Finding, missed bo
 	if err := r.simulate(); err != nil {
 		return &Finding{Family: fault.family, Call: fault.call, Err: err}, false
 	}
-	if difference := difference(want, r.state); difference != "" {
-		return &Finding{Family: fault.family, Call: fault.call, Difference: difference}, false
+	if r.state != want {
+		difference := diff.Diff("without a fault", []byte(want), "with it", []byte(r.state))
+		return &Finding{Family: fault.family, Call: fault.call, Difference: string(difference)}, false
 	}
 	return nil, fault.family != Unobserved && !r.calls.done
 }

@@ -99,7 +99,7 @@ func TestSweep(t *testing.T) {
 	sweep(false).Test(t)
 }
 
-// TestSweepLists compares whole objects where nobody says what else.
+// TestSweepLists compares whole objects, as the sweep does not say what else.
 func TestSweepLists(t *testing.T) {
 	s := sweep(false)
 	s.State, s.Lists = nil, []client.ObjectList{&corev1.SecretList{}, &corev1.ConfigMapList{}}

@@ -12,39 +12,40 @@ import (
 	"k8s.io/utils/ptr"
 	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/webhook"
 )
 
-// WebhookServer is a webhook.Server for a controller-runtime manager's WebhookServer option:
+// WebhookServer is a webhook.Server of controller-runtime, for a controller-runtime manager's WebhookServer option:
 // what is registered there is served in the memory of the process, also in virtual time,
 // from the start of the manager until its end. Make it with NewWebhookServer.
 type WebhookServer struct {
-	webhook.DefaultServer // registers
-	*envtest.Webhook
+	crwebhook.DefaultServer // registers
+	*webhook.Server
 
 	cp      *envtest.ControlPlane
 	started atomic.Bool
 }
 
-var _ webhook.Server = (*WebhookServer)(nil)
+var _ crwebhook.Server = (*WebhookServer)(nil)
 
 // NewWebhookServer returns a webhook server for a manager, at the given hosts or at one of
-// its own; see envtest.ControlPlane.ServeWebhook. Connections are refused until the manager
+// its own; see webhook.Set.Serve. Connections are refused until the manager
 // starts. A manager that is started again needs a new one, at the same hosts.
 func NewWebhookServer(cp *envtest.ControlPlane, hosts ...string) (*WebhookServer, error) {
 	mux := http.NewServeMux()
-	hook, err := cp.NewWebhook(mux, hosts...)
+	hook, err := cp.Webhooks().New(mux, hosts...)
 	if err != nil {
 		return nil, err
 	}
-	s := &WebhookServer{Webhook: hook, cp: cp}
+	s := &WebhookServer{Server: hook, cp: cp}
 	s.Options.WebhookMux = mux
 	return s, nil
 }
 
-// Start implements webhook.Server: it serves until ctx ends.
+// Start implements controller-runtime's webhook.Server: it serves until ctx ends.
 func (s *WebhookServer) Start(ctx context.Context) error {
 	s.Open()
 	s.started.Store(true)
@@ -57,7 +58,7 @@ func (s *WebhookServer) Start(ctx context.Context) error {
 // goodbye is how long requests in flight may take when the server stops.
 const goodbye = 10 * time.Second
 
-// StartedChecker implements webhook.Server.
+// StartedChecker implements controller-runtime's webhook.Server.
 func (s *WebhookServer) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		if !s.started.Load() {

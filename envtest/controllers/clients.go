@@ -8,14 +8,13 @@ import (
 	"k8s.io/controller-manager/pkg/clientbuilder"
 	"k8s.io/klog/v2"
 
-	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/component"
 )
 
 // clients makes the clients of a controller manager: each controller is the service
 // account of its name, with the roles that the API server gives it at its first boot.
 type clients struct {
-	client *envtest.Client
-	ca     []byte
+	component *component.Component
 }
 
 var _ clientbuilder.ControllerClientBuilder = clients{}
@@ -27,14 +26,14 @@ const rootCAPublisher = "root-ca-cert-publisher"
 func (c clients) Config(name string) (*rest.Config, error) {
 	config := c.of("system:serviceaccount:kube-system:"+name, "system:serviceaccounts", "system:serviceaccounts:kube-system")
 	if name == rootCAPublisher {
-		config.CAData = c.ca
+		config.CAData = c.component.CA
 	}
 	return rest.AddUserAgent(config, name), nil
 }
 
 // of is the configuration of a user, in upstream's encoding.
 func (c clients) of(user string, groups ...string) *rest.Config {
-	config := c.client.AddUser(user, groups...)
+	config := c.component.Config(user, groups...)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return config

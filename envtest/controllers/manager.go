@@ -28,6 +28,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/component"
 	"snowglobe.test/internal/nearest"
 )
 
@@ -97,8 +98,8 @@ func newManager(cp *envtest.ControlPlane, controllers []string) (*Program, error
 		return nil, err
 	}
 	p := newProgram(cp, "kube-controller-manager")
-	p.prepare = func(ctx context.Context, client *envtest.Client) (func(context.Context), func(context.Context) error, error) {
-		m, err := buildManager(ctx, cp, client, named)
+	p.prepare = func(ctx context.Context, component *component.Component) (func(context.Context), func(context.Context) error, error) {
+		m, err := buildManager(ctx, component, named)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -140,15 +141,15 @@ type manager struct {
 	controllers []app.Controller
 }
 
-func buildManager(ctx context.Context, cp *envtest.ControlPlane, client *envtest.Client, named []string) (*manager, error) {
-	builder := clients{client, cp.CA()}
+func buildManager(ctx context.Context, of *component.Component, named []string) (*manager, error) {
+	builder := clients{of}
 	m := &manager{}
 	var err error
 	if m.context, err = controllerContext(ctx, builder, named); err != nil {
 		return nil, err
 	}
 	if slices.Contains(named, names.ServiceAccountTokenController) {
-		tokens, err := newTokens(ctx, m.context, builder, cp)
+		tokens, err := newTokens(ctx, m.context, builder)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -107,11 +108,13 @@ func TestServiceAccounts(t *testing.T) {
 			_, err := core.ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 			return err == nil, err
 		})
+		webhook, err := cp.Webhooks().New(http.NotFoundHandler())
+		require.NoError(t, err)
 		c.eventually(time.Minute, func() (bool, error) {
 			published, err := core.ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
-			return err == nil && published.Data["ca.crt"] == string(cp.CA()), err
+			return err == nil && published.Data["ca.crt"] == string(webhook.CA()), err
 		})
-		_, err := core.Secrets("default").Create(ctx, &corev1.Secret{
+		_, err = core.Secrets("default").Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
 			Type:       corev1.SecretTypeServiceAccountToken,
 		}, metav1.CreateOptions{})

@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/component"
+	"snowglobe.test/internal/turn"
 )
 
 // stopTimeout bounds how long a program may take to end.
@@ -21,10 +25,10 @@ type Program struct {
 	name string
 	// prepare builds the program. It returns what runs it until its context ends, and
 	// what waits until it has seen the state of the control plane.
-	prepare func(ctx context.Context, client *envtest.Client) (run func(context.Context), ready func(context.Context) error, err error)
+	prepare func(ctx context.Context, component *component.Component) (run func(context.Context), ready func(context.Context) error, err error)
 
 	// turn is a lock on starts and stops: a channel, so that time passes meanwhile.
-	turn chan struct{}
+	turn turn.Lock
 
 	mu      sync.Mutex
 	current *execution // nil when it does not run
@@ -34,8 +38,7 @@ type Program struct {
 
 // execution is one run of a program.
 type execution struct {
-	component *envtest.Component
-	client    *envtest.Client
+	component *component.Component
 	end       context.CancelFunc
 }
 
@@ -58,7 +61,7 @@ func (p *Program) startFor(t testing.TB) *Program {
 
 // newProgram returns a program that does not run yet.
 func newProgram(cp *envtest.ControlPlane, name string) *Program {
-	return &Program{cp: cp, name: name, turn: make(chan struct{}, 1)}
+	return &Program{cp: cp, name: name, turn: turn.New()}
 }
 
 // Start starts the program again after Stop or Crash, and returns when it has seen the
@@ -84,8 +87,8 @@ func (p *Program) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	running, end := context.WithCancel(context.Background())
-	now := &execution{component, p.cp.NewClient(), end}
+	running, end := context.WithCancel(klog.NewContext(context.Background(), component.Logger()))
+	now := &execution{component, end}
 	p.setExecution(now)
 	if err := p.run(ctx, running, now); err != nil {
 		return errors.Join(err, p.release(context.WithoutCancel(ctx)))
@@ -99,7 +102,11 @@ func (p *Program) run(ctx, running context.Context, now *execution) error {
 	var run func(context.Context)
 	var ready func(context.Context) error
 	var err error
-	<-now.component.Go(func() { run, ready, err = p.prepare(running, now.client) })
+	select {
+	case <-now.component.Go(func() { run, ready, err = p.prepare(running, now.component) }):
+	case <-ctx.Done(): // upstream asks for some things without a context
+		return context.Cause(ctx)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -110,10 +117,10 @@ func (p *Program) run(ctx, running context.Context, now *execution) error {
 	return ready(ctx)
 }
 
-// takeTurn waits until nobody starts or stops the program; the caller gives the turn back.
+// takeTurn waits until no other caller starts or stops it; the caller gives the turn back.
 func (p *Program) takeTurn() (giveBack func()) {
-	p.turn <- struct{}{}
-	return func() { <-p.turn }
+	_ = p.turn.Take(context.Background()) // which does not end
+	return p.turn.Give
 }
 
 func (p *Program) execution() *execution {
@@ -140,7 +147,7 @@ func (p *Program) Stop(ctx context.Context) error {
 func (p *Program) Crash(ctx context.Context) error {
 	defer p.takeTurn()()
 	if now := p.execution(); now != nil {
-		defer now.client.Cut()()
+		defer now.component.Crash()()
 	}
 	return p.release(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/component"
 )
 
 // StartScheduler starts a kube-scheduler with the default profile for a test, and stops it
@@ -29,8 +30,8 @@ func LaunchScheduler(ctx context.Context, cp *envtest.ControlPlane) (*Program, e
 
 func newScheduler(cp *envtest.ControlPlane) *Program {
 	p := newProgram(cp, "kube-scheduler")
-	p.prepare = func(ctx context.Context, client *envtest.Client) (func(context.Context), func(context.Context) error, error) {
-		return buildScheduler(ctx, clients{client: client})
+	p.prepare = func(ctx context.Context, component *component.Component) (func(context.Context), func(context.Context) error, error) {
+		return buildScheduler(ctx, clients{component})
 	}
 	return p
 }
@@ -41,7 +42,7 @@ func buildScheduler(ctx context.Context, builder clients) (run func(context.Cont
 	if err != nil {
 		return nil, nil, err
 	}
-	untyped, err := dynamic.NewForConfig(builder.client.AddUser("system:kube-scheduler"))
+	untyped, err := dynamic.NewForConfig(builder.component.Config("system:kube-scheduler"))
 	if err != nil {
 		return nil, nil, err
 	}

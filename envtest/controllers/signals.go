@@ -5,7 +5,7 @@ import (
 	"os/signal"
 )
 
-// The scheduler listens for a signal. Go's runtime begins to deliver signals when somebody
+// The scheduler listens for a signal. Go's runtime begins to deliver signals when a package
 // asks for the first time, in a goroutine that must not be born in virtual time.
 func init() {
 	first := make(chan os.Signal, 1)

@@ -9,8 +9,6 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 	serviceaccountcontroller "k8s.io/kubernetes/pkg/controller/serviceaccount"
 	"k8s.io/kubernetes/pkg/serviceaccount"
-
-	"snowglobe.test/envtest"
 )
 
 // tokens is upstream's controller of service-account-token Secrets, which its program
@@ -20,18 +18,18 @@ type tokens struct {
 	workers int
 }
 
-func newTokens(ctx context.Context, c app.ControllerContext, builder clients, cp *envtest.ControlPlane) (app.Controller, error) {
+func newTokens(ctx context.Context, c app.ControllerContext, builder clients) (app.Controller, error) {
 	client, err := kubernetes.NewForConfig(builder.of("system:kube-controller-manager"))
 	if err != nil {
 		return nil, err
 	}
-	generator, err := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, cp.ServiceAccountKey())
+	generator, err := serviceaccount.JWTTokenGenerator(serviceaccount.LegacyIssuer, builder.component.ServiceAccountKey)
 	if err != nil {
 		return nil, err
 	}
 	core := c.InformerFactory.Core().V1()
 	controller, err := serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(), client,
-		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: cp.CA()})
+		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: builder.component.CA})
 	if err != nil {
 		return nil, err
 	}

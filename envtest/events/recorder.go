@@ -106,7 +106,7 @@ func (r *Recorder) record(e Event) {
 }
 
 // since returns the events from a number on, in the order of all that were ever recorded,
-// and the number of the one that will follow. Nobody changes them any more.
+// and the number of the one that will follow. They do not change any more.
 func (r *Recorder) since(number int) ([]Event, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

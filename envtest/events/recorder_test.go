@@ -211,7 +211,7 @@ func TestReset(t *testing.T) {
 			time.Sleep(time.Second)
 			recorder.Event(pod, "Normal", "Pulled", "")
 			time.Sleep(time.Second)
-			recorder.Reset() // while somebody waits, who has seen more events than there will be
+			recorder.Reset() // while a reader waits, which has seen more events than there will be
 			recorder.Event(pod, "Normal", "Started", "after")
 		}()
 		got, err := recorder.Await(t.Context(), because("Started"))

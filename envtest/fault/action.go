@@ -20,15 +20,17 @@ const (
 
 	Fail       ActionKind = "fail"        // it does not happen, and the caller gets the error With
 	LoseReply  ActionKind = "lose-reply"  // it happens, and the caller gets the error With instead of the answer
-	Drop       ActionKind = "drop"        // it does not happen, and nobody is told: a caller waits until it gives up
+	Drop       ActionKind = "drop"        // it does not happen, and the caller is not told: it waits until it gives up
 	Duplicate  ActionKind = "duplicate"   // it happens twice; the answer is the second one
 	Cancel     ActionKind = "cancel"      // its context is cancelled, as if the caller had gone; a watch ends
 	Compact    ActionKind = "compact"     // the store is compacted at its revision, then it goes on
 	LoseLeader ActionKind = "lose-leader" // the store loses its leader, then it goes on
 	Crash      ActionKind = "crash"       // the server dies before it
 
-	// Partition cuts a network path until the rule ends; see Set.OnPartition.
+	// Partition cuts a network path until the rule ends; see Set.OnPartition. Fire fires a
+	// lifecycle signal before its time; see Injector.OnFire. They are about no operation.
 	Partition ActionKind = "partition"
+	Fire      ActionKind = "fire"
 )
 
 // actions is what they do, in the order in which they are told.
@@ -41,13 +43,14 @@ var actions = []struct {
 	{Freeze, "it waits if its revision is later than `at=`; without `at=`, it always waits"},
 	{Fail, "it does not happen, and the caller gets the error `with=`"},
 	{LoseReply, "it happens, and the caller gets the error `with=` instead of the answer; without `with=`, the connection breaks"},
-	{Drop, "it does not happen, and nobody is told: a caller waits until it gives up"},
+	{Drop, "it does not happen, and the caller is not told: it waits until it gives up"},
 	{Duplicate, "it happens twice, and the caller gets the second answer"},
 	{Cancel, "its context is cancelled, as if the caller had gone away; a watch ends"},
 	{Compact, "the store discards all revisions before its current one, then the operation goes on"},
 	{LoseLeader, "the store loses its leader, then the operation goes on"},
 	{Crash, "the server dies before it happens"},
 	{Partition, "nothing gets through until the rule ends"},
+	{Fire, "it fires before its time, whatever it waits for, and takes away the protection that it gives, as a bug would: at once, or `by=` after its server has begun to serve"},
 }
 
 func actionKinds() []ActionKind {
@@ -61,10 +64,13 @@ func actionKinds() []ActionKind {
 // waits reports whether the action says when, and not what.
 func (k ActionKind) waits() bool { return k == Hold || k == Delay || k == Freeze }
 
+// stands reports whether the action is about no operation: who is concerned is told.
+func (k ActionKind) stands() bool { return k == Partition || k == Fire }
+
 // Action is what is done to an operation. The zero value is to let it pass.
 type Action struct {
 	Kind ActionKind
-	// By is how long a Delay takes.
+	// By is how long a Delay takes, and how long after its server has begun a Fire comes.
 	By time.Duration
 	// With is the error, which Fail needs; "" for LoseReply is a broken connection.
 	With Failure
@@ -84,7 +90,7 @@ func (a Action) problems(report func(key, format string, args ...any)) {
 			report(key, "%s= is for %s, not for %s", key, nearest.Either(kinds), a.Kind)
 		}
 	}
-	only("by", a.By != 0, Delay)
+	only("by", a.By != 0, Delay, Fire)
 	only("with", a.With != "", Fail, LoseReply)
 	only("retry-after", a.RetryAfter != 0, Fail, LoseReply)
 	only("at", a.At != 0, Freeze)
@@ -95,7 +101,7 @@ func (a Action) problems(report func(key, format string, args ...any)) {
 		report("at", "at= is a revision of the store, above 0")
 	case a.RetryAfter != 0 && a.With != TooManyRequests && a.With != ServiceUnavailable:
 		report("retry-after", "retry-after= goes with %s and %s only", TooManyRequests, ServiceUnavailable)
-	case a.RetryAfter < 0 || a.RetryAfter%time.Second != 0:
-		report("retry-after", "retry-after= is a number of whole seconds, such as retry-after=2s")
+	case a.RetryAfter != 0 && !wholeSeconds(a.RetryAfter):
+		report("retry-after", "retry-after= is a number of whole seconds, such as 2s, not %q", a.RetryAfter)
 	}
 }

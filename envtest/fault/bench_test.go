@@ -3,6 +3,9 @@ package fault
 import (
 	"context"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkAt is what a point costs: without rules it must be nanoseconds, and
@@ -22,12 +25,9 @@ func BenchmarkAt(b *testing.B) {
 			s := New(Config{})
 			for _, text := range bench.rules {
 				rule, err := Parse(text, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := s.Add(rule); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
+				_, err = s.Add(rule)
+				require.NoError(b, err)
 			}
 			ctx := context.Background()
 			namespace, name := "default", "a"
@@ -36,9 +36,7 @@ func BenchmarkAt(b *testing.B) {
 				_, err := s.At(ctx, func() Operation {
 					return Operation{Point: "store/put", Server: "alpha", Resource: "configmaps", Namespace: namespace, Name: name, Key: "/registry/configmaps/" + namespace + "/" + name}
 				})
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 			}
 		})
 	}
@@ -56,10 +54,8 @@ func hundred() []string {
 func TestAtCostsNothing(t *testing.T) {
 	for what, s := range map[string]*Set{"nil": nil, "empty": New(Config{})} {
 		name := "a"
-		if n := testing.AllocsPerRun(100, func() {
+		assert.Equal(t, float64(0), testing.AllocsPerRun(100, func() {
 			_, _ = s.At(t.Context(), func() Operation { return named(name) })
-		}); n != 0 {
-			t.Errorf("a %s set: %v allocations", what, n)
-		}
+		}), "a %s set", what)
 	}
 }

@@ -61,7 +61,7 @@ func (k *PointKind) placeholder() string {
 	return strings.TrimSuffix(name, ">")
 }
 
-// names are what may follow the slash; nil if nobody has said. Some are known by
+// names are what may follow the slash; nil if they are not known. Some are known by
 // the entry's only verb: "post-start hook".
 func (k *PointKind) names(known Names) []string {
 	if k.Names != nil {

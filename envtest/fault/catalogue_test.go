@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/internal/nearest"
 )
 
 // sample is an operation of an entry, with everything the entry carries.
@@ -23,7 +25,7 @@ func sample(k *PointKind) Operation {
 
 func TestCatalogue(t *testing.T) {
 	for _, k := range catalogue {
-		t.Run(strings.Join(append([]string{k.Name}, append(slices.Clone(k.Verbs), texts(k.Phases)...)...), " "), func(t *testing.T) {
+		t.Run(strings.Join(append([]string{k.Name}, append(slices.Clone(k.Verbs), nearest.Texts(k.Phases)...)...), " "), func(t *testing.T) {
 			op := sample(k)
 			if k.isPath() {
 				assert.Nil(t, kindOf(&op), "there are no operations of a path")

@@ -17,14 +17,25 @@ import (
 // may bring it later.
 type Names map[string][]string
 
+// checked is a rule with nothing wrong in it, and the entries that it is about.
+type checked struct {
+	Rule
+	kinds []*PointKind
+}
+
 // Validate says everything that is wrong with the rule.
 func (r Rule) Validate(known Names) error {
-	_, faults := r.check(known)
+	_, err := r.validate(known)
+	return err
+}
+
+func (r Rule) validate(known Names) (checked, error) {
+	kinds, faults := r.check(known)
 	var errs []error
 	for _, f := range faults {
 		errs = append(errs, fmt.Errorf("rule %q: %s", r, f.text))
 	}
-	return errors.Join(errs...)
+	return checked{r, kinds}, errors.Join(errs...)
 }
 
 // mistake is something wrong with a part of a rule: "action", "point", or a key.
@@ -42,13 +53,15 @@ type checker struct {
 func (r Rule) check(known Names) (kinds []*PointKind, mistakes []mistake) {
 	c := &checker{rule: &r, known: known}
 	if !slices.Contains(actionKinds(), r.Kind) {
-		c.report("action", "unknown action %q%s", r.Kind, suggest(string(r.Kind), texts(actionKinds())))
+		c.report("action", "unknown action %q%s", r.Kind, suggest(string(r.Kind), nearest.Texts(actionKinds())))
 	} else {
 		r.Action.problems(c.report)
 	}
 	c.numbers()
 	c.values()
-	if c.point() && len(c.mistakes) == 0 {
+	found := c.point()
+	c.words()
+	if found && len(c.mistakes) == 0 {
 		c.narrow()
 	}
 	return c.kinds, c.mistakes
@@ -70,8 +83,9 @@ func (c *checker) numbers() {
 	if r.Probability < 0 || !(r.Probability <= 1) {
 		c.report("probability", "a probability is above 0, at most 1, not %v", r.Probability)
 	}
-	if r.Kind == Partition && (r.Nth != Range{} || r.Every != 0 || r.Times != 0 || r.Probability != 0) {
-		c.report("action", "nth=, every=, times= and probability= choose among operations, and a partition is about none; after=, for= and until= say when")
+	if r.Kind.stands() && (r.Nth != Range{} || r.Every != 0 || r.Times != 0 || r.Probability != 0) {
+		c.report("action", "nth=, every=, times= and probability= choose among operations, and %s is about none; after=, for= and until= say when",
+			map[ActionKind]string{Partition: "a partition", Fire: "fire"}[r.Kind])
 	}
 	if min(r.After, r.For, r.Until) < 0 {
 		c.report("after", "After, For and Until are times above 0: %v, %v, %v", r.After, r.For, r.Until)
@@ -91,12 +105,26 @@ func (c *checker) values() {
 	}
 	c.exists("resource", r.Resource)
 	c.exists("server", r.Server)
-	if phases := []Phase{Before, After, Stream}; r.Phase != "" && !slices.Contains(phases, r.Phase) {
-		c.report("phase", "unknown phase %q%s", r.Phase, suggest(string(r.Phase), texts(phases)))
+}
+
+// words checks the texts that are the same at all points. What is suggested is of this one.
+func (c *checker) words() {
+	r := c.rule
+	if all := []Phase{Before, After, Stream}; r.Phase != "" && !slices.Contains(all, r.Phase) {
+		c.report("phase", "unknown phase %q%s", r.Phase, suggest(string(r.Phase), nearest.Texts(of(c.kinds, (*PointKind).phases, all))))
 	}
 	if r.With != "" && !slices.Contains(Failures(), r.With) {
-		c.report("with", "unknown error %q%s", r.With, suggest(string(r.With), texts(Failures())))
+		here := of(c.kinds, func(k *PointKind) []Failure { return k.Failures }, Failures())
+		c.report("with", "unknown error %q%s", r.With, suggest(string(r.With), nearest.Texts(here)))
 	}
+}
+
+// of is what some entries have, or else all that there is.
+func of[T ~string](kinds []*PointKind, has func(*PointKind) []T, all []T) []T {
+	if found := union(kinds, has); len(found) > 0 {
+		return found
+	}
+	return all
 }
 
 // exists checks a name where the names are known.
@@ -283,14 +311,6 @@ func union[T ~string](kinds []*PointKind, of func(*PointKind) []T) []T {
 // anyGlob reports whether a pattern matches one of some names.
 func anyGlob(pattern string, names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return glob(pattern, n) })
-}
-
-func texts[S ~string](of []S) []string {
-	all := make([]string, len(of))
-	for i, s := range of {
-		all[i] = string(s)
-	}
-	return all
 }
 
 // maxListed is how many known names suggest lists if none is near: a server's hooks

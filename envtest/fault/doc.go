@@ -12,9 +12,10 @@
 //
 // Execute, Call and Deliver call At, and do what an action means for a request or an
 // event in a stream. A partition is about a network path, not about operations: code
-// that uses the path calls Partitioned, and OnPartition reports changes.
+// that uses the path calls Partitioned, and OnPartition reports changes. Nor is the fire of
+// a lifecycle signal: OnFire reports it.
 //
 // The package knows nothing about servers and stores. It starts no goroutine except
-// that of a timer, when a partition is due to begin or end, and never draws random
+// that of a timer, when such a rule is due to begin or end, and never draws random
 // numbers: chance is a hash of the seed, the rule and the operation.
 package fault

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/broadcast"
 )
 
 // Entry is a rule in a Set.
@@ -23,9 +24,9 @@ type Entry struct {
 	last    Operation // at which it fired
 	removed bool
 	open    bool
-	alarms  []*time.Timer // of a partition
+	alarms  []*time.Timer // of a rule about no operation
 	waiting []*waiter     // in the order of their arrival
-	arrived chan struct{} // closed at the next arrival, and replaced
+	arrived broadcast.News
 }
 
 // waiter is an operation that a rule or the scheduler makes wait.
@@ -35,14 +36,12 @@ type waiter struct {
 	goOn chan struct{} // closed when it may
 }
 
-// newEntry is for a rule that has been validated.
-func newEntry(s *Set, rule Rule) *Entry {
-	kinds, _ := rule.check(s.config.Names)
-	same := rule
+func newEntry(s *Set, rule checked) *Entry {
+	same := rule.Rule
 	same.Optional = false
 	return &Entry{
-		set: s, rule: rule, kinds: kinds, luck: hash(appendText(appendNumber(nil, s.config.Seed), same.String())),
-		added: time.Now(), arrived: make(chan struct{}),
+		set: s, rule: rule.Rule, kinds: rule.kinds, luck: hash(appendText(appendNumber(nil, s.config.Seed), same.String())),
+		added: time.Now(),
 	}
 }
 
@@ -96,7 +95,7 @@ func (e *Entry) Remove() {
 func (e *Entry) takes(kind *PointKind, op *Operation, now time.Time) bool {
 	r := &e.rule
 	switch {
-	case e.open, !slices.Contains(e.kinds, kind), !r.Covers(op), !r.during(now.Sub(e.added)):
+	case e.open, r.Kind.stands(), !slices.Contains(e.kinds, kind), !r.Covers(op), !r.during(now.Sub(e.added)):
 		return false
 	case r.Kind == Freeze && r.At > 0 && op.Revision <= r.At:
 		return false
@@ -142,9 +141,13 @@ func (e *Entry) enlist(ctx context.Context, op *Operation) *waiter {
 	}
 	w := &waiter{ctx, *op, make(chan struct{})}
 	e.waiting = append(e.waiting, w)
-	close(e.arrived)
-	e.arrived = make(chan struct{})
+	e.arrived.Tell()
 	return w
+}
+
+// blame is an error that the rule has caused; the text names the rule.
+func (e *Entry) blame(format string, args ...any) error {
+	return &RuleError{e.rule, fmt.Errorf(format, args...)}
 }
 
 // outwait returns when a waiter may go on, or ctx ends.
@@ -161,7 +164,7 @@ func (e *Entry) outwait(ctx context.Context, w *waiter) error {
 		return nil
 	case <-due:
 	case <-ctx.Done():
-		err = fmt.Errorf("%s was waiting because of the rule %q: %w", w.op, e.rule, context.Cause(ctx))
+		err = e.blame("%s was waiting because of the rule %q: %w", w.op, e.rule, context.Cause(ctx))
 	}
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()

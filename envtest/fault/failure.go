@@ -79,7 +79,7 @@ var failures = []struct {
 	}},
 	{Reset, "the connection is reset by the peer", always(&net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)})},
 	{EOF, "the connection ends; a stream breaks off in the middle", func(i injection) error {
-		if i.at.Phase == Stream || strings.HasPrefix(i.at.Point, "watch/") {
+		if i.at.Phase == Stream || strings.HasPrefix(i.at.Point, WatchPoint) {
 			return io.ErrUnexpectedEOF
 		}
 		return io.EOF
@@ -87,7 +87,7 @@ var failures = []struct {
 	{Refused, "nothing is listening there", always(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})},
 	{Unreachable, "there is no route to the host", always(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)})},
 	{Expired, "the token or certificate has expired", func(i injection) error {
-		if i.at.Point == "auth/certificate" {
+		if i.at.Point == AuthCertificate {
 			return x509.CertificateInvalidError{Reason: x509.Expired, Detail: i.text}
 		}
 		return errors.New("service account token has expired")

@@ -1,8 +1,14 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+
+	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/nearest"
 )
 
 // Gate is where operations wait because of one rule, until they are let go.
@@ -10,35 +16,27 @@ type Gate struct{ entry *Entry }
 
 // Waiting returns the operations that wait, in the order of their arrival.
 func (g *Gate) Waiting() []Operation {
-	waiting, _ := g.look()
-	return waiting
-}
-
-// look returns who waits, and what is closed when another comes.
-func (g *Gate) look() (waiting []Operation, arrived <-chan struct{}) {
 	g.entry.set.mu.Lock()
 	defer g.entry.set.mu.Unlock()
-	waiting = make([]Operation, len(g.entry.waiting))
+	waiting := make([]Operation, len(g.entry.waiting))
 	for i, w := range g.entry.waiting {
 		waiting[i] = w.op
 	}
-	return waiting, g.entry.arrived
+	return waiting
 }
 
 // Await returns the waiting operations once there are n. If ctx ends first, the
 // error says which there are.
 func (g *Gate) Await(ctx context.Context, n int) ([]Operation, error) {
-	for {
-		ops, arrived := g.look()
-		if len(ops) >= n {
-			return ops, nil
-		}
-		select {
-		case <-arrived:
-		case <-ctx.Done():
-			return ops, fmt.Errorf("gate %q: waiting for %d operations: %w (there are %d: %v)", g.entry.rule, n, context.Cause(ctx), len(ops), ops)
-		}
+	var ops []Operation
+	err := g.entry.arrived.Await(ctx, func() bool {
+		ops = g.Waiting()
+		return len(ops) >= n
+	})
+	if err != nil {
+		return ops, fmt.Errorf("gate %q: waiting for %d operations: %w (there are %d: %v)", g.entry.rule, n, err, len(ops), ops)
 	}
+	return ops, nil
 }
 
 // Release lets the first n go, or as many as there are, and returns them.
@@ -76,7 +74,60 @@ func (g *Gate) Close() {
 // Remove takes the rule of the gate out of the Set, as Entry.Remove.
 func (g *Gate) Remove() { g.entry.Remove() }
 
-// Held is an operation that waits until somebody lets it go.
+// Release lets go what waits at a match, such as "hook/crd-informer-synced", whatever the
+// rules that make it wait say beside that, and opens the gate of the rule "hold MATCH". If
+// nothing waits there, the error says where something is held.
+func (s *Set) Release(match string) error {
+	wanted, err := ParseMatch(match, nil)
+	if err != nil {
+		return err
+	}
+	released := false
+	s.mu.Lock()
+	for _, e := range s.entries {
+		if !e.rule.Kind.waits() {
+			continue
+		}
+		released = len(e.release(func(w *waiter) bool { return wanted.Covers(&w.op) })) > 0 || released
+		e.open = e.open || e.rule.Match == wanted
+	}
+	s.mu.Unlock()
+	if released {
+		return nil
+	}
+	points := s.HeldPoints()
+	return fmt.Errorf("nothing is held at %s; held are: %s%s", wanted, cmp.Or(strings.Join(points, ", "), "none"), nearest.DidYouMean(wanted.Point, points))
+}
+
+// HeldPoints are the points at which rules hold operations, each once.
+func (s *Set) HeldPoints() []string {
+	var points []string
+	for _, held := range s.Held() {
+		if held.Rule.Kind != Pass && !slices.Contains(points, held.Point) {
+			points = append(points, held.Point)
+		}
+	}
+	return points
+}
+
+// HeldHooks returns the post-start hooks of a server that wait because of hold rules, sorted.
+func (s *Set) HeldHooks(server string) []string {
+	var hooks []string
+	for _, entry := range s.Rules() {
+		if entry.Rule().Kind != Hold {
+			continue
+		}
+		for _, op := range entry.Gate().Waiting() {
+			if name, ok := strings.CutPrefix(op.Point, HookPoint); ok && op.Server == server && op.Verb == string(trace.PostStart) {
+				hooks = append(hooks, name)
+			}
+		}
+	}
+	slices.Sort(hooks)
+	return slices.Compact(hooks)
+}
+
+// Held is an operation that waits until the test lets it go.
 type Held struct {
 	Operation
 	// Rule is why; the zero value if it waits for a turn.

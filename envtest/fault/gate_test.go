@@ -24,9 +24,8 @@ func newCrowd(s *Set) *crowd { return &crowd{s, make(chan string, 100)} }
 func (c *crowd) comes(t *testing.T, names ...string) {
 	for _, name := range names {
 		go func() {
-			if d, err := c.set.At(t.Context(), func() Operation { return named(name) }); err != nil || d.Kind != Pass {
-				t.Errorf("%s: %v, %v", name, d, err)
-			}
+			d, err := c.set.At(t.Context(), func() Operation { return named(name) })
+			assert.False(t, err != nil || d.Kind != Pass, "%s: %v, %v", name, d, err)
 			c.done <- name
 		}()
 		synctest.Wait()

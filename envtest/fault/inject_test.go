@@ -20,7 +20,7 @@ func TestInject(t *testing.T) {
 	assert.False(t, s.Active())
 
 	for rule, want := range map[string]string{
-		"fial store/put with=unavailable":                        "did you mean fail?",
+		"fall store/put with=unavailable":                        "did you mean fail?",
 		"fail store/put resource=configmap with=unavailable":     "did you mean configmaps?",
 		"fail store/put with=unavailable\nhold hook/* verb=post": "a rule is one line",
 	} {

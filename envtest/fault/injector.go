@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // Injector asks a Set about the operations of one API server. A nil one injects
@@ -22,7 +21,7 @@ type Effects struct {
 	Compact func(context.Context) error
 	// LoseLeader makes the store lose its leader.
 	LoseLeader func(context.Context) error
-	// Crash ends the server at once. When it returns nobody hears of the
+	// Crash ends the server at once. When it returns, no client hears of the
 	// server any more; it does not wait for the server's goroutines.
 	Crash func(cause error)
 }
@@ -109,7 +108,7 @@ func (i *Injector) affect(ctx context.Context, d Decision) (Decision, error) {
 		effect = i.effects.LoseLeader
 	case Crash:
 		if i.effects.Crash != nil {
-			cause := fmt.Errorf("%w before %s, because of the rule %q", ErrCrashed, d.op, d.entry.rule)
+			cause := d.entry.blame("%w before %s, because of the rule %q", ErrCrashed, d.op, d.entry.rule)
 			i.effects.Crash(cause)
 			return Decision{}, cause
 		}
@@ -117,10 +116,10 @@ func (i *Injector) affect(ctx context.Context, d Decision) (Decision, error) {
 		return d, nil
 	}
 	if effect == nil {
-		return Decision{}, fmt.Errorf("rule %q: %s cannot be done here", d.entry.rule, d.Kind)
+		return Decision{}, d.entry.blame("rule %q: %s cannot be done here", d.entry.rule, d.Kind)
 	}
 	if err := effect(ctx); err != nil {
-		return Decision{}, fmt.Errorf("rule %q: %w", d.entry.rule, err)
+		return Decision{}, d.entry.blame("rule %q: %w", d.entry.rule, err)
 	}
 	return Decision{}, nil
 }

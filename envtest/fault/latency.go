@@ -26,10 +26,10 @@ func Latency(seed uint64, op Operation) time.Duration {
 }
 
 func takesTime(point string) bool {
-	if point == "store/watch-event" {
+	if point == StoreWatchEvent {
 		return false
 	}
-	return strings.HasPrefix(point, "store/") || strings.HasPrefix(point, "http/")
+	return strings.HasPrefix(point, "store/") || strings.HasPrefix(point, HTTPPoint)
 }
 
 const (
@@ -65,13 +65,6 @@ func (r *repeated) slowdown(identity uint64) time.Duration {
 	return min(1<<min(failed.times/patientFailures, 10), MaxFailingLatency/MaxLatency)
 }
 
-// isFirst reports whether an operation is one of the first in a row. Whoever asks again
-// and again without a pause must not stop the clock.
-func (r *repeated) isFirst(identity uint64) bool {
-	r.report(identity, true)
-	return r.slowdown(identity) == 1
-}
-
 // report remembers what became of an operation.
 func (r *repeated) report(identity uint64, failed bool) {
 	r.mu.Lock()
@@ -99,19 +92,33 @@ func (s *Set) latency(op Operation) time.Duration {
 		return 0
 	}
 	op.Occurrence = 0
-	if op.isDiscovery() && s.repeated.isFirst(op.Priority(1)) {
-		return 0
+	if op.isUnderMutex() {
+		// Whoever asks again and again without a pause must not stop the clock: only the
+		// first questions in a row take no time.
+		question := op.Priority(1)
+		s.repeated.report(question, true)
+		if s.repeated.slowdown(question) == 1 {
+			return 0
+		}
 	}
 	return d * s.repeated.slowdown(op.Priority(0))
 }
 
-// isDiscovery reports whether an operation asks which APIs there are. Libraries do that
-// under a mutex, for which other goroutines wait: controller-runtime's cache, and RESTMappers.
-// If it took time there, time would stand still.
+// isUnderMutex reports whether an operation is one that libraries do under a mutex, for which
+// other goroutines wait. If it took time there, time would stand still.
+func (o *Operation) isUnderMutex() bool { return o.isDiscovery() || o.isAllocation() }
+
+// isDiscovery reports whether an operation asks which APIs there are, as controller-runtime's
+// cache and RESTMappers do.
 func (o *Operation) isDiscovery() bool {
-	return o.Point == "http/get" && o.Resource == "" &&
+	return o.Point == HTTPPoint+"get" && o.Resource == "" &&
 		(o.Key == "/api" || o.Key == "/apis" || strings.HasPrefix(o.Key, "/api/") || strings.HasPrefix(o.Key, "/apis/"))
 }
+
+// isAllocation reports whether an operation is about the object of an IP address, which
+// upstream's allocator makes before a Service gets the address
+// (k8s.io/kubernetes/pkg/registry/core/service/ipallocator, MetaAllocator).
+func (o *Operation) isAllocation() bool { return o.Resource == "ipaddresses.networking.k8s.io" }
 
 func (s *Set) takeTime(d time.Duration) {
 	if d > 0 {

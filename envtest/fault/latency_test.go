@@ -73,7 +73,7 @@ func TestLatencyMovesTime(t *testing.T) {
 	}
 }
 
-// Discovery takes no time, as whoever asks may hold a mutex, until somebody asks again and
+// Discovery takes no time, as a client that asks may hold a mutex, until one asks again and
 // again.
 func TestLatencyOfDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -50,6 +50,21 @@ func (m *Match) Covers(op *Operation) bool {
 		strings.HasPrefix(op.Key, m.KeyPrefix)
 }
 
+// Includes reports whether all operations that another match is about are also of this one,
+// as far as their identities say. What chooses among them (Nth, Times, ...) need not be set.
+func (m *Match) Includes(other *Match) bool {
+	includes := func(pattern, s string) bool { return pattern == "" || s != "" && glob(pattern, s) }
+	return glob(m.Point, other.Point) && (m.Phase == "" || m.Phase == other.Phase) &&
+		includes(m.Server, other.Server) && includes(m.Verb, other.Verb) && includes(m.Resource, other.Resource) &&
+		includes(m.Namespace, other.Namespace) && includes(m.Name, other.Name) && includes(m.Caller, other.Caller) &&
+		strings.HasPrefix(other.KeyPrefix, m.KeyPrefix) && m.choice() == (Match{})
+}
+
+// choice is what chooses among operations of the same identity.
+func (m *Match) choice() Match {
+	return Match{Nth: m.Nth, Every: m.Every, Probability: m.Probability, Times: m.Times, After: m.After, For: m.For, Until: m.Until}
+}
+
 // end is when the rule ends, counted since it was added; 0 is never.
 func (m *Match) end() time.Duration {
 	if m.For > 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestGlob(t *testing.T) {
@@ -76,4 +77,33 @@ func TestSuggest(t *testing.T) {
 	assert.Equal(t, "; there is list, watch or sync", suggest("qqqqq", names))
 	assert.Equal(t, "; did you mean list?", suggest("lisd", names))
 	assert.Equal(t, "; there are 41, and none is like it", suggest("qqqqq", make([]string, maxListed+1)))
+}
+
+func TestIncludes(t *testing.T) {
+	match := func(text string) Match {
+		m, err := ParseMatch(text, nil)
+		require.NoError(t, err)
+		return m
+	}
+	for _, c := range []struct {
+		match, other string
+		want         bool
+	}{
+		{"cache/pods", "cache/pods", true},
+		{"cache/pods", "cache/pods server=apiserver-1", true},
+		{"cache/pods server=apiserver-1", "cache/pods", false},
+		{"cache/pods server=apiserver-1", "cache/pods server=apiserver-2", false},
+		{"cache/*", "cache/pods server=apiserver-*", true},
+		{"cache/pods", "cache/*", false},
+		{"http/get", "http/get phase=after", true},
+		{"http/get phase=after", "http/get", false},
+		{"store/put resource=pods", "store/put resource=pods name=default/a nth=2", true},
+		{"store/put namespace=other", "store/put name=default/a", false},
+		{"store/put key=/a", "store/put key=/a/b", true},
+		{"store/put key=/a/b", "store/put key=/a", false},
+		{"store/put times=1", "store/put", false},
+	} {
+		m, other := match(c.match), match(c.other)
+		assert.Equal(t, c.want, m.Includes(&other), "%s, %s", c.match, c.other)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestOccurrencesAreBounded counts far more identities than are remembered, and one
@@ -12,9 +13,7 @@ func TestOccurrencesAreBounded(t *testing.T) {
 	const often, each = 0, generation / 2
 	o, want := newOccurrences(), 0
 	for id := uint64(1); id <= 4*generation; id++ {
-		if n := o.next(id); n != 1 {
-			t.Fatalf("%d is new, and counted as number %d", id, n)
-		}
+		require.Equal(t, 1, o.next(id), "%d is new, and counted as number", id)
 		if id%each == 0 {
 			want++
 			assert.Equal(t, want, o.next(often))

@@ -15,12 +15,15 @@ import (
 )
 
 // Parse reads a rule. The error says everything that is wrong with it.
-func Parse(text string, known Names) (Rule, error) { return parseRule(text, known, 0) }
+func Parse(text string, known Names) (Rule, error) {
+	rule, err := parseRule(text, known, 0)
+	return rule.Rule, err
+}
 
 // parseRule is Parse of a text whose first columns are not the caller's.
-func parseRule(text string, known Names, foreign int) (Rule, error) {
+func parseRule(text string, known Names, foreign int) (checked, error) {
 	if strings.ContainsAny(text, "\n\r") {
-		return Rule{}, errors.New("a rule is one line; ParsePlan reads several")
+		return checked{}, errors.New("a rule is one line; ParsePlan reads several")
 	}
 	p := &lineParser{known: known, foreign: foreign}
 	rule, ok := p.line(text)
@@ -28,7 +31,7 @@ func parseRule(text string, known Names, foreign int) (Rule, error) {
 		p.fail(1, `there is no rule: write one such as "hold store/put resource=configmaps"`)
 	}
 	if len(p.errs) > 0 {
-		return Rule{}, errors.Join(p.errs...)
+		return checked{}, errors.Join(p.errs...)
 	}
 	return rule, nil
 }
@@ -43,7 +46,7 @@ func ParseMatch(text string, known Names) (Match, error) {
 }
 
 // parseHold reads a match as a rule of Hold, since every point can be held.
-func parseHold(match string, known Names) (Rule, error) {
+func parseHold(match string, known Names) (checked, error) {
 	const hold = string(Hold) + " "
 	return parseRule(hold+match, known, len(hold))
 }
@@ -87,11 +90,11 @@ type word struct {
 }
 
 // line reads one rule; false if the line has none, or a wrong one.
-func (p *lineParser) line(text string) (Rule, bool) {
+func (p *lineParser) line(text string) (checked, bool) {
 	before := len(p.errs)
 	words := p.words(text)
 	if len(words) == 0 || len(p.errs) > before {
-		return Rule{}, false
+		return checked{}, false
 	}
 	var r Rule
 	columns := map[string]int{} // of the parts that were there
@@ -100,9 +103,9 @@ func (p *lineParser) line(text string) (Rule, bool) {
 		p.tail(&r, w, columns)
 	}
 	if len(p.errs) > before {
-		return Rule{}, false
+		return checked{}, false
 	}
-	_, mistakes := r.check(p.known)
+	kinds, mistakes := r.check(p.known)
 	column := func(m mistake) int {
 		return cmp.Or(columns[m.part], words[0].column) // what is missing is missed by the action
 	}
@@ -110,7 +113,7 @@ func (p *lineParser) line(text string) (Rule, bool) {
 	for _, m := range mistakes {
 		p.fail(column(m), "%s", m.text)
 	}
-	return r, len(mistakes) == 0
+	return checked{r, kinds}, len(mistakes) == 0
 }
 
 // head reads the action and the point.
@@ -130,16 +133,13 @@ func (p *lineParser) head(r *Rule, words []word, columns map[string]int) {
 
 // tail reads a part after the point.
 func (p *lineParser) tail(r *Rule, w word, columns map[string]int) {
-	known := func() []string {
-		names := make([]string, len(ruleKeys))
-		for i, k := range ruleKeys {
-			names[i] = k.name
-		}
-		return names
-	}
 	if !w.hasKey {
 		if w.text != optional || w.isQuoted {
-			p.fail(w.column, "after the point come KEY=VALUE and the word optional, not %q%s", w.text, suggest(w.text, append(known(), optional)))
+			words := []string{optional}
+			for _, k := range ruleKeys {
+				words = append(words, k.name+"=")
+			}
+			p.fail(w.column, "after the point come KEY=VALUE and the word optional, not %q%s", w.text, suggest(w.text, words))
 			return
 		}
 		r.Optional = true
@@ -148,7 +148,7 @@ func (p *lineParser) tail(r *Rule, w word, columns map[string]int) {
 	i := slices.IndexFunc(ruleKeys[:], func(k ruleKey) bool { return k.name == w.key })
 	switch {
 	case i < 0:
-		p.fail(w.column, "unknown key %q%s", w.key, suggest(w.key, known()))
+		p.fail(w.column, "unknown key %q%s", w.key, suggest(w.key, keysFor(w.text)))
 		return
 	case columns[w.key] > 0:
 		p.fail(w.column, "%s= is there twice", w.key)
@@ -161,6 +161,21 @@ func (p *lineParser) tail(r *Rule, w word, columns map[string]int) {
 	if err := ruleKeys[i].set(r, w.text); err != nil {
 		p.fail(w.column, "%s", err)
 	}
+}
+
+// keysFor are the names of the keys that take a value, or of all if none does.
+func keysFor(value string) []string {
+	var all, names []string
+	for _, k := range ruleKeys {
+		all = append(all, k.name)
+		if k.set(&Rule{}, value) == nil {
+			names = append(names, k.name)
+		}
+	}
+	if len(names) == 0 {
+		return all
+	}
+	return names
 }
 
 // words cuts a line at its spaces, up to a comment.
@@ -246,7 +261,7 @@ func ParsePlan(file, text string, known Names) (Plan, error) {
 	for line := range strings.Lines(text) {
 		p.number++
 		if rule, ok := p.line(strings.TrimRight(line, "\r\n")); ok {
-			plan = append(plan, rule)
+			plan = append(plan, rule.Rule)
 		}
 	}
 	if len(p.errs) > 0 {

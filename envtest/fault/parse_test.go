@@ -75,7 +75,7 @@ func TestParseRefuses(t *testing.T) {
 		"":                                          {"column 1: there is no rule"},
 		" # nothing":                                {"column 1: there is no rule"},
 		"hold a\nhold b":                            {"a rule is one line"},
-		"fial store/put":                            {`column 1: unknown action "fial"; did you mean fail?`},
+		"fall store/put":                            {`column 1: unknown action "fall"; did you mean fail?`},
 		"name=x":                                    {"column 1: a rule begins with an action: hold, delay"},
 		"hold":                                      {"column 5: after the action comes a point"},
 		"hold name=x":                               {"column 5: after the action comes a point"},
@@ -111,7 +111,7 @@ func TestParseRefuses(t *testing.T) {
 		"fail store/put with=compacted":             {"compacted is no error of store/put"},
 		"lose-reply http/update with=refused":       {"refused is no error of http/update; there is 410, 429"},
 		"hold store/put with=503":                   {"with= is for fail or lose-reply, not for hold"},
-		"hold store/put by=3s":                      {"by= is for delay, not for hold"},
+		"hold store/put by=3s":                      {"by= is for delay or fire, not for hold"},
 		"delay store/put":                           {"column 1: a delay needs by="},
 		"delay store/put by=3":                      {`column 17: by= is a time above 0, such as 3s or 250ms, not "3"`},
 		"delay store/put by=-3s":                    {"by= is a time above 0"},
@@ -156,7 +156,7 @@ func TestParseRefuses(t *testing.T) {
 		"fail client name=client-1 with=reset": {`unknown point "client"`},
 		// All at once.
 		"fail store/put nth=0 by=x with=500": {"column 16: nth=", "column 22: by="},
-		"fial store/pu resource=pod":         {"column 1: unknown action", "column 6: unknown point", "column 15: unknown resource"},
+		"fall store/pu resource=pod":         {"column 1: unknown action", "column 6: unknown point", "column 15: unknown resource"},
 	} {
 		_, err := Parse(text, known)
 		if !assert.Error(t, err, text) {
@@ -198,8 +198,8 @@ func TestPlan(t *testing.T) {
 	assert.Equal(t, "hold hook/start-*\nfail store/put times=1 with=no-leader\n", plan.String())
 	assert.NoError(t, plan.Validate(known))
 
-	_, err = ParsePlan("plan.txt", "hold store/put\nfial store/put\n\tfail store/pu with=unavailable nth=0\nhöld store/put\n", known)
-	assert.EqualError(t, err, `plan.txt:2:1: unknown action "fial"; did you mean fail?
+	_, err = ParsePlan("plan.txt", "hold store/put\nfall store/put\n\tfail store/pu with=unavailable nth=0\nhöld store/put\n", known)
+	assert.EqualError(t, err, `plan.txt:2:1: unknown action "fall"; did you mean fail?
 plan.txt:3:33: nth= is a number from 1 on, or a range such as 2..5 or 2.., not "0"
 plan.txt:4:1: unknown action "höld"; did you mean hold?`)
 	var where *SyntaxError
@@ -230,24 +230,16 @@ func FuzzParsePlan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		plan, err := ParsePlan("plan", text, nil)
 		if err != nil {
-			if plan != nil || err.Error() == "" {
-				t.Fatalf("a plan and an error: %v, %v", plan, err)
-			}
+			require.Nil(t, plan, "a plan and an")
+			require.NotEmpty(t, err.Error(), "a plan and an")
 			return
 		}
-		if err := plan.Validate(nil); err != nil {
-			t.Fatalf("%q was read, and is not valid: %v", text, err)
-		}
+		require.NoError(t, plan.Validate(nil), "%q was read, and is not valid", text)
 		printed := plan.String()
-		if !utf8.ValidString(printed) {
-			t.Fatalf("%q prints as %q, which is not text", text, printed)
-		}
+		require.True(t, utf8.ValidString(printed), "%q prints as %q, which is not text", text, printed)
 		back, err := ParsePlan("printed", printed, nil)
-		if err != nil {
-			t.Fatalf("%q prints as %q: %v", text, printed, err)
-		}
-		if diff := cmp.Diff(plan, back); diff != "" || back.String() != printed {
-			t.Fatalf("%q prints as %q, which is another plan: %s", text, printed, diff)
-		}
+		require.NoError(t, err, "%q prints as %q", text, printed)
+		require.Empty(t, cmp.Diff(plan, back), "%q prints", text)
+		require.Equal(t, printed, back.String(), "%q prints", text)
 	})
 }

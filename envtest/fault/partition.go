@@ -9,7 +9,7 @@ import (
 )
 
 // The network paths that Partition cuts: each the Point of an Operation with nothing
-// but an identity, which says who is at the ends. Nobody asks At about them.
+// but an identity, which says who is at the ends. No operation asks At about them.
 const (
 	// StorePath is everything between an API server, as Server, and its store.
 	StorePath = "store"
@@ -18,11 +18,13 @@ const (
 	ClientPath = "client"
 )
 
-// observer is somebody who is told when a path is cut and when it heals.
+// observer is an edge that is told when rules that are about no operation begin and cease.
 type observer struct {
-	path  Operation
-	tell  func(partitioned bool)
-	cutBy []*Entry // guarded by the set's telling
+	kind  ActionKind
+	path  Operation // or the signal
+	since time.Time
+	tell  func(now bool)
+	by    []*Entry // guarded by the set's telling
 }
 
 // Partitioned reports whether a rule cuts a path now, for whoever is about to
@@ -31,7 +33,7 @@ func (s *Set) Partitioned(path Operation) bool {
 	if !s.Active() {
 		return false
 	}
-	by := s.cutting(&path)
+	by := s.standing(&observer{kind: Partition, path: path})
 	if len(by) == 0 {
 		return false
 	}
@@ -41,7 +43,7 @@ func (s *Set) Partitioned(path Operation) bool {
 }
 
 // OnPartition calls tell whenever rules begin or cease to cut a path, and before it
-// returns if the path is cut already. A rule has fired when somebody was told of it.
+// returns if the path is cut already. A rule has fired when an observer was told of it.
 //
 // Calls come one at a time, on the goroutine that changes the rules or on a timer's.
 // tell must not block, nor use the Set or stop. None come after stop has returned.
@@ -49,7 +51,7 @@ func (s *Set) OnPartition(path Operation, tell func(partitioned bool)) (stop fun
 	if s == nil {
 		return func() {}
 	}
-	o := s.observe(path, tell)
+	o := s.observe(s.onPartition(path, tell))
 	return func() { s.forget(o, false) }
 }
 
@@ -59,7 +61,7 @@ func (i *Injector) OnPartition(tell func(partitioned bool)) (stop func()) {
 	if i == nil {
 		return func() {}
 	}
-	o := i.set.observe(Operation{Point: StorePath, Server: i.server}, tell)
+	o := i.set.observe(i.set.onPartition(Operation{Point: StorePath, Server: i.server}, tell))
 	goOn := context.AfterFunc(i.life, func() { i.set.forget(o, true) })
 	return func() {
 		goOn()
@@ -67,10 +69,13 @@ func (i *Injector) OnPartition(tell func(partitioned bool)) (stop func()) {
 	}
 }
 
-// observe tells an observer what is so now, and whatever changes.
-func (s *Set) observe(path Operation, tell func(partitioned bool)) *observer {
+func (s *Set) onPartition(path Operation, tell func(partitioned bool)) *observer {
 	path.Occurrence = s.count(&path)
-	o := &observer{path: path, tell: tell}
+	return &observer{kind: Partition, path: path, tell: tell}
+}
+
+// observe tells an observer what is so now, and whatever changes.
+func (s *Set) observe(o *observer) *observer {
 	s.telling.Lock()
 	defer s.telling.Unlock()
 	s.observers = append(s.observers, o)
@@ -87,7 +92,7 @@ func (s *Set) forget(o *observer, heals bool) {
 		return
 	}
 	s.observers = slices.Delete(s.observers, i, i+1)
-	if heals && len(o.cutBy) > 0 {
+	if heals && len(o.by) > 0 {
 		o.tell(false)
 	}
 }
@@ -102,16 +107,20 @@ func (s *Set) tellObservers() {
 
 // tell tells an observer, if something has changed for it; telling is held.
 func (s *Set) tell(o *observer) {
-	before, now := o.cutBy, s.cutting(&o.path)
-	o.cutBy = now
+	before, now := o.by, s.standing(o)
+	o.by = now
+	begun := trace.Held
+	if o.kind == Fire {
+		begun = trace.Applied // and it does not end
+	}
 	for _, e := range before {
-		if !slices.Contains(now, e) {
+		if begun == trace.Held && !slices.Contains(now, e) {
 			s.record(trace.Released, e, &o.path, nil)
 		}
 	}
 	for _, e := range now {
 		if !slices.Contains(before, e) {
-			s.fire(e, trace.Held, &o.path)
+			s.fire(e, begun, &o.path)
 		}
 	}
 	if (len(before) > 0) != (len(now) > 0) {
@@ -119,20 +128,26 @@ func (s *Set) tell(o *observer) {
 	}
 }
 
-// cutting returns the rules that cut a path now.
-func (s *Set) cutting(path *Operation) (by []*Entry) {
+// standing returns the rules that hold for an observer now. Those that are to do so later
+// have it told then.
+func (s *Set) standing(o *observer) (by []*Entry) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
-		if e.rule.Kind == Partition && e.rule.Covers(path) && e.rule.during(now.Sub(e.added)) {
-			by = append(by, e)
+		if e.rule.Kind != o.kind || !e.rule.Covers(&o.path) || !e.rule.during(now.Sub(e.added)) {
+			continue
 		}
+		if early := e.rule.By - now.Sub(o.since); e.rule.By > 0 && early > 0 {
+			time.AfterFunc(early, s.tellObservers)
+			continue
+		}
+		by = append(by, e)
 	}
 	return by
 }
 
-// fire counts what a rule has done to a path, and records it.
+// fire counts what a rule has done to a path or a signal, and records it.
 func (s *Set) fire(e *Entry, phase trace.Phase, path *Operation) {
 	s.mu.Lock()
 	e.fired, e.last = e.fired+1, *path
@@ -140,16 +155,16 @@ func (s *Set) fire(e *Entry, phase trace.Phase, path *Operation) {
 	s.record(phase, e, path, nil)
 }
 
-// changed tells who is cut off by a rule that has been added or removed.
+// changed tells whom a rule concerns that has been added or removed.
 func (s *Set) changed(entries ...*Entry) {
-	if slices.ContainsFunc(entries, func(e *Entry) bool { return e.rule.Kind == Partition }) {
+	if slices.ContainsFunc(entries, func(e *Entry) bool { return e.rule.Kind.stands() }) {
 		s.tellObservers()
 	}
 }
 
-// setAlarms has observers told when a partition begins and ends; set.mu is held.
+// setAlarms has observers told when a rule about no operation begins and ends; set.mu is held.
 func (e *Entry) setAlarms() {
-	if e.rule.Kind != Partition {
+	if !e.rule.Kind.stands() {
 		return
 	}
 	for _, age := range []time.Duration{e.rule.After, e.rule.end()} {

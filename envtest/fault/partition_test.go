@@ -61,7 +61,7 @@ func TestPartitionWindows(t *testing.T) {
 	}
 }
 
-// TestPartitionOfClients cuts off whom a rule names, and nobody else.
+// TestPartitionOfClients cuts off the clients that a rule names, and no other.
 func TestPartitionOfClients(t *testing.T) {
 	s := setOf(t, Config{}, "partition client name=client-1 server=a", "partition client caller=alice")
 	for path, want := range map[Operation]bool{
@@ -121,8 +121,8 @@ func TestPartitionOfInjector(t *testing.T) {
 		assert.Len(t, got, 2)
 	})
 	var none *Injector
-	none.OnPartition(func(bool) { t.Error("nobody has rules") })()
-	(*Set)(nil).OnPartition(toStore, func(bool) { t.Error("nobody has rules") })()
+	none.OnPartition(func(bool) { t.Error("there are no rules") })()
+	(*Set)(nil).OnPartition(toStore, func(bool) { t.Error("there are no rules") })()
 	assert.False(t, (*Set)(nil).Partitioned(toStore))
 }
 

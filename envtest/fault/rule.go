@@ -51,9 +51,9 @@ var ruleKeys = [...]ruleKey{
 	timeKey("after", "the rule takes effect this long after it was added", func(r *Rule) *time.Duration { return &r.After }),
 	timeKey("for", "and ends this long after that", func(r *Rule) *time.Duration { return &r.For }),
 	timeKey("until", "or this long after it was added", func(r *Rule) *time.Duration { return &r.Until }),
-	timeKey("by", "how long a delay takes", func(r *Rule) *time.Duration { return &r.By }),
+	timeKey("by", "how long a delay takes; of `fire`, how long after its server has begun to serve", func(r *Rule) *time.Duration { return &r.By }),
 	textKey("with", "the error", func(r *Rule) *Failure { return &r.With }),
-	timeKey("retry-after", "sent along with 429 and 503, in whole seconds", func(r *Rule) *time.Duration { return &r.RetryAfter }),
+	valueKey("retry-after", "sent along with 429 and 503, in whole seconds", func(r *Rule) *time.Duration { return &r.RetryAfter }, shortly, parseRetryAfter),
 	countKey("at", "the last revision that a freeze lets pass", func(r *Rule) *int64 { return &r.At }),
 }
 
@@ -121,6 +121,16 @@ func timeKey(name, meaning string, field func(*Rule) *time.Duration) ruleKey {
 		return d, nil
 	})
 }
+
+func parseRetryAfter(v string) (time.Duration, error) {
+	d, err := time.ParseDuration(v)
+	if err != nil || !wholeSeconds(d) {
+		return 0, fmt.Errorf("retry-after= is a number of whole seconds, such as 2s, not %q", v)
+	}
+	return d, nil
+}
+
+func wholeSeconds(d time.Duration) bool { return d > 0 && d%time.Second == 0 }
 
 // shortly prints a time without the zeros at its end, such as 1h.
 func shortly(d time.Duration) string {

@@ -43,7 +43,7 @@ func (s *turns) Leave(op Operation) {
 	s.left++
 }
 
-// run gives turns until nobody waits any more. It does nothing of its own at
+// run gives turns until no operation waits any more. It does nothing of its own at
 // the same time as others.
 func (s *turns) run() {
 	for {

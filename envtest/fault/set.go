@@ -38,7 +38,7 @@ type Set struct {
 	repeated repeated
 	working  atomic.Int64 // operations that take their time
 
-	// mu guards what follows. Nobody waits while holding it, lest a bubble of
+	// mu guards what follows. No goroutine waits while holding it, lest a bubble of
 	// virtual time never fall idle.
 	mu          sync.Mutex
 	closed      bool
@@ -78,7 +78,7 @@ func (s *Set) Concerns(op Operation) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.scheduler != nil || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.rule.Covers(&op) })
+	return s.scheduler != nil || slices.ContainsFunc(s.entries, func(e *Entry) bool { return !e.rule.Kind.stands() && e.rule.Covers(&op) })
 }
 
 // At says what becomes of an operation, after it has waited out holds, delays and
@@ -88,8 +88,8 @@ func (s *Set) Concerns(op Operation) bool {
 // Rules are looked at once, on arrival, in the order in which they were added. Those
 // that say when (Hold, Delay, Freeze) add up, and are waited out in that order. The
 // first that says what ends the look: later ones do not count the operation. With a
-// scheduler it takes its turn before the look, and again after it has waited; discovery
-// that takes no time has no turn either.
+// scheduler it takes its turn before the look, and again after it has waited; what is done
+// under a mutex and takes no time has no turn either.
 func (s *Set) At(ctx context.Context, describe func() Operation) (Decision, error) {
 	switch {
 	case s == nil:
@@ -110,7 +110,7 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 	}
 	op.Occurrence = 0 // it may have been made from another decision's
 	op.Occurrence = s.count(&op)
-	if latency := s.latency(op); latency > 0 || !s.config.Latency || !op.isDiscovery() {
+	if latency := s.latency(op); latency > 0 || !s.config.Latency || !op.isUnderMutex() {
 		if err := s.turn(ctx, &op, latency); err != nil {
 			return Decision{}, err
 		}
@@ -160,7 +160,7 @@ func (d Decision) Err() error {
 	}
 	err := with.err(*d.op, d.entry.rule.RetryAfter)
 	if with == PlainError {
-		return fmt.Errorf("%w, because of the rule %q", err, d.entry.rule) // it is for people
+		return d.entry.blame("%w, because of the rule %q", err, d.entry.rule) // it is for people
 	}
 	return err
 }
@@ -213,7 +213,21 @@ func (s *Set) record(phase trace.Phase, e *Entry, op *Operation, err error) {
 
 // Add appends rules: all of them, or none and an error with all that is wrong.
 func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
-	if err := errors.Join(Plan(rules).Validate(s.names()), s.possible(rules)); err != nil {
+	var all []checked
+	var errs []error
+	for _, r := range rules {
+		valid, err := r.validate(s.Names())
+		all, errs = append(all, valid), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, s.possible(all))
+	}
+	return s.add(all...)
+}
+
+// add appends rules with nothing wrong in them, but for what can't be done here.
+func (s *Set) add(rules ...checked) ([]*Entry, error) {
+	if err := s.possible(rules); err != nil {
 		return nil, err
 	}
 	added := make([]*Entry, len(rules))
@@ -233,11 +247,11 @@ func (s *Set) Add(rules ...Rule) ([]*Entry, error) {
 }
 
 // possible says which rules can't be done.
-func (s *Set) possible(rules []Rule) error {
+func (s *Set) possible(rules []checked) error {
 	var errs []error
 	for _, r := range rules {
 		if why, impossible := s.config.Impossible[r.Kind]; impossible {
-			errs = append(errs, fmt.Errorf("rule %q: %s can't be done here: %s", r, r.Kind, why))
+			errs = append(errs, fmt.Errorf("rule %q: %s can't be done here: %s", r.Rule, r.Kind, why))
 		}
 	}
 	return errors.Join(errs...)
@@ -270,7 +284,9 @@ func (s *Set) AddNames(names Names) error {
 	return errors.Join(errs...)
 }
 
-func (s *Set) names() Names {
+// Names are the names that exist, as far as they are known; they are not to be changed. The
+// post-start hooks are there when a server is about to boot.
+func (s *Set) Names() Names {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config.Names
@@ -278,11 +294,11 @@ func (s *Set) names() Names {
 
 // Inject reads a rule, such as "freeze cache/configmaps", and adds it.
 func (s *Set) Inject(rule string) (*Entry, error) {
-	parsed, err := Parse(rule, s.names())
+	parsed, err := parseRule(rule, s.Names(), 0)
 	if err != nil {
 		return nil, fmt.Errorf("rule %q: %w", rule, err)
 	}
-	added, err := s.Add(parsed)
+	added, err := s.add(parsed)
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +314,7 @@ func (s *Set) Rules() []*Entry {
 
 // Gate returns the gate of the rule "hold MATCH", and adds the rule if there is none.
 func (s *Set) Gate(match string) (*Gate, error) {
-	rule, err := parseHold(match, s.names())
+	rule, err := parseHold(match, s.Names())
 	if err != nil {
 		return nil, fmt.Errorf("gate %q: %w", match, err)
 	}
@@ -307,7 +323,7 @@ func (s *Set) Gate(match string) (*Gate, error) {
 			return e.Gate(), nil
 		}
 	}
-	added, err := s.Add(rule)
+	added, err := s.add(rule)
 	if err != nil {
 		return nil, fmt.Errorf("gate %q: %w", match, err)
 	}
@@ -325,6 +341,32 @@ func (s *Set) Unfired() []Rule {
 		}
 	}
 	return unfired
+}
+
+// RuleError is an error that a rule has caused, and that names it.
+type RuleError struct {
+	Rule Rule
+	Err  error
+}
+
+// Error implements error.
+func (e *RuleError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what the rule has caused.
+func (e *RuleError) Unwrap() error { return e.Err }
+
+// Is reports whether the target is a *RuleError of the same rule.
+func (e *RuleError) Is(target error) bool {
+	other, ok := target.(*RuleError)
+	return ok && other.Rule == e.Rule
+}
+
+// UnfiredError is about a rule that should have fired and never did, which shows nothing.
+type UnfiredError struct{ Rule Rule }
+
+// Error implements error.
+func (e *UnfiredError) Error() string {
+	return fmt.Sprintf("the rule %q never fired; remove it, or mark it optional", e.Rule)
 }
 
 // Close removes all rules and the scheduler: what waits, and whatever comes, passes.

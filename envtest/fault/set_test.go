@@ -44,7 +44,7 @@ func named(name string) Operation {
 }
 
 func TestAtWithoutRules(t *testing.T) {
-	unasked := func() Operation { t.Error("an operation is described for nobody"); return Operation{} }
+	unasked := func() Operation { t.Error("an operation is described that no rule asks for"); return Operation{} }
 	for what, s := range map[string]*Set{"nil": nil, "empty": New(Config{})} {
 		d, err := s.At(t.Context(), unasked)
 		assert.True(t, err == nil && d == Decision{} && d.Err() == nil, what)
@@ -297,8 +297,8 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// Rules come and go while many ask; nobody is left waiting, and nobody is
-// answered by a rule about somebody else.
+// Rules come and go while many operations ask; none is left waiting, and none is
+// answered by a rule about another.
 func TestConcurrency(t *testing.T) {
 	s := setOf(t, Config{Trace: trace.NewRecorder("alpha", 0)}, "fail store/put probability=0.5 with=no-leader")
 	var all sync.WaitGroup
@@ -306,9 +306,7 @@ func TestConcurrency(t *testing.T) {
 		all.Go(func() {
 			for range 200 {
 				d, err := s.At(t.Context(), func() Operation { return named(fmt.Sprint(i)) })
-				if err != nil || d.Kind == Fail && d.op.Name != fmt.Sprint(i) {
-					t.Errorf("operation of %d: %v, %v", i, d.op, err)
-				}
+				assert.False(t, err != nil || d.Kind == Fail && d.op.Name != fmt.Sprint(i), "operation of %d: %v, %v", i, d.op, err)
 			}
 		})
 		all.Go(func() {

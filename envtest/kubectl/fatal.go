@@ -1,12 +1,14 @@
 package kubectl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/i18n"
 )
 
 // fatal is how kubectl fails in this process: by a panic that run recovers. The handler is
@@ -16,6 +18,7 @@ var fatal fatalHandler
 type fatalHandler struct {
 	mu      sync.Mutex
 	running int
+	english bool // and not the language of whoever runs the test
 }
 
 // fatalExit is the panic in the place of the end of the process.
@@ -39,12 +42,13 @@ func (h *fatalHandler) run(f func() error) (err error) {
 func (h *fatalHandler) enter() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.english {
+		h.english = true
+		_ = i18n.LoadTranslations("kubectl", func() string { return "default" }) // embedded in the program
+	}
 	if h.running++; h.running == 1 {
 		cmdutil.BehaviorOnFatal(func(reason string, code int) {
-			if reason == "" {
-				reason = fmt.Sprintf("exit status %d", code)
-			}
-			panic(fatalExit{reason})
+			panic(fatalExit{cmp.Or(reason, fmt.Sprintf("exit status %d", code))})
 		})
 	}
 }

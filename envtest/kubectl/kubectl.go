@@ -12,6 +12,7 @@ package kubectl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/kubectl/pkg/cmd"
+
+	"snowglobe.test/internal/tempdir"
 )
 
 // name is the name of the program, and of its context in a kubeconfig.
@@ -64,11 +67,12 @@ func (c *Cmd) Run(ctx context.Context) error {
 	if c.Config == nil {
 		return errors.New("a kubectl.Cmd needs a Config")
 	}
-	home, err := os.MkdirTemp("", "snowglobe-kubectl-")
+	folder, err := tempdir.Make("kubectl")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(home) }()
+	defer func() { _ = folder.Remove() }()
+	home := folder.Path()
 	flags, err := c.flags(ctx, home)
 	if err != nil {
 		return err
@@ -77,16 +81,12 @@ func (c *Cmd) Run(ctx context.Context) error {
 	if err := os.WriteFile(preferences, []byte(noPreferences), 0o600); err != nil {
 		return err
 	}
-	args := append([]string{"--kuberc=" + preferences}, c.Args...)
-	streams := genericiooptions.IOStreams{In: c.Stdin, Out: c.Stdout, ErrOut: c.Stderr}
-	if streams.In == nil {
-		streams.In = strings.NewReader("")
+	args := c.Args
+	if os.Getenv("KUBERC") != "off" { // which has the same effect, and refuses the flag
+		args = append([]string{"--kuberc=" + preferences}, args...)
 	}
-	if streams.Out == nil {
-		streams.Out = io.Discard
-	}
-	if streams.ErrOut == nil {
-		streams.ErrOut = io.Discard
+	streams := genericiooptions.IOStreams{
+		In: cmp.Or[io.Reader](c.Stdin, strings.NewReader("")), Out: cmp.Or(c.Stdout, io.Discard), ErrOut: cmp.Or(c.Stderr, io.Discard),
 	}
 	root := cmd.NewKubectlCommand(cmd.KubectlOptions{
 		Arguments: append([]string{name}, args...), ConfigFlags: flags, IOStreams: streams,

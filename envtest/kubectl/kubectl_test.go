@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/kubectl"
+	"snowglobe.test/internal/hostile"
 )
 
 // TestConfig shows that only the given configuration is read: neither a kubeconfig of
@@ -27,12 +30,9 @@ func TestConfig(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "no-such-file"))
 	t.Setenv("HOME", "/nonexistent")
 	out, err := kubectl.Run(t.Context(), &rest.Config{Host: server.URL, BearerToken: "snow"}, "get", "--raw", "/readyz")
-	if err != nil || out != "ok" {
-		t.Errorf("kubectl says %q, %v", out, err)
-	}
-	if len(asked) != 1 || asked[0] != "Bearer snow /readyz" {
-		t.Errorf("the server was asked %q", asked)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, "ok", out)
+	assert.Equal(t, []string{"Bearer snow /readyz"}, asked, "what the server was asked")
 }
 
 // TestErrors has kubectl fail in each of its ways; none ends the process.
@@ -55,18 +55,14 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := kubectl.Run(t.Context(), &rest.Config{Host: server.URL}, test.args...)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the error is %v, want %q", err, test.want)
-			}
+			assert.ErrorContains(t, err, test.want)
 		})
 	}
 }
 
 // TestNoConfig is told what is missing.
 func TestNoConfig(t *testing.T) {
-	if err := (&kubectl.Cmd{Args: []string{"get", "pods"}}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "Config") {
-		t.Error(err)
-	}
+	assert.ErrorContains(t, (&kubectl.Cmd{Args: []string{"get", "pods"}}).Run(t.Context()), "Config")
 }
 
 // TestContext has a server that does not answer before the caller loses patience.
@@ -76,9 +72,7 @@ func TestContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := kubectl.Run(ctx, &rest.Config{Host: server.URL}, "get", "--raw", "/readyz")
-	if err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
-		t.Errorf("the error is %v", err)
-	}
+	assert.ErrorContains(t, err, context.DeadlineExceeded.Error())
 }
 
 // TestFiles looks for files in the folder of the command, however a flag names them.
@@ -86,9 +80,7 @@ func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"snow", "ice"} {
 		manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}"
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(manifest), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(manifest), 0o600))
 	}
 	for _, test := range [][]string{
 		{"snow", "create", "configmap", "new", "--from-file", "snow.yaml"},
@@ -104,11 +96,21 @@ func TestFiles(t *testing.T) {
 			Config: &rest.Config{}, Args: append(test[1:], "--dry-run=client", "-o", "json"), Dir: dir,
 			Stdin: strings.NewReader("{apiVersion: v1, kind: ConfigMap, metadata: {name: stdin}}"), Stdout: &out,
 		}
-		if err := c.Run(t.Context()); err != nil || !strings.Contains(out.String(), test[0]) {
-			t.Errorf("%q: %q, %v", test[1:], out.String(), err)
-		}
+		assert.NoError(t, c.Run(t.Context()), "%q", test[1:])
+		assert.Contains(t, out.String(), test[0], "%q", test[1:])
 	}
-	if _, err := kubectl.Run(t.Context(), &rest.Config{}, "create", "configmap", "snow", "--dry-run=client", "--from-file=snow.yaml"); err == nil {
-		t.Error("without a folder, kubectl finds a file that is not there")
-	}
+	_, err := kubectl.Run(t.Context(), &rest.Config{}, "create", "configmap", "snow", "--dry-run=client", "--from-file=snow.yaml")
+	assert.Error(t, err, "without a folder, kubectl finds a file that is not there")
+}
+
+// TestHostile has all of that again where the environment names other servers, settings and
+// a language of its own.
+func TestHostile(t *testing.T) {
+	hostile.Again(t, "TestConfig", "TestErrors", "TestContext", "TestFiles", "TestEnglish")
+}
+
+// TestEnglish reads what kubectl translates.
+func TestEnglish(t *testing.T) {
+	out, err := kubectl.Run(t.Context(), &rest.Config{}, "help")
+	assert.True(t, err == nil && strings.Contains(out, "Display one or many resources"), "kubectl says %q, %v", out, err)
 }

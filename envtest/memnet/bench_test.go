@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // transports are the ways to reach a handler that the benchmarks compare.
@@ -38,9 +40,7 @@ func BenchmarkGet(b *testing.B) {
 				req, _ := http.NewRequestWithContext(ctx, "GET", "http://cluster/api/v1/namespaces/default", nil)
 				req.Header.Set("Accept", "application/json")
 				resp, err := rt.RoundTrip(req)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}
@@ -59,9 +59,7 @@ func BenchmarkList(b *testing.B) {
 			for b.Loop() {
 				req, _ := http.NewRequestWithContext(b.Context(), "GET", "http://cluster/api/v1/pods", nil)
 				resp, err := rt.RoundTrip(req)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}
@@ -83,15 +81,12 @@ func BenchmarkWatch(b *testing.B) {
 			b.ReportAllocs()
 			req, _ := http.NewRequestWithContext(b.Context(), "GET", "http://cluster/api/v1/pods?watch=1", nil)
 			resp, err := rt.RoundTrip(req)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			defer resp.Body.Close()
 			lines := bufio.NewReader(resp.Body)
 			for b.Loop() {
-				if _, err := lines.ReadSlice('\n'); err != nil {
-					b.Fatal(err)
-				}
+				_, err := lines.ReadSlice('\n')
+				require.NoError(b, err)
 			}
 		})
 	}

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // exchangeCase is one request and the handler that answers it.
@@ -142,9 +145,7 @@ func summary(t *testing.T, rt http.RoundTripper, base string, c exchangeCase, bo
 		src = io.MultiReader(bytes.NewReader(body))
 	}
 	req, err := http.NewRequestWithContext(t.Context(), method, base+target, src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	maps.Copy(req.Header, c.header)
 	resp, err := rt.RoundTrip(req)
 	if err != nil {
@@ -189,12 +190,8 @@ func TestSameAsTheWire(t *testing.T) {
 			tr := &Transport{Handler: c.handler}
 			want := summary(t, overWire, base, c, body)
 			got := summary(t, tr, base, c, body)
-			if got != want {
-				t.Errorf("direct:\n%s\nover the wire:\n%s", got, want)
-			}
-			if err := tr.Wait(t.Context()); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, want, got, "direct")
+			assert.NoError(t, tr.Wait(t.Context()))
 		})
 	}
 }
@@ -213,13 +210,9 @@ func TestSameAsTheWireAtRandom(t *testing.T) {
 		c := exchangeCase{method: []string{"GET", "HEAD", "POST"}[seed%3], header: http.Header{"X-Seed": {fmt.Sprint(seed)}}}
 		want := summary(t, overWire, base, c, nil)
 		got := summary(t, tr, base, c, nil)
-		if got != want {
-			t.Fatalf("seed %d, direct:\n%.2000s\nover the wire:\n%.2000s", seed, got, want)
-		}
+		require.Equal(t, want, got, "seed %d, direct", seed)
 	}
-	if err := tr.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, tr.Wait(t.Context()))
 }
 
 // play writes a random response.

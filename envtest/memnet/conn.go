@@ -127,7 +127,7 @@ func (p *pipe) write(b []byte) (int, error) {
 	}
 }
 
-// closeReading also drops what nobody will read.
+// closeReading also drops what its owner will not read.
 func (p *pipe) closeReading() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

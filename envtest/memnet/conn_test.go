@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // pair returns both ends of a connection.
@@ -20,15 +23,11 @@ func pair(t *testing.T) (client, server net.Conn) {
 	accepted := make(chan net.Conn)
 	go func() {
 		c, err := l.Accept()
-		if err != nil {
-			t.Errorf("accept: %v", err)
-		}
+		assert.NoError(t, err, "accept")
 		accepted <- c
 	}()
 	client, err := l.DialContext(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server = <-accepted
 	t.Cleanup(func() { client.Close(); server.Close(); l.Close() })
 	return client, server
@@ -42,15 +41,14 @@ func TestConnCarriesBothWays(t *testing.T) {
 	var all sync.WaitGroup
 	for _, end := range []net.Conn{client, server} {
 		all.Go(func() {
-			if n, err := end.Write(payload); n != len(payload) || err != nil {
-				t.Errorf("write: %d, %v", n, err)
-			}
+			n, err := end.Write(payload)
+			assert.Equal(t, len(payload), n, "write")
+			assert.NoError(t, err, "write")
 		})
 		all.Go(func() {
 			got := make([]byte, len(payload))
-			if _, err := io.ReadFull(end, got); err != nil || sha256.Sum256(got) != want {
-				t.Errorf("read: %v, or other bytes", err)
-			}
+			_, err := io.ReadFull(end, got)
+			assert.False(t, err != nil || sha256.Sum256(got) != want, "read: %v, or other bytes", err)
 		})
 	}
 	all.Wait()
@@ -61,20 +59,15 @@ func TestConnBlocksWhenFull(t *testing.T) {
 		client, server := pair(t)
 		client.SetWriteDeadline(time.Now().Add(time.Minute))
 		n, err := client.Write(make([]byte, 2*connBufferBytes))
-		if n != connBufferBytes || !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("wrote %d, %v; want %d and a deadline error", n, err, connBufferBytes)
-		}
+		assert.Equal(t, connBufferBytes, n, "wrote")
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "wrote")
 		var ne net.Error
-		if !errors.As(err, &ne) || !ne.Timeout() {
-			t.Errorf("%v is no timeout", err)
-		}
-		if n, err := io.ReadFull(server, make([]byte, connBufferBytes)); err != nil {
-			t.Errorf("read %d, %v", n, err)
-		}
+		assert.False(t, !errors.As(err, &ne) || !ne.Timeout(), "%v is no timeout", err)
+		n, err = io.ReadFull(server, make([]byte, connBufferBytes))
+		assert.NoError(t, err, "read %d", n)
 		client.SetWriteDeadline(time.Time{})
-		if _, err := client.Write([]byte("x")); err != nil {
-			t.Errorf("write after the deadline was lifted: %v", err)
-		}
+		_, err = client.Write([]byte("x"))
+		assert.NoError(t, err, "write after the deadline was lifted")
 	})
 }
 
@@ -93,18 +86,14 @@ func TestConnClose(t *testing.T) {
 		synctest.Wait()
 		client.Close()
 		for range 2 {
-			if err := <-ended; !errors.Is(err, net.ErrClosed) {
-				t.Errorf("a call that was blocked: %v, want net.ErrClosed", err)
-			}
+			assert.ErrorIs(t, <-ended, net.ErrClosed, "a call that was blocked")
 		}
 		// The other end can still read what was written, then gets EOF.
 		got, err := io.ReadAll(server)
-		if len(got) != connBufferBytes || err != nil {
-			t.Errorf("the other end read %d bytes, %v", len(got), err)
-		}
-		if _, err := server.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("write to a closed end: %v, want io.ErrClosedPipe", err)
-		}
+		assert.Len(t, got, connBufferBytes, "the other end read")
+		assert.NoError(t, err, "the other end read")
+		_, err = server.Write([]byte("x"))
+		assert.ErrorIs(t, err, io.ErrClosedPipe, "write to a closed end")
 	})
 }
 
@@ -122,9 +111,8 @@ func TestLiftedDeadlineStaysLifted(t *testing.T) {
 				time.Sleep(time.Second)
 				server.Write([]byte("x"))
 			}()
-			if _, err := client.Read(make([]byte, 1)); err != nil {
-				t.Errorf("read after a deadline %v ahead was lifted: %v", ahead, err)
-			}
+			_, err := client.Read(make([]byte, 1))
+			assert.NoError(t, err, "read after a deadline %v ahead was lifted", ahead)
 		})
 	}
 }

@@ -1,6 +1,8 @@
 package memnet
 
 import (
+	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -31,13 +33,13 @@ var (
 // before ready have been flushed and may be read. What does not fit of a
 // write is in rest, from where the reader takes it while the writer waits.
 type exchange struct {
-	transport  *Transport
-	clientCtx  context.Context
-	cancel     context.CancelFunc // ends the context of the handler's request
-	stopWatch  func() bool        // stops watching clientCtx; nil if it cannot end
-	body       *requestBody       // nil if the request has none
-	head       bool               // the method is HEAD
-	prev, next *exchange          // guarded by transport.mu
+	transport *Transport
+	clientCtx context.Context
+	cancel    context.CancelFunc // ends the context of the handler's request
+	stopWatch func() bool        // stops watching clientCtx; nil if it cannot end
+	body      *requestBody       // nil if the request has none
+	head      bool               // the method is HEAD
+	place     *list.Element      // among transport.running
 
 	header http.Header // the handler's own, guarded by nothing, as in net/http
 
@@ -76,7 +78,7 @@ func newExchange(t *Transport, req *http.Request, cancel context.CancelFunc) *ex
 		head:      req.Method == http.MethodHead,
 		header:    http.Header{},
 		declared:  -1,
-		ring:      ring{limit: t.bufferBytes()},
+		ring:      ring{limit: cmp.Or(max(t.BufferBytes, 0), DefaultBufferBytes)},
 	}
 	x.readable.L, x.writable.L = &x.mu, &x.mu
 	x.body = newRequestBody(req, func(err error) { x.sever(err, errClientGone, true) })
@@ -132,9 +134,7 @@ func (x *exchange) finish() {
 			x.clientErr = io.ErrUnexpectedEOF
 		}
 	}
-	if x.handlerErr == nil {
-		x.handlerErr = errHandlerReturned
-	}
+	x.handlerErr = cmp.Or(x.handlerErr, errHandlerReturned)
 	if x.expire != nil {
 		x.expire.Stop()
 	}
@@ -165,9 +165,7 @@ func (x *exchange) sever(client, handler error, discard bool) {
 		x.ring.truncate(x.ready)
 		x.clientErr = client
 	}
-	if x.handlerErr == nil {
-		x.handlerErr = handler
-	}
+	x.handlerErr = cmp.Or(x.handlerErr, handler)
 	x.wakeAll()
 	x.mu.Unlock()
 	x.cancel()

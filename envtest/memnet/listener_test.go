@@ -12,17 +12,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestListenerConnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := Listen()
-		if l.Addr().Network() != "memory" {
-			t.Errorf("network %q, want memory", l.Addr().Network())
-		}
-		if _, _, err := net.SplitHostPort(l.Addr().String()); err != nil {
-			t.Errorf("servers cannot split the address: %v", err)
-		}
+		assert.Equal(t, "memory", l.Addr().Network(), "network")
+		_, _, err := net.SplitHostPort(l.Addr().String())
+		assert.NoError(t, err, "servers cannot split the address")
 		go func() {
 			c, err := l.Accept()
 			if err != nil {
@@ -33,18 +33,14 @@ func TestListenerConnects(t *testing.T) {
 			io.Copy(c, c)
 		}()
 		c, err := l.DialContext(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		fmt.Fprintln(c, "hello")
 		line, err := bufio.NewReader(c).ReadString('\n')
-		if line != "hello\n" || err != nil {
-			t.Errorf("echo %q, %v", line, err)
-		}
+		assert.Equal(t, "hello\n", line, "echo")
+		assert.NoError(t, err, "echo")
 		c.Close()
-		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("read after close: %v, want net.ErrClosed", err)
-		}
+		_, err = c.Read(make([]byte, 1))
+		assert.ErrorIs(t, err, net.ErrClosed, "read after close")
 	})
 }
 
@@ -63,40 +59,29 @@ func TestListenerBlocksDurably(t *testing.T) {
 		}()
 		time.Sleep(time.Hour)
 		c, err := l.DialContext(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := <-accepted; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, <-accepted)
 		c.SetReadDeadline(time.Now().Add(time.Hour))
 		start := time.Now()
 		_, err = c.Read(make([]byte, 1))
-		if !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != time.Hour {
-			t.Errorf("read ended after %v with %v, want a deadline error after 1h", time.Since(start), err)
-		}
+		assert.False(t, !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != time.Hour, "read ended after %v with %v, want a deadline error after 1h", time.Since(start), err)
 		l.Close()
-		if err := <-accepted; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("pending accept: %v, want net.ErrClosed", err)
-		}
-		if _, err := l.DialContext(t.Context()); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("dial after close: %v, want net.ErrClosed", err)
-		}
+		assert.ErrorIs(t, <-accepted, net.ErrClosed, "pending accept")
+		_, err = l.DialContext(t.Context())
+		assert.ErrorIs(t, err, net.ErrClosed, "dial after close")
 		c.Close()
-		if _, err := (<-server).Read(make([]byte, 1)); err != io.EOF {
-			t.Errorf("server read after the client closed: %v, want EOF", err)
-		}
+		_, err = (<-server).Read(make([]byte, 1))
+		assert.True(t, err == io.EOF, "server read after the client closed: %v, want EOF", err)
 	})
 }
 
 func TestDialEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := Listen() // nobody accepts
+		l := Listen() // without an Accept
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := l.DialContext(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("dial that nobody accepts: %v, want deadline exceeded", err)
-		}
+		_, err := l.DialContext(ctx)
+		assert.ErrorIs(t, err, context.DeadlineExceeded, "dial that is never accepted")
 		failed := make(chan error)
 		go func() {
 			_, err := l.DialContext(t.Context())
@@ -104,9 +89,7 @@ func TestDialEnds(t *testing.T) {
 		}()
 		synctest.Wait()
 		l.Close()
-		if err := <-failed; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("pending dial: %v, want net.ErrClosed", err)
-		}
+		assert.ErrorIs(t, <-failed, net.ErrClosed, "pending dial")
 	})
 }
 
@@ -132,32 +115,25 @@ func TestUpgrade(t *testing.T) {
 		go func() { served <- server.Serve(l) }()
 		defer func() {
 			server.Close()
-			if err := <-served; err != http.ErrServerClosed {
-				t.Errorf("serve: %v", err)
-			}
+			err := <-served
+			assert.True(t, err == http.ErrServerClosed, "serve: %v", err)
 		}()
 
 		direct := &Transport{Handler: http.NotFoundHandler()}
 		req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://cluster/exec", nil)
 		req.Header.Set("Connection", "keep-alive, Upgrade")
 		req.Header.Set("Upgrade", "echo")
-		if _, err := direct.RoundTrip(req); err == nil {
-			t.Error("an upgrade without an upgrade transport passed")
-		}
+		_, err := direct.RoundTrip(req)
+		assert.Error(t, err, "an upgrade without an upgrade transport passed")
 		direct.Upgrade = UpgradeTransport(l.DialNetwork, nil)
 		resp, err := direct.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusSwitchingProtocols {
-			t.Fatalf("status %s", resp.Status)
-		}
+		require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode, "status %s", resp.Status)
 		conn := resp.Body.(io.ReadWriter)
 		fmt.Fprintln(conn, "over")
 		line, err := bufio.NewReader(conn).ReadString('\n')
-		if line != "over\n" || err != nil {
-			t.Errorf("echo %q, %v", line, err)
-		}
+		assert.Equal(t, "over\n", line, "echo")
+		assert.NoError(t, err, "echo")
 	})
 }

@@ -1,6 +1,7 @@
 package memnet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -36,24 +37,18 @@ func (t *Transport) serverRequest(ctx context.Context, req *http.Request, body *
 		delete(header, "User-Agent")
 	}
 	out := &http.Request{
-		Method:        req.Method,
+		Method:        cmp.Or(req.Method, http.MethodGet),
 		URL:           u,
 		Proto:         "HTTP/2.0",
 		ProtoMajor:    2,
 		Header:        header,
 		Body:          http.NoBody,
 		ContentLength: 0,
-		Host:          req.Host,
+		Host:          cmp.Or(req.Host, req.URL.Host),
 		RemoteAddr:    Addr{}.String(),
 		RequestURI:    uri,
 		TLS:           t.tlsState(),
 		Trailer:       req.Trailer, // complete once the body has been read
-	}
-	if out.Method == "" {
-		out.Method = http.MethodGet
-	}
-	if out.Host == "" {
-		out.Host = req.URL.Host
 	}
 	if body != nil {
 		out.Body, out.ContentLength = body, body.length
@@ -87,10 +82,7 @@ func newRequestBody(req *http.Request, broken func(error)) *requestBody {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil
 	}
-	length := req.ContentLength
-	if length == 0 {
-		length = -1 // a body of unstated length
-	}
+	length := cmp.Or(req.ContentLength, -1) // 0 is that of a body of unstated length
 	return &requestBody{length: length, broken: broken, src: req.Body}
 }
 

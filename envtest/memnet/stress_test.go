@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // TestStress lets clients leave at any moment and handlers end in any way: no
@@ -67,12 +69,9 @@ func TestStress(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := tr.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if n := running.Load(); n != 0 || tr.first != nil {
-		t.Errorf("%d handlers run after Wait", n)
-	}
+	assert.NoError(t, tr.Wait(t.Context()))
+	assert.Equal(t, int64(0), running.Load())
+	assert.Zero(t, tr.running.Len())
 }
 
 // runtime.Goexit is how t.FailNow leaves a handler that is part of a test.
@@ -80,8 +79,7 @@ func TestHandlerGoexit(t *testing.T) {
 	bubble(t, func(http.ResponseWriter, *http.Request) { runtime.Goexit() }, func(t *testing.T, tr *Transport) {
 		tr.OnPanic = func(v any, _ []byte) { t.Errorf("reported %v", v) }
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://cluster/", nil)
-		if _, err := tr.RoundTrip(req); err != io.ErrUnexpectedEOF {
-			t.Errorf("error %v, want unexpected EOF", err)
-		}
+		_, err := tr.RoundTrip(req)
+		assert.True(t, err == io.ErrUnexpectedEOF, "error %v, want unexpected EOF", err)
 	})
 }

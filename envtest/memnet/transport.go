@@ -1,6 +1,7 @@
 package memnet
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -48,9 +49,9 @@ type Transport struct {
 	tls     *tls.ConnectionState
 
 	mu      sync.Mutex
-	first   *exchange // the running exchanges, a doubly linked list
+	running list.List // of the exchanges, the newest first
 	closed  bool
-	drained chan struct{} // closed when first becomes nil; made by Wait
+	drained chan struct{} // closed when none is running; made by Wait
 }
 
 // RoundTrip calls the handler in a goroutine and returns when the response has begun.
@@ -115,8 +116,8 @@ func (t *Transport) Break(lost error) {
 	t.mu.Lock()
 	t.closed = true
 	var running []*exchange
-	for x := t.first; x != nil; x = x.next {
-		running = append(running, x)
+	for e := t.running.Front(); e != nil; e = e.Next() {
+		running = append(running, e.Value.(*exchange))
 	}
 	t.mu.Unlock()
 	for _, x := range running {
@@ -128,7 +129,7 @@ func (t *Transport) Break(lost error) {
 // at any time; after Close no handler can start, so none runs once it returns.
 func (t *Transport) Wait(ctx context.Context) error {
 	t.mu.Lock()
-	if t.first == nil {
+	if t.running.Len() == 0 {
 		t.mu.Unlock()
 		return nil
 	}
@@ -152,11 +153,7 @@ func (t *Transport) add(x *exchange) error {
 	if t.closed {
 		return fmt.Errorf("memnet: transport closed: %w", net.ErrClosed)
 	}
-	x.next = t.first
-	if x.next != nil {
-		x.next.prev = x
-	}
-	t.first = x
+	x.place = t.running.PushFront(x)
 	return nil
 }
 
@@ -164,25 +161,11 @@ func (t *Transport) add(x *exchange) error {
 func (t *Transport) remove(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if x.prev != nil {
-		x.prev.next = x.next
-	} else {
-		t.first = x.next
-	}
-	if x.next != nil {
-		x.next.prev = x.prev
-	}
-	if t.first == nil && t.drained != nil {
+	t.running.Remove(x.place)
+	if t.running.Len() == 0 && t.drained != nil {
 		close(t.drained)
 		t.drained = nil
 	}
-}
-
-func (t *Transport) bufferBytes() int {
-	if t.BufferBytes > 0 {
-		return t.BufferBytes
-	}
-	return DefaultBufferBytes
 }
 
 // tlsState makes the connection count as secure. Handlers only read it, so all

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -32,9 +34,7 @@ func bubble(t *testing.T, h http.HandlerFunc, f func(t *testing.T, tr *Transport
 		tr.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := tr.Wait(ctx); err != nil {
-			t.Errorf("handlers outlive Close: %v", err)
-		}
+		assert.NoError(t, tr.Wait(ctx), "handlers outlive Close")
 	})
 }
 
@@ -42,9 +42,7 @@ func get(t *testing.T, tr *Transport, ctx context.Context) *http.Response {
 	t.Helper()
 	req, _ := http.NewRequestWithContext(ctx, "GET", "https://cluster/x", nil)
 	resp, err := tr.RoundTrip(req)
-	if err != nil {
-		t.Fatalf("GET: %v", err)
-	}
+	require.NoError(t, err, "GET")
 	return resp
 }
 
@@ -68,42 +66,26 @@ func TestRequestAsTheServerSeesIt(t *testing.T) {
 	req.Header.Set("X-List", "client")
 	before := req.Clone(ctx)
 	resp, err := tr.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp.Request != req {
-		t.Error("resp.Request is not the request")
-	}
-	if req.URL.String() != before.URL.String() || fmt.Sprint(req.Header) != fmt.Sprint(before.Header) {
-		t.Errorf("the caller's request was changed: %v %v", req.URL, req.Header)
-	}
-	if seen.RequestURI != "/api/v1//a%2Fb?watch=1&x=%20" || seen.URL.RawPath != "/api/v1//a%2Fb" || seen.URL.Host != "" {
-		t.Errorf("RequestURI %q, URL %#v", seen.RequestURI, seen.URL)
-	}
-	if seen.Host != "cluster:443" || seen.ProtoMajor != 2 || seen.Body == nil || seen.ContentLength != 0 {
-		t.Errorf("Host %q, Proto %q, Body %v, ContentLength %d", seen.Host, seen.Proto, seen.Body, seen.ContentLength)
-	}
-	if _, _, err := net.SplitHostPort(seen.RemoteAddr); err != nil {
-		t.Errorf("RemoteAddr: %v", err)
-	}
-	if seen.TLS == nil || !seen.TLS.HandshakeComplete || len(seen.TLS.PeerCertificates) != 1 || seen.TLS.PeerCertificates[0] != cert {
-		t.Errorf("TLS %+v", seen.TLS)
-	}
-	if seen.Context().Value(key{}) != nil {
-		t.Error("a value of the client's context reached the handler")
-	}
-	if _, ok := seen.Context().Deadline(); ok {
-		t.Error("the client's deadline reached the handler")
-	}
-	if seen.Header.Get("Accept-Encoding") != "" {
-		t.Error("the transport asked for gzip by itself")
-	}
-	if err := tr.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if seen.Context().Err() == nil {
-		t.Error("the handler's context outlives the handler")
-	}
+	require.NoError(t, err)
+	assert.Same(t, req, resp.Request, "resp.Request is not the request")
+	assert.Equal(t, before.URL.String(), req.URL.String(), "the caller's request was changed: %v %v", req.URL, req.Header)
+	assert.Equal(t, fmt.Sprint(before.Header), fmt.Sprint(req.Header), "the caller's request was changed: %v %v", req.URL, req.Header)
+	assert.Equal(t, "/api/v1//a%2Fb?watch=1&x=%20", seen.RequestURI, "RequestURI %q, URL %#v", seen.RequestURI, seen.URL)
+	assert.Equal(t, "/api/v1//a%2Fb", seen.URL.RawPath, "RequestURI %q, URL %#v", seen.RequestURI, seen.URL)
+	assert.Empty(t, seen.URL.Host, "RequestURI %q, URL %#v", seen.RequestURI, seen.URL)
+	assert.Equal(t, "cluster:443", seen.Host, "Host %q, Proto %q, Body %v, ContentLength %d", seen.Host, seen.Proto, seen.Body, seen.ContentLength)
+	assert.Equal(t, 2, seen.ProtoMajor, "Host %q, Proto %q, Body %v, ContentLength %d", seen.Host, seen.Proto, seen.Body, seen.ContentLength)
+	assert.True(t, seen.Body != nil, "Host %q, Proto %q, Body %v, ContentLength %d", seen.Host, seen.Proto, seen.Body, seen.ContentLength)
+	assert.Equal(t, int64(0), seen.ContentLength, "Host %q, Proto %q, Body %v, ContentLength %d", seen.Host, seen.Proto, seen.Body, seen.ContentLength)
+	_, _, err = net.SplitHostPort(seen.RemoteAddr)
+	assert.NoError(t, err, "RemoteAddr")
+	assert.False(t, seen.TLS == nil || !seen.TLS.HandshakeComplete || len(seen.TLS.PeerCertificates) != 1 || seen.TLS.PeerCertificates[0] != cert, "TLS %+v", seen.TLS)
+	assert.True(t, seen.Context().Value(key{}) == nil, "a value of the client's context reached the handler")
+	_, ok := seen.Context().Deadline()
+	assert.False(t, ok, "the client's deadline reached the handler")
+	assert.Empty(t, seen.Header.Get("Accept-Encoding"), "the transport asked for gzip by itself")
+	require.NoError(t, tr.Wait(t.Context()))
+	assert.Error(t, seen.Context().Err(), "the handler's context outlives the handler")
 }
 
 func TestResponseStreams(t *testing.T) {
@@ -122,25 +104,23 @@ func TestResponseStreams(t *testing.T) {
 		next = make(chan string)
 		tr := &Transport{Handler: http.HandlerFunc(h)}
 		resp := get(t, tr, t.Context())
-		if resp.StatusCode != 202 || resp.Header.Get("X-Early") != "1" || resp.Header.Get("X-Late") != "" || resp.ContentLength != -1 {
-			t.Errorf("response %+v", resp)
-		}
+		assert.Equal(t, 202, resp.StatusCode, "response %+v", resp)
+		assert.Equal(t, "1", resp.Header.Get("X-Early"), "response %+v", resp)
+		assert.Empty(t, resp.Header.Get("X-Late"), "response %+v", resp)
+		assert.Equal(t, int64(-1), resp.ContentLength, "response %+v", resp)
 		lines := bufio.NewReader(resp.Body)
 		for i := range 3 {
 			time.Sleep(time.Hour) // the idle stream blocks durably
 			want := fmt.Sprintf("event %d\n", i)
 			next <- want
-			if got, err := lines.ReadString('\n'); got != want || err != nil {
-				t.Errorf("read %q, %v; want %q", got, err, want)
-			}
+			got, err := lines.ReadString('\n')
+			assert.Equal(t, want, got, "read")
+			assert.NoError(t, err, "read")
 		}
 		close(next)
-		if _, err := lines.ReadByte(); err != io.EOF {
-			t.Errorf("at the end: %v, want EOF", err)
-		}
-		if err := tr.Wait(t.Context()); err != nil {
-			t.Error(err)
-		}
+		_, err := lines.ReadByte()
+		assert.True(t, err == io.EOF, "at the end: %v, want EOF", err)
+		assert.NoError(t, tr.Wait(t.Context()))
 	})
 }
 
@@ -165,13 +145,12 @@ func TestWritesAreBufferedUntilFlush(t *testing.T) {
 		}
 		proceed <- struct{}{}
 		resp := <-began
-		if n, err := io.ReadFull(resp.Body, make([]byte, chunkBytes+1)); err != nil {
-			t.Errorf("read %d bytes, %v", n, err)
-		}
+		n, err := io.ReadFull(resp.Body, make([]byte, chunkBytes+1))
+		assert.NoError(t, err, "read %d bytes", n)
 		proceed <- struct{}{}
-		if n, err := resp.Body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-			t.Errorf("at the end: %d, %v", n, err)
-		}
+		n, err = resp.Body.Read(make([]byte, 1))
+		assert.Equal(t, 0, n, "at the end: %d, %v", n, err)
+		assert.True(t, err == io.EOF, "at the end: %d, %v", n, err)
 	})
 }
 
@@ -190,15 +169,11 @@ func TestSlowReaderBlocksWriter(t *testing.T) {
 		tr.BufferBytes = 10_000
 		resp := get(t, tr, t.Context())
 		synctest.Wait()
-		if n := written.Load(); n != 10_000 {
-			t.Errorf("wrote %d bytes to a client that reads none, want 10000", n)
-		}
+		assert.Equal(t, int64(10_000), written.Load(), "wrote")
 		time.Sleep(time.Hour)
 		io.ReadFull(resp.Body, make([]byte, 2500))
 		synctest.Wait()
-		if n := written.Load(); n != 12_000 {
-			t.Errorf("wrote %d bytes after the client read 2500, want 12000", n)
-		}
+		assert.Equal(t, int64(12_000), written.Load(), "wrote")
 	})
 }
 
@@ -211,9 +186,9 @@ func TestLargeWrite(t *testing.T) {
 	for _, size := range []int{1 << 9, 1000, 4096, 1 << 16, 1 << 21} {
 		bubble(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Write(want[:10])
-			if n, err := w.Write(want[10:]); n != len(want)-10 || err != nil {
-				t.Errorf("write %d, %v", n, err)
-			}
+			n, err := w.Write(want[10:])
+			assert.Equal(t, len(want)-10, n, "write")
+			assert.NoError(t, err, "write")
 		}, func(t *testing.T, tr *Transport) {
 			resp := get(t, tr, t.Context())
 			var got []byte
@@ -223,13 +198,9 @@ func TestLargeWrite(t *testing.T) {
 				if err == io.EOF {
 					break
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("reads of %d: %d bytes differ from the %d written", size, len(got), len(want))
-			}
+			assert.True(t, bytes.Equal(got, want), "reads of %d: %d bytes differ from the %d written", size, len(got), len(want))
 		})
 	}
 }
@@ -244,13 +215,12 @@ func TestClientLeaves(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tr := &Transport{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.(http.Flusher).Flush()
-					gone := w.(http.CloseNotifier).CloseNotify() //nolint:staticcheck // under test
+					//lint:ignore SA1019 it is under test
+					gone := w.(http.CloseNotifier).CloseNotify()
 					<-r.Context().Done()
 					<-gone
 					_, err := w.Write([]byte("late"))
-					if ferr := http.NewResponseController(w).Flush(); ferr == nil {
-						t.Error("a flush without a client passed")
-					}
+					assert.Error(t, http.NewResponseController(w).Flush(), "a flush without a client passed")
 					ended <- err
 				})}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -258,16 +228,11 @@ func TestClientLeaves(t *testing.T) {
 				resp := get(t, tr, ctx)
 				synctest.Wait()
 				want := leave(cancel, resp)
-				if err := tr.Wait(t.Context()); err != nil {
-					t.Error(err)
-				}
-				if _, err := resp.Body.Read(make([]byte, 1)); !errors.Is(err, want) {
-					t.Errorf("client reads %v, want %v", err, want)
-				}
+				assert.NoError(t, tr.Wait(t.Context()))
+				_, err := resp.Body.Read(make([]byte, 1))
+				assert.ErrorIs(t, err, want, "client reads")
 			})
-			if err := <-ended; !errors.Is(err, net.ErrClosed) {
-				t.Errorf("the handler's write: %v, want net.ErrClosed", err)
-			}
+			assert.ErrorIs(t, <-ended, net.ErrClosed, "the handler's write")
 		})
 	}
 }
@@ -275,19 +240,15 @@ func TestClientLeaves(t *testing.T) {
 func TestCancelFreesABlockedWriter(t *testing.T) {
 	bubble(t, func(w http.ResponseWriter, r *http.Request) {
 		n, err := w.Write(make([]byte, 1<<20))
-		if err == nil || n > DefaultBufferBytes {
-			t.Errorf("wrote %d, %v", n, err)
-		}
+		assert.Error(t, err, "wrote")
+		assert.LessOrEqual(t, n, DefaultBufferBytes, "wrote")
 	}, func(t *testing.T, tr *Transport) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		resp := get(t, tr, ctx)
-		if err := tr.Wait(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if _, err := io.Copy(io.Discard, resp.Body); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("client reads %v, want deadline exceeded", err)
-		}
+		assert.NoError(t, tr.Wait(t.Context()))
+		_, err := io.Copy(io.Discard, resp.Body)
+		assert.ErrorIs(t, err, context.DeadlineExceeded, "client reads")
 	})
 }
 
@@ -296,9 +257,8 @@ func TestCancelBeforeTheResponse(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		req, _ := http.NewRequestWithContext(ctx, "GET", "https://cluster/", nil)
-		if _, err := tr.RoundTrip(req); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v, want deadline exceeded", err)
-		}
+		_, err := tr.RoundTrip(req)
+		assert.ErrorIs(t, err, context.DeadlineExceeded, "error")
 	})
 }
 
@@ -329,27 +289,18 @@ func TestHandlerPanics(t *testing.T) {
 				var reported any
 				tr.OnPanic = func(v any, stack []byte) {
 					reported = v
-					if !bytes.Contains(stack, []byte("TestHandlerPanics")) {
-						t.Errorf("the stack does not show the handler:\n%s", stack)
-					}
+					assert.True(t, bytes.Contains(stack, []byte("TestHandlerPanics")), "the stack does not show the handler:\n%s", stack)
 				}
 				req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://cluster/", nil)
 				resp, err := tr.RoundTrip(req)
-				if test.wantEarly != (err != nil) {
-					t.Fatalf("RoundTrip error %v", err)
-				}
+				require.Equal(t, test.wantEarly, err != nil, "RoundTrip error %v", err)
 				if err == nil {
 					var body []byte
-					if body, err = io.ReadAll(resp.Body); string(body) != test.wantBody {
-						t.Errorf("body %q, want %q", body, test.wantBody)
-					}
+					body, err = io.ReadAll(resp.Body)
+					assert.Equal(t, test.wantBody, string(body), "body")
 				}
-				if err != io.ErrUnexpectedEOF {
-					t.Errorf("error %v, want unexpected EOF", err)
-				}
-				if test.reported != (reported != nil) {
-					t.Errorf("reported %v", reported)
-				}
+				assert.True(t, err == io.ErrUnexpectedEOF, "error %v, want unexpected EOF", err)
+				assert.Equal(t, reported != nil, test.reported, "reported %v", reported)
 			})
 		})
 	}
@@ -365,9 +316,9 @@ func TestAbort(t *testing.T) {
 					w.(http.Flusher).Flush()
 				}
 				w.(interface{ Abort(error) }).Abort(syscall.ECONNRESET)
-				if _, err := w.Write([]byte("lost")); err == nil || r.Context().Err() == nil {
-					t.Error("the handler does not see that it has broken off")
-				}
+				_, err := w.Write([]byte("lost"))
+				assert.Error(t, err, "the handler does not see that it has broken off")
+				assert.Error(t, r.Context().Err(), "the handler does not see that it has broken off")
 				panic(http.ErrAbortHandler)
 			}
 			bubble(t, handler, func(t *testing.T, tr *Transport) {
@@ -376,13 +327,9 @@ func TestAbort(t *testing.T) {
 				if flushes {
 					var body []byte
 					body, err = io.ReadAll(resp.Body)
-					if string(body) != "half" {
-						t.Errorf("body %q", body)
-					}
+					assert.Equal(t, "half", string(body), "body")
 				}
-				if err != syscall.ECONNRESET {
-					t.Errorf("error %v", err)
-				}
+				assert.True(t, err == syscall.ECONNRESET, "error %v", err)
 			})
 		})
 	}
@@ -396,18 +343,14 @@ func TestCloseBreaksOffAndRefuses(t *testing.T) {
 	}, func(t *testing.T, tr *Transport) {
 		resp := get(t, tr, t.Context())
 		tr.Close()
-		if _, err := resp.Body.Read(make([]byte, 1)); err != io.ErrUnexpectedEOF {
-			t.Errorf("client reads %v, want unexpected EOF", err)
-		}
+		_, err := resp.Body.Read(make([]byte, 1))
+		assert.True(t, err == io.ErrUnexpectedEOF, "client reads %v, want unexpected EOF", err)
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://cluster/", nil)
-		if _, err := tr.RoundTrip(req); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("request after Close: %v, want net.ErrClosed", err)
-		}
+		_, err = tr.RoundTrip(req)
+		assert.ErrorIs(t, err, net.ErrClosed, "request after Close")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := tr.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Wait with a handler running: %v, want deadline exceeded", err)
-		}
+		assert.ErrorIs(t, tr.Wait(ctx), context.DeadlineExceeded, "Wait with a handler running")
 	})
 }
 
@@ -437,9 +380,8 @@ func TestRequestBody(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(w http.ResponseWriter, r *http.Request) {
-				if _, err := io.Copy(w, r.Body); err != nil && err != io.ErrUnexpectedEOF {
-					t.Errorf("handler reads %v", err)
-				}
+				_, err := io.Copy(w, r.Body)
+				assert.False(t, err != nil && err != io.ErrUnexpectedEOF, "handler reads %v", err)
 			}, func(t *testing.T, tr *Transport) {
 				src := &countingBody{Reader: test.src}
 				req, _ := http.NewRequestWithContext(t.Context(), "PUT", "https://cluster/", src)
@@ -447,17 +389,13 @@ func TestRequestBody(t *testing.T) {
 				resp, err := tr.RoundTrip(req)
 				if err == nil {
 					var body []byte
-					if body, err = io.ReadAll(resp.Body); err == nil && string(body) != test.want {
-						t.Errorf("echo %q, want %q", body, test.want)
-					}
+					body, err = io.ReadAll(resp.Body)
+					assert.False(t, err == nil && string(body) != test.want, "echo %q, want %q", body, test.want)
 				}
-				if (test.wantErr == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), test.wantErr) {
-					t.Errorf("error %v, want %q", err, test.wantErr)
-				}
+				assert.Equal(t, test.wantErr == "", err == nil, "error %v, want %q", err, test.wantErr)
+				assert.False(t, err != nil && !strings.Contains(err.Error(), test.wantErr), "error %v, want %q", err, test.wantErr)
 				synctest.Wait()
-				if n := src.closed.Load(); n != 1 {
-					t.Errorf("the client's body was closed %d times", n)
-				}
+				assert.Equal(t, int32(1), src.closed.Load(), "the client's body was closed")
 			})
 		})
 	}
@@ -485,11 +423,8 @@ func TestRefusalsCloseTheBody(t *testing.T) {
 	} {
 		src := &countingBody{Reader: strings.NewReader("x")}
 		req, _ := http.NewRequestWithContext(test.ctx, test.method, "https://cluster/", src)
-		if _, err := test.tr.RoundTrip(req); err == nil {
-			t.Errorf("%s: passed", name)
-		}
-		if src.closed.Load() == 0 {
-			t.Errorf("%s: the body stays open", name)
-		}
+		_, err := test.tr.RoundTrip(req)
+		assert.Error(t, err, "%s: passed", name)
+		assert.NotEqual(t, int32(0), src.closed.Load(), "%s: the body stays open", name)
 	}
 }

@@ -17,8 +17,9 @@ import (
 type responseWriter struct{ x *exchange }
 
 var (
-	_ http.Flusher       = responseWriter{}
-	_ http.CloseNotifier = responseWriter{} //nolint:staticcheck // upstream's wrappers look for it
+	_ http.Flusher = responseWriter{}
+	//lint:ignore SA1019 upstream's wrappers look for it
+	_ http.CloseNotifier = responseWriter{}
 )
 
 // Header may change until WriteHeader, its trailers until the handler returns.

@@ -11,41 +11,33 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestDeadlines(t *testing.T) {
 	bubble(t, func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
-		if err := c.EnableFullDuplex(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, c.EnableFullDuplex())
 		c.SetReadDeadline(time.Now().Add(time.Second))
-		if _, err := r.Body.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("body read: %v, want a deadline error", err)
-		}
+		_, err := r.Body.Read(make([]byte, 1))
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "body read")
 		c.SetWriteDeadline(time.Now().Add(time.Hour))
 		c.SetWriteDeadline(time.Now().Add(time.Minute))
-		if _, err := w.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("write: %v, want a deadline error", err)
-		}
+		_, err = w.Write(make([]byte, 1<<20))
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "write")
 	}, func(t *testing.T, tr *Transport) {
 		never, stop := io.Pipe()
 		defer stop.Close()
 		req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://cluster/", never)
 		start := time.Now()
 		resp, err := tr.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := tr.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(start); took != time.Minute+time.Second {
-			t.Errorf("the deadlines took %v, want 1m1s", took)
-		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != io.ErrUnexpectedEOF {
-			t.Errorf("client reads %v, want unexpected EOF", err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, tr.Wait(t.Context()))
+		assert.Equal(t, time.Minute+time.Second, time.Since(start), "the deadlines took")
+		_, err = io.Copy(io.Discard, resp.Body)
+		assert.True(t, err == io.ErrUnexpectedEOF, "client reads %v, want unexpected EOF", err)
 	})
 }
 
@@ -54,21 +46,16 @@ func TestPastDeadlines(t *testing.T) {
 	bubble(t, func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
 		c.SetReadDeadline(time.Now().Add(-time.Second))
-		if _, err := r.Body.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("body read: %v, want a deadline error", err)
-		}
+		_, err := r.Body.Read(make([]byte, 1))
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "body read")
 		c.SetWriteDeadline(time.Now().Add(-time.Second))
-		if _, err := w.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("write: %v, want a deadline error", err)
-		}
-		if r.Context().Err() == nil {
-			t.Error("the handler's context lives on")
-		}
+		_, err = w.Write([]byte("x"))
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "write")
+		assert.Error(t, r.Context().Err(), "the handler's context lives on")
 	}, func(t *testing.T, tr *Transport) {
 		req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://cluster/", strings.NewReader("x"))
-		if _, err := tr.RoundTrip(req); err != io.ErrUnexpectedEOF {
-			t.Errorf("error %v, want unexpected EOF", err)
-		}
+		_, err := tr.RoundTrip(req)
+		assert.True(t, err == io.ErrUnexpectedEOF, "error %v, want unexpected EOF", err)
 	})
 }
 
@@ -81,22 +68,18 @@ func TestLiftedDeadlines(t *testing.T) {
 		c.SetReadDeadline(time.Time{})
 		c.SetWriteDeadline(time.Time{})
 		time.Sleep(time.Minute)
-		if _, err := io.Copy(w, r.Body); err != nil {
-			t.Errorf("echo: %v", err)
-		}
+		_, err := io.Copy(w, r.Body)
+		assert.NoError(t, err, "echo")
 		r.Body.Close()
-		if _, err := r.Body.Read(make([]byte, 1)); err != http.ErrBodyReadAfterClose {
-			t.Errorf("read of a closed body: %v", err)
-		}
+		_, err = r.Body.Read(make([]byte, 1))
+		assert.True(t, err == http.ErrBodyReadAfterClose, "read of a closed body: %v", err)
 	}, func(t *testing.T, tr *Transport) {
 		req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://cluster/", strings.NewReader("hello"))
 		resp, err := tr.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if body, err := io.ReadAll(resp.Body); string(body) != "hello" || err != nil {
-			t.Errorf("body %q, %v", body, err)
-		}
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		assert.Equal(t, "hello", string(body), "body")
+		assert.NoError(t, err, "body")
 	})
 }
 
@@ -106,8 +89,8 @@ func TestInformationalStatus(t *testing.T) {
 		trace *httptrace.ClientTrace
 		want  error
 	}{
-		"nobody looks": {&httptrace.ClientTrace{}, nil},
-		"refused":      {&httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error { return refused }}, refused},
+		"no hooks": {&httptrace.ClientTrace{}, nil},
+		"refused":  {&httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error { return refused }}, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			continued := false
@@ -120,13 +103,9 @@ func TestInformationalStatus(t *testing.T) {
 				ctx := httptrace.WithClientTrace(t.Context(), test.trace)
 				req, _ := http.NewRequestWithContext(ctx, "GET", "https://cluster/", nil)
 				resp, err := tr.RoundTrip(req)
-				if !errors.Is(err, test.want) || err == nil && resp.StatusCode != 200 {
-					t.Errorf("response %v, %v", resp, err)
-				}
+				assert.False(t, !errors.Is(err, test.want) || err == nil && resp.StatusCode != 200, "response %v, %v", resp, err)
 				synctest.Wait()
-				if !continued {
-					t.Error("100 Continue was not seen")
-				}
+				assert.True(t, continued, "100 Continue was not seen")
 			})
 		})
 	}

@@ -2,11 +2,13 @@ package nodes
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // play is the life of one Pod on a node, until it is done or the context ends; terminate
@@ -111,11 +113,7 @@ const retryPause = time.Second
 // merged keeps the conditions of others, such as the scheduler's.
 func merged(theirs, ours []corev1.PodCondition) []corev1.PodCondition {
 	for _, condition := range theirs {
-		known := false
-		for i := range ours {
-			known = known || ours[i].Type == condition.Type
-		}
-		if !known {
+		if !slices.ContainsFunc(ours, func(c corev1.PodCondition) bool { return c.Type == condition.Type }) {
 			ours = append(ours, condition)
 		}
 	}
@@ -123,13 +121,8 @@ func merged(theirs, ours []corev1.PodCondition) []corev1.PodCondition {
 }
 
 func gracePeriod(pod *corev1.Pod) time.Duration {
-	if pod.DeletionGracePeriodSeconds != nil {
-		return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
-	}
-	if pod.Spec.TerminationGracePeriodSeconds != nil {
-		return time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
-	}
-	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	wanted := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	return time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, wanted)) * time.Second
 }
 
 // sleep sleeps, and reports whether it has slept to the end: nothing interrupted it.

@@ -1,9 +1,11 @@
 package nodes
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Script is how a Pod behaves on its node. The zero value is a Pod that is ready at once
@@ -37,12 +39,7 @@ func (s Script) ends(pod *corev1.Pod) bool {
 }
 
 func ownedByJob(pod *corev1.Pod) bool {
-	for _, owner := range pod.OwnerReferences {
-		if owner.Kind == "Job" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Job" })
 }
 
 // restarts reports whether containers that have ended start again.

@@ -1,5 +1,7 @@
 package objectcmp_test
 
+//lint:file-ignore SA1019 a server may still set selfLink
+
 import (
 	"testing"
 

@@ -3,19 +3,44 @@ package process
 import (
 	"context"
 	"fmt"
+	"iter"
 	"reflect"
 	"runtime"
+	"slices"
+	"strings"
 )
 
 // stackBytes bounds the stack in the report of a crash.
 const stackBytes = 16 << 10
+
+// CrashError is why an API server ended that was not told to: a post-start hook or the
+// store has failed, or there was a fatal error or a panic.
+type CrashError struct{ Err error }
+
+// Error implements error.
+func (e *CrashError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what happened.
+func (e *CrashError) Unwrap() error { return e.Err }
+
+// SiteError is the error of a crash, at a place in the program that tells it from others.
+type SiteError struct {
+	Site string // a function or a hook
+	Err  error
+}
+
+// Error implements error.
+func (e *SiteError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what happened.
+func (e *SiteError) Unwrap() error { return e.Err }
 
 // die reports what would have ended the member's process, and ends the goroutine.
 func (m *Member) die(what string) {
 	stack := make([]byte, stackBytes)
 	stack = stack[:runtime.Stack(stack, false)]
 	m.crashed.Store(true)
-	m.crash(fmt.Errorf("%s\n%s", what, stack))
+	m.crash(&SiteError{site(), fmt.Errorf("%s\n%s", what, stack)})
 	runtime.Goexit()
 }
 
@@ -28,7 +53,7 @@ func exited(exit func(int), code int) {
 		if fatal := m.fatal.Load(); fatal != nil {
 			line = *fatal
 		}
-		m.die(fmt.Sprintf("the API server logged a fatal error and would have exited with code %d: %s", code, line))
+		m.die(fmt.Sprintf("it logged a fatal error and would have exited with code %d: %s", code, line))
 	}
 	exit(code)
 }
@@ -39,7 +64,7 @@ func exited(exit func(int), code int) {
 func panicked(_ context.Context, reason any) {
 	shared.handled.Add(1)
 	if m := current(); m != nil && !serving() {
-		m.die(fmt.Sprintf("a goroutine of the API server panicked: %v", reason))
+		m.die(fmt.Sprintf("one of its goroutines panicked: %v", reason))
 	}
 }
 
@@ -74,20 +99,42 @@ var serveEntry = reflect.ValueOf(serve).Pointer()
 
 // serving says whether the calling goroutine serves a request.
 func serving() bool {
-	callers := make([]uintptr, 128)
-	n := runtime.Callers(2, callers)
-	for n == len(callers) { // perhaps not all
-		callers = make([]uintptr, 2*n)
-		n = runtime.Callers(2, callers)
-	}
-	frames := runtime.CallersFrames(callers[:n])
-	for {
-		frame, more := frames.Next()
+	for frame := range callers() {
 		if frame.Entry == serveEntry {
 			return true
 		}
-		if !more {
-			return false
+	}
+	return false
+}
+
+// handlers are the packages through which a panic or a fatal log line gets here.
+var handlers = []string{"runtime.", "k8s.io/klog/v2.", "k8s.io/apimachinery/pkg/util/runtime.", reflect.TypeFor[Member]().PkgPath() + "."}
+
+// site is the innermost calling function that is no handler's.
+func site() string {
+	for frame := range callers() {
+		if !slices.ContainsFunc(handlers, func(prefix string) bool { return strings.HasPrefix(frame.Function, prefix) }) {
+			return frame.Function
+		}
+	}
+	return ""
+}
+
+// callers are the frames of the calling goroutine, the innermost first.
+func callers() iter.Seq[runtime.Frame] {
+	return func(yield func(runtime.Frame) bool) {
+		pcs := make([]uintptr, 128)
+		n := runtime.Callers(2, pcs)
+		for n == len(pcs) { // perhaps not all
+			pcs = make([]uintptr, 2*n)
+			n = runtime.Callers(2, pcs)
+		}
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := n > 0; more; {
+			var frame runtime.Frame
+			if frame, more = frames.Next(); !yield(frame) {
+				return
+			}
 		}
 	}
 }

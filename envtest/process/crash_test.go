@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 )
@@ -101,9 +103,8 @@ func TestCrash(t *testing.T) {
 	for where, row := range rows {
 		for how, end := range ends {
 			t.Run(how+" in "+where, func(t *testing.T) {
-				if got := crash(t, row.where, end); got != row.want[how] {
-					t.Errorf("outcome %+v, want %+v", got, row.want[how])
-				}
+				got := crash(t, row.where, end)
+				assert.True(t, got == row.want[how], "outcome %+v, want %+v", got, row.want[how])
 			})
 		}
 	}
@@ -121,14 +122,10 @@ func crash(t *testing.T, where func(*Member, *outcome, func()), end func()) outc
 	}
 	var right, left crashes
 	m, err := Join("right", Flags{}, io.Discard, right.add)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer m.Leave()
 	other, err := Join("left", Flags{}, io.Discard, left.add)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer other.Leave()
 
 	o.Panic = inChild(func() {
@@ -137,17 +134,12 @@ func crash(t *testing.T, where func(*Member, *outcome, func()), end func()) outc
 			o.Returned = true
 		})
 	})
-	if err := m.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := left.err(); err != nil {
-		t.Errorf("the other member has crashed: %v", err)
-	}
+	assert.NoError(t, m.Wait(t.Context()))
+	assert.NoError(t, left.err(), "the other member has crashed")
 	if err := right.err(); err != nil {
 		o.Crashed = "right"
-		if text := err.Error(); !strings.Contains(text, "the end") || !strings.Contains(text, "crash_test.go") {
-			t.Errorf("the crash does not say why or where: %v", err)
-		}
+		text := err.Error()
+		assert.False(t, !strings.Contains(text, "the end") || !strings.Contains(text, "crash_test.go"), "the crash does not say why or where: %v", err)
 	}
 	return o
 }
@@ -175,14 +167,10 @@ func deeper(frames int, f func()) {
 func TestGoPanics(t *testing.T) {
 	var crashed crashes
 	m, err := Join("panicking", Flags{}, io.Discard, crashed.add)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer m.Leave()
 	<-m.Go(func() { panic("the end") })
-	if err := crashed.err(); err == nil || !strings.Contains(err.Error(), "panicked: the end") {
-		t.Errorf("the goroutine has ended, and the crash is %v", err)
-	}
+	assert.ErrorContains(t, crashed.err(), "panicked: the end", "the goroutine has ended, and the crash")
 }
 
 // TestFatalLog keeps the fatal line in the log, and not the stacks of all goroutines
@@ -191,9 +179,7 @@ func TestFatalLog(t *testing.T) {
 	var log syncBuffer
 	var crashed crashes
 	m, err := Join("verbose", Flags{}, &log, crashed.add)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer m.Leave()
 	stop := make(chan struct{})
 	defer close(stop)
@@ -202,9 +188,7 @@ func TestFatalLog(t *testing.T) {
 	}
 	<-m.Go(ends["fatal"])
 	got := log.String()
-	if !strings.Contains(got, "] the end") || !strings.Contains(got, "crash_test.go") || len(got) > 2*stackBytes {
-		t.Errorf("the log has %d bytes: %.2000s", len(got), got)
-	}
+	assert.False(t, !strings.Contains(got, "] the end") || !strings.Contains(got, "crash_test.go") || len(got) > 2*stackBytes, "the log has %d bytes: %.2000s", len(got), got)
 }
 
 // TestServeAfterCrash still answers the requests by which a server that has crashed
@@ -212,21 +196,13 @@ func TestFatalLog(t *testing.T) {
 func TestServeAfterCrash(t *testing.T) {
 	var crashed crashes
 	m, err := Join("ending", Flags{}, io.Discard, crashed.add)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer m.Leave()
 	m.Do(func() {
-		if !Serve(func() { inChild(ends["fatal"]) }) {
-			t.Error("a request is answered that was served when the server crashed")
-		}
-		if Serve(func() {}) {
-			t.Error("a request is not answered that came later")
-		}
+		assert.True(t, Serve(func() { inChild(ends["fatal"]) }), "a request is answered that was served when the server crashed")
+		assert.False(t, Serve(func() {}), "a request is not answered that came later")
 	})
-	if crashed.err() == nil {
-		t.Error("the server has not crashed")
-	}
+	assert.Error(t, crashed.err(), "the server has not crashed")
 }
 
 // TestHandlersOfPanic runs what upstream does about the panic of a request besides,
@@ -242,7 +218,6 @@ func TestHandlersOfPanic(t *testing.T) {
 			})
 		})
 	})
-	if fmt.Sprint(told) != "the end" || fmt.Sprint(reason) != "the end" {
-		t.Errorf("the handler was told %v, and the panic went on as %v", told, reason)
-	}
+	assert.Equal(t, "the end", fmt.Sprint(told), "the handler was told %v, and the panic went on as %v", told, reason)
+	assert.Equal(t, "the end", fmt.Sprint(reason), "the handler was told %v, and the panic went on as %v", told, reason)
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/feature"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
+	featuremetrics "k8s.io/component-base/metrics/prometheus/feature"
 	"k8s.io/klog/v2"
 
 	"snowglobe.test/internal/etcdlog"
@@ -38,6 +40,8 @@ func takeOver(flags Flags) error {
 	}
 	takeOverHandlers()
 	takeOverKMS()
+	takeOverEnvironment()
+	takeOverStoreClients()
 
 	checker := feature.DefaultFeatureSupportChecker
 	onGiveBack(func() { feature.DefaultFeatureSupportChecker = checker })
@@ -54,7 +58,11 @@ func takeOver(flags Flags) error {
 	for _, take := range flags.TakeOver {
 		onGiveBack(take())
 	}
-	return setGates(flags.Gates)
+	if err := setGates(flags.Gates); err != nil {
+		return err
+	}
+	tellGates()
+	return nil
 }
 
 // etcd3ClientLogger is what upstream's own clients of the store log to: lines of JSON
@@ -81,6 +89,33 @@ func takeOverHandlers() {
 func pauseAfterError(context.Context, error, string, ...any) {
 	shared.handled.Add(1)
 	time.Sleep(time.Millisecond)
+}
+
+// serverVariables would decide whether a server starts, and how it answers, on one machine
+// and not on the next. Where upstream has flags instead, they work as ever. Client-go reads
+// the first two at each request, and so a server's own clients do: they pause for seconds
+// after an error, for longer than a server's hooks wait.
+//
+// What upstream reads when the process begins is too late to take away. It has five such
+// switches, all for detectors of its tests, which end the process when they find a mistake:
+// who sets them wants that, and docs/limits.md names them.
+var serverVariables = []string{
+	"KUBE_CLIENT_BACKOFF_BASE",
+	"KUBE_CLIENT_BACKOFF_DURATION",
+	"KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE",   // serves more; keeps a server from starting if it is no boolean
+	"KUBE_APISERVER_STRICT_REMOVED_API_HANDLING_IN_ALPHA", // the same
+	"KUBE_APISERVER_AVOID_NOOP_SSA_TIMESTAMP_UPDATES",     // lets an apply that changes nothing make a new resourceVersion; read once in a process
+}
+
+// takeOverEnvironment keeps the environment of a machine from steering servers. Who wants
+// these variables for a client can set them once a server runs.
+func takeOverEnvironment() {
+	for _, name := range serverVariables {
+		if value, set := os.LookupEnv(name); set {
+			onGiveBack(func() { _ = os.Setenv(name, value) })
+			_ = os.Unsetenv(name)
+		}
+	}
 }
 
 // awaitHandled orders what comes after it behind every read that a member's
@@ -114,6 +149,13 @@ func setGates(gates map[featuregate.Feature]bool) error {
 		return fmt.Errorf("set feature gates: %w", err)
 	}
 	return nil
+}
+
+// tellGates has /metrics tell the feature gates, as the command kube-apiserver does once its
+// flags are parsed.
+func tellGates() {
+	onGiveBack(featuremetrics.ResetFeatureInfoMetric)
+	utilfeature.DefaultMutableFeatureGate.AddMetrics()
 }
 
 // endContentionProfile undoes what upstream does for --contention-profiling. The

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"runtime"
@@ -11,8 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +47,9 @@ func state() map[string]string {
 		"etcd's logger":   fmt.Sprintf("%p", etcd3ClientLogger),
 		"copies":          fmt.Sprint(atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit)),
 	}
+	for _, name := range serverVariables {
+		state[name] = os.Getenv(name)
+	}
 	klogFlags().VisitAll(func(f *flag.Flag) { state["klog "+f.Name] = f.Value.String() })
 	return state
 }
@@ -55,31 +62,28 @@ func klogFlags() *flag.FlagSet {
 
 func compare(t *testing.T, before, after map[string]string) {
 	t.Helper()
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("process-wide state (-before +after):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(before, after), "process-wide state (-before +after)")
 }
 
 // TestGiveBack compares the state before a member with that after it, in which all
 // of it was changed.
 func TestGiveBack(t *testing.T) {
+	for _, name := range serverVariables {
+		t.Setenv(name, "30")
+	}
 	before := state()
 	m := join(t, "first", Flags{})
 	during := state()
-	for _, name := range []string{"OsExit", "PanicHandlers", "ErrorHandlers", "feature checker", "KMS clients", "etcd's logger", "klog logtostderr", "klog stderrthreshold"} {
-		if during[name] == before[name] {
-			t.Errorf("%s is not replaced", name)
-		}
+	for _, name := range append([]string{
+		"OsExit", "PanicHandlers", "ErrorHandlers", "feature checker", "KMS clients", "etcd's logger", "klog logtostderr", "klog stderrthreshold",
+	}, serverVariables...) {
+		assert.NotEqual(t, before[name], during[name], "%s is not replaced", name)
 	}
 	for _, name := range []string{"wait.NeverStop", "ReallyCrash"} {
-		if during[name] != before[name] {
-			t.Errorf("%s is replaced", name)
-		}
+		assert.Equal(t, before[name], during[name], "%s is replaced", name)
 	}
 	atomic.StoreInt64(&jsonpatch.AccumulatedCopySizeLimit, 7)
-	if err := klogFlags().Set("v", "9"); err != nil { // as /debug/flags/v does
-		t.Fatal(err)
-	}
+	require.NoError(t, klogFlags().Set("v", "9")) // as /debug/flags/v does
 	etcd3metrics.Register()
 	etcd3metrics.SetStorageMonitorGetter(func() ([]etcd3metrics.Monitor, error) {
 		t.Error("the metrics of etcd ask for a member that has left")
@@ -87,13 +91,12 @@ func TestGiveBack(t *testing.T) {
 	})
 	m.Leave()
 	compare(t, before, state())
-	if _, err := legacyregistry.DefaultGatherer.Gather(); err != nil {
-		t.Error(err)
-	}
+	_, err := legacyregistry.DefaultGatherer.Gather()
+	assert.NoError(t, err)
 }
 
 // TestLogRouter sends each line to whose goroutine writes it, and leaves klog as it
-// was, also where somebody has set it.
+// was, also where another package has set it.
 func TestLogRouter(t *testing.T) {
 	strangers := logToBuffer(t)
 	before := state()
@@ -103,9 +106,7 @@ func TestLogRouter(t *testing.T) {
 	var members []*Member
 	for name, log := range logs {
 		m, err := Join(name, Flags{}, log, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		members = append(members, m)
 		group.Go(func() { m.Do(func() { klog.Warning("a line of " + name) }) })
 	}
@@ -114,15 +115,62 @@ func TestLogRouter(t *testing.T) {
 		m.Leave()
 	}
 	for name, log := range logs {
-		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "a line of "+name) {
-			t.Errorf("the log of %s: %q", name, got)
-		}
+		got := log.String()
+		assert.Equal(t, 1, strings.Count(got, "\n"), "the log of %s", name)
+		assert.Contains(t, got, "a line of "+name, "the log of %s", name)
 	}
 	compare(t, before, state())
-	klog.Warning("a line of nobody")
+	klog.Warning("a line of no server")
 	klog.Flush()
-	if got := strangers.String(); !strings.Contains(got, "a line of nobody") || strings.Contains(got, "a line of one") {
-		t.Errorf("the log of strangers: %q", got)
+	got := strangers.String()
+	assert.False(t, !strings.Contains(got, "a line of no server") || strings.Contains(got, "a line of one"), "the log of strangers: %q", got)
+}
+
+// TestStrangersLog has goroutines log that are no member's: to stderr, without credentials,
+// but for those of timers while one member adopts them.
+func TestStrangersLog(t *testing.T) {
+	stderr := os.Stderr
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	os.Stderr = write
+	defer func() { os.Stderr = stderr }()
+	var logs [2]syncBuffer
+	var members [2]*Member
+	timer := func(line string) {
+		logged := make(chan struct{})
+		time.AfterFunc(0, func() {
+			defer close(logged)
+			klog.Info(line)
+		})
+		<-logged
+	}
+	for i := range members {
+		members[i], err = Join(fmt.Sprint("member-", i), Flags{}, &logs[i], nil)
+		require.NoError(t, err)
+		members[i].AdoptTimers()
+		timer(fmt.Sprint("a timer beside ", i+1))
+	}
+	klog.Info("Authorization: Bearer abcdefghijklmnop")
+	members[0].Leave()
+	timer("a timer at last")
+	members[1].Leave()
+	_ = write.Close()
+	os.Stderr = stderr
+	content, err := io.ReadAll(read)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		log, want string
+		not       []string
+	}{
+		{logs[0].String(), "a timer beside 1", []string{"beside 2", "at last", "earer"}},
+		{logs[1].String(), "a timer at last", []string{"beside", "earer"}},
+		{string(content), "a timer beside 2", []string{"beside 1", "at last", "abcdefghijklmnop"}},
+		{string(content), "Authorization: Bearer [token ", nil},
+	} {
+		assert.Contains(t, c.log, c.want)
+		for _, not := range c.not {
+			assert.NotContains(t, c.log, not)
+		}
 	}
 }
 
@@ -166,11 +214,10 @@ func TestNeverStop(t *testing.T) {
 	source := fcache.NewFakeControllerSource()
 	informer := cache.NewSharedIndexInformer(source, &corev1.ConfigMap{}, 0, nil)
 	seen := make(chan string)
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { seen <- object.(*corev1.ConfigMap).Name },
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	require.NoError(t, err)
 	done := make(chan struct{})
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -196,13 +243,9 @@ func TestNeverStop(t *testing.T) {
 		m.Leave()
 		name := fmt.Sprint("map-", i)
 		source.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		if got := <-seen; got != name {
-			t.Errorf("the informer has seen %s, want %s", got, name)
-		}
+		assert.Equal(t, name, <-seen, "the informer has seen")
 	}
-	if informer.IsStopped() {
-		t.Error("the informer has stopped")
-	}
+	assert.False(t, informer.IsStopped(), "the informer has stopped")
 	close(done)
 	reader.Wait()
 }
@@ -213,17 +256,11 @@ func TestContentionProfile(t *testing.T) {
 	runtime.SetBlockProfileRate(1) // as upstream does
 	two := join(t, "two", Flags{ContentionProfiling: true})
 	three := join(t, "three", Flags{})
-	if !blockingIsProfiled() {
-		t.Error("nothing is profiled, or the test does not see it")
-	}
+	assert.True(t, blockingIsProfiled(), "nothing is profiled, or the test does not see it")
 	one.Leave()
-	if !blockingIsProfiled() {
-		t.Error("the profile ends with the first member that wanted it")
-	}
+	assert.True(t, blockingIsProfiled(), "the profile ends with the first member that wanted it")
 	two.Leave()
-	if blockingIsProfiled() {
-		t.Error("the profile goes on after the last member that wanted it")
-	}
+	assert.False(t, blockingIsProfiled(), "the profile goes on after the last member that wanted it")
 	three.Leave()
 }
 
@@ -262,9 +299,9 @@ func TestTakeOverIsLogged(t *testing.T) {
 		}
 		m.Leave()
 		klog.Flush()
-		if got := strings.Count(log.String(), string(name)); got != 2 || strings.Contains(strangers.String(), string(name)) {
-			t.Errorf("%s: %d lines in the log of the member, want 2; elsewhere: %s", name, got, strangers)
-		}
+		got := strings.Count(log.String(), string(name))
+		assert.Equal(t, 2, got, "%s: %d lines in the log of the member, want 2; elsewhere: %s", name, got, strangers)
+		assert.NotContains(t, strangers.String(), string(name), "%s: %d lines in the log of the member, want 2; elsewhere: %s", name, got, strangers)
 		return
 	}
 	t.Error("no feature gate is one that upstream warns of, so that this shows nothing")

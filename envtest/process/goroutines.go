@@ -1,64 +1,99 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"runtime/pprof"
-	"strings"
+	"runtime"
 	"time"
 	"unsafe"
+
+	"snowglobe.test/internal/left"
 )
 
-// The pauses between two looks at the goroutines of a member.
+// The pauses before each look at the goroutines of a member, which is costly: a long wait is
+// made longer by no more than a sixteenth.
 const (
 	firstPause = time.Millisecond
 	maxPause   = 50 * time.Millisecond
+	longWait   = 16
 )
 
 // Wait returns when no goroutine of the member is left. Upstream gives no handle on
 // the end of many; their label is the only way to see them. When the context ends
-// first, the error holds the stacks that are left.
+// first, the error names those that are left, as Left does. A look at them costs much where
+// there are many others, and most have yet to end when Wait is called, so it pauses first.
 func (m *Member) Wait(ctx context.Context) error {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		left := m.goroutines()
-		if len(left) == 0 {
-			return nil
-		}
+	began := time.Now()
+	for pause := firstPause; ; pause = max(min(2*pause, maxPause), time.Since(began)/longWait) {
+		given := true
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return fmt.Errorf("%d kinds of goroutines of %s have not ended:\n%s", len(left), m.name, strings.Join(left, "\n"))
+			given = false
 		}
-	}
-}
-
-// goroutines returns the profile entries of the member's goroutines.
-func (m *Member) goroutines() []string {
-	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		return []string{err.Error()}
-	}
-	pair := fmt.Sprintf("%q:%q", label, m.name)
-	var left []string
-	for entry := range strings.SplitSeq(profile.String(), "\n\n") {
-		_, labels, ok := strings.Cut(entry, "# labels: ")
-		if !ok {
+		there, sure := m.there()
+		if there && given {
 			continue
 		}
-		labels, _, _ = strings.Cut(labels, "\n")
-		if strings.Contains(labels, pair) && !ending(entry) {
-			left = append(left, entry)
+		if !there && sure {
+			return nil
+		}
+		found := goroutinesOf(m.name)
+		if len(found) == 0 {
+			return nil
+		}
+		if !given {
+			count, report := left.Describe(found)
+			return fmt.Errorf("goroutines of %s have not ended (%d in all):\n%s", m.name, count, report)
 		}
 	}
-	return left
 }
 
-// ending says whether only the runtime has yet to end the goroutines of an entry.
-func ending(entry string) bool {
-	frames, ends := strings.Count(entry, "\n#\t0x"), strings.Count(entry, "\truntime.goexit")
-	return frames > 0 && frames == ends
+// there says whether goroutines of the member are there, for a fraction of what the text of the
+// profile costs. It cannot read labels, only compare them, so that there are none is not sure
+// where somebody has added some, nor beside goroutines of members that have left.
+func (m *Member) there() (there, sure bool) {
+	known := map[unsafe.Pointer]bool{nil: true}
+	sure = true
+	for _, set := range goroutineLabelSets() {
+		if set == m.labels {
+			return true, true
+		}
+		if _, seen := known[set]; !seen {
+			_, known[set] = shared.byLabels.Load(set)
+		}
+		sure = sure && known[set]
+	}
+	return false, sure
 }
+
+// goroutineLabelSets returns the label sets of all goroutines, as runtime keeps them.
+func goroutineLabelSets() []unsafe.Pointer {
+	for n := runtime.NumGoroutine(); ; {
+		n += n/8 + 10 // others are started meanwhile
+		stacks, labels := make([]stackRecord, n), make([]unsafe.Pointer, n)
+		var complete bool
+		if n, complete = goroutineProfile(stacks, labels); complete {
+			return labels[:n]
+		}
+	}
+}
+
+// stackRecord is internal/profilerecord.StackRecord.
+type stackRecord struct{ _ []uintptr }
+
+// goroutineProfile fills in the profile that the text is made of.
+//
+//go:linkname goroutineProfile runtime.pprof_goroutineProfileWithLabels
+func goroutineProfile(stacks []stackRecord, labels []unsafe.Pointer) (n int, complete bool)
+
+// Left names the goroutines of the member with a name that there are.
+func Left(name string) (count int, report string) {
+	return left.Describe(goroutinesOf(name))
+}
+
+// goroutinesOf returns the profile entries of a member's goroutines.
+func goroutinesOf(name string) []string { return left.Labelled(label, name) }
 
 // goroutineLabels returns the label set of the calling goroutine, as runtime
 // keeps it: children share their parent's pointer.

@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"runtime"
 
 	"k8s.io/klog/v2"
+
+	"snowglobe.test/internal/redact"
 )
 
 // takeOverKlog has klog write to logRouter. Clients in the process may log
@@ -58,7 +61,7 @@ func takeOverKlog(verbosity int) error {
 	return nil
 }
 
-// klogOutputs is where klog writes the lines of each severity. klog tells nobody, and to
+// klogOutputs is where klog writes the lines of each severity. klog does not tell, and to
 // restore the state that it captures, as it offers, writes without a lock what every
 // informer of a stranger reads.
 func klogOutputs() map[string]io.Writer {
@@ -72,19 +75,35 @@ func klogOutputs() map[string]io.Writer {
 }
 
 // logRouter writes a log line to the log of the member whose goroutine logs it, and
-// a stranger's to stderr, as klog does by default.
+// a stranger's to stderr, as klog does by default, but without credentials. What a timer's
+// goroutine logs may be a member's, too.
 type logRouter struct{}
 
 // Write implements io.Writer.
 func (logRouter) Write(line []byte) (int, error) {
 	m := current()
 	if m == nil {
-		return os.Stderr.Write(line)
+		if m = shared.onlyTimers.Load(); m != nil && !ofTimer() {
+			m = nil
+		}
+	}
+	if m == nil {
+		if _, err := os.Stderr.WriteString(redact.Text(string(line))); err != nil {
+			return 0, err
+		}
+		return len(line), nil
 	}
 	if _, err := m.log.Write(withoutStacks(line)); err != nil {
 		return 0, err
 	}
 	return len(line), nil
+}
+
+// ofTimer reports whether a timer has started this goroutine. One whose stack is too long to
+// tell is none: a timer's begins with what it calls.
+func ofTimer() bool {
+	stack := make([]byte, stackBytes)
+	return bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("\ncreated by time.goFunc"))
 }
 
 // withoutStacks cuts the stacks of all goroutines, which klog writes after a fatal

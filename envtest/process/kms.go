@@ -43,7 +43,7 @@ type kmsClient struct {
 
 // newKMSClient returns a client whose connection is closed when the context ends. Unlike
 // upstream's it does not wait for a plugin that is not there: upstream asks it under a
-// mutex, for which health checks wait, and in virtual time nobody may wait so.
+// mutex, for which health checks wait, and in virtual time no goroutine may wait so.
 func newKMSClient(ctx context.Context, dial Dialer, path, provider string, timeout time.Duration) (kmsservice.Service, error) {
 	conn, err := grpc.NewClient("passthrough:///"+path,
 		grpc.WithAuthority("localhost"),

@@ -19,6 +19,7 @@ import (
 	"unsafe"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/component-base/featuregate"
 )
 
@@ -60,6 +61,9 @@ type Member struct {
 	ctx     context.Context
 	leave   sync.Once
 	dialKMS Dialer
+	monitor atomic.Pointer[etcd3metrics.Monitor] // tells the size of its store for its metrics
+
+	storeClients StoreClients
 }
 
 // shared is the one place that holds what members share.
@@ -69,6 +73,10 @@ var shared struct {
 	profiled int // members that profile contention
 	flags    Flags
 	giveBack []func() // in the order in which it was taken
+	// timers are the members that adopt what timers log, and onlyTimers is the only one, if
+	// there is just one: it is read inside klog's lock.
+	timers     []*Member
+	onlyTimers atomic.Pointer[Member]
 	// byLabels finds a member by labels, without the mutex: it is inside klog's lock.
 	byLabels sync.Map
 	// handled counts the calls of what stands in for upstream's handlers.
@@ -139,6 +147,7 @@ func (m *Member) Leave() {
 				endContentionProfile()
 			}
 		}
+		adoptTimers(slices.DeleteFunc(shared.timers, func(other *Member) bool { return other == m }))
 		shared.members--
 		if shared.members == 0 {
 			m.Do(giveBack)
@@ -179,6 +188,23 @@ func (m *Member) Go(f func()) (ended <-chan struct{}) {
 		}()
 	})
 	return done
+}
+
+// AdoptTimers has the member's log take what goroutines log that timers have started, as long
+// as no other member does so: whose they are cannot be known otherwise.
+func (m *Member) AdoptTimers() {
+	shared.Lock()
+	defer shared.Unlock()
+	adoptTimers(append(shared.timers, m))
+}
+
+// adoptTimers makes these the members that adopt what timers log. shared is locked.
+func adoptTimers(members []*Member) {
+	shared.timers = members
+	shared.onlyTimers.Store(nil)
+	if len(members) == 1 {
+		shared.onlyTimers.Store(members[0])
+	}
 }
 
 // current returns whose goroutine this is, nil for a stranger's.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
@@ -18,21 +21,15 @@ import (
 func join(t *testing.T, name string, flags Flags) *Member {
 	t.Helper()
 	m, err := Join(name, flags, io.Discard, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(m.Leave)
 	return m
 }
 
 func gateIs(t *testing.T, when string, enabled, set bool) {
 	t.Helper()
-	if got := utilfeature.DefaultFeatureGate.Enabled(features.WatchList); got != enabled {
-		t.Errorf("%s the feature gate is %t", when, got)
-	}
-	if got := utilfeature.DefaultMutableFeatureGate.ExplicitlySet(features.WatchList); got != set {
-		t.Errorf("%s the feature gate has been set: %t", when, got)
-	}
+	assert.Equal(t, enabled, utilfeature.DefaultFeatureGate.Enabled(features.WatchList), "%s the feature gate", when)
+	assert.Equal(t, set, utilfeature.DefaultMutableFeatureGate.ExplicitlySet(features.WatchList), "%s the feature gate has been set", when)
 }
 
 // TestJoin takes the process's state over and gives it back, and refuses a second
@@ -50,18 +47,15 @@ func TestJoin(t *testing.T) {
 	}
 	first := join(t, "first", flags)
 	gateIs(t, "after the first has joined", !was, true)
-	if owned != "taken" {
-		t.Errorf("what the chain owns is %s", owned)
-	}
+	assert.Equal(t, "taken", owned, "what the chain owns")
 	for want, other := range map[string]Flags{
 		"--allow-privileged=true":                 {AllowPrivileged: true},
 		"--max-connection-bytes-per-sec=7":        {BytesPerSecond: 7},
 		`feature gates "AllAlpha=true,Other=..."`: {Gates: map[featuregate.Feature]bool{"AllAlpha": true}},
 	} {
 		want, _, _ = strings.Cut(want, ",")
-		if _, err := Join("other", other, io.Discard, nil); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("a member with %s: %v", want, err)
-		}
+		_, err := Join("other", other, io.Discard, nil)
+		assert.ErrorContains(t, err, want)
 	}
 	second := join(t, "second", Flags{Verbosity: 3})
 	first.Leave()
@@ -69,9 +63,7 @@ func TestJoin(t *testing.T) {
 	second.Leave()
 	second.Leave()
 	gateIs(t, "after the last has left", was, false)
-	if owned != "strange" {
-		t.Errorf("what the chain owned is %s", owned)
-	}
+	assert.Equal(t, "strange", owned, "what the chain owned")
 }
 
 // TestJoinFails takes over what it can, and gives it back.
@@ -83,9 +75,8 @@ func TestJoinFails(t *testing.T) {
 			locked[name] = !spec.Default
 		}
 	}
-	if _, err := Join("failing", Flags{Gates: locked}, io.Discard, nil); err == nil {
-		t.Fatalf("joined with feature gates that are locked to their defaults: %v", locked)
-	}
+	_, err := Join("failing", Flags{Gates: locked}, io.Discard, nil)
+	require.Error(t, err, "joined with feature gates that are locked to their defaults: %v", locked)
 	compare(t, before, state())
 	join(t, "next", Flags{})
 }
@@ -95,35 +86,77 @@ func TestGoroutines(t *testing.T) {
 	m := join(t, "labelled", Flags{})
 	child := make(chan *Member)
 	m.Go(func() { go func() { child <- current() }() })
-	if found := <-child; found != m {
-		t.Errorf("a goroutine's child belongs to %v", found)
-	}
+	assert.Same(t, m, <-child, "a goroutine's child belongs")
 	m.Do(func() {
-		if found := current(); found != m {
-			t.Errorf("the goroutine in Do belongs to %v", found)
-		}
+		assert.Same(t, m, current(), "the goroutine in Do belongs")
 	})
-	if found := current(); found != nil {
-		t.Errorf("the test's own goroutine belongs to %v", found)
-	}
+	assert.Nil(t, current(), "the test's own goroutine belongs")
 	started, stop := make(chan struct{}), make(chan struct{})
 	m.Go(func() {
 		close(started)
 		<-stop
 	})
 	<-started
-	if left := m.goroutines(); len(left) != 1 || !strings.Contains(left[0], "TestGoroutines") {
-		t.Errorf("the goroutines of the member: %v", left)
-	}
+	left := goroutinesOf(m.name)
+	assert.False(t, len(left) != 1 || !strings.Contains(left[0], "TestGoroutines"), "the goroutines of the member: %v", left)
 	soon, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 	defer cancel()
-	if err := m.Wait(soon); err == nil || !strings.Contains(err.Error(), "goroutines of labelled have not ended") || !strings.Contains(err.Error(), "TestGoroutines") {
-		t.Errorf("Wait for a goroutine that does not end: %v", err)
+	err := m.Wait(soon)
+	assert.False(t, err == nil || !strings.Contains(err.Error(), "goroutines of labelled have not ended (1 in all):\n") || !strings.Contains(err.Error(), "TestGoroutines"), "Wait for a goroutine that does not end: %v", err)
+	close(stop)
+	assert.NoError(t, m.Wait(t.Context()))
+}
+
+// TestWaitReadsLabels waits for a goroutine that has added labels of its own: it is found by
+// what its labels say, not by being the member's set.
+func TestWaitReadsLabels(t *testing.T) {
+	m := join(t, "labelling", Flags{})
+	started, stop := make(chan struct{}), make(chan struct{})
+	m.Go(func() {
+		pprof.Do(m.ctx, pprof.Labels("of", "somebody"), func(context.Context) {
+			close(started)
+			<-stop
+		})
+	})
+	<-started
+	soon, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	assert.ErrorContains(t, m.Wait(soon), "goroutines of labelling have not ended (1 in all)")
+	close(stop)
+	assert.NoError(t, m.Wait(t.Context()))
+}
+
+// hang and hangToo are what goroutines of TestLeft hang in.
+func hang(stop <-chan struct{})    { <-stop }
+func hangToo(stop <-chan struct{}) { <-stop }
+
+// TestLeft names every goroutine that is left by where it hangs, what it runs and who
+// created it, those that are alike together and the rarest first.
+func TestLeft(t *testing.T) {
+	m := join(t, "leaving", Flags{})
+	stop := make(chan struct{})
+	var ended sync.WaitGroup
+	m.Do(func() {
+		for range 3 {
+			ended.Go(func() { hang(stop) })
+		}
+		ended.Go(func() { hangToo(stop) })
+	})
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := m.Wait(soon)
+	require.Error(t, err, "all have ended")
+	report := err.Error()
+	for _, want := range []string{
+		"goroutines of leaving have not ended (4 in all):\n     1 in process.hangToo (process_test.go:",
+		"\n     3 in process.hang (process_test.go:",
+		") [chan receive], of process.TestLeft.func1.1, created by sync.(*WaitGroup).Go\n",
+		"\tsnowglobe.test/envtest/process.hang+0x", // a stack
+	} {
+		assert.Contains(t, report, want)
 	}
 	close(stop)
-	if err := m.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	ended.Wait()
 }
 
 // crashes collects what a member has crashed with.

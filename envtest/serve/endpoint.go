@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -26,8 +28,8 @@ type Config struct {
 
 // Endpoint is where one run of an API server can be reached. The server opens it to
 // accept requests, drains it when it begins to stop, and closes it when all are
-// answered; before and after, requests are refused as by a port at which nobody
-// listens, but for the server's own, which wait for it to open. Whoever made it stops it.
+// answered; before and after, requests are refused as by a port at which no
+// server listens, but for the server's own, which wait for it to open. Whoever made it stops it.
 type Endpoint struct {
 	listener *listener
 	tls      *tls.Config
@@ -161,16 +163,12 @@ func (e *Endpoint) serve(w http.ResponseWriter, req *http.Request) {
 	e.around(func() { (*handler).ServeHTTP(w, req) })
 }
 
-// end lets nobody in any more, and returns the connections there are.
+// end lets no client in any more, and returns the connections there are.
 func (e *Endpoint) end() []*Connection {
 	e.RefuseLoopback()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ended = true
 	e.handler.Store(nil)
-	connections := make([]*Connection, 0, len(e.connections))
-	for c := range e.connections {
-		connections = append(connections, c)
-	}
-	return connections
+	return slices.Collect(maps.Keys(e.connections))
 }

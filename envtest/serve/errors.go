@@ -11,13 +11,13 @@ import (
 // The errors of requests that reach no server, as a network would put it. client-go
 // tries again after ErrReset and ErrTimeout, not after the others.
 var (
-	// ErrRefused: nobody listens.
+	// ErrRefused: no server listens.
 	ErrRefused error = &net.OpError{Op: "dial", Net: "memory", Addr: memnet.Addr{}, Err: syscall.ECONNREFUSED}
 	// ErrUnreachable: the network is cut, and nothing can be dialed.
 	ErrUnreachable error = &net.OpError{Op: "dial", Net: "memory", Addr: memnet.Addr{}, Err: syscall.EHOSTUNREACH}
 	// ErrReset: the server's process has ended.
 	ErrReset error = &net.OpError{Op: "read", Net: "memory", Addr: memnet.Addr{}, Err: syscall.ECONNRESET}
-	// ErrHandshake: the server listens, and accepts nobody.
+	// ErrHandshake: the server listens, and accepts no connection.
 	ErrHandshake error = handshakeError{}
 	// ErrTimeout: the network was cut while the answer was under way.
 	ErrTimeout error = &net.OpError{Op: "read", Net: "memory", Addr: memnet.Addr{}, Err: syscall.ETIMEDOUT}

@@ -12,7 +12,7 @@ import (
 const handshakeTimeout = 10 * time.Second
 
 // loopback carries the server's own requests. Those from before it serves wait, as at a
-// port that listens and accepts nobody yet. Once the server stops, it strips answers of
+// port that listens and accepts no connection yet. Once the server stops, it strips answers of
 // what makes client-go try again: whoever asks is about to end too, and would sleep for a
 // second first.
 type loopback struct {

@@ -95,6 +95,6 @@ func listen(t *testing.T, config serve.Config) *serve.Endpoint {
 	t.Helper()
 	endpoint, err := serve.Listen(config)
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, endpoint.Stop(t.Context())) })
+	t.Cleanup(func() { assert.NoError(t, endpoint.Stop(context.Background())) })
 	return endpoint
 }

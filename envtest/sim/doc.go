@@ -1,8 +1,8 @@
 // Package sim owns sim mode: a build of a program in which the seed of a bubble of
 // virtual time decides everything that happens there, down to which goroutine runs
-// next. Such a build replaces a few lines of Go's own runtime, found by their text
-// in the Go that is installed (go build -overlay); edits.go lists all of them. The
-// package knows nothing of Kubernetes.
+// next. Such a build replaces a few lines of Go's own source, found by their text
+// in the Go that is installed (go build -overlay): the folder overlay has a unified
+// diff for each of them. The package knows nothing of Kubernetes.
 //
 // In sim mode a program has one processor. In a bubble the seed decides: which
 // runnable goroutine is next, which case of a select, the order of a map's keys,

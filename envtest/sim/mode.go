@@ -14,17 +14,34 @@ func Seed(n uint64) bool { return seed(n) }
 // ordinary build it does nothing.
 func Yield() { yield() }
 
-// Alone reports whether all other goroutines of the bubble are durably blocked. In
-// an ordinary build nobody knows, and it reports false.
+// Alone reports whether all other goroutines of the bubble are durably blocked. An
+// ordinary build cannot tell, and it reports false.
 func Alone() bool { return alone() }
 
-// Choices returns what tells, in any goroutine, how many times a goroutine of the caller's
-// bubble has been chosen to run: if the number stays, nothing of the bubble goes on. It is
-// nil outside a bubble and in an ordinary build.
-func Choices() func() uint64 {
-	counter := choices()
-	if counter == nil {
+// HeldUp reports whether the bubble can't come to rest because of mutexes alone: some of its
+// other goroutines wait for one, and the rest are durably blocked. An ordinary build
+// cannot tell, and it reports false.
+func HeldUp() bool { return heldUp() }
+
+// Progress tells, in any goroutine, how far a bubble has got.
+type Progress struct{ choices, moments, chosen *uint64 }
+
+// ProgressHere is that of the caller's bubble. It is nil outside a bubble and in an ordinary
+// build.
+func ProgressHere() *Progress {
+	choices, moments, chosen := progress()
+	if choices == nil {
 		return nil
 	}
-	return func() uint64 { return atomic.LoadUint64(counter) }
+	return &Progress{choices, moments, chosen}
 }
+
+// Choices is how many times a goroutine of the bubble has been chosen to run: if the number
+// stays, one runs without ever waiting, or nothing goes on.
+func (p *Progress) Choices() uint64 { return atomic.LoadUint64(p.choices) }
+
+// Moments is how often the time of the bubble has moved.
+func (p *Progress) Moments() uint64 { return atomic.LoadUint64(p.moments) }
+
+// Chosen is the number of the goroutine that was chosen last.
+func (p *Progress) Chosen() uint64 { return atomic.LoadUint64(p.chosen) }

@@ -10,4 +10,6 @@ func yield() {}
 
 func alone() bool { return false }
 
-func choices() *uint64 { return nil }
+func heldUp() bool { return false }
+
+func progress() (choices, moments, chosen *uint64) { return nil, nil, nil }

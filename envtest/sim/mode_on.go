@@ -17,5 +17,8 @@ func yield()
 //go:linkname alone
 func alone() bool
 
-//go:linkname choices
-func choices() *uint64
+//go:linkname heldUp
+func heldUp() bool
+
+//go:linkname progress
+func progress() (choices, moments, chosen *uint64)

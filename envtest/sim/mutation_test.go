@@ -11,59 +11,45 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/internal/hostile"
 )
 
 var mutate = flag.Bool("mutate", false, "build without each edit in turn, and show that a run then differs")
 
 // needed are edits that others do not build without.
-var needed = []string{
-	"a bubble has its own streams and its own run queue",
-	"each goroutine has a stream of its own",
-	"an object has a name that stands for its address",
-}
+var needed = []string{"bubble-state.diff", "goroutine-stream.diff", "object-names.diff"}
 
-// rare are edits without which one run of a control plane in 25 differed, beside three
-// endless loops and with a sysmon made to look 500 times as often as Go's: too few for
-// this test.
-var rare = []string{
-	"as above: a goroutine of a bubble may have taken the place",
-	"as above: the signal may come",
-}
+// rare are edits whose occasion this test does not have: a garbage collection between two
+// large allocations, and a process that is stopped for over a minute (TestStopped).
+var rare = []string{"preemption-memclr.diff", "stopped-process.diff"}
 
 // invisible is an edit without which runs are the same, but the heap has no limit.
-const invisible = "so garbage is collected where nothing runs"
+const invisible = "gc-at-rest.diff"
 
-// TestEachEdit leaves out one edit, with those after it that only say "as above",
-// and looks for a workload whose runs then differ.
+// TestEachEdit leaves out one edit, and looks for a workload whose runs then differ.
 func TestEachEdit(t *testing.T) {
 	if !*mutate {
 		t.Skip("it builds Go's runtime again for each edit: run it with -mutate")
 	}
 	_, goRoot, err := installed(t.Context(), ".")
 	require.NoError(t, err)
-	for first := 0; first < len(edits); {
-		last := first + 1
-		for last < len(edits) && edits[last].why == "as above" {
-			last++
-		}
-		rest := slices.Concat(edits[:first], edits[last:])
-		why := edits[first].why
-		first = last
-		t.Run(why, func(t *testing.T) {
-			said := func(prefix string) bool { return strings.HasPrefix(why, prefix) }
-			if slices.ContainsFunc(needed, said) {
+	edits, err := allEdits()
+	require.NoError(t, err)
+	for i, left := range edits {
+		t.Run(left.name, func(t *testing.T) {
+			if slices.Contains(needed, left.name) {
 				t.Skip("others do not build without it")
 			}
-			if slices.ContainsFunc(rare, said) {
+			if slices.Contains(rare, left.name) {
 				t.Skip("runs differ too rarely without it")
 			}
-			program := buildWith(t, goRoot, rest)
+			program := buildWith(t, goRoot, slices.Delete(slices.Clone(edits), i, i+1))
 			workload, differs := findDifference(t, program)
 			t.Logf("differs: %t %s", differs, workload)
-			if !differs && !said(invisible) {
-				t.Error("without this edit all runs are the same: is it needed?")
-			}
+			assert.True(t, differs || left.name == invisible, "without this edit all runs are the same: is it needed?")
 		})
 	}
 }
@@ -87,7 +73,9 @@ func buildWith(t *testing.T, goRoot string, some []edit) string {
 func findDifference(t *testing.T, program string) (workload string, differs bool) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "files", "signals", "garbage", "race"} {
+	environment, err := hostile.Environment(t.TempDir())
+	require.NoError(t, err)
+	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "waits", "bytes", "files", "signals", "garbage", "race", "world"} {
 		first := ""
 		for i := range 12 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // some then never end
@@ -95,7 +83,7 @@ func findDifference(t *testing.T, program string) (workload string, differs bool
 			command := exec.CommandContext(ctx, program, workload, "1")
 			if i%2 == 1 {
 				command.Args = append(command.Args, "disturbed")
-				command.Env = append(os.Environ(), "LONG="+strings.Repeat("x", 700*i))
+				command.Env = append(append(os.Environ(), environment...), "TMPDIR="+os.TempDir(), "LONG="+strings.Repeat("x", 700*i))
 			}
 			out, err := command.CombinedOutput()
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/version"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -30,19 +31,34 @@ func Overlay(ctx context.Context, folder string) (file string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("sim mode: %w", err)
 	}
+	if err := fits(goVersion); err != nil {
+		return "", err
+	}
 	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("sim mode: %w", err)
+	}
+	edits, err := allEdits()
 	if err != nil {
 		return "", fmt.Errorf("sim mode: %w", err)
 	}
 	files, err := edited(os.DirFS(filepath.Join(goRoot, "src")), edits)
 	if err != nil {
-		return "", fmt.Errorf("sim mode does not know the source of %s in %s; it is made for Go 1.26:\n%w", goVersion, goRoot, err)
+		return "", fmt.Errorf("sim mode does not know the source of %s in %s; its edits do not find these places:\n%w", goVersion, goRoot, err)
 	}
 	file, err = write(filepath.Join(cache, "snowglobe", "sim"), filepath.Join(goRoot, "src"), files)
 	if err != nil {
 		return "", fmt.Errorf("sim mode: %w", err)
 	}
 	return file, nil
+}
+
+// fits refuses a Go that the edits were not made for, before they are tried.
+func fits(goVersion string) error {
+	if version.Lang(goVersion) == "go1.26" {
+		return nil
+	}
+	return fmt.Errorf("sim mode needs Go 1.26, and the go command here is %s: set GOTOOLCHAIN=go1.26.8 or, if go.mod requires a later one, use go test, where a seed decides only the order of operations at the edges", goVersion)
 }
 
 // installed asks the go command for its version and its root.
@@ -64,20 +80,23 @@ func edited(source fs.FS, edits []edit) (map[string]string, error) {
 	files := map[string]string{}
 	var problems []error
 	for _, e := range edits {
-		text, ok := files[e.file]
-		if !ok {
-			bytes, err := fs.ReadFile(source, e.file)
+		for _, file := range e.files {
+			text, ok := files[file.OldName]
+			if !ok {
+				original, err := fs.ReadFile(source, file.OldName)
+				if err != nil {
+					problems = append(problems, err)
+					continue
+				}
+				text = string(original)
+			}
+			text, err := e.apply(file, text)
 			if err != nil {
 				problems = append(problems, err)
 				continue
 			}
-			text = string(bytes)
+			files[file.OldName] = text
 		}
-		if found := strings.Count(text, e.old); found != e.times() {
-			problems = append(problems, fmt.Errorf("%s: there is %d times, not %d: %q", e.file, found, e.times(), e.old))
-			continue
-		}
-		files[e.file] = strings.ReplaceAll(text, e.old, e.new)
 	}
 	for file, from := range additions {
 		text, err := overlay.ReadFile(from)

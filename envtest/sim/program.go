@@ -10,13 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // Program builds the program of an import path in sim mode, in the module that
 // folder is in, and returns where it is: in the user's cache, a place for each folder,
-// so that checkouts side by side keep theirs. The first time it takes minutes, as all that the program is made of is built again; the build cache
-// keeps that. Progress is a line when a build takes longer than a second or two.
+// so that checkouts side by side keep theirs. The first time it takes minutes, as all that the
+// program is made of is built again; the build cache keeps that. Run tells of progress.
 func Program(ctx context.Context, folder, importPath string, progress io.Writer) (string, error) {
 	overlay, err := Overlay(ctx, folder)
 	if err != nil {
@@ -32,37 +31,15 @@ func Program(ctx context.Context, folder, importPath string, progress io.Writer)
 	build.Dir = folder
 	var out bytes.Buffer
 	build.Stdout, build.Stderr = &out, &out
-	if err := reporting(progress, build.Run); err != nil {
+	if err := Run(build, progress); err != nil {
 		return "", fmt.Errorf("build %s in sim mode: %w\n%s", importPath, err, &out)
 	}
 	return program, nil
 }
 
-// When a build is reported for the first time, and from then on.
-const (
-	firstReport = 3 * time.Second
-	laterReport = 30 * time.Second
-)
-
-// reporting calls f and says on w how long it has been taking.
-func reporting(w io.Writer, f func() error) error {
-	done := make(chan error, 1)
-	begun := time.Now()
-	go func() { done <- f() }()
-	report := time.NewTimer(firstReport)
-	defer report.Stop()
-	for text := "building in sim mode; the first time this takes some minutes"; ; text = "still building" {
-		select {
-		case err := <-done:
-			return err
-		case <-report.C:
-			fmt.Fprintf(w, "snowglobe: %s (%s)\n", text, time.Since(begun).Round(time.Second))
-			report.Reset(laterReport)
-		}
-	}
-}
-
-// Test returns the command go test with these arguments, in sim mode.
+// Test returns the command go test with these arguments, in sim mode. It does not vet unless
+// they say so: the first time, all that is imported would be vetted too, and sim mode changes no
+// code of yours.
 func Test(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	for i, arg := range args {
 		if arg == "-args" || arg == "--args" {
@@ -77,7 +54,7 @@ func Test(ctx context.Context, args ...string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	tags, args := takeTags(args)
-	args = append([]string{"test", "-overlay=" + overlay, "-tags=" + strings.Join(append(tags, Tag), ","), "-count=1"}, args...)
+	args = append([]string{"test", "-overlay=" + overlay, "-tags=" + strings.Join(append(tags, Tag), ","), "-count=1", "-vet=off"}, args...)
 	test := exec.CommandContext(ctx, "go", args...)
 	test.Env = os.Environ()
 	return test, nil

@@ -13,27 +13,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest/sim"
+	"snowglobe.test/internal/hostile"
 )
 
 // decided builds the program of testdata in sim mode.
 func decided(t *testing.T) string {
 	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	cache, err := exec.Command("go", "env", "GOCACHE").Output() // which depends on XDG_CACHE_HOME
 	require.NoError(t, err)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	program, err := sim.Program(t.Context(), ".", "./testdata/decided", os.Stderr)
 	require.NoError(t, err)
 	return program
 }
 
-// run runs the program: quietly, or with a longer environment, so that the heap
-// begins elsewhere, and with goroutines outside the bubble.
+// run runs the program: quietly, or with a hostile environment, which is longer, so that the
+// heap begins elsewhere, and with goroutines outside the bubble.
 func run(ctx context.Context, program, workload string, seed int, disturbed bool) (string, error) {
 	command := exec.CommandContext(ctx, program, workload, fmt.Sprint(seed))
 	if disturbed {
+		environment, err := hostile.Environment(os.TempDir())
+		if err != nil {
+			return "", err
+		}
 		command.Args = append(command.Args, "disturbed")
-		command.Env = append(os.Environ(), "LONG="+strings.Repeat("x", 5000))
+		command.Env = append(append(os.Environ(), environment...), "TMPDIR="+os.TempDir())
 	}
 	command.Stderr = os.Stderr
 	out, err := command.Output()
@@ -46,7 +51,7 @@ func TestSeed(t *testing.T) {
 	const seeds, again = 4, 3
 	program := decided(t)
 	t.Setenv("TMPDIR", t.TempDir()) // for what a workload leaves there
-	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "bytes", "files", "signals", "garbage"} {
+	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "waits", "bytes", "files", "signals", "garbage"} {
 		t.Run(workload, func(t *testing.T) {
 			different := map[string]bool{}
 			for seed := range seeds {
@@ -63,6 +68,36 @@ func TestSeed(t *testing.T) {
 			if workload != "garbage" { // in which only its moments count
 				assert.Len(t, different, seeds)
 			}
+		})
+	}
+}
+
+// TestWorld asks what a bubble sees of a machine that is another user's.
+func TestWorld(t *testing.T) {
+	program := decided(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("SNOWGLOBE_HERE", "ours")
+	t.Setenv("SNOWGLOBE_TEST_LONG", "") // a hostile environment has it
+	for name, test := range map[string]struct {
+		given string
+		want  string
+	}{
+		"nothing": {"", `snowglobe in /nonexistent on snowglobe <nil>, by <nil>, at 1970-01-01T00:00:00Z, /nonexistent
+1970-01-01T12:45:00+12:45 <nil>
+HOME=/nonexistent LANG=C SNOWGLOBE_ENV= SNOWGLOBE_HERE=ours TZ=UTC USER=snowglobe
+KUBECONFIG false, then mine, mine; LANG then false
+`},
+		"on purpose": {"TZ,HTTPS_PROXY", `snowglobe in /nonexistent on snowglobe <nil>, by socks5://stranger:secret@127.0.0.1:9, at 1970-01-01T12:45:00+12:45, /nonexistent
+1970-01-01T12:45:00+12:45 <nil>
+HOME=/nonexistent HTTPS_PROXY=socks5://stranger:secret@127.0.0.1:9 LANG=C SNOWGLOBE_ENV=TZ,HTTPS_PROXY SNOWGLOBE_HERE=ours TZ=Pacific/Chatham USER=snowglobe
+KUBECONFIG false, then mine, mine; LANG then false
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("SNOWGLOBE_ENV", test.given)
+			out, err := run(t.Context(), program, "world", 1, true)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, out)
 		})
 	}
 }
@@ -98,11 +133,11 @@ func TestOrdinaryBuild(t *testing.T) {
 func TestTest(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	for _, test := range []struct{ flags, args, want string }{
-		{"", "./...", "-tags=snowglobesim -count=1 ./..."},
-		{"", "-tags a,b -run X", "-tags=a,b,snowglobesim -count=1 -run X"},
-		{"", "-tags=a . -args -tags=b", "-tags=a,snowglobesim -count=1 . -args -tags=b"},
-		{"-v -tags=c", ".", "-tags=c,snowglobesim -count=1 ."},
-		{"-tags=c", "--tags d .", "-tags=d,snowglobesim -count=1 ."},
+		{"", "./...", "-tags=snowglobesim -count=1 -vet=off ./..."},
+		{"", "-tags a,b -run X", "-tags=a,b,snowglobesim -count=1 -vet=off -run X"},
+		{"", "-tags=a . -args -tags=b", "-tags=a,snowglobesim -count=1 -vet=off . -args -tags=b"},
+		{"-v -tags=c", ".", "-tags=c,snowglobesim -count=1 -vet=off ."},
+		{"-tags=c", "--tags d .", "-tags=d,snowglobesim -count=1 -vet=off ."},
 	} {
 		t.Setenv("GOFLAGS", test.flags)
 		command, err := sim.Test(t.Context(), strings.Fields(test.args)...)
@@ -125,5 +160,6 @@ func TestAnotherGo(t *testing.T) {
 	t.Setenv("GOROOT", root)
 	_, err := sim.Overlay(t.Context(), "")
 	assert.ErrorContains(t, err, "sim mode does not know the source of go")
-	assert.ErrorContains(t, err, `runtime/select.go: there is 0 times, not 1: "cheaprandn(uint32(norder + 1))"`)
+	assert.ErrorContains(t, err, "runtime/select.go: there is 0 times, not 1, what select-case.diff has at line ")
+	assert.ErrorContains(t, err, "cheaprandn(uint32(norder + 1))")
 }

@@ -1,9 +1,13 @@
+//go:build soak
+
 package soak_test
 
 import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest"
 )
@@ -17,9 +21,7 @@ func BenchmarkSimulate(b *testing.B) {
 			time.Sleep(stay)
 			return nil
 		}, envtest.WithSeed(7))
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 	}
 	simulate(b, 0) // the first boot of a process takes longer
 

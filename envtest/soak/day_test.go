@@ -1,3 +1,5 @@
+//go:build soak
+
 package soak_test
 
 import (
@@ -5,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,45 +26,32 @@ func TestSimulateDay(t *testing.T) {
 		ctx := t.Context()
 		client := kubernetes.NewForConfigOrDie(cp.Config())
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "day"}}
-		if _, err := client.CoordinationV1().Leases("default").Create(ctx, lease, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := client.CoordinationV1().Leases("default").Create(ctx, lease, metav1.CreateOptions{})
+		require.NoError(t, err)
 		event := &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Name: "dawn"},
 			InvolvedObject: corev1.ObjectReference{Kind: "Lease", Namespace: "default", Name: "day"},
 		}
-		if _, err := client.CoreV1().Events("default").Create(ctx, event, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = client.CoreV1().Events("default").Create(ctx, event, metav1.CreateOptions{})
+		require.NoError(t, err)
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}
-		if _, err := client.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = client.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{})
+		require.NoError(t, err)
 		old := newToken(t, client)
-		if err := whoAmI(ctx, cp, old); err != nil {
-			t.Fatalf("a fresh token is refused: %v", err)
-		}
-		if _, err := client.CoreV1().Events("default").Get(ctx, "dawn", metav1.GetOptions{}); err != nil {
-			t.Fatalf("the event is gone at once: %v", err)
-		}
+		require.NoError(t, whoAmI(ctx, cp, old), "a fresh token is refused")
+		_, err = client.CoreV1().Events("default").Get(ctx, "dawn", metav1.GetOptions{})
+		require.NoError(t, err, "the event is gone at once")
 
 		morning := time.Now()
 		time.Sleep(24 * time.Hour)
-		if passed := time.Since(morning); passed != 24*time.Hour {
-			t.Errorf("%s passed", passed)
-		}
-		if _, err := client.CoreV1().Events("default").Get(ctx, "dawn", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("the event outlived its TTL: %v", err)
-		}
-		if _, err := client.CoordinationV1().Leases("default").Get(ctx, "day", metav1.GetOptions{}); err != nil {
-			t.Errorf("the lease is gone: %v", err)
-		}
-		if err := whoAmI(ctx, cp, old); !apierrors.IsUnauthorized(err) {
-			t.Errorf("a token of yesterday still counts: %v", err)
-		}
-		if err := whoAmI(ctx, cp, newToken(t, client)); err != nil {
-			t.Errorf("the renewed token is refused: %v", err)
-		}
+		assert.Equal(t, 24*time.Hour, time.Since(morning), "what passed")
+		_, err = client.CoreV1().Events("default").Get(ctx, "dawn", metav1.GetOptions{})
+		assert.True(t, apierrors.IsNotFound(err), "the event outlived its TTL: %v", err)
+		_, err = client.CoordinationV1().Leases("default").Get(ctx, "day", metav1.GetOptions{})
+		assert.NoError(t, err, "the lease is gone")
+		err = whoAmI(ctx, cp, old)
+		assert.True(t, apierrors.IsUnauthorized(err), "a token of yesterday still counts: %v", err)
+		assert.NoError(t, whoAmI(ctx, cp, newToken(t, client)), "the renewed token is refused")
 	})
 }
 
@@ -69,9 +60,7 @@ func newToken(t *testing.T, client kubernetes.Interface) string {
 	hour := int64(time.Hour / time.Second)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}}
 	response, err := client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "robot", request, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return response.Status.Token
 }
 

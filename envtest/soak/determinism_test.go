@@ -1,3 +1,5 @@
+//go:build soak
+
 package soak_test
 
 import (
@@ -13,8 +15,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/hostile"
 	"snowglobe.test/scenarios"
 )
 
@@ -40,6 +45,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case busy:
+		//lint:ignore SA5002 it is what keeps a processor busy
 		for {
 		}
 	}
@@ -51,6 +57,9 @@ func TestMain(m *testing.M) {
 
 // runWorkload runs a workload, or a script of the library, in this process.
 func runWorkload(name string) error {
+	if of, ok := strings.CutPrefix(name, endsPrefix); ok {
+		return runEnds(of)
+	}
 	seed, err := strconv.ParseUint(os.Getenv(seedEnv), 10, 64)
 	if err != nil {
 		return err
@@ -60,7 +69,7 @@ func runWorkload(name string) error {
 		if err != nil {
 			return err
 		}
-		result := found[0].Run(context.Background(), scenarios.Options{Seed: &seed, FullTrace: true})
+		result := scenarios.Run(context.Background(), found[0], scenarios.Options{Seed: &seed, FullTrace: true})
 		return errors.Join(result.Err, writeTraces(result.Records))
 	}
 	w := workloads[name]
@@ -102,6 +111,14 @@ func writeTraces(records []trace.Record) error {
 	return errors.Join(trace.WriteCanonical(canonical, records), trace.WriteJSON(full, records), canonical.Close(), full.Close())
 }
 
+// elsewhere is the environment of another user's machine.
+func elsewhere(t *testing.T) []string {
+	t.Helper()
+	environment, err := hostile.Environment(t.TempDir())
+	require.NoError(t, err)
+	return environment
+}
+
 // traces are what one run left.
 type traces struct{ canonical, full string }
 
@@ -109,9 +126,7 @@ type traces struct{ canonical, full string }
 func runSeed(t *testing.T, workload string, seed uint64, environment ...string) traces {
 	t.Helper()
 	run, err := trySeed(t, workload, seed, environment...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return run
 }
 

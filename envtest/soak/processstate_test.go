@@ -1,3 +1,5 @@
+//go:build soak
+
 package soak_test
 
 import (
@@ -14,6 +16,8 @@ import (
 	_ "unsafe" // for linkname
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -60,20 +64,14 @@ func lookAtProcess(t *testing.T) map[string]any {
 // compareProcess complains of what has changed.
 func compareProcess(t *testing.T, before map[string]any) {
 	t.Helper()
-	if diff := cmp.Diff(before, lookAtProcess(t)); diff != "" {
-		t.Errorf("process-wide state (-before +after):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(before, lookAtProcess(t)), "process-wide state (-before +after)")
 }
 
 // TestProcessState looks at all that ARCHITECTURE says belongs to the process.
 func TestProcessState(t *testing.T) {
-	if etcd3ClientLogger == nil {
-		t.Error("upstream has no etcd3ClientLogger any more: who else does its own etcd clients log to?")
-	}
+	assert.NotNil(t, etcd3ClientLogger, "upstream has no etcd3ClientLogger any more: who else does its own etcd clients log to?")
 	page, err := os.ReadFile("../../docs/ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## What belongs to the process\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var rows []string
@@ -82,14 +80,10 @@ func TestProcessState(t *testing.T) {
 			rows = append(rows, strings.TrimSpace(cells[1]))
 		}
 	}
-	if len(rows) < 2 {
-		t.Fatalf("the section has no table:\n%s", section)
-	}
+	require.GreaterOrEqual(t, len(rows), 2, "the section has no table:\n%s", section)
 	rows = rows[2:] // without the head and the line below it
 	slices.Sort(rows)
-	if diff := cmp.Diff(rows, slices.Sorted(maps.Keys(processState))); diff != "" {
-		t.Errorf("rows of the table that TestTeardown looks at (-ARCHITECTURE +test):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(rows, slices.Sorted(maps.Keys(processState))), "rows of the table that TestTeardown looks at (-ARCHITECTURE +test)")
 }
 
 // pointers tells functions, channels and lists of functions apart.
@@ -118,9 +112,7 @@ func klogState(t *testing.T) any {
 	flags.VisitAll(func(f *flag.Flag) { state[f.Name] = f.Value.String() })
 
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stderr := os.Stderr
 	os.Stderr = w
 	klog.Info("a stranger's line")
@@ -147,9 +139,7 @@ func gatesState(*testing.T) any {
 func monitoredStores(t *testing.T) any {
 	etcd3metrics.Register()
 	families, err := legacyregistry.DefaultGatherer.Gather()
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	stores := 0
 	for _, family := range families {
 		if family.GetName() == "apiserver_storage_size_bytes" {

@@ -1,4 +1,4 @@
-//go:build snowglobesim
+//go:build soak && snowglobesim
 
 package soak_test
 
@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"snowglobe.test/envtest/trace"
@@ -31,34 +32,67 @@ func allWorkloads() []string {
 }
 
 // TestSeedIsOneRun runs one seed again and again, half of the times beside busy
-// processes and with a longer environment, so that the heap begins elsewhere. All
-// that is recorded is the same, byte for byte. The log has its hash, for comparison
-// with that of another checkout.
+// processes and in the environment of another user's machine, which is longer, so
+// that the heap begins elsewhere. All that is recorded is the same, byte for byte. The log
+// has its hash, for comparison with that of another checkout.
 func TestSeedIsOneRun(t *testing.T) {
 	for _, name := range allWorkloads() {
 		t.Run(name, func(t *testing.T) {
 			first := runSeed(t, name, 1)
 			again := func(run int, environment ...string) error {
 				again, err := trySeed(t, name, 1, environment...)
-				switch {
-				case err != nil:
-					return err
-				case again.canonical != first.canonical:
-					return fmt.Errorf("run %d: the canonical trace: %s\n%w", run, trace.Diff(first.canonical, again.canonical), kept(first, again))
-				case again.full != first.full:
-					return fmt.Errorf("run %d: the full trace: %s\n%w", run, trace.Diff(first.full, again.full), kept(first, again))
+				if err == nil {
+					err = compare(first, again)
+				}
+				if err != nil {
+					return fmt.Errorf("run %d: %w", run, err)
 				}
 				return nil
 			}
 			half := (*seedRuns + 1) / 2
 			sideBySide(t, 1, half, func(run int) error { return again(run) })
 			keepBusy(t)
+			environment := elsewhere(t)
 			sideBySide(t, half, *seedRuns, func(run int) error {
-				return again(run, "SNOWGLOBE_TEST_LONG="+strings.Repeat("x", 1000+100*run))
+				return again(run, append(environment[:len(environment):len(environment)], "SNOWGLOBE_TEST_LONG="+strings.Repeat("x", 1000+100*run))...)
 			})
 			t.Logf("%d runs, %d events, %x", *seedRuns, strings.Count(first.full, "\n"), sha256.Sum256([]byte(first.full)))
 		})
 	}
+}
+
+// TestElsewhere runs seeds here and in the environment of another user's machine.
+func TestElsewhere(t *testing.T) {
+	for _, name := range allWorkloads() {
+		t.Run(name, func(t *testing.T) {
+			environment := elsewhere(t)
+			sideBySide(t, 0, *seeds, func(seed int) error {
+				here, err := trySeed(t, name, uint64(seed))
+				if err != nil {
+					return err
+				}
+				there, err := trySeed(t, name, uint64(seed), environment...)
+				if err == nil {
+					err = compare(here, there)
+				}
+				if err != nil {
+					return fmt.Errorf("seed %d, elsewhere: %w", seed, err)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// compare says where two runs of one seed differ.
+func compare(first, again traces) error {
+	if again.canonical != first.canonical {
+		return fmt.Errorf("the canonical trace: %s\n%w", trace.DivergenceOf(first.canonical, again.canonical).Words("the first run", "the other"), kept(first, again))
+	}
+	if again.full != first.full {
+		return fmt.Errorf("the full trace: %s\n%w", trace.DivergenceOf(first.full, again.full).Words("the first run", "the other"), kept(first, again))
+	}
+	return nil
 }
 
 // kept writes the full traces of two runs that differ, and says where.
@@ -85,9 +119,7 @@ func TestSeedsExplore(t *testing.T) {
 				return err
 			})
 			t.Logf("%d seeds: %d full traces, %d canonical ones", *seeds, distinct(full), distinct(canonical))
-			if distinct(full)*100 < *seeds*95 {
-				t.Errorf("%d seeds gave %d full traces", *seeds, distinct(full))
-			}
+			assert.GreaterOrEqual(t, distinct(full)*100, *seeds*95, "%d seeds gave %d full traces", *seeds, distinct(full))
 		})
 	}
 }
@@ -109,22 +141,12 @@ func sideBySide(t *testing.T, from, to int, run func(i int) error) {
 	for i := from; i < to; i++ {
 		group.Go(func() error { return run(i) })
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, group.Wait())
 }
 
 // keepBusy runs two endless loops beside, until the test ends.
 func keepBusy(t *testing.T) {
 	for range 2 {
-		loop := exec.CommandContext(t.Context(), os.Args[0])
-		loop.Env = append(os.Environ(), fmt.Sprintf("%s=%s", workloadEnv, busy))
-		if err := loop.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = loop.Process.Kill()
-			_ = loop.Wait()
-		})
+		keepOneBusy(t)
 	}
 }

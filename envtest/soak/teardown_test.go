@@ -1,3 +1,5 @@
+//go:build soak
+
 package soak_test
 
 import (
@@ -11,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,13 +48,10 @@ func TestTeardown(t *testing.T) {
 	side.Wait()
 
 	goleak.VerifyNone(t, goroutines)
-	if diff := cmp.Diff(files, openFiles(t)); diff != "" {
-		t.Errorf("open files (-before +after):\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(files, openFiles(t)), "open files (-before +after)")
 	compareProcess(t, before)
-	if grown := heapInUse() - memory; grown > oneControlPlane {
-		t.Errorf("%d control planes left %d MiB on the heap", inARow+atOnce+ofSeveral, grown>>20)
-	}
+	grown := heapInUse() - memory
+	assert.LessOrEqual(t, grown, int64(oneControlPlane), "%d control planes left %d MiB on the heap", inARow+atOnce+ofSeveral, grown>>20)
 }
 
 // oneControlPlane is less than what one control plane holds on the heap, in bytes.
@@ -72,26 +73,16 @@ func TestTeardownSeesLeaks(t *testing.T) {
 	cp := envtest.Start(t, envtest.WithListener("127.0.0.1:0"), envtest.WithFlags("--feature-gates=WatchList=false", "--contention-profiling"))
 	during := lookAtProcess(t)
 	for row := range processState {
-		if cmp.Equal(before[row], during[row]) {
-			t.Errorf("a running control plane does not change %s; does the test still look at it?", row)
-		}
+		assert.False(t, cmp.Equal(before[row], during[row]), "a running control plane does not change %s; does the test still look at it?", row)
 	}
-	if cmp.Equal(files, openFiles(t)) {
-		t.Error("an open port is not seen among the open files")
-	}
-	if heapInUse()-memory < oneControlPlane {
-		t.Error("a running control plane is not seen on the heap")
-	}
-	if err := cp.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.False(t, cmp.Equal(files, openFiles(t)), "an open port is not seen among the open files")
+	assert.GreaterOrEqual(t, heapInUse()-memory, int64(oneControlPlane), "a running control plane is not seen on the heap")
+	require.NoError(t, cp.Stop(t.Context()))
 	compareProcess(t, before)
 	// Not while the server runs: goleak cannot read stacks of over a hundred frames.
 	left := make(chan struct{})
 	go func() { <-left }()
-	if goleak.Find(goroutines) == nil {
-		t.Error("a goroutine that is left is not seen")
-	}
+	assert.Error(t, goleak.Find(goroutines), "a goroutine that is left is not seen")
 	close(left)
 }
 
@@ -110,15 +101,9 @@ func useOnce(t *testing.T) {
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)
 	_, err = client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Error(err)
-	}
-	if !configMaps.HasSynced() {
-		t.Error("informer has not synced")
-	}
-	if err := cp.Stop(ctx); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
+	assert.True(t, configMaps.HasSynced(), "informer has not synced")
+	assert.NoError(t, cp.Stop(ctx))
 	cancel()
 	factory.Shutdown()
 }
@@ -133,9 +118,7 @@ func crashOnce(t *testing.T) {
 	}
 	servers := cp.Servers()
 	for _, step := range []func(context.Context) error{servers[0].Crash, servers[0].Restart, servers[1].Crash, cp.Stop} {
-		if err := step(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, step(t.Context()))
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build soak
+
 package soak_test
 
 import (
@@ -28,7 +30,7 @@ import (
 func use(ctx context.Context, cp *envtest.ControlPlane, atMost time.Duration, outside *outsider) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
-	config := cp.NewClient().AddUser("somebody", "system:masters")
+	config := cp.NewClient().Config(envtest.User("jane", "system:masters"))
 	config.Timeout = atMost / 4
 	client := kubernetes.NewForConfigOrDie(config)
 	factory := informers.NewSharedInformerFactory(client, 0)
@@ -158,8 +160,6 @@ func useOutside(ctx context.Context, cp *envtest.ControlPlane, client kubernetes
 	for range 3 {
 		_, _ = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "reviewed-", Labels: reviewed}}, metav1.CreateOptions{})
 	}
-	if config, err := cp.Servers()[0].RemoteConfig("jane"); err == nil {
-		askWhoIAm(ctx, config)
-	}
+	askWhoIAm(ctx, cp.Config(envtest.User("jane"), envtest.Remote()))
 	_ = client.CoreV1().RESTClient().Get().AbsPath("/api/v1/componentstatuses/etcd-0").Do(ctx).Error()
 }

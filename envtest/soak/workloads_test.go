@@ -1,3 +1,5 @@
+//go:build soak
+
 package soak_test
 
 import (
@@ -42,7 +44,7 @@ func electionRun(ctx context.Context, cp *envtest.ControlPlane) error {
 	defer end()
 	var candidates sync.WaitGroup
 	for _, name := range []string{"anna", "bert"} {
-		client := kubernetes.NewForConfigOrDie(cp.NewClient().AddUser(name, "system:masters"))
+		client := kubernetes.NewForConfigOrDie(cp.NewClient().Config(envtest.User(name, "system:masters")))
 		lock, err := resourcelock.New(resourcelock.LeasesResourceLock, "default", "leader", client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: name})
 		if err != nil {
 			return err
@@ -71,11 +73,11 @@ func electionRun(ctx context.Context, cp *envtest.ControlPlane) error {
 }
 
 // informerRun is an informer that has to recover from a cut, a compaction and a
-// crash, while somebody writes.
+// crash, while a client writes.
 func informerRun(ctx context.Context, cp *envtest.ControlPlane) error {
 	watching, end := context.WithCancel(ctx)
 	defer end()
-	reader := kubernetes.NewForConfigOrDie(cp.NewClient().AddUser("reader", "system:masters"))
+	reader := kubernetes.NewForConfigOrDie(cp.NewClient().Config(envtest.User("reader", "system:masters")))
 	factory := informers.NewSharedInformerFactory(reader, 0)
 	factory.Core().V1().ConfigMaps().Informer()
 	factory.StartWithContext(watching)
@@ -85,7 +87,7 @@ func informerRun(ctx context.Context, cp *envtest.ControlPlane) error {
 	writing, endWriting := context.WithCancel(ctx)
 	defer endWriting()
 	writer.Go(func() {
-		writeOn(writing, kubernetes.NewForConfigOrDie(cp.NewClient().AddUser("writer", "system:masters")))
+		writeOn(writing, kubernetes.NewForConfigOrDie(cp.NewClient().Config(envtest.User("writer", "system:masters"))))
 	})
 	for _, step := range []func() error{
 		func() error { return during(cp, 10*time.Second, "partition client caller=reader") },
@@ -144,7 +146,7 @@ func chancesRun(ctx context.Context, cp *envtest.ControlPlane) error {
 	var clients sync.WaitGroup
 	for i := range 5 {
 		clients.Go(func() {
-			client := dynamic.NewForConfigOrDie(cp.NewClient().AddUser(fmt.Sprintf("client-%d", i), "system:masters"))
+			client := dynamic.NewForConfigOrDie(cp.NewClient().Config(envtest.User(fmt.Sprintf("client-%d", i), "system:masters")))
 			choose := rand.New(rand.NewPCG(uint64(i), 1))
 			for j := range 60 {
 				gvr := mixedResources[choose.IntN(2)] // no widgets here
@@ -203,7 +205,7 @@ var mixedResources = []schema.GroupVersionResource{
 // mixedClient makes requests to a few objects that it shares with the others.
 // Which ones is up to its number, not to the seed.
 func mixedClient(ctx context.Context, cp *envtest.ControlPlane, number int) {
-	client := dynamic.NewForConfigOrDie(cp.NewClient().AddUser(fmt.Sprintf("client-%d", number), "system:masters"))
+	client := dynamic.NewForConfigOrDie(cp.NewClient().Config(envtest.User(fmt.Sprintf("client-%d", number), "system:masters")))
 	choose := rand.New(rand.NewPCG(uint64(number), 0))
 	for i := range 40 {
 		gvr := mixedResources[choose.IntN(len(mixedResources))]
@@ -243,7 +245,7 @@ func mixedRequest(ctx context.Context, objects dynamic.ResourceInterface, gvr sc
 
 // mixedWatch watches objects of a kind, again and again, until the context ends.
 func mixedWatch(ctx context.Context, cp *envtest.ControlPlane, number int) {
-	config := rest.CopyConfig(cp.NewClient().AddUser(fmt.Sprintf("watcher-%d", number), "system:masters"))
+	config := rest.CopyConfig(cp.NewClient().Config(envtest.User(fmt.Sprintf("watcher-%d", number), "system:masters")))
 	objects := dynamic.NewForConfigOrDie(config).Resource(mixedResources[number]).Namespace("default")
 	for ctx.Err() == nil {
 		watch, err := objects.Watch(ctx, metav1.ListOptions{})

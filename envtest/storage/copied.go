@@ -84,9 +84,7 @@ func readAll(ctx context.Context, client *clientv3.Client) ([]*mvccpb.KeyValue, 
 		if err != nil {
 			return nil, 0, err
 		}
-		if rev == 0 {
-			rev = page.Header.Revision
-		}
+		rev = cmp.Or(rev, page.Header.Revision)
 		kvs = append(kvs, page.Kvs...)
 		if more = page.More; more {
 			key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"

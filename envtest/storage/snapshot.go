@@ -2,9 +2,15 @@ package storage
 
 import (
 	"context"
+	"errors"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
+
+// ErrNoSnapshots is wrapped when a control plane cannot go back to an earlier state: its store
+// keeps no snapshots, such as a store outside the process, or there is none of right after
+// boot because the boot has not finished.
+var ErrNoSnapshots = errors.New("no snapshots")
 
 // Snapshot is a store's contents at a revision, readable only by its kind of store.
 type Snapshot interface {

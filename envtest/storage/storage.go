@@ -40,6 +40,14 @@ type Backend interface {
 	String() string
 }
 
+// Failer is a Backend that may fail for good while it runs, as when its disk is full.
+type Failer interface {
+	// Failed returns a channel of the started store that is closed when it has failed.
+	Failed() <-chan struct{}
+	// Failure says why, after that.
+	Failure() error
+}
+
 // LeaderLoser is a Backend that can be made to lose its leader.
 type LeaderLoser interface {
 	// LoseLeader deposes the current leader and returns once there is another one.

@@ -149,7 +149,7 @@ func (c *canon) describe(e Event) (lane, text string) {
 		return fmt.Sprintf("watch %s %s #%d", e.Client, c.path(e.URI), e.Watch), c.watchEvent(e)
 	case Write:
 		if c.tests[e.Key] {
-			return "store " + e.Key, fmt.Sprintf("%s @%d", writeVerb(e), c.versions[e.Revision].number)
+			return "store " + e.Key, fmt.Sprintf("%s @%d", e.Verb(), c.versions[e.Revision].number)
 		}
 	case Hook:
 		return fmt.Sprintf("hook %s %s", e.Kind, e.Name), failing(string(e.Phase), e.Err)

@@ -119,28 +119,3 @@ func TestCanonicalLeavesOut(t *testing.T) {
 	more[2].Event, more[4].Event = answer, event
 	assert.Equal(t, canonical(t, run(1, "a")...), canonical(t, more...))
 }
-
-func TestDiff(t *testing.T) {
-	a := canonical(t, run(1, "a")...)
-	assert.True(t, Diff(a, a).Same())
-	lines := strings.SplitAfter(a, "\n")
-	for want, b := range map[string]string{
-		"b ends here":                        strings.Join(lines[:3], ""),
-		"a ends here":                        a + "+3.000s\tclient a\tmore\n",
-		"the same happens at another time":   strings.Replace(a, "+1.000s\tstore", "+1.500s\tstore", 1),
-		"client b sees something else":       strings.Replace(a, "403 Forbidden", "200", 1),
-		"the order differs":                  lines[0] + lines[2] + lines[1] + strings.Join(lines[3:], ""),
-		"b has more: a's line is line 3":     lines[0] + "+1.000s\tclient aa\tnew\n" + strings.Join(lines[1:], ""),
-		"a has more: b's line is line 3":     lines[0] + strings.Join(lines[2:], ""),
-		"neither line is found in the other": strings.Replace(a, "client b\tGET /api/v1/nodes", "client c\tGET /x", 1),
-	} {
-		d := Diff(a, b)
-		assert.False(t, d.Same())
-		assert.Contains(t, d.String(), want)
-	}
-	assert.Equal(t, `the traces differ from line 2 on
-  both  +1.000s  client a  POST /api/v1/namespaces/default/configmaps -> 201 ConfigMap default/snow@1 d1
-  a     +1.000s  client b  GET /api/v1/nodes -> 403 Forbidden
-  b     +1.000s  client b  GET /api/v1/nodes -> 200
-client b sees something else`, Diff(a, strings.Replace(a, "403 Forbidden", "200", 1)).String())
-}

@@ -40,71 +40,71 @@ const (
 
 // Stage is a step in the chain's assembly. Phases: Start, End (failed if Err is set).
 type Stage struct {
-	Name  string // such as "generic" or "aggregator"
-	Phase Phase
-	Err   error
+	Name  string `json:"name"` // such as "generic" or "aggregator"
+	Phase Phase  `json:"phase,omitempty"`
+	Err   error  `json:"-"`
 }
 
 // Signal is a lifecycle signal that fired.
 type Signal struct {
-	Name string // upstream's, such as "HasBeenReady"
+	Name string `json:"name"` // upstream's, such as "HasBeenReady"
 }
 
 // Hook is a lifecycle hook. Phases: Held, Released, Start, End (failed if Err is set).
 type Hook struct {
-	Kind  HookKind
-	Name  string // upstream's, such as "rbac/bootstrap-roles"
-	Phase Phase
-	Err   error
+	Kind  HookKind `json:"kind,omitempty"`
+	Name  string   `json:"name"` // upstream's, such as "rbac/bootstrap-roles"
+	Phase Phase    `json:"phase,omitempty"`
+	Err   error    `json:"-"`
 }
 
 // Check is a health check whose verdict changed.
 type Check struct {
-	Endpoint string // "healthz", "livez" or "readyz"
-	Name     string // upstream's, such as "poststarthook/crd-informer-synced"
-	OK       bool
-	Reason   string // why it fails; empty if OK
+	Endpoint string `json:"endpoint"`       // "healthz", "livez" or "readyz"
+	Name     string `json:"name,omitempty"` // upstream's, such as "poststarthook/crd-informer-synced"
+	OK       bool   `json:"ok,omitempty"`
+	Reason   string `json:"reason,omitempty"` // why it fails; empty if OK
 }
 
 // Request is a request to the API server. Phases: Start if it is long-running, End.
 type Request struct {
-	Method    string // such as "GET"
-	URI       string // path and query
-	Verb      string // upstream's, such as "list" or "watch"
-	User      string
-	UserAgent string
-	Phase     Phase
-	Code      int           // HTTP status; 0 at Start, or if none was sent
-	Server    string        // which server of the chain answered
-	Duration  time.Duration // at End
-	Err       error         // why the request broke off, if it did
+	Method    string        `json:"method"`         // such as "GET"
+	URI       string        `json:"uri,omitempty"`  // path and query
+	Verb      string        `json:"verb,omitempty"` // upstream's, such as "list" or "watch"
+	User      string        `json:"user,omitempty"`
+	UserAgent string        `json:"userAgent,omitempty"`
+	Phase     Phase         `json:"phase,omitempty"`
+	Code      int           `json:"code,omitempty"`          // HTTP status; 0 at Start, or if none was sent
+	Server    string        `json:"server,omitempty"`        // which server of the chain answered
+	Duration  time.Duration `json:"durationNanos,omitempty"` // at End
+	Err       error         `json:"-"`                       // why the request broke off, if it did
 }
 
 // Fault is an operation that a rule has acted on. Its phases are Held and Released
 // if the rule decides when it goes on, and Applied if it decides the outcome.
 type Fault struct {
-	Phase  Phase
-	Action string // such as "hold" or "lose-reply"
-	Rule   string // the rule as text
+	Phase  Phase  `json:"phase"`
+	Action string `json:"action,omitempty"` // such as "hold" or "lose-reply"
+	Rule   string `json:"rule,omitempty"`   // the rule as text
 
 	// The operation. Fields that do not apply to it are empty.
-	Point          string // such as "store/put"
-	OperationPhase string // such as "after"; empty at its beginning
-	Server         string
-	Verb           string
-	Resource       string // such as "configmaps" or "deployments.apps"
-	Namespace      string
-	Name           string
-	Key            string // in the store, or the path of a request
-	Caller         string
-	Occurrence     int // 1 for the first with the same identity
+	Point          string `json:"point,omitempty"`          // such as "store/put"
+	OperationPhase string `json:"operationPhase,omitempty"` // such as "after"; empty at its beginning
+	Server         string `json:"server,omitempty"`
+	Verb           string `json:"verb,omitempty"`
+	Resource       string `json:"resource,omitempty"` // such as "configmaps" or "deployments.apps"
+	Namespace      string `json:"namespace,omitempty"`
+	Name           string `json:"name,omitempty"`
+	Key            string `json:"key,omitempty"` // in the store, or the path of a request
+	Caller         string `json:"caller,omitempty"`
+	Occurrence     int    `json:"occurrence,omitempty"` // 1 for the first with the same identity
 
-	Err error // why the operation ended while it was held
+	Err error `json:"-"` // why the operation ended while it was held
 }
 
 // Note is a line that a script or a test has added to the record.
 type Note struct {
-	Text string
+	Text string `json:"text"`
 }
 
 func (e Stage) String() string   { return textOf(e) }

@@ -13,7 +13,7 @@ type Object struct {
 	Name      string `json:"name,omitempty"`
 	UID       string `json:"uid,omitempty"`
 	Revision  int64  `json:"revision,omitempty"` // its resourceVersion
-	// Labels are sorted by key: "app=snow,tier=ice".
+	// Labels are sorted: "app=snow,tier=ice".
 	Labels string `json:"labels,omitempty"`
 	// Finalizers are in their order: "example.com/a,example.com/b".
 	Finalizers string `json:"finalizers,omitempty"`
@@ -24,64 +24,75 @@ type Object struct {
 
 // Answer is the response that a client got to a request other than a watch.
 type Answer struct {
-	Client   string // the user
-	Method   string
-	URI      string // path and query
-	Code     int    // HTTP status; 0 if the request broke
-	Reason   string // the Status's, such as "Conflict"
-	Revision int64  // the list's resourceVersion
-	Objects  []Object
-	Err      error // why the request broke off, if it did
+	Client   string   `json:"client"` // the user
+	Method   string   `json:"method,omitempty"`
+	URI      string   `json:"uri,omitempty"`      // path and query
+	Code     int      `json:"code,omitempty"`     // HTTP status; 0 if the request broke
+	Reason   string   `json:"reason,omitempty"`   // the Status's, such as "Conflict"
+	Revision int64    `json:"revision,omitempty"` // the list's resourceVersion
+	Objects  []Object `json:"objects,omitempty"`
+	Err      error    `json:"-"` // why the request broke off, if it did
 
 	// Asked is the Seq of the last record before the request was sent, 0 if there was
 	// none. A request with an Asked of at least the Seq of another's answer came after it.
-	Asked int64
-	Took  time.Duration
+	Asked int64         `json:"asked,omitempty"`
+	Took  time.Duration `json:"durationNanos,omitempty"`
 	// Sent is what the request's body says: an object's metadata, or the preconditions
 	// of a deletion. It is empty if there was no body, or one that could not be read.
-	Sent   Object
-	DryRun bool
+	Sent   Object `json:"sent,omitzero"`
+	DryRun bool   `json:"dryRun,omitempty"`
 	// About is what a Status is about, by its details. Kind is the resource.
-	About    Object
-	Continue string // the list's token for its next page; empty on the last
+	About    Object `json:"about,omitzero"`
+	Continue string `json:"continue,omitempty"` // the list's token for its next page; empty on the last
 }
 
 // WatchEvent is an event that a client's watch received; with an empty Type, its end.
 type WatchEvent struct {
-	Client string
-	URI    string
-	Watch  int    // 1 for the client's first watch of that path
-	Type   string // such as "ADDED"
-	Reason string // the Status's, if Type is "ERROR"
-	Object Object
-	Err    error // why the watch ended, if it broke
+	Client string `json:"client"`
+	URI    string `json:"uri,omitempty"`
+	Watch  int    `json:"watch,omitempty"`  // 1 for the client's first watch of that path
+	Type   string `json:"verb,omitempty"`   // such as "ADDED"
+	Reason string `json:"reason,omitempty"` // the Status's, if Type is "ERROR"
+	Object Object `json:"object,omitzero"`
+	Err    error  `json:"-"` // why the watch ended, if it broke
 
-	Asked            int64 // that of the watch's request, as in Answer
-	InitialEventsEnd bool  // a bookmark says that the initial events end with it
+	Asked            int64 `json:"asked,omitempty"`            // that of the watch's request, as in Answer
+	InitialEventsEnd bool  `json:"initialEventsEnd,omitempty"` // a bookmark says that the initial events end with it
 }
 
 // Write is a change of a key in the store.
 type Write struct {
-	Key      string
-	Revision int64
-	Created  bool
-	Deleted  bool
+	Key      string `json:"key"`
+	Revision int64  `json:"revision,omitempty"`
+	Created  bool   `json:"created,omitempty"`
+	Deleted  bool   `json:"deleted,omitempty"`
 }
 
 // Turn is an operation that a scheduler has let continue.
 type Turn struct {
-	Number     int
-	Cause      int // the turn that led to the operation; 0 if a timer did
-	Point      string
-	Phase      string // the operation's, such as "after"; empty at its beginning
-	Server     string
-	Verb       string
-	Resource   string
-	Namespace  string
-	Name       string
-	Key        string
-	Caller     string
-	Occurrence int
+	Number     int    `json:"number"`
+	Cause      int    `json:"cause,omitempty"` // the turn that led to the operation; 0 if a timer did
+	Point      string `json:"point,omitempty"`
+	Phase      string `json:"operationPhase,omitempty"` // the operation's, such as "after"; empty at its beginning
+	Server     string `json:"server,omitempty"`
+	Verb       string `json:"verb,omitempty"`
+	Resource   string `json:"resource,omitempty"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name,omitempty"`
+	Key        string `json:"key,omitempty"`
+	Caller     string `json:"caller,omitempty"`
+	Occurrence int    `json:"occurrence,omitempty"`
+}
+
+// Verb is what a client did to have the key changed so.
+func (e Write) Verb() string {
+	switch {
+	case e.Created:
+		return "create"
+	case e.Deleted:
+		return "delete"
+	}
+	return "update"
 }
 
 func (e Answer) String() string     { return textOf(e) }
@@ -128,7 +139,7 @@ func (e WatchEvent) line() line {
 }
 
 func (e Write) line() line {
-	return line{kind: "write", subject: e.Key, state: writeVerb(e), detail: fmt.Sprintf("revision %d", e.Revision)}
+	return line{kind: "write", subject: e.Key, state: e.Verb(), detail: fmt.Sprintf("revision %d", e.Revision)}
 }
 
 func (e Turn) line() line {

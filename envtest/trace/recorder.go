@@ -14,12 +14,12 @@ const DefaultLimit = 1 << 16
 
 // Record is an event with its sequence number, its time and its origin.
 type Record struct {
-	Seq          int64 // counts from 1, without gaps
-	Time         time.Time
-	Elapsed      time.Duration // since the recorder was made
-	ControlPlane string        // the recorder's name
-	Server       string        // which of several API servers recorded it; may be empty
-	Event        Event
+	Seq          int64         `json:"seq"` // counts from 1, without gaps
+	Time         time.Time     `json:"time"`
+	Elapsed      time.Duration `json:"elapsedNanos"`           // since the recorder was made
+	ControlPlane string        `json:"controlPlane,omitempty"` // the recorder's name
+	Server       string        `json:"apiServer,omitempty"`    // which of several API servers recorded it; may be empty
+	Event        Event         `json:"-"`
 }
 
 // String returns the record as one line of text for people.
@@ -99,6 +99,7 @@ func (r *Recorder) Close() {
 // another goroutine, or a subscriber further up the stack, is still delivering an
 // earlier event, it delivers this one too, and Record returns at once.
 func (r *Recorder) Record(e Event) {
+	e = redacted(e)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed != nil && r.closed.Load() {

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -27,22 +28,15 @@ func TestRecorderKeepsOrderAndTime(t *testing.T) {
 		time.Sleep(time.Hour)
 		r.Record(Note{"later"})
 		recs := r.Records()
-		if len(recs) != 2 {
-			t.Fatalf("records %v", recs)
-		}
+		require.Len(t, recs, 2, "records")
 		want := Record{Seq: 1, Time: recs[0].Time, Elapsed: 1005 * time.Millisecond, ControlPlane: "alpha", Event: Signal{"HasBeenReady"}}
-		if recs[0] != want {
-			t.Errorf("record %+v, want %+v", recs[0], want)
-		}
-		if r.Seq() != 2 || r.For("apiserver-0").Seq() != 2 {
-			t.Errorf("Seq() = %d, want 2", r.Seq())
-		}
-		if recs[1].Seq != 2 || recs[1].Elapsed != time.Hour+1005*time.Millisecond || !recs[1].Time.Equal(time.Now()) {
-			t.Errorf("record %+v", recs[1])
-		}
-		if s := recs[1].String(); s != "+1h0m1.005s note later" {
-			t.Errorf("String() = %q", s)
-		}
+		assert.True(t, recs[0] == want, "record %+v, want %+v", recs[0], want)
+		assert.Equal(t, int64(2), r.Seq(), "Seq()")
+		assert.Equal(t, int64(2), r.For("apiserver-0").Seq(), "Seq()")
+		assert.Equal(t, int64(2), recs[1].Seq, "the second record")
+		assert.Equal(t, time.Hour+1005*time.Millisecond, recs[1].Elapsed, "the second record")
+		assert.True(t, recs[1].Time.Equal(time.Now()), "the second record is of %s", recs[1].Time)
+		assert.Equal(t, "+1h0m1.005s note later", recs[1].String(), "String()")
 	})
 }
 
@@ -51,18 +45,13 @@ func TestRecorderIsBounded(t *testing.T) {
 	for i := range 8 {
 		r.Record(Note{fmt.Sprint(i)})
 		recs := r.Records()
-		if want := min(i+1, 3); len(recs) != want {
-			t.Fatalf("%d records after %d, want %d", len(recs), i+1, want)
-		}
+		want := min(i+1, 3)
+		require.Len(t, recs, want, "%d records after %d, want %d", len(recs), i+1, want)
 		for k, rec := range recs {
-			if rec.Seq != int64(i+2-len(recs)+k) {
-				t.Errorf("after %d: record %d has Seq %d", i+1, k, rec.Seq)
-			}
+			assert.Equal(t, int64(i+2-len(recs)+k), rec.Seq, "after %d: record %d has Seq", i+1, k)
 		}
 	}
-	if r.Dropped() != 5 {
-		t.Errorf("dropped %d, want 5", r.Dropped())
-	}
+	assert.Equal(t, int64(5), r.Dropped(), "dropped")
 }
 
 func TestAwait(t *testing.T) {
@@ -71,9 +60,8 @@ func TestAwait(t *testing.T) {
 		r.Record(Signal{"first"})
 		r.Record(Signal{"second"})
 		anySignal := func(r Record) bool { _, ok := r.Event.(Signal); return ok }
-		if rec, err := r.Await(t.Context(), anySignal); err != nil || rec.Seq != 1 {
-			t.Errorf("past: %v, %v; want the first match", rec, err)
-		}
+		rec, err := r.Await(t.Context(), anySignal)
+		assert.False(t, err != nil || rec.Seq != 1, "past: %v, %v; want the first match", rec, err)
 		go func() {
 			time.Sleep(time.Minute)
 			r.Record(Signal{"other"})
@@ -82,14 +70,10 @@ func TestAwait(t *testing.T) {
 			r.Record(Signal{"future"})
 		}()
 		start := time.Now()
-		rec, err := r.Await(t.Context(), isSignal("future"))
-		if err != nil || rec.Seq != 4 || time.Since(start) != 2*time.Minute {
-			t.Errorf("future: %v, %v after %v", rec, err, time.Since(start))
-		}
+		rec, err = r.Await(t.Context(), isSignal("future"))
+		assert.False(t, err != nil || rec.Seq != 4 || time.Since(start) != 2*time.Minute, "future: %v, %v after %v", rec, err, time.Since(start))
 		synctest.Wait()
-		if len(r.waiters) != 0 {
-			t.Errorf("%d waiters left behind", len(r.waiters))
-		}
+		assert.Empty(t, r.waiters)
 	})
 }
 
@@ -101,17 +85,11 @@ func TestAwaitGivesUpWithTheCause(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, cause)
 		defer cancel()
 		_, err := r.Await(ctx, isSignal("never"))
-		if !errors.Is(err, cause) {
-			t.Fatalf("error %v does not wrap the cause", err)
-		}
+		require.ErrorIs(t, err, cause, "error")
 		for _, want := range []string{`"alpha"`, "crd-informer-synced did not end", "signal ShutdownInitiated"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("error %q does not say %s", err, want)
-			}
+			assert.Contains(t, err.Error(), want, "error")
 		}
-		if len(r.waiters) != 0 {
-			t.Errorf("%d waiters left behind", len(r.waiters))
-		}
+		assert.Empty(t, r.waiters)
 	})
 }
 
@@ -121,9 +99,8 @@ func TestSubscribe(t *testing.T) {
 	var received []int64
 	cancel := r.Subscribe(func(rec Record) {
 		received = append(received, rec.Seq)
-		if recs := r.Records(); recs[rec.Seq-1] != rec { // others may have recorded since
-			t.Errorf("received %v while its place in the records has %v", rec, recs[rec.Seq-1])
-		}
+		placed := r.Records()[rec.Seq-1] // others may have recorded since
+		assert.True(t, placed == rec, "received %v while its place in the records has %v", rec, placed)
 	})
 	var once []int64
 	var cancelOnce func()
@@ -140,17 +117,11 @@ func TestSubscribe(t *testing.T) {
 	cancel()
 	cancel()
 	r.Record(Note{"after"})
-	if len(received) != 800 {
-		t.Fatalf("received %d records, want 800", len(received))
-	}
+	require.Len(t, received, 800, "received")
 	for i, seq := range received {
-		if seq != int64(i+2) {
-			t.Fatalf("received record %d at place %d", seq, i)
-		}
+		require.Equal(t, int64(i+2), seq, "received record %d at place %d", seq, i)
 	}
-	if len(once) != 1 || once[0] != 2 {
-		t.Errorf("a subscriber that cancelled itself received %v", once)
-	}
+	assert.False(t, len(once) != 1 || once[0] != 2, "a subscriber that cancelled itself received %v", once)
 }
 
 // Many goroutines each wait for one event while many record; none misses its own.
@@ -160,9 +131,8 @@ func TestAwaitUnderLoad(t *testing.T) {
 	for i := range 50 {
 		name := fmt.Sprint(i)
 		all.Go(func() {
-			if rec, err := r.Await(t.Context(), isSignal(name)); err != nil || rec.Event != (Signal{name}) {
-				t.Errorf("%s: %v, %v", name, rec, err)
-			}
+			rec, err := r.Await(t.Context(), isSignal(name))
+			assert.False(t, err != nil || rec.Event != (Signal{name}), "%s: %v, %v", name, rec, err)
 		})
 		all.Go(func() {
 			for range 20 {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // returns fails the test if f hangs.
@@ -33,9 +35,8 @@ func TestSubscribersMayCallTheRecorder(t *testing.T) {
 		"For":       func(_ *testing.T, r *Recorder, _ Record) { r.For("other").Record(Note{"answer"}) },
 		"Await": func(t *testing.T, r *Recorder, rec Record) {
 			found, err := r.Await(t.Context(), func(other Record) bool { return other.Seq == rec.Seq })
-			if err != nil || found != rec {
-				t.Errorf("found %v, %v; want %v", found, err, rec)
-			}
+			assert.NoError(t, err, "found %v, %v; want %v", found, err, rec)
+			assert.True(t, found == rec, "found %v, %v; want %v", found, err, rec)
 		},
 		// The subscriber waits for a goroutine that records.
 		"Record elsewhere": func(_ *testing.T, r *Recorder, _ Record) {
@@ -74,9 +75,7 @@ func TestSubscribersKeepTheOrder(t *testing.T) {
 	returns(t, func() { r.Record(Note{"question"}) })
 	want := []string{"note question", "note answer to 1", "note answer to 2"}
 	for name, got := range received {
-		if !slices.Equal(got, want) {
-			t.Errorf("the %s subscriber received %q, want %q", name, got, want)
-		}
+		assert.True(t, slices.Equal(got, want), "the %s subscriber received %q, want %q", name, got, want)
 	}
 }
 
@@ -96,7 +95,6 @@ func TestSubscriberPanics(t *testing.T) {
 		r.Record(Note{"one"})
 	}()
 	returns(t, func() { r.Record(Note{"two"}) })
-	if want := []int64{1, 2}; !slices.Equal(received, want) {
-		t.Errorf("received %v, want %v", received, want)
-	}
+	want := []int64{1, 2}
+	assert.True(t, slices.Equal(received, want), "received %v, want %v", received, want)
 }

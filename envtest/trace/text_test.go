@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -76,17 +79,11 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (go test -update rewrites it); got:\n%s\nwant:\n%s", path, got, want)
-	}
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(got, want), "%s differs (go test -update rewrites it); got:\n%s\nwant:\n%s", path, got, want)
 }
 
 func TestWriteText(t *testing.T) {
@@ -103,9 +100,7 @@ func TestWriteText(t *testing.T) {
 	} {
 		t.Run(test.file, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := WriteText(&out, test.recs, test.opts); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, WriteText(&out, test.recs, test.opts))
 			golden(t, test.file, out.Bytes())
 		})
 	}
@@ -120,20 +115,14 @@ func TestElapsed(t *testing.T) {
 		25*time.Hour + time.Second:     "+25h0m1.000s",
 		time.Hour + 90*time.Second + 5: "+1h1m30.000s",
 	} {
-		if got := elapsed(d); got != want {
-			t.Errorf("elapsed(%v) = %s, want %s", d, got, want)
-		}
+		assert.Equal(t, want, elapsed(d), "elapsed(%v)", d)
 	}
 }
 
 func TestWriteErrorsSurface(t *testing.T) {
 	full := errors.New("disk full")
-	if err := WriteText(failingWriter{full}, story(), TextOptions{}); !errors.Is(err, full) {
-		t.Errorf("WriteText: %v", err)
-	}
-	if err := WriteJSON(failingWriter{full}, story()); !errors.Is(err, full) {
-		t.Errorf("WriteJSON: %v", err)
-	}
+	assert.ErrorIs(t, WriteText(failingWriter{full}, story(), TextOptions{}), full, "WriteText")
+	assert.ErrorIs(t, WriteJSON(failingWriter{full}, story()), full, "WriteJSON")
 }
 
 type failingWriter struct{ err error }
@@ -142,20 +131,25 @@ func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestJSONRoundTrip(t *testing.T) {
 	var out bytes.Buffer
-	if err := WriteJSON(&out, story()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, WriteJSON(&out, story()))
 	golden(t, "timeline.jsonl", out.Bytes())
 	back, err := ReadJSON(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(back, story()) {
-		t.Errorf("came back as\n%+v\nwant\n%+v", back, story())
-	}
+	require.NoError(t, err)
+	assert.Equal(t, story(), back, "came back")
 }
 
 // What a full trace adds keeps all it knows.
+// TestJSONTimeZone shows that the time zone of the machine is not in the file.
+func TestJSONTimeZone(t *testing.T) {
+	written := func(zone *time.Location) string {
+		var out bytes.Buffer
+		require.NoError(t, WriteJSON(&out, []Record{{Time: time.Unix(0, 0).In(zone), Event: Note{Text: "snow"}}}))
+		return out.String()
+	}
+	here, there := written(time.UTC), written(time.FixedZone("Chatham", 45900))
+	assert.Equal(t, there, here)
+}
+
 func TestJSONRoundTripFull(t *testing.T) {
 	object := Object{Kind: "ConfigMap", Namespace: "default", Name: "snow", UID: "u1", Revision: 7, Labels: "app=snow", Finalizers: "example.com/a", Deleting: true, Digest: "d1"}
 	recs := []Record{
@@ -166,16 +160,10 @@ func TestJSONRoundTripFull(t *testing.T) {
 		{Seq: 5, Event: Write{Key: "/registry/configmaps/default/snow", Revision: 7, Created: true}},
 	}
 	var out bytes.Buffer
-	if err := WriteJSON(&out, recs); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, WriteJSON(&out, recs))
 	back, err := ReadJSON(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(back, recs) {
-		t.Errorf("came back as\n%+v\nwant\n%+v", back, recs)
-	}
+	require.NoError(t, err)
+	assert.Equal(t, recs, back, "came back")
 }
 
 func TestReadJSONRefuses(t *testing.T) {
@@ -188,17 +176,14 @@ func TestReadJSONRefuses(t *testing.T) {
 		`{"type":"note","texd":"x"}`:                      `unknown field "texd"`,
 		strings.Repeat("x", maxJSONLineBytes+1):           "too long",
 	} {
-		if _, err := ReadJSON(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q: error %v, want %q", text, err, want)
-		}
+		_, err := ReadJSON(strings.NewReader(text))
+		assert.ErrorContains(t, err, want, "%.60q", text)
 	}
 }
 
 func FuzzReadJSON(f *testing.F) {
 	var out bytes.Buffer
-	if err := WriteJSON(&out, story()); err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, WriteJSON(&out, story()))
 	f.Add(out.Bytes())
 	f.Fuzz(func(t *testing.T, text []byte) {
 		recs, err := ReadJSON(bytes.NewReader(text))
@@ -210,11 +195,7 @@ func FuzzReadJSON(f *testing.F) {
 			t.Skip(err) // JSON times have no such year
 		}
 		back, err := ReadJSON(&again)
-		if err != nil || !reflect.DeepEqual(back, recs) {
-			t.Errorf("%+v came back as %+v, %v", recs, back, err)
-		}
-		if err := WriteText(&again, recs, TextOptions{}); err != nil {
-			t.Error(err)
-		}
+		assert.False(t, err != nil || !reflect.DeepEqual(back, recs), "%+v came back as %+v, %v", recs, back, err)
+		assert.NoError(t, WriteText(&again, recs, TextOptions{}))
 	})
 }

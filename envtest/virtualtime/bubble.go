@@ -7,6 +7,7 @@ package virtualtime
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"testing"
 	"testing/synctest"
@@ -18,7 +19,7 @@ import (
 // wait for what virtual time can't bring, it is a *StuckError.
 func Bubble(f func() error) error {
 	var err error
-	stuck := Watched(Patience, func(begun func()) {
+	stuck := Watched(Patience, os.Stderr, func(begun func()) {
 		err = enter(func() error {
 			begun()
 			return f()

@@ -13,3 +13,6 @@ func (s *Scheduler) Waiting() []fault.Operation {
 	}
 	return ops
 }
+
+// Runs is runs.
+func (g Goroutine) Runs() bool { return g.runs() }

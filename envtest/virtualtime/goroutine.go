@@ -25,9 +25,15 @@ func (g Goroutine) String() string {
 	return fmt.Sprintf("goroutine %s is in %s at %s (%s)", g.id, g.State, g.Func, g.Line)
 }
 
-// runs reports whether the goroutine runs, or would if there were more CPUs.
+// runs reports whether the goroutine runs, or would if there were more CPUs. Collecting
+// garbage also takes CPU time, even if the goroutine waits for it.
 func (g Goroutine) runs() bool {
-	return slices.Contains([]string{"running", "runnable", "preempted", "copystack"}, g.State) || strings.HasPrefix(g.State, "GC ")
+	return slices.Contains(runningStates, g.State) || strings.HasPrefix(g.State, "GC ")
+}
+
+var runningStates = []string{
+	"running", "runnable", "preempted", "copystack",
+	"wait for GC cycle", "garbage collection", "garbage collection scan", "stopping the world",
 }
 
 // self describes the calling goroutine, without Func and Line.

@@ -21,18 +21,28 @@ const (
 	runningFactor = 20
 )
 
+// ErrStandstill is what errors wrap that say why virtual time does not move.
+var ErrStandstill = errors.New("virtual time stands still")
+
 // StuckError says why virtual time stands still for ever: these goroutines of the
 // bubble wait for something outside it, or for a mutex whose holder waits.
 type StuckError struct{ Goroutines []Goroutine }
 
 // Error names each goroutine and the line it is at.
 func (e *StuckError) Error() string {
-	stuck := make([]string, len(e.Goroutines))
-	for i, g := range e.Goroutines {
-		stuck[i] = g.String()
+	return ErrStandstill.Error() + ": " + names(e.Goroutines) +
+		" (a server on a socket: serve it in memory, as envtest's Webhooks do; a mutex: do not wait while holding one, or use WithoutLatency if a library does, with WithSeed in sim mode only; a channel: make it inside the bubble)"
+}
+
+// Unwrap returns ErrStandstill.
+func (e *StuckError) Unwrap() error { return ErrStandstill }
+
+func names(goroutines []Goroutine) string {
+	all := make([]string, len(goroutines))
+	for i, g := range goroutines {
+		all[i] = g.String()
 	}
-	return "virtual time stands still: " + strings.Join(stuck, "; ") +
-		" (a server on a socket: serve it in memory, as envtest's ServeWebhook does; a mutex: do not wait while holding one, or use WithoutLatency if a library does; a channel: make it inside the bubble)"
+	return strings.Join(all, "; ")
 }
 
 // Idle returns when every other goroutine of the bubble is blocked, like Wait.
@@ -61,13 +71,15 @@ func Rest(ctx context.Context, patience time.Duration) error {
 		return err
 	}
 	defer m.close()
+	looked := movesOf(m.self.bubble) // so that the caller hears what is stuck, before Watched gives up
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		looked()
 		busy := m.busy()
 		switch {
 		case len(busy) == 0:
 			return nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return fmt.Errorf("%s: %w", names(busy), context.Cause(ctx))
 		}
 		if stuck := m.stuck(busy, patience); len(stuck) > 0 {
 			return &StuckError{stuck}
@@ -76,6 +88,26 @@ func Rest(ctx context.Context, patience time.Duration) error {
 			return err
 		}
 		sim.Yield()
+	}
+}
+
+// restOrHeldUp returns when every other goroutine of the bubble is durably blocked, or waits
+// for a mutex. It needs sim mode.
+func restOrHeldUp(ctx context.Context) (heldUp bool, err error) {
+	m := &monitor{}
+	defer m.close()
+	for {
+		switch sim.Yield(); {
+		case sim.Alone():
+			return false, nil
+		case sim.HeldUp():
+			return true, nil
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		}
+		if err := m.pause(minPause); err != nil {
+			return false, err
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/sim"
 )
 
 // Order decides in which order a bubble's operations proceed. Whenever no goroutine
@@ -145,7 +146,7 @@ func (s *Scheduler) missing() error {
 }
 
 // Idle returns when no goroutine runs and no operation may proceed: those left wait
-// for a step. While a Scheduler runs, nobody else in the bubble may call Wait.
+// for a step. While a Scheduler runs, no other goroutine of the bubble may call Wait.
 func (s *Scheduler) Idle(ctx context.Context) error {
 	idle := make(chan struct{})
 	s.mu.Lock()
@@ -158,7 +159,9 @@ func (s *Scheduler) Idle(ctx context.Context) error {
 	case <-s.ended:
 		return errors.New("the scheduler has stopped")
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fmt.Errorf("%d operations wait for their turns: %w", len(s.waiting), context.Cause(ctx))
 	}
 }
 
@@ -175,12 +178,14 @@ func (s *Scheduler) run(ctx context.Context) {
 	defer close(s.ended)
 	defer s.releaseAll()
 	for ctx.Err() == nil {
-		Wait()
+		heldUp := s.rest(ctx)
 		if next := s.next(); len(next) > 0 {
 			for _, w := range next {
 				w.release()
 			}
-			time.Sleep(s.turnTime())
+			if !heldUp {
+				time.Sleep(s.turnTime())
+			}
 			continue
 		}
 		due := s.firstDue()
@@ -189,6 +194,19 @@ func (s *Scheduler) run(ctx context.Context) {
 		}
 		s.await(ctx, due)
 	}
+}
+
+// rest returns when nothing else runs. Where operations take no time it also returns, true,
+// if some goroutines wait for mutexes: their owners may need a turn, but no time. Only sim
+// mode can tell.
+func (s *Scheduler) rest(ctx context.Context) (heldUp bool) {
+	if sim.Enabled() && !s.order.Latency {
+		if heldUp, err := restOrHeldUp(ctx); heldUp || err != nil {
+			return true
+		}
+	}
+	Wait()
+	return false
 }
 
 // turnTime is how long the last turn takes.

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"snowglobe.test/envtest/virtualtime"
 )
 
@@ -18,7 +20,5 @@ func TestSignalsInBubble(t *testing.T) {
 		signal.Stop(c)
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 }

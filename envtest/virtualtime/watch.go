@@ -1,6 +1,7 @@
 package virtualtime
 
 import (
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,8 +18,9 @@ const Patience = 2500 * time.Millisecond
 // of the bubble wait for what virtual time can't bring (a socket, a mutex, a channel
 // from outside), it returns a *StuckError once they have been at the same place for
 // patience, on the wall, and twenty times that if any of them runs. The bubble is then
-// left behind, with all its goroutines.
-func Watched(patience time.Duration, f func(begun func())) error {
+// left behind, with all its goroutines. One that runs for four times the patience, while
+// time stands still, is named in warnings, and goes on.
+func Watched(patience time.Duration, warnings io.Writer, f func(begun func())) error {
 	startSignals()
 	ended := make(chan struct{})
 	var bubble atomic.Pointer[watched]
@@ -39,6 +41,10 @@ func Watched(patience time.Duration, f func(begun func())) error {
 		}
 		m.age += pause
 		w := bubble.Load()
+		if w == nil {
+			continue
+		}
+		w.spinning.name(m, spinFactor*patience, warnings)
 		if !w.quiet() {
 			clear(m.since)
 			continue
@@ -62,6 +68,8 @@ type watched struct {
 	moves  func() uint64
 	seen   uint64 // at the last question
 	still  int    // questions since moves has changed
+
+	spinning *spinning
 }
 
 // moving are the counters of Moves, by bubble.
@@ -69,21 +77,21 @@ var moving sync.Map // of *atomic.Uint64
 
 // watch describes the bubble of the calling goroutine.
 func watch() *watched {
-	w := &watched{bubble: self().bubble, moves: sim.Choices()}
-	if w.moves == nil {
-		counter := &atomic.Uint64{}
-		moving.Store(w.bubble, counter)
-		w.moves = counter.Load
+	w := &watched{bubble: self().bubble}
+	if progress := sim.ProgressHere(); progress != nil {
+		w.moves = progress.Choices
+		w.spinning = &spinning{bubble: w.bubble, progress: progress, moments: progress.Moments}
+		return w
 	}
+	counter := &atomic.Uint64{}
+	moving.Store(w.bubble, counter)
+	w.moves = counter.Load
+	w.spinning = &spinning{bubble: w.bubble, moments: counter.Load}
 	return w
 }
 
-// quiet reports whether nothing has moved at this question and the one before. Nothing is
-// known of nil, which has not begun.
+// quiet reports whether nothing has moved at this question and the one before.
 func (w *watched) quiet() bool {
-	if w == nil {
-		return false
-	}
 	if n := w.moves(); n != w.seen {
 		w.seen, w.still = n, 0
 		return false
@@ -100,8 +108,10 @@ func (w *watched) forget() {
 
 // Moves returns what to call whenever something happens in the bubble of the calling
 // goroutine, so that Watched need not look at its goroutines.
-func Moves() (moved func()) {
-	counter, ok := moving.Load(self().bubble)
+func Moves() (moved func()) { return movesOf(self().bubble) }
+
+func movesOf(bubble string) (moved func()) {
+	counter, ok := moving.Load(bubble)
 	if !ok {
 		return func() {}
 	}

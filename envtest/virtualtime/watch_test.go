@@ -1,10 +1,15 @@
 package virtualtime_test
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/pages"
 )
 
 // A server on a socket, as of a webhook, keeps its bubble from moving.
@@ -20,7 +27,7 @@ func TestWatchedStuck(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ended := make(chan struct{})
-	err = virtualtime.Watched(40*time.Millisecond, func(begun func()) {
+	err = virtualtime.Watched(40*time.Millisecond, io.Discard, func(begun func()) {
 		defer close(ended)
 		synctest.Test(t, func(*testing.T) {
 			begun()
@@ -41,7 +48,7 @@ func TestWatchedStuck(t *testing.T) {
 func TestWatchedMoves(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
-	err = virtualtime.Watched(100*time.Millisecond, func(begun func()) {
+	err = virtualtime.Watched(100*time.Millisecond, io.Discard, func(begun func()) {
 		synctest.Test(t, func(*testing.T) {
 			begun()
 			moved := virtualtime.Moves()
@@ -57,7 +64,27 @@ func TestWatchedMoves(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, read.Close())
-	virtualtime.Moves()() // outside, nobody counts
+	virtualtime.Moves()() // outside, it counts nothing
+}
+
+// Who looks for idleness hears what is stuck, however long a busy machine makes that take.
+func TestWatchedWhileIdle(t *testing.T) {
+	if sim.Enabled() {
+		t.Skip("what moves is counted by the runtime in sim mode")
+	}
+	var stuck *virtualtime.StuckError
+	require.NoError(t, virtualtime.Watched(400*time.Millisecond, io.Discard, func(begun func()) {
+		synctest.Test(t, func(t *testing.T) {
+			begun()
+			var mutex sync.Mutex
+			mutex.Lock()
+			var waiting sync.WaitGroup
+			waiting.Go(func() { mutex.Lock() })
+			assert.ErrorAs(t, virtualtime.Idle(t.Context(), time.Second), &stuck)
+			mutex.Unlock()
+			waiting.Wait()
+		})
+	}))
 }
 
 // Who pauses on purpose is left alone, for as long as it takes.
@@ -69,7 +96,7 @@ func TestWatchedPaused(t *testing.T) {
 		<-paused
 		_ = write.Close()
 	})
-	require.NoError(t, virtualtime.Watched(20*time.Millisecond, func(begun func()) {
+	require.NoError(t, virtualtime.Watched(20*time.Millisecond, io.Discard, func(begun func()) {
 		synctest.Test(t, func(*testing.T) {
 			begun()
 			virtualtime.Paused(func() {
@@ -84,7 +111,7 @@ func TestWatchedPaused(t *testing.T) {
 // What moves is left alone, also if it takes longer than the patience.
 func TestWatched(t *testing.T) {
 	finished := false
-	require.NoError(t, virtualtime.Watched(10*time.Millisecond, func(begun func()) {
+	require.NoError(t, virtualtime.Watched(10*time.Millisecond, io.Discard, func(begun func()) {
 		synctest.Test(t, func(*testing.T) {
 			begun()
 			for range 100_000 {
@@ -96,5 +123,38 @@ func TestWatched(t *testing.T) {
 		})
 	}))
 	assert.True(t, finished)
-	require.NoError(t, virtualtime.Watched(time.Hour, func(func()) { runtime.Goexit() }))
+	require.NoError(t, virtualtime.Watched(time.Hour, io.Discard, func(func()) { runtime.Goexit() }))
+}
+
+// Who runs for long while time stands still is named, with its stack, and goes on.
+func TestWatchedSpins(t *testing.T) {
+	var warnings told
+	require.NoError(t, virtualtime.Watched(100*time.Millisecond, &warnings, func(begun func()) {
+		synctest.Test(t, func(*testing.T) {
+			begun()
+			time.Sleep(time.Minute)
+			waitForTime(&warnings.once)
+		})
+	}))
+	assert.Regexp(t, `^snowglobe: virtual time has stood still for [45]\d\dms on the wall, because this goroutine runs .*\n\ngoroutine \d+ \[`, warnings.String())
+	assert.Contains(t, warnings.String(), "virtualtime_test.waitForTime(")
+	assert.Equal(t, 1, strings.Count(warnings.String(), "snowglobe:"))
+	pages.Troubleshooting(t, "../..", warnings.String())
+}
+
+// told remembers that it has been written to.
+type told struct {
+	bytes.Buffer
+	once atomic.Bool
+}
+
+func (w *told) Write(text []byte) (int, error) {
+	defer w.once.Store(true)
+	return w.Buffer.Write(text)
+}
+
+// waitForTime waits for virtual time to pass, which it keeps from passing.
+func waitForTime(enough *atomic.Bool) {
+	for begun := time.Now(); time.Since(begun) < time.Second && !enough.Load(); {
+	}
 }

@@ -51,7 +51,7 @@ func weather(w http.ResponseWriter, req *http.Request) {
 // knows who asks, and a client is told 503, and never 404, while it can't be reached.
 func TestAggregated(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		server, err := cp.ServeWebhook(http.HandlerFunc(weather), "weather.default.svc")
+		server, err := cp.Webhooks().Serve(http.HandlerFunc(weather), "weather.default.svc")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func noSalt(w http.ResponseWriter, req *http.Request) {
 // time: what it refuses, and what becomes of a request when it is too slow.
 func TestWebhook(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		hook, err := cp.ServeWebhook(http.HandlerFunc(noSalt))
+		hook, err := cp.Webhooks().Serve(http.HandlerFunc(noSalt))
 		if err != nil {
 			t.Fatal(err)
 		}

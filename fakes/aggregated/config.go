@@ -1,6 +1,7 @@
 package aggregated
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,12 +64,7 @@ func (r *Resource) groupKind() schema.GroupKind {
 	return schema.GroupKind{Group: r.Group, Kind: r.Kind}
 }
 
-func (r *Resource) singular() string {
-	if r.Singular != "" {
-		return r.Singular
-	}
-	return strings.ToLower(r.Kind)
-}
+func (r *Resource) singular() string { return cmp.Or(r.Singular, strings.ToLower(r.Kind)) }
 
 // verbs are those of the resource, in the order in which discovery lists them.
 func (r *Resource) verbs() []string {

@@ -1,6 +1,7 @@
 package aggregated
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,9 +104,7 @@ func (f form) table(meta metav1.ListMeta, objects []*unstructured.Unstructured) 
 	table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: "Name of the object"})
 	for _, c := range f.resource.Columns {
 		definition := c.TableColumnDefinition
-		if definition.Type == "" {
-			definition.Type = "string"
-		}
+		definition.Type = cmp.Or(definition.Type, "string")
 		table.ColumnDefinitions = append(table.ColumnDefinitions, definition)
 	}
 	table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: "Age", Type: "string", Description: "Age of the object"})
@@ -125,14 +124,6 @@ func (f form) table(meta metav1.ListMeta, objects []*unstructured.Unstructured) 
 		table.Rows = append(table.Rows, row)
 	}
 	return table
-}
-
-func writeObject(w http.ResponseWriter, code int, f form, object *unstructured.Unstructured) error {
-	return writeJSON(w, code, f.object(object))
-}
-
-func writeList(w http.ResponseWriter, f form, meta metav1.ListMeta, objects []*unstructured.Unstructured) error {
-	return writeJSON(w, http.StatusOK, f.list(meta, objects))
 }
 
 func writeJSON(w http.ResponseWriter, code int, object any) error {

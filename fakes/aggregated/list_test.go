@@ -71,7 +71,7 @@ func TestSelectors(t *testing.T) {
 		}
 		list, err := w.dynamic().Resource(widgets).List(t.Context(), metav1.ListOptions{LabelSelector: "size=1", Limit: 1})
 		require.NoError(t, err)
-		assert.Nil(t, list.GetRemainingItemCount(), "nobody has counted")
+		assert.Nil(t, list.GetRemainingItemCount(), "the handler has not counted")
 		assert.NotEmpty(t, list.GetContinue())
 	})
 }

@@ -1,6 +1,7 @@
 package aggregated
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -17,16 +18,12 @@ import (
 )
 
 // get serves one object.
-func (s *Server) get(w http.ResponseWriter, resource *Resource, request Request) error {
-	form, err := newForm(resource, request)
-	if err != nil {
-		return err
-	}
-	object := s.store.get(resource.key(request))
+func (s *Server) get(_ context.Context, w http.ResponseWriter, form form, request Request) error {
+	object := s.store.get(form.resource.key(request))
 	if object == nil {
-		return apierrors.NewNotFound(resource.groupResource(), request.ObjectName)
+		return apierrors.NewNotFound(form.resource.groupResource(), request.ObjectName)
 	}
-	return writeObject(w, http.StatusOK, form, object)
+	return writeJSON(w, http.StatusOK, form.object(object))
 }
 
 func (r *Resource) key(request Request) key {
@@ -34,16 +31,12 @@ func (r *Resource) key(request Request) key {
 }
 
 // list serves a list, or a page of it.
-func (s *Server) list(w http.ResponseWriter, resource *Resource, request Request) error {
-	form, err := newForm(resource, request)
-	if err != nil {
-		return err
-	}
+func (s *Server) list(_ context.Context, w http.ResponseWriter, form form, request Request) error {
 	options, err := s.listOptions(request)
 	if err != nil {
 		return err
 	}
-	objects, revision, err := s.store.list(resource.groupResource(), request.Namespace, options.revision)
+	objects, revision, err := s.store.list(form.resource.groupResource(), request.Namespace, options.revision)
 	if err != nil {
 		return err
 	}
@@ -59,7 +52,7 @@ func (s *Server) list(w http.ResponseWriter, resource *Resource, request Request
 			meta.RemainingItemCount = &left
 		}
 	}
-	return writeList(w, form, meta, objects)
+	return writeJSON(w, http.StatusOK, form.list(meta, objects))
 }
 
 // listOptions are those of lists and watches.

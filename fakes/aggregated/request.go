@@ -12,11 +12,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"snowglobe.test/fakes/internal/serving"
 )
 
-// Request is what somebody asks of the server.
+// Request is what a client asks of the server.
 type Request struct {
 	Method string
 	Path   string
@@ -61,11 +63,10 @@ func newRequest(r *http.Request) (Request, error) {
 		Extra:      extra(r.Header),
 		FrontProxy: serving.CallerOf(r).User,
 	}
-	request.place()
+	request.place(r)
 	var err error
 	request.Body, err = io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return request, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBodyBytes))
 	}
 	return request, err
@@ -87,50 +88,23 @@ func extra(header http.Header) map[string][]string {
 	return found
 }
 
-// place takes the parts of a path like
-// /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE.
-func (r *Request) place() {
-	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
-	if parts[0] != "apis" {
-		return
-	}
-	next := func() string {
-		if len(parts) == 0 {
-			return ""
-		}
-		part := parts[0]
-		parts = parts[1:]
-		return part
-	}
-	next()
-	r.Group, r.Version = next(), next()
-	if len(parts) > 2 && parts[0] == "namespaces" {
-		next()
-		r.Namespace = next()
-	}
-	r.Resource, r.ObjectName, r.Subresource = next(), next(), next()
-	if len(parts) > 0 {
-		r.Group, r.Version, r.Namespace, r.Resource, r.ObjectName, r.Subresource = "", "", "", "", "", ""
-	}
-	if r.Resource != "" {
-		r.Verb = r.verb()
-	}
-}
+// infos tells verbs and the parts of paths as kube-apiserver does.
+var infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("apis")}
 
-func (r *Request) verb() string {
-	watching := r.Query.Get("watch")
-	switch {
-	case r.Method == http.MethodGet && watching != "" && watching != "0" && watching != "false":
-		return "watch"
-	case r.Method == http.MethodGet && r.ObjectName == "":
-		return "list"
-	case r.Method == http.MethodPost:
-		return "create"
-	case r.Method == http.MethodPut:
-		return "update"
-	case r.Method == http.MethodDelete && r.ObjectName == "":
-		return "deletecollection"
-	default:
-		return strings.ToLower(r.Method)
+// place takes the verb and the parts of a path of objects, or the group and the version of
+// one of discovery. A name is that of the path, and not one of a field selector.
+func (r *Request) place(asked *http.Request) {
+	info, err := infos.NewRequestInfo(asked)
+	switch parts := strings.Split(strings.Trim(r.Path, "/"), "/"); {
+	case err != nil || len(info.Parts) > 3:
+	case info.IsResourceRequest:
+		r.Verb, r.Group, r.Version = info.Verb, info.APIGroup, info.APIVersion
+		r.Namespace, r.Resource, r.Subresource = info.Namespace, info.Resource, info.Subresource
+		if len(info.Parts) > 1 {
+			r.ObjectName = info.Parts[1]
+		}
+	case parts[0] == "apis":
+		parts = append(parts, "", "")
+		r.Group, r.Version = parts[1], parts[2]
 	}
 }

@@ -1,6 +1,7 @@
 package aggregated
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +17,7 @@ import (
 
 	"snowglobe.test/fakes/internal/serving"
 	"snowglobe.test/fakes/stub"
+	"snowglobe.test/internal/broadcast"
 	"snowglobe.test/internal/pki"
 )
 
@@ -26,14 +27,12 @@ type Server struct {
 	// request.
 	Requests *stub.Table[Request, http.Handler]
 
-	config  Config
-	proxies *serving.Authority
-	server  *serving.Server
-	store   *store
-	openAPI http.Handler
-
-	mu       sync.Mutex
-	breaking chan struct{} // closed and replaced when watches are broken off
+	config   Config
+	proxies  *serving.Authority
+	server   *serving.Server
+	store    *store
+	openAPI  http.Handler
+	breaking broadcast.News // of watches that are broken off
 }
 
 // Serve serves over TLS, as the aggregator wants it. The listener is the server's from
@@ -63,10 +62,8 @@ func newServer(config Config) (*Server, error) {
 		return nil, fmt.Errorf("FrontProxyCA: %w", err)
 	}
 	config.Resources = slices.Clone(config.Resources)
-	if config.BookmarkInterval == 0 {
-		config.BookmarkInterval = time.Minute
-	}
-	s := &Server{config: config, proxies: proxies, store: newStore(), breaking: make(chan struct{})}
+	config.BookmarkInterval = cmp.Or(config.BookmarkInterval, time.Minute)
+	s := &Server{config: config, proxies: proxies, store: newStore()}
 	s.openAPI, err = newOpenAPI(config.Resources)
 	if err != nil {
 		return nil, err
@@ -85,7 +82,7 @@ func (s *Server) CA() []byte { return s.server.CA() }
 // WrongCA is a certificate, in PEM, of an authority that has signed nothing. Clients
 // that are given it don't trust the server.
 func (s *Server) WrongCA() ([]byte, error) {
-	authority, err := pki.NewAuthority("nobody")
+	authority, err := pki.NewAuthority("untrusted")
 	if err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
 	}
@@ -97,12 +94,7 @@ func (s *Server) WrongCA() ([]byte, error) {
 func (s *Server) BreakAll() { s.server.BreakAll() }
 
 // BreakWatches breaks off all watches in the middle.
-func (s *Server) BreakWatches() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.breaking)
-	s.breaking = make(chan struct{})
-}
+func (s *Server) BreakWatches() { s.breaking.Tell() }
 
 // Stop ends all watches, closes the listener and all connections, and waits for the
 // functions of the test to return.
@@ -222,49 +214,41 @@ func (s *Server) resource(request Request) (http.Handler, error) {
 		request.Subresource != "" && (request.Subresource != "status" || !resource.Status):
 		return nil, notFound(request)
 	}
-	serve := s.verb(resource, request)
-	if serve == nil {
+	found := s.verb(resource, request)
+	if found == nil {
 		return nil, apierrors.NewMethodNotSupported(resource.groupResource(), request.Verb)
 	}
-	return serve, nil
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		form, err := newForm(resource, request)
+		if err == nil {
+			err = found(r.Context(), w, form, request)
+		}
+		if err != nil {
+			writeFailure(w, err)
+		}
+	}), nil
 }
 
 // verb returns what serves a verb, nil if it isn't one of the place.
-func (s *Server) verb(resource *Resource, request Request) http.Handler {
+func (s *Server) verb(resource *Resource, request Request) func(context.Context, http.ResponseWriter, form, Request) error {
 	collection, status := request.ObjectName == "", request.Subresource == "status"
 	all := resource.Namespaced && request.Namespace == "" // namespaces
-	type serve func(w http.ResponseWriter, r *http.Request) error
-	var found serve
-	switch request.Verb {
-	case "get":
-		found = func(w http.ResponseWriter, _ *http.Request) error { return s.get(w, resource, request) }
-	case "list":
-		found = func(w http.ResponseWriter, _ *http.Request) error { return s.list(w, resource, request) }
-	case "watch":
-		found = func(w http.ResponseWriter, r *http.Request) error { return s.watch(r.Context(), w, resource, request) }
-	case "create":
-		if collection && !all {
-			found = func(w http.ResponseWriter, _ *http.Request) error { return s.create(w, resource, request) }
-		}
-	case "update", "patch":
-		if !collection {
-			found = func(w http.ResponseWriter, _ *http.Request) error { return s.update(w, resource, request) }
-		}
-	case "delete":
-		if !status {
-			found = func(w http.ResponseWriter, _ *http.Request) error { return s.delete(w, resource, request) }
-		}
-	case "deletecollection":
-		if !all {
-			found = func(w http.ResponseWriter, _ *http.Request) error { return s.deleteCollection(w, resource, request) }
-		}
-	}
-	if found == nil {
+	switch {
+	case request.Verb == "get":
+		return s.get
+	case request.Verb == "list":
+		return s.list
+	case request.Verb == "watch":
+		return s.watch
+	case request.Verb == "create" && collection && !all:
+		return s.create
+	case (request.Verb == "update" || request.Verb == "patch") && !collection:
+		return s.update
+	case request.Verb == "delete" && !status:
+		return s.delete
+	case request.Verb == "deletecollection" && !all:
+		return s.deleteCollection
+	default:
 		return nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := found(w, r); err != nil {
-			writeFailure(w, err)
-		}
-	})
 }

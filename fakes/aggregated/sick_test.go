@@ -104,7 +104,7 @@ func TestIdentity(t *testing.T) {
 	for name, c := range map[string]struct {
 		authority *pki.Authority
 		code      int
-	}{"trusted": {ours, 200}, "stranger": {theirs, 401}, "nobody": {nil, 401}} {
+	}{"trusted": {ours, 200}, "stranger": {theirs, 401}, "no client certificate": {nil, 401}} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)

@@ -2,6 +2,7 @@ package aggregated
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -9,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"snowglobe.test/internal/broadcast"
 )
 
 // maxHistory is how many changes are kept. Those before them are compacted.
@@ -38,12 +41,12 @@ type store struct {
 	revision  int64
 	compacted int64 // there are no changes up to this revision
 	objects   map[key]*unstructured.Unstructured
-	history   []change      // oldest first
-	changed   chan struct{} // closed and replaced when there is a change
+	history   []change // oldest first
+	changed   broadcast.News
 }
 
 func newStore() *store {
-	return &store{revision: 1, compacted: 1, objects: map[key]*unstructured.Unstructured{}, changed: make(chan struct{})}
+	return &store{revision: 1, compacted: 1, objects: map[key]*unstructured.Unstructured{}}
 }
 
 func (s *store) get(k key) *unstructured.Unstructured {
@@ -84,8 +87,7 @@ func (s *store) change(k key, dry bool, how func(current *unstructured.Unstructu
 		s.compacted = s.history[maxHistory/2].revision
 		s.history = slices.Clone(s.history[maxHistory/2+1:])
 	}
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.changed.Tell()
 	return result, nil
 }
 
@@ -94,8 +96,7 @@ func (s *store) compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.compacted, s.history = s.revision, nil
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.changed.Tell()
 }
 
 // now is the revision of the latest change.
@@ -110,9 +111,7 @@ func (s *store) now() int64 {
 func (s *store) list(resource schema.GroupResource, namespace string, revision int64) ([]*unstructured.Unstructured, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if revision == 0 {
-		revision = s.revision
-	}
+	revision = cmp.Or(revision, s.revision)
 	if revision < s.compacted {
 		return nil, 0, apierrors.NewResourceExpired("the history before resource version " + strconv.FormatInt(s.compacted, 10) + " has been compacted")
 	}
@@ -135,14 +134,9 @@ func (s *store) list(resource schema.GroupResource, namespace string, revision i
 			found[c.key] = c.before
 		}
 	}
-	keys := make([]key, 0, len(found))
-	for k := range found {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, key.compare)
-	objects := make([]*unstructured.Unstructured, len(keys))
-	for i, k := range keys {
-		objects[i] = found[k]
+	objects := make([]*unstructured.Unstructured, 0, len(found))
+	for _, k := range slices.SortedFunc(maps.Keys(found), key.compare) {
+		objects = append(objects, found[k])
 	}
 	return objects, revision, nil
 }
@@ -156,5 +150,5 @@ func (s *store) since(revision int64) (changes []change, now int64, changed <-ch
 		return nil, 0, nil, apierrors.NewResourceExpired("too old resource version: " + strconv.FormatInt(revision, 10) + " (" + strconv.FormatInt(s.compacted, 10) + ")")
 	}
 	i, _ := slices.BinarySearchFunc(s.history, revision+1, func(c change, revision int64) int { return cmp.Compare(c.revision, revision) })
-	return slices.Clone(s.history[i:]), s.revision, s.changed, nil
+	return slices.Clone(s.history[i:]), s.revision, s.changed.Next(), nil
 }

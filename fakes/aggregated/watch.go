@@ -15,12 +15,11 @@ import (
 
 // watcher is a watch that is going on.
 type watcher struct {
-	server   *Server
-	resource *Resource
-	request  Request
-	options  listOptions
-	form     form
-	w        http.ResponseWriter
+	server  *Server
+	request Request
+	options listOptions
+	form
+	w http.ResponseWriter
 
 	revision  int64 // up to which everything has been sent
 	bookmarks bool
@@ -29,11 +28,7 @@ type watcher struct {
 }
 
 // watch serves a watch until the client leaves, its time is over or the server stops.
-func (s *Server) watch(ctx context.Context, w http.ResponseWriter, resource *Resource, request Request) error {
-	form, err := newForm(resource, request)
-	if err != nil {
-		return err
-	}
+func (s *Server) watch(ctx context.Context, w http.ResponseWriter, form form, request Request) error {
 	options, err := s.listOptions(request)
 	if err != nil {
 		return err
@@ -42,15 +37,12 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, resource *Res
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	breaking := s.breaking
-	s.mu.Unlock()
 	wt := &watcher{
-		server: s, resource: resource, request: request, options: options, form: form, w: w,
+		server: s, request: request, options: options, form: form, w: w,
 		revision:  options.revision,
 		bookmarks: request.Query.Get("allowWatchBookmarks") == "true",
 		initial:   request.Query.Get("sendInitialEvents") == "true",
-		breaking:  breaking,
+		breaking:  s.breaking.Next(),
 	}
 	if wt.initial && request.Query.Get("resourceVersionMatch") != string(metav1.ResourceVersionMatchNotOlderThan) {
 		return apierrors.NewBadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
@@ -61,7 +53,7 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, resource *Res
 		if now := s.store.now(); wt.revision > now {
 			return tooLarge(wt.revision, now)
 		}
-		begin, wt.revision, err = s.store.list(resource.groupResource(), request.Namespace, 0)
+		begin, wt.revision, err = s.store.list(form.resource.groupResource(), request.Namespace, 0)
 	} else {
 		_, _, _, err = s.store.since(wt.revision)
 	}
@@ -139,7 +131,7 @@ func (wt *watcher) sendChange(c change) bool {
 }
 
 func (wt *watcher) send(kind watch.EventType, object *unstructured.Unstructured) bool {
-	return wt.write(kind, wt.form.object(object))
+	return wt.write(kind, wt.object(object))
 }
 
 // bookmark says up to where everything has been sent.
@@ -148,7 +140,7 @@ func (wt *watcher) bookmark(annotations map[string]string) bool {
 	object.SetGroupVersionKind(wt.resource.groupVersion().WithKind(wt.resource.Kind))
 	object.SetResourceVersion(strconv.FormatInt(wt.revision, 10))
 	object.SetAnnotations(annotations)
-	return wt.write(watch.Bookmark, wt.form.object(object))
+	return wt.write(watch.Bookmark, wt.object(object))
 }
 
 func (wt *watcher) fail(err error) {

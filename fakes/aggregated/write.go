@@ -1,6 +1,7 @@
 package aggregated
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"mime"
@@ -12,7 +13,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,11 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // create serves the creation of an object.
-func (s *Server) create(w http.ResponseWriter, resource *Resource, request Request) error {
-	form, dry, err := writing(resource, request)
+func (s *Server) create(_ context.Context, w http.ResponseWriter, form form, request Request) error {
+	resource := form.resource
+	dry, err := dryRun(request)
 	if err != nil {
 		return err
 	}
@@ -58,21 +61,17 @@ func (s *Server) create(w http.ResponseWriter, resource *Resource, request Reque
 	if err != nil {
 		return err
 	}
-	return writeObject(w, http.StatusCreated, form, object)
+	return writeJSON(w, http.StatusCreated, form.object(object))
 }
 
-// writing reads what all writes have in common.
-func writing(resource *Resource, request Request) (form, bool, error) {
-	f, err := newForm(resource, request)
-	if err != nil {
-		return f, false, err
-	}
+// dryRun reports whether nothing is to be written.
+func dryRun(request Request) (bool, error) {
 	for _, value := range request.Query["dryRun"] {
 		if value != metav1.DryRunAll {
-			return f, false, apierrors.NewBadRequest(fmt.Sprintf("dryRun %q: the only value is %s", value, metav1.DryRunAll))
+			return false, apierrors.NewBadRequest(fmt.Sprintf("dryRun %q: the only value is %s", value, metav1.DryRunAll))
 		}
 	}
-	return f, request.Query.Has("dryRun"), nil
+	return request.Query.Has("dryRun"), nil
 }
 
 func contentType(request Request) string {
@@ -121,7 +120,7 @@ func (r *Resource) checkName(object *unstructured.Unstructured) error {
 		return apierrors.NewInvalid(r.groupKind(), name, field.ErrorList{field.Required(place, "name or generateName is required")})
 	}
 	var errs field.ErrorList
-	for _, problem := range path.IsValidPathSegmentName(name) {
+	for _, problem := range content.IsPathSegmentName(name) {
 		errs = append(errs, field.Invalid(place, name, problem))
 	}
 	if len(errs) > 0 {
@@ -171,8 +170,9 @@ func wanted(object *unstructured.Unstructured) map[string]any {
 }
 
 // update serves updates and patches of objects and of their status.
-func (s *Server) update(w http.ResponseWriter, resource *Resource, request Request) error {
-	form, dry, err := writing(resource, request)
+func (s *Server) update(_ context.Context, w http.ResponseWriter, form form, request Request) error {
+	resource := form.resource
+	dry, err := dryRun(request)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (s *Server) update(w http.ResponseWriter, resource *Resource, request Reque
 	if err != nil {
 		return err
 	}
-	return writeObject(w, http.StatusOK, form, object)
+	return writeJSON(w, http.StatusOK, form.object(object))
 }
 
 // patch returns what makes the next state, in JSON, of the current fields.
@@ -269,8 +269,9 @@ func separate(current, next *unstructured.Unstructured, status bool) *unstructur
 
 // delete serves the deletion of an object. One with finalizers stays until they are
 // gone.
-func (s *Server) delete(w http.ResponseWriter, resource *Resource, request Request) error {
-	form, dry, err := writing(resource, request)
+func (s *Server) delete(_ context.Context, w http.ResponseWriter, form form, request Request) error {
+	resource := form.resource
+	dry, err := dryRun(request)
 	if err != nil {
 		return err
 	}
@@ -279,7 +280,7 @@ func (s *Server) delete(w http.ResponseWriter, resource *Resource, request Reque
 		return err
 	}
 	if !gone {
-		return writeObject(w, http.StatusOK, form, object)
+		return writeJSON(w, http.StatusOK, form.object(object))
 	}
 	return writeJSON(w, http.StatusOK, metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
@@ -300,7 +301,7 @@ func (s *Server) remove(resource *Resource, key key, request Request, dry bool) 
 			return nil, apierrors.NewNotFound(resource.groupResource(), key.name)
 		}
 		if p := options.Preconditions; p != nil {
-			if err := conflict(resource, current, deref(p.ResourceVersion), deref(p.UID)); err != nil {
+			if err := conflict(resource, current, ptr.Deref(p.ResourceVersion, ""), ptr.Deref(p.UID, "")); err != nil {
 				return nil, err
 			}
 		}
@@ -320,17 +321,11 @@ func (s *Server) remove(resource *Resource, key key, request Request, dry bool) 
 	return object, gone, err
 }
 
-func deref[T ~string](p *T) T {
-	if p == nil {
-		return ""
-	}
-	return *p
-}
-
 // deleteCollection serves the deletion of all objects that are selected, and answers
 // with what they were.
-func (s *Server) deleteCollection(w http.ResponseWriter, resource *Resource, request Request) error {
-	form, dry, err := writing(resource, request)
+func (s *Server) deleteCollection(_ context.Context, w http.ResponseWriter, form form, request Request) error {
+	resource := form.resource
+	dry, err := dryRun(request)
 	if err != nil {
 		return err
 	}
@@ -349,5 +344,5 @@ func (s *Server) deleteCollection(w http.ResponseWriter, resource *Resource, req
 			return err
 		}
 	}
-	return writeList(w, form, metav1.ListMeta{ResourceVersion: strconv.FormatInt(s.store.now(), 10)}, objects)
+	return writeJSON(w, http.StatusOK, form.list(metav1.ListMeta{ResourceVersion: strconv.FormatInt(s.store.now(), 10)}, objects))
 }

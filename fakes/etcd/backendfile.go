@@ -11,6 +11,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"snowglobe.test/internal/tempdir"
 )
 
 // backendBuckets are the buckets of an etcd 3.7 database.
@@ -24,12 +26,12 @@ const backendBatch = 1000
 // backendFile returns a snapshot as an etcd database file, unless ctx ends first.
 // It makes the file in a temporary folder and removes that before it returns.
 func backendFile(ctx context.Context, n *Snapshot, raftIndex uint64) (file []byte, err error) {
-	dir, err := os.MkdirTemp("", "etcd-snapshot-")
+	dir, err := tempdir.Make("etcd-snapshot")
 	if err != nil {
 		return nil, fmt.Errorf("make etcd snapshot: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "db")
+	defer func() { err = errors.Join(err, dir.Remove()) }()
+	path := filepath.Join(dir.Path(), "db")
 	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: true})
 	if err != nil {
 		return nil, fmt.Errorf("make etcd snapshot: %w", err)

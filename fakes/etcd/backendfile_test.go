@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -28,56 +30,38 @@ func TestSnapshotFile(t *testing.T) {
 	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		scribble(t, c, rand.New(rand.NewPCG(8, 9)), 500)
-		if _, err := c.Compact(ctx, 250); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Compact(ctx, 250)
+		require.NoError(t, err)
 		l, err := c.Grant(ctx, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		put(t, c, "leased", "1", clientv3.WithLease(l.ID))
 		want := contents(t, c)
 		hash, err := c.HashKV(ctx, c.Endpoints()[0], 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 
 		path := filepath.Join(t.TempDir(), "db")
-		if err := os.WriteFile(path, download(t, c), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, download(t, c), 0o600))
 		be := backend.NewDefaultBackend(zap.NewNop(), path)
 		defer be.Close()
-		if err := schema.Validate(zap.NewNop(), be.ReadTx()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, schema.Validate(zap.NewNop(), be.ReadTx()))
 		store := mvcc.NewStore(zap.NewNop(), be, &etcdlease.FakeLessor{}, mvcc.StoreConfig{})
 		defer store.Close()
-		if store.Rev() != s.Revision() || store.FirstRev() != 250 {
-			t.Errorf("revisions %d to %d, want 250 to %d", store.FirstRev(), store.Rev(), s.Revision())
-		}
+		assert.Equal(t, s.Revision(), store.Rev(), "revisions")
+		assert.Equal(t, int64(250), store.FirstRev(), "revisions")
 		got := make(map[string]string)
 		all, err := store.Range(ctx, []byte{0}, []byte{}, mvcc.RangeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, kv := range all.KVs {
 			got[string(kv.Key)] = string(kv.Value)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("-server +file:\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(want, got), "-server +file")
 		restored, _, err := store.HashStorage().HashByRev(0)
-		if err != nil || restored.Hash != hash.Hash {
-			t.Errorf("hash %v, %v, want %d", restored, err, hash.Hash)
-		}
+		assert.False(t, err != nil || restored.Hash != hash.Hash, "hash %v, %v, want %d", restored, err, hash.Hash)
 		tx := be.ReadTx()
 		tx.RLock()
 		defer tx.RUnlock()
 		leases := schema.MustUnsafeGetAllLeases(tx)
-		if len(leases) != 1 || leases[0].ID != int64(l.ID) || leases[0].TTL != 1000 {
-			t.Errorf("leases %v", leases)
-		}
+		assert.False(t, len(leases) != 1 || leases[0].ID != int64(l.ID) || leases[0].TTL != 1000, "leases %v", leases)
 	})
 }
 
@@ -85,18 +69,14 @@ func TestSnapshotFile(t *testing.T) {
 func download(t *testing.T, c *kubernetes.Client) []byte {
 	t.Helper()
 	resp, err := c.SnapshotWithVersion(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Snapshot.Close()
 	all, err := io.ReadAll(resp.Snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n := len(all) - sha256.Size
-	if digest := sha256.Sum256(all[:n]); resp.Version != storageVersion || !bytes.Equal(all[n:], digest[:]) {
-		t.Errorf("version %q, %d bytes, digest differs", resp.Version, n)
-	}
+	digest := sha256.Sum256(all[:n])
+	assert.Equal(t, storageVersion, resp.Version)
+	assert.True(t, bytes.Equal(all[n:], digest[:]), "%d bytes, digest differs", n)
 	return all[:n]
 }
 
@@ -112,15 +92,12 @@ func TestSnapshotCancelled(t *testing.T) {
 	ctx := &impatient{Context: t.Context(), patience: 3}
 	parts := &snapshotParts{ctx: ctx}
 	err := (&maintenanceService{s: s}).Snapshot(&pb.SnapshotRequest{}, snapshotSender{to: parts})
-	if status.Code(err) != codes.Canceled || len(parts.list) > 0 {
-		t.Errorf("sent %d messages, then %v", len(parts.list), err)
-	}
-	if ctx.asked > ctx.patience+5 {
-		t.Errorf("it went on: its context was asked %d times", ctx.asked)
-	}
-	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
-	}
+	assert.Equal(t, codes.Canceled, status.Code(err), "sent %d messages, then %v", len(parts.list), err)
+	assert.Empty(t, parts.list, "sent %d messages, then %v", len(parts.list), err)
+	assert.LessOrEqual(t, ctx.asked, ctx.patience+5, "it went on: its context was asked")
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	assert.NoError(t, err)
+	assert.Empty(t, left)
 }
 
 // impatient is a context that is cancelled after its error was checked that often.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
@@ -94,9 +95,8 @@ func podKey(i int) string { return fmt.Sprintf("/registry/pods/ns/%06d", i) }
 func preparePut(b *testing.B, c *kubernetes.Client) func(i int) {
 	keys, value := podKeys(), string(make([]byte, 256))
 	return func(i int) {
-		if _, err := c.Put(context.Background(), keys[i%len(keys)], value); err != nil {
-			b.Fatal(err)
-		}
+		_, err := c.Put(context.Background(), keys[i%len(keys)], value)
+		require.NoError(b, err)
 	}
 }
 
@@ -178,9 +178,8 @@ func prepareWatch(b *testing.B, c *kubernetes.Client) func(i int) {
 	value := string(make([]byte, 256))
 	return func(i int) {
 		seen.Add(watchers)
-		if _, err := c.Put(ctx, podKey(i%100), value); err != nil {
-			b.Fatal(err)
-		}
+		_, err := c.Put(ctx, podKey(i%100), value)
+		require.NoError(b, err)
 		seen.Wait()
 	}
 }
@@ -199,9 +198,8 @@ func BenchmarkSnapshot(b *testing.B) {
 		began := time.Now()
 		s.Snapshot()
 		taken := time.Now()
-		if _, err := c.Put(context.Background(), podKey(i*7919%keys), ""); err != nil {
-			b.Fatal(err)
-		}
+		_, err := c.Put(context.Background(), podKey(i*7919%keys), "")
+		require.NoError(b, err)
 		snapshots += taken.Sub(began)
 		puts += time.Since(taken)
 	}
@@ -218,13 +216,11 @@ func BenchmarkRewind(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		for i := range 1000 {
-			if _, err := c.Put(context.Background(), podKey(i), "changed"); err != nil {
-				b.Fatal(err)
-			}
+			_, err := c.Put(context.Background(), podKey(i), "changed")
+			require.NoError(b, err)
 		}
 		b.StartTimer()
-		if _, err := s.Rewind(snapshot, nil); err != nil {
-			b.Fatal(err)
-		}
+		_, err := s.Rewind(snapshot, nil)
+		require.NoError(b, err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -30,9 +32,7 @@ func TestBubble(t *testing.T) {
 		time.Sleep(time.Hour)
 		events(t, unread, 100)
 		checkAlive(t, c, id)
-		if len(future) != 0 {
-			t.Error("something came from the future")
-		}
+		assert.Empty(t, future, "something came from the future")
 		closeAtOnce(t, s)
 	})
 }
@@ -45,13 +45,10 @@ func TestBubbleGRPC(t *testing.T) {
 		c := dial(t, s)
 		id := keptAlive(t, c)
 		stream, err := pb.NewWatchClient(c.ActiveConnection()).Watch(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("k"), RangeEnd: []byte("l"), ProgressNotify: true})
-		if resp := receive(t, stream); !resp.Created {
-			t.Fatalf("got %v", resp)
-		}
+		resp := receive(t, stream)
+		require.True(t, resp.Created, "got %v", resp)
 		for i := range 100 {
 			put(t, c, fmt.Sprint("k", i), "v", clientv3.WithLease(id))
 		}
@@ -68,32 +65,24 @@ func TestBubbleGRPC(t *testing.T) {
 func keptAlive(t *testing.T, c *kubernetes.Client) clientv3.LeaseID {
 	t.Helper()
 	l, err := c.Grant(context.Background(), 600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.KeepAlive(context.Background(), l.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	_, err = c.KeepAlive(context.Background(), l.ID)
+	require.NoError(t, err)
 	return l.ID
 }
 
 func checkAlive(t *testing.T, c *kubernetes.Client, id clientv3.LeaseID) {
 	t.Helper()
-	if left, err := c.TimeToLive(context.Background(), id); err != nil || left.TTL < 300 {
-		t.Errorf("the lease was not kept alive: %v, %v", left, err)
-	}
+	left, err := c.TimeToLive(context.Background(), id)
+	assert.False(t, err != nil || left.TTL < 300, "the lease was not kept alive: %v, %v", left, err)
 }
 
 // closeAtOnce closes s and checks that no time passed.
 func closeAtOnce(t *testing.T, s *Server) {
 	t.Helper()
 	began := time.Now()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if waited := time.Since(began); waited > 0 {
-		t.Errorf("closing took %s", waited)
-	}
+	assert.NoError(t, s.Close())
+	assert.LessOrEqual(t, time.Since(began), time.Duration(0), "closing took")
 }
 
 // TestConcurrently has many clients do everything at once. It is for the race
@@ -132,26 +121,18 @@ func TestConcurrently(t *testing.T) {
 			last := int64(0)
 			for resp := range c.Watch(ctx, "k", clientv3.WithPrefix(), clientv3.WithPrevKV()) {
 				for _, ev := range resp.Events {
-					if ev.Kv.ModRevision <= last {
-						t.Errorf("revision %d after %d", ev.Kv.ModRevision, last)
-					}
+					assert.Greater(t, ev.Kv.ModRevision, last, "revision")
 					last = ev.Kv.ModRevision
-					if ev.PrevKv != nil && ev.PrevKv.ModRevision >= last {
-						t.Errorf("event %v", ev)
-					}
+					assert.False(t, ev.PrevKv != nil && ev.PrevKv.ModRevision >= last, "event %v", ev)
 				}
-				if resp.IsProgressNotify() && resp.Header.Revision < last {
-					t.Errorf("progress to %d after %d", resp.Header.Revision, last)
-				}
+				assert.False(t, resp.IsProgressNotify() && resp.Header.Revision < last, "progress to %d after %d", resp.Header.Revision, last)
 			}
 		})
 		readers.Go(func() {
 			c := s.Client()
 			for ctx.Err() == nil {
 				resp, err := c.Kubernetes.List(ctx, "k", kubernetes.ListOptions{})
-				if err == nil && int64(len(resp.Kvs)) != resp.Count {
-					t.Errorf("%d keys, count %d", len(resp.Kvs), resp.Count)
-				}
+				assert.False(t, err == nil && int64(len(resp.Kvs)) != resp.Count, "%d keys, count %d", len(resp.Kvs), resp.Count)
 				_ = c.RequestProgress(ctx)
 			}
 		})

@@ -2,12 +2,13 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -27,9 +28,8 @@ func TestKubernetesClient(t *testing.T) {
 		t.Helper()
 		a, errA := ask(direct.Kubernetes)
 		b, errB := ask(upstream)
-		if diff := cmp.Diff(b, a, protocmp.Transform()); diff != "" || fmt.Sprint(errA) != fmt.Sprint(errB) {
-			t.Fatalf("%s: errors %v, %v\n-upstream +direct:\n%s", step, errB, errA, diff)
-		}
+		require.Empty(t, cmp.Diff(b, a, protocmp.Transform()), "%s: errors %v, %v\n-upstream +direct", step, errB, errA)
+		require.Equal(t, fmt.Sprint(errB), fmt.Sprint(errA), "%s: errors %v, %v\n-upstream +direct", step, errB, errA)
 	}
 	for range 5000 {
 		k, at := key(), max(rev-int64(rnd.IntN(6))+1, 0)*int64(rnd.IntN(2))
@@ -91,78 +91,55 @@ func TestKubernetesClient(t *testing.T) {
 
 func TestClientEndpoints(t *testing.T) {
 	a, b := newServer(t, Config{}), newServer(t, Config{Endpoint: "named"})
-	if got := b.Client().Endpoints(); len(got) != 1 || got[0] != "named" {
-		t.Errorf("endpoints %v", got)
-	}
-	if x, y := a.Client().Endpoints(), a.Client().Endpoints(); len(x) != 1 || x[0] != y[0] || x[0] == "named" {
-		t.Errorf("endpoints %v and %v", x, y)
-	}
+	got := b.Client().Endpoints()
+	assert.False(t, len(got) != 1 || got[0] != "named", "endpoints %v", got)
+	x, y := a.Client().Endpoints(), a.Client().Endpoints()
+	assert.False(t, len(x) != 1 || x[0] != y[0] || x[0] == "named", "endpoints %v and %v", x, y)
 	c := b.Client()
-	if err := c.Sync(context.Background()); err != nil || c.Endpoints()[0] != "named" {
-		t.Errorf("after Sync: %v, %v", c.Endpoints(), err)
-	}
+	assert.NoError(t, c.Sync(context.Background()))
+	assert.Equal(t, []string{"named"}, c.Endpoints()[:1], "endpoints after Sync")
 }
 
 func TestClientClosed(t *testing.T) {
 	s := newServer(t, Config{})
 	c := s.Client()
-	if err := c.Close(); !errors.Is(err, context.Canceled) {
-		t.Errorf("Close: %v", err)
-	}
+	assert.ErrorIs(t, c.Close(), context.Canceled, "Close")
 	ctx := context.Background()
-	if _, err := c.Put(ctx, "a", ""); !clientv3.IsConnCanceled(err) {
-		t.Errorf("Put: %v", err)
-	}
-	if _, err := c.KV.Get(ctx, "a"); !clientv3.IsConnCanceled(err) {
-		t.Errorf("Get: %v", err)
-	}
-	if _, err := c.Grant(ctx, 60); !clientv3.IsConnCanceled(err) {
-		t.Errorf("Grant: %v", err)
-	}
-	if _, err := c.Revoke(ctx, 1); !clientv3.IsConnCanceled(err) {
-		t.Errorf("Revoke: %v", err)
-	}
-	if _, err := c.Kubernetes.Get(ctx, "a", kubernetes.GetOptions{}); !clientv3.IsConnCanceled(err) {
-		t.Errorf("Get: %v", err)
-	}
-	if _, err := c.Status(ctx, ""); !clientv3.IsConnCanceled(err) {
-		t.Errorf("Status: %v", err)
-	}
-	if err := c.RequestProgress(ctx); err == nil {
-		t.Error("RequestProgress did not fail")
-	}
-	if _, err := s.Client().Put(ctx, "a", ""); err != nil {
-		t.Errorf("another client: %v", err)
-	}
+	_, err := c.Put(ctx, "a", "")
+	assert.True(t, clientv3.IsConnCanceled(err), "Put: %v", err)
+	_, err = c.KV.Get(ctx, "a")
+	assert.True(t, clientv3.IsConnCanceled(err), "Get: %v", err)
+	_, err = c.Grant(ctx, 60)
+	assert.True(t, clientv3.IsConnCanceled(err), "Grant: %v", err)
+	_, err = c.Revoke(ctx, 1)
+	assert.True(t, clientv3.IsConnCanceled(err), "Revoke: %v", err)
+	_, err = c.Kubernetes.Get(ctx, "a", kubernetes.GetOptions{})
+	assert.True(t, clientv3.IsConnCanceled(err), "Get: %v", err)
+	_, err = c.Status(ctx, "")
+	assert.True(t, clientv3.IsConnCanceled(err), "Status: %v", err)
+	assert.Error(t, c.RequestProgress(ctx), "RequestProgress did not fail")
+	_, err = s.Client().Put(ctx, "a", "")
+	assert.NoError(t, err, "another client")
 }
 
 func TestServerClosed(t *testing.T) {
 	s := newServer(t, Config{})
 	c := s.Client()
 	for range 2 {
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Close())
 	}
-	if c.Ctx().Err() == nil {
-		t.Error("closing the server left a client open")
-	}
+	assert.Error(t, c.Ctx().Err(), "closing the server left a client open")
 	late := s.Client()
-	if late.Ctx().Err() == nil {
-		t.Error("a client of a closed server is open")
-	}
+	assert.Error(t, late.Ctx().Err(), "a client of a closed server is open")
 	ctx := context.Background()
 	local := &localKV{c: &client{s: s, v3: clientv3.NewCtxClient(ctx)}, k: &kvService{s: s}}
 	kv := clientv3.NewKVFromKVClient(local, nil)
-	if _, err := kv.Get(ctx, "a"); !errors.Is(err, rpctypes.ErrStopped) {
-		t.Errorf("Get: %v", err)
-	}
-	if _, err := kv.Put(ctx, "a", ""); !errors.Is(err, rpctypes.ErrStopped) {
-		t.Errorf("Put: %v", err)
-	}
-	if _, err := kv.Compact(ctx, 1); !errors.Is(err, rpctypes.ErrStopped) {
-		t.Errorf("Compact: %v", err)
-	}
+	_, err := kv.Get(ctx, "a")
+	assert.ErrorIs(t, err, rpctypes.ErrStopped, "Get")
+	_, err = kv.Put(ctx, "a", "")
+	assert.ErrorIs(t, err, rpctypes.ErrStopped, "Put")
+	_, err = kv.Compact(ctx, 1)
+	assert.ErrorIs(t, err, rpctypes.ErrStopped, "Compact")
 }
 
 func TestConfigValidate(t *testing.T) {
@@ -170,11 +147,9 @@ func TestConfigValidate(t *testing.T) {
 		{MaxRequestBytes: -1}, {MaxTxnOps: -1}, {MinLeaseTTL: -1}, {WatchBuffer: -1}, {ProgressNotifyInterval: -1},
 		{MinLeaseTTL: maxLeaseTTL + 1},
 	} {
-		if _, err := New(cfg); err == nil {
-			t.Errorf("%+v was accepted", cfg)
-		}
-		if _, err := newServer(t, Config{}).Snapshot().Fork(cfg); err == nil {
-			t.Errorf("%+v was accepted for a fork", cfg)
-		}
+		_, err := New(cfg)
+		assert.Error(t, err, "%+v was accepted", cfg)
+		_, err = newServer(t, Config{}).Snapshot().Fork(cfg)
+		assert.Error(t, err, "%+v was accepted for a fork", cfg)
 	}
 }

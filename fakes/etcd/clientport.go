@@ -19,15 +19,12 @@ import (
 // two minutes for a connection that has not sent anything yet.
 type clientListener struct {
 	net.Listener
-	open conns.Set
+	open *conns.Set
 }
 
-func (l *clientListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return l.open.Add(conn), nil
+func newClientListener(l net.Listener) *clientListener {
+	open := new(conns.Set)
+	return &clientListener{open.Keep(l), open}
 }
 
 func (l *clientListener) Close() error {

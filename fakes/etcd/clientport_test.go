@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -33,7 +37,7 @@ func TestHTTP(t *testing.T) {
 	requests := []string{
 		"GET /health", "GET /health?serializable=true", "GET /health?exclude=NOSPACE", "POST /health",
 		"GET /health?exclude=NOSPACE&exclude=CORRUPT", "GET /health/x",
-		"GET /version", "PUT /version", "GET /nothing", "GET /",
+		"GET /version", "PUT /version", "POST /debug/vars", "GET /nothing", "GET /",
 		"GET /livez", "GET /livez?verbose", "POST /livez", "GET /livez/serializable_read?verbose",
 		"GET /readyz", "GET /readyz?exclude=data_corruption", "POST /readyz",
 		"GET /readyz/data_corruption?verbose", "GET /readyz/linearizable_read", "GET /readyz/non_learner",
@@ -54,14 +58,10 @@ func TestHTTP(t *testing.T) {
 	}
 	for _, state := range states {
 		for _, c := range []*clientv3.Client{real, here} {
-			if err := state.enter(c); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, state.enter(c))
 		}
 		for _, request := range requests {
-			if diff := cmp.Diff(askHTTP(t, real, request), askHTTP(t, here, request)); diff != "" {
-				t.Errorf("%s, %s: -embedded +this:\n%s", request, state.name, diff)
-			}
+			assert.Empty(t, cmp.Diff(askHTTP(t, real, request), askHTTP(t, here, request)), "%s, %s: -embedded +this", request, state.name)
 		}
 	}
 }
@@ -72,13 +72,11 @@ func TestHTTPMetrics(t *testing.T) {
 	real, here := startReal(t), dialSocket(t, newServer(t, Config{})).Client
 	for _, c := range []*clientv3.Client{real, here} {
 		for i := range 3 {
-			if _, err := c.Put(t.Context(), fmt.Sprint("k", i), "v"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Put(t.Context(), fmt.Sprint("k", i), "v")
+			require.NoError(t, err)
 		}
-		if _, err := c.Compact(t.Context(), 3, clientv3.WithCompactPhysical()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Compact(t.Context(), 3, clientv3.WithCompactPhysical())
+		require.NoError(t, err)
 		<-c.Watch(t.Context(), "k", clientv3.WithCreatedNotify())
 	}
 	awaitVersion(t, real)
@@ -86,6 +84,7 @@ func TestHTTPMetrics(t *testing.T) {
 	ours := askHTTP(t, here, "GET /metrics").Body
 	differs := []string{ // by server, by size and by how far a log has grown
 		"etcd_server_id{", "etcd_mvcc_db_total_size_", "etcd_server_proposals_",
+		"etcd_server_health", "etcd_server_range_duration_seconds_", // see TestHTTPCounters
 	}
 	compared := 0
 	for line := range strings.Lines(ours) {
@@ -94,13 +93,69 @@ func TestHTTPMetrics(t *testing.T) {
 			continue
 		}
 		compared++
-		if !slices.Contains(theirs, line) {
-			t.Errorf("etcd has no line %q", line)
+		assert.Contains(t, theirs, line, "etcd has no line")
+	}
+	assert.False(t, compared == 0 || !strings.Contains(ours, "\ngo_goroutines ") || !strings.Contains(ours, "\nprocess_open_fds "), "got\n%s", ours)
+}
+
+// TestHTTPCounters compares how the counters of health and reads grow: those of an embedded
+// etcd are the process's.
+func TestHTTPCounters(t *testing.T) {
+	real, here := startReal(t), dialSocket(t, newServer(t, Config{})).Client
+	awaitVersion(t, real)
+	var grown []map[string]float64
+	for _, c := range []*clientv3.Client{real, here} {
+		before := counters(t, c)
+		for _, request := range []string{"GET /health", "GET /livez", "GET /readyz", "GET /readyz/data_corruption"} {
+			askHTTP(t, c, request)
+		}
+		_, err := raise(pb.AlarmType_CORRUPT)(t.Context(), c)
+		require.NoError(t, err)
+		for _, request := range []string{"GET /health", "GET /readyz", "POST /health"} {
+			askHTTP(t, c, request)
+		}
+		_, err = c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
+		require.NoError(t, err)
+		for _, opts := range [][]clientv3.OpOption{nil, {clientv3.WithRev(1000)}, {clientv3.WithLimit(-1)}} {
+			_, _ = c.KV.Get(t.Context(), "k", opts...) // the second is a failure
+		}
+		after := counters(t, c)
+		maps.DeleteFunc(after, func(name string, value float64) bool { return value == before[name] })
+		for name := range after {
+			after[name] -= before[name]
+		}
+		grown = append(grown, after)
+	}
+	assert.Empty(t, cmp.Diff(grown[0], grown[1]), "-embedded +this")
+	for _, name := range []string{"etcd_server_health_failures", `etcd_server_range_duration_seconds_count{success="false"}`} {
+		assert.NotEqual(t, float64(0), grown[1][name], "%s has not grown", name)
+	}
+}
+
+// counters are the metrics of health and reads that count.
+func counters(t *testing.T, c *clientv3.Client) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for line := range strings.Lines(askHTTP(t, c, "GET /metrics").Body) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(name, "etcd_server_healthcheck{") {
+			continue // the last result, which does not grow
+		}
+		if strings.HasPrefix(name, "etcd_server_health") || strings.HasPrefix(name, "etcd_server_range_duration_seconds_count") {
+			number, err := strconv.ParseFloat(value, 64)
+			require.NoError(t, err, "%s", line)
+			values[name] = number
 		}
 	}
-	if compared == 0 || !strings.Contains(ours, "\ngo_goroutines ") || !strings.Contains(ours, "\nprocess_open_fds ") {
-		t.Errorf("got\n%s", ours)
-	}
+	return values
+}
+
+// TestHTTPDebugVars reads /debug/vars as etcd's own tests do.
+func TestHTTPDebugVars(t *testing.T) {
+	real, here := startReal(t), dialSocket(t, newServer(t, Config{})).Client
+	want, got := askHTTP(t, real, "GET /debug/vars"), askHTTP(t, here, "GET /debug/vars")
+	assert.Equal(t, want.Status, got.Status)
+	assert.Equal(t, want.ContentType, got.ContentType)
 }
 
 // awaitVersion waits until an embedded etcd has raised the version of its cluster
@@ -114,9 +169,7 @@ func awaitVersion(t *testing.T, c *clientv3.Client) {
 	for {
 		answer := askHTTP(t, c, "GET /version").Body
 		var said etcdversion.Versions
-		if err := json.Unmarshal([]byte(answer), &said); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(answer), &said))
 		if said.Cluster == clusterVersion() && said.Storage == storageVersion {
 			return
 		}
@@ -144,18 +197,12 @@ func askHTTP(t *testing.T, c *clientv3.Client, request string) (a httpAnswer) {
 	}}
 	method, path, _ := strings.Cut(request, " ")
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://etcd"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatalf("%s: %v", request, err)
-	}
+	require.NoError(t, err, "%s", request)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The checks of /readyz come in the order of a map.
 	lines := slices.Sorted(strings.Lines(string(body)))
 	return httpAnswer{resp.StatusCode, strings.Join(lines, ""), resp.Header.Get("Content-Type"), resp.Header.Get("Allow")}
@@ -168,9 +215,7 @@ func TestCloseEndsConnections(t *testing.T) {
 	s := newServer(t, Config{})
 	path := filepath.Join(shortDir(t), "client")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	var open []net.Conn
@@ -178,34 +223,24 @@ func TestCloseEndsConnections(t *testing.T) {
 		"", "PRI * HT", "GET /health HTTP/1.1\r\nHost: etcd\r\n\r\n", "GET /health HTTP/1.1\r\nHo",
 	} {
 		conn, err := net.Dial("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer conn.Close()
-		if _, err := io.WriteString(conn, said); err != nil {
-			t.Fatal(err)
-		}
+		_, err = io.WriteString(conn, said)
+		require.NoError(t, err)
 		if strings.HasSuffix(said, "\r\n\r\n") {
-			if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusOK {
-				t.Fatal(resp, err)
-			}
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, resp.StatusCode)
 		}
 		open = append(open, conn)
 	}
 	began := time.Now()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
-	if waited := time.Since(began); waited > 10*time.Second {
-		t.Errorf("closing took %s", waited)
-	}
+	assert.NoError(t, s.Close())
+	assert.NoError(t, <-served)
+	assert.LessOrEqual(t, time.Since(began), 10*time.Second, "closing took")
 	for i, conn := range open {
-		if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("connection %d: %v", i, err)
-		}
+		_, err := io.Copy(io.Discard, conn)
+		assert.False(t, err != nil && !errors.Is(err, syscall.ECONNRESET), "connection %d: %v", i, err)
 	}
 }
 
@@ -224,18 +259,14 @@ func TestIdleClientMayPing(t *testing.T) {
 			})},
 		})
 		stream, err := pb.NewWatchClient(c.ActiveConnection()).Watch(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("k")})
-		if resp := receive(t, stream); !resp.Created {
-			t.Fatalf("got %v", resp)
-		}
+		resp := receive(t, stream)
+		require.True(t, resp.Created, "got %v", resp)
 		time.Sleep(time.Hour)
 		put(t, s.Client(), "k", "v")
-		if resp := receive(t, stream); len(resp.Events) != 1 {
-			t.Errorf("got %v", resp)
-		}
+		resp = receive(t, stream)
+		assert.Len(t, resp.Events, 1, "got %v", resp)
 	})
 }
 
@@ -251,9 +282,7 @@ func TestPingsWithoutStream(t *testing.T) {
 			}
 		}
 		said, err := io.ReadAll(conn)
-		if err != nil || !strings.Contains(string(said), "too_many_pings") {
-			t.Errorf("got %q, %v", said, err)
-		}
+		assert.False(t, err != nil || !strings.Contains(string(said), "too_many_pings"), "got %q, %v", said, err)
 	})
 }
 
@@ -262,12 +291,9 @@ func TestMuteClientIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := rawHTTP2(t)
 		began := time.Now()
-		if _, err := io.Copy(io.Discard, conn); err != nil {
-			t.Error(err)
-		}
-		if after := time.Since(began).Round(time.Minute); after != 2*time.Hour {
-			t.Errorf("cut off after %s", after)
-		}
+		_, err := io.Copy(io.Discard, conn)
+		assert.NoError(t, err)
+		assert.Equal(t, 2*time.Hour, time.Since(began).Round(time.Minute), "cut off")
 	})
 }
 
@@ -279,18 +305,13 @@ func rawHTTP2(t *testing.T) net.Conn {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	conn, err := l.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = conn.Close()
 		_ = s.Close()
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		assert.NoError(t, <-served, "Serve")
 	})
-	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+	require.NoError(t, err)
 	return conn
 }

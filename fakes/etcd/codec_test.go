@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/proto"
@@ -34,21 +36,13 @@ func TestCodec(t *testing.T) {
 			want.Kvs[2].Value = bytes.Repeat([]byte("v"), 2*maxBufferBytes)
 		}
 		data, err := newCodec().Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := data.Len(), proto.Size(want); got != want {
-			t.Errorf("%d keys: %d bytes, protobuf makes %d", keys, got, want)
-		}
+		require.NoError(t, err)
+		assert.Equal(t, proto.Size(want), data.Len(), "%d keys: the bytes that protobuf makes, and ours", keys)
 		got := &pb.RangeResponse{}
-		if err := proto.Unmarshal(data.Materialize(), got); err != nil {
-			t.Fatalf("%d keys: %v", keys, err)
-		}
+		require.NoError(t, proto.Unmarshal(data.Materialize(), got), "%d keys", keys)
 		if !proto.Equal(want, got) {
 			for i := range want.Kvs {
-				if len(got.Kvs) <= i || !proto.Equal(want.Kvs[i], got.Kvs[i]) {
-					t.Fatalf("%d keys: key %d was %v and is read as something else", keys, i, want.Kvs[i])
-				}
+				require.True(t, i < len(got.Kvs) && proto.Equal(want.Kvs[i], got.Kvs[i]), "%d keys: key %d was %v and is read as something else", keys, i, want.Kvs[i])
 			}
 			t.Errorf("%d keys: read back as\n%v", keys, got)
 		}
@@ -78,31 +72,22 @@ func TestCodecKnowsAllFields(t *testing.T) {
 		}
 	}
 	data, err := newCodec().Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := &pb.RangeResponse{}
-	if err := proto.Unmarshal(data.Materialize(), got); err != nil {
-		t.Fatal(err)
-	}
-	if !proto.Equal(want, got) {
-		t.Errorf("%v is read back as %v", want, got)
-	}
+	require.NoError(t, proto.Unmarshal(data.Materialize(), got))
+	assert.True(t, proto.Equal(want, got), "%v is read back as %v", want, got)
 }
 
 // TestCodecPieces checks that a get takes a small buffer and a list large ones.
 func TestCodecPieces(t *testing.T) {
 	kv := &mvccpb.KeyValue{Key: []byte("a"), Value: make([]byte, 100)}
 	get := encodeKeys([]*mvccpb.KeyValue{kv})
-	if len(get) != 1 || cap(get[0].ReadOnlyData()) > firstBufferBytes {
-		t.Errorf("a get takes %d pieces, the first of %d bytes", len(get), cap(get[0].ReadOnlyData()))
-	}
+	require.Len(t, get, 1, "the pieces of a get")
+	assert.LessOrEqual(t, cap(get[0].ReadOnlyData()), firstBufferBytes, "the bytes of a get")
 	list := make([]*mvccpb.KeyValue, 100_000)
 	for i := range list {
 		list[i] = kv
 	}
 	pieces := encodeKeys(list)
-	if most := pieces.Len()/maxBufferBytes + 10; len(pieces) > most {
-		t.Errorf("a list of %d bytes takes %d pieces, expected at most %d", pieces.Len(), len(pieces), most)
-	}
+	assert.LessOrEqual(t, len(pieces), pieces.Len()/maxBufferBytes+10, "a list of %d bytes takes", pieces.Len())
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
@@ -18,12 +20,8 @@ import (
 // embedded etcd and of this one answer, but for the ids of leases.
 func TestElectionAndLock(t *testing.T) {
 	want, got := electAndLock(t, startReal(t)), electAndLock(t, dial(t, newServer(t, Config{})).Client)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-embedded +this:\n%s", diff)
-	}
-	if !strings.Contains(want[0], "ann") {
-		t.Errorf("it answered %q", want)
-	}
+	assert.Empty(t, cmp.Diff(want, got), "-embedded +this")
+	assert.Contains(t, want[0], "ann", "it answered %q", want)
 }
 
 // electAndLock holds an election, takes a lock, and returns all that was said.
@@ -31,9 +29,7 @@ func electAndLock(t *testing.T, c *clientv3.Client) (said []string) {
 	ctx := t.Context()
 	elections, locks := v3electionpb.NewElectionClient(c.ActiveConnection()), v3lockpb.NewLockClient(c.ActiveConnection())
 	lease, err := c.Grant(ctx, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	say := func(what string, err error, values ...any) {
 		text := strings.ReplaceAll(fmt.Sprint(values...), fmt.Sprintf("%x", int64(lease.ID)), "LEASE")
 		said = append(said, fmt.Sprintf("%s: %s, %v", what, text, status.Convert(err)))
@@ -46,9 +42,7 @@ func electAndLock(t *testing.T, c *clientv3.Client) (said []string) {
 	observing, stop := context.WithCancel(ctx)
 	defer stop()
 	seen, err := elections.Observe(observing, &v3electionpb.LeaderRequest{Name: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	next := func() {
 		resp, err := seen.Recv()
 		say("observe", err, string(resp.GetKv().GetValue()))
@@ -66,7 +60,7 @@ func electAndLock(t *testing.T, c *clientv3.Client) (said []string) {
 	_, err = elections.Leader(ctx, &v3electionpb.LeaderRequest{Name: name})
 	say("no leader", err)
 	_, err = elections.Proclaim(ctx, &v3electionpb.ProclaimRequest{Value: []byte("bob")})
-	say("proclaim as nobody", err)
+	say("proclaim without a leader", err)
 	_, err = elections.Campaign(ctx, &v3electionpb.CampaignRequest{Name: name, Lease: 42, Value: []byte("eve")})
 	say("campaign without a lease", err)
 
@@ -90,12 +84,10 @@ func TestCloseEndsElections(t *testing.T) {
 		conn := dial(t, s).ActiveConnection()
 		elections, locks := v3electionpb.NewElectionClient(conn), v3lockpb.NewLockClient(conn)
 		campaign := &v3electionpb.CampaignRequest{Name: []byte("boss"), Value: []byte("ann")}
-		if _, err := elections.Campaign(t.Context(), campaign); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := locks.Lock(t.Context(), &v3lockpb.LockRequest{Name: []byte("l")}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := elections.Campaign(t.Context(), campaign)
+		require.NoError(t, err)
+		_, err = locks.Lock(t.Context(), &v3lockpb.LockRequest{Name: []byte("l")})
+		require.NoError(t, err)
 		ended := make(chan error, 3)
 		go func() {
 			_, err := elections.Campaign(t.Context(), campaign)
@@ -114,9 +106,7 @@ func TestCloseEndsElections(t *testing.T) {
 		}
 		closeAtOnce(t, s)
 		for range cap(ended) {
-			if err := <-ended; err == nil {
-				t.Error("it succeeded")
-			}
+			assert.Error(t, <-ended, "it succeeded")
 		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"go.uber.org/goleak"
@@ -32,9 +34,7 @@ func TestMain(m *testing.M) {
 func newServer(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	require.NoError(t, err, "New")
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -57,9 +57,7 @@ func dialSocket(t testing.TB, s *Server) *kubernetes.Client {
 	t.Helper()
 	path := filepath.Join(shortDir(t), "client")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dialTo(t, s, l, clientv3.Config{Endpoints: []string{"unix://" + path}})
 }
 
@@ -70,15 +68,11 @@ func dialTo(t testing.TB, s *Server, l net.Listener, cfg clientv3.Config) *kuber
 	go func() { served <- s.Serve(l) }()
 	cfg.Logger = zap.NewNop()
 	c, err := kubernetes.New(cfg)
-	if err != nil {
-		t.Fatalf("dial: %v", err)
-	}
+	require.NoError(t, err, "dial")
 	t.Cleanup(func() {
 		_ = c.Close()
 		_ = s.Close()
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
+		assert.NoError(t, <-served, "Serve")
 	})
 	return c
 }
@@ -102,88 +96,62 @@ func TestPutGetWatch(t *testing.T) {
 		defer cancel()
 		w := c.Watch(ctx, "a", clientv3.WithPrefix(), clientv3.WithPrevKV())
 		for _, v := range []string{"1", "2"} {
-			if _, err := c.Put(ctx, "a/x", v); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Put(ctx, "a/x", v)
+			require.NoError(t, err)
 		}
-		if _, err := c.Delete(ctx, "a/x"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Delete(ctx, "a/x")
+		require.NoError(t, err)
 		var events []*clientv3.Event
 		for len(events) < 3 {
 			r, ok := <-w
-			if !ok || r.Err() != nil {
-				t.Fatalf("watch ended: %v %v", ok, r.Err())
-			}
+			require.NoError(t, r.Err())
+			require.True(t, ok, "watch ended")
 			events = append(events, r.Events...)
 		}
-		if e := events[2]; e.Type != clientv3.EventTypeDelete || string(e.PrevKv.Value) != "2" || e.Kv.ModRevision != 4 {
-			t.Errorf("third event is %v", e)
-		}
+		e := events[2]
+		assert.Equal(t, clientv3.EventTypeDelete, e.Type, "third event is %v", e)
+		assert.Equal(t, "2", string(e.PrevKv.Value), "third event is %v", e)
+		assert.Equal(t, int64(4), e.Kv.ModRevision, "third event is %v", e)
 		g, err := c.KV.Get(ctx, "a/x", clientv3.WithRev(3))
-		if err != nil || len(g.Kvs) != 1 || string(g.Kvs[0].Value) != "2" {
-			t.Errorf("at revision 3: %v, %v", g, err)
-		}
+		assert.False(t, err != nil || len(g.Kvs) != 1 || string(g.Kvs[0].Value) != "2", "at revision 3: %v, %v", g, err)
 		st, err := c.Status(ctx, c.Endpoints()[0])
-		if err != nil || st.Version != "3.7.3" {
-			t.Errorf("status %v, %v", st, err)
-		}
-		if got := s.Revision(); got != 4 {
-			t.Errorf("revision %d, want 4", got)
-		}
+		assert.False(t, err != nil || st.Version != "3.7.3", "status %v, %v", st, err)
+		assert.Equal(t, int64(4), s.Revision(), "revision")
 		ch, err := c.GetStream(ctx, "a", clientv3.WithPrefix(), clientv3.WithRev(3))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all, err := clientv3.GetStreamToGetResponse(ch)
-		if err != nil || len(all.Kvs) != 1 || all.Header.Revision != 4 {
-			t.Errorf("stream: %v, %v", all, err)
-		}
-		if _, err := c.Kubernetes.OptimisticPut(ctx, "b", []byte("v"), 0, kubernetes.PutOptions{}); err != nil {
-			t.Error(err)
-		}
-		if resp, err := c.Compact(ctx, 5, clientv3.WithCompactPhysical()); err != nil || resp.Header.Revision != 5 {
-			t.Error(resp, err)
-		}
-		if m, err := c.MemberList(ctx); err != nil || len(m.Members) != 1 {
-			t.Error(m, err)
-		}
-		if a, err := c.AuthStatus(ctx); err != nil || a.Enabled {
-			t.Error(a, err)
-		}
+		assert.False(t, err != nil || len(all.Kvs) != 1 || all.Header.Revision != 4, "stream: %v, %v", all, err)
+		_, err = c.Kubernetes.OptimisticPut(ctx, "b", []byte("v"), 0, kubernetes.PutOptions{})
+		assert.NoError(t, err)
+		compacted, err := c.Compact(ctx, 5, clientv3.WithCompactPhysical())
+		assert.True(t, err == nil && compacted.Header.Revision == 5, "compact: %v, %v", compacted, err)
+		members, err := c.MemberList(ctx)
+		assert.True(t, err == nil && len(members.Members) == 1, "members %v, %v", members, err)
+		auth, err := c.AuthStatus(ctx)
+		assert.True(t, err == nil && !auth.Enabled, "authentication %v, %v", auth, err)
 	})
 }
 
 func TestLeaseExpiresInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := New(Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer s.Close()
 		c := s.Client()
 		ctx := context.Background()
 		l, err := c.Grant(ctx, 60)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Put(ctx, "k", "v", clientv3.WithLease(l.ID)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		_, err = c.Put(ctx, "k", "v", clientv3.WithLease(l.ID))
+		require.NoError(t, err)
 		w := c.Watch(ctx, "k", clientv3.WithProgressNotify())
 		time.Sleep(59 * time.Second)
-		if g, _ := c.KV.Get(ctx, "k"); len(g.Kvs) != 1 {
-			t.Error("gone too early")
-		}
+		g, _ := c.KV.Get(ctx, "k")
+		assert.Len(t, g.Kvs, 1, "gone too early")
 		time.Sleep(2 * time.Second)
 		r := <-w
-		if len(r.Events) != 1 || r.Events[0].Type != clientv3.EventTypeDelete {
-			t.Errorf("got %v", r)
-		}
+		assert.False(t, len(r.Events) != 1 || r.Events[0].Type != clientv3.EventTypeDelete, "got %v", r)
 		time.Sleep(time.Hour)
 		r = <-w
-		if !r.IsProgressNotify() || r.Header.Revision != 3 {
-			t.Errorf("got %v", r)
-		}
+		assert.False(t, !r.IsProgressNotify() || r.Header.Revision != 3, "got %v", r)
 	})
 }

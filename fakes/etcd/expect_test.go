@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
@@ -25,7 +27,7 @@ type expectation struct {
 	want []string
 }
 
-// probe is a client with a key prefix that nobody else uses.
+// probe is a client with a key prefix that no other client uses.
 type probe struct {
 	testing.TB
 	*clientv3.Client
@@ -48,15 +50,11 @@ func TestExpectations(t *testing.T) {
 	systems := map[string]func(t *testing.T) func() *clientv3.Client{
 		"embedded": func(t *testing.T) func() *clientv3.Client {
 			real, err := realetcd.Start(shortDir(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(real.Close)
 			return func() *clientv3.Client {
 				c, err := real.Client()
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return c
 			}
 		},
@@ -83,9 +81,7 @@ func TestExpectations(t *testing.T) {
 
 func (e expectation) check(t *testing.T, c *clientv3.Client, another func() *clientv3.Client, prefix string) {
 	now, err := c.Get(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// A watch stream of its own: etcd's client reports a refused watch also to
 	// later watches on the same stream.
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "probe", prefix))
@@ -94,13 +90,10 @@ func (e expectation) check(t *testing.T, c *clientv3.Client, another func() *cli
 	e.do(p)
 	// A lease that expired during a later case would move its revisions.
 	for _, id := range p.granted {
-		if _, err := c.Revoke(t.Context(), id); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			t.Errorf("revoke a lease that is left: %v", err)
-		}
+		_, err := c.Revoke(t.Context(), id)
+		assert.False(t, err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound), "revoke a lease that is left: %v", err)
 	}
-	if diff := cmp.Diff(e.want, p.said); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(e.want, p.said), "-want +got")
 }
 
 // key returns a key of the probe's own.
@@ -127,9 +120,7 @@ func (p *probe) sayErr(what string, err error) {
 // must ends the expectation on an error that it is not about.
 func (p *probe) must(err error) {
 	p.Helper()
-	if err != nil {
-		p.Fatal(err)
-	}
+	require.NoError(p, err)
 }
 
 // puts puts keys given as "key=value", at a revision each.

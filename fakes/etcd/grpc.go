@@ -25,7 +25,7 @@ const keepAliveMinTime = 5 * time.Second
 
 // Serve serves etcd's client API on l: over gRPC the KV, Watch, Lease, Cluster,
 // Maintenance, Auth, Election, Lock and health services, and over HTTP/1
-// /health, /livez, /readyz, /version and /metrics. It returns nil when the
+// /health, /livez, /readyz, /version, /metrics and /debug/vars. It returns nil when the
 // server is closed, or the error that made l unusable; l and its connections
 // are closed either way. It may be called for any number of listeners.
 func (s *Server) Serve(l net.Listener) error {
@@ -46,7 +46,7 @@ func (s *Server) Serve(l net.Listener) error {
 		_ = l.Close()
 		return errors.New("serve etcd: the server is closed; make a new one")
 	}
-	err := g.Serve(&clientListener{Listener: l})
+	err := g.Serve(newClientListener(l))
 
 	s.mu.Lock()
 	s.grpcServers = slices.DeleteFunc(s.grpcServers, func(o *grpc.Server) bool { return o == g })

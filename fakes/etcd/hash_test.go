@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -18,9 +20,7 @@ func TestHashKV(t *testing.T) {
 	do := func(op clientv3.Op) (rev int64) {
 		for _, c := range systems {
 			resp, err := c.Do(t.Context(), op)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if del := resp.Del(); del != nil {
 				rev = del.Header.Revision
 			} else {
@@ -33,17 +33,14 @@ func TestHashKV(t *testing.T) {
 		for rev := int64(-1); rev <= last+1; rev++ {
 			want := hashOf(t.Context(), systems[0], rev)
 			for i, c := range systems[1:] {
-				if diff := cmp.Diff(want, hashOf(t.Context(), c, rev)); diff != "" {
-					t.Errorf("%s, revision %d, system %d: -embedded +this:\n%s", when, rev, i, diff)
-				}
+				assert.Empty(t, cmp.Diff(want, hashOf(t.Context(), c, rev)), "%s, revision %d, system %d: -embedded +this", when, rev, i)
 			}
 		}
 	}
 	compact := func(rev, last int64) {
 		for _, c := range systems {
-			if _, err := c.Compact(t.Context(), rev, clientv3.WithCompactPhysical()); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Compact(t.Context(), rev, clientv3.WithCompactPhysical())
+			require.NoError(t, err)
 		}
 		compare(fmt.Sprintf("compacted at %d of %d", rev, last), last)
 	}

@@ -3,6 +3,7 @@ package etcd
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
@@ -20,27 +21,19 @@ func TestHistory(t *testing.T) {
 	add(&h, 2*n)
 	add(&fork, 2*n+2)
 	for _, tt := range []struct{ rev, want int64 }{{-1, 0}, {0, 0}, {1, 2}, {2 * historyChunk, 2 * historyChunk}, {2*n - 3, 2*n - 2}} {
-		if got := h.at(h.from(tt.rev)).rev(); got != tt.want {
-			t.Errorf("from %d begins at %d, want %d", tt.rev, got, tt.want)
-		}
+		assert.Equal(t, tt.want, h.at(h.from(tt.rev)).rev(), "from %d begins", tt.rev)
 	}
-	if h.from(2*n+1) != h.n {
-		t.Error("something is from the future")
-	}
-	if a, b := h.at(h.n-1).rev(), fork.at(fork.n-1).rev(); a != 2*n || b != 2*n+2 || frozen.n != n {
-		t.Errorf("history ends at %d, its fork at %d, the copy has %d", a, b, frozen.n)
-	}
+	assert.Equal(t, h.n, h.from(2*n+1), "something is from the future")
+	a, b := h.at(h.n-1).rev(), fork.at(fork.n-1).rev()
+	assert.Equal(t, int64(2*n), a, "history ends")
+	assert.Equal(t, int64(2*n+2), b, "history ends")
+	assert.Equal(t, n, frozen.n, "history ends")
 	h.dropBefore(h.from(2 * (historyChunk + 5)))
-	if got := h.at(h.first).rev(); got != 2*(historyChunk+5) || len(h.chunks) != 3 {
-		t.Errorf("begins at %d in %d chunks", got, len(h.chunks))
-	}
-	if got := frozen.at(frozen.from(0)).rev(); got != 0 {
-		t.Errorf("the copy begins at %d", got)
-	}
+	assert.Equal(t, int64(2*(historyChunk+5)), h.at(h.first).rev(), "begins")
+	assert.Len(t, h.chunks, 3, "begins")
+	assert.Equal(t, int64(0), frozen.at(frozen.from(0)).rev(), "the copy begins")
 	h.dropBefore(h.n)
-	if h.from(0) != h.n {
-		t.Error("something is left")
-	}
+	assert.Equal(t, h.n, h.from(0), "something is left")
 }
 
 func TestRegistry(t *testing.T) {
@@ -73,18 +66,12 @@ func TestRegistry(t *testing.T) {
 		got := make(map[span]int)
 		r.visit(key, func(g *group) { got[g.span] += len(g.members) })
 		for _, name := range want {
-			if got[spans[name]] != 1 {
-				t.Errorf("%q: %d watchers of %s", key, got[spans[name]], name)
-			}
+			assert.Equal(t, 1, got[spans[name]], "%q: %d watchers of %s", key, got[spans[name]], name)
 		}
-		if len(got) != len(want) {
-			t.Errorf("%q: watched by %v, want %v", key, got, want)
-		}
+		assert.Len(t, got, len(want), "%q: watched by %v, want %v", key, got, want)
 	}
 	for _, w := range watchers {
 		r.leave(w)
 	}
-	if n := len(r.keys) + len(r.prefixes) + len(r.lengths) + len(r.others); n != 0 {
-		t.Errorf("%d entries left", n)
-	}
+	assert.Equal(t, 0, len(r.keys)+len(r.prefixes)+len(r.lengths)+len(r.others))
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"encoding/json"
+	"expvar"
 	"fmt"
 	"net/http"
 	"slices"
@@ -19,10 +20,11 @@ func (s *Server) httpHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", getOnly(s.serveHealth))
 	mux.HandleFunc("/version", getOnly(serveVersion))
+	mux.HandleFunc("/debug/vars", getOnly(expvar.Handler().ServeHTTP))
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metricsRegistry(), promhttp.HandlerOpts{}))
 	read := healthCheck{"serializable_read", s.checkRead}
-	handleChecks(mux, "/livez", read)
-	handleChecks(mux, "/readyz", healthCheck{"data_corruption", s.checkCorruption}, read,
+	s.handleChecks(mux, "livez", read)
+	s.handleChecks(mux, "readyz", healthCheck{"data_corruption", s.checkCorruption}, read,
 		healthCheck{"linearizable_read", s.checkRead},
 		healthCheck{"non_learner", func(context.Context) error { return nil }})
 	return mux
@@ -54,6 +56,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 			reason = fmt.Sprintf("RANGE ERROR:%s", err)
 		}
 	}
+	s.measured.health(reason == "")
 	body, _ := json.Marshal(struct { // strings can always be encoded
 		Health string `json:"health"`
 		Reason string `json:"reason"`
@@ -82,15 +85,16 @@ type healthCheck struct {
 	check func(context.Context) error
 }
 
-// handleChecks serves all checks at path, but for excluded ones, and each below it.
-func handleChecks(mux *http.ServeMux, path string, checks ...healthCheck) {
-	mux.HandleFunc(path, getOnly(serveChecks(checks)))
+// handleChecks serves all checks of a kind at its path, but for excluded ones, and each
+// below it.
+func (s *Server) handleChecks(mux *http.ServeMux, kind string, checks ...healthCheck) {
+	mux.HandleFunc("/"+kind, getOnly(s.serveChecks(kind, checks)))
 	for _, c := range checks {
-		mux.HandleFunc(path+"/"+c.name, getOnly(serveChecks([]healthCheck{c})))
+		mux.HandleFunc("/"+kind+"/"+c.name, getOnly(s.serveChecks(kind, []healthCheck{c})))
 	}
 }
 
-func serveChecks(checks []healthCheck) http.HandlerFunc {
+func (s *Server) serveChecks(kind string, checks []healthCheck) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query, failed := r.URL.Query(), false
 		var report strings.Builder
@@ -98,7 +102,9 @@ func serveChecks(checks []healthCheck) http.HandlerFunc {
 			if len(checks) > 1 && slices.Contains(query["exclude"], c.name) {
 				continue
 			}
-			if err := c.check(r.Context()); err != nil {
+			err := c.check(r.Context())
+			s.measured.checked(kind, c.name, err)
+			if err != nil {
 				failed = true
 				fmt.Fprintf(&report, "[-]%s failed: %v\n", c.name, err)
 			} else {

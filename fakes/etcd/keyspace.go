@@ -91,7 +91,7 @@ func newKeyspace() keyspace {
 	return keyspace{tree: btree.NewG(btreeDegree, byKey), rev: 1, compactRev: -1}
 }
 
-// clone returns a copy in constant time. Nobody may use k meanwhile.
+// clone returns a copy in constant time. No other goroutine may use k meanwhile.
 func (k *keyspace) clone() keyspace {
 	// Neither may change the records they share from here on.
 	k.epoch++

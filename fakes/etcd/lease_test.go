@@ -2,12 +2,13 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -16,24 +17,18 @@ import (
 func TestLeaseErrors(t *testing.T) {
 	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
-		if _, err := c.Grant(ctx, maxLeaseTTL+1); !errors.Is(err, rpctypes.ErrLeaseTTLTooLarge) {
-			t.Error(err)
-		}
-		if _, err := c.Revoke(ctx, 1); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			t.Error(err)
-		}
-		if _, err := c.KeepAliveOnce(ctx, 1); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			t.Error(err)
-		}
-		if resp, err := c.TimeToLive(ctx, 1); err != nil || resp.TTL != -1 {
-			t.Error(resp, err)
-		}
-		if _, err := c.Put(ctx, "a", "", clientv3.WithLease(1)); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			t.Error(err)
-		}
-		if l, err := c.Grant(ctx, 1); err != nil || l.TTL != 2 {
-			t.Errorf("shorter than etcd grants: %v, %v", l, err)
-		}
+		_, err := c.Grant(ctx, maxLeaseTTL+1)
+		assert.ErrorIs(t, err, rpctypes.ErrLeaseTTLTooLarge)
+		_, err = c.Revoke(ctx, 1)
+		assert.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
+		_, err = c.KeepAliveOnce(ctx, 1)
+		assert.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
+		left, err := c.TimeToLive(ctx, 1)
+		assert.True(t, err == nil && left.TTL == -1, "left are %v, %v", left, err)
+		_, err = c.Put(ctx, "a", "", clientv3.WithLease(1))
+		assert.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
+		l, err := c.Grant(ctx, 1)
+		assert.False(t, err != nil || l.TTL != 2, "shorter than etcd grants: %v, %v", l, err)
 	})
 }
 
@@ -45,9 +40,7 @@ func TestLeaseExpires(t *testing.T) {
 		var ids []clientv3.LeaseID
 		for _, ttl := range []int64{30, 10, 20} {
 			l, err := c.Grant(ctx, ttl)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			ids = append(ids, l.ID)
 		}
 		put(t, c, "b", "1", clientv3.WithLease(ids[1]))
@@ -56,12 +49,10 @@ func TestLeaseExpires(t *testing.T) {
 		w := c.Watch(ctx, "", clientv3.WithFromKey(), clientv3.WithPrevKV())
 
 		time.Sleep(9 * time.Second)
-		if left, err := c.TimeToLive(ctx, ids[1], clientv3.WithAttachedKeys()); err != nil || left.TTL != 1 || left.GrantedTTL != 10 || len(left.Keys) != 2 {
-			t.Errorf("got %v, %v", left, err)
-		}
-		if list, err := c.Leases(ctx); err != nil || len(list.Leases) != 3 || list.Leases[0].ID != ids[1] {
-			t.Errorf("the next to expire comes first, got %v, %v", list, err)
-		}
+		left, err := c.TimeToLive(ctx, ids[1], clientv3.WithAttachedKeys())
+		assert.False(t, err != nil || left.TTL != 1 || left.GrantedTTL != 10 || len(left.Keys) != 2, "got %v, %v", left, err)
+		list, err := c.Leases(ctx)
+		assert.False(t, err != nil || len(list.Leases) != 3 || list.Leases[0].ID != ids[1], "the next to expire comes first, got %v, %v", list, err)
 		time.Sleep(2 * time.Second)
 		// All keys of a lease go at one revision, in order.
 		resp := <-w
@@ -69,28 +60,23 @@ func TestLeaseExpires(t *testing.T) {
 		for _, ev := range resp.Events {
 			got = append(got, briefEvent(ev))
 		}
-		if want := []string{"DELETE a=@5 was 1", "DELETE b=@5 was 1"}; !slices.Equal(got, want) {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		want := []string{"DELETE a=@5 was 1", "DELETE b=@5 was 1"}
+		assert.True(t, slices.Equal(got, want), "got %v, want %v", got, want)
 		// One without keys leaves no trace.
 		time.Sleep(10 * time.Second)
-		if s.Revision() != 5 {
-			t.Errorf("revision %d", s.Revision())
-		}
-		if _, err := c.KeepAliveOnce(ctx, ids[2]); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			t.Error(err)
-		}
-		if _, err := c.KeepAliveOnce(ctx, ids[0]); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, int64(5), s.Revision(), "revision")
+		_, err = c.KeepAliveOnce(ctx, ids[2])
+		assert.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
+		_, err = c.KeepAliveOnce(ctx, ids[0])
+		assert.NoError(t, err)
 		time.Sleep(29 * time.Second)
-		if resp, _ := c.KV.Get(ctx, "c"); len(resp.Kvs) != 1 {
-			t.Error("renewed, yet gone")
-		}
+		found, err := c.KV.Get(ctx, "c")
+		require.NoError(t, err)
+		assert.Len(t, found.Kvs, 1, "renewed, yet gone")
 		time.Sleep(2 * time.Second)
-		if resp, _ := c.KV.Get(ctx, "c"); len(resp.Kvs) != 0 {
-			t.Error("still there")
-		}
+		found, err = c.KV.Get(ctx, "c")
+		require.NoError(t, err)
+		assert.Empty(t, found.Kvs, "still there")
 	})
 }
 
@@ -109,15 +95,11 @@ func TestLeaseMoves(t *testing.T) {
 		put(t, c, "deleted", "2")
 		before := s.Revision()
 		time.Sleep(11 * time.Second)
-		if s.Revision() != before {
-			t.Error("a lease took keys along that were not its any more")
-		}
-		if _, err := c.Revoke(t.Context(), long.ID); err != nil {
-			t.Fatal(err)
-		}
-		if resp, _ := c.KV.Get(t.Context(), "", clientv3.WithFromKey(), clientv3.WithKeysOnly()); len(resp.Kvs) != 2 {
-			t.Errorf("got %v", resp.Kvs)
-		}
+		assert.Equal(t, before, s.Revision(), "a lease took keys along that were not its any more")
+		_, err := c.Revoke(t.Context(), long.ID)
+		require.NoError(t, err)
+		resp, _ := c.KV.Get(t.Context(), "", clientv3.WithFromKey(), clientv3.WithKeysOnly())
+		assert.Len(t, resp.Kvs, 2)
 	})
 }
 
@@ -126,42 +108,30 @@ func TestKeepAlive(t *testing.T) {
 		s := newServer(t, Config{})
 		c := s.Client()
 		l, err := c.Grant(t.Context(), 30)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		answers, err := c.KeepAlive(ctx, l.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		time.Sleep(95 * time.Second)
 		n := 0
 		for range len(answers) {
-			if resp := <-answers; resp.TTL != 30 {
-				t.Errorf("got %v", resp)
-			}
+			resp := <-answers
+			assert.Equal(t, int64(30), resp.TTL, "got %v", resp)
 			n++
 		}
-		if n != 10 {
-			t.Errorf("renewed %d times in 95 s, want 10", n)
-		}
+		assert.Equal(t, 10, n, "renewed")
 		cancel()
 		for range answers {
 		}
 		time.Sleep(31 * time.Second)
-		if left, err := c.TimeToLive(t.Context(), l.ID); err != nil || left.TTL != -1 {
-			t.Errorf("lives on without being kept alive: %v, %v", left, err)
-		}
+		left, err := c.TimeToLive(t.Context(), l.ID)
+		assert.False(t, err != nil || left.TTL != -1, "lives on without being kept alive: %v, %v", left, err)
 		gone, err := c.KeepAlive(t.Context(), l.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp, ok := <-gone; ok {
-			t.Errorf("got %v for a lease that is gone", resp)
-		}
+		require.NoError(t, err)
+		resp, ok := <-gone
+		assert.False(t, ok, "got %v for a lease that is gone", resp)
 		_ = c.Close()
-		if _, err := c.KeepAlive(t.Context(), l.ID); err == nil {
-			t.Error("kept alive through a closed client")
-		}
+		_, err = c.KeepAlive(t.Context(), l.ID)
+		assert.Error(t, err, "kept alive through a closed client")
 	})
 }

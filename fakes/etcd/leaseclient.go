@@ -64,7 +64,7 @@ type listener struct {
 
 // KeepAlive renews the lease at once and after each third of its
 // time-to-live, until ctx is done or the lease is gone. Calls for one lease
-// share the renewals. Like upstream's it drops responses that nobody reads.
+// share the renewals. Like upstream's it drops responses that the caller does not read.
 func (l *leaseClient) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *clientv3.LeaseKeepAliveResponse, error) {
 	li := &listener{out: make(chan *clientv3.LeaseKeepAliveResponse, clientv3.LeaseResponseChSize)}
 	l.mu.Lock()

@@ -52,7 +52,7 @@ func newLessor() lessor {
 	}
 }
 
-// clone copies l, but for the timer, in constant time. Nobody may use l meanwhile.
+// clone copies l, but for the timer, in constant time. No other goroutine may use l meanwhile.
 func (l *lessor) clone() lessor {
 	return lessor{
 		byID: l.byID.Clone(), byExpiry: l.byExpiry.Clone(), attached: l.attached.Clone(), lastID: l.lastID,

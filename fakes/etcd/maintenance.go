@@ -90,7 +90,7 @@ func (m *maintenanceService) Hash(context.Context, *pb.HashRequest) (*pb.HashRes
 	return &pb.HashResponse{Header: header(k.rev), Hash: k.hash(k.rev, false)}, nil
 }
 
-// MoveLeader fails: there is nobody to move to.
+// MoveLeader fails: there is no other member.
 func (m *maintenanceService) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
 	if r.TargetID == memberID {
 		return &pb.MoveLeaderResponse{}, nil

@@ -18,6 +18,7 @@ func (s *Server) metricsRegistry() *prometheus.Registry {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		serverMetrics{s},
 	)
+	registry.MustRegister(s.measured.collectors()...)
 	return registry
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
@@ -18,9 +20,7 @@ func TestOutbox(t *testing.T) {
 	b := newOutbox(2)
 	offer := func(what string, id int64, fragment bool, d delivery, want bool) {
 		t.Helper()
-		if got := b.offer(id, fragment, d); got != want {
-			t.Errorf("%s: taken %t, expected %t", what, got, want)
-		}
+		assert.Equal(t, want, b.offer(id, fragment, d), "%s: taken", what)
 	}
 	take := func() *outgoing {
 		t.Helper()
@@ -39,28 +39,23 @@ func TestOutbox(t *testing.T) {
 	offer("the same whole again", 1001, false, first, false)
 	offer("the same in fragments again", 1001, true, first, true)
 	offer("the next news", 0, false, second, false)
-	if o := take(); o.resp.WatchId != 0 || len(o.more) != 999 || o.more[998] != 999 {
-		t.Errorf("the first response is for %d and %d more, expected 0 and 999", o.resp.WatchId, len(o.more))
-	}
+	o := take()
+	assert.False(t, o.resp.WatchId != 0 || len(o.more) != 999 || o.more[998] != 999, "the first response is for %d and %d more, expected 0 and 999", o.resp.WatchId, len(o.more))
 	offer("the next news, with room", 0, false, second, true)
 	take()
-	if o := take(); o.resp.Header.Revision != 3 {
-		t.Errorf("the last response is of revision %d, expected 3", o.resp.Header.Revision)
-	}
+	assert.Equal(t, int64(3), take().resp.Header.Revision, "the last response is of revision")
 	offer("what was taken already", 1, false, second, true)
-	if o := take(); o.resp.WatchId != 1 || len(o.more) != 0 {
-		t.Errorf("what was taken already went to %d and %d more", o.resp.WatchId, len(o.more))
-	}
+	o = take()
+	assert.Equal(t, int64(1), o.resp.WatchId, "what was taken already went")
+	assert.Empty(t, o.more, "what was taken already went")
 	for i := range 2 {
 		offer("no events", 0, false, delivery{header: header(3)}, true)
-		if len(b.c) != i+1 {
-			t.Errorf("%d responses without events wait as %d", i+1, len(b.c))
-		}
+		assert.Len(t, b.c, i+1)
 	}
 }
 
 // TestSharedStream has more watchers on one stream than it buffers responses,
-// and nobody reads until a hundred writes are over: each watcher gets each
+// and no watcher reads until a hundred writes are over: each watcher gets each
 // event once and in order.
 func TestSharedStream(t *testing.T) {
 	const watchers, writes = 50, 100
@@ -70,9 +65,9 @@ func TestSharedStream(t *testing.T) {
 		sendCreate(t, stream, &pb.WatchCreateRequest{
 			Key: []byte("a"), PrevKv: i%2 == 0, Filters: []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NODELETE}[:i%10/9],
 		})
-		if resp := receive(t, stream); !resp.Created || resp.WatchId != int64(i) {
-			t.Fatalf("got %v", resp)
-		}
+		resp := receive(t, stream)
+		require.True(t, resp.Created, "got %v", resp)
+		require.Equal(t, int64(i), resp.WatchId, "got %v", resp)
 	}
 	c := s.Client()
 	for i := range writes {
@@ -84,15 +79,12 @@ func TestSharedStream(t *testing.T) {
 		for _, ev := range resp.Events {
 			i := next[resp.WatchId]
 			next[resp.WatchId]++
-			if got, want := string(ev.Kv.Value), fmt.Sprint(i); got != want || ev.Kv.ModRevision != int64(i+2) {
-				t.Fatalf("watcher %d: event %d is %v", resp.WatchId, i, ev)
-			}
-			if hasPrev := ev.PrevKv != nil; hasPrev != (i > 0 && resp.WatchId%2 == 0) {
-				t.Fatalf("watcher %d: event %d is %v", resp.WatchId, i, ev)
-			}
-			if resp.Header.GetMemberId() != memberID || resp.Header.Revision < ev.Kv.ModRevision {
-				t.Fatalf("watcher %d: event %d of a response with %v", resp.WatchId, i, resp.Header)
-			}
+			got, want := string(ev.Kv.Value), fmt.Sprint(i)
+			require.Equal(t, want, got, "watcher %d: event %d is %v", resp.WatchId, i, ev)
+			require.Equal(t, int64(i+2), ev.Kv.ModRevision, "watcher %d: event %d is %v", resp.WatchId, i, ev)
+			require.Equal(t, i > 0 && resp.WatchId%2 == 0, ev.PrevKv != nil, "watcher %d: event %d is %v", resp.WatchId, i, ev)
+			require.Equal(t, memberID, resp.Header.GetMemberId(), "watcher %d: event %d of a response with %v", resp.WatchId, i, resp.Header)
+			require.GreaterOrEqual(t, resp.Header.Revision, ev.Kv.ModRevision, "watcher %d: event %d of a response with %v", resp.WatchId, i, resp.Header)
 		}
 		done := true
 		for _, n := range next {

@@ -2,13 +2,14 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -22,9 +23,7 @@ import (
 func put(t testing.TB, c *kubernetes.Client, key, value string, opts ...clientv3.OpOption) int64 {
 	t.Helper()
 	resp, err := c.Put(context.Background(), key, value, opts...)
-	if err != nil {
-		t.Fatalf("put %q: %v", key, err)
-	}
+	require.NoError(t, err, "put %q", key)
 	return resp.Header.Revision
 }
 
@@ -32,9 +31,7 @@ func put(t testing.TB, c *kubernetes.Client, key, value string, opts ...clientv3
 func del(t testing.TB, c *kubernetes.Client, key string, opts ...clientv3.OpOption) int64 {
 	t.Helper()
 	resp, err := c.Delete(context.Background(), key, opts...)
-	if err != nil {
-		t.Fatalf("delete %q: %v", key, err)
-	}
+	require.NoError(t, err, "delete %q", key)
 	return resp.Header.Revision
 }
 
@@ -106,16 +103,14 @@ func TestRangeOptions(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				resp, err := c.KV.Get(context.Background(), tt.key, tt.opts...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				got := result{brief(resp.Kvs), resp.More, resp.Count}
-				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
-				if h := resp.Header; h.Revision != 8 || h.ClusterId == 0 || h.MemberId == 0 || h.RaftTerm == 0 {
-					t.Errorf("header %v", h)
-				}
+				assert.Empty(t, cmp.Diff(tt.want, got), "-want +got")
+				h := resp.Header
+				assert.Equal(t, int64(8), h.Revision, "header %v", h)
+				assert.NotEqual(t, uint64(0), h.ClusterId, "header %v", h)
+				assert.NotEqual(t, uint64(0), h.MemberId, "header %v", h)
+				assert.NotEqual(t, uint64(0), h.RaftTerm, "header %v", h)
 			})
 		}
 	})
@@ -127,9 +122,8 @@ func TestRangeErrors(t *testing.T) {
 			put(t, c, "a", fmt.Sprint(i))
 		}
 		ctx := context.Background()
-		if _, err := c.Compact(ctx, 4); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Compact(ctx, 4)
+		require.NoError(t, err)
 		for _, tt := range []struct {
 			name string
 			key  string
@@ -141,24 +135,19 @@ func TestRangeErrors(t *testing.T) {
 			{"empty key", "", nil, rpctypes.ErrEmptyKey},
 			{"sort option", "a", []clientv3.OpOption{clientv3.WithSort(99, clientv3.SortAscend)}, rpctypes.ErrInvalidSortOption},
 		} {
-			if _, err := c.KV.Get(ctx, tt.key, tt.opts...); !errors.Is(err, tt.want) {
-				t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
-			}
+			_, err := c.KV.Get(ctx, tt.key, tt.opts...)
+			assert.ErrorIs(t, err, tt.want, "%s", tt.name)
 		}
-		if resp, err := c.KV.Get(ctx, "a", clientv3.WithRev(4)); err != nil || brief(resp.Kvs) != "a=2@2/4/3" {
-			t.Errorf("at the compact revision: %v, %v", resp, err)
-		}
-		if _, err := c.Compact(ctx, 4); !errors.Is(err, rpctypes.ErrCompacted) {
-			t.Errorf("compact again: %v", err)
-		}
-		if _, err := c.Compact(ctx, 99); !errors.Is(err, rpctypes.ErrFutureRev) {
-			t.Errorf("compact the future: %v", err)
-		}
+		resp, err := c.KV.Get(ctx, "a", clientv3.WithRev(4))
+		assert.False(t, err != nil || brief(resp.Kvs) != "a=2@2/4/3", "at the compact revision: %v, %v", resp, err)
+		_, err = c.Compact(ctx, 4)
+		assert.ErrorIs(t, err, rpctypes.ErrCompacted, "compact again")
+		_, err = c.Compact(ctx, 99)
+		assert.ErrorIs(t, err, rpctypes.ErrFutureRev, "compact the future")
 		cancelled, cancel := context.WithCancel(ctx)
 		cancel()
-		if _, err := c.KV.Get(cancelled, "a"); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
-		}
+		_, err = c.KV.Get(cancelled, "a")
+		assert.ErrorIs(t, err, context.Canceled, "cancelled")
 	})
 }
 
@@ -193,18 +182,14 @@ func TestLongRangeIsOneMoment(t *testing.T) {
 	}()
 	for range 200 {
 		resp, err := c.Kubernetes.List(ctx, "k/", kubernetes.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		first, last := resp.Kvs[0], resp.Kvs[len(resp.Kvs)-1]
-		if len(resp.Kvs) != keys || string(first.Value) != string(last.Value) || first.ModRevision > resp.Revision {
-			t.Fatalf("%d keys, first %v, last %v, revision %d", len(resp.Kvs), first, last, resp.Revision)
-		}
+		require.Len(t, resp.Kvs, keys, "%d keys, first %v, last %v, revision %d", len(resp.Kvs), first, last, resp.Revision)
+		require.Equal(t, string(last.Value), string(first.Value), "%d keys, first %v, last %v, revision %d", len(resp.Kvs), first, last, resp.Revision)
+		require.LessOrEqual(t, first.ModRevision, resp.Revision, "%d keys, first %v, last %v, revision %d", len(resp.Kvs), first, last, resp.Revision)
 	}
 	close(stop)
-	if err := <-writer; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-writer)
 }
 
 func TestGetStream(t *testing.T) {
@@ -220,9 +205,7 @@ func TestGetStream(t *testing.T) {
 		read := func(opts ...clientv3.OpOption) (chunks []clientv3.RangeStreamResponse) {
 			t.Helper()
 			ch, err := c.GetStream(ctx, "k/", append(opts, clientv3.WithPrefix())...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for r := range ch {
 				chunks = append(chunks, r)
 			}
@@ -231,21 +214,19 @@ func TestGetStream(t *testing.T) {
 		chunks := read(clientv3.WithRev(rev))
 		got := 0
 		for i, r := range chunks {
-			if err := r.Err(); err != nil {
-				t.Fatal(err)
-			}
-			if last := i == len(chunks)-1; (r.Header != nil) != last || (r.Count != 0) != last {
-				t.Errorf("chunk %d of %d has header %v and count %d", i, len(chunks), r.Header, r.Count)
-			}
+			require.NoError(t, r.Err())
+			last := i == len(chunks)-1
+			assert.Equal(t, last, r.Header != nil, "chunk %d of %d has header %v and count %d", i, len(chunks), r.Header, r.Count)
+			assert.Equal(t, last, r.Count != 0, "chunk %d of %d has header %v and count %d", i, len(chunks), r.Header, r.Count)
 			got += len(r.Kvs)
 		}
 		last := chunks[len(chunks)-1]
-		if got != keys || len(chunks) < 3 || last.Count != keys || last.Header.Revision != rev+1 {
-			t.Errorf("%d keys in %d chunks, count %d, revision %v", got, len(chunks), last.Count, last.Header)
-		}
-		if chunks := read(clientv3.WithLimit(5)); len(chunks) != 1 || len(chunks[0].Kvs) != 5 || !chunks[0].More || chunks[0].Count != keys+1 {
-			t.Errorf("limited: %d chunks", len(chunks))
-		}
+		assert.Equal(t, keys, got, "%d keys in %d chunks, count %d, revision %v", got, len(chunks), last.Count, last.Header)
+		assert.GreaterOrEqual(t, len(chunks), 3, "%d keys in %d chunks, count %d, revision %v", got, len(chunks), last.Count, last.Header)
+		assert.Equal(t, int64(keys), last.Count, "%d keys in %d chunks, count %d, revision %v", got, len(chunks), last.Count, last.Header)
+		assert.Equal(t, rev+1, last.Header.Revision, "%d keys in %d chunks, count %d, revision %v", got, len(chunks), last.Count, last.Header)
+		chunks = read(clientv3.WithLimit(5))
+		assert.False(t, len(chunks) != 1 || len(chunks[0].Kvs) != 5 || !chunks[0].More || chunks[0].Count != keys+1, "limited: %d chunks", len(chunks))
 
 		for _, tt := range []struct {
 			opt  clientv3.OpOption
@@ -256,9 +237,7 @@ func TestGetStream(t *testing.T) {
 			{clientv3.WithMinModRev(3), "does not support revision filters"},
 		} {
 			chunks := read(tt.opt)
-			if len(chunks) != 1 || chunks[0].Err() == nil || !strings.Contains(chunks[0].Err().Error(), tt.want) {
-				t.Errorf("%d chunks, want one that says %q: %v", len(chunks), tt.want, chunks)
-			}
+			assert.False(t, len(chunks) != 1 || chunks[0].Err() == nil || !strings.Contains(chunks[0].Err().Error(), tt.want), "%d chunks, want one that says %q: %v", len(chunks), tt.want, chunks)
 		}
 	})
 }
@@ -272,38 +251,30 @@ func TestRangeStreamCompacted(t *testing.T) {
 			const keys = 400
 			value := strings.Repeat("v", 20_000)
 			for i := range keys {
-				if _, err := c.Put(t.Context(), podKey(i), value); err != nil {
-					t.Fatal(err)
-				}
+				_, err := c.Put(t.Context(), podKey(i), value)
+				require.NoError(t, err)
 			}
 			last, err := c.Put(t.Context(), "other", "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			open := func(rev int64) (grpc.ServerStreamingClient[pb.RangeStreamResponse], int) {
 				stream, err := pb.NewKVClient(c.ActiveConnection()).RangeStream(t.Context(), &pb.RangeRequest{
 					Key: []byte("/"), RangeEnd: []byte("0"), Revision: rev,
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				first, err := stream.Recv()
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return stream, len(first.RangeResponse.Kvs)
 			}
 			older, nOlder := open(last.Header.Revision - 1)
 			current, nCurrent := open(0)
-			if _, err := c.Compact(t.Context(), last.Header.Revision); err != nil {
-				t.Fatal(err)
-			}
-			if n, err := drain(older, nOlder); n >= keys || status.Convert(err).Message() != rpctypes.ErrCompacted.Error() {
-				t.Errorf("the older one ended after %d keys with %v", n, err)
-			}
-			if n, err := drain(current, nCurrent); n != keys || !errors.Is(err, io.EOF) {
-				t.Errorf("the current one ended after %d keys with %v", n, err)
-			}
+			_, err = c.Compact(t.Context(), last.Header.Revision)
+			require.NoError(t, err)
+			n, err := drain(older, nOlder)
+			assert.Less(t, n, keys, "the older one ended after %d keys with %v", n, err)
+			assert.Equal(t, rpctypes.ErrCompacted.Error(), status.Convert(err).Message(), "the older one ended after %d keys with %v", n, err)
+			n, err = drain(current, nCurrent)
+			assert.Equal(t, keys, n, "the current one ended")
+			assert.ErrorIs(t, err, io.EOF, "the current one ended")
 		})
 	}
 }

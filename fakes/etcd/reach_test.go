@@ -4,31 +4,29 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // TestReach fails when clientv3 no longer has the fields that reach.go uses.
 func TestReach(t *testing.T) {
 	defer func() {
-		if r := recover(); r != nil {
-			t.Fatalf("clientv3 has changed: %v", r)
-		}
+		r := recover()
+		require.True(t, r == nil, "clientv3 has changed: %v", r)
 	}()
 	boom := errors.New("boom")
-	if resp := failedWatch(boom); !errors.Is(resp.Err(), boom) {
-		t.Errorf("the error of a failed watch is %v", resp.Err())
-	}
-	if resp := failedStream(boom); !errors.Is(resp.Err(), boom) {
-		t.Errorf("the error of a failed stream is %v", resp.Err())
-	}
+	watch := failedWatch(boom)
+	assert.ErrorIs(t, watch.Err(), boom, "the error of a failed watch")
+	stream := failedStream(boom)
+	assert.ErrorIs(t, stream.Err(), boom, "the error of a failed stream")
 	op := clientv3.OpGet("a", clientv3.WithSort(clientv3.SortByVersion, clientv3.SortDescend))
-	if target, order := sortOf(op); target != clientv3.SortByVersion || order != clientv3.SortDescend {
-		t.Errorf("sort is %v %v", target, order)
-	}
+	target, order := sortOf(op)
+	assert.Equal(t, clientv3.SortByVersion, target, "sort")
+	assert.Equal(t, clientv3.SortDescend, order, "sort")
 	c := clientv3.NewCtxClient(t.Context())
 	setEndpoints(c, "a")
 	c.SetEndpoints("b", "c")
-	if got := c.Endpoints(); len(got) != 2 || got[1] != "c" {
-		t.Errorf("endpoints are %v", got)
-	}
+	got := c.Endpoints()
+	assert.False(t, len(got) != 2 || got[1] != "c", "endpoints are %v", got)
 }

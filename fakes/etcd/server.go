@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,8 @@ type Server struct {
 	alarms           []*pb.AlarmMember
 	auth             authStore
 	peerURLs         []string // of the member, which are only listed
+	added            []*pb.Member
+	measured         *measured // set once
 }
 
 // New returns an empty server at revision 1.
@@ -55,10 +58,9 @@ func New(cfg Config) (*Server, error) {
 		auth:    newAuthStore(),
 
 		peerURLs: []string{"http://localhost:2380"},
+		measured: newMeasured(),
 	}
-	if s.cfg.Endpoint == "" {
-		s.cfg.Endpoint = fmt.Sprintf("memory:%p", s)
-	}
+	s.cfg.Endpoint = cmp.Or(s.cfg.Endpoint, fmt.Sprintf("memory:%p", s))
 	s.rev.Store(s.keys.rev)
 	return s, nil
 }

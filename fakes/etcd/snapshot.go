@@ -79,7 +79,7 @@ func (s *Server) restoreLeases(n *Snapshot, leases lessor) {
 // snapshot. Keys with the same value are left alone. No other write comes in between.
 //
 // Leases of the snapshot are granted again or renewed to the time they had
-// left. Leases granted since lose their keys, but stay, because somebody may
+// left. Leases granted since lose their keys, but stay, because a client may
 // hold their ids.
 //
 // Keys for which keep returns true stay as they are, with their leases. keep,

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -19,9 +21,7 @@ import (
 func contents(t testing.TB, c *kubernetes.Client, opts ...clientv3.OpOption) map[string]string {
 	t.Helper()
 	resp, err := c.KV.Get(context.Background(), "", append(opts, clientv3.WithFromKey())...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := make(map[string]string)
 	for _, kv := range resp.Kvs {
 		all[string(kv.Key)] = string(kv.Value)
@@ -55,9 +55,8 @@ func TestSnapshotStaysAsItIs(t *testing.T) {
 	for i := range 20 {
 		scribble(t, c, rnd, 200)
 		if i%5 == 4 {
-			if _, err := c.Compact(t.Context(), s.Revision()-50); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Compact(t.Context(), s.Revision()-50)
+			require.NoError(t, err)
 		}
 		older := make(map[int64]map[string]string)
 		for rev := s.Revision() - 40; rev <= s.Revision(); rev += 10 {
@@ -67,21 +66,13 @@ func TestSnapshotStaysAsItIs(t *testing.T) {
 	}
 	for _, tk := range list {
 		fork, err := tk.snapshot.Fork(Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer fork.Close()
 		fc := fork.Client()
-		if fork.Revision() != tk.snapshot.Revision() {
-			t.Errorf("revision %d, want %d", fork.Revision(), tk.snapshot.Revision())
-		}
-		if diff := cmp.Diff(tk.contents, contents(t, fc)); diff != "" {
-			t.Errorf("-then +fork:\n%s", diff)
-		}
+		assert.Equal(t, tk.snapshot.Revision(), fork.Revision(), "revision")
+		assert.Empty(t, cmp.Diff(tk.contents, contents(t, fc)), "-then +fork")
 		for rev, want := range tk.older {
-			if diff := cmp.Diff(want, contents(t, fc, clientv3.WithRev(rev))); diff != "" {
-				t.Errorf("at %d: -then +fork:\n%s", rev, diff)
-			}
+			assert.Empty(t, cmp.Diff(want, contents(t, fc, clientv3.WithRev(rev))), "at %d: -then +fork", rev)
 		}
 	}
 }
@@ -99,9 +90,7 @@ func TestForksAreIndependent(t *testing.T) {
 	clients := []*kubernetes.Client{c}
 	for range 2 {
 		fork, err := snapshot.Fork(Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = fork.Close() })
 		clients = append(clients, fork.Client())
 	}
@@ -123,12 +112,8 @@ func TestForksAreIndependent(t *testing.T) {
 		return list
 	}
 	for i := range clients {
-		if diff := cmp.Diff(all(alone[i]), all(clients[i])); diff != "" {
-			t.Errorf("history of %d: -alone +forked:\n%s", i, diff)
-		}
-		if diff := cmp.Diff(contents(t, alone[i]), contents(t, clients[i])); diff != "" {
-			t.Errorf("contents of %d: -alone +forked:\n%s", i, diff)
-		}
+		assert.Empty(t, cmp.Diff(all(alone[i]), all(clients[i])), "history of %d: -alone +forked", i)
+		assert.Empty(t, cmp.Diff(contents(t, alone[i]), contents(t, clients[i])), "contents of %d: -alone +forked", i)
 	}
 }
 
@@ -155,18 +140,13 @@ func TestForkKeepsLeases(t *testing.T) {
 		snapshot := s.Snapshot()
 		time.Sleep(time.Hour)
 		fork, err := snapshot.Fork(Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer fork.Close()
 		fc := fork.Client()
-		if left, err := fc.TimeToLive(t.Context(), l.ID, clientv3.WithAttachedKeys()); err != nil || left.TTL != 60 || len(left.Keys) != 1 {
-			t.Errorf("got %v, %v", left, err)
-		}
+		left, err := fc.TimeToLive(t.Context(), l.ID, clientv3.WithAttachedKeys())
+		assert.False(t, err != nil || left.TTL != 60 || len(left.Keys) != 1, "got %v, %v", left, err)
 		time.Sleep(61 * time.Second)
-		if got := contents(t, fc); len(got) != 0 {
-			t.Errorf("still has %v", got)
-		}
+		assert.Empty(t, contents(t, fc), "still")
 	})
 }
 
@@ -192,12 +172,9 @@ func TestRewind(t *testing.T) {
 	events(t, w, 8)
 
 	changes, err := s.Rewind(snapshot, nil)
-	if err != nil || changes[len(changes)-1].Revision != s.Revision() {
-		t.Fatal(changes, err)
-	}
-	if diff := cmp.Diff(want, contents(t, c)); diff != "" {
-		t.Errorf("-snapshot +rewound:\n%s", diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, s.Revision(), changes[len(changes)-1].Revision, "the last of %v", changes)
+	assert.Empty(t, cmp.Diff(want, contents(t, c)), "-snapshot +rewound")
 	got := events(t, w, len(changes))
 	// What is newest goes first, what was oldest comes first, each at a
 	// revision of its own; a key that began a new life ends it first.
@@ -205,22 +182,19 @@ func TestRewind(t *testing.T) {
 		"DELETE replaced=@15 was 2", "DELETE added later=@16 was 2", "DELETE added=@17 was 2",
 		"PUT changed=1@18 was 2", "PUT deleted=1@19", "PUT replaced=1@20",
 	}
-	if diff := cmp.Diff(wantEvents, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	assert.Empty(t, cmp.Diff(wantEvents, got), "-want +got")
 
 	// Again: what the rewind brought back is the same life, so it is only put.
 	put(t, c, "replaced", "3")
-	if _, err := s.Rewind(snapshot, nil); err != nil || s.Revision() != 22 {
-		t.Errorf("got %d, %v", s.Revision(), err)
-	}
-	if got := events(t, w, 2); got[1] != "PUT replaced=1@22 was 3" {
-		t.Errorf("got %v", got)
-	}
+	_, err = s.Rewind(snapshot, nil)
+	assert.NoError(t, err)
+	assert.Equal(t, int64(22), s.Revision())
+	got = events(t, w, 2)
+	assert.Equal(t, "PUT replaced=1@22 was 3", got[1], "got %v", got)
 	// And with nothing to do, nothing is done.
-	if _, err := s.Rewind(snapshot, nil); err != nil || s.Revision() != 22 {
-		t.Errorf("got %d, %v", s.Revision(), err)
-	}
+	_, err = s.Rewind(snapshot, nil)
+	assert.NoError(t, err)
+	assert.Equal(t, int64(22), s.Revision())
 }
 
 func TestRewindExcept(t *testing.T) {
@@ -239,18 +213,10 @@ func TestRewindExcept(t *testing.T) {
 		asked = append(asked, fmt.Sprintf("%s %q %q", key, have.GetValue(), want.GetValue()))
 		return key != "other"
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]Change{{Key: "other", Revision: 8, Deleted: true}}, changes); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{`added "2" ""`, `changed "2" "1"`, `deleted "" "1"`, `other "2" ""`}, asked); diff != "" {
-		t.Errorf("-want +asked:\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"added": "2", "changed": "2"}, contents(t, c)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	require.NoError(t, err)
+	assert.Empty(t, cmp.Diff([]Change{{Key: "other", Revision: 8, Deleted: true}}, changes), "-want +got")
+	assert.Empty(t, cmp.Diff([]string{`added "2" ""`, `changed "2" "1"`, `deleted "" "1"`, `other "2" ""`}, asked), "-want +asked")
+	assert.Empty(t, cmp.Diff(map[string]string{"added": "2", "changed": "2"}, contents(t, c)), "-want +got")
 }
 
 // TestRewindAnywhere rewinds at random: to snapshots of the store, to such of
@@ -275,14 +241,10 @@ func TestRewindAnywhere(t *testing.T) {
 		}
 		n := rnd.IntN(len(snapshots))
 		changes, err := s.Rewind(snapshots[n], nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(wants[n], contents(t, c)); diff != "" {
-			t.Fatalf("rewind %d: -snapshot +rewound:\n%s", i, diff)
-		}
-		if last := len(changes) - 1; last >= 0 && changes[last].Revision != s.Revision() {
-			t.Errorf("the last change is %v, the revision %d", changes[last], s.Revision())
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(wants[n], contents(t, c)), "rewind %d: -snapshot +rewound", i)
+		if len(changes) > 0 {
+			assert.Equal(t, s.Revision(), changes[len(changes)-1].Revision, "the last of %v", changes)
 		}
 		// A client that follows the events sees the same.
 		for ev := range eventsUntil(w, put(t, c, "mark", fmt.Sprint(i))) {
@@ -292,9 +254,7 @@ func TestRewindAnywhere(t *testing.T) {
 				delete(seen, key)
 			}
 		}
-		if diff := cmp.Diff(contents(t, c), seen); diff != "" {
-			t.Fatalf("rewind %d: -store +events:\n%s", i, diff)
-		}
+		require.Empty(t, cmp.Diff(contents(t, c), seen), "rewind %d: -store +events", i)
 	}
 }
 
@@ -309,19 +269,14 @@ func TestRewindLeases(t *testing.T) {
 		time.Sleep(90 * time.Second) // the lease expires
 		young, _ := c.Grant(t.Context(), 100)
 		put(t, c, "b", "1", clientv3.WithLease(young.ID))
-		if _, err := s.Rewind(snapshot, nil); err != nil {
-			t.Fatal(err)
-		}
-		if left, err := c.TimeToLive(t.Context(), old.ID, clientv3.WithAttachedKeys()); err != nil || left.TTL != 80 || len(left.Keys) != 1 {
-			t.Errorf("got %v, %v", left, err)
-		}
-		if left, err := c.TimeToLive(t.Context(), young.ID, clientv3.WithAttachedKeys()); err != nil || left.TTL != 100 || len(left.Keys) != 0 {
-			t.Errorf("got %v, %v", left, err)
-		}
+		_, err := s.Rewind(snapshot, nil)
+		require.NoError(t, err)
+		left, err := c.TimeToLive(t.Context(), old.ID, clientv3.WithAttachedKeys())
+		assert.False(t, err != nil || left.TTL != 80 || len(left.Keys) != 1, "got %v, %v", left, err)
+		left, err = c.TimeToLive(t.Context(), young.ID, clientv3.WithAttachedKeys())
+		assert.False(t, err != nil || left.TTL != 100 || len(left.Keys) != 0, "got %v, %v", left, err)
 		time.Sleep(81 * time.Second)
-		if got := contents(t, c); len(got) != 0 {
-			t.Errorf("still has %v", got)
-		}
+		assert.Empty(t, contents(t, c), "still")
 	})
 }
 
@@ -329,12 +284,9 @@ func TestRewindClosed(t *testing.T) {
 	s := newServer(t, Config{})
 	snapshot := s.Snapshot()
 	_ = s.Close()
-	if _, err := s.Rewind(snapshot, nil); err == nil {
-		t.Error("rewound a closed server")
-	}
+	_, err := s.Rewind(snapshot, nil)
+	assert.Error(t, err, "rewound a closed server")
 	fork, err := snapshot.Fork(Config{})
-	if err != nil {
-		t.Fatalf("a snapshot outlives its server: %v", err)
-	}
+	require.NoError(t, err, "a snapshot outlives its server")
 	_ = fork.Close()
 }

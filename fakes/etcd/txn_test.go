@@ -2,11 +2,12 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -36,18 +37,14 @@ func TestCompare(t *testing.T) {
 	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		l, err := c.Grant(ctx, 3600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lease = int64(l.ID)
 		put(t, c, "a", "1")
 		put(t, c, "a", "2")
 		put(t, c, "b", "1", clientv3.WithLease(l.ID))
 		for _, tt := range tests {
 			resp, err := c.Txn(ctx).If(tt.cmp()).Commit()
-			if err != nil || resp.Succeeded != tt.want {
-				t.Errorf("%s: %v, %v, want %t", tt.name, resp, err, tt.want)
-			}
+			assert.False(t, err != nil || resp.Succeeded != tt.want, "%s: %v, %v, want %t", tt.name, resp, err, tt.want)
 		}
 	})
 }
@@ -69,34 +66,25 @@ func TestTxn(t *testing.T) {
 			),
 			clientv3.OpDelete("z"),
 		).Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !resp.Succeeded || resp.Header.Revision != 3 || len(resp.Responses) != 5 {
-			t.Fatalf("got %v", resp)
-		}
+		require.NoError(t, err)
+		require.True(t, resp.Succeeded, "got %v", resp)
+		require.Equal(t, int64(3), resp.Header.Revision, "got %v", resp)
+		require.Len(t, resp.Responses, 5, "got %v", resp)
 		for i, want := range []string{"a=1@2/2/1", "a=2@2/3/2"} {
-			if got := brief(resp.Responses[2*i].GetResponseRange().Kvs); got != want {
-				t.Errorf("range %d: %s, want %s", i, got, want)
-			}
+			assert.Equal(t, want, brief(resp.Responses[2*i].GetResponseRange().Kvs), "range %d", i)
 		}
-		if prev := resp.Responses[1].GetResponsePut().PrevKv; string(prev.Value) != "1" {
-			t.Errorf("previous value %v", prev)
-		}
+		prev := resp.Responses[1].GetResponsePut().PrevKv
+		assert.Equal(t, "1", string(prev.Value), "previous value %v", prev)
 		inner := resp.Responses[3].GetResponseTxn()
-		if got := brief(inner.Responses[1].GetResponseRange().Kvs); !inner.Succeeded || got != "a=2@2/3/2 b=1@3/3/1" {
-			t.Errorf("inner: %v", inner)
-		}
-		if d := resp.Responses[4].GetResponseDeleteRange(); d.Deleted != 0 || d.Header.Revision != 3 {
-			t.Errorf("delete of nothing: %v", d)
-		}
-		if s.Revision() != 3 {
-			t.Errorf("revision %d", s.Revision())
-		}
+		assert.True(t, inner.Succeeded, "inner: %v", inner)
+		assert.Equal(t, "a=2@2/3/2 b=1@3/3/1", brief(inner.Responses[1].GetResponseRange().Kvs), "inner: %v", inner)
+		d := resp.Responses[4].GetResponseDeleteRange()
+		assert.Equal(t, int64(0), d.Deleted, "delete of nothing: %v", d)
+		assert.Equal(t, int64(3), d.Header.Revision, "delete of nothing: %v", d)
+		assert.Equal(t, int64(3), s.Revision(), "revision")
 		// One that changes nothing has no revision of its own.
-		if resp, err := c.Txn(ctx).Then(clientv3.OpDelete("z")).Commit(); err != nil || resp.Header.Revision != 3 {
-			t.Errorf("got %v, %v", resp, err)
-		}
+		resp, err = c.Txn(ctx).Then(clientv3.OpDelete("z")).Commit()
+		assert.False(t, err != nil || resp.Header.Revision != 3, "got %v, %v", resp, err)
 	})
 }
 
@@ -136,12 +124,8 @@ func TestTxnErrors(t *testing.T) {
 		for _, tt := range tests {
 			before := s.Revision()
 			_, err := c.Txn(context.Background()).Then(tt.ops...).Commit()
-			if !errors.Is(err, tt.want) {
-				t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
-			}
-			if err != nil && s.Revision() != before {
-				t.Errorf("%s: failed, and changed something", tt.name)
-			}
+			assert.ErrorIs(t, err, tt.want, "%s", tt.name)
+			assert.False(t, err != nil && s.Revision() != before, "%s: failed, and changed something", tt.name)
 		}
 	})
 }
@@ -150,21 +134,16 @@ func TestRequestTooLarge(t *testing.T) {
 	eachClient(t, Config{MaxRequestBytes: 10000}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		fits, large := strings.Repeat("v", 9000), strings.Repeat("v", 10000)
-		if _, err := c.Put(ctx, "a", fits); err != nil {
-			t.Error(err)
-		}
-		if _, err := c.Put(ctx, "a", large); !errors.Is(err, rpctypes.ErrRequestTooLarge) {
-			t.Error(err)
-		}
-		if _, err := c.Txn(ctx).Then(clientv3.OpPut("a", large)).Commit(); !errors.Is(err, rpctypes.ErrRequestTooLarge) {
-			t.Error(err)
-		}
-		if _, err := c.Kubernetes.OptimisticPut(ctx, "k", []byte(fits), 0, kubernetes.PutOptions{}); err != nil {
-			t.Error(err)
-		}
-		if _, err := c.Kubernetes.OptimisticPut(ctx, "k2", []byte(large), 0, kubernetes.PutOptions{}); !errors.Is(err, rpctypes.ErrRequestTooLarge) {
-			t.Error(err)
-		}
+		_, err := c.Put(ctx, "a", fits)
+		assert.NoError(t, err)
+		_, err = c.Put(ctx, "a", large)
+		assert.ErrorIs(t, err, rpctypes.ErrRequestTooLarge)
+		_, err = c.Txn(ctx).Then(clientv3.OpPut("a", large)).Commit()
+		assert.ErrorIs(t, err, rpctypes.ErrRequestTooLarge)
+		_, err = c.Kubernetes.OptimisticPut(ctx, "k", []byte(fits), 0, kubernetes.PutOptions{})
+		assert.NoError(t, err)
+		_, err = c.Kubernetes.OptimisticPut(ctx, "k2", []byte(large), 0, kubernetes.PutOptions{})
+		assert.ErrorIs(t, err, rpctypes.ErrRequestTooLarge)
 	})
 }
 
@@ -172,20 +151,14 @@ func TestPutOptions(t *testing.T) {
 	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
 		l, err := c.Grant(ctx, 3600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		put(t, c, "a", "1", clientv3.WithLease(l.ID))
 		put(t, c, "a", "2", clientv3.WithIgnoreLease())
 		put(t, c, "a", "", clientv3.WithIgnoreValue(), clientv3.WithLease(l.ID))
 		resp, err := c.KV.Get(ctx, "a")
-		if err != nil || brief(resp.Kvs) != "a=2@2/4/3" || resp.Kvs[0].Lease != int64(l.ID) {
-			t.Errorf("got %v, %v", resp, err)
-		}
+		assert.False(t, err != nil || brief(resp.Kvs) != "a=2@2/4/3" || resp.Kvs[0].Lease != int64(l.ID), "got %v, %v", resp, err)
 		put(t, c, "a", "", clientv3.WithIgnoreValue()) // takes it off the lease
 		left, err := c.TimeToLive(ctx, l.ID, clientv3.WithAttachedKeys())
-		if err != nil || len(left.Keys) != 0 {
-			t.Errorf("keys of the lease: %v, %v", left, err)
-		}
+		assert.False(t, err != nil || len(left.Keys) != 0, "keys of the lease: %v, %v", left, err)
 	})
 }

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -61,6 +62,11 @@ type watcher struct {
 	set    *watchSet
 	unhook func() bool
 	timer  *time.Timer
+}
+
+// watchedSpan reads the key and range_end of a watch, whose empty key is the smallest.
+func watchedSpan(key, end []byte) span {
+	return spanOf(cmp.Or(string(key), "\x00"), string(end))
 }
 
 // watchSet is a stream's watchers, oldest first, guarded by the server's lock.

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -30,9 +31,8 @@ func events(t testing.TB, ch clientv3.WatchChan, n int) (list []string) {
 	t.Helper()
 	for len(list) < n {
 		resp, ok := <-ch
-		if !ok || resp.Err() != nil {
-			t.Fatalf("watch ended after %v: open %t, %v", list, ok, resp.Err())
-		}
+		require.NoError(t, resp.Err(), "after %v", list)
+		require.True(t, ok, "watch ended after %v", list)
 		for _, ev := range resp.Events {
 			list = append(list, briefEvent(ev))
 		}
@@ -69,18 +69,16 @@ func TestWatchOptions(t *testing.T) {
 		watches := make([]clientv3.WatchChan, len(tests))
 		for i, tt := range tests {
 			watches[i] = c.Watch(ctx, tt.key, append(tt.opts, clientv3.WithCreatedNotify())...)
-			if resp := <-watches[i]; !resp.Created || resp.Header.Revision != 5 {
-				t.Fatalf("%s: %v", tt.name, resp)
-			}
+			resp := <-watches[i]
+			require.True(t, resp.Created, "%s: %v", tt.name, resp)
+			require.Equal(t, int64(5), resp.Header.Revision, "%s: %v", tt.name, resp)
 		}
 		put(t, c, "a", "4")
 		del(t, c, "a")
 		put(t, c, "b", "5")
 		for i, tt := range tests {
 			want := strings.Split(tt.want, ", ")
-			if diff := cmp.Diff(want, events(t, watches[i], len(want))); diff != "" {
-				t.Errorf("%s: -want +got:\n%s", tt.name, diff)
-			}
+			assert.Empty(t, cmp.Diff(want, events(t, watches[i], len(want))), "%s: -want +got", tt.name)
 		}
 	})
 }
@@ -96,17 +94,14 @@ func TestWatchRevisionIsOneResponse(t *testing.T) {
 			for i := range 100 {
 				ops = append(ops, clientv3.OpPut(fmt.Sprintf("k%02d", i), "v"))
 			}
-			if _, err := c.Txn(ctx).Then(ops...).Commit(); err != nil {
-				t.Fatal(err)
-			}
-			if resp := <-w; len(resp.Events) != 100 || resp.Header.Revision != s.Revision() {
-				t.Errorf("%d events at %d", len(resp.Events), resp.Header.Revision)
-			}
+			_, err := c.Txn(ctx).Then(ops...).Commit()
+			require.NoError(t, err)
+			resp := <-w
+			assert.Len(t, resp.Events, 100)
+			assert.Equal(t, s.Revision(), resp.Header.Revision)
 			// The same from history.
 			old := c.Watch(ctx, "", clientv3.WithFromKey(), clientv3.WithRev(s.Revision()))
-			if resp := <-old; len(resp.Events) != 100 {
-				t.Errorf("%d events from history", len(resp.Events))
-			}
+			assert.Len(t, (<-old).Events, 100)
 		}
 	})
 }
@@ -119,23 +114,20 @@ func TestWatchCompacted(t *testing.T) {
 			put(t, c, "a", fmt.Sprint(i))
 		}
 		del(t, c, "a") // at 7
-		if _, err := c.Compact(ctx, 7); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Compact(ctx, 7)
+		require.NoError(t, err)
 		w := c.Watch(ctx, "a", clientv3.WithRev(6))
 		resp := <-w
-		if resp.CompactRevision != 7 || !resp.Canceled || !errors.Is(resp.Err(), rpctypes.ErrCompacted) {
-			t.Errorf("got %v, %v", resp, resp.Err())
-		}
-		if resp, ok := <-w; ok {
-			t.Errorf("then got %v", resp)
-		}
+		assert.Equal(t, int64(7), resp.CompactRevision)
+		assert.True(t, resp.Canceled, "got %v", resp)
+		assert.ErrorIs(t, resp.Err(), rpctypes.ErrCompacted)
+		resp, ok := <-w
+		assert.False(t, ok, "then got %v", resp)
 		// What happened at the compact revision is still there, but for the
 		// value before.
 		w = c.Watch(ctx, "a", clientv3.WithRev(7), clientv3.WithPrevKV())
-		if got := events(t, w, 1); got[0] != "DELETE a=@7" {
-			t.Errorf("got %v", got)
-		}
+		got := events(t, w, 1)
+		assert.Equal(t, "DELETE a=@7", got[0], "got %v", got)
 	})
 }
 
@@ -149,21 +141,14 @@ func TestWatchSuperseded(t *testing.T) {
 		put(t, c, "a", "1")
 		nest := func(op clientv3.Op) clientv3.Op { return clientv3.OpTxn(nil, []clientv3.Op{op}, nil) }
 		_, err := c.Txn(ctx).Then(nest(clientv3.OpPut("a", "2")), nest(clientv3.OpDelete("a")), nest(clientv3.OpPut("b", ""))).Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all := []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithRev(3), clientv3.WithPrevKV()}
 		want := []string{"PUT a=2@3 was 1", "DELETE a=@3 was 1", "PUT b=@3"}
-		if diff := cmp.Diff(want, events(t, c.Watch(ctx, "", all...), 3)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
-		if _, err := c.Compact(ctx, 3); err != nil {
-			t.Fatal(err)
-		}
+		assert.Empty(t, cmp.Diff(want, events(t, c.Watch(ctx, "", all...), 3)), "-want +got")
+		_, err = c.Compact(ctx, 3)
+		require.NoError(t, err)
 		want = []string{"DELETE a=@3", "PUT b=@3"}
-		if diff := cmp.Diff(want, events(t, c.Watch(ctx, "", all...), 2)); diff != "" {
-			t.Errorf("compacted: -want +got:\n%s", diff)
-		}
+		assert.Empty(t, cmp.Diff(want, events(t, c.Watch(ctx, "", all...), 2)), "compacted: -want +got")
 	})
 }
 
@@ -179,12 +164,10 @@ func TestWatchRefused(t *testing.T) {
 		} {
 			w := c.Watch(context.Background(), "b", tt.opts...)
 			resp, ok := <-w
-			if !ok || !resp.Canceled || resp.Err() == nil || resp.Err().Error() != tt.want {
-				t.Errorf("%s: %v, %v", tt.name, resp, resp.Err())
-			}
-			if _, ok := <-w; ok {
-				t.Errorf("%s: did not end", tt.name)
-			}
+			assert.True(t, ok && resp.Canceled, "%s: %v", tt.name, resp)
+			assert.EqualError(t, resp.Err(), tt.want, tt.name)
+			_, ok = <-w
+			assert.False(t, ok, "%s: did not end", tt.name)
 		}
 	})
 }
@@ -202,23 +185,17 @@ func TestWatchEnds(t *testing.T) {
 		w := c.Watch(ctx, "a")
 		untouched := other.Watch(context.Background(), "a")
 		end[name](c, cancel)
-		if resp, ok := <-w; ok {
-			t.Errorf("%s: got %v", name, resp)
-		}
+		resp, ok := <-w
+		assert.False(t, ok, "%s: got %v", name, resp)
 		select {
 		case resp, ok := <-untouched:
-			if name != "server" {
-				t.Errorf("%s: another client's watch got %v, %t", name, resp, ok)
-			}
+			assert.Equal(t, "server", name, "%s: another client's watch got %v, %t", name, resp, ok)
 		default:
-			if name == "server" {
-				t.Errorf("closing the server left a watch")
-			}
+			assert.NotEqual(t, "server", name, "closing the server left a watch")
 		}
 		cancel()
-		if _, ok := <-c.Watch(ctx, "a"); ok {
-			t.Errorf("%s: a watch could begin", name)
-		}
+		_, ok = <-c.Watch(ctx, "a")
+		assert.False(t, ok, "%s: a watch could begin", name)
 	}
 }
 
@@ -240,18 +217,15 @@ func TestSlowWatch(t *testing.T) {
 			if i > 0 {
 				want += fmt.Sprintf(" was %d", i-1)
 			}
-			if ev != want {
-				t.Fatalf("event %d is %q, want %q", i, ev, want)
-			}
+			require.Equal(t, want, ev, "event %d", i)
 		}
 		put(t, c, "a", "last")
-		if got := events(t, slow, 1); got[0] != fmt.Sprintf("PUT a=last@%d was %d", n+2, n-1) {
-			t.Errorf("then got %v", got)
-		}
+		got = events(t, slow, 1)
+		assert.Equal(t, fmt.Sprintf("PUT a=last@%d was %d", n+2, n-1), got[0], "then got %v", got)
 	})
 }
 
-// TestSlowWatchIsBounded checks what a watch that nobody reads holds, and that
+// TestSlowWatchIsBounded checks what a watch that its client does not read holds, and that
 // it is cancelled when what it did not read is compacted.
 func TestSlowWatchIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -263,21 +237,17 @@ func TestSlowWatchIsBounded(t *testing.T) {
 			put(t, c, "a", fmt.Sprint(i))
 		}
 		synctest.Wait()
-		if len(w) != 8 {
-			t.Errorf("%d responses wait, want 8", len(w))
-		}
-		if _, err := c.Compact(t.Context(), s.Revision()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Len(t, w, 8)
+		_, err := c.Compact(t.Context(), s.Revision())
+		require.NoError(t, err)
 		var last clientv3.WatchResponse
 		seen := 0
 		for resp := range w {
 			seen += len(resp.Events)
 			last = resp
 		}
-		if last.CompactRevision != s.Revision() || seen > 8+batchRevisions {
-			t.Errorf("after %d events the last response was %v", seen, last)
-		}
+		assert.Equal(t, s.Revision(), last.CompactRevision, "after %d events the last response was %v", seen, last)
+		assert.LessOrEqual(t, seen, 8+batchRevisions, "after %d events the last response was %v", seen, last)
 	})
 }
 
@@ -290,54 +260,37 @@ func TestRequestProgress(t *testing.T) {
 		a, b := c.Watch(ctx, "a"), c.Watch(ctx, "b")
 		other := c.Watch(context.Background(), "a") // would be another stream
 		put(t, c, "a", "1")
-		if err := c.RequestProgress(ctx); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.RequestProgress(ctx))
 		synctest.Wait()
-		if resp := <-a; len(resp.Events) != 1 {
-			t.Errorf("the event comes before the progress, got %v", resp)
-		}
+		resp := <-a
+		assert.Len(t, resp.Events, 1, "the event comes before the progress, got %v", resp)
 		for name, w := range map[string]clientv3.WatchChan{"a": a, "b": b} {
-			if resp := <-w; !resp.IsProgressNotify() || resp.Header.Revision != 2 {
-				t.Errorf("%s got %v", name, resp)
-			}
+			resp := <-w
+			assert.False(t, !resp.IsProgressNotify() || resp.Header.Revision != 2, "%s got %v", name, resp)
 		}
 		<-other
-		if len(other) != 0 {
-			t.Error("progress for another stream")
-		}
+		assert.Empty(t, other, "progress for another stream")
 
 		// A watch that lags makes the others wait, as in etcd.
 		for range 9 {
 			put(t, c, "a", "x")
 		}
 		synctest.Wait()
-		if err := c.RequestProgress(ctx); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.RequestProgress(ctx))
 		synctest.Wait()
-		if len(b) != 0 {
-			t.Error("progress although a watch of the stream lags")
-		}
+		assert.Empty(t, b, "progress although a watch of the stream lags")
 		events(t, a, 9)
 		synctest.Wait()
-		if err := c.RequestProgress(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if resp := <-b; !resp.IsProgressNotify() || resp.Header.Revision != 11 {
-			t.Errorf("got %v", resp)
-		}
+		require.NoError(t, c.RequestProgress(ctx))
+		resp = <-b
+		assert.False(t, !resp.IsProgressNotify() || resp.Header.Revision != 11, "got %v", resp)
 
 		// One that waits for a revision to come says nothing about now.
 		future := c.Watch(ctx, "a", clientv3.WithRev(20))
 		<-a
-		if err := c.RequestProgress(ctx); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.RequestProgress(ctx))
 		synctest.Wait()
-		if len(a)+len(b)+len(future) != 0 {
-			t.Error("progress before the revision a watch begins at")
-		}
+		assert.Equal(t, 0, len(a)+len(b)+len(future), "progress before the revision a watch begins at")
 	})
 }
 
@@ -348,24 +301,18 @@ func TestProgressNotify(t *testing.T) {
 		w := c.Watch(t.Context(), "a", clientv3.WithProgressNotify())
 		put(t, c, "b", "1")
 		time.Sleep(59 * time.Second)
-		if len(w) != 0 {
-			t.Error("progress too early")
-		}
+		assert.Empty(t, w, "progress too early")
 		time.Sleep(2 * time.Second)
-		if resp := <-w; !resp.IsProgressNotify() || resp.Header.Revision != 2 {
-			t.Errorf("got %v", resp)
-		}
+		resp := <-w
+		assert.False(t, !resp.IsProgressNotify() || resp.Header.Revision != 2, "got %v", resp)
 		// Events stand for progress.
 		put(t, c, "a", "1")
 		events(t, w, 1)
 		time.Sleep(time.Minute)
-		if len(w) != 0 {
-			t.Error("progress although there were events")
-		}
+		assert.Empty(t, w, "progress although there were events")
 		time.Sleep(time.Minute)
-		if resp := <-w; !resp.IsProgressNotify() || resp.Header.Revision != 3 {
-			t.Errorf("got %v", resp)
-		}
+		resp = <-w
+		assert.False(t, !resp.IsProgressNotify() || resp.Header.Revision != 3, "got %v", resp)
 	})
 }
 
@@ -396,9 +343,7 @@ func TestHeadersOfSlowWatches(t *testing.T) {
 				got = append(got, fmt.Sprintf("%d at %d", len(resp.Events), resp.Header.Revision))
 				synctest.Wait()
 			}
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-			}
+			assert.True(t, slices.Equal(got, tt.want), "%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	})
 }

@@ -46,10 +46,7 @@ func (w *watchClient) Watch(ctx context.Context, key string, opts ...clientv3.Op
 // Otherwise it may wait for room until done is closed, and returns false then.
 func (w *watchClient) WatchFunc(ctx context.Context, key string, deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool, ended func(), opts ...clientv3.OpOption) {
 	op := clientv3.OpWatch(key, opts...)
-	if key = string(op.KeyBytes()); key == "" {
-		key = "\x00" // the smallest key
-	}
-	sp := spanOf(key, string(op.RangeBytes()))
+	sp := watchedSpan(op.KeyBytes(), op.RangeBytes())
 	switch {
 	case ctx.Err() != nil:
 		ended()

@@ -131,11 +131,7 @@ func (g *grpcWatch) receive(ctx context.Context) error {
 
 // create starts a watcher, which announces itself, or returns the refusal.
 func (g *grpcWatch) create(r *pb.WatchCreateRequest) *pb.WatchResponse {
-	key := string(r.Key)
-	if key == "" {
-		key = "\x00" // the smallest key
-	}
-	sp := spanOf(key, string(r.RangeEnd))
+	sp := watchedSpan(r.Key, r.RangeEnd)
 	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,26 +21,20 @@ func watchStream(t *testing.T, s *Server) pb.Watch_WatchClient {
 	t.Cleanup(cancel)
 	c := dial(t, s)
 	stream, err := pb.NewWatchClient(c.ActiveConnection()).Watch(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return stream
 }
 
 func sendCreate(t *testing.T, stream pb.Watch_WatchClient, r *pb.WatchCreateRequest) {
 	t.Helper()
 	req := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}}
-	if err := stream.Send(req); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, stream.Send(req))
 }
 
 func receive(t *testing.T, stream pb.Watch_WatchClient) *pb.WatchResponse {
 	t.Helper()
 	resp, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp
 }
 
@@ -60,32 +56,24 @@ func TestWatchStreamIDs(t *testing.T) {
 	for i, tt := range tests {
 		sendCreate(t, stream, tt.request)
 		resp := receive(t, stream)
-		if !resp.Created || resp.WatchId != tt.id || resp.CancelReason != tt.reason || resp.Canceled != (tt.reason != "") {
-			t.Errorf("request %d: %v", i, resp)
-		}
+		assert.False(t, !resp.Created || resp.WatchId != tt.id || resp.CancelReason != tt.reason || resp.Canceled != (tt.reason != ""), "request %d: %v", i, resp)
 	}
 	put(t, s.Client(), "a", "1")
 	seen := map[int64]bool{}
 	for range 3 {
 		seen[receive(t, stream).WatchId] = true
 	}
-	if len(seen) != 3 {
-		t.Errorf("event for watches %v", seen)
-	}
+	assert.Len(t, seen, 3, "event for watches")
 	cancel := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: 1}}}
-	if err := stream.Send(cancel); err != nil {
-		t.Fatal(err)
-	}
-	if resp := receive(t, stream); !resp.Canceled || resp.WatchId != 1 {
-		t.Errorf("got %v", resp)
-	}
+	require.NoError(t, stream.Send(cancel))
+	resp := receive(t, stream)
+	assert.False(t, !resp.Canceled || resp.WatchId != 1, "got %v", resp)
 	progress := &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
-	if err := stream.Send(progress); err != nil {
-		t.Fatal(err)
-	}
-	if resp := receive(t, stream); resp.WatchId != -1 || resp.Header.Revision != 2 || len(resp.Events) != 0 {
-		t.Errorf("got %v", resp)
-	}
+	require.NoError(t, stream.Send(progress))
+	resp = receive(t, stream)
+	assert.Equal(t, int64(-1), resp.WatchId, "got %v", resp)
+	assert.Equal(t, int64(2), resp.Header.Revision, "got %v", resp)
+	assert.Empty(t, resp.Events, "got %v", resp)
 }
 
 func TestWatchStreamFragments(t *testing.T) {
@@ -94,9 +82,8 @@ func TestWatchStreamFragments(t *testing.T) {
 	stream := watchStream(t, s)
 	for _, fragment := range []bool{true, false} {
 		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("a"), RangeEnd: []byte("b"), PrevKv: true, Fragment: fragment})
-		if resp := receive(t, stream); !resp.Created {
-			t.Fatalf("got %v", resp)
-		}
+		resp := receive(t, stream)
+		require.True(t, resp.Created, "got %v", resp)
 	}
 	// A single revision larger than one message may be.
 	c := s.Client()
@@ -117,14 +104,10 @@ func TestWatchStreamFragments(t *testing.T) {
 		}
 		pieces++
 		parts += len(resp.Events)
-		if last := parts == keys; resp.Fragment == last {
-			t.Errorf("fragment %t after %d events", resp.Fragment, parts)
-		}
-		if size := proto.Size(resp); size >= limit+grpcOverheadBytes {
-			t.Errorf("a piece of %d bytes", size)
-		}
+		assert.NotEqual(t, parts == keys, resp.Fragment, "fragment %t after %d events", resp.Fragment, parts)
+		assert.Less(t, proto.Size(resp), limit+grpcOverheadBytes)
 	}
-	if whole != keys || parts != keys || pieces < 2 {
-		t.Errorf("%d events whole, %d in %d pieces", whole, parts, pieces)
-	}
+	assert.Equal(t, keys, whole)
+	assert.Equal(t, keys, parts)
+	assert.GreaterOrEqual(t, pieces, 2)
 }

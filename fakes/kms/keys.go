@@ -114,15 +114,13 @@ func (p *Plugin) encrypt(ctx context.Context, _ EncryptRequest) (none EncryptAns
 
 func (p *Plugin) decrypt(ctx context.Context, request DecryptRequest) (none DecryptAnswer, err error) {
 	p.mu.Lock()
-	i := slices.IndexFunc(p.keys, func(k key) bool { return k.id == request.KeyID })
-	var found key
-	if i >= 0 {
-		found = p.keys[i]
-	}
+	keys := p.keys
 	p.mu.Unlock()
+	i := slices.IndexFunc(keys, func(k key) bool { return k.id == request.KeyID })
 	if i < 0 {
 		return none, status.Errorf(codes.NotFound, "there is no key %q", request.KeyID)
 	}
+	found := keys[i]
 	aead, err := found.aead()
 	if err != nil {
 		return none, fmt.Errorf("decrypt with %s: %w", found.id, err)

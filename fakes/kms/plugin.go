@@ -114,7 +114,7 @@ func Serve(l net.Listener, config Config) *Plugin {
 	kmsapi.RegisterKeyManagementServiceServer(p.server, &service{plugin: p})
 	go func() {
 		defer close(p.done)
-		if err := p.server.Serve(&listener{l, &p.conns}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		if err := p.server.Serve(p.conns.Keep(l)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			p.failed = fmt.Errorf("serve a KMS plugin on %s: %w", l.Addr(), err)
 		}
 	}()
@@ -177,19 +177,4 @@ resources:
       timeout: %s
   - identity: {}
 `, strings.Join(resources, ", "), name, "unix://"+path, timeout), nil
-}
-
-// listener remembers the connections that it accepts.
-type listener struct {
-	net.Listener
-	conns *conns.Set
-}
-
-// Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return l.conns.Add(conn), nil
 }

@@ -48,31 +48,10 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 			serving.Break(client)
 		}
 	})
-	if errors.Is(t.sendAll(buffered), stub.ErrBreak) {
+	if errors.Is(t.pump(buffered, ByClient, t.send), stub.ErrBreak) {
 		serving.Break(client)
 	}
 	down.Wait()
-}
-
-// sendAll passes on what the client sends.
-func (t *tunnel) sendAll(client io.Reader) error {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := client.Read(buffer)
-		if n > 0 {
-			if err := t.send(buffer[:n]); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			t.close(ByClient, nil)
-			return nil
-		}
-		if err != nil {
-			t.close(ByClient, err)
-			return err
-		}
-	}
 }
 
 // writeError answers a dial that has failed. What a rule says stands.

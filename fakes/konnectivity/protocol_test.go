@@ -74,7 +74,7 @@ func TestSeveralTunnels(t *testing.T) {
 	closed = receive(t, packets, client.PacketType_CLOSE_RSP).GetCloseResponse()
 	assert.Equal(t, three.GetConnectID(), closed.GetConnectID())
 
-	// Nobody knows these numbers.
+	// These numbers are unknown.
 	send(t, packets, client.PacketType_DATA, &client.Packet_Data{Data: &client.Data{ConnectID: 99}})
 	send(t, packets, client.PacketType_CLOSE_REQ, &client.Packet_CloseRequest{CloseRequest: &client.CloseRequest{ConnectID: 99}})
 	send(t, packets, client.PacketType_DIAL_CLS, &client.Packet_CloseDial{CloseDial: &client.CloseDial{Random: 99}})

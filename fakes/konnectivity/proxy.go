@@ -13,6 +13,7 @@ import (
 
 	"snowglobe.test/fakes/internal/serving"
 	"snowglobe.test/fakes/stub"
+	"snowglobe.test/internal/broadcast"
 )
 
 // The protocols, as an EgressSelectorConfiguration calls them.
@@ -21,7 +22,7 @@ const (
 	GRPC        = "GRPC"
 )
 
-// Request is what somebody wants to reach.
+// Request is what an API server wants to reach.
 type Request struct {
 	Protocol string // HTTPConnect or GRPC
 	Address  string // host and port
@@ -55,12 +56,12 @@ type Proxy struct {
 	grpc    []*grpc.Server
 	serves  sync.WaitGroup // goroutines of gRPC
 	tunnels []*tunnel      // in the order of their requests
-	changed chan struct{}  // closed and replaced when a tunnel closes
+	changed broadcast.News // of a tunnel that closes
 }
 
 // New returns a proxy that has no routes and serves nowhere.
 func New() *Proxy {
-	p := &Proxy{changed: make(chan struct{})}
+	p := &Proxy{}
 	p.Dials = stub.NewTable(func(_ context.Context, r Request) (Answer, error) {
 		return Answer{}, fmt.Errorf("no route leads to %s: add one with Proxy.Route", r.Address)
 	})

@@ -56,24 +56,7 @@ func (p *Proxy) Tunnels() []Tunnel {
 // AwaitTunnels returns the tunnels so far as soon as so many have been closed, failed
 // dials included. If the context ends first, it returns what there is and the reason.
 func (p *Proxy) AwaitTunnels(ctx context.Context, closed int) ([]Tunnel, error) {
-	for {
-		p.mu.Lock()
-		changed, done := p.changed, 0
-		for _, t := range p.tunnels {
-			if t.record.ClosedBy != "" {
-				done++
-			}
-		}
-		p.mu.Unlock()
-		if done >= closed {
-			return p.Tunnels(), nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return p.Tunnels(), fmt.Errorf("%d of %d tunnels have been closed: %w", done, closed, context.Cause(ctx))
-		}
-	}
+	return stub.AwaitDone(ctx, &p.changed, p.Tunnels, func(t Tunnel) bool { return t.ClosedBy != "" }, closed, "tunnels have been closed")
 }
 
 // dial reaches the target of a request. The context is the client's.
@@ -125,8 +108,7 @@ func (t *tunnel) close(by string, err error) {
 	t.proxy.mu.Lock()
 	if t.record.ClosedBy == "" {
 		t.record.Closed, t.record.ClosedBy, t.record.Err = time.Now(), by, err
-		close(t.proxy.changed)
-		t.proxy.changed = make(chan struct{})
+		t.proxy.changed.Tell()
 	}
 	t.proxy.mu.Unlock()
 	t.cancel(err)
@@ -171,28 +153,38 @@ func (t *tunnel) send(data []byte) error {
 // receive passes the bytes of the target to a function until there are no more, and
 // says why. What the function fails with is the client's doing.
 func (t *tunnel) receive(to func([]byte) error) error {
+	return t.pump(t.target, ByTarget, func(data []byte) error {
+		n, broken := t.pass(len(data), &t.record.Received)
+		if n > 0 {
+			if err := to(data[:n]); err != nil {
+				t.close(ByClient, err)
+				return err
+			}
+		}
+		if broken != nil {
+			t.close(ByProxy, broken)
+		}
+		return broken
+	})
+}
+
+// pump passes what one end sends to a function, until the end closes the tunnel or the
+// function fails.
+func (t *tunnel) pump(from io.Reader, end string, to func([]byte) error) error {
 	buffer := make([]byte, 32<<10)
 	for {
-		n, err := t.target.Read(buffer)
+		n, err := from.Read(buffer)
 		if n > 0 {
-			n, broken := t.pass(n, &t.record.Received)
-			if n > 0 {
-				if err := to(buffer[:n]); err != nil {
-					t.close(ByClient, err)
-					return err
-				}
-			}
-			if broken != nil {
-				t.close(ByProxy, broken)
-				return broken
+			if err := to(buffer[:n]); err != nil {
+				return err
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			t.close(ByTarget, nil)
+			t.close(end, nil)
 			return nil
 		}
 		if err != nil {
-			t.close(ByTarget, err)
+			t.close(end, err)
 			return err
 		}
 	}

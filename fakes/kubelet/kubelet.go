@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 
 	"snowglobe.test/fakes/internal/serving"
 	"snowglobe.test/fakes/stub"
+	"snowglobe.test/internal/broadcast"
 )
 
 // Config says what a kubelet is like. Its zero value works.
@@ -35,7 +37,7 @@ type Kubelet struct {
 	mu       sync.Mutex
 	pods     []*Pod     // in the order in which they were added
 	sessions []*Session // in the order in which they began
-	changed  chan struct{}
+	changed  broadcast.News
 }
 
 // Serve serves a kubelet's API over TLS. The listener is the kubelet's from now on,
@@ -46,10 +48,7 @@ func Serve(l net.Listener, config Config) (*Kubelet, error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("serve a kubelet: ClientCA: %w", err)
 	}
-	k := &Kubelet{node: config.Node, clients: clients, changed: make(chan struct{})}
-	if k.node == "" {
-		k.node = "node"
-	}
+	k := &Kubelet{node: cmp.Or(config.Node, "node"), clients: clients}
 	k.Requests = stub.NewTable(k.answer)
 	hosts := config.Hosts
 	if len(hosts) == 0 {

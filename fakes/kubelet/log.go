@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"snowglobe.test/fakes/stub"
+	"snowglobe.test/internal/broadcast"
 )
 
 // Line is one line of a log.
@@ -29,7 +30,7 @@ type Log struct {
 	previous []Line // of the container before the last Restart
 	restarts int
 	ended    bool
-	changed  chan struct{} // closed and replaced when any of it changes
+	changed  broadcast.News
 }
 
 // Print appends lines of stdout, written now.
@@ -61,10 +62,7 @@ func (l *Log) change(how func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	how()
-	if l.changed != nil {
-		close(l.changed)
-	}
-	l.changed = make(chan struct{})
+	l.changed.Tell()
 }
 
 // after returns the lines from the given one on, whether there will be no more, and
@@ -72,16 +70,13 @@ func (l *Log) change(how func()) {
 func (l *Log) after(line, restarts int) (lines []Line, ended bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.changed == nil {
-		l.changed = make(chan struct{})
-	}
 	switch {
 	case restarts == l.restarts:
-		return l.lines[line:], l.ended, l.changed
+		return l.lines[line:], l.ended, l.changed.Next()
 	case restarts == l.restarts-1:
-		return l.previous[line:], true, l.changed
+		return l.previous[line:], true, l.changed.Next()
 	default:
-		return nil, true, l.changed
+		return nil, true, l.changed.Next()
 	}
 }
 

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -88,10 +89,6 @@ func metric(name, help string, value int) Answer {
 }
 
 func servePage(w http.ResponseWriter, _ *http.Request, _ Request, answer Answer) {
-	contentType := answer.ContentType
-	if contentType == "" {
-		contentType = "text/plain; charset=utf-8"
-	}
-	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Type", cmp.Or(answer.ContentType, "text/plain; charset=utf-8"))
 	_, _ = w.Write(answer.Page) // the client may be gone
 }

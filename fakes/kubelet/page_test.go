@@ -88,7 +88,7 @@ func TestCallers(t *testing.T) {
 		code   int
 	}{
 		{"trusted", &trusted, http.StatusOK}, {"stranger", &stranger, http.StatusUnauthorized},
-		{"nobody", nil, http.StatusUnauthorized}, {"not a client", &server, http.StatusUnauthorized},
+		{"no certificate", nil, http.StatusUnauthorized}, {"not a client", &server, http.StatusUnauthorized},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")

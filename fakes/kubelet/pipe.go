@@ -17,7 +17,7 @@ import (
 func pipe(ctx context.Context, stream io.ReadWriter, readers *sync.WaitGroup, handle func(context.Context, net.Conn) error) error {
 	in, inEnd := net.Pipe()
 	out, outEnd := net.Pipe()
-	conn := &forwarded{in: in, out: out}
+	conn := &forwarded{in, out}
 	readers.Go(func() {
 		_, _ = io.Copy(inEnd, stream)
 		_ = inEnd.Close()
@@ -37,21 +37,21 @@ func pipe(ctx context.Context, stream io.ReadWriter, readers *sync.WaitGroup, ha
 	return errors.Join(err, sending)
 }
 
-// forwarded is a connection made of two pipes, one for each direction.
-type forwarded struct{ in, out net.Conn }
+// forwarded is a connection made of two pipes: the one that is read, and that to write to.
+type forwarded struct {
+	net.Conn
+	out net.Conn
+}
 
-func (f *forwarded) Read(p []byte) (int, error)  { return f.in.Read(p) }
 func (f *forwarded) Write(p []byte) (int, error) { return f.out.Write(p) }
 
 // CloseWrite ends what the client reads, and lets the client go on writing.
 func (f *forwarded) CloseWrite() error { return f.out.Close() }
 
-func (f *forwarded) Close() error         { return errors.Join(f.in.Close(), f.out.Close()) }
-func (f *forwarded) LocalAddr() net.Addr  { return f.in.LocalAddr() }
-func (f *forwarded) RemoteAddr() net.Addr { return f.in.RemoteAddr() }
+func (f *forwarded) Close() error { return errors.Join(f.Conn.Close(), f.out.Close()) }
 
 func (f *forwarded) SetDeadline(t time.Time) error {
-	return errors.Join(f.in.SetDeadline(t), f.out.SetDeadline(t))
+	return errors.Join(f.Conn.SetDeadline(t), f.out.SetDeadline(t))
 }
-func (f *forwarded) SetReadDeadline(t time.Time) error  { return f.in.SetReadDeadline(t) }
+
 func (f *forwarded) SetWriteDeadline(t time.Time) error { return f.out.SetWriteDeadline(t) }

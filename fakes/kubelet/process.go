@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 
@@ -109,12 +110,7 @@ func (s *streams) sendStatus(verb string, code int, err error) error {
 		if verb == "attach" {
 			did = "attaching to"
 		}
-		message := fmt.Sprintf("error %s container: %v", did, err)
-		status = metav1.Status{
-			Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Code: http.StatusInternalServerError,
-			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: message}}},
-			Message: "Internal error occurred: " + message,
-		}
+		status = apierrors.NewInternalError(fmt.Errorf("error %s container: %w", did, err)).Status()
 	case code != 0:
 		status = metav1.Status{
 			Status: metav1.StatusFailure, Reason: remotecommand.NonZeroExitCodeReason,

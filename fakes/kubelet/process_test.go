@@ -144,7 +144,7 @@ func TestTerminal(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			inWorlds(t, func(t *testing.T, w *world) {
 				w.app.Attach = func(_ context.Context, p *kubelet.Process) (int, error) {
-					fmt.Fprintln(p.Stderr, "nobody sees this on a terminal")
+					fmt.Fprintln(p.Stderr, "a terminal does not show this")
 					for range 2 {
 						size := <-p.Resize
 						fmt.Fprint(p.Stdout, p.TTY, size.Width, "x", size.Height, "\n")

@@ -12,7 +12,7 @@ import (
 	"snowglobe.test/fakes/stub"
 )
 
-// Request is what somebody asks of a kubelet.
+// Request is what an API server asks of a kubelet.
 type Request struct {
 	Method string
 	Path   string

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"snowglobe.test/fakes/stub"
 )
 
 // Session is the record of something that lasted: logs that were sent, a process, or
@@ -36,24 +38,7 @@ func (k *Kubelet) Sessions() []Session {
 // AwaitSessions returns the sessions so far as soon as so many have ended. If the
 // context ends first, it returns what there is and the reason.
 func (k *Kubelet) AwaitSessions(ctx context.Context, ended int) ([]Session, error) {
-	for {
-		k.mu.Lock()
-		changed, done := k.changed, 0
-		for _, s := range k.sessions {
-			if !s.Ended.IsZero() {
-				done++
-			}
-		}
-		k.mu.Unlock()
-		if done >= ended {
-			return k.Sessions(), nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return k.Sessions(), context.Cause(ctx)
-		}
-	}
+	return stub.AwaitDone(ctx, &k.changed, k.Sessions, func(s Session) bool { return !s.Ended.IsZero() }, ended, "sessions have ended")
 }
 
 func (k *Kubelet) begin(request Request, protocol string, port int) *Session {
@@ -68,6 +53,5 @@ func (k *Kubelet) end(s *Session, exitCode int, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s.Ended, s.ExitCode, s.Err = time.Now(), exitCode, err
-	close(k.changed)
-	k.changed = make(chan struct{})
+	k.changed.Tell()
 }

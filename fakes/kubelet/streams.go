@@ -135,7 +135,7 @@ func openSPDY(taken *taken, r *http.Request, options *remotecommand.Options) (*s
 }
 
 // arrivals are the streams that a client opens on a SPDY connection. All of them are
-// reset in the end: one that nobody reads would keep upstream's goroutines waiting.
+// reset in the end: one that is not read would keep upstream's goroutines waiting.
 type arrivals struct {
 	ctx     context.Context
 	arrived chan arrival

@@ -80,7 +80,7 @@ func (w *watched) Close() error {
 }
 
 // quiet is a connection that has no error to tell when it is closed. Upstream's SPDY
-// would wait a second for somebody to whom it can pass it on.
+// would wait a second for a reader to whom it can pass it on.
 type quiet struct{ net.Conn }
 
 // Close implements net.Conn.

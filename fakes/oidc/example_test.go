@@ -58,7 +58,7 @@ func Example() {
 	// [key-2 key-1]
 }
 
-// subject reads a token as somebody would who does not verify it.
+// subject reads a token as a client would that does not verify it.
 func subject(token string) any {
 	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
 	if err != nil {

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
-
-	"gopkg.in/go-jose/go-jose.v2"
 
 	"snowglobe.test/fakes/stub"
 )
@@ -91,13 +90,13 @@ func (i *Issuer) Document(path string) (Answer, error) {
 			Responses  []string `json:"response_types_supported"`
 			Subjects   []string `json:"subject_types_supported"`
 			Algorithms []string `json:"id_token_signing_alg_values_supported"`
-		}{i.URL(), i.URL() + KeysPath, []string{"id_token"}, []string{"public"}, []string{string(jose.ES256)}}
+		}{i.URL(), i.URL() + KeysPath, []string{"id_token"}, []string{"public"}, []string{algorithm}}
 	case KeysPath:
-		set := jose.JSONWebKeySet{}
+		keys := []webKey{}
 		for _, key := range i.keys[:i.published] {
-			set.Keys = append(set.Keys, key.public())
+			keys = append(keys, key.public())
 		}
-		document = set
+		document = map[string]any{"keys": keys}
 	default:
 		body := fmt.Appendf(nil, "there is no %s, only %s and %s\n", path, DiscoveryPath, KeysPath)
 		return Answer{}, stub.Status{Code: http.StatusNotFound, Body: body}
@@ -122,9 +121,7 @@ func (i *Issuer) handle(w http.ResponseWriter, r *http.Request) {
 		stub.WriteError(w, err)
 		return
 	}
-	for name, values := range answer.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header)
 	_, _ = w.Write(answer.Body) // the client may be gone
 }
 

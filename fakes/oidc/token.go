@@ -1,17 +1,12 @@
 package oidc
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"encoding/base64"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"time"
-
-	"gopkg.in/go-jose/go-jose.v2"
 )
 
 // Token is what an ID token says, and who signs it.
@@ -34,31 +29,13 @@ const (
 	CurrentKey Key = iota
 	// PreviousKey is the one before the last rotation. It is published or not.
 	PreviousKey
-	// UnknownKey is one that was never published, and whose id nobody knows.
+	// UnknownKey is one that was never published, and whose id is unknown.
 	UnknownKey
 	// ForgedKey is another than the current one that bears its id.
 	ForgedKey
 	// NoKey is no signature at all: algorithm none.
 	NoKey
 )
-
-// signingKey is a private key and its id.
-type signingKey struct {
-	id      string
-	private *ecdsa.PrivateKey
-}
-
-func newKey(id string) (signingKey, error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return signingKey{}, fmt.Errorf("generate key %s of an OIDC issuer: %w", id, err)
-	}
-	return signingKey{id, private}, nil
-}
-
-func (k signingKey) public() jose.JSONWebKey {
-	return jose.JSONWebKey{Key: k.private.Public(), KeyID: k.id, Algorithm: string(jose.ES256), Use: "sig"}
-}
 
 // Rotate makes a new key, with which tokens are signed from now on. The old ones stay
 // published, so that their tokens stay valid, until DropOldKeys. The keys are named
@@ -92,32 +69,19 @@ func (i *Issuer) Issue(token Token) (string, error) {
 		return "", fmt.Errorf("encode the claims of a token: %w", err)
 	}
 	if token.Key == NoKey {
-		header := []byte(`{"alg":"none","typ":"JWT"}`)
-		encode := base64.RawURLEncoding.EncodeToString
-		return encode(header) + "." + encode(payload) + ".", nil
+		return encode([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + encode(payload) + ".", nil
 	}
 	key, err := i.key(token.Key)
 	if err != nil {
 		return "", err
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key.private, KeyID: key.id}},
-		(&jose.SignerOptions{}).WithType("JWT"))
-	if err != nil {
-		return "", fmt.Errorf("sign a token with %s: %w", key.id, err)
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		return "", fmt.Errorf("sign a token with %s: %w", key.id, err)
-	}
-	return signed.CompactSerialize()
+	return key.sign(payload)
 }
 
 // claims are those of a token. The audience is a string if there is one alone, as most
 // issuers have it.
 func (i *Issuer) claims(token Token) map[string]any {
-	if token.Lifetime == 0 {
-		token.Lifetime = time.Hour
-	}
+	token.Lifetime = cmp.Or(token.Lifetime, time.Hour)
 	now := time.Now()
 	issued := now
 	if token.Lifetime < 0 {

@@ -300,7 +300,7 @@ func (w *world) startAPIServer(binary string) {
 	})
 }
 
-// eventually does something until it succeeds: nobody tells when the program is so far.
+// eventually does something until it succeeds: the program does not tell when it is so far.
 func (w *world) eventually(limit time.Duration, do func(context.Context) error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), limit)

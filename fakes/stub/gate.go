@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"snowglobe.test/internal/broadcast"
 )
 
 // Gate holds requests until it is opened. A nil Gate is not valid; NewGate makes one.
@@ -13,28 +15,26 @@ type Gate struct {
 	mu       sync.Mutex
 	opened   bool
 	arrivals int
-	arrived  chan struct{} // closed and replaced when a request arrives
+	arrived  broadcast.News
 }
 
 // NewGate returns a closed gate.
-func NewGate() *Gate { return &Gate{open: make(chan struct{}), arrived: make(chan struct{})} }
+func NewGate() *Gate { return &Gate{open: make(chan struct{})} }
 
 // Await returns when so many requests have come to the gate, whether they still wait
 // there or not.
 func (g *Gate) Await(ctx context.Context, requests int) error {
-	for {
+	arrivals := 0
+	err := g.arrived.Await(ctx, func() bool {
 		g.mu.Lock()
-		arrived, arrivals := g.arrived, g.arrivals
-		g.mu.Unlock()
-		if arrivals >= requests {
-			return nil
-		}
-		select {
-		case <-arrived:
-		case <-ctx.Done():
-			return fmt.Errorf("%d of %d requests have come to the gate: %w", arrivals, requests, context.Cause(ctx))
-		}
+		defer g.mu.Unlock()
+		arrivals = g.arrivals
+		return arrivals >= requests
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d requests have come to the gate: %w", arrivals, requests, err)
 	}
+	return nil
 }
 
 // Open lets all requests go, those that are still to come included. It may be called
@@ -53,8 +53,7 @@ func (g *Gate) Open() {
 func (g *Gate) wait(ctx context.Context) error {
 	g.mu.Lock()
 	g.arrivals++
-	close(g.arrived)
-	g.arrived = make(chan struct{})
+	g.arrived.Tell()
 	opened := g.opened
 	g.mu.Unlock()
 	if opened { // whatever became of the client: select would throw dice

@@ -3,6 +3,7 @@ package stub
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 )
 
@@ -29,9 +30,7 @@ func WriteError(w http.ResponseWriter, err error) {
 	case errors.As(err, &status) && (status.Code < 200 || status.Code > 999):
 		http.Error(w, fmt.Sprintf("a rule answers with stub.Status and code %d: set it to 200 or more", status.Code), http.StatusInternalServerError)
 	case errors.As(err, &status):
-		for name, values := range status.Header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), status.Header)
 		w.WriteHeader(status.Code)
 		_, _ = w.Write(status.Body) // the client may be gone
 	default:

@@ -89,7 +89,7 @@ func TestServerOnASocket(t *testing.T) {
 			require.NoError(t, s.Stop(t.Context()))
 			assert.NoError(t, s.Stop(t.Context()), "again")
 			_, err = net.Dial("tcp", l.Addr().String())
-			assert.Error(t, err, "nobody listens")
+			assert.Error(t, err, "the server listens no more")
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"snowglobe.test/internal/broadcast"
 )
 
 // Table decides how a fake answers. Rules are asked first, the newest before the
@@ -18,7 +20,7 @@ type Table[Request, Answer any] struct {
 	mu      sync.Mutex
 	rules   []*entry[Request, Answer] // oldest first
 	calls   []*Call[Request, Answer]  // in the order of their arrival
-	changed chan struct{}             // closed and replaced when a call arrives or ends
+	changed broadcast.News
 }
 
 // Rule says how some requests are answered. The zero value answers all as the fake
@@ -59,7 +61,7 @@ type entry[Request, Answer any] struct {
 
 // NewTable returns a table whose requests are answered by otherwise.
 func NewTable[Request, Answer any](otherwise func(context.Context, Request) (Answer, error)) *Table[Request, Answer] {
-	return &Table[Request, Answer]{otherwise: otherwise, changed: make(chan struct{})}
+	return &Table[Request, Answer]{otherwise: otherwise}
 }
 
 // Use adds a rule, which goes before those that are there. Remove takes it out again.
@@ -103,24 +105,27 @@ func (t *Table[Request, Answer]) Calls() []Call[Request, Answer] {
 // Await returns the calls so far as soon as there are so many that have been answered.
 // If the context ends first, it returns what there is and the reason.
 func (t *Table[Request, Answer]) Await(ctx context.Context, answered int) ([]Call[Request, Answer], error) {
-	for {
-		t.mu.Lock()
-		changed, done := t.changed, 0
-		for _, call := range t.calls {
-			if call.Done {
-				done++
+	return AwaitDone(ctx, &t.changed, t.Calls, func(c Call[Request, Answer]) bool { return c.Done }, answered, "requests have been answered")
+}
+
+// AwaitDone returns all records of a fake as soon as at least so many are done, which is
+// looked at whenever they have changed. If the context ends first, it returns what there is
+// and the reason, which begins with what is missing.
+func AwaitDone[Record any](ctx context.Context, changed *broadcast.News, all func() []Record, done func(Record) bool, least int, what string) ([]Record, error) {
+	count := 0
+	err := changed.Await(ctx, func() bool {
+		count = 0
+		for _, record := range all() {
+			if done(record) {
+				count++
 			}
 		}
-		t.mu.Unlock()
-		if done >= answered {
-			return t.Calls(), nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return t.Calls(), fmt.Errorf("%d of %d requests have been answered: %w", done, answered, context.Cause(ctx))
-		}
+		return count >= least
+	})
+	if err != nil {
+		err = fmt.Errorf("%d of %d %s: %w", count, least, what, err)
 	}
+	return all(), err
 }
 
 // Serve records a request and answers it. Fakes call it, once for each request.
@@ -157,7 +162,7 @@ func (t *Table[Request, Answer]) begin(call *Call[Request, Answer]) []Rule[Reque
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.calls = append(t.calls, call)
-	t.tell()
+	t.changed.Tell()
 	var rules []Rule[Request, Answer]
 	var names []string
 	for _, e := range slices.Backward(t.rules) {
@@ -212,11 +217,5 @@ func (t *Table[Request, Answer]) end(call *Call[Request, Answer], answer Answer,
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	call.Done, call.Answered, call.Answer, call.Err = true, time.Now(), answer, err
-	t.tell()
-}
-
-// tell wakes up those that await calls. The caller holds the lock.
-func (t *Table[Request, Answer]) tell() {
-	close(t.changed)
-	t.changed = make(chan struct{})
+	t.changed.Tell()
 }

@@ -167,8 +167,8 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// TestAnswerThatDoesNotReturn has a call end all the same, so that nobody awaits it in
-// vain.
+// TestAnswerThatDoesNotReturn has a call end all the same, so that no client awaits it
+// in vain.
 func TestAnswerThatDoesNotReturn(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule rule

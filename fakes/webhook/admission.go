@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 // everything.
 type Admission struct {
 	server
-	kind kind
 	// Requests decides the answers and records the calls. A UID is added to answers
 	// that have none.
 	Requests *stub.Table[AdmissionRequest, AdmissionAnswer]
@@ -41,15 +41,10 @@ type AdmissionRule = stub.Rule[AdmissionRequest, AdmissionAnswer]
 // DNS name or an IP; without any, for the host of the listener. The listener is the
 // webhook's from now on, also if ServeAdmission fails.
 func ServeAdmission(l net.Listener, hosts ...string) (*Admission, error) {
-	k, err := newKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"), admissionv1.AddToScheme,
-		`admissionReviewVersions: ["v1"]`)
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	a := &Admission{kind: k, Requests: stub.NewTable(
+	a := &Admission{Requests: stub.NewTable(
 		func(context.Context, AdmissionRequest) (AdmissionAnswer, error) { return Allow(), nil })}
-	a.server, err = serve(l, a.handle, hosts)
-	return a, err
+	return a, a.serve(l, admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"), admissionv1.AddToScheme,
+		`admissionReviewVersions: ["v1"]`, a.handle, hosts)
 }
 
 // ClientConfig is what a webhook configuration says to reach this webhook by its URL.
@@ -84,9 +79,7 @@ func (a *Admission) handle(w http.ResponseWriter, r *http.Request) {
 		request.AdmissionRequest = *review.Request
 	}
 	respond(w, r, a.Requests, request, err, func(answer AdmissionAnswer) any {
-		if answer.UID == "" {
-			answer.UID = request.UID
-		}
+		answer.UID = cmp.Or(answer.UID, request.UID)
 		return admissionv1.AdmissionReview{TypeMeta: a.kind.typeMeta(), Response: &answer}
 	})
 }

@@ -16,7 +16,6 @@ import (
 // Audit is the webhook that audit events are sent to. By itself it accepts all.
 type Audit struct {
 	server
-	kind kind
 	// Requests decides which batches of events are accepted and records the calls. The
 	// answer says nothing; a batch is refused with an error.
 	Requests *stub.Table[AuditRequest, AuditAnswer]
@@ -38,15 +37,10 @@ type AuditRule = stub.Rule[AuditRequest, AuditAnswer]
 // or an IP; without any, for the host of the listener. The listener is the webhook's
 // from now on, also if ServeAudit fails.
 func ServeAudit(l net.Listener, hosts ...string) (*Audit, error) {
-	k, err := newKind(auditv1.SchemeGroupVersion.WithKind("EventList"), auditv1.AddToScheme,
-		"--audit-webhook-version=audit.k8s.io/v1")
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	a := &Audit{kind: k, Requests: stub.NewTable(
+	a := &Audit{Requests: stub.NewTable(
 		func(context.Context, AuditRequest) (AuditAnswer, error) { return AuditAnswer{}, nil })}
-	a.server, err = serve(l, a.handle, hosts)
-	return a, err
+	return a, a.serve(l, auditv1.SchemeGroupVersion.WithKind("EventList"), auditv1.AddToScheme,
+		"--audit-webhook-version=audit.k8s.io/v1", a.handle, hosts)
 }
 
 // Events returns the events of all batches that were accepted, in the order in which

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,6 @@ import (
 // Handle and HandleRest have taught it, and fails for the rest.
 type Conversion struct {
 	server
-	kind kind
 	// Requests decides the answers and records the calls. A UID is added to answers
 	// that have none.
 	Requests *stub.Table[ConversionRequest, ConversionAnswer]
@@ -55,18 +55,13 @@ type ConversionRule = stub.Rule[ConversionRequest, ConversionAnswer]
 // DNS name or an IP; without any, for the host of the listener. The listener is the
 // webhook's from now on, also if ServeConversion fails.
 func ServeConversion(l net.Listener, hosts ...string) (*Conversion, error) {
-	k, err := newKind(apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview"), apiextensionsv1.AddToScheme,
-		`conversionReviewVersions: ["v1"]`)
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	c := &Conversion{kind: k, conversions: map[conversion]func(*unstructured.Unstructured) error{}}
+	c := &Conversion{conversions: map[conversion]func(*unstructured.Unstructured) error{}}
 	c.Requests = stub.NewTable(
 		func(_ context.Context, request ConversionRequest) (ConversionAnswer, error) {
 			return c.Convert(request.ConversionRequest), nil
 		})
-	c.server, err = serve(l, c.handle, hosts)
-	return c, err
+	return c, c.serve(l, apiextensionsv1.SchemeGroupVersion.WithKind("ConversionReview"), apiextensionsv1.AddToScheme,
+		`conversionReviewVersions: ["v1"]`, c.handle, hosts)
 }
 
 // Handle teaches the webhook to convert a kind from one version, such as v1alpha1, to
@@ -202,9 +197,7 @@ func (c *Conversion) handle(w http.ResponseWriter, r *http.Request) {
 		request.ConversionRequest = *review.Request
 	}
 	respond(w, r, c.Requests, request, err, func(answer ConversionAnswer) any {
-		if answer.UID == "" {
-			answer.UID = request.UID
-		}
+		answer.UID = cmp.Or(answer.UID, request.UID)
 		return apiextensionsv1.ConversionReview{TypeMeta: c.kind.typeMeta(), Response: &answer}
 	})
 }

@@ -48,24 +48,20 @@ func (k kind) typeMeta() metav1.TypeMeta {
 
 // deviation is what is wrong with a request, and the HTTP status to say it with.
 type deviation struct {
+	error
 	code int
-	err  error
 }
-
-func (d deviation) Error() string { return d.err.Error() }
-
-func (d deviation) Unwrap() error { return d.err }
 
 // read decodes a request. It refuses fields that the type does not have or that come
 // twice.
 func (k kind) read(r *http.Request, into runtime.Object) error {
 	if r.Method != http.MethodPost {
-		return deviation{http.StatusMethodNotAllowed, fmt.Errorf("the method is %s, want POST", r.Method)}
+		return deviation{fmt.Errorf("the method is %s, want POST", r.Method), http.StatusMethodNotAllowed}
 	}
 	const want = "application/json"
 	if got := r.Header.Get("Content-Type"); got != want {
 		if media, _, err := mime.ParseMediaType(got); err != nil || media != want {
-			return deviation{http.StatusUnsupportedMediaType, fmt.Errorf("the content type is %q, want %s", got, want)}
+			return deviation{fmt.Errorf("the content type is %q, want %s", got, want), http.StatusUnsupportedMediaType}
 		}
 	}
 	body, err := io.ReadAll(r.Body)

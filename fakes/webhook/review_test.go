@@ -244,7 +244,7 @@ func TestSubjectAccessReviewRefuses(t *testing.T) {
 	requests := append(badEnvelopes("authorization.k8s.io/v1", "SubjectAccessReview", "--authorization-webhook-version=v1"),
 		badRequest{name: "nothing asked", body: review(`{"user":"a"}`), want: "either resourceAttributes or nonResourceAttributes"},
 		badRequest{name: "both asked", body: review(`{"user":"a","resourceAttributes":{},"nonResourceAttributes":{}}`), want: "either resourceAttributes or nonResourceAttributes"},
-		badRequest{name: "nobody asks", body: review(`{"nonResourceAttributes":{}}`), want: "neither a user nor groups"})
+		badRequest{name: "no user", body: review(`{"nonResourceAttributes":{}}`), want: "neither a user nor groups"})
 	everywhere(t, func(t *testing.T, p place) {
 		fake := serveAccess(t, p)
 		refuses(t, fake.URL(), rawClient(t, fake.CA(), p), requests, func() (int, error) {

@@ -9,21 +9,30 @@ import (
 	"net/http"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"snowglobe.test/fakes/stub"
 )
 
 // server is what all webhooks have in common.
 type server struct {
-	stub  *stub.Server
+	kind  kind
 	hosts []string
+	stub  *stub.Server
 }
 
-func serve(l net.Listener, handler http.HandlerFunc, hosts []string) (server, error) {
-	s, err := stub.ServeTLS(l, handler, hosts...)
-	if err != nil {
-		return server{}, fmt.Errorf("serve a webhook: %w", err)
+// serve serves a webhook that is sent objects of a kind; see newKind. The listener is
+// the webhook's from now on, also if serve fails.
+func (s *server) serve(l net.Listener, gvk schema.GroupVersionKind, add func(*runtime.Scheme) error, setting string, handler http.HandlerFunc, hosts []string) (err error) {
+	if s.kind, err = newKind(gvk, add, setting); err != nil {
+		return errors.Join(err, l.Close())
 	}
-	return server{s, hosts}, nil
+	s.hosts = hosts
+	if s.stub, err = stub.ServeTLS(l, handler, hosts...); err != nil {
+		return fmt.Errorf("serve a webhook: %w", err)
+	}
+	return nil
 }
 
 // URL is where the webhook is, without a path: it answers on all paths, and rules see

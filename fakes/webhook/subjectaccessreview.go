@@ -18,7 +18,6 @@ import (
 // what Allow, Deny and NoOpinion have told it, and has no opinion on the rest.
 type SubjectAccessReview struct {
 	server
-	kind kind
 	// Requests decides the answers and records the calls.
 	Requests *stub.Table[AccessRequest, AccessAnswer]
 
@@ -38,7 +37,7 @@ type AccessAnswer = authorizationv1.SubjectAccessReviewStatus
 // AccessRule says how some requests are answered.
 type AccessRule = stub.Rule[AccessRequest, AccessAnswer]
 
-// Access is what somebody wants to do. What is empty matches anything. With APIGroup,
+// Access is what a user wants to do. What is empty matches anything. With APIGroup,
 // Resource, Namespace or Name it matches requests for resources alone, with Path others
 // alone.
 type Access struct {
@@ -62,17 +61,12 @@ type decision struct {
 // the hosts, each a DNS name or an IP; without any, for the host of the listener. The
 // listener is the webhook's from now on, also if ServeSubjectAccessReview fails.
 func ServeSubjectAccessReview(l net.Listener, hosts ...string) (*SubjectAccessReview, error) {
-	k, err := newKind(authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"), authorizationv1.AddToScheme,
-		"--authorization-webhook-version=v1")
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	s := &SubjectAccessReview{kind: k}
+	s := &SubjectAccessReview{}
 	s.Requests = stub.NewTable(func(_ context.Context, request AccessRequest) (AccessAnswer, error) {
 		return s.review(request.SubjectAccessReviewSpec), nil
 	})
-	s.server, err = serve(l, s.handle, hosts)
-	return s, err
+	return s, s.serve(l, authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"), authorizationv1.AddToScheme,
+		"--authorization-webhook-version=v1", s.handle, hosts)
 }
 
 // Allow allows what matches, until a later call says otherwise.

@@ -17,7 +17,6 @@ import (
 // tokens of SetToken and no other. Its records contain the tokens.
 type TokenReview struct {
 	server
-	kind kind
 	// Requests decides the answers and records the calls.
 	Requests *stub.Table[TokenRequest, TokenAnswer]
 
@@ -41,17 +40,12 @@ type TokenRule = stub.Rule[TokenRequest, TokenAnswer]
 // a DNS name or an IP; without any, for the host of the listener. The listener is the
 // webhook's from now on, also if ServeTokenReview fails.
 func ServeTokenReview(l net.Listener, hosts ...string) (*TokenReview, error) {
-	k, err := newKind(authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), authenticationv1.AddToScheme,
-		"--authentication-token-webhook-version=v1")
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	t := &TokenReview{kind: k, tokens: map[string]TokenAnswer{}}
+	t := &TokenReview{tokens: map[string]TokenAnswer{}}
 	t.Requests = stub.NewTable(func(_ context.Context, request TokenRequest) (TokenAnswer, error) {
 		return t.review(request.TokenReviewSpec), nil
 	})
-	t.server, err = serve(l, t.handle, hosts)
-	return t, err
+	return t, t.serve(l, authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), authenticationv1.AddToScheme,
+		"--authentication-token-webhook-version=v1", t.handle, hosts)
 }
 
 // SetToken says whose a token is, and for which audiences; none means that it is for

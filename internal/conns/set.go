@@ -43,6 +43,23 @@ func (s *Set) CloseAllAs(prepare func(net.Conn)) {
 	}
 }
 
+// Keep returns a listener with which all that l accepts comes into the set.
+func (s *Set) Keep(l net.Listener) net.Listener { return &listener{l, s} }
+
+type listener struct {
+	net.Listener
+	set *Set
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.set.Add(conn), nil
+}
+
 type member struct {
 	net.Conn
 	set *Set

@@ -12,7 +12,7 @@ var (
 	topFolders = []string{".ci", "bench", "cmd", "conformance", "docs", "envtest", "examples", "fakes", "internal", "scenarios"}
 	topFiles   = []string{
 		"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "go.mod", "go.sum",
-		".editorconfig", ".gitattributes", ".gitignore", ".golangci.yml", ".goreleaser.yaml", ".mockery.yaml", ".mockery.yml",
+		".editorconfig", ".gitattributes", ".gitignore", ".golangci.yml", ".goreleaser.yaml", ".mockery.yaml", ".mockery.yml", "staticcheck.conf",
 	}
 )
 

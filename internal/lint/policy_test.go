@@ -21,51 +21,77 @@ const policy = `
 	# The foundation: imports nothing of this module.
 	internal/pki                     ->
 	internal/nearest                 ->
-	internal/serverlog               ->
+	internal/serverlog               -> internal/redact
+	internal/broadcast               ->
 	internal/conns                   ->
+	internal/shrink                  ->
+	internal/turn                    ->
+	internal/wall                    ->
 	internal/pins                    ->
 	internal/etcdlog                 ->
+	internal/gobuild                 ->
+	internal/group                   ->
+	internal/diskerr (test)          -> internal/pages
+	internal/left                    ->
 	internal/lint                    ->
+	internal/lint (test)             -> internal/pages
+	internal/listeners               ->
+	internal/diskerr                 ->
 	internal/pages                   ->
+	internal/sample                  ->
+	internal/redact                  ->
+	internal/redact (test)           -> internal/pki
+	internal/tempdir                 ->
+	internal/unixsocket              ->
+	internal/hostile                 ->
+	internal/hostile/run             -> internal/hostile
 	internal/watchframe              ->
+	internal/htmlpage                ->
 	internal/observe                 -> envtest/trace internal/watchframe
 	envtest/memnet                   ->
-	envtest/trace                    ->
-	envtest/process                  -> internal/etcdlog
-	envtest/sim                      ->
+	envtest/trace                    -> internal/redact
+	envtest/process                  -> internal/etcdlog internal/left internal/redact
+	envtest/sim                      -> internal/group internal/tempdir
+	envtest/sim (test)               -> internal/hostile internal/pages
+	envtest/sim/seeds                -> envtest/sim internal/conns internal/group internal/unixsocket
 
 	# Fakes know each other and nothing of envtest.
-	fakes/...                        -> fakes/... internal/conns internal/pki
-	fakes/... (test)                 -> envtest/memnet
+	fakes/...                        -> fakes/... internal/broadcast internal/conns internal/pki internal/tempdir
+	fakes/... (test)                 -> envtest/memnet internal/listeners
 
 	# Inside envtest.
-	envtest/trace/report             -> envtest/trace
-	envtest/fault                    -> envtest/trace internal/nearest
+	envtest/trace/report             -> envtest/trace internal/htmlpage
+	envtest/fault                    -> envtest/trace internal/broadcast internal/nearest
 	envtest/virtualtime              -> envtest/fault envtest/sim
+	envtest/virtualtime (test)       -> internal/pages
 	envtest/serve                    -> envtest/memnet internal/conns
+	envtest/component                -> envtest/process envtest/trace internal/serverlog
+	envtest/webhook                  -> envtest/memnet fakes/stub internal/pki
 	envtest/storage                  ->
-	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/conns internal/etcdlog
-	envtest/storage/... (test)       -> internal/pki
-	envtest/storage/intercept        -> envtest/fault envtest/memnet internal/conns
+	envtest/serverflags              ->
+	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/broadcast internal/conns internal/diskerr internal/etcdlog internal/tempdir internal/pki internal/left
+	envtest/storage/... (test)       -> internal/listeners internal/pki internal/pages
+	envtest/storage/intercept        -> envtest/fault envtest/memnet internal/conns internal/turn internal/left
 	envtest/storage/intercept (test) -> envtest/storage/memory internal/pki
 
-	# The chain and its rooms.
-	envtest/chain/upstream           ->
+	# The chain and its parts.
+	envtest/chain/upstream           -> internal/turn
 	envtest/chain/bootstrap          ->
 	envtest/chain/inject             -> envtest/chain/upstream envtest/fault envtest/process envtest/storage/intercept internal/conns internal/watchframe
 	envtest/chain/inject (test)      -> envtest/memnet
 	envtest/chain/reststorage        -> envtest/fault envtest/storage envtest/storage/intercept
-	envtest/chain/restore            -> envtest/chain/reststorage envtest/storage
+	envtest/chain/restore            -> envtest/chain/reststorage envtest/storage internal/broadcast internal/turn
 	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
-	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest
+	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest internal/hostile
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
 	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept fakes/konnectivity internal/pki
 
 	# The face.
-	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/memnet envtest/process envtest/serve envtest/storage/... envtest/virtualtime fakes/stub internal/observe internal/pki internal/nearest internal/serverlog
+	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/tempdir internal/diskerr
+	envtest (test)                   -> envtest/kubectl internal/hostile internal/pages
 	envtest/nodes                    ->
-	envtest/kubectl                  ->
-	envtest/kubectl (test)           -> envtest
+	envtest/kubectl                  -> internal/tempdir
+	envtest/kubectl (test)           -> internal/hostile
 	envtest/objectcmp                ->
 	envtest/matchers                 -> envtest/objectcmp
 	envtest/events                   ->
@@ -73,48 +99,79 @@ const policy = `
 	envtest/controllers (test)       -> envtest/nodes
 	envtest/controllerruntime        -> envtest
 	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest
-	envtest/controllerruntime/envtest -> envtest
+	envtest/controllerruntime/envtest -> envtest internal/tempdir
 
-	envtest/client                   -> envtest/client/session envtest/virtualtime internal/serverlog
+	envtest/client                   -> envtest/client/session envtest/virtualtime internal/gobuild internal/serverlog internal/unixsocket
 	envtest/client (test)            -> envtest/client/server
 	envtest/client/session           ->
 	envtest/client/server            -> envtest envtest/client/session
 
 	envtest/soak                     ->
-	envtest/soak (test)              -> envtest scenarios
+	envtest/soak (test)              -> envtest scenarios internal/hostile
 
 	# The houses on top. Siblings never import each other.
-	scenarios                        -> envtest envtest/controllers envtest/kubectl envtest/memnet envtest/nodes fakes/... internal/conns internal/nearest internal/observe internal/watchframe scenarios/checkers
-	scenarios (test)                 -> internal/pages
-	scenarios/checkers               -> envtest/trace internal/observe
-	scenarios/explore                -> envtest/fault
-	scenarios/explore/worker         -> envtest/sim scenarios scenarios/explore
-	scenarios/explore/worker (test)  -> envtest
-	conformance/...                  -> conformance/... envtest
+	scenarios                        -> internal/tempdir scenarios/engine scenarios/verbs/...
+	scenarios (test)                 -> internal/pages internal/sample scenarios/explore/worker
+	scenarios/checkers               -> envtest/trace internal/observe internal/shrink
+	scenarios/script                 ->
+	scenarios/story                  -> envtest/fault internal/redact
+	scenarios/engine                 -> envtest/virtualtime internal/nearest scenarios/script scenarios/story
+	scenarios/subset                 ->
+	scenarios/encoding               ->
+	scenarios/verbs/servers          -> envtest internal/wall scenarios/encoding scenarios/engine
+	scenarios/verbs/clients          -> envtest/kubectl internal/broadcast internal/observe internal/watchframe scenarios/verbs/servers
+	scenarios/verbs/fakes            -> envtest/memnet fakes/... internal/conns scenarios/subset scenarios/verbs/servers
+	scenarios/verbs/programs         -> envtest/controllers envtest/nodes scenarios/subset scenarios/verbs/clients
+	scenarios/verbs/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/verbs/clients
+	scenarios/explore                -> envtest/fault internal/diskerr internal/shrink scenarios/script
+	scenarios/explore/worker         -> envtest/sim internal/group scenarios scenarios/explore
+	conformance/...                  -> conformance/... envtest fakes/... internal/htmlpage
+	conformance/transcript           -> internal/redact internal/watchframe
+	conformance/cases                ->
+	conformance (test)               -> internal/pages internal/sample
+	conformance/lies (test)          -> internal/sample
+	conformance/mutants              -> conformance/mutants/workshop
+	conformance/mutants/mutation     ->
+	conformance/mutants/trial        -> conformance/mutants/mutation
+	conformance/mutants/workshop     -> conformance/mutants/trial internal/gobuild internal/group
+	conformance/mutants/judge        -> conformance conformance/mutants/trial internal/wall
 	bench/...                        -> envtest
-	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/trace/report
-	cmd/... (test)                   -> internal/pages
+	bench (test)                     -> internal/pages
+	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/tempdir internal/unixsocket
+	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/pages internal/listeners
 
 	# What is below the face is reached through the face.
 	envtest/chain/...            only envtest envtest/chain/...
 	envtest/serve                only envtest envtest/chain/...
 
 	# What links the chain costs every importer a slow link.
-	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap envtest/controllers
+	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap envtest/controllers envtest/serverflags
 	k8s.io/kubernetes/pkg/capabilities only envtest/chain envtest/soak
 
 	# Leaves that stay light.
 	envtest/trace                uses
 	envtest/trace/report         uses
 	envtest/memnet               uses
+	internal/broadcast           uses
 	internal/conns               uses
+	internal/shrink              uses
+	internal/turn                uses
+	internal/wall                uses
+	internal/group               uses
+	envtest/sim/seeds            uses
 	internal/watchframe          uses k8s.io/apimachinery/...
-	internal/observe             uses k8s.io/apimachinery/... k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 k8s.io/client-go/kubernetes/scheme sigs.k8s.io/yaml
-	scenarios/checkers           uses k8s.io/apimachinery/... github.com/anishathalye/porcupine
+	internal/observe             uses k8s.io/apimachinery/... k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 k8s.io/client-go/kubernetes/scheme k8s.io/streaming/pkg/httpstream sigs.k8s.io/yaml
+	scenarios/checkers           uses k8s.io/apimachinery/... k8s.io/apiserver/pkg/endpoints/request github.com/anishathalye/porcupine
+	internal/listeners           uses
 	internal/nearest             uses
 	internal/pages               uses
+	internal/hostile             uses
 	internal/serverlog           uses
 	internal/pki                 uses
+	internal/redact              uses
+	internal/tempdir             uses github.com/gofrs/flock
+	internal/gobuild             uses
+	internal/unixsocket          uses
 `
 
 // arrows is a parsed policy.

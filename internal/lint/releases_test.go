@@ -2,6 +2,7 @@ package lint
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,20 +12,12 @@ import (
 // releasesPage has a table of what each version links, the newest first.
 const releasesPage = "docs/releases.md"
 
-// releaseRow is the first row of the table: versions without the name of ours.
-var releaseRow = regexp.MustCompile(`(?m)^\| --- .*\n\| [^|]+ \| (.*) \|$`)
+// releaseRow is the first row of the table: the name of ours, and the other versions.
+var releaseRow = regexp.MustCompile(`(?m)^\| --- .*\n\| ([^|]+) \| (.*) \|$`)
 
 // releases is the rule that the table says what go.mod requires.
 func releases(t *tree) []string {
-	var page, mod *file
-	for i, f := range t.files {
-		switch f.path {
-		case releasesPage:
-			page = &t.files[i]
-		case "go.mod":
-			mod = &t.files[i]
-		}
-	}
+	page, mod := t.file(releasesPage), t.file("go.mod")
 	if page == nil || mod == nil {
 		return nil
 	}
@@ -44,10 +37,63 @@ func releases(t *tree) []string {
 	if at == nil {
 		return []string{complaint(*page, 1, "there is no table of releases")}
 	}
-	if got := string(page.text[at[2]:at[3]]); got != want {
-		return []string{complaint(*page, line(page.text, at[2]), "the newest row has %s, and go.mod %s", got, want)}
+	if got := string(page.text[at[4]:at[5]]); got != want {
+		return []string{complaint(*page, line(page.text, at[4]), "the newest row has %s, and go.mod %s", got, want)}
 	}
 	return nil
+}
+
+// changelog is the rule that the changelog begins with what is not released, and then with
+// the version that the table of releases begins with.
+func changelog(t *tree) []string {
+	page, log := t.file(releasesPage), t.file("CHANGELOG.md")
+	if page == nil || log == nil {
+		return nil
+	}
+	at := releaseRow.FindSubmatch(page.text)
+	if at == nil {
+		return nil // the rule for the table says so
+	}
+	want, got := []string{"Unreleased", string(at[1])}, []string{}
+	for _, h := range logHeading.FindAllSubmatch(log.text, 2) {
+		got = append(got, string(h[1]))
+	}
+	if !slices.Equal(got, want) {
+		return []string{complaint(*log, 1, "it begins with %q, and by %s it should with %q", got, releasesPage, want)}
+	}
+	return nil
+}
+
+// logHeading is the heading of a version, without its date.
+var logHeading = regexp.MustCompile(`(?m)^## (\S+)`)
+
+// buildsIgnored is the rule that git ignores the folder of a release: Go would call what is
+// built beside it dirty.
+func buildsIgnored(t *tree) []string {
+	if ignore := t.file(".gitignore"); ignore != nil && t.file(".goreleaser.yaml") != nil && !slices.Contains(strings.Fields(string(ignore.text)), "/dist/") {
+		return []string{complaint(*ignore, 1, "/dist/, where goreleaser writes, is missing: versions would end with +dirty")}
+	}
+	return nil
+}
+
+func TestChangelog(t *testing.T) { obeys(t, changelog(repository(t))) }
+
+func TestChangelogComplains(t *testing.T) {
+	const table = "# R\n\n| a | b |\n| --- | --- |\n| 0.1.0 | v1 |\n"
+	try(t, changelog, []fixture{
+		{"good", map[string]string{"docs/releases.md": table, "CHANGELOG.md": "# C\n\n## Unreleased\n\n### Added\n\n## 0.1.0 - 2026-12-01\n\n## 0.0.9\n"}, nil},
+		{"old", map[string]string{"docs/releases.md": table, "CHANGELOG.md": "# C\n\n## Unreleased\n\n## 0.0.9\n"}, []string{`it begins with ["Unreleased" "0.0.9"]`}},
+		{"no room", map[string]string{"docs/releases.md": table, "CHANGELOG.md": "# C\n\n## 0.1.0\n"}, []string{`it begins with ["0.1.0"]`}},
+	})
+}
+
+func TestBuildsIgnored(t *testing.T) { obeys(t, buildsIgnored(repository(t))) }
+
+func TestBuildsIgnoredComplains(t *testing.T) {
+	try(t, buildsIgnored, []fixture{
+		{"good", map[string]string{".gitignore": "/bin/\n/dist/\n", ".goreleaser.yaml": ""}, nil},
+		{"bad", map[string]string{".gitignore": "/bin/\n", ".goreleaser.yaml": ""}, []string{".gitignore:1: /dist/"}},
+	})
 }
 
 func TestReleases(t *testing.T) { obeys(t, releases(repository(t))) }

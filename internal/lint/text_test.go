@@ -14,9 +14,9 @@ var unwanted = []struct {
 	why  string
 }{
 	{regexp.MustCompile("(?:^|[\\s\"'`=(,;:\\[<])/(?:work|root|tmp|home|Users)(?:/|[\\s\"'`),;:\\]>.]|$)"),
-		"a path on somebody's machine: make it relative, or use a temporary folder"},
+		"a path on one user's machine: make it relative, or use a temporary folder"},
 	{regexp.MustCompile(`\b[\w-]*(?:artifactory|goproxy|nexus)[\w-]*\.[\w-]+`),
-		"a package mirror: nobody else can reach it"},
+		"a package mirror: other users cannot reach it"},
 	{regexp.MustCompile(`\b(?:registry|proxy|sum|index|mirrors?)\.[\w-]+\.(?:io|com|org|net|dev)\b`),
 		"a registry's host: name what is fetched, not where from"},
 	{regexp.MustCompile(`\b(?:docker|ghcr|gcr|quay)\.io\b`),

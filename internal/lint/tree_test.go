@@ -3,6 +3,7 @@ package lint
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -13,6 +14,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // modulePath is the path of this module.
@@ -36,6 +40,18 @@ type imported struct {
 func (f file) dir() string  { return path.Dir(f.path) }
 func (f file) isGo() bool   { return path.Ext(f.path) == ".go" }
 func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+// syntax returns what a Go file says, and the line of each part. It is empty for what is no Go,
+// of which the compiler complains.
+func (f file) syntax() (parsed *ast.File, lineOf func(ast.Node) int) {
+	set := token.NewFileSet()
+	lineOf = func(node ast.Node) int { return set.Position(node.Pos()).Line }
+	parsed, err := parser.ParseFile(set, f.path, f.text, parser.SkipObjectResolution)
+	if err != nil {
+		return &ast.File{Name: &ast.Ident{}}, lineOf
+	}
+	return parsed, lineOf
+}
 
 // tree is the repository: all files that are neither ignored nor in .git.
 type tree struct {
@@ -121,6 +137,16 @@ func ignored(ignore, name string, isDir bool) bool {
 	return false
 }
 
+// file returns the file of a path, nil if there is none.
+func (t *tree) file(path string) *file {
+	for i, f := range t.files {
+		if f.path == path {
+			return &t.files[i]
+		}
+	}
+	return nil
+}
+
 // nested reports whether a file belongs to a module of its own.
 func (t *tree) nested(f file) bool {
 	return slices.ContainsFunc(t.modules, func(dir string) bool { return strings.HasPrefix(f.path, dir+"/") })
@@ -138,12 +164,8 @@ func complaint(f file, line int, format string, args ...any) string {
 func repository(t *testing.T) *tree {
 	t.Helper()
 	tr, err := load(os.DirFS("../.."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.ContainsFunc(tr.files, func(f file) bool { return f.path == "go.mod" }) {
-		t.Fatal("the tests of this package must run in internal/lint, two folders below go.mod")
-	}
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(tr.files, func(f file) bool { return f.path == "go.mod" }), "the tests of this package must run in internal/lint, two folders below go.mod")
 	return tr
 }
 
@@ -172,17 +194,13 @@ func try(t *testing.T, rule func(*tree) []string, fixtures []fixture) {
 				m[name] = &fstest.MapFile{Data: []byte(text)}
 			}
 			tr, err := load(m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := rule(tr)
 			ok := len(got) == len(fx.want)
 			for _, want := range fx.want {
 				ok = ok && slices.ContainsFunc(got, func(c string) bool { return strings.Contains(c, want) })
 			}
-			if !ok {
-				t.Errorf("complaints:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(fx.want, "\n\t"))
-			}
+			assert.True(t, ok, "complaints:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(fx.want, "\n\t"))
 		})
 	}
 }
@@ -198,15 +216,11 @@ func TestLoadIgnores(t *testing.T) {
 		"bench/cpu.prof":     {},
 	}
 	tr, err := load(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, f := range tr.files {
 		got = append(got, f.path)
 	}
 	want := []string{".gitignore", "cmd/snowglobe/a.go", "docs/out/x"}
-	if !slices.Equal(got, want) {
-		t.Errorf("files %q, want %q", got, want)
-	}
+	assert.True(t, slices.Equal(got, want), "files %q, want %q", got, want)
 }

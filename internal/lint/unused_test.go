@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
-// unused is the rule that every arrow of the policy is one that somebody uses:
+// unused is the rule that every arrow of the policy is one that a package uses:
 // an arrow that stays behind is a door left open.
 func (a *arrows) unused(t *tree) []string {
 	var complaints []string
@@ -22,7 +24,7 @@ func (a *arrows) unused(t *tree) []string {
 		for _, key := range slices.Sorted(maps.Keys(kind.rules)) {
 			for _, to := range kind.rules[key] {
 				if !t.imported(to, func(f file) bool { return kind.uses(key, f) }) {
-					complaints = append(complaints, "the policy has "+key+" "+kind.mark+" "+to+", which nobody uses: take it out")
+					complaints = append(complaints, "the policy has "+key+" "+kind.mark+" "+to+", which no package uses: take it out")
 				}
 			}
 		}
@@ -65,9 +67,7 @@ func TestNoUnusedArrows(t *testing.T) { obeys(t, readPolicy(t).unused(repository
 
 func TestUnusedComplains(t *testing.T) {
 	a, err := parsePolicy("a ->\nb -> a\nb (test) -> c\nc -> a b\nexample.test/x only c d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source := func(pkg string, imports ...string) string {
 		text := "package " + pkg + "\n"
 		for _, i := range imports {

@@ -86,13 +86,19 @@ func distance(a, b string, limit int) int {
 
 // Either lists alternatives for people, for example "a, b or c".
 func Either[S ~string](of []S) string {
-	words := make([]string, len(of))
-	for i, s := range of {
-		words[i] = string(s)
-	}
+	words := Texts(of)
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
 	last := len(words) - 1
 	return fmt.Sprintf("%s or %s", strings.Join(words[:last], ", "), words[last])
+}
+
+// Texts are names of any string type as plain ones, for a list of them.
+func Texts[S ~string](of []S) []string {
+	all := make([]string, len(of))
+	for i, s := range of {
+		all[i] = string(s)
+	}
+	return all
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"regexp"
 )
 
@@ -20,20 +21,13 @@ var random = []struct {
 
 // digest is equal for equal content in any encoding, but for what is random.
 func digest(content map[string]any) string {
-	rest := map[string]any{}
-	for k, v := range content {
-		if k != "kind" && k != "apiVersion" { // protobuf does not always tell them
-			rest[k] = v
-		}
-	}
+	rest := maps.Clone(content)
+	delete(rest, "kind") // protobuf does not always tell it, nor the apiVersion
+	delete(rest, "apiVersion")
 	if metadata, ok := rest["metadata"].(map[string]any); ok {
-		slim := map[string]any{}
-		for k, v := range metadata {
-			if k != "resourceVersion" {
-				slim[k] = v
-			}
-		}
-		rest["metadata"] = slim
+		metadata = maps.Clone(metadata)
+		delete(metadata, "resourceVersion")
+		rest["metadata"] = metadata
 	}
 	text, err := json.Marshal(rest)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/watchframe"

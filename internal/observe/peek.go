@@ -2,7 +2,6 @@ package observe
 
 import (
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"snowglobe.test/envtest/trace"
@@ -133,14 +133,8 @@ func objectOf(content map[string]any, whole bool) trace.Object {
 	o := unstructured.Unstructured{Object: content}
 	object := trace.Object{
 		Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), Revision: revisionOf(o.GetResourceVersion()),
-		Finalizers: strings.Join(o.GetFinalizers(), ","),
+		Labels: labels.Set(o.GetLabels()).String(), Finalizers: strings.Join(o.GetFinalizers(), ","),
 	}
-	labels := o.GetLabels()
-	var pairs []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		pairs = append(pairs, key+"="+labels[key])
-	}
-	object.Labels = strings.Join(pairs, ",")
 	deleted, found, _ := unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")
 	object.Deleting = found && deleted != nil
 	if whole {

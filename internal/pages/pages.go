@@ -1,5 +1,5 @@
-// Package pages finds the fenced blocks of the documentation, for the tests that compile,
-// parse or run them.
+// Package pages reads the documentation for tests: its fenced blocks, for those that compile,
+// parse or run them, and the messages that troubleshooting.md explains.
 package pages
 
 import (

@@ -103,15 +103,20 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	return a.sign(template)
 }
 
-// ClientCertificate returns a client certificate that authenticates as user in groups
-// from now on, for as long as validity says. Its key is thrown away: it is for servers
-// that are handed certificates without a handshake.
-func (a *Authority) ClientCertificate(validity time.Duration, user string, groups ...string) (*x509.Certificate, error) {
+// ClientFor returns a client certificate that is valid from now on, for as long as validity
+// says.
+func (a *Authority) ClientFor(validity time.Duration, user string, groups ...string) (Pair, error) {
 	template := template(pkix.Name{CommonName: user, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	template.NotBefore = time.Now()
 	template.NotAfter = template.NotBefore.Add(validity)
-	pair, err := a.sign(template)
+	return a.sign(template)
+}
+
+// ClientCertificate is ClientFor without the key, which is thrown away: it is for servers
+// that are handed certificates without a handshake.
+func (a *Authority) ClientCertificate(validity time.Duration, user string, groups ...string) (*x509.Certificate, error) {
+	pair, err := a.ClientFor(validity, user, groups...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Package serverlog makes the log of an API server short enough for the output of a test
-// that failed.
+// Package serverlog keeps the log of a program, and makes that of an API server short enough
+// for the output of a test that failed.
 package serverlog
 
 import (

@@ -3,6 +3,8 @@ package serverlog
 import (
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 func TestProblems(t *testing.T) {
@@ -12,10 +14,7 @@ func TestProblems(t *testing.T) {
 		"I0101 00:00:00.000000   1 a.go:3] goes on\n" +
 		"W0101 00:00:00.000000   1 a.go:4] wavers\n"
 	want := "E0101 00:00:00.000000   1 a.go:2] panics\ngoroutine 1 [running]:\nW0101 00:00:00.000000   1 a.go:4] wavers\n(3 lines "
-	if got := Problems(log); !strings.HasPrefix(got, want) {
-		t.Errorf("the problems are\n%s", got)
-	}
-	if got := Problems("E0101 x\n"); got != "E0101 x\n" {
-		t.Errorf("nothing is left out, and it says %q", got)
-	}
+	got := Problems(log)
+	assert.True(t, strings.HasPrefix(got, want), "the problems are\n%s", got)
+	assert.Equal(t, "E0101 x\n", Problems("E0101 x\n"), "nothing is left out")
 }

@@ -102,7 +102,7 @@ func nameIn(t *testing.T, event *metav1.WatchEvent) string {
 	return object.(*corev1.ConfigMap).Name
 }
 
-// TestWholeFrames leaves out pieces that nobody looks into.
+// TestWholeFrames leaves out pieces that the reader does not look into.
 func TestWholeFrames(t *testing.T) {
 	event := encodedEvent(t, runtime.ContentTypeJSON, "a")
 	splitter := NewSplitter("application/json")
@@ -145,9 +145,7 @@ func FuzzSplitter(f *testing.F) {
 			if strings.HasSuffix(frame, unreadable) {
 				break
 			}
-			if i >= len(cuts) || cuts[i] != frame {
-				t.Errorf("frame %d of the whole is %q, of the pieces %q", i, frame, cuts)
-			}
+			assert.False(t, i >= len(cuts) || cuts[i] != frame, "frame %d of the whole is %q, of the pieces %q", i, frame, cuts)
 		}
 	})
 }

@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
+
+	"snowglobe.test/internal/shrink"
 )
 
 // maxCore is how many claims a finding shows.
 const maxCore = 12
 
 // core returns few of the claims, that have no order either. In an open history any
-// of them can be left out, for what they have changed may be somebody else's doing.
+// of them can be left out, for what they have changed may be an unknown client's doing.
 // Otherwise changes can't, and of those only the closest to the rest are returned.
 func (s *search) core(m *model, claims []*claim) []*claim {
 	free := *m
@@ -62,15 +65,7 @@ func (s *search) reads(m *model, claims []*claim) []*claim {
 func (s *search) shortest(claims []*claim, broken func([]*claim) bool) []*claim {
 	claims = slices.Clone(claims)
 	slices.SortStableFunc(claims, func(a, b *claim) int { return cmp.Compare(a.ret, b.ret) })
-	low, high := 0, len(claims) // the first high claims are broken
-	for low < high {
-		if middle := (low + high) / 2; broken(claims[:middle]) {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return claims[:high]
+	return claims[:sort.Search(len(claims), func(n int) bool { return broken(claims[:n]) })]
 }
 
 // least takes claims away as long as the rest is still broken.
@@ -78,19 +73,18 @@ func (s *search) least(claims []*claim, broken func([]*claim) bool) []*claim {
 	claims = s.shortest(claims, broken)
 	const maxTries = 400
 	tries := 0
-	for size := len(claims) / 2; size >= 1; {
-		smaller := false
-		for at := 0; at < len(claims) && tries < maxTries && s.ctx.Err() == nil; tries++ {
-			end := min(at+size, len(claims))
-			if without := slices.Delete(slices.Clone(claims), at, end); broken(without) {
-				claims, smaller = without, true
-			} else {
-				at = end
+	_ = shrink.Remove(len(claims), func(parts []shrink.Part) (int, error) {
+		return slices.IndexFunc(parts, func(p shrink.Part) bool {
+			if tries++; tries > maxTries || s.ctx.Err() != nil {
+				return false
 			}
-		}
-		if !smaller || size > len(claims) {
-			size /= 2
-		}
-	}
+			without := slices.Delete(slices.Clone(claims), p.From, p.To)
+			if broken(without) {
+				claims = without
+				return true
+			}
+			return false
+		}), nil
+	})
 	return claims[:min(len(claims), maxCore)]
 }

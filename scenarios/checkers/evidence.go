@@ -58,7 +58,7 @@ func span(start, end int64) string {
 
 // who names a client and its server.
 func who(session, server string) string {
-	session = cmp.Or(clean(session), "somebody")
+	session = cmp.Or(clean(session), "a client")
 	switch server {
 	case "":
 		return session

@@ -48,7 +48,7 @@ func ExampleRecorder() {
 		fmt.Println(err)
 		return
 	}
-	h.Closed = true // nobody else has changed the objects
+	h.Closed = true // no other client has changed the objects
 	report := checkers.Check(context.Background(), h)
 	fmt.Println(len(h.Operations), "operations,", report.Verdict())
 	// Output: 2 operations, holds

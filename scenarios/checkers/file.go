@@ -99,6 +99,10 @@ func Read(r io.Reader) (*History, error) {
 	if named, ok := r.(interface{ Name() string }); ok {
 		name = named.Name()
 	}
+	return read(name, r)
+}
+
+func read(name string, r io.Reader) (*History, error) {
 	in := reading{watches: map[int]int{}, h: &History{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLineBytes)

@@ -33,22 +33,18 @@ func (FinalizersOwned) Name() string { return "finalizers" }
 func (c FinalizersOwned) Check(ctx context.Context, h *History) Result {
 	result := Result{Check: c.Name(), Unit: "objects"}
 	x := newIndex(h)
-	byKey := map[key][]op{}
-	for _, o := range x.ops {
-		byKey[o.target()] = append(byKey[o.target()], o)
-	}
 	wides := x.wides()
 	for _, k := range x.keys {
 		if result.stopped(ctx) {
 			break
 		}
-		f := finalizing{object: x.objects[k], index: x, ops: byKey[k]}
+		f := finalizing{object: x.objects[k], index: x}
 		if !f.has() {
 			continue
 		}
 		result.Judged++
 		if h.Closed {
-			f.unseen = sparesOf(k, byKey[k], wides)
+			f.unseen = sparesOf(k, f.ops, wides)
 		}
 		f.judge(&result)
 	}
@@ -73,7 +69,6 @@ func unmarked(result *Result, s *stream) {
 type finalizing struct {
 	*object
 	index  *index
-	ops    []op
 	unseen spares // requests that may have changed the object unseen
 }
 

@@ -15,12 +15,12 @@ type Object = trace.Object
 type History struct {
 	Operations []Operation
 	Watches    []Watch
-	// Writes are the changes of the store, if somebody watched it. It may be empty.
+	// Writes are the changes of the store, if the recorder watched it. It may be empty.
 	Writes []Write
 
-	// Closed says that nobody has changed the objects except by these operations. Only
+	// Closed says that no client has changed the objects except by these operations. Only
 	// whoever records a history can know that. Without it, a change that no operation
-	// explains is somebody else's.
+	// explains is an unknown client's.
 	Closed bool
 	// Complete says that Writes has every change of the store, from the very first to
 	// the newest one that it has.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -41,6 +42,7 @@ type stream struct {
 // object is what a history knows of an object, or of several that had its name.
 type object struct {
 	key
+	ops      []op // about it alone
 	changes  []change
 	contents map[int64]Object // what it was like at some revisions
 	// stored says that changes has every change up to the newest of the store.
@@ -187,7 +189,8 @@ func (o op) whole() bool {
 // readAnswer notes what a successful answer says of objects.
 func (x *index) readAnswer(o op) {
 	if k := o.target(); k.object != "" {
-		x.object(k)
+		known := x.object(k)
+		known.ops = append(known.ops, o)
 	}
 	if o.outcome() != done {
 		return
@@ -251,10 +254,7 @@ func compareBool(a, b bool) int {
 
 // next returns the first change after a revision, nil if none is known.
 func (o *object) next(revision int64) *change {
-	i, found := slices.BinarySearchFunc(o.changes, revision, func(c change, r int64) int { return cmp.Compare(c.revision, r) })
-	if found {
-		i++
-	}
+	i := o.after(revision)
 	if i == len(o.changes) {
 		return nil
 	}
@@ -263,12 +263,14 @@ func (o *object) next(revision int64) *change {
 
 // last returns the newest change up to a revision, nil if none is known.
 func (o *object) last(revision int64) *change {
-	i, found := slices.BinarySearchFunc(o.changes, revision, func(c change, r int64) int { return cmp.Compare(c.revision, r) })
-	if !found {
-		i--
-	}
-	if i < 0 {
+	i := o.after(revision)
+	if i == 0 {
 		return nil
 	}
-	return &o.changes[i]
+	return &o.changes[i-1]
+}
+
+// after is the place of the first change after a revision.
+func (o *object) after(revision int64) int {
+	return sort.Search(len(o.changes), func(i int) bool { return o.changes[i].revision > revision })
 }

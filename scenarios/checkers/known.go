@@ -22,7 +22,7 @@ var knownFiles embed.FS
 var known = []Known{
 	{Name: "stale-read", Breaks: "linearizability", Why: "a get is answered with a revision that was over before it was asked"},
 	{Name: "lost-update", Breaks: "linearizability", Why: "two updates of one revision both succeed"},
-	{Name: "lost-write", Breaks: "linearizability", Why: "an object that was created is not found, and nobody has deleted it"},
+	{Name: "lost-write", Breaks: "linearizability", Why: "an object that was created is not found, and no client has deleted it"},
 	{Name: "unstored-write", Breaks: "linearizability", Why: "an update is confirmed that the store has never had"},
 	{Name: "needless-conflict", Breaks: "linearizability", Why: "an update is refused as a conflict though it had the newest revision"},
 	{Name: "list-leaves-out", Breaks: "linearizability", Why: "a consistent list leaves out an object that is there"},
@@ -68,20 +68,11 @@ func KnownBad() []Known {
 	return all
 }
 
-// named is a reader with the name of its file.
-type named struct {
-	*bytes.Reader
-	name string
-}
-
-// Name implements what Read asks for.
-func (n named) Name() string { return n.name }
-
 func readKnown(name string) (*History, error) {
 	name = "testdata/known/" + name + ".jsonl"
 	text, err := knownFiles.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)
 	}
-	return Read(named{bytes.NewReader(text), name})
+	return read(name, bytes.NewReader(text))
 }

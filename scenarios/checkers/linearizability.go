@@ -2,6 +2,7 @@ package checkers
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 // For each object there must be an order of all of them that explains every answer, and
 // in which no request comes before one that had ended when it was sent.
 //
-// It proves that nobody was shown an outdated state (a get without a resourceVersion
+// It proves that no client was shown an outdated state (a get without a resourceVersion
 // returns the newest, see "Resource versions" and "Semantics for get and list" on the
 // Kubernetes API concepts page; KEP-2340, consistent reads from cache), that no write
 // was lost between a revision that an update required and the one it made ("Concurrency
@@ -23,8 +24,8 @@ import (
 // A request that timed out, broke, or was answered with 5xx may or may not have taken
 // effect, at any later time. So may a successful one that does not tell what it did,
 // such as a deletion of a collection. In a history that is not Closed, and whose store
-// was not watched, unexplained changes are somebody else's: a lost write may then look
-// like one that somebody undid.
+// was not watched, unexplained changes are an unknown client's: a lost write may then
+// look like one that was undone.
 //
 // It does not judge reads that a cache may answer (MonotonicReads does), the order of
 // writes to different objects, the content of objects, or what other requests said
@@ -49,10 +50,6 @@ func (Linearizability) Name() string { return "linearizability" }
 func (l Linearizability) Check(ctx context.Context, h *History) Result {
 	result := Result{Check: l.Name(), Unit: "objects"}
 	x := newIndex(h)
-	byKey := map[key][]op{}
-	for _, o := range x.ops {
-		byKey[o.target()] = append(byKey[o.target()], o)
-	}
 	listings, bounds, wides, horizon := x.listings(), x.bounds(), x.wides(), x.horizon()
 	for _, k := range x.keys {
 		if result.stopped(ctx) {
@@ -64,9 +61,9 @@ func (l Linearizability) Check(ctx context.Context, h *History) Result {
 		case object.stored:
 			m.regime = watched
 		case h.Closed:
-			m.regime, m.spares = closed, sparesOf(k, byKey[k], wides)
+			m.regime, m.spares = closed, sparesOf(k, object.ops, wides)
 		}
-		claims := claimsOf(k, byKey[k], listings[k.resource])
+		claims := claimsOf(k, object.ops, listings[k.resource])
 		if len(claims) == 0 {
 			continue
 		}
@@ -123,7 +120,7 @@ func (m *model) complaint(n int) string {
 	}
 	switch m.regime {
 	case closed:
-		return what + ", and nobody else has changed the object"
+		return what + ", and no other client has changed the object"
 	case watched:
 		return what + " by the changes that the store has had"
 	}
@@ -210,11 +207,7 @@ func (x *index) bounds() bounds {
 			note(c.revision, c.call, c.ret)
 		}
 	}
-	var b bounds
-	for revision := range calls {
-		b.revisions = append(b.revisions, revision)
-	}
-	slices.Sort(b.revisions)
+	b := bounds{revisions: slices.Sorted(maps.Keys(calls))}
 	for i, revision := range b.revisions {
 		b.calls, b.returns = append(b.calls, calls[revision]), append(b.returns, returns[revision])
 		if i > 0 {

@@ -3,6 +3,7 @@ package checkers
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 )
 
@@ -70,9 +71,7 @@ func (x *index) snapshots() (all []snapshot) {
 			if !ok || before.revision != l.revision {
 				continue // not all of it is known, or it goes on at another revision
 			}
-			for k, item := range before.items {
-				l.items[k] = item
-			}
+			maps.Copy(l.items, before.items)
 			l.pages = append(l.pages, before.pages...)
 		}
 		for _, item := range o.Objects {
@@ -98,14 +97,7 @@ func (l snapshot) newest(result *Result) {
 	}
 }
 
-func (l snapshot) keys() []key {
-	keys := make([]key, 0, len(l.items))
-	for k := range l.items {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, compareKeys)
-	return keys
-}
+func (l snapshot) keys() []key { return slices.SortedFunc(maps.Keys(l.items), compareKeys) }
 
 // choice is what a scope chooses by, but for the namespace.
 type choice struct {

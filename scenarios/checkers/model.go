@@ -27,7 +27,7 @@ type regime int
 const (
 	open    regime = iota // anybody, at any time
 	closed                // only requests whose outcome is not known
-	watched               // nobody: the store has told every change
+	watched               // no request: the store has told every change
 )
 
 // model says what can happen to one object, and what answers tell of it. Its steps
@@ -97,7 +97,7 @@ func each(states []state, f func(state) []state) (all []state) {
 	return all
 }
 
-// needed is the kind of change that must have been made by somebody else.
+// needed is the kind of change that must have been made by an unknown client.
 type needed int
 
 const (
@@ -106,7 +106,7 @@ const (
 	removal
 )
 
-// hidden returns the states after a change by somebody else, but for the change itself.
+// hidden returns the states after a change by an unknown client, but for the change itself.
 func (m *model) hidden(s state, n needed) []state {
 	switch {
 	case m.regime == open || m.regime == watched && m.object.next(s.revision) == nil:

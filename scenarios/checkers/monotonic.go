@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 )
 
 // MonotonicReads judges what one client is told, one answer after another: for it, the
@@ -140,17 +141,11 @@ func rise(sights []sight) {
 
 // newestBefore returns the newest that was told when something was asked for.
 func newestBefore(sights []sight, start int64) (sight, bool) {
-	i, found := slices.BinarySearchFunc(sights, start, func(s sight, start int64) int { return cmp.Compare(s.end, start) })
-	for found && i+1 < len(sights) && sights[i+1].end == start {
-		i++
-	}
-	if !found {
-		i--
-	}
-	if i < 0 {
+	later := sort.Search(len(sights), func(i int) bool { return sights[i].end > start })
+	if later == 0 {
 		return sight{}, false
 	}
-	return sights[i], true
+	return sights[later-1], true
 }
 
 // eachView calls f with everything that clients were told of revisions.

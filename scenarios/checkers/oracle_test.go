@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // oracle decides by trying everything whether a few operations on one object have an
@@ -17,7 +19,7 @@ type oracle struct {
 }
 
 // concrete is the state of a store with one object. A revision or UID of 0 is one
-// that nobody has been told yet.
+// that no client has been told yet.
 type concrete struct {
 	known    bool // false is the beginning, which may be anything
 	there    bool
@@ -105,7 +107,7 @@ func (o *oracle) do(s concrete, op Operation) (after []concrete) {
 			after = append(after, c)
 		}
 	}
-	if op.Code == 0 { // nobody knows
+	if op.Code == 0 { // the outcome is unknown
 		return o.unknown(s, op)
 	}
 	var told Object
@@ -224,9 +226,7 @@ func TestOracle(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"true holds", "true broken", "false holds", "false broken"} {
-		if verdicts[name] < *tiny/30 {
-			t.Errorf("only %d histories are %s", verdicts[name], name)
-		}
+		assert.GreaterOrEqual(t, verdicts[name], *tiny/30, "only %d histories are %s", verdicts[name], name)
 	}
 	t.Log(verdicts)
 }

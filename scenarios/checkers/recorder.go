@@ -67,7 +67,7 @@ func (h hosts) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // History returns what has been recorded so far. Requests that have not been
-// answered are included, without an End. If nobody else has changed the objects, set
+// answered are included, without an End. If no other client has changed them, set
 // Closed: the checks then prove more.
 func (r *Recorder) History() (*History, error) {
 	r.mu.Lock()

@@ -57,7 +57,7 @@ func TestEvidence(t *testing.T) {
 		At: 3 * time.Second, Took: time.Second, Sent: checkers.Object{Revision: 5, UID: "u1"}, DryRun: true, Code: 409, Reason: "Conflict\x1b[31m\n"}
 	assert.Equal(t, "[1..3] (2s)  a at apiserver-0 asked to delete configmaps default/snow if at revision 5 if its UID is u1 as a dry run: 409 Conflict [31m ", op.String()+" ")
 	op = checkers.Operation{Method: "GET", URI: "/readyz", Server: checkers.SomeServer, Start: 1, Err: "reset"}
-	assert.Equal(t, "[1..]  somebody at some server asked to GET /readyz: no answer is known: reset", op.String())
+	assert.Equal(t, "[1..]  a client at some server asked to GET /readyz: no answer is known: reset", op.String())
 	assert.Equal(t, "/registry/x deleted at revision 7", checkers.Write{Key: "/registry/x", Revision: 7, Deleted: true}.String())
 	assert.Equal(t, "ERROR Expired", checkers.Event{Type: "ERROR", Reason: "Expired"}.String())
 	assert.Equal(t, "watch of pods without a resourceVersion", checkers.Watch{URI: "/api/v1/pods?watch=true"}.String())

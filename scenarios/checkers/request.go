@@ -1,11 +1,14 @@
 package checkers
 
 import (
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // The verbs of requests that say something about objects.
@@ -55,71 +58,30 @@ func (k key) String() string {
 	return k.resource.String() + " " + k.namespace + "/" + k.object
 }
 
+// requestInfos reads requests as an API server does.
+var requestInfos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
 // parseRequest returns what is asked for, false if it is about no resource.
 func parseRequest(method, uri string) (request, bool) {
 	u, err := url.ParseRequestURI(uri)
-	if err != nil {
+	if err != nil || method == http.MethodHead {
 		return request{}, false
 	}
-	r := request{query: u.Query()}
-	words := strings.Split(strings.Trim(u.Path, "/"), "/")
-	switch {
-	case words[0] == "api" && len(words) >= 3:
-		r.version, words = words[1], words[2:]
-	case words[0] == "apis" && len(words) >= 4:
-		r.resource.group, r.version, words = words[1], words[2], words[3:]
-	default:
+	info, err := requestInfos.NewRequestInfo(&http.Request{Method: method, URL: u})
+	if err != nil || !info.IsResourceRequest {
 		return request{}, false
 	}
-	watch := r.query.Get("watch")
-	watches := watch == "true" || watch == "1"
-	if words[0] == "watch" { // the old form
-		watches, words = true, words[1:]
+	r := request{
+		verb: info.Verb, resource: resource{info.APIGroup, info.Resource}, version: info.APIVersion,
+		namespace: info.Namespace, subresource: info.Subresource, query: u.Query(),
 	}
-	if !r.place(words) {
-		return request{}, false
+	if len(info.Parts) > 1 { // info.Name may be that of a selector
+		r.name = info.Parts[1]
 	}
-	r.verb = verbOf(method, r.name != "", watches)
+	if r.resource == (resource{"", "namespaces"}) {
+		r.namespace = "" // of which info says that it is in itself
+	}
 	return r, r.verb != ""
-}
-
-// place reads the path below the version.
-func (r *request) place(words []string) bool {
-	namespaced := len(words) > 2 && words[0] == "namespaces" && (words[2] != "status" && words[2] != "finalize")
-	if namespaced {
-		r.namespace, words = words[1], words[2:]
-	}
-	if len(words) == 0 || words[0] == "" {
-		return false
-	}
-	r.resource.name = words[0]
-	if len(words) > 1 {
-		r.name = words[1]
-	}
-	r.subresource = strings.Join(words[min(2, len(words)):], "/")
-	return true
-}
-
-func verbOf(method string, named, watches bool) string {
-	switch {
-	case method == "GET" && watches:
-		return verbWatch
-	case method == "GET" && named:
-		return verbGet
-	case method == "GET":
-		return verbList
-	case method == "POST":
-		return verbCreate
-	case method == "PUT":
-		return verbUpdate
-	case method == "PATCH":
-		return verbPatch
-	case method == "DELETE" && named:
-		return verbDelete
-	case method == "DELETE":
-		return verbDeleteCollection
-	}
-	return ""
 }
 
 // String is the request as kubectl's users know it.

@@ -3,6 +3,7 @@ package checkers
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -14,10 +15,10 @@ import (
 // over the whole lifetime of a cluster) and the API reference of ObjectMeta (a
 // deletionTimestamp may not be unset), that once an object was removed
 //
-//   - at a known revision, nobody is told of it at a later one, or sees it in a list
-//     at that or a later revision,
-//   - and somebody was told so, nobody who asks for the newest state after that sees
-//     it, and nobody changes it any more,
+//   - at a known revision, no client is told of it at a later one, or sees it in a
+//     list at that or a later revision,
+//   - and a client was told so, none that asks for the newest state after that sees
+//     it, and none changes it any more,
 //
 // and that an object that is being deleted stays so at all its later revisions.
 //
@@ -46,11 +47,11 @@ type life struct {
 // death says that an object was removed.
 type death struct {
 	revision int64 // 0 if it is not known
-	known    int64 // when somebody was told
+	known    int64 // when a client was told
 	evidence Evidence
 }
 
-// sighting says that somebody was told of an object.
+// sighting says that a client was told of an object.
 type sighting struct {
 	Object
 	list     int64 // the revision of the list that shows it; 0 if it is none
@@ -64,11 +65,7 @@ type sighting struct {
 func (c NoResurrection) Check(ctx context.Context, h *History) Result {
 	result := Result{Check: c.Name(), Unit: "objects"}
 	lives := newIndex(h).lives()
-	ids := make([]identity, 0, len(lives))
-	for id := range lives {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b identity) int {
+	ids := slices.SortedFunc(maps.Keys(lives), func(a, b identity) int {
 		return cmp.Or(strings.Compare(a.resource.String(), b.resource.String()), strings.Compare(a.uid, b.uid))
 	})
 	for _, id := range ids {
@@ -82,7 +79,7 @@ func (c NoResurrection) Check(ctx context.Context, h *History) Result {
 	return result
 }
 
-// judge judges that nobody sees the object after it was removed. One finding says it.
+// judge judges that no client sees the object after it was removed. One finding says it.
 func (l *life) judge(result *Result, uid string) {
 	for _, d := range l.deaths {
 		for _, s := range l.seen {

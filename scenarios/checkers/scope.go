@@ -60,28 +60,16 @@ func (s scope) covers(k key) bool {
 
 // selects reports whether the labels of an object are those that are asked for.
 func (s scope) selects(o Object) bool {
-	return s.labels == nil || s.labels.Matches(labelsOf(o))
-}
-
-// labelsOf returns an object's labels.
-func labelsOf(o Object) labels.Set {
-	set := labels.Set{}
-	if o.Labels == "" {
-		return set
+	if s.labels == nil {
+		return true
 	}
-	for pair := range strings.SplitSeq(o.Labels, ",") {
-		k, v, _ := strings.Cut(pair, "=")
-		set[k] = v
-	}
-	return set
+	set, _ := labels.ConvertSelectorToLabelsMap(o.Labels) // which a server has found valid
+	return s.labels.Matches(set)
 }
 
 // finalizersOf returns an object's finalizers.
 func finalizersOf(o Object) []string {
-	if o.Finalizers == "" {
-		return nil
-	}
-	return strings.Split(o.Finalizers, ",")
+	return strings.FieldsFunc(o.Finalizers, func(r rune) bool { return r == ',' })
 }
 
 // keyOf returns the key of an object of the scope.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// spares are the requests of which nobody knows whether or when they were done. In a
+// spares are the requests of which it is unknown whether or when they were done. In a
 // closed history, each explains one change of an object that nothing else does.
 type spares struct {
 	free     [spareKinds][]int64 // the calls of those that require no revision, ascending
@@ -135,7 +135,7 @@ func (all *spares) spend(s state, n needed) (states []state) {
 
 // spendRequired adds the states after one of the requests that require a revision has
 // found it. No such request is of use again, for the object leaves the revision, so
-// nobody keeps account. If the revision is known, who is in time is the best choice.
+// there is no need to keep account. If the revision is known, who is in time is the best choice.
 func (all *spares) spendRequired(s state, add func(state, int64) bool) (best bool) {
 	first := map[int64]int64{} // the first call for each revision
 	for _, r := range all.required {

@@ -55,7 +55,7 @@ func (x *index) horizon() int64 {
 	return newest
 }
 
-// eachObject calls f with every object that somebody was told of.
+// eachObject calls f with every object that a client was told of.
 func (x *index) eachObject(f func(key, Object)) {
 	for _, o := range x.ops {
 		if o.outcome() != done {

@@ -60,7 +60,7 @@ func TestFromTrace(t *testing.T) {
 	report := checkers.Check(t.Context(), h)
 	assert.Equal(t, checkers.Holds, report.Verdict(), "%s", report)
 
-	// By the store's word, nobody can be told of the first revision any more.
+	// By the store's word, no client can be told of the first revision any more.
 	h.Operations[2].Objects[0].Revision = 5
 	report = checkers.Check(t.Context(), h)
 	assert.Equal(t, checkers.Broken, report.Verdict())

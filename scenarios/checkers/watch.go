@@ -29,7 +29,7 @@ import (
 // It does not prove that an event comes at all, or soon: a watch that reports nothing is
 // fine. What is selected by fields other than name and namespace, or by shard, can't be
 // determined from metadata; for such a watch the check judges order and types, and that
-// it keeps following what it has reported. Writes that nobody was told of are not missed.
+// it keeps following what it has reported. Writes that no client was told of are not missed.
 type WatchGuarantees struct{}
 
 // Name implements Checker.

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,37 +12,35 @@ import (
 	"strings"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/internal/diskerr"
 )
 
 // Corpus is a folder that keeps what was found, in plain files. Several shards may
 // share it, or have one each: to merge them, copy their files into one folder.
 //
 //	failures/*.txtar     a script for each failure, which repeats it
-//	kept/*.faults        the plans, with their seeds, that showed a new order
-//	orders/*.txt         the orders seen, a file for each shard
+//	kept/*.faults        the plans, with their seeds, that showed a new interleaving
+//	interleavings/*.txt  the interleavings seen, a file for each shard
 //	reports/*.json       what each shard did
 type Corpus struct{ folder string }
 
 // The parts of a corpus.
 const (
-	failuresFolder = "failures"
-	keptFolder     = "kept"
-	ordersFolder   = "orders"
-	reportsFolder  = "reports"
+	failuresFolder      = "failures"
+	keptFolder          = "kept"
+	interleavingsFolder = "interleavings"
+	reportsFolder       = "reports"
 )
 
 // OpenCorpus makes a corpus of a folder, which it creates if there is none.
 func OpenCorpus(folder string) (*Corpus, error) {
-	for _, part := range []string{failuresFolder, keptFolder, ordersFolder, reportsFolder} {
+	for _, part := range []string{failuresFolder, keptFolder, interleavingsFolder, reportsFolder} {
 		if err := os.MkdirAll(filepath.Join(folder, part), 0o755); err != nil {
-			return nil, fmt.Errorf("corpus: %w", err)
+			return nil, fmt.Errorf("corpus: %w", diskerr.OrSame(folder, err))
 		}
 	}
 	return &Corpus{folder}, nil
 }
-
-// Failures is the folder with the scripts of failures.
-func (c *Corpus) Failures() string { return filepath.Join(c.folder, failuresFolder) }
 
 // kept returns the cases that were kept, by the names of their files.
 func (c *Corpus) kept() ([]Case, error) {
@@ -83,48 +80,47 @@ func parseKept(file, text string) (Case, error) {
 	return Case{Seed: seed, Plan: rules}, err
 }
 
-// keep writes a case that showed a new order.
+// keep writes a case that showed a new interleaving.
 func (c *Corpus) keep(one Case) error {
 	text := keptText(one)
 	name := fmt.Sprintf("%016x.faults", hash(text))
 	return c.write(filepath.Join(keptFolder, name), []byte(text))
 }
 
-// orders returns all orders seen, by any shard.
-func (c *Corpus) orders() (map[uint64]bool, error) {
+// interleavings returns all interleavings seen, by any shard.
+func (c *Corpus) interleavings() (map[uint64]bool, error) {
 	seen := map[uint64]bool{}
-	files, err := filepath.Glob(filepath.Join(c.folder, ordersFolder, "*.txt"))
+	files, err := filepath.Glob(filepath.Join(c.folder, interleavingsFolder, "*.txt"))
 	if err != nil {
 		return nil, fmt.Errorf("corpus: %w", err)
 	}
 	for _, name := range files {
-		file, err := os.Open(name)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("corpus: %w", err)
 		}
-		lines := bufio.NewScanner(file)
-		for number := 1; lines.Scan(); number++ {
-			order, err := strconv.ParseUint(lines.Text(), 16, 64)
+		number := 0
+		for line := range strings.Lines(string(text)) {
+			number++
+			line = strings.TrimSpace(line)
+			interleaving, err := strconv.ParseUint(line, 16, 64)
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("corpus: %s:%d: not a number in hexadecimal: %q", name, number, lines.Text()), file.Close())
+				return nil, fmt.Errorf("corpus: %s:%d: not a number in hexadecimal: %q", name, number, line)
 			}
-			seen[order] = true
-		}
-		if err := errors.Join(lines.Err(), file.Close()); err != nil {
-			return nil, fmt.Errorf("corpus: %w", err)
+			seen[interleaving] = true
 		}
 	}
 	return seen, nil
 }
 
-// writeOrders writes the orders that a shard has seen.
-func (c *Corpus) writeOrders(shard Shard, seen []uint64) error {
+// writeInterleavings writes the interleavings that a shard has seen.
+func (c *Corpus) writeInterleavings(shard Shard, seen []uint64) error {
 	slices.Sort(seen)
 	var text strings.Builder
-	for _, order := range seen {
-		fmt.Fprintf(&text, "%016x\n", order)
+	for _, interleaving := range seen {
+		fmt.Fprintf(&text, "%016x\n", interleaving)
 	}
-	return c.write(filepath.Join(ordersFolder, shard.file()+".txt"), []byte(text.String()))
+	return c.write(filepath.Join(interleavingsFolder, shard.file()+".txt"), []byte(text.String()))
 }
 
 // writeReport writes what a shard did.
@@ -156,7 +152,7 @@ func (c *Corpus) write(name string, text []byte) error {
 	file := filepath.Join(c.folder, name)
 	part, err := os.CreateTemp(filepath.Dir(file), ".part")
 	if err != nil {
-		return fmt.Errorf("corpus: %w", err)
+		return fmt.Errorf("corpus: %w", diskerr.OrSame(c.folder, err))
 	}
 	_, err = part.Write(text)
 	err = errors.Join(err, part.Chmod(0o644), part.Close())
@@ -164,7 +160,7 @@ func (c *Corpus) write(name string, text []byte) error {
 		err = os.Rename(part.Name(), file)
 	}
 	if err != nil {
-		return fmt.Errorf("corpus: %w", errors.Join(err, os.Remove(part.Name())))
+		return fmt.Errorf("corpus: %w", errors.Join(diskerr.OrSame(c.folder, err), os.Remove(part.Name())))
 	}
 	return nil
 }

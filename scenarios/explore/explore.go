@@ -10,11 +10,15 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"snowglobe.test/scenarios/script"
 )
 
 // Config says what to explore. Script and Runner are required.
 type Config struct {
-	Script Script
+	Script script.Script
 	Runner Runner
 	// Runs is how many runs there are over all shards, each with a seed of its own,
 	// from First on. The default is 100, or without a limit if there is For.
@@ -27,7 +31,7 @@ type Config struct {
 	Shard Shard
 	// Workers is how many runs are made at once; the default is 1.
 	Workers int
-	// Classes are the classes of faults; the default is Script.DefaultClasses.
+	// Classes are the classes of faults; the default is DefaultClasses.
 	Classes []Class
 	// Corpus keeps what is found; nil keeps nothing.
 	Corpus *Corpus
@@ -47,14 +51,14 @@ const (
 
 // Progress is how far a search is.
 type Progress struct {
-	Runs      int // made
-	Of        int // to be made; 0 if only time limits them
-	Orders    int // seen
-	New       int // of these, seen by this search first
-	Failures  int // different ones
-	Shrinking int // failures that are being shrunk
-	Boots     int
-	Elapsed   time.Duration
+	Runs          int // made
+	Of            int // to be made; 0 if only time limits them
+	Interleavings int // seen
+	New           int // of these, seen by this search first
+	Failures      int // different ones
+	Shrinking     int // failures that are being shrunk
+	Boots         int
+	Elapsed       time.Duration
 }
 
 // Report is what a search did and found.
@@ -69,10 +73,10 @@ type Report struct {
 	Failed   int `json:"failed"`
 	Unknown  int `json:"unknown"`
 	Skipped  int `json:"skipped"`
-	// Orders were seen, New of them by this search first, and Kept cases showed these.
-	Orders int `json:"orders"`
-	New    int `json:"new"`
-	Kept   int `json:"kept"`
+	// Interleavings were seen, New of them by this search first, and Kept cases showed these.
+	Interleavings int `json:"interleavings"`
+	New           int `json:"new"`
+	Kept          int `json:"kept"`
 	// Failures are the different ones; Unstable did not fail again.
 	Failures []*Found `json:"failures"`
 	Unstable []*Found `json:"unstable"`
@@ -88,15 +92,15 @@ type Report struct {
 type explorer struct {
 	Config
 	began time.Time
-	draw  *Draw
+	plans *PlanGenerator
 	slots chan struct{} // as many as there may be processes
 	stop  context.CancelFunc
 
 	mu        sync.Mutex
 	next      int // the number of the next run, over all shards
 	seen      map[uint64]bool
-	mine      []uint64 // the orders that this search has seen first
-	fresh     []Case   // that showed a new order and were not varied yet, the newest last
+	mine      []uint64 // the interleavings that this search has seen first
+	fresh     []Case   // that showed a new interleaving and were not varied yet, the newest last
 	varied    []Case   // that were
 	found     map[string]*Found
 	shrinking int
@@ -122,20 +126,15 @@ func (c Config) Explore(ctx context.Context) (Report, error) {
 		return e.result(), errors.Join(err, e.write())
 	}
 	defer e.tell()()
-	var working sync.WaitGroup
-	errs := make([]error, e.Workers)
-	for i := range e.Workers {
-		working.Go(func() {
-			if errs[i] = e.work(ctx, searching); errs[i] != nil {
-				e.stop()
-			}
-		})
+	working, searching := errgroup.WithContext(searching)
+	for range e.Workers {
+		working.Go(func() error { return e.work(ctx, searching) })
 	}
-	working.Wait()
-	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
-		return e.result(), errors.Join(err, e.write())
+	err = working.Wait()
+	if ctx.Err() != nil {
+		err = nil
 	}
-	return e.result(), e.write()
+	return e.result(), errors.Join(err, e.write())
 }
 
 // explorer fills in the defaults.
@@ -150,17 +149,17 @@ func (c Config) explorer() (*explorer, error) {
 		c.Shard = Shard{1, 1}
 	}
 	if c.Classes == nil {
-		c.Classes = c.Script.DefaultClasses()
+		c.Classes = DefaultClasses(c.Script)
 	}
 	e := &explorer{Config: c, began: time.Now(), slots: make(chan struct{}, c.Workers), seen: map[uint64]bool{}, found: map[string]*Found{}}
 	e.report = Report{Script: c.Script.Name, Shard: c.Shard, Classes: c.Classes, Workers: c.Workers, Failures: []*Found{}, Unstable: []*Found{}}
 	if c.Corpus == nil {
 		return e, nil
 	}
-	var errKept, errOrders error
+	var errKept, errInterleavings error
 	e.fresh, errKept = c.Corpus.kept()
-	e.seen, errOrders = c.Corpus.orders()
-	return e, errors.Join(errKept, errOrders)
+	e.seen, errInterleavings = c.Corpus.interleavings()
+	return e, errors.Join(errKept, errInterleavings)
 }
 
 // run runs a task when there is a place for its process.
@@ -181,19 +180,24 @@ func (e *explorer) run(ctx context.Context, task Task) (Outcome, error) {
 	return outcome, nil
 }
 
+// ErrFailsAlone is the error about a script that explore has nothing to add to.
+var ErrFailsAlone = errors.New("fails without any fault")
+
 // scout runs the script once without faults, to learn which points it touches. A script
 // that fails by itself cannot be explored.
 func (e *explorer) scout(ctx context.Context) error {
-	outcome, err := e.run(ctx, Task{Name: e.Script.Name, Text: e.Script.With(Case{Seed: e.First}), Points: true})
+	task := Case{Seed: e.First}.Task(e.Script)
+	task.Points = true
+	outcome, err := e.run(ctx, task)
 	switch {
 	case err != nil:
 		return err
 	case outcome.Failure != nil:
-		return fmt.Errorf("%s fails without any fault, with seed %d; explore begins with a script that passes: %s", e.Script.Name, e.First, outcome.Failure.Text)
+		return fmt.Errorf("%s %w, with seed %d; explore begins with a script that passes: %s", e.Script.Name, ErrFailsAlone, e.First, outcome.Failure.Text)
 	case outcome.Skipped != "":
 		return fmt.Errorf("%s skips itself: %s", e.Script.Name, outcome.Skipped)
 	}
-	e.draw = NewDraw(outcome.Points, e.Classes)
+	e.plans = NewPlanGenerator(outcome.Points, e.Classes)
 	e.explored = time.Now()
 	return nil
 }
@@ -205,7 +209,7 @@ func (e *explorer) work(ctx, searching context.Context) error {
 		if !ok {
 			return nil
 		}
-		outcome, err := e.run(searching, Task{Name: e.Script.Name, Text: e.Script.With(c)})
+		outcome, err := e.run(searching, c.Task(e.Script))
 		switch {
 		case searching.Err() != nil:
 			return nil
@@ -235,9 +239,9 @@ func (e *explorer) take(searching context.Context) (number int, c Case, ok bool)
 	random := newRandom(c.Seed)
 	switch from := e.varies(random); {
 	case from == nil:
-		c.Plan = e.draw.Plan(random)
+		c.Plan = e.plans.Plan(random)
 	default:
-		c.Plan = e.draw.Vary(random, from.Plan)
+		c.Plan = e.plans.Mutate(random, from.Plan)
 	}
 	return e.next, c, true
 }
@@ -272,13 +276,13 @@ func (e *explorer) took(number int, c Case, outcome Outcome) (*Found, error) {
 	default:
 		e.report.Accepted++
 	}
-	if err := e.learn(c, outcome.Orders); err != nil {
+	if err := e.learn(c, outcome.Interleavings); err != nil {
 		return nil, err
 	}
 	if outcome.Failure == nil {
 		return nil, nil
 	}
-	name := string(outcome.Failure.Kind) + " " + outcome.Failure.Essence
+	name := string(outcome.Failure.Kind) + " " + outcome.Failure.Cause
 	if found, known := e.found[name]; known {
 		found.Times++
 		return nil, nil
@@ -289,13 +293,13 @@ func (e *explorer) took(number int, c Case, outcome Outcome) (*Found, error) {
 	return found, nil
 }
 
-// learn keeps a case that has shown a new order; mu is held.
-func (e *explorer) learn(c Case, orders []uint64) error {
+// learn keeps a case that has shown a new interleaving; mu is held.
+func (e *explorer) learn(c Case, interleavings []uint64) error {
 	before := len(e.mine)
-	for _, order := range orders {
-		if !e.seen[order] {
-			e.seen[order] = true
-			e.mine = append(e.mine, order)
+	for _, interleaving := range interleavings {
+		if !e.seen[interleaving] {
+			e.seen[interleaving] = true
+			e.mine = append(e.mine, interleaving)
 		}
 	}
 	if len(e.mine) == before {
@@ -361,7 +365,7 @@ func (s *shrinker) describe(found *Found) {
 	if s.last.Failure != nil {
 		found.Failure = s.last.Failure
 	}
-	found.Seed, found.Commands = s.best.Seed, len(s.script.Commands())
+	found.Seed, found.Commands = s.best.Seed, len(s.script.CommandLines())
 	found.Operations = s.last.Operations()
 	found.Rules = []string{}
 	for _, rule := range s.best.Plan {
@@ -413,7 +417,7 @@ func (e *explorer) progress() Progress {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return Progress{
-		Runs: e.report.Runs, Of: e.Shard.of(e.Runs), Orders: len(e.seen), New: len(e.mine), Failures: len(e.report.Failures),
+		Runs: e.report.Runs, Of: e.Shard.of(e.Runs), Interleavings: len(e.seen), New: len(e.mine), Failures: len(e.report.Failures),
 		Shrinking: e.shrinking, Boots: e.report.Spent.Boots, Elapsed: time.Since(e.began),
 	}
 }
@@ -422,13 +426,13 @@ func (e *explorer) progress() Progress {
 func (e *explorer) result() Report {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.report.Orders, e.report.New = len(e.seen), len(e.mine)
+	e.report.Interleavings, e.report.New = len(e.seen), len(e.mine)
 	e.report.Elapsed = time.Since(e.began)
 	e.report.Exploring = max(0, e.explored.Sub(e.began))
 	return e.report
 }
 
-// write leaves the report and the orders in the corpus.
+// write leaves the report and the interleavings in the corpus.
 func (e *explorer) write() error {
 	if e.Corpus == nil {
 		return nil
@@ -436,6 +440,6 @@ func (e *explorer) write() error {
 	report := e.result()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	orders := slices.Collect(maps.Keys(e.seen))
-	return errors.Join(e.Corpus.writeOrders(e.Shard, orders), e.Corpus.writeReport(e.Shard, report))
+	interleavings := slices.Collect(maps.Keys(e.seen))
+	return errors.Join(e.Corpus.writeInterleavings(e.Shard, interleavings), e.Corpus.writeReport(e.Shard, report))
 }

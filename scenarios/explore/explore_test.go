@@ -10,11 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/scenarios/script"
 )
 
-const script = `# Objects are written and read.
+const sample = `# Objects are written and read.
 start
 note one
 
@@ -30,8 +34,10 @@ kind: A
 kind: B
 `
 
+func testScript(text string) script.Script { return script.Parse("test.txtar", []byte(text)) }
+
 // world is a Runner without a server: a script fails if it lists while a put of a widget
-// is delayed for at least a tenth of a second, and shows an order for each rule.
+// is delayed for at least a tenth of a second, and shows an interleaving for each rule.
 type world struct {
 	mu   sync.Mutex
 	runs int
@@ -53,7 +59,7 @@ func (w *world) Run(_ context.Context, task Task) (Outcome, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.runs++
-	outcome := Outcome{Orders: []uint64{1}, Acted: map[string]int{}, Spent: Spent{Boots: 1, Boot: time.Millisecond}}
+	outcome := Outcome{Interleavings: []uint64{1}, Acted: map[string]int{}, Spent: Spent{Boots: 1, Boot: time.Millisecond}}
 	if task.Points {
 		outcome.Points = worldPoints
 	}
@@ -64,13 +70,13 @@ func (w *world) Run(_ context.Context, task Task) (Outcome, error) {
 		return outcome, err
 	}
 	for _, rule := range rules {
-		outcome.Orders = append(outcome.Orders, hash(rule.Match.String()))
+		outcome.Interleavings = append(outcome.Interleavings, hash(rule.Match.String()))
 		if rule.Point != "store/put" || rule.Kind != fault.Delay {
 			continue
 		}
 		outcome.Acted[rule.String()] = max(1, rule.Times)
 		if rule.By >= 100*time.Millisecond && strings.Contains(task.Text, "list widgets") && !w.had[task.Text] {
-			outcome.Failure = NewFailure(ScriptFailed, "test.txtar:12: list: it took 3 tries\nand more")
+			outcome.Failure = &Failure{ScriptFailed, "list widgets", "test.txtar:12: list: it took 3 tries\nand more"}
 		}
 	}
 	if w.moody && outcome.Failure != nil {
@@ -82,49 +88,30 @@ func (w *world) Run(_ context.Context, task Task) (Outcome, error) {
 func TestExplore(t *testing.T) {
 	folder := t.TempDir()
 	corpus, err := OpenCorpus(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var last Progress
 	report, err := Config{
-		Script: Script{"test", script}, Runner: &world{}, Runs: 300, Workers: 3, Corpus: corpus, Progress: func(p Progress) { last = p },
+		Script: testScript(sample), Runner: &world{}, Runs: 300, Workers: 3, Corpus: corpus, Progress: func(p Progress) { last = p },
 	}.Explore(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if report.Runs != 300 || last.Runs != 300 || last.Of != 300 || report.Accepted+report.Failed != 300 || report.Kept == 0 {
-		t.Errorf("300 runs: %+v, %+v", report, last)
-	}
-	if len(report.Failures) != 1 || len(report.Unstable) != 0 {
-		t.Fatalf("there is one failure: %s", report.Text())
-	}
+	require.NoError(t, err)
+	assert.True(t, report.Runs == 300 && last.Runs == 300 && last.Of == 300 && report.Accepted+report.Failed == 300 && report.Kept != 0, "300 runs: %+v, %+v", report, last)
+	require.Len(t, report.Failures, 1)
+	require.Empty(t, report.Unstable)
 	found := report.Failures[0]
-	if found.Operations != 1 || len(found.Rules) != 1 || found.Commands != 1 || found.Seed > 5 || found.Others != found.OtherSeeds {
-		t.Errorf("it is shrunk: %+v", found)
-	}
+	assert.True(t, found.Operations == 1 && len(found.Rules) == 1 && found.Commands == 1 && found.Seed <= 5 && found.Others == found.OtherSeeds, "it is shrunk: %+v", found)
 	want := []string{"# This fails: test.txtar:12: list: it took 3 tries.", "seed ", "faults explore.faults", "list widgets", "check", "delay store/put", "by=100ms"}
 	text, err := os.ReadFile(found.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, part := range want {
-		if !strings.Contains(string(text), part) {
-			t.Errorf("the script lacks %q:\n%s", part, text)
-		}
+		assert.Contains(t, string(text), part, "the script lacks")
 	}
 	for _, part := range []string{"note", "a.yaml", "b.yaml", "beside the point"} {
-		if strings.Contains(string(text), part) {
-			t.Errorf("the script has %q:\n%s", part, text)
-		}
+		assert.NotContains(t, string(text), part)
 	}
-	replayed, err := Replay(t.Context(), &world{}, Script{"replay", string(text)}, 5, 2)
-	if err != nil || len(replayed.Failures) != 1 || replayed.Failures[0].Times != 5 {
-		t.Errorf("it is repeated: %v, %v", replayed, err)
-	}
-	again, err := Config{Script: Script{"test", script}, Runner: &world{}, Runs: 10, Corpus: corpus}.Explore(t.Context())
-	if err != nil || again.Orders < report.Orders {
-		t.Errorf("a second search begins with what the first has seen: %d orders, then %d (%v)", report.Orders, again.Orders, err)
-	}
+	replayed, err := Replay(t.Context(), &world{}, script.Parse("replay.txtar", text), 5, 2)
+	assert.True(t, err == nil && len(replayed.Failures) == 1 && replayed.Failures[0].Times == 5, "it is repeated: %v, %v", replayed, err)
+	again, err := Config{Script: testScript(sample), Runner: &world{}, Runs: 10, Corpus: corpus}.Explore(t.Context())
+	assert.True(t, err == nil && again.Interleavings >= report.Interleavings, "a second search begins with what the first has seen: %d interleavings, then %d (%v)", report.Interleavings, again.Interleavings, err)
 }
 
 // hooks is a Runner in which a script fails if the hook "b" is delayed.
@@ -145,7 +132,7 @@ func (hooks) Run(_ context.Context, task Task) (Outcome, error) {
 			}
 		}
 		if slices.Contains(outcome.ActedAt[rule.String()], "hook/b") {
-			outcome.Failure = NewFailure(Crashed, "hook b is late")
+			outcome.Failure = &Failure{Crashed, "hook/b", "hook b is late"}
 		}
 	}
 	return outcome, nil
@@ -155,50 +142,42 @@ func (hooks) Run(_ context.Context, task Task) (Outcome, error) {
 // point that matters.
 func TestShrinksToPoints(t *testing.T) {
 	plan, err := fault.ParsePlan("plan", "delay hook/* by=11s optional", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &shrinker{
 		run:  hooks{}.Run,
-		same: NewFailure(Crashed, "hook b is late"), width: 1, left: 100,
-		script: Script{"test", "start\n"}, best: Case{1, plan},
+		same: &Failure{Crashed, "hook/b", "hook b is late"}, width: 1, left: 100,
+		script: testScript("start\n"), best: Case{1, plan},
 	}
-	if s.last, err = s.run(t.Context(), Task{Text: s.script.With(s.best)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.shrink(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if len(s.best.Plan) != 1 || s.best.Plan[0].Point != "hook/b" || s.last.Operations() != 1 {
-		t.Errorf("it is shrunk to %d operations of\n%s", s.last.Operations(), s.best.Plan)
-	}
+	s.last, err = s.run(t.Context(), s.best.Task(s.script))
+	require.NoError(t, err)
+	require.NoError(t, s.shrink(t.Context()))
+	assert.True(t, len(s.best.Plan) == 1 && s.best.Plan[0].Point == "hook/b", "it is shrunk to\n%s", s.best.Plan)
+	assert.Equal(t, 1, s.last.Operations(), "it is shrunk to operations of\n%s", s.best.Plan)
 }
 
 func TestUnstable(t *testing.T) {
-	report, err := Config{Script: Script{"test", script}, Runner: &world{moody: true, had: map[string]bool{}}, Runs: 200}.Explore(t.Context())
-	if err != nil || len(report.Failures) != 0 || len(report.Unstable) == 0 {
-		t.Errorf("what does not happen again is not shrunk: %v\n%s", err, report.Text())
-	}
+	report, err := Config{Script: testScript(sample), Runner: &world{moody: true, had: map[string]bool{}}, Runs: 200}.Explore(t.Context())
+	assert.NoError(t, err)
+	assert.Empty(t, report.Failures, "what does not happen again is not shrunk")
+	assert.NotEmpty(t, report.Unstable, "what does not happen again is not shrunk")
 }
 
 func TestStopsAtFailures(t *testing.T) {
-	report, err := Config{Script: Script{"test", script}, Runner: &world{}, Runs: 100_000, Workers: 2, Enough: func([]*Found) bool { return true }}.Explore(t.Context())
-	if err != nil || len(report.Failures) != 1 || report.Runs > 10_000 {
-		t.Errorf("it stops at the first failure: %v\n%s", err, report.Text())
-	}
+	report, err := Config{Script: testScript(sample), Runner: &world{}, Runs: 100_000, Workers: 2, Enough: func([]*Found) bool { return true }}.Explore(t.Context())
+	assert.NoError(t, err)
+	assert.Len(t, report.Failures, 1, "it stops at the first failure")
+	assert.LessOrEqual(t, report.Runs, 10_000, "it stops at the first failure")
 }
 
 func TestRefusesWhatFailsByItself(t *testing.T) {
-	_, err := Config{Script: Script{"test", script}, Runner: broken{}}.Explore(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "fails without any fault") {
-		t.Errorf("the error is %v", err)
-	}
+	_, err := Config{Script: testScript(sample), Runner: broken{}}.Explore(t.Context())
+	assert.ErrorContains(t, err, "fails without any fault")
 }
 
 type broken struct{}
 
 func (broken) Run(context.Context, Task) (Outcome, error) {
-	return Outcome{Failure: NewFailure(Crashed, "the API server crashed: oh")}, nil
+	return Outcome{Failure: &Failure{Crashed, "oh", "the API server crashed: oh"}}, nil
 }
 
 // TestShards shows that the shards make all runs, each once.
@@ -210,151 +189,97 @@ func TestShards(t *testing.T) {
 				having++
 			}
 		}
-		if having != 1 {
-			t.Errorf("run %d is of %d shards", run, having)
-		}
+		assert.Equal(t, 1, having, "the shards that have run %d", run)
 	}
 	total := 0
 	for i := 1; i <= 3; i++ {
 		total += Shard{i, 3}.of(20)
 	}
-	if total != 20 {
-		t.Errorf("the shards have %d of 20 runs", total)
-	}
+	assert.Equal(t, 20, total, "the runs of all shards")
 	for _, text := range []string{"", "1", "0/2", "3/2", "a/b", "-1/-1"} {
-		if shard, err := ParseShard(text); err == nil {
-			t.Errorf("%q is taken for %v", text, shard)
-		}
+		shard, err := ParseShard(text)
+		assert.Error(t, err, "%q is taken for %v", text, shard)
 	}
 }
 
-// TestDraw shows that plans are valid, bounded, and decided by the seed.
-func TestDraw(t *testing.T) {
+// TestPlanGenerator shows that plans are valid, bounded, and decided by the seed.
+func TestPlanGenerator(t *testing.T) {
 	classes := Classes()
-	draw := NewDraw(worldPoints, classes)
+	generator := NewPlanGenerator(worldPoints, classes)
 	seen := map[fault.ActionKind]bool{}
 	var before fault.Plan
 	for seed := range uint64(3000) {
-		plan := draw.Plan(newRandom(seed))
-		if again := draw.Plan(newRandom(seed)); plan.String() != again.String() {
-			t.Fatalf("seed %d has two plans:\n%s\n%s", seed, plan, again)
-		}
-		for _, p := range []fault.Plan{plan, draw.Vary(newRandom(seed), before)} {
-			if err := p.Validate(nil); err != nil {
-				t.Fatal(err)
-			}
-			if len(p) > maxRules || waiting(p) > maxWaiting {
-				t.Errorf("seed %d: too much:\n%s", seed, p)
-			}
-			if parsed, err := fault.ParsePlan("plan", p.String(), nil); err != nil || parsed.String() != p.String() {
-				t.Errorf("seed %d: the plan is not read back (%v):\n%s", seed, err, p)
-			}
+		plan := generator.Plan(newRandom(seed))
+		again := generator.Plan(newRandom(seed))
+		require.Equal(t, again.String(), plan.String(), "seed %d has two plans", seed)
+		for _, p := range []fault.Plan{plan, generator.Mutate(newRandom(seed), before)} {
+			require.NoError(t, p.Validate(nil))
+			assert.True(t, len(p) <= maxRules && waiting(p) <= maxWaiting, "seed %d: too much:\n%s", seed, p)
+			parsed, err := fault.ParsePlan("plan", p.String(), nil)
+			assert.True(t, err == nil && parsed.String() == p.String(), "seed %d: the plan is not read back (%v):\n%s", seed, err, p)
 			for _, rule := range p {
 				seen[rule.Kind] = true
-				if !rule.Optional {
-					t.Errorf("seed %d: a rule must fire: %s", seed, rule)
-				}
+				assert.True(t, rule.Optional, "seed %d: a rule must fire: %s", seed, rule)
 			}
 		}
 		before = plan
 	}
 	for _, class := range classes {
-		if class != Break && class != Class(fault.Freeze) && !seen[fault.ActionKind(class)] {
-			t.Errorf("no rule of the class %s in 3000 plans", class)
-		}
+		assert.True(t, class == Break || class == Class(fault.Freeze) || seen[fault.ActionKind(class)], "no rule of the class %s in 3000 plans", class)
 	}
 }
 
-func TestDrawsOnlyItsClasses(t *testing.T) {
-	draw := NewDraw(worldPoints, []Class{Break})
+func TestGeneratesOnlyItsClasses(t *testing.T) {
+	generator := NewPlanGenerator(worldPoints, []Class{Break})
 	for seed := range uint64(500) {
-		for _, rule := range draw.Plan(newRandom(seed)) {
-			if !strings.HasPrefix(rule.Point, "watch/") || rule.Kind != fault.Cancel && rule.Kind != fault.Fail {
-				t.Fatalf("seed %d: %s", seed, rule)
-			}
+		for _, rule := range generator.Plan(newRandom(seed)) {
+			require.True(t, strings.HasPrefix(rule.Point, "watch/") && (rule.Kind == fault.Cancel || rule.Kind == fault.Fail), "seed %d: %s", seed, rule)
 		}
 	}
 }
 
 func TestClasses(t *testing.T) {
-	if classes, err := ParseClasses("delay, break,delay"); err != nil || !slices.Equal(classes, []Class{"delay", "break"}) {
-		t.Errorf("%v, %v", classes, err)
-	}
-	if _, err := ParseClasses("delay,brake"); err == nil || !strings.Contains(err.Error(), `"brake"`) {
-		t.Errorf("the error is %v", err)
-	}
-	plain := Script{"test", "start\nwatch w configmaps\n"}
-	if classes := plain.DefaultClasses(); !slices.Equal(classes, []Class{"delay"}) {
-		t.Errorf("a plain watch is not begun again: %v", classes)
-	}
-}
-
-func TestEssence(t *testing.T) {
-	for text, want := range map[string]string{
-		"a/b.txtar:12: list: not within 1m0s\nand more":                                     "list: not within #m#s",
-		`the API server crashed: hook; the rule "delay x" has fired 3 times, at last at 2s`: "the API server crashed: hook",
-		"linearizability: default/a at 220":                                                 "linearizability: default/a at #",
-	} {
-		if got := Essence(text); got != want {
-			t.Errorf("the essence of %q is %q, want %q", text, got, want)
-		}
-	}
+	classes, err := ParseClasses("delay, break,delay")
+	assert.True(t, err == nil && slices.Equal(classes, []Class{"delay", "break"}), "%v, %v", classes, err)
+	_, err = ParseClasses("delay,brake")
+	assert.ErrorContains(t, err, `"brake"`)
+	plain := testScript("start\nwatch w configmaps\n")
+	assert.Equal(t, []Class{"delay"}, DefaultClasses(plain), "a plain watch is not begun again")
 }
 
 // TestWith shows that a script with a case can be given another.
 func TestWith(t *testing.T) {
 	plan, err := fault.ParsePlan("plan", "delay store/put by=3s", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := Script{"test", script}.With(Case{Seed: 7, Plan: plan})
-	if !strings.HasPrefix(first, "# Objects are written and read.\n\nseed 7\nfaults explore.faults\nstart\n") {
-		t.Errorf("the script begins in another way:\n%s", first)
-	}
-	second := Script{"test", first}.With(Case{Seed: 8})
-	if want := (Script{"test", script}).With(Case{Seed: 8}); second != want {
-		t.Errorf("of the first case something is left:\n%s\nwant:\n%s", second, want)
-	}
+	require.NoError(t, err)
+	first := Case{Seed: 7, Plan: plan}.Task(testScript(sample)).Text
+	assert.True(t, strings.HasPrefix(first, "# Objects are written and read.\n\nseed 7\nfaults explore.faults\nstart\n"), "the script begins in another way:\n%s", first)
+	second := Case{Seed: 8}.Task(testScript(first)).Text
+	assert.Equal(t, (Case{Seed: 8}).Task(testScript(sample)).Text, second, "of the first case something is left")
 }
 
 func TestCorpusRefuses(t *testing.T) {
-	for name, text := range map[string]string{"kept/a.faults": "delay store/put by=3s\n", "orders/a.txt": "snow\n", "kept/b.faults": "# seed 3\nsnow\n"} {
+	for name, text := range map[string]string{"kept/a.faults": "delay store/put by=3s\n", "interleavings/a.txt": "snow\n", "kept/b.faults": "# seed 3\nsnow\n"} {
 		corpus, err := OpenCorpus(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(corpus.folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := (Config{Script: Script{"test", script}, Runner: &world{}, Corpus: corpus}).Explore(t.Context()); err == nil || !strings.Contains(err.Error(), filepath.Base(name)) {
-			t.Errorf("%s: %v", name, err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(corpus.folder, name), []byte(text), 0o600))
+		_, err = (Config{Script: testScript(sample), Runner: &world{}, Corpus: corpus}).Explore(t.Context())
+		assert.ErrorContains(t, err, filepath.Base(name), name)
 	}
 }
 
-// TestOrders shows what is an order, and what is not.
-func TestOrders(t *testing.T) {
+// TestInterleavings shows what is an interleaving, and what is not.
+func TestInterleavings(t *testing.T) {
 	turn := func(point, resource, name string) trace.Record {
 		return trace.Record{Event: trace.Turn{Point: point, Resource: resource, Name: name}}
 	}
 	a, b, c := turn("store/put", "widgets", "a"), turn("store/watch-event", "widgets", "a"), turn("store/put", "secrets", "a")
-	same := func(one, other []trace.Record) bool { return slices.Equal(Orders(one), Orders(other)) }
-	if same([]trace.Record{a, b}, []trace.Record{b, a}) {
-		t.Error("two operations of one resource have an order")
-	}
-	if !same([]trace.Record{a, c, b}, []trace.Record{a, b, c}) {
-		t.Error("operations of two resources have none")
-	}
-	if !same([]trace.Record{a, b}, []trace.Record{turn("store/put", "widgets", "z"), b}) {
-		t.Error("the name of an object counts for nothing")
-	}
+	same := func(one, other []trace.Record) bool { return slices.Equal(Interleavings(one), Interleavings(other)) }
+	assert.False(t, same([]trace.Record{a, b}, []trace.Record{b, a}), "two operations of one resource interleave")
+	assert.True(t, same([]trace.Record{a, c, b}, []trace.Record{a, b, c}), "operations of two resources have none")
+	assert.True(t, same([]trace.Record{a, b}, []trace.Record{turn("store/put", "widgets", "z"), b}), "the name of an object counts for nothing")
 	request := trace.Record{Event: trace.Turn{Point: "http/list", Resource: "widgets", Caller: "admin"}}
 	signal := trace.Record{Event: trace.Signal{Name: "HasBeenReady"}}
-	if same([]trace.Record{request, signal}, []trace.Record{signal, request}) {
-		t.Error("a request comes before or after a step of the server's life")
-	}
+	assert.False(t, same([]trace.Record{request, signal}, []trace.Record{signal, request}), "a request comes before or after a step of the server's life")
 	points := Points([]trace.Record{a, b, a, signal})
-	if len(points) != 2 || points[0].Count != 2 || points[0].Point != "store/put" {
-		t.Errorf("points: %+v", points)
-	}
+	assert.True(t, len(points) == 2 && points[0].Count == 2 && points[0].Point == "store/put", "points: %+v", points)
 }

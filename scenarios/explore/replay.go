@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"snowglobe.test/scenarios/script"
 )
 
 // replay is the text of the script that repeats a failure: it says what fails, and what
 // that takes.
-func replay(script Script, c Case, found *Found) string {
+func replay(of script.Script, c Case, found *Found) string {
 	title := []string{fmt.Sprintf("# This fails: %s.", strings.TrimRight(summary(found.Failure), "."))}
-	title = append(title, fmt.Sprintf("# Explore found it in %s; snowglobe run repeats it.", script.Name))
+	title = append(title, fmt.Sprintf("# Explore found it in %s; snowglobe run repeats it.", of.Name))
 	takes := fmt.Sprintf("# It takes %s on %s", count(len(c.Plan), "rule"), count(found.Operations, "operation"))
 	switch {
 	case len(c.Plan) == 0:
@@ -19,12 +21,9 @@ func replay(script Script, c Case, found *Found) string {
 		takes += ", with any seed"
 	}
 	title = append(title, fmt.Sprintf("%s: %d of %d other seeds fail as well.", takes, found.Others, found.OtherSeeds))
-	text := script.Text
-	if n := titleLength(linesOf([]byte(text))); n > 0 {
-		text = strings.Join(linesOf([]byte(text))[n:], "\n") + "\n"
-	}
-	script.Text = strings.Join(title, "\n") + "\n" + text
-	return script.With(c)
+	draft := of.Edit()
+	draft.SetTitle(title...)
+	return string(c.with(draft.Script()).Text())
 }
 
 func count(n int, of string) string {
@@ -55,7 +54,7 @@ func summary(f *Failure) string {
 // slug is a name for the file of a failure.
 func slug(f *Failure) string {
 	var name strings.Builder
-	for _, r := range strings.ToLower(f.Essence) {
+	for _, r := range strings.ToLower(f.Cause) {
 		switch {
 		case r >= 'a' && r <= 'z':
 			name.WriteRune(r)
@@ -66,5 +65,5 @@ func slug(f *Failure) string {
 	const longest = 48
 	text := name.String()
 	text = strings.Trim(text[:min(len(text), longest)], "-")
-	return fmt.Sprintf("%s-%s-%08x", f.Kind, text, uint32(hash(string(f.Kind), f.Essence)))
+	return fmt.Sprintf("%s-%s-%08x", f.Kind, text, uint32(hash(string(f.Kind), f.Cause)))
 }

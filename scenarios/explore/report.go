@@ -8,6 +8,11 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"snowglobe.test/internal/nearest"
+	"snowglobe.test/scenarios/script"
 )
 
 // String is the progress in a line.
@@ -16,7 +21,7 @@ func (p Progress) String() string {
 	if p.Of > 0 {
 		runs += fmt.Sprintf(" of %d", p.Of)
 	}
-	text := fmt.Sprintf("%s runs, %.0f boots a minute, %d orders (%d new), %s", runs, perMinute(p.Boots, p.Elapsed), p.Orders, p.New, count(p.Failures, "failure"))
+	text := fmt.Sprintf("%s runs, %.0f boots a minute, %d interleavings (%d new), %s", runs, perMinute(p.Boots, p.Elapsed), p.Interleavings, p.New, count(p.Failures, "failure"))
 	if p.Shrinking > 0 {
 		text += fmt.Sprintf(", shrinking %d", p.Shrinking)
 	}
@@ -33,12 +38,12 @@ func perMinute(n int, in time.Duration) float64 {
 // Text is the report for people.
 func (r Report) Text() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s with faults of %s", r.Script, count(r.Runs, "run"), join(r.Classes))
+	fmt.Fprintf(&text, "%s: %s with faults of %s", r.Script, count(r.Runs, "run"), strings.Join(nearest.Texts(r.Classes), ", "))
 	if r.Shard.Count > 1 {
 		fmt.Fprintf(&text, ", shard %d of %d", r.Shard.Index, r.Shard.Count)
 	}
 	fmt.Fprintf(&text, "\n  %d accepted, %d failed, %d not decided by the checkers, %d skipped\n", r.Accepted, r.Failed, r.Unknown, r.Skipped)
-	fmt.Fprintf(&text, "  %d orders seen, %d of them new, by %s\n", r.Orders, r.New, count(r.Kept, "case"))
+	fmt.Fprintf(&text, "  %d interleavings seen, %d of them new, by %s\n", r.Interleavings, r.New, count(r.Kept, "case"))
 	fmt.Fprintf(&text, "  %s in %s: %.0f a minute, with %s\n\n", count(r.Spent.Boots, "boot"), r.Elapsed.Round(time.Second/10), perMinute(r.Spent.Boots, r.Elapsed), count(r.Workers, "worker"))
 	r.Spent.write(&text)
 	for _, found := range r.Failures {
@@ -90,27 +95,22 @@ type ReplayedFailure struct {
 }
 
 // Replay runs a script as it is so many times, so many at once.
-func Replay(ctx context.Context, runner Runner, script Script, times, workers int) (Replayed, error) {
-	replayed := Replayed{Script: script.Name, Runs: times, Failures: []ReplayedFailure{}}
+func Replay(ctx context.Context, runner Runner, s script.Script, times, workers int) (Replayed, error) {
+	replayed := Replayed{Script: s.Name, Runs: times, Failures: []ReplayedFailure{}}
 	var mu sync.Mutex
-	var working sync.WaitGroup
-	errs := make([]error, workers)
-	for w := range workers {
-		working.Go(func() {
-			for n := w; n < times && errs[w] == nil; n += workers {
-				var outcome Outcome
-				outcome, errs[w] = runner.Run(ctx, Task{Name: script.Name, Text: script.Text})
-				mu.Lock()
-				replayed.add(outcome.Failure)
-				mu.Unlock()
-			}
+	working, ctx := errgroup.WithContext(ctx)
+	working.SetLimit(workers)
+	for range times {
+		working.Go(func() error {
+			outcome, err := runner.Run(ctx, Task{Name: s.Name, Text: string(s.Text())})
+			mu.Lock()
+			defer mu.Unlock()
+			replayed.add(outcome.Failure)
+			return err
 		})
 	}
-	working.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return replayed, err
-		}
+	if err := working.Wait(); err != nil {
+		return replayed, err
 	}
 	slices.SortStableFunc(replayed.Failures, func(a, b ReplayedFailure) int { return b.Times - a.Times })
 	return replayed, nil

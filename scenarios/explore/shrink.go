@@ -1,13 +1,17 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/internal/shrink"
+	"snowglobe.test/scenarios/script"
 )
 
 // shrinker makes a failing run smaller as long as it fails in the same way.
@@ -17,14 +21,14 @@ type shrinker struct {
 	// width is how many runs are made at once, and left how many there may be.
 	width, left int
 
-	script Script
+	script script.Script
 	best   Case
 	last   Outcome // of the best
 }
 
 // trial is something smaller that may still fail.
 type trial struct {
-	script Script
+	script script.Script
 	c      Case
 }
 
@@ -50,18 +54,15 @@ func (s *shrinker) first(ctx context.Context, trials []trial) (int, error) {
 
 // runAll runs trials side by side.
 func (s *shrinker) runAll(ctx context.Context, trials []trial) ([]Outcome, error) {
-	outcomes, errs := make([]Outcome, len(trials)), make([]error, len(trials))
-	var running sync.WaitGroup
+	outcomes := make([]Outcome, len(trials))
+	var running errgroup.Group
 	for i, t := range trials {
-		running.Go(func() { outcomes[i], errs[i] = s.run(ctx, Task{Name: t.script.Name, Text: t.script.With(t.c)}) })
+		running.Go(func() (err error) {
+			outcomes[i], err = s.run(ctx, t.c.Task(t.script))
+			return err
+		})
 	}
-	running.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return outcomes, ctx.Err()
+	return outcomes, cmp.Or(running.Wait(), ctx.Err())
 }
 
 // shrink does all there is to do. What it has got so far stays if it ends early.
@@ -76,9 +77,9 @@ func (s *shrinker) shrink(ctx context.Context) error {
 
 // plan takes rules away.
 func (s *shrinker) plan(ctx context.Context) error {
-	return s.remove(ctx, len(s.best.Plan), func(from, to int) trial {
+	return s.remove(ctx, len(s.best.Plan), func(p shrink.Part) trial {
 		c := s.best
-		c.Plan = slices.Delete(slices.Clone(c.Plan), from, to)
+		c.Plan = slices.Delete(slices.Clone(c.Plan), p.From, p.To)
 		return trial{s.script, c}
 	})
 }
@@ -115,39 +116,20 @@ func (s *shrinker) points(ctx context.Context) error {
 
 // commands takes commands away.
 func (s *shrinker) commands(ctx context.Context) error {
-	return s.remove(ctx, len(s.script.Commands()), func(from, to int) trial {
-		numbers := make([]int, 0, to-from)
-		for n := from; n < to; n++ {
-			numbers = append(numbers, n)
-		}
-		return trial{s.script.Without(numbers...), s.best}
+	return s.remove(ctx, len(s.script.CommandLines()), func(p shrink.Part) trial {
+		return trial{s.script.Without(p.From, p.To), s.best}
 	})
 }
 
-// remove takes away parts of something of so many parts: larger ones first, and from the
-// end, since what comes late is needed least. without returns it without some parts.
-func (s *shrinker) remove(ctx context.Context, length int, without func(from, to int) trial) error {
-	for size := (length + 1) / 2; size >= 1 && length > 0; {
+// remove takes away parts of something of so many parts. without returns it without some.
+func (s *shrinker) remove(ctx context.Context, length int, without func(shrink.Part) trial) error {
+	return shrink.Remove(length, func(parts []shrink.Part) (int, error) {
 		var trials []trial
-		var sizes []int
-		for to := length; to > 0; to -= size {
-			from := max(0, to-size)
-			trials, sizes = append(trials, without(from, to)), append(sizes, to-from)
+		for _, part := range parts {
+			trials = append(trials, without(part))
 		}
-		taken, err := s.first(ctx, trials)
-		switch {
-		case err != nil:
-			return err
-		case taken >= 0:
-			length -= sizes[taken]
-			size = min(size, (length+1)/2)
-		case size == 1:
-			return nil
-		default:
-			size = (size + 1) / 2
-		}
-	}
-	return nil
+		return s.first(ctx, trials)
+	})
 }
 
 // rules makes each rule act on fewer operations, for a shorter time.

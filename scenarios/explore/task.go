@@ -2,7 +2,6 @@ package explore
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"snowglobe.test/envtest/fault"
@@ -32,8 +31,8 @@ type Outcome struct {
 	Unknown string `json:"unknown,omitempty"`
 	// Skipped is why the script skipped itself; "" if it did not.
 	Skipped string `json:"skipped,omitempty"`
-	// Orders are the orders of events that the run has shown (see Orders).
-	Orders []uint64 `json:"orders,omitempty"`
+	// Interleavings are those of events that the run has shown (see Interleavings).
+	Interleavings []uint64 `json:"interleavings,omitempty"`
 	// Acted are the operations that rules have acted on, for each rule that has: the
 	// occurrences are counted for the rule.
 	Acted map[string]int `json:"acted,omitempty"`
@@ -99,45 +98,15 @@ const (
 // Failure is why a script failed.
 type Failure struct {
 	Kind Kind `json:"kind"`
+	// Cause is what failures of one cause have in common: the command, the check or the
+	// place in the code. It has none of the words of errors, which may say the same of
+	// different causes, and say one cause in different ways.
+	Cause string `json:"cause"`
 	// Text is the error, in full.
 	Text string `json:"text"`
-	// Essence is what failures of one cause have in common: see Essence.
-	Essence string `json:"essence"`
-}
-
-// NewFailure returns a failure of that text, which tells what it is of.
-func NewFailure(kind Kind, text string) *Failure {
-	return &Failure{Kind: kind, Text: text, Essence: Essence(text)}
 }
 
 // Same reports whether two failures are of one cause, as far as that can be told.
 func (f *Failure) Same(other *Failure) bool {
-	return f != nil && other != nil && f.Kind == other.Kind && f.Essence == other.Essence
-}
-
-// maxEssence is how long an essence is at most, in bytes.
-const maxEssence = 160
-
-// Essence is the first line of an error without what differs from run to run: the
-// place in the script, numbers, and what rules have done.
-func Essence(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if _, after, found := strings.Cut(line, ".txtar:"); found {
-		line = strings.TrimLeft(after, "0123456789: ")
-	}
-	for _, tail := range []string{"; the rule ", "; rules in force", " (not in sim mode"} {
-		line, _, _ = strings.Cut(line, tail)
-	}
-	var essence strings.Builder
-	digits := false
-	for _, r := range line {
-		digit := r >= '0' && r <= '9'
-		if digit && !digits {
-			essence.WriteByte('#')
-		} else if !digit {
-			essence.WriteRune(r)
-		}
-		digits = digit
-	}
-	return essence.String()[:min(essence.Len(), maxEssence)]
+	return f != nil && other != nil && f.Kind == other.Kind && f.Cause == other.Cause
 }

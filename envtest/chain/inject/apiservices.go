@@ -52,7 +52,7 @@ func describeAggregated(req *http.Request, get func(name string) (*apiregistrati
 	if err != nil || service.Spec.Service == nil || !helper.IsAPIServiceConditionTrue(service, apiregistrationv1.Available) {
 		return fault.Operation{}, false
 	}
-	op := fault.Operation{Point: "apiservice/" + name, Key: req.URL.Path, Verb: strings.ToLower(req.Method), Caller: callerOf(req)}
+	op := fault.Operation{Point: fault.APIServicePoint + name, Key: req.URL.Path, Verb: strings.ToLower(req.Method), Caller: callerOf(req)}
 	if info, ok := request.RequestInfoFrom(req.Context()); ok {
 		op.Verb = info.Verb
 		if info.IsResourceRequest {

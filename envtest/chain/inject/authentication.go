@@ -47,11 +47,11 @@ const certificateID = "X509SHA256="
 func authPoint(who user.Info) string {
 	for _, id := range who.GetExtra()[user.CredentialIDKey] {
 		if strings.HasPrefix(id, certificateID) {
-			return "auth/certificate"
+			return fault.AuthCertificate
 		}
 	}
 	if strings.HasPrefix(who.GetName(), serviceaccount.ServiceAccountUsernamePrefix) {
-		return "auth/token"
+		return fault.AuthToken
 	}
 	return ""
 }

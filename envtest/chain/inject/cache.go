@@ -25,7 +25,7 @@ type cacheSource struct {
 
 // CacheSource returns the store as a resource's watch cache sees it, until end.
 func CacheSource(store storage.Interface, i *fault.Injector, resource schema.GroupResource) (source storage.Interface, end func()) {
-	s := &cacheSource{Interface: store, injector: i, point: "cache/" + resource.String()}
+	s := &cacheSource{Interface: store, injector: i, point: fault.CachePoint + resource.String()}
 	s.life, end = context.WithCancel(context.Background())
 	return s, end
 }

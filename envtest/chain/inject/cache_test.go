@@ -87,9 +87,7 @@ func listedMap(name string, version int) *corev1.ConfigMap {
 // bookmark ends the list.
 func (l *listed) bookmark() {
 	end := listedMap("", 5)
-	if err := storage.AnnotateInitialEventsEndBookmark(end); err != nil {
-		l.Error(err)
-	}
+	assert.NoError(l, storage.AnnotateInitialEventsEndBookmark(end))
 	l.in.Action(watch.Bookmark, end)
 }
 
@@ -152,7 +150,7 @@ func TestListingWatchDrops(t *testing.T) {
 	})
 }
 
-// TestListingWatchEnds ends a watch at each place, and leaves nobody behind.
+// TestListingWatchEnds ends a watch at each place, and leaves no goroutine behind.
 func TestListingWatchEnds(t *testing.T) {
 	for name, fill := range map[string]func(l *listed){
 		"idle":         func(*listed) {},

@@ -46,7 +46,7 @@ func (e *Egress) Dialer(network egressselector.EgressType, dial utilnet.DialFunc
 			if err != nil {
 				host = ""
 			}
-			return fault.Operation{Point: "egress/" + network.String(), Key: host}
+			return fault.Operation{Point: fault.EgressPoint + network.String(), Key: host}
 		}, func(ctx context.Context) (net.Conn, error) {
 			dial := dialer.Load()
 			if dial == nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/server/egressselector"
 )
 
-// TestEgressClose closes a connection that the server has to somebody, and one that
+// TestEgressClose closes a connection that the server has to a peer, and one that
 // it dials later.
 func TestEgressClose(t *testing.T) {
 	var peers []net.Conn

@@ -9,6 +9,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -65,7 +66,7 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 // fail ends the server, not the process, and never returns: the check stays red.
 func (h *Hooks) fail(name string, err error, cleanUp func()) {
 	h.record(trace.PostStart, name, trace.End, err)
-	h.Failed(fmt.Errorf("post-start hook %q failed: %w", name, err))
+	h.Failed(&process.SiteError{Site: fault.HookPoint + name, Err: fmt.Errorf("post-start hook %q failed: %w", name, err)})
 	cleanUp()
 	runtime.Goexit()
 }
@@ -89,7 +90,7 @@ func (h *Hooks) PreShutdown(name string, upstream genericapiserver.PreShutdownHo
 }
 
 func describeHook(kind trace.HookKind, name string) func() fault.Operation {
-	return func() fault.Operation { return fault.Operation{Point: "hook/" + name, Verb: string(kind)} }
+	return func() fault.Operation { return fault.Operation{Point: fault.HookPoint + name, Verb: string(kind)} }
 }
 
 // noticing returns a context that records when rules hold and release a hook.

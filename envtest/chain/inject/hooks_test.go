@@ -188,7 +188,7 @@ func TestSignal(t *testing.T) {
 }
 
 // TestAuthentication asks about the tokens of service accounts and certificates that
-// are good, and about nobody else.
+// are good, and about no other credentials.
 func TestAuthentication(t *testing.T) {
 	account := &user.DefaultInfo{Name: "system:serviceaccount:default:a"}
 	certified := &user.DefaultInfo{Name: "jane", Extra: map[string][]string{user.CredentialIDKey: {"X509SHA256=abc"}}}
@@ -201,7 +201,7 @@ func TestAuthentication(t *testing.T) {
 		"other account": {account, "fail auth/token caller=system:serviceaccount:default:b with=expired", ""},
 		"certificate":   {certified, "fail auth/certificate with=unauthorized", "Unauthorized"},
 		"crash":         {certified, "crash auth/certificate", "crashed"},
-		"somebody":      {&user.DefaultInfo{Name: "joe"}, "fail auth/token with=expired", ""},
+		"another user":  {&user.DefaultInfo{Name: "joe"}, "fail auth/token with=expired", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := injectorFor(t, test.rule)

@@ -66,7 +66,7 @@ type call struct {
 func (c *call) operation(phase fault.Phase) func() fault.Operation {
 	return func() fault.Operation {
 		op := fault.Operation{
-			Point: "http/" + verbOf(c.req, c.info), Phase: phase, Resource: resourceOf(c.info),
+			Point: fault.HTTPPoint + verbOf(c.req, c.info), Phase: phase, Resource: resourceOf(c.info),
 			Namespace: c.info.Namespace, Name: c.name, Key: keyOf(c.req, c.info), Caller: callerOf(c.req),
 		}
 		if c.info.APIGroup == "" && c.info.Resource == "namespaces" {

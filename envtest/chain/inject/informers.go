@@ -12,7 +12,7 @@ import (
 )
 
 // Informers wraps the transport of a server's own clients and asks the rules before
-// an informer's request. Informers are recognized by their requests: nobody else on
+// an informer's request. Informers are recognized by their requests: no other client on
 // the loopback watches, or lists with a resourceVersion. A watch that begins with
 // all objects (sendInitialEvents) counts as a list.
 func Informers(next http.RoundTripper, i *fault.Injector, resolver request.RequestInfoResolver) http.RoundTripper {
@@ -31,7 +31,7 @@ func describeInformer(req *http.Request, resolver request.RequestInfoResolver) (
 	}
 	verb := informerVerb(info.Verb, req.URL.Query())
 	return fault.Operation{
-		Point:     "informer/" + schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String(),
+		Point:     fault.InformerPoint + schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String(),
 		Verb:      verb,
 		Namespace: info.Namespace,
 		Name:      info.Name, // that a field selector gives

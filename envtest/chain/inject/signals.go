@@ -18,8 +18,8 @@ type Signal struct {
 	done     chan struct{}
 }
 
-// NewSignal wraps upstream's signal. While there are rules it fires from a
-// goroutine, which is counted in firing.
+// NewSignal wraps upstream's signal. While a rule may hold it, it fires from a goroutine,
+// which is counted in firing.
 func NewSignal(signal upstream.LifecycleSignal, i *fault.Injector, firing *sync.WaitGroup) *Signal {
 	return &Signal{LifecycleSignal: signal, injector: i, firing: firing, done: make(chan struct{})}
 }
@@ -29,12 +29,18 @@ func (s *Signal) Done() <-chan struct{} { return s.done }
 
 // Signal implements upstream's lifecycleSignal.
 func (s *Signal) Signal() {
-	if !s.injector.Active() {
+	s.once.Do(func() {
+		if s.injector.Concerns(s.operation()) {
+			s.firing.Go(s.fire)
+			return
+		}
 		s.LifecycleSignal.Signal()
-		s.once.Do(func() { close(s.done) })
-		return
-	}
-	s.once.Do(func() { s.firing.Go(s.fire) })
+		close(s.done)
+	})
+}
+
+func (s *Signal) operation() fault.Operation {
+	return fault.Operation{Point: fault.SignalPoint + s.Name()}
 }
 
 // fire fires the signal unless a rule drops it, after a crash too: a crashed server
@@ -45,9 +51,7 @@ func (s *Signal) fire() {
 		s.LifecycleSignal.Signal()
 		return done{}
 	}
-	fault.Execute(context.Background(), s.injector, func() fault.Operation {
-		return fault.Operation{Point: "signal/" + s.Name()}
-	}, fault.Ways[done]{
+	fault.Execute(context.Background(), s.injector, s.operation, fault.Ways[done]{
 		Proceed: fire,
 		Fail:    func(error) done { return fire() },
 		Drop:    func() done { return done{} },

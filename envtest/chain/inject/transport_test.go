@@ -187,7 +187,7 @@ func TestEgress(t *testing.T) {
 	egress.Close()
 	_, err = etcd(t.Context(), "unix", "/a/socket")
 	require.ErrorIs(t, err, net.ErrClosed)
-	assert.Equal(t, 1, dialed, "a closed egress dials nobody")
+	assert.Equal(t, 1, dialed, "a closed egress dials no server")
 	_, err = NewEgress(nil).Dialer(egressselector.Etcd, func(context.Context, string, string) (net.Conn, error) {
 		conn, _ := net.Pipe()
 		return conn, nil

@@ -93,7 +93,7 @@ func (w *watchResponse) deliver(frame watchframe.Frame) error {
 	w.catchUp()
 	return fault.Execute(w.call.active.client, w.call.injector, func() fault.Operation {
 		op := event
-		op.Point, op.Caller, op.Key = "watch/"+resourceOf(w.call.info), callerOf(w.call.req), keyOf(w.call.req, w.call.info)
+		op.Point, op.Caller, op.Key = fault.WatchPoint+resourceOf(w.call.info), callerOf(w.call.req), keyOf(w.call.req, w.call.info)
 		return op
 	}, fault.Ways[error]{
 		Proceed: func() error { return w.send(frame.Wire) },

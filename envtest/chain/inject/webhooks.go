@@ -17,14 +17,18 @@ import (
 // Webhooks returns a decorator of admission plugins that asks the rules before an
 // admission webhook is called. The transport of the call knows only an address. So
 // the decorated plugin puts what the call is about into the context; the webhook's
-// name, as several may share an address, comes from upstream's tracing span.
-func Webhooks(i *fault.Injector) admission.Decorator {
+// name, as several may share an address, comes from upstream's tracing span. reach changes
+// the configurations of its clients; nil leaves them.
+func Webhooks(i *fault.Injector, reach func(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver) admission.Decorator {
 	return admission.DecoratorFunc(func(plugin admission.Interface, _ string) admission.Interface {
 		webhooks, ok := plugin.(initializer.WantsAuthenticationInfoResolverWrapper)
 		if !ok {
 			return plugin
 		}
 		webhooks.SetAuthenticationInfoResolverWrapper(func(upstream webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+			if reach != nil {
+				upstream = reach(upstream)
+			}
 			return webhookClients(upstream, i)
 		})
 		if mutation, ok := plugin.(admission.MutationInterface); ok {
@@ -102,7 +106,7 @@ func underReview(ctx context.Context, i *fault.Injector, a admission.Attributes)
 func describeReview(req *http.Request) (fault.Operation, bool) {
 	op, about := req.Context().Value(reviewKey{}).(fault.Operation)
 	reviewer, named := req.Context().Value(reviewerKey{}).(string)
-	op.Point = "webhook/" + reviewer
+	op.Point = fault.WebhookPoint + reviewer
 	return op, about && named
 }
 

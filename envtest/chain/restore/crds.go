@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apistorage "k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/cache"
+
+	"snowglobe.test/internal/broadcast"
 )
 
 // CRDObserver sees the CRDs as the handler of custom resources does, by the same
@@ -19,13 +20,12 @@ type CRDObserver struct {
 	informer cache.SharedIndexInformer
 	onChange func()
 
-	mu   sync.Mutex
-	next chan struct{} // closed at the next event
+	changed broadcast.News // at every event
 }
 
 // ObserveCRDs returns an observer that calls onChange at every event of a CRD.
 func ObserveCRDs(informer cache.SharedIndexInformer, onChange func()) (*CRDObserver, error) {
-	o := &CRDObserver{informer: informer, onChange: onChange, next: make(chan struct{})}
+	o := &CRDObserver{informer: informer, onChange: onChange}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { o.notify() },
 		UpdateFunc: func(before, after any) {
@@ -40,17 +40,7 @@ func ObserveCRDs(informer cache.SharedIndexInformer, onChange func()) (*CRDObser
 
 func (o *CRDObserver) notify() {
 	o.onChange()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	close(o.next)
-	o.next = make(chan struct{})
-}
-
-// changed returns what is closed at the next event.
-func (o *CRDObserver) changed() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.next
+	o.changed.Tell()
 }
 
 // Wait waits until the custom resource handler has seen a CRD at revision or later.
@@ -63,18 +53,14 @@ func (o *CRDObserver) wait(ctx context.Context, name string, revision int64, del
 	if o == nil {
 		return nil
 	}
-	for {
-		changed := o.changed()
-		crd, exists, err := o.informer.GetStore().GetByKey(name)
-		if err != nil || exists && revisionOf(crd) >= revision || !exists && deleted {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("the CRD informer has not seen a change of %s: %w", name, context.Cause(ctx))
-		}
+	err := o.changed.Await(ctx, func() bool {
+		crd, exists, _ := o.informer.GetStore().GetByKey(name) // a store in memory does not fail
+		return exists && revisionOf(crd) >= revision || !exists && deleted
+	})
+	if err != nil {
+		return fmt.Errorf("the CRD informer has not seen a change of %s: %w", name, err)
 	}
+	return nil
 }
 
 // behind says in what the handler is behind the CRDs in the store, by name and

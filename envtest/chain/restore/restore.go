@@ -9,8 +9,10 @@ import (
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"snowglobe.test/envtest/storage"
+	"snowglobe.test/internal/turn"
 )
 
 // Restorer takes snapshots of a store, and restores them below the servers that run
@@ -19,12 +21,12 @@ type Restorer struct {
 	store  storage.Backend
 	writes serverWrites
 	// turn is a lock on Restore: a channel, as a mutex would stop virtual time.
-	turn chan struct{}
+	turn turn.Lock
 }
 
 // New returns a Restorer of a store, which need not be started yet.
 func New(store storage.Backend) *Restorer {
-	return &Restorer{store: store, writes: serverWrites{last: map[string]int64{}}, turn: make(chan struct{}, 1)}
+	return &Restorer{store: store, writes: serverWrites{last: map[string]int64{}}, turn: turn.New()}
 }
 
 // Snapshot returns the state of the store when the aggregators of all servers have
@@ -47,6 +49,9 @@ func (r *Restorer) Snapshot(ctx context.Context, servers []*Server) (storage.Sna
 // informers, of servers and clients, catch up as they always do. What a Restore
 // could not wait for, because its context ended, the next one waits for.
 //
+// A CRD that goes is deleted when its objects are, and watchers have been told: a second
+// after a server has seen it go, it ends their watches.
+//
 // The aggregators create and delete the APIServices of CRDs by themselves, whenever
 // they see one without the other. So these are left to them at first, and restored
 // when the aggregators have nothing more to do.
@@ -58,41 +63,61 @@ func (r *Restorer) Restore(ctx context.Context, servers []*Server, to storage.Sn
 	if len(servers) == 0 {
 		return nil, errors.New("no API server runs")
 	}
-	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("another restore has not ended: %w", context.Cause(ctx))
+	if err := r.turn.Take(ctx); err != nil {
+		return nil, fmt.Errorf("another restore has not ended: %w", err)
 	}
+	defer r.turn.Give()
 	if err := waitAPIServices(ctx, servers); err != nil {
 		return nil, err
 	}
-	server, skipped := servers[0], false // what is left alone is the same for all
-	changes, err := store.Restore(ctx, to, func(key string, have, want *mvccpb.KeyValue) bool {
-		if r.leavesAlone(server, key, have, want) {
+	server := servers[0] // what is left alone is the same for all
+	steps := restoration{store: store, servers: servers, to: to, leavesAlone: r.leavesAlone}
+	later := going{custom: server.customResources(), crds: sets.New[string]()}
+	var apiServices bool
+	err = steps.restore(ctx, func(key string, have, want *mvccpb.KeyValue) bool {
+		if later.keeps(server, key, want) {
 			return true
 		}
 		ofCRD := server.isAPIServiceOfCRD(have) || server.isAPIServiceOfCRD(want)
-		skipped = skipped || ofCRD
+		apiServices = apiServices || ofCRD
 		return ofCRD
 	})
 	if err == nil {
-		err = waitSeen(ctx, servers, changes)
+		err = steps.deleteLater(ctx, &later)
 	}
-	if err != nil || !skipped {
-		return changes, err
+	if err != nil || !apiServices {
+		return steps.changes, err
 	}
-	if err := waitAPIServices(ctx, servers); err != nil {
-		return changes, err
+	if err = waitAPIServices(ctx, servers); err == nil {
+		err = steps.restore(ctx, func(key string, have, want *mvccpb.KeyValue) bool {
+			// An APIService that the snapshot lacks would be created again.
+			return want == nil && server.isAPIServiceOfCRD(have)
+		})
 	}
-	rest, err := store.Restore(ctx, to, func(key string, have, want *mvccpb.KeyValue) bool {
-		// An APIService that the snapshot lacks would be created again.
-		return r.leavesAlone(server, key, have, want) || want == nil && server.isAPIServiceOfCRD(have)
+	return steps.changes, err
+}
+
+// restoration restores a store step by step.
+type restoration struct {
+	store   storage.Snapshotter
+	servers []*Server
+	to      storage.Snapshot
+	changes []storage.Change // of all steps
+	// leavesAlone is Restorer.leavesAlone.
+	leavesAlone func(server *Server, key string, have, want *mvccpb.KeyValue) bool
+}
+
+// restore restores all but what is left alone and what keep reports, and waits until the
+// servers have seen it.
+func (r *restoration) restore(ctx context.Context, keep storage.Keep) error {
+	changes, err := r.store.Restore(ctx, r.to, func(key string, have, want *mvccpb.KeyValue) bool {
+		return r.leavesAlone(r.servers[0], key, have, want) || keep(key, have, want)
 	})
-	if err == nil {
-		err = waitSeen(ctx, servers, rest)
+	r.changes = append(r.changes, changes...)
+	if err != nil {
+		return err
 	}
-	return append(changes, rest...), err
+	return waitSeen(ctx, r.servers, changes)
 }
 
 func (r *Restorer) snapshotter() (storage.Snapshotter, error) {
@@ -103,7 +128,7 @@ func (r *Restorer) snapshotter() (storage.Snapshotter, error) {
 	return store, nil
 }
 
-// leavesAlone reports whether a restore leaves a key alone: somebody else's; one
+// leavesAlone reports whether a restore leaves a key alone: another program's; one
 // that only servers have written; and one that a server writes in the background a
 // moment after it is ready, if the snapshot is from before.
 func (r *Restorer) leavesAlone(server *Server, key string, have, want *mvccpb.KeyValue) bool {

@@ -3,8 +3,11 @@ package restore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +17,10 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/chain/reststorage/reststoragetest"
@@ -307,7 +312,7 @@ func TestSnapshotWaitsForCRDs(t *testing.T) {
 		server.create(t.Context(), t, definitions, dying)
 		assert.Equal(t, "CRD widgets.dying.example.com is not yet deleted: enough", late())
 		server.delete(t.Context(), t, definitions, dying)
-		blocked := crd("blocked.example.com") // by somebody's finalizer: the server does not delete it by itself
+		blocked := crd("blocked.example.com") // by a client's finalizer: the server does not delete it by itself
 		blocked.DeletionTimestamp, blocked.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/finalizer"}
 		server.create(t.Context(), t, definitions, blocked)
 		_, err = r.Snapshot(t.Context(), servers)
@@ -332,5 +337,66 @@ func TestCRDObserver(t *testing.T) {
 		require.NoError(t, server.CRDs.Wait(t.Context(), "widgets.example.com", 1))
 		assert.Equal(t, time.Minute, time.Since(start))
 		assert.Equal(t, []string{"v1.example.com"}, slices.Sorted(maps.Keys(server.CRDs.served())))
+	})
+}
+
+// A CRD goes after its objects: the server ends the watches of a CRD that is gone.
+func TestRestoreDeletesCRDLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := reststoragetest.Start(t)
+		r := New(store)
+		rest := reststoragetest.New(t, store, reststorage.Config{})
+		servers := []*Server{{Storage: rest, Prefix: "/registry"}}
+		snapshot, err := r.Snapshot(t.Context(), servers)
+		require.NoError(t, err)
+		const crd, object = "/registry/apiextensions.k8s.io/customresourcedefinitions/things.example.com", "/registry/example.com/things/default/a"
+		for _, key := range []string{crd, object} {
+			_, err := rest.Client().Put(t.Context(), key, "{}")
+			require.NoError(t, err)
+		}
+		changes, err := r.Restore(t.Context(), servers, snapshot)
+		require.NoError(t, err)
+		require.Len(t, changes, 2)
+		assert.Equal(t, []string{object, crd}, []string{changes[0].Key, changes[1].Key})
+		assert.Less(t, changes[0].Revision, changes[1].Revision)
+	})
+}
+
+// Objects whose CRD goes are deleted no faster than a slow watcher takes them: the cache would
+// end its watch, and the client would come back to find no CRD.
+func TestRestoreDeletesForWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects = 100
+		store := reststoragetest.Start(t)
+		server := startServer(t, store)
+		r, servers := New(store), []*Server{server.Server}
+		snapshot, err := r.Snapshot(t.Context(), servers)
+		require.NoError(t, err)
+		definition := crd("example.com")
+		definition.Name = configMaps.GroupResource().String()
+		server.create(t.Context(), t, definitions, definition)
+		for i := range objects {
+			server.create(t.Context(), t, configMaps, configMap(fmt.Sprint("thing-", i)))
+		}
+		time.Sleep(time.Minute) // the cache has seen them
+		watcher, err := server.storage["configmaps"].Watch(t.Context(), "/configmaps",
+			apistorage.ListOptions{ResourceVersion: "0", Predicate: apistorage.Everything, Recursive: true})
+		require.NoError(t, err)
+		var deleted atomic.Int32
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			for event := range watcher.ResultChan() {
+				if event.Type == watch.Deleted {
+					deleted.Add(1)
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+		time.Sleep(time.Minute) // the watcher has read them
+		_, err = r.Restore(t.Context(), servers, snapshot)
+		require.NoError(t, err)
+		watcher.Stop()
+		reader.Wait()
+		assert.EqualValues(t, objects, deleted.Load())
 	})
 }

@@ -44,7 +44,7 @@ const (
 // key returns the whole key of what is behind the prefix.
 func (s *Server) key(object string) string { return path.Join("/", s.Prefix) + "/" + object }
 
-// object is a key without the server's prefix; ok is false for somebody else's.
+// object is a key without the server's prefix; ok is false for another program's.
 func (s *Server) object(key string) (object string, ok bool) {
 	return strings.CutPrefix(key, s.key(""))
 }
@@ -79,6 +79,28 @@ var backgroundObjects = []string{
 	"servicecidrs/kubernetes",
 	"services/endpoints/default/kubernetes",
 	"services/specs/default/kubernetes",
+}
+
+func (s *Server) isCRD(key string) bool { return strings.HasPrefix(key, s.key(crds)) }
+
+// customResources are the resources of all CRDs that the server knows, such as
+// "widgets.example.com".
+func (s *Server) customResources() sets.Set[string] {
+	names := sets.New[string]()
+	if s.CRDs != nil {
+		for _, crd := range s.CRDs.crds() {
+			names.Insert(crd.Name)
+		}
+	}
+	return names
+}
+
+// resourceName is the resource that a key is of, empty if the server keeps none there.
+func (s *Server) resourceName(key string) string {
+	if resource := s.Storage.ResourceOf(key); resource != nil {
+		return resource.Name()
+	}
+	return ""
 }
 
 // isAPIServiceOfCRD reports whether a key is of an APIService that the aggregator
@@ -124,7 +146,7 @@ func (s *Server) waitAPIServices(ctx context.Context) error {
 	defer cancel()
 	var watch clientv3.WatchChan // nil until something is late
 	for {
-		changed := s.CRDs.changed()
+		changed := s.CRDs.changed.Next()
 		late, revision, err := s.lateCRDs(ctx)
 		if late == "" || err != nil {
 			return err

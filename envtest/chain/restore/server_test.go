@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
@@ -169,9 +170,8 @@ func (s *testServer) aggregate(ctx context.Context, t *testing.T) {
 		wanted := s.CRDs.served()
 		var list apiregistrationv1.APIServiceList
 		opts := apistorage.ListOptions{Predicate: apistorage.Everything, Recursive: true}
-		if err := s.storage["apiservices"].GetList(ctx, "/apiregistration.k8s.io/apiservices", opts, &list); err != nil && ctx.Err() == nil {
-			t.Error(err)
-		}
+		err := s.storage["apiservices"].GetList(ctx, "/apiregistration.k8s.io/apiservices", opts, &list)
+		assert.True(t, err == nil || ctx.Err() != nil, err)
 		for i := range list.Items {
 			if service := &list.Items[i]; wanted.Has(service.Name) {
 				wanted.Delete(service.Name)
@@ -193,9 +193,7 @@ func (s *testServer) create(ctx context.Context, t *testing.T, resource *reststo
 	if err == nil {
 		err = s.storage[resource.Resource].Create(ctx, key, object, resource.Object.DeepCopyObject(), 0)
 	}
-	if err != nil && ctx.Err() == nil {
-		t.Error(err)
-	}
+	assert.True(t, err == nil || ctx.Err() != nil, err)
 }
 
 func (s *testServer) delete(ctx context.Context, t *testing.T, resource *reststoragetest.Resource, object runtime.Object) {
@@ -204,9 +202,7 @@ func (s *testServer) delete(ctx context.Context, t *testing.T, resource *reststo
 	if err == nil {
 		err = s.storage[resource.Resource].Delete(ctx, key, resource.Object.DeepCopyObject(), nil, apistorage.ValidateAllObjectFunc, nil, apistorage.DeleteOptions{})
 	}
-	if err != nil && ctx.Err() == nil {
-		t.Error(err)
-	}
+	assert.True(t, err == nil || ctx.Err() != nil, err)
 }
 
 func configMap(name string) *corev1.ConfigMap {

@@ -10,7 +10,7 @@ import (
 )
 
 // serverWrites knows the objects that API servers created while they booted and
-// nobody else has written since. A restore leaves the servers' later updates of
+// no other client has written since. A restore leaves the servers' later updates of
 // these alone, such as the status of a flow schema. An object that a restore has
 // brought back is no longer one of them, for it may be as others had changed it.
 type serverWrites struct {
@@ -51,7 +51,7 @@ func (w *serverWrites) put(key string, expected, revision int64) {
 	}
 }
 
-// delete notes that somebody has deleted what was at a revision.
+// delete notes that a client has deleted what was at a revision.
 func (w *serverWrites) delete(key string, expected int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

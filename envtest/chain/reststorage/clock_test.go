@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/assert"
 )
 
 // TestCacheClock waits on the clock, and stops it under those who wait.
@@ -11,19 +13,15 @@ func TestCacheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, begin := newCacheClock(), time.Now()
 		<-clock.After(3 * time.Second)
-		if passed := clock.Since(begin); passed != 3*time.Second {
-			t.Errorf("%s passed on the clock", passed)
-		}
+		assert.Equal(t, 3*time.Second, clock.Since(begin), "what passed on the clock")
 		late := clock.After(time.Hour)
 		clock.stop()
 		<-late
 		<-clock.After(time.Hour)
-		if passed := time.Since(begin); passed != 3*time.Second {
-			t.Errorf("a stopped clock made somebody wait until %s", passed)
-		}
-		if passed := clock.Since(begin); passed < 10*time.Second || passed > time.Hour {
-			t.Errorf("on the stopped clock %s passed; want enough to give up a wait, and no more", passed)
-		}
+		assert.Equal(t, 3*time.Second, time.Since(begin), "a stopped clock made its caller wait")
+		passed := clock.Since(begin)
+		assert.GreaterOrEqual(t, passed, 10*time.Second, "what passed on the stopped clock is not enough to give up a wait")
+		assert.LessOrEqual(t, passed, time.Hour, "what passed on the stopped clock is more than enough to give up a wait")
 	})
 }
 
@@ -37,9 +35,7 @@ func TestCacheClockAligns(t *testing.T) {
 			{100 * time.Millisecond, 3100 * time.Millisecond},
 		} {
 			<-clock.NewTimer(test.wait).C()
-			if at := time.Since(begin); at != test.until {
-				t.Errorf("a wait of %s ended at %s, want %s", test.wait, at, test.until)
-			}
+			assert.Equal(t, test.until, time.Since(begin), "the end of a wait of %s", test.wait)
 		}
 	})
 }

@@ -57,12 +57,13 @@ func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefi
 	if s.cfg.InterceptCache != nil {
 		behind, endIntercept = s.cfg.InterceptCache(store, config.GroupResource)
 	}
+	source := &source{Interface: behind}
 	window, ok := s.cfg.EventsHistoryWindows[config.GroupResource]
 	if !ok {
 		window = config.EventsHistoryWindow
 	}
 	watchCache, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage:             behind,
+		Storage:             source,
 		Versioner:           storage.APIObjectVersioner{},
 		GroupResource:       config.GroupResource,
 		EventsHistoryWindow: window,
@@ -83,13 +84,14 @@ func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefi
 	}
 	delegator := cacher.NewCacheDelegator(watchCache, store)
 	resource := &Resource{
-		name: config.GroupResource, prefix: config.Prefix, resourcePrefix: resourcePrefix, store: delegator,
+		name: config.GroupResource, prefix: config.Prefix, resourcePrefix: resourcePrefix, store: delegator, cache: watchCache,
 		newFunc: newFunc, newListFunc: newListFunc, destroyed: make(chan struct{}),
 	}
 	s.add(resource)
 	destroy := sync.OnceFunc(func() {
 		s.remove(resource)
 		endIntercept()
+		source.end()
 		delegator.Stop()
 		watchCache.Stop()
 		destroyStore()

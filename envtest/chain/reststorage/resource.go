@@ -29,6 +29,7 @@ type Resource struct {
 	prefix               string // of all keys in the store
 	resourcePrefix       string // of the keys of the resource, behind prefix
 	store                *cacher.CacheDelegator
+	cache                *cacher.Cacher
 	newFunc, newListFunc func() runtime.Object
 	destroyed            chan struct{} // closed when it is
 }

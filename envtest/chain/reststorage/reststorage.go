@@ -6,6 +6,7 @@
 package reststorage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -149,9 +150,7 @@ func (s *Storage) AddHealthChecks(config *genericapiserver.Config, etcd *generic
 }
 
 func (s *Storage) check(timeout time.Duration) func(*http.Request) error {
-	if timeout == 0 {
-		timeout = storagebackend.DefaultHealthcheckTimeout
-	}
+	timeout = cmp.Or(timeout, storagebackend.DefaultHealthcheckTimeout)
 	client := s.clientFor("", "")
 	return func(*http.Request) error { // upstream's does not end with the request either
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)

@@ -190,7 +190,7 @@ func TestWaitFresh(t *testing.T) {
 	})
 }
 
-// RequestProgress brings a cache to the store's revision to which nobody writes.
+// RequestProgress brings a cache of what no client writes to the store's revision.
 func TestRequestProgress(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		store := reststoragetest.Start(t)

@@ -43,7 +43,7 @@ func (s *Server) Unsettled(ctx context.Context, held []fault.Held) (*Unsettled, 
 	u := &Unsettled{Late: s.InFlight(held)}
 	var err error
 	if u.Revision, err = s.Storage.Revision(ctx); err != nil {
-		return u, err
+		return u, fmt.Errorf("the store has not told its revision: %w", err)
 	}
 	started := s.startedInformers()
 	for _, resource := range s.Storage.Resources() {
@@ -77,7 +77,7 @@ func (u *Unsettled) add(ctx context.Context, resource *reststorage.Resource, inf
 	revision, objects, err := resource.Cached(ctx, len(informers) > 0)
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return fmt.Errorf("the watch cache of %s has not answered: %w", resource.Name(), context.Cause(ctx))
 	case resource.Destroyed():
 	case err != nil:
 		u.Late = append(u.Late, fmt.Sprintf("the watch cache of %s is not ready: %v", resource.Name(), err))
@@ -98,9 +98,9 @@ func (u *Unsettled) add(ctx context.Context, resource *reststorage.Resource, inf
 // holdsCache reports whether a held operation may keep a watch cache behind.
 func holdsCache(op *fault.Operation, resource string) bool {
 	switch op.Point {
-	case "cache/" + resource:
+	case fault.CachePoint + resource:
 		return true
-	case "store/list", "store/watch-create", "store/watch-event", "store/progress":
+	case fault.StoreList, fault.StoreWatchCreate, fault.StoreWatchEvent, fault.StoreProgress:
 		return op.Resource == resource
 	}
 	return false
@@ -109,9 +109,9 @@ func holdsCache(op *fault.Operation, resource string) bool {
 // holdsInformer reports whether a held operation may keep an informer behind.
 func holdsInformer(op *fault.Operation, resource string) bool {
 	switch op.Point {
-	case "informer/" + resource, "watch/" + resource:
+	case fault.InformerPoint + resource, fault.WatchPoint + resource:
 		return true
-	case "http/list", "http/watch":
+	case fault.HTTPPoint + "list", fault.HTTPPoint + "watch":
 		return op.Resource == resource
 	}
 	return false

@@ -20,7 +20,8 @@ import (
 // An informer whose resource has another name would not be looked at.
 func TestResourceOf(t *testing.T) {
 	for want, object := range map[string]runtime.Object{
-		"pods":      &corev1.Pod{},
+		"pods": &corev1.Pod{},
+		//lint:ignore SA1019 the API server still serves it
 		"endpoints": &corev1.Endpoints{},
 		"flowschemas.flowcontrol.apiserver.k8s.io":       &flowcontrolv1.FlowSchema{},
 		"ingressclasses.networking.k8s.io":               &networkingv1.IngressClass{},

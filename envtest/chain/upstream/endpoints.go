@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"snowglobe.test/internal/turn"
 )
 
 // EndpointReconciler is upstream's reconcilers.EndpointReconciler, which keeps the
@@ -31,7 +33,7 @@ type Endpoints struct {
 	EndpointReconciler
 	server   context.Context
 	storeErr func() error
-	turn     chan struct{}
+	turn     turn.Lock
 	destroy  func()
 }
 
@@ -41,7 +43,7 @@ type Endpoints struct {
 func NewEndpoints(server context.Context, upstream EndpointReconciler, storeErr func() error) *Endpoints {
 	return &Endpoints{
 		EndpointReconciler: upstream, server: server, storeErr: storeErr,
-		turn: make(chan struct{}, 1), destroy: sync.OnceFunc(upstream.Destroy),
+		turn: turn.New(), destroy: sync.OnceFunc(upstream.Destroy),
 	}
 }
 
@@ -58,12 +60,10 @@ func (e *Endpoints) RemoveEndpoints(service string, ip net.IP, ports []corev1.En
 }
 
 func (e *Endpoints) inTurn(do func() error) error {
-	select {
-	case e.turn <- struct{}{}:
-		defer func() { <-e.turn }()
-	case <-e.server.Done():
-		return fmt.Errorf("endpoints of the kubernetes service: %w", context.Cause(e.server))
+	if err := e.turn.Take(e.server); err != nil {
+		return fmt.Errorf("endpoints of the kubernetes service: %w", err)
 	}
+	defer e.turn.Give()
 	if err := e.storeErr(); err != nil {
 		return err
 	}

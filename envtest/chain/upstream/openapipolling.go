@@ -23,7 +23,7 @@ import (
 // mutating-policy plugin asks the aggregator every five (openapiindex.go). Within
 // schemaSettling of a change of a CRD or an aggregated API both poll as upstream
 // does; later there is nothing to find, and they look once in idlePoll. In virtual
-// time, where nobody waits for the next hour, that polling was a third of its cost.
+// time, where no clock has to reach the next hour, that polling was a third of its cost.
 type OpenAPIPolling struct {
 	mu      sync.Mutex
 	changed time.Time

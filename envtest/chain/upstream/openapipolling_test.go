@@ -54,6 +54,7 @@ func TestOpenAPIQueue(t *testing.T) {
 func TestUnexported(t *testing.T) {
 	type inner struct{ text string }
 	type outer struct {
+		//lint:ignore U1000 it is read by reflection
 		pointer *inner
 		inner   inner
 	}

@@ -3,7 +3,7 @@ package upstream
 // Works around resourcequota.QuotaAdmission.SetDrainedNotification
 // (k8s.io/apiserver/pkg/admission/plugin/resourcequota): the workers of the plugin
 // end when the server has drained, and a request that comes to them later waits
-// ten seconds for nobody. TestQuotaWithoutDrain fails when upstream does without.
+// ten seconds for workers that are gone. TestQuotaWithoutDrain fails when upstream does without.
 
 import (
 	"context"

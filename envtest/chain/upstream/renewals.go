@@ -8,8 +8,8 @@ import (
 // Renewals ends when the server begins to shut down. Upstream renews the leases by
 // which a server tells that it is alive under a mutex that its pre-shutdown hooks
 // wait for; but a renewal may wait for time to pass, for admission that is not
-// ready or a store that is gone, and virtual time stands still while somebody waits
-// for a mutex. So a server that shuts down breaks off the renewals under way
+// ready or a store that is gone, and virtual time stands still while a goroutine
+// waits for a mutex. So a server that shuts down breaks off the renewals under way
 // (identitylease.go, peerlease.go).
 type Renewals struct {
 	ctx context.Context

@@ -12,7 +12,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// The names of upstream's lifecycle signals that somebody here waits for.
+// The names of upstream's lifecycle signals that are waited for here.
 const (
 	// HasBeenReady is the signal of the first green /readyz.
 	HasBeenReady = "HasBeenReady"

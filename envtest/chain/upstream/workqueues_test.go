@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/workqueue"
 	_ "k8s.io/component-base/metrics/prometheus/workqueue" // whose metrics they are
 )
@@ -22,15 +24,9 @@ func TestWithoutQueueMetrics(t *testing.T) {
 		})
 		return updates
 	}
-	if !updates() {
-		t.Fatal("a queue has no metrics to begin with: the test would show nothing")
-	}
+	require.True(t, updates(), "a queue has no metrics to begin with: the test would show nothing")
 	giveBack := WithoutQueueMetrics()
-	if updates() {
-		t.Error("a queue has metrics")
-	}
+	assert.False(t, updates(), "a queue has metrics")
 	giveBack()
-	if !updates() {
-		t.Error("a queue has no metrics when they have been given back")
-	}
+	assert.True(t, updates(), "a queue has no metrics when they have been given back")
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/client/session"
@@ -24,7 +24,7 @@ type controlPlane struct {
 	running *envtest.ControlPlane // nil before Start and after Stop
 	test    string
 	kind    string // in the pool
-	altered bool   // by faults, so that nobody else should get it
+	altered bool   // by faults, so that no other test should get it
 }
 
 var errNotStarted = errors.New("the control plane is not started, or stopped already")
@@ -53,13 +53,15 @@ func (c *controlPlane) Start(options *session.Options, started *session.Started)
 	}
 	c.running, c.test, c.kind, c.altered = running, options.Test, kind, len(options.Faults) > 0
 	started.Release = envtest.Release()
-	return credentials(running, &started.Admin, envtest.AdminUser, user.SystemPrivilegedGroup)
+	started.Admin = credentials(running.Config(envtest.Remote()))
+	return nil
 }
 
 func launchOptions(options *session.Options) ([]envtest.Option, error) {
 	opts := []envtest.Option{
 		envtest.WithListener("127.0.0.1:0"), envtest.WithFlags(options.Flags...),
 		envtest.WithCRDPaths(options.CRDPaths...), envtest.WithFaults(options.Faults...),
+		envtest.WithTimeouts(options.StartTimeout, options.StopTimeout),
 	}
 	if options.Seed != 0 {
 		opts = append(opts, envtest.WithSeed(options.Seed))
@@ -74,13 +76,8 @@ func launchOptions(options *session.Options) ([]envtest.Option, error) {
 	return opts, nil
 }
 
-func credentials(cp *envtest.ControlPlane, to *session.Credentials, name string, groups ...string) error {
-	config, err := cp.Servers()[0].RemoteConfig(name, groups...)
-	if err != nil {
-		return err
-	}
-	*to = session.Credentials{Host: config.Host, Authority: config.CAData, Certificate: config.CertData, Key: config.KeyData}
-	return nil
+func credentials(config *rest.Config) session.Credentials {
+	return session.Credentials{Host: config.Host, Authority: config.CAData, Certificate: config.CertData, Key: config.KeyData}
 }
 
 // AddUser makes credentials of a user.
@@ -89,7 +86,8 @@ func (c *controlPlane) AddUser(of *session.User, made *session.Credentials) erro
 	if err != nil {
 		return err
 	}
-	return credentials(cp, made, of.Name, of.Groups...)
+	*made = credentials(cp.Config(envtest.User(of.Name, of.Groups...), envtest.Remote()))
+	return nil
 }
 
 // Inject puts a rule in force.

@@ -17,7 +17,7 @@ import (
 	"snowglobe.test/envtest/client/session"
 )
 
-// pool keeps control planes that nobody uses, as they were right after boot.
+// pool keeps control planes that no test uses, as they were right after boot.
 type pool struct {
 	keep int
 	log  io.Writer

@@ -22,15 +22,15 @@ type Config struct {
 	// Linger is how long the server waits for the next test when the last has gone.
 	// It ends then; 0 is forever.
 	Linger time.Duration
-	// Idle is how many control planes nobody uses are kept.
+	// Idle is how many control planes are kept that no test uses.
 	Idle int
 	// Log gets the logs of the API servers; nil for none.
 	Log io.Writer
-	// Told is told of control planes that begin and end, a line each; nil for nobody.
+	// Told is told of control planes that begin and end, a line each; nil for none.
 	Told func(line string)
 }
 
-// Serve serves tests that connect to the listener, until the context ends or nobody has
+// Serve serves tests that connect to the listener, until the context ends or none has
 // come for a while. It closes the listener; when it returns, all has stopped.
 func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -3,6 +3,8 @@
 // plane, from the first call, Start, until it is closed, by either side.
 package session
 
+import "time"
+
 // Version is that of the methods and their arguments. Both sides must have the same.
 const Version = 1
 
@@ -31,6 +33,8 @@ type Options struct {
 	CRDs     [][]byte // in JSON
 	Faults   []string // rules
 	Seed     uint64
+	// StartTimeout and StopTimeout are zero for the defaults.
+	StartTimeout, StopTimeout time.Duration
 }
 
 // Started is a control plane that is ready.

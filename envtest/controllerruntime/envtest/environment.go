@@ -14,6 +14,7 @@ import (
 	upstream "sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/tempdir"
 )
 
 // Environment is controller-runtime's envtest.Environment on Snowglobe: the same fields,
@@ -71,7 +72,7 @@ type Environment struct {
 	Options []envtest.Option
 
 	launched *envtest.ControlPlane
-	certDir  string // made by Start, empty for none
+	certDir  *tempdir.Dir // made by Start, nil for none
 }
 
 // Snowglobe returns the control plane, with its faults, servers, snapshots and trace; nil
@@ -166,9 +167,9 @@ func (te *Environment) land() error {
 	cp := te.launched
 	te.launched = nil
 	errs := []error{cp.Stop(context.Background()), cp.Err()}
-	if te.certDir != "" {
-		errs = append(errs, os.RemoveAll(te.certDir))
-		te.certDir, te.ControlPlane.APIServer.CertDir = "", ""
+	if te.certDir != nil {
+		errs = append(errs, te.certDir.Remove())
+		te.certDir, te.ControlPlane.APIServer.CertDir = nil, ""
 	}
 	te.ControlPlane.APIServer.Authn = nil
 	return errors.Join(errs...)

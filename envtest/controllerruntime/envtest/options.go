@@ -1,5 +1,7 @@
 package envtest
 
+//lint:file-ignore SA1019 deprecated fields are honoured, or refused with what to do instead
+
 import (
 	"cmp"
 	"errors"
@@ -19,6 +21,7 @@ import (
 	upstream "sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/tempdir"
 )
 
 // options are what the fields of the environment come to, or why they can't be honoured.
@@ -51,7 +54,7 @@ func (te *Environment) options() ([]envtest.Option, error) {
 func (te *Environment) flags() []string {
 	server := te.ControlPlane.GetAPIServer()
 	flags := server.Configure().AsStrings(nil)
-	for _, arg := range server.Args { //nolint:staticcheck // deprecated, and honoured
+	for _, arg := range server.Args {
 		if arg != "" && !slices.Contains(upstream.DefaultKubeAPIServerFlags, arg) {
 			flags = append(flags, arg)
 		}
@@ -76,7 +79,7 @@ func (te *Environment) refuse() error {
 		{"ControlPlane.Etcd.Path", etcd != nil && etcd.Path != "", "the store is in memory: remove it, or set Options to envtest.WithStore(...)"},
 		{"ControlPlane.Etcd.URL", etcd != nil && etcd.URL != nil, "the store is in memory: set Options to envtest.WithStore(external.New(...)) for one at an address"},
 		{"ControlPlane.Etcd.DataDir", etcd != nil && etcd.DataDir != "", "the store is in memory: set Options to envtest.WithStore(embedded.New(...)) for one in a folder"},
-		{"ControlPlane.Etcd's flags", etcd != nil && (len(etcd.Args) > 0 || len(etcd.Configure().AsStrings(nil)) > 0), "the store is in memory and has none: remove them"}, //nolint:staticcheck // deprecated, and refused
+		{"ControlPlane.Etcd's flags", etcd != nil && (len(etcd.Args) > 0 || len(etcd.Configure().AsStrings(nil)) > 0), "the store is in memory and has none: remove them"},
 		{"DownloadBinaryAssetsVersion " + te.DownloadBinaryAssetsVersion, te.wantsOtherRelease(), "kube-apiserver " + envtest.Release() + " is linked"},
 	} {
 		if field.set {
@@ -122,10 +125,7 @@ func timeoutOf(field time.Duration, variable string) (time.Duration, error) {
 // the folder that kubeconfigs are written to, and the kubectl that reads them.
 func (te *Environment) describe() error {
 	users := certificates{te.launched.Servers()[0]}
-	config, err := users.server.RemoteConfig(envtest.AdminUser)
-	if err != nil {
-		return err
-	}
+	config := users.server.Config(envtest.Remote())
 	at, err := url.Parse(config.Host)
 	if err != nil {
 		return err
@@ -139,9 +139,11 @@ func (te *Environment) describe() error {
 	if server.CertDir != "" {
 		return nil
 	}
-	te.certDir, err = os.MkdirTemp("", "snowglobe-kubeconfigs-")
-	server.CertDir = te.certDir
-	return err
+	if te.certDir, err = tempdir.Make("kubeconfigs"); err != nil {
+		return err
+	}
+	server.CertDir = te.certDir.Path()
+	return nil
 }
 
 // kubectl finds the program where controller-runtime does, or in PATH.
@@ -172,10 +174,7 @@ func (certificates) Stop() error { return nil }
 
 // AddUser implements Authn.
 func (c certificates) AddUser(user User, base *rest.Config) (*rest.Config, error) {
-	remote, err := c.server.RemoteConfig(user.Name, user.Groups...)
-	if err != nil {
-		return nil, err
-	}
+	remote := c.server.Config(envtest.User(user.Name, user.Groups...), envtest.Remote())
 	config := rest.CopyConfig(base)
 	config.CertData, config.KeyData = remote.CertData, remote.KeyData
 	return config, nil

@@ -47,5 +47,6 @@ var (
 	WaitForWebhooks                          = envtest.WaitForWebhooks
 	SetupEnvtestDefaultBinaryAssetsDirectory = envtest.SetupEnvtestDefaultBinaryAssetsDirectory
 	// DefaultKubeAPIServerFlags are deprecated there too.
-	DefaultKubeAPIServerFlags = envtest.DefaultKubeAPIServerFlags //nolint:staticcheck // for suites that name it
+	//lint:ignore SA1019 there are suites that name it
+	DefaultKubeAPIServerFlags = envtest.DefaultKubeAPIServerFlags
 )

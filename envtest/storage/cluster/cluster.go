@@ -1,7 +1,7 @@
 // Package cluster is a real etcd inside the process, of several members that can
 // be stopped, restarted and cut off from each other. Clients reach them through
-// unix sockets in a private folder; they reach each other through loopback
-// ports. A stopped member keeps its data for a restart; nothing outlives Stop.
+// unix sockets in a private folder; they reach each other through loopback ports,
+// with certificates that only they have. A stopped member keeps its data for a restart; nothing outlives Stop.
 package cluster
 
 import (
@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,12 +22,16 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/disk"
+	"snowglobe.test/internal/broadcast"
 	"snowglobe.test/internal/etcdlog"
+	"snowglobe.test/internal/tempdir"
 )
 
 // Config of a cluster. The zero value means three members.
 type Config struct {
-	// Members is 3 or 5. Zero means 3. For one member use package embedded.
+	// Members is 3 or 5. Zero means 3. For one member use package embedded. Each takes
+	// 128 MB in the temporary folder, and what is written.
 	Members int
 	// ElectionTimeout is how long a member waits for a heartbeat, sent ten times as
 	// often, before it stands for election: 50 ms to 50 s; zero means 500 ms. Shorter
@@ -68,11 +71,15 @@ type Store struct {
 	cfg Config
 
 	mu       sync.Mutex
-	run      string // folder of the sockets and the data
+	run      *tempdir.Dir // folder of the sockets and the data
 	members  []*member
 	stopping bool
-	// changed is closed and replaced when a member starts, is cut off or rejoins.
-	changed chan struct{}
+	failed   chan struct{} // closed when a member has failed; made by Start
+	failure  error
+	watching sync.WaitGroup // goroutines that wait for that
+	// changed tells when a member starts, is cut off or rejoins: everything that waits for
+	// a leader looks again.
+	changed broadcast.News
 }
 
 // New validates the configuration and returns a store that is not started yet.
@@ -81,12 +88,12 @@ func New(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("etcd cluster: %w", err)
 	}
-	return &Store{cfg: cfg, changed: make(chan struct{})}, nil
+	return &Store{cfg: cfg}, nil
 }
 
 // Start implements storage.Backend. On return all members run and have a leader.
 func (s *Store) Start(ctx context.Context) error {
-	timeout := fmt.Errorf("not ready within %s", s.cfg.StartTimeout)
+	timeout := fmt.Errorf("not ready within %s; StartTimeout of its Config gives it longer", s.cfg.StartTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.StartTimeout, timeout)
 	defer cancel()
 	if err := s.start(ctx); err != nil {
@@ -96,7 +103,7 @@ func (s *Store) Start(ctx context.Context) error {
 }
 
 func (s *Store) start(ctx context.Context) error {
-	if err := s.startMembers(); err != nil {
+	if err := s.startMembers(ctx); err != nil {
 		return err
 	}
 	for i := range s.cfg.Members {
@@ -108,25 +115,33 @@ func (s *Store) start(ctx context.Context) error {
 	return err
 }
 
-func (s *Store) startMembers() error {
+func (s *Store) startMembers(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.run != "" {
+	if s.run != nil {
 		return errors.New("it has been started already; stop it first")
 	}
 	var err error
-	if s.run, err = os.MkdirTemp("", "snowglobe-etcd-"); err != nil {
+	if s.run, err = tempdir.Make("etcd"); err != nil {
 		return err
 	}
+	s.failed, s.failure = make(chan struct{}), nil
+	if err := disk.Check(s.run.Path(), s.cfg.Members); err != nil {
+		return err
+	}
+	peers, err := newPeerTLS(s.run.Path())
+	if err != nil {
+		return fmt.Errorf("certificates of the peers: %w", err)
+	}
 	for i := range s.cfg.Members {
-		m, err := newMember(i, s.run)
+		m, err := newMember(i, s.run.Path(), peers)
 		if err != nil {
 			return err
 		}
 		s.members = append(s.members, m)
 	}
 	for _, m := range s.members {
-		if err := s.startMember(m); err != nil {
+		if err := s.startMember(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -134,30 +149,60 @@ func (s *Store) startMembers() error {
 }
 
 // startMember starts a member. Called with mu held.
-func (s *Store) startMember(m *member) error {
+func (s *Store) startMember(ctx context.Context, m *member) error {
 	var all []string
 	for _, other := range s.members {
 		u := other.peerURL()
 		all = append(all, other.name+"="+u.String())
 	}
-	if err := m.start(s.cfg, s.clientURL(m), strings.Join(all, ",")); err != nil {
+	if err := m.start(ctx, s.cfg, s.clientURL(m), strings.Join(all, ",")); err != nil {
 		return err
 	}
+	server := m.server
+	s.watching.Go(func() { s.watchFailure(m, server) })
 	s.applyCuts()
-	s.notifyChanged()
+	s.changed.Tell()
 	return nil
 }
 
-// notifyChanged makes everything that waits for a leader look again.
-func (s *Store) notifyChanged() {
-	close(s.changed)
-	s.changed = make(chan struct{})
+// watchFailure waits until a member's server has failed or ended. The members share a disk,
+// so what one can't write, soon none can.
+func (s *Store) watchFailure(m *member, server *disk.Server) {
+	select {
+	case <-server.Failed():
+	case <-server.Ended():
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.server == server {
+		m.kill()
+		s.changed.Tell()
+	}
+	if s.failure == nil {
+		s.failure = fmt.Errorf("%s of the etcd cluster: %w", m.name, server.Err())
+		close(s.failed)
+	}
+}
+
+// Failed implements storage.Failer.
+func (s *Store) Failed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// Failure implements storage.Failer: why the first member to fail did so.
+func (s *Store) Failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
 }
 
 // clientURL is the endpoint of a member. Its host means something only to dial, and
 // is unique to this store: upstream keeps state per endpoint for the whole process.
 func (s *Store) clientURL(m *member) url.URL {
-	return url.URL{Scheme: "http", Host: m.name + "." + filepath.Base(s.run) + ".cluster:2379"}
+	return url.URL{Scheme: "http", Host: m.name + "." + filepath.Base(s.run.Path()) + ".cluster:2379"}
 }
 
 // dial is a storage.Dialer to the members.
@@ -237,6 +282,7 @@ func (s *Store) Stop(ctx context.Context) error {
 			return fmt.Errorf("stop etcd cluster: %w", err)
 		}
 	}
+	s.watching.Wait()
 	return s.remove()
 }
 
@@ -248,10 +294,10 @@ func (s *Store) remove() error {
 		m.relay.close()
 	}
 	s.members, s.stopping = nil, false
-	if err := os.RemoveAll(s.run); err != nil {
+	if err := s.run.Remove(); err != nil {
 		return fmt.Errorf("stop etcd cluster: %w", err)
 	}
-	s.run = ""
+	s.run = nil
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/cluster"
+	"snowglobe.test/internal/pages"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -159,7 +160,9 @@ func TestStartTooDeep(t *testing.T) {
 func TestStartTimeout(t *testing.T) {
 	store, err := cluster.New(cluster.Config{StartTimeout: time.Nanosecond})
 	require.NoError(t, err)
-	require.ErrorContains(t, store.Start(context.Background()), "not ready within 1ns")
+	err = store.Start(context.Background())
+	require.ErrorContains(t, err, "not ready within 1ns; StartTimeout of its Config gives it longer")
+	pages.Troubleshooting(t, root, err.Error())
 }
 
 // TestStopInEveryState stops clusters whose members are in various states, while a

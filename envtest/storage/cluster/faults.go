@@ -93,7 +93,7 @@ func (s *Store) restart(ctx context.Context, i int) error {
 		default:
 			return fmt.Errorf("%s was restarted and stopped meanwhile", m.name)
 		}
-		err := s.startMember(m)
+		err := s.startMember(ctx, m)
 		canServe = !m.cut && s.connected() >= s.quorum()
 		return err
 	})
@@ -156,13 +156,13 @@ func (s *Store) setCut(i int, cut bool) error {
 	return s.with(i, func(m *member) error {
 		m.cut = cut
 		s.applyCuts()
-		s.notifyChanged()
+		s.changed.Tell()
 		return nil
 	})
 }
 
 // applyCuts enforces the cuts: both sides drop what they send and receive,
-// and nobody can connect to a member that is cut off. Called with mu held.
+// and no client can connect to a member that is cut off. Called with mu held.
 func (s *Store) applyCuts() {
 	for _, m := range s.members {
 		for _, other := range s.members {

@@ -280,6 +280,7 @@ func TestStopMemberCancelled(t *testing.T) {
 	if err := store.StopMember(ended, 0); err != nil {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "still stopping")
+		require.ErrorContains(t, err, "what is left")
 	}
 	require.NoError(t, store.StopMember(ctx, 0), "a second call waits for the rest")
 	require.NoError(t, store.RestartMember(ctx, 0))

@@ -28,7 +28,7 @@ func (s *Store) Leader(ctx context.Context) (int, error) {
 func (s *Store) currentLeader() (leader int, ok bool, changes []<-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changes = append(changes, s.changed)
+	changes = append(changes, s.changed.Next())
 	followers := map[int]int{}
 	for _, m := range s.members {
 		if m.etcd == nil || m.cut {
@@ -104,7 +104,7 @@ func (s *Store) moveLeader(ctx context.Context, to int) error {
 	if err != nil {
 		return err
 	}
-	// Raft gives a handover up after an election timeout, and tells nobody.
+	// Raft gives a handover up after an election timeout, and does not say so.
 	handover, cancel := context.WithTimeout(ctx, handoverElections*s.cfg.ElectionTimeout)
 	defer cancel()
 	if err := server.Server.MoveLeader(handover, uint64(lead), uint64(transferee)); err != nil {

@@ -15,13 +15,16 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/disk"
 	"snowglobe.test/envtest/storage/external"
+	"snowglobe.test/internal/tempdir"
 )
 
 // Config of an embedded etcd. The zero value is a fast throw-away store.
 type Config struct {
 	// DataDir keeps the data between runs, and makes acknowledged writes durable
-	// (fsync). Empty means a temporary folder without fsync, removed by Stop.
+	// (fsync). One store at a time may use it. It takes 128 MB and what is written.
+	// Empty means a temporary folder without fsync, removed by Stop.
 	DataDir string
 	// StartTimeout bounds Start. Zero means 30 s.
 	StartTimeout time.Duration
@@ -30,8 +33,9 @@ type Config struct {
 // Store is an embedded etcd. Make one with New.
 type Store struct {
 	cfg             Config
-	run             string // folder of the sockets and, without DataDir, of the data
-	server          *embed.Etcd
+	run             *tempdir.Dir // folder of the sockets and, without DataDir, of the data
+	lock            *disk.Lock   // of DataDir
+	server          *disk.Server
 	*external.Store // after Start: by its socket
 }
 
@@ -41,41 +45,52 @@ func New(cfg Config) *Store {
 	return &Store{cfg: cfg}
 }
 
-// Start implements storage.Backend.
+// Start implements storage.Backend. It refuses a data folder that another etcd uses, and a
+// disk without room for one.
 func (s *Store) Start(ctx context.Context) error {
-	if err := s.start(ctx); err != nil {
-		return errors.Join(fmt.Errorf("start embedded etcd: %w", err), s.Stop(ctx))
+	timeout := fmt.Errorf("not ready within %s; StartTimeout of its Config (up and conformance: --start-timeout) gives it longer", s.cfg.StartTimeout)
+	starting, cancel := context.WithTimeoutCause(ctx, s.cfg.StartTimeout, timeout)
+	defer cancel()
+	if err := s.start(starting); err != nil {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
+		defer cancel()
+		return errors.Join(fmt.Errorf("start embedded etcd: %w", err), s.Stop(stopping))
 	}
 	return nil
 }
 
+// giveUp is how long a failed Start waits for what it began.
+const giveUp = 10 * time.Second
+
 func (s *Store) start(ctx context.Context) error {
-	run, err := os.MkdirTemp("", "snowglobe-etcd-")
-	if err != nil {
+	var err error
+	if s.run, err = tempdir.Make("etcd"); err != nil {
 		return err
 	}
-	s.run = run
 	cfg := s.etcdConfig()
-	if s.cfg.DataDir != "" {
-		if err := os.MkdirAll(s.cfg.DataDir, 0o700); err != nil {
-			return fmt.Errorf("data folder: %w", err)
-		}
-	}
-	if s.server, err = embed.StartEtcd(cfg); err != nil {
-		return fmt.Errorf("%w; is another process using data folder %q?", err, cfg.Dir)
-	}
-	timer := time.NewTimer(s.cfg.StartTimeout)
-	defer timer.Stop()
-	select {
-	case <-s.server.Server.ReadyNotify():
-	case err := <-s.server.Err():
+	if s.lock, err = disk.Use(cfg.Dir); err != nil {
 		return err
-	case <-timer.C:
-		return fmt.Errorf("not ready within %s", s.cfg.StartTimeout)
+	}
+	if err := disk.Check(cfg.Dir, 1); err != nil {
+		return err
+	}
+	if s.server, err = disk.Start(ctx, disk.Config{Etcd: cfg}); err != nil {
+		return err
+	}
+	select {
+	case <-s.server.Etcd().Server.ReadyNotify():
+	case err := <-s.server.Etcd().Err():
+		return err
+	case <-s.server.Failed():
+		return s.server.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	client := s.socket("client")
+	// etcd makes its sockets by the umask.
+	if err := errors.Join(os.Chmod(s.socket("client"), 0o600), os.Chmod(s.socket("peer"), 0o600)); err != nil {
+		return err
+	}
+	client := url.URL{Scheme: "unix", Path: s.socket("client")}
 	s.Store, err = external.New(external.Config{URLs: []string{client.String()}})
 	return err
 }
@@ -85,11 +100,13 @@ func (s *Store) etcdConfig() *embed.Config {
 	cfg.Name = "snowglobe"
 	cfg.Dir = s.cfg.DataDir
 	if cfg.Dir == "" {
-		cfg.Dir = filepath.Join(s.run, "data")
+		cfg.Dir = filepath.Join(s.run.Path(), "data")
 		cfg.UnsafeNoFsync = true
 	}
-	cfg.LogLevel = "panic"
-	client, peer := s.socket("client"), s.socket("peer")
+	// etcd takes the client's socket from Path and the peer's from Host. A peer's URL
+	// without Host is an abstract socket, where any user of the machine can connect.
+	client := url.URL{Scheme: "unix", Path: s.socket("client")}
+	peer := url.URL{Scheme: "unix", Host: s.socket("peer")}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	// A restarted member must find itself in the cluster it persisted, so it
 	// advertises the same peer address in every run. Nothing ever dials it.
@@ -101,9 +118,7 @@ func (s *Store) etcdConfig() *embed.Config {
 	return cfg
 }
 
-func (s *Store) socket(name string) url.URL {
-	return url.URL{Scheme: "unix", Path: filepath.Join(s.run, name+".sock")}
-}
+func (s *Store) socket(name string) string { return filepath.Join(s.run.Path(), name+".sock") }
 
 // Snapshot implements storage.Snapshotter by a copy of every key.
 func (s *Store) Snapshot(ctx context.Context) (storage.Snapshot, error) {
@@ -115,19 +130,28 @@ func (s *Store) Restore(ctx context.Context, to storage.Snapshot, keep storage.K
 	return storage.RestoreCopy(ctx, s, to, keep)
 }
 
-// Stop implements storage.Backend. The data stays if DataDir was set.
-func (s *Store) Stop(context.Context) error {
+// Failed implements storage.Failer.
+func (s *Store) Failed() <-chan struct{} { return s.server.Failed() }
+
+// Failure implements storage.Failer.
+func (s *Store) Failure() error { return s.server.Err() }
+
+// Stop implements storage.Backend. The data stays if DataDir was set. If ctx ends before etcd
+// has, call it again to wait for the rest.
+func (s *Store) Stop(ctx context.Context) error {
 	if s.server != nil {
-		s.server.Close()
-		s.server = nil
+		select {
+		case <-s.server.End(false):
+		case <-ctx.Done():
+			return disk.NotEnded(ctx, "stop embedded etcd: it is still stopping")
+		}
 	}
-	if s.run == "" {
-		return nil
-	}
-	if err := os.RemoveAll(s.run); err != nil {
+	s.lock.Release()
+	s.lock = nil
+	if err := s.run.Remove(); err != nil {
 		return fmt.Errorf("stop embedded etcd: %w", err)
 	}
-	s.run = ""
+	s.run = nil
 	return nil
 }
 

@@ -1,4 +1,4 @@
-// Package external is an etcd that somebody else runs, given by its endpoints. It
+// Package external is an etcd that the caller runs, given by its endpoints. It
 // never starts, stops or wipes that etcd.
 package external
 
@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
+	"go.uber.org/zap"
 
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/internal/etcdlog"
@@ -29,6 +30,8 @@ type Config struct {
 	CAFile   string
 	// DialTimeout bounds the first contact. Zero means 5 s.
 	DialTimeout time.Duration
+	// Logger takes what etcd's client logs. Nil means the control plane's log.
+	Logger *zap.Logger
 }
 
 // Store is an etcd given by its endpoints.
@@ -75,11 +78,11 @@ func (s *Store) Start(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
 	if _, err := client.KV.Get(asking, "snowglobe/preflight"); err != nil {
-		why := s.probe(ctx)
+		why := s.Probe(ctx)
 		if why == nil {
-			why = errors.New("is that an etcd?")
+			why = fmt.Errorf("%s: %w; is that an etcd?", s, err)
 		}
-		return fmt.Errorf("external store: no answer from %s within %s: %w; %w", s, s.cfg.DialTimeout, err, why)
+		return fmt.Errorf("external store: no answer within %s (DialTimeout, or a third of --start-timeout, gives it longer) from %w", s.cfg.DialTimeout, why)
 	}
 	return nil
 }
@@ -96,7 +99,7 @@ func (s *Store) Client() (*kubernetes.Client, error) {
 		DialTimeout:          s.cfg.DialTimeout,
 		DialKeepAliveTime:    30 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,
-		Logger:               etcdlog.New(),
+		Logger:               cmp.Or(s.cfg.Logger, etcdlog.New()),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("external store %s: %w", s, err)

@@ -6,17 +6,20 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
 
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/external"
-	"snowglobe.test/envtest/storage/storagetest"
+	"snowglobe.test/internal/pages"
 	"snowglobe.test/internal/pki"
 )
 
@@ -72,20 +75,20 @@ func TestTLS(t *testing.T) {
 	ours := newFiles(t)
 	secure := startTLS(t, ours)
 	theirs := newFiles(t)
-	const nobody = "https://127.0.0.1:1"
+	const refusing = "https://127.0.0.1:1"
 	for name, c := range map[string]struct {
 		cfg  external.Config
 		want []string // parts of the error; nil if there is none
 	}{
 		"right":               {external.Config{URLs: []string{secure}, CAFile: ours.ca, CertFile: ours.clientCert, KeyFile: ours.clientKey}, nil},
-		"one of several":      {external.Config{URLs: []string{nobody, secure}, CAFile: ours.ca, CertFile: ours.clientCert, KeyFile: ours.clientKey}, nil},
-		"nobody there":        {external.Config{URLs: []string{nobody, "https://127.0.0.1:2"}, CAFile: ours.ca}, []string{"https://127.0.0.1:1: ", "https://127.0.0.1:2: ", "connection refused; is etcd running there?"}},
-		"wrong CA":            {external.Config{URLs: []string{secure}, CAFile: theirs.ca, CertFile: ours.clientCert, KeyFile: ours.clientKey}, []string{"unknown authority", "is CAFile the authority of the server's certificate"}},
+		"one of several":      {external.Config{URLs: []string{refusing, secure}, CAFile: ours.ca, CertFile: ours.clientCert, KeyFile: ours.clientKey}, nil},
+		"no etcd there":       {external.Config{URLs: []string{refusing, "https://127.0.0.1:2"}, CAFile: ours.ca}, []string{"https://127.0.0.1:1: ", "https://127.0.0.1:2: ", "connection refused; is etcd running there?"}},
+		"wrong CA":            {external.Config{URLs: []string{secure}, CAFile: theirs.ca, CertFile: ours.clientCert, KeyFile: ours.clientKey}, []string{"unknown authority", "; is CAFile (up --etcd-cafile) the authority of the server's certificate, and is that valid for this host?"}},
 		"no CA":               {external.Config{URLs: []string{secure}, CertFile: ours.clientCert, KeyFile: ours.clientKey}, []string{"unknown authority", "is CAFile"}},
 		"no files":            {external.Config{URLs: []string{secure}}, []string{"unknown authority", "is CAFile"}},
 		"no client":           {external.Config{URLs: []string{secure}, CAFile: ours.ca}, []string{"certificate required", "CertFile and KeyFile"}},
-		"wrong client":        {external.Config{URLs: []string{secure}, CAFile: ours.ca, CertFile: theirs.clientCert, KeyFile: theirs.clientKey}, []string{"wants another client certificate"}},
-		"https to plain text": {external.Config{URLs: []string{"https://" + listenPlain(t)}, CAFile: ours.ca}, []string{"does not speak TLS"}},
+		"wrong client":        {external.Config{URLs: []string{secure}, CAFile: ours.ca, CertFile: theirs.clientCert, KeyFile: theirs.clientKey}, []string{"; the server wants another client certificate, or needs one: set CertFile and KeyFile (up --etcd-certfile and --etcd-keyfile)"}},
+		"https to plain text": {external.Config{URLs: []string{"https://" + listenPlain(t)}, CAFile: ours.ca}, []string{"; the server does not speak TLS: write the URL with http://"}},
 		"no socket":           {external.Config{URLs: []string{"unix:///nowhere/etcd.sock"}}, []string{"unix:///nowhere/etcd.sock: ", "is etcd running there?"}},
 		"no such file":        {external.Config{URLs: []string{secure}, CAFile: filepath.Join(t.TempDir(), "none")}, []string{"external store: TLS files: ", "no such file"}},
 	} {
@@ -106,6 +109,10 @@ func TestTLS(t *testing.T) {
 			for _, want := range c.want {
 				require.ErrorContains(t, err, want)
 			}
+			require.NotContains(t, err.Error(), "\n")
+			if strings.Contains(err.Error(), "no answer within 1s (DialTimeout, or a third of --start-timeout, gives it longer) from ") {
+				pages.Troubleshooting(t, "../../..", err.Error())
+			}
 		})
 	}
 }
@@ -115,15 +122,19 @@ func writeAndRead(t *testing.T, store storage.Backend) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	client, err := storagetest.ByClient(store)
+	client, err := store.Client()
 	require.NoError(t, err)
 	defer func() { _ = client.Close() }()
 	_, err = client.Put(ctx, t.Name(), "value")
 	require.NoError(t, err)
-	other, err := storagetest.ByEndpoints(store)
+	endpoints := store.Endpoints()
+	cfg := clientv3.Config{Endpoints: endpoints.URLs, Logger: zap.NewNop()}
+	cfg.TLS, err = transport.TLSInfo{CertFile: endpoints.CertFile, KeyFile: endpoints.KeyFile, TrustedCAFile: endpoints.CAFile}.ClientConfig()
+	require.NoError(t, err)
+	other, err := clientv3.New(cfg)
 	require.NoError(t, err)
 	defer func() { _ = other.Close() }()
-	got, err := other.KV.Get(ctx, t.Name())
+	got, err := other.Get(ctx, t.Name())
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, got.Count)
 }

@@ -14,17 +14,22 @@ import (
 // TLS 1.3 it does so after the client's handshake has succeeded.
 const alertWait = time.Second
 
-// probe returns why endpoints fail, nil if none does; etcd's client only times out.
-func (s *Store) probe(ctx context.Context) error {
+// Probe returns why endpoints fail, nil if none does; etcd's client only times out.
+func (s *Store) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
 	defer cancel()
-	var all []error
+	var all error
 	for _, endpoint := range s.cfg.URLs {
-		if err := s.probeEndpoint(ctx, endpoint); err != nil {
-			all = append(all, fmt.Errorf("%s: %w", endpoint, err))
+		err := s.probeEndpoint(ctx, endpoint)
+		switch {
+		case err == nil:
+		case all == nil:
+			all = fmt.Errorf("%s: %w", endpoint, err)
+		default: // on the same line
+			all = fmt.Errorf("%w; %s: %w", all, endpoint, err)
 		}
 	}
-	return errors.Join(all...)
+	return all
 }
 
 func (s *Store) probeEndpoint(ctx context.Context, endpoint string) error {
@@ -70,11 +75,11 @@ func explain(err error) error {
 	var remote *net.OpError
 	switch {
 	case errors.As(err, &unverified):
-		return fmt.Errorf("%w; is CAFile the authority of the server's certificate, and is that valid for this host?", err)
+		return fmt.Errorf("%w; is CAFile (up --etcd-cafile) the authority of the server's certificate, and is that valid for this host?", err)
 	case errors.As(err, &plain):
 		return fmt.Errorf("%w; the server does not speak TLS: write the URL with http://", err)
 	case errors.As(err, &refused), errors.As(err, &remote) && remote.Op == "remote error":
-		return fmt.Errorf("%w; the server wants another client certificate, or needs one: set CertFile and KeyFile", err)
+		return fmt.Errorf("%w; the server wants another client certificate, or needs one: set CertFile and KeyFile (up --etcd-certfile and --etcd-keyfile)", err)
 	default:
 		return fmt.Errorf("%w; is etcd running there?", err)
 	}

@@ -18,7 +18,7 @@ type Identity struct {
 	// Prefix is where the keys of the resource begin, such as
 	// "/registry/deployments/"; what follows in a key is NAMESPACE/NAME or NAME.
 	Prefix string
-	// Caller names whom a call is made for, empty if nobody knows. It may be nil.
+	// Caller names whom a call is made for, empty if that is not known. It may be nil.
 	Caller func(context.Context) string
 }
 
@@ -93,21 +93,21 @@ type kubernetesClient struct {
 
 // Get implements kubernetes.Interface.
 func (k *kubernetesClient) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (kubernetes.GetResponse, error) {
-	return call(ctx, k.decorator, subject{"store/range", key}, func(ctx context.Context) (kubernetes.GetResponse, error) {
+	return call(ctx, k.decorator, subject{fault.StoreRange, key}, func(ctx context.Context) (kubernetes.GetResponse, error) {
 		return k.inner.Get(ctx, key, opts)
 	})
 }
 
 // List implements kubernetes.Interface. Every page is an operation.
 func (k *kubernetesClient) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
-	return call(ctx, k.decorator, subject{"store/list", prefix}, func(ctx context.Context) (kubernetes.ListResponse, error) {
+	return call(ctx, k.decorator, subject{fault.StoreList, prefix}, func(ctx context.Context) (kubernetes.ListResponse, error) {
 		return k.inner.List(ctx, prefix, opts)
 	})
 }
 
 // Count implements kubernetes.Interface.
 func (k *kubernetesClient) Count(ctx context.Context, prefix string, opts kubernetes.CountOptions) (int64, error) {
-	return call(ctx, k.decorator, subject{"store/count", prefix}, func(ctx context.Context) (int64, error) {
+	return call(ctx, k.decorator, subject{fault.StoreCount, prefix}, func(ctx context.Context) (int64, error) {
 		return k.inner.Count(ctx, prefix, opts)
 	})
 }
@@ -118,7 +118,7 @@ func (k *kubernetesClient) OptimisticPut(ctx context.Context, key string, value 
 	if opts.LeaseID, err = k.keep(ctx, opts.LeaseID); err != nil {
 		return kubernetes.PutResponse{}, err
 	}
-	return call(ctx, k.decorator, subject{"store/put", key}, func(ctx context.Context) (kubernetes.PutResponse, error) {
+	return call(ctx, k.decorator, subject{fault.StorePut, key}, func(ctx context.Context) (kubernetes.PutResponse, error) {
 		put, err := k.inner.OptimisticPut(ctx, key, value, expected, opts)
 		if err == nil && put.Succeeded && k.conn.writes != nil {
 			k.conn.writes.Written(ctx, key, expected, put.Revision)
@@ -129,7 +129,7 @@ func (k *kubernetesClient) OptimisticPut(ctx context.Context, key string, value 
 
 // OptimisticDelete implements kubernetes.Interface.
 func (k *kubernetesClient) OptimisticDelete(ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
-	return call(ctx, k.decorator, subject{"store/delete", key}, func(ctx context.Context) (kubernetes.DeleteResponse, error) {
+	return call(ctx, k.decorator, subject{fault.StoreDelete, key}, func(ctx context.Context) (kubernetes.DeleteResponse, error) {
 		deleted, err := k.inner.OptimisticDelete(ctx, key, expected, opts)
 		if err == nil && deleted.Succeeded && k.conn.writes != nil {
 			k.conn.writes.Deleted(key, expected)
@@ -187,7 +187,7 @@ func (k *kv) GetStream(ctx context.Context, key string, opts ...clientv3.OpOptio
 		return send(ctx, k.conn, func() (clientv3.GetStreamChan, error) { return get(ctx) })
 	}
 	streaming, end := context.WithCancel(ctx)
-	stream, err := call(streaming, k.decorator, subject{"store/list", key}, get)
+	stream, err := call(streaming, k.decorator, subject{fault.StoreList, key}, get)
 	if err != nil {
 		end()
 		return nil, err
@@ -198,14 +198,14 @@ func (k *kv) GetStream(ctx context.Context, key string, opts ...clientv3.OpOptio
 
 // Put implements clientv3.KV.
 func (k *kv) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {
-	return call(ctx, k.decorator, subject{"store/put", key}, func(ctx context.Context) (*clientv3.PutResponse, error) {
+	return call(ctx, k.decorator, subject{fault.StorePut, key}, func(ctx context.Context) (*clientv3.PutResponse, error) {
 		return k.KV.Put(ctx, key, value, opts...)
 	})
 }
 
 // Delete implements clientv3.KV.
 func (k *kv) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
-	return call(ctx, k.decorator, subject{"store/delete", key}, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
+	return call(ctx, k.decorator, subject{fault.StoreDelete, key}, func(ctx context.Context) (*clientv3.DeleteResponse, error) {
 		return k.KV.Delete(ctx, key, opts...)
 	})
 }
@@ -219,7 +219,7 @@ func (k *kv) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error
 
 // Compact implements clientv3.KV.
 func (k *kv) Compact(ctx context.Context, revision int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error) {
-	return call(ctx, k.decorator, subject{point: "store/compact"}, func(ctx context.Context) (*clientv3.CompactResponse, error) {
+	return call(ctx, k.decorator, subject{point: fault.StoreCompact}, func(ctx context.Context) (*clientv3.CompactResponse, error) {
 		return k.KV.Compact(ctx, revision, opts...)
 	})
 }

@@ -3,7 +3,6 @@ package intercept
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -16,11 +15,15 @@ import (
 
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/internal/conns"
+	"snowglobe.test/internal/left"
 )
 
 // patience is how long an operation waits for a dead network: upstream's etcd
 // clients ping an idle connection after 30 seconds, and give the answer ten.
 const patience = 40 * time.Second
+
+// ours begins the names of the functions of this package.
+const ours = "snowglobe.test/envtest/storage/intercept."
 
 // ErrBroken is why an operation fails after Break.
 var ErrBroken = errors.New("the connection to the store is gone")
@@ -148,11 +151,11 @@ func (c *Connection) Break(ctx context.Context) error {
 	case <-c.idle:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("break the connection to the store: an operation is still under way: %w", context.Cause(ctx))
+		return left.NotWithin(ctx, "break the connection to the store: an operation is still under way", ours)
 	}
 }
 
-// Close closes the client and joins all goroutines. Nobody uses its clients any more.
+// Close closes the client and joins all goroutines. Its clients are not used any more.
 func (c *Connection) Close(ctx context.Context) error {
 	inner := c.inner.Load()
 	if inner == nil {
@@ -165,7 +168,7 @@ func (c *Connection) Close(ctx context.Context) error {
 	case <-c.ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("close the connection to the store: a watch has not ended: %w", context.Cause(ctx))
+		return left.NotWithin(ctx, "close the connection to the store: a watch has not ended", ours)
 	}
 }
 
@@ -181,7 +184,7 @@ func (c *Connection) Err() error {
 }
 
 // Dialer returns a dialer whose connections a partition and Break end. While the
-// store is out of reach, nobody answers a dialer until its context ends, as on a
+// store is out of reach, no member answers a dialer until its context ends, as on a
 // network that is gone: a client that were refused would wait ever longer before it
 // dials again, and notice late that the store is back, or that there is no server.
 func (c *Connection) Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -233,7 +236,7 @@ func (c *Connection) enter() bool {
 	return false
 }
 
-// leave ends an operation. It returns ErrBroken if nobody is to hear the answer.
+// leave ends an operation. It returns ErrBroken if the caller is not to hear the answer.
 func (c *Connection) leave() error {
 	left := c.underWay.Add(-1)
 	if c.Err() != ErrBroken {

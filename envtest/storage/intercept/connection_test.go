@@ -192,7 +192,7 @@ func TestPartitionOfWatches(t *testing.T) {
 	})
 }
 
-// TestDialer breaks off what was dialed, and lets nobody dial.
+// TestDialer breaks off what was dialed, and lets no caller dial.
 func TestDialer(t *testing.T) {
 	connected(t, nil, func(s *server) {
 		dial := s.conn.Dialer(s.store.Endpoints().Dial)
@@ -245,12 +245,14 @@ func TestBreakWaits(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		assert.ErrorContains(t, conn.Break(ctx), "break the connection to the store: an operation is still under way: context deadline exceeded")
+		err := conn.Break(ctx)
+		assert.ErrorContains(t, err, "break the connection to the store: an operation is still under way: context deadline exceeded")
+		assert.ErrorContains(t, err, "in intercept_test.slowKV.Get (connection_test.go:", "who it is")
 		time.AfterFunc(time.Second, func() { close(goOn) })
 		began := time.Now()
 		assert.NoError(t, conn.Break(t.Context()))
 		assert.Equal(t, time.Second, time.Since(began))
-		assert.ErrorIs(t, <-done, intercept.ErrBroken, "nobody is left to hear the answer")
+		assert.ErrorIs(t, <-done, intercept.ErrBroken, "no caller is left to hear the answer")
 		assert.NoError(t, conn.Close(t.Context()))
 		assert.NoError(t, conn.Close(t.Context()), "twice")
 	})
@@ -316,12 +318,14 @@ func TestCloseIsBounded(t *testing.T) {
 		require.NoError(s, put(s.Context(), s.client, "/registry/pods/a"))
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		defer cancel()
-		assert.ErrorContains(s, s.conn.Close(ctx), "close the connection to the store: a watch has not ended: context deadline exceeded")
+		err := s.conn.Close(ctx)
+		assert.ErrorContains(s, err, "close the connection to the store: a watch has not ended: context deadline exceeded")
+		assert.ErrorContains(s, err, "in intercept_test.TestCloseIsBounded", "who it is")
 		close(goOn)
 	})
 }
 
-// noted are the writes that somebody was told of.
+// noted are the writes that a watcher was told of.
 type noted []string
 
 func (n *noted) Written(_ context.Context, key string, _, _ int64) { *n = append(*n, "put "+key) }
@@ -377,7 +381,7 @@ func goroutines() int {
 		strings.Count(string(stacks), "storage/intercept.(*stage).run(") // which a WaitGroup creates
 }
 
-// TestGoroutinesAreTheServers writes, as somebody else, what a watch of the server has
+// TestGoroutinesAreTheServers writes, as another client, what a watch of the server has
 // to wait for: the goroutine is the server's, by the label that tells whose it is.
 func TestGoroutinesAreTheServers(t *testing.T) {
 	connected(t, nil, func(s *server) {

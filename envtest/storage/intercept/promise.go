@@ -5,6 +5,9 @@ import (
 	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"snowglobe.test/envtest/fault"
+	"snowglobe.test/internal/turn"
 )
 
 // promises are leases that Grant has promised, and that the store grants when a key is
@@ -18,7 +21,7 @@ type promises struct {
 // promise is one lease. turn is a lock on the grant: a channel, so that time passes.
 type promise struct {
 	ttl     int64
-	turn    chan struct{}
+	turn    turn.Lock
 	granted clientv3.LeaseID // 0 before
 }
 
@@ -30,7 +33,7 @@ func (p *promises) make(ttl int64) *clientv3.LeaseGrantResponse {
 		p.byID = map[clientv3.LeaseID]*promise{}
 	}
 	id := clientv3.LeaseID(-1 - len(p.byID))
-	p.byID[id] = &promise{ttl: ttl, turn: make(chan struct{}, 1)}
+	p.byID[id] = &promise{ttl: ttl, turn: turn.New()}
 	return &clientv3.LeaseGrantResponse{ID: id, TTL: ttl}
 }
 
@@ -47,12 +50,10 @@ func (d *decorator) keep(ctx context.Context, id clientv3.LeaseID) (clientv3.Lea
 	if promised == nil {
 		return id, nil
 	}
-	select {
-	case promised.turn <- struct{}{}:
-		defer func() { <-promised.turn }()
-	case <-ctx.Done():
+	if promised.turn.Take(ctx) != nil {
 		return 0, ctx.Err()
 	}
+	defer promised.turn.Give()
 	if promised.granted != 0 {
 		return promised.granted, nil
 	}
@@ -66,7 +67,7 @@ func (d *decorator) keep(ctx context.Context, id clientv3.LeaseID) (clientv3.Lea
 
 // grant asks the store for a lease.
 func (d *decorator) grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
-	return call(ctx, d, subject{point: "store/lease-grant"}, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+	return call(ctx, d, subject{point: fault.StoreLeaseGrant}, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
 		return d.conn.inner.Load().Grant(ctx, ttl)
 	})
 }

@@ -26,6 +26,7 @@ import (
 
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/memnet"
+	"snowglobe.test/internal/left"
 )
 
 // Proxy is a gRPC proxy between the members of a store and etcd clients that
@@ -142,7 +143,7 @@ func (p *Proxy) Close(ctx context.Context) error {
 		select {
 		case <-c.ended:
 		case <-ctx.Done():
-			return fmt.Errorf("close the proxy of the store: a connection has not ended: %w", context.Cause(ctx))
+			return left.NotWithin(ctx, "close the proxy of the store: a connection has not ended", ours)
 		}
 	}
 	return nil

@@ -23,7 +23,7 @@ type source struct {
 	clientv3.Watcher
 	direct  bool                        // it calls deliver itself
 	in      chan clientv3.WatchResponse // otherwise
-	over    chan struct{}               // closed when nobody wants more of in
+	over    chan struct{}               // closed when the reader wants no more of in
 	deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool
 	ended   func()
 }
@@ -237,7 +237,7 @@ func TestStagePartition(t *testing.T) {
 	}, "drop cache/pods name=b")
 }
 
-// TestStageEnds ends a watch at each place where it can be, and leaves nobody behind:
+// TestStageEnds ends a watch at each place where it can be, and leaves no goroutine behind:
 // onBothSources fails otherwise.
 func TestStageEnds(t *testing.T) {
 	for name, test := range map[string]struct {

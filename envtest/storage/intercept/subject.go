@@ -4,6 +4,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/proto"
+
+	"snowglobe.test/envtest/fault"
 )
 
 // subject is what a call to the store is about.
@@ -14,11 +16,11 @@ func subjectOfOp(op clientv3.Op) subject {
 	s := subject{key: string(op.KeyBytes())}
 	switch {
 	case op.IsPut():
-		s.point = "store/put"
+		s.point = fault.StorePut
 	case op.IsDelete():
-		s.point = "store/delete"
+		s.point = fault.StoreDelete
 	case op.IsTxn():
-		s.point = "store/txn"
+		s.point = fault.StoreTxn
 	default:
 		s.point = readPoint(op.IsCountOnly(), len(op.RangeBytes()) > 0)
 	}
@@ -29,22 +31,22 @@ func subjectOfOp(op clientv3.Op) subject {
 func readPoint(countOnly, ranges bool) string {
 	switch {
 	case countOnly:
-		return "store/count"
+		return fault.StoreCount
 	case ranges:
-		return "store/list"
+		return fault.StoreList
 	default:
-		return "store/range"
+		return fault.StoreRange
 	}
 }
 
 // subjectOfTxn is what a transaction is about, given its first operation. A write
 // on condition of a revision, as upstream's client makes it, is that write.
 func subjectOfTxn(compares []*pb.Compare, things int, first subject) subject {
-	s := subject{"store/txn", first.key}
+	s := subject{fault.StoreTxn, first.key}
 	if len(compares) > 0 {
 		s.key = string(compares[0].GetKey())
 	}
-	isWrite := first.point == "store/put" || first.point == "store/delete"
+	isWrite := first.point == fault.StorePut || first.point == fault.StoreDelete
 	if isWrite && things == 1 && len(compares) == 1 && compares[0].GetTarget() == pb.Compare_MOD {
 		s.point = first.point
 	}
@@ -65,9 +67,9 @@ func identify(method string, request []byte) (subject, bool) {
 	case pb.KV_Txn_FullMethodName:
 		message = &pb.TxnRequest{}
 	case pb.KV_Compact_FullMethodName:
-		return subject{point: "store/compact"}, true
+		return subject{point: fault.StoreCompact}, true
 	case pb.Lease_LeaseGrant_FullMethodName:
-		return subject{point: "store/lease-grant"}, true
+		return subject{point: fault.StoreLeaseGrant}, true
 	default:
 		return subject{}, false
 	}
@@ -76,7 +78,7 @@ func identify(method string, request []byte) (subject, bool) {
 	}
 	s := subjectOf(message)
 	if method == pb.KV_RangeStream_FullMethodName {
-		s.point = "store/list"
+		s.point = fault.StoreList
 	}
 	return s, true
 }
@@ -89,11 +91,11 @@ func subjectOf(request any) subject {
 	case *pb.RequestOp_RequestRange:
 		return subjectOf(r.RequestRange)
 	case *pb.PutRequest:
-		return subject{"store/put", string(r.GetKey())}
+		return subject{fault.StorePut, string(r.GetKey())}
 	case *pb.RequestOp_RequestPut:
 		return subjectOf(r.RequestPut)
 	case *pb.DeleteRangeRequest:
-		return subject{"store/delete", string(r.GetKey())}
+		return subject{fault.StoreDelete, string(r.GetKey())}
 	case *pb.RequestOp_RequestDeleteRange:
 		return subjectOf(r.RequestDeleteRange)
 	case *pb.TxnRequest:
@@ -103,5 +105,5 @@ func subjectOf(request any) subject {
 		}
 		return subjectOfTxn(r.GetCompare(), len(r.GetSuccess()), first)
 	}
-	return subject{point: "store/txn"}
+	return subject{point: fault.StoreTxn}
 }

@@ -30,7 +30,7 @@ const streamKey = "snowglobe-resource"
 // tells streams apart by their contexts' metadata. Each resource has one on the
 // shared client, as with upstream's client for each resource: etcd reports a stream's
 // progress only if none of its watches has just begun, so that one resource would
-// keep the caches of all others waiting, forever on a store to which nobody writes.
+// keep the caches of all others waiting, forever on a store to which no client writes.
 func WithStream(ctx context.Context, resource string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, streamKey, resource)
 }
@@ -56,7 +56,7 @@ func (w *watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOpti
 		close(out)
 		return out
 	}
-	describe := func() fault.Operation { return w.operation(ctx, subject{"store/watch-create", key}) }
+	describe := func() fault.Operation { return w.operation(ctx, subject{fault.StoreWatchCreate, key}) }
 	return fault.Execute(ctx, w.injector, describe, fault.Ways[clientv3.WatchChan]{
 		Proceed: func() clientv3.WatchChan { return w.begin(ctx, key, opts) },
 		Fail:    func(err error) clientv3.WatchChan { return refused(ctx, err) },
@@ -101,7 +101,7 @@ func (w *watcher) begin(ctx context.Context, key string, opts []clientv3.OpOptio
 	return out
 }
 
-// RequestProgress implements clientv3.Watcher. Nobody waits for an answer to
+// RequestProgress implements clientv3.Watcher. No caller waits for an answer to
 // the request itself, so a lost one looks like any other.
 func (w *watcher) RequestProgress(ctx context.Context) error {
 	describe := func() fault.Operation { return w.progress("request") }
@@ -123,7 +123,7 @@ func (w *watcher) RequestProgress(ctx context.Context) error {
 
 // progress describes a request for a watch's progress, or the answer.
 func (d *decorator) progress(verb string) fault.Operation {
-	return fault.Operation{Point: "store/progress", Verb: verb, Resource: d.Resource}
+	return fault.Operation{Point: fault.StoreProgress, Verb: verb, Resource: d.Resource}
 }
 
 // refused returns a watch as etcd's client makes it when the store turns it down.
@@ -205,7 +205,7 @@ func (f *follower) storeOperation(_ *clientv3.WatchResponse, event *clientv3.Eve
 	if event == nil {
 		return f.progress("notify")
 	}
-	op := f.operation(f.ctx, subject{"store/watch-event", string(event.Kv.Key)})
+	op := f.operation(f.ctx, subject{fault.StoreWatchEvent, string(event.Kv.Key)})
 	op.Verb, op.Revision = "put", event.Kv.ModRevision
 	if event.Type == clientv3.EventTypeDelete {
 		op.Verb = "delete"
@@ -215,7 +215,7 @@ func (f *follower) storeOperation(_ *clientv3.WatchResponse, event *clientv3.Eve
 
 // cacheOperation describes a watch cache taking an event, or progress if it is nil.
 func (f *follower) cacheOperation(r *clientv3.WatchResponse, event *clientv3.Event) fault.Operation {
-	op := fault.Operation{Point: "cache/" + f.Resource, Verb: "progress", Revision: r.Header.Revision}
+	op := fault.Operation{Point: fault.CachePoint + f.Resource, Verb: "progress", Revision: r.Header.Revision}
 	if event != nil {
 		op.Verb, op.Revision = "event", event.Kv.ModRevision
 		op.Namespace, op.Name = f.object(string(event.Kv.Key))

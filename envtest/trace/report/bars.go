@@ -12,7 +12,8 @@ type bar struct {
 	// before is how long before its main event the bar begins, if no event tells; then
 	// from is main.
 	before time.Duration
-	// open is set if nothing has ended it by the control plane's last event.
+	// open is set if nothing has ended it by the control plane's last event, or by the crash
+	// of its server.
 	open bool
 }
 
@@ -25,13 +26,14 @@ type spanKey struct {
 // newBars finds the bars of a run. The one that began first ends first if several have
 // the same key.
 func newBars(recs []trace.Record, events []event) []bar {
-	b := barBuilder{events: events, open: map[spanKey][]int{}, last: map[string]int{}, lasting: map[lastingKey]int{}}
+	b := barBuilder{events: events, open: map[spanKey][]int{}, cutOff: map[int]bool{}, servers: map[string]bool{}, last: map[string]int{}, lasting: map[lastingKey]int{}}
 	for i, rec := range recs {
 		b.last[rec.ControlPlane] = i
+		b.servers[recordServer(rec)] = true
 		b.add(i, rec)
 	}
 	for i := range b.bars {
-		if bar := &b.bars[i]; bar.open {
+		if bar := &b.bars[i]; bar.open && !b.cutOff[i] {
 			bar.to = b.last[recs[bar.main].ControlPlane]
 			if events[bar.main].kind == "note" {
 				bar.to = len(recs) - 1
@@ -45,6 +47,8 @@ type barBuilder struct {
 	events  []event
 	bars    []bar
 	open    map[spanKey][]int  // indices of open bars, oldest first
+	cutOff  map[int]bool       // indices of open bars that a crash has cut off
+	servers map[string]bool    // the names of those that there have been
 	lasting map[lastingKey]int // indices of the bars that their next one ends
 	last    map[string]int     // of each control plane, the last event
 }
@@ -81,6 +85,22 @@ func (b *barBuilder) add(i int, rec trace.Record) {
 		b.state(lastingKey{b.events[i].lane, "check"}, i)
 	case trace.Note:
 		b.note(i, e)
+		if name := crashed(e); name != "" && b.servers[name] {
+			b.crash(i, rec)
+		}
+	}
+}
+
+// crash cuts off what the server of a record was doing. Those of a single one have no name.
+func (b *barBuilder) crash(i int, rec trace.Record) {
+	for key, open := range b.open {
+		if key.plane != rec.ControlPlane || key.server != rec.Server {
+			continue
+		}
+		for _, at := range open {
+			b.bars[at].to, b.cutOff[at] = i, true
+		}
+		delete(b.open, key)
 	}
 }
 

@@ -15,11 +15,11 @@ type pageData struct {
 	Tones     []string    `json:"tones"`
 	Relations [][2]string `json:"relations"` // as the cause and as the effect sees it
 	Runs      []runData   `json:"runs"`
-	// Parting is where two runs part; absent if they do not.
-	Parting *partingData `json:"parting,omitempty"`
+	// Divergence is where two runs diverge; absent if they do not.
+	Divergence *divergenceData `json:"divergence,omitempty"`
 }
 
-type partingData struct {
+type divergenceData struct {
 	Words string `json:"words"`
 	// Events has of each run the first event that the other does not have there; -1 if
 	// the run ends there.
@@ -36,7 +36,8 @@ type runData struct {
 	// Bars has for each bar its main event, the event at which it begins or, if less
 	// than 0, one less than minus the nanoseconds before its main event, the event at
 	// which it ends, and 1 if nothing has ended it.
-	Bars []int64 `json:"bars"`
+	Bars  []int64    `json:"bars"`
+	Folds []foldData `json:"folds,omitempty"`
 	// Links has for each link its two events and its relation.
 	Links  []int       `json:"links"`
 	Failed *failedData `json:"failed,omitempty"`
@@ -47,6 +48,17 @@ type groupData struct {
 	Script bool     `json:"script,omitempty"`
 	Folded bool     `json:"folded,omitempty"`
 	Lanes  []string `json:"lanes"`
+	// Short has for each lane its name where there is little room; empty for the same.
+	Short []string `json:"short"`
+}
+
+// foldData is a stretch of the run that is narrow at first.
+type foldData struct {
+	Name string `json:"name"`
+	Open bool   `json:"open,omitempty"`
+	// Spans has for each stretch of its events the first, counted from the end of the last
+	// stretch, and how many they are.
+	Spans []int `json:"spans"`
 }
 
 type failedData struct {
@@ -77,17 +89,17 @@ func (p Page) data() ([]byte, error) {
 		data.Runs = append(data.Runs, d)
 	}
 	if len(runs) == 2 {
-		data.Parting = parting(runs[0], runs[1])
+		data.Divergence = divergence(runs[0], runs[1])
 	}
 	return json.Marshal(data)
 }
 
-func parting(a, b Run) *partingData {
-	p := trace.PartRecords(a.Records, b.Records)
+func divergence(a, b Run) *divergenceData {
+	p := trace.DivergenceOfRecords(a.Records, b.Records)
 	if p.Same() {
 		return nil
 	}
-	d := &partingData{Words: p.Words(a.Name, b.Name), Events: [2]int{-1, -1}}
+	d := &divergenceData{Words: p.Words(a.Name, b.Name), Events: [2]int{-1, -1}}
 	for i, next := range [][]trace.Step{p.NextA, p.NextB} {
 		if len(next) > 0 {
 			d.Events[i] = next[0].Record
@@ -108,6 +120,7 @@ func (r Run) data() (runData, error) {
 		for _, l := range t.lanes {
 			if l.group == i {
 				d.Groups[i].Lanes = append(d.Groups[i].Lanes, l.name)
+				d.Groups[i].Short = append(d.Groups[i].Short, l.short)
 			}
 		}
 	}
@@ -124,25 +137,19 @@ func (r Run) data() (runData, error) {
 	}
 	d.Strings = words.all
 	d.Failed, err = r.failed(t)
+	for _, f := range t.folds {
+		d.Folds = append(d.Folds, f.data(d.Failed))
+	}
 	return d, err
 }
 
 // data is an event in the form that runData documents.
 func (e event) data(last event, words *interner) []int64 {
-	d := []int64{int64(e.at - last.at), e.seq - last.seq, int64(e.lane), kindNumber(e.kind), int64(e.tone), words.number(e.label)}
+	d := []int64{int64(e.at - last.at), e.seq - last.seq, int64(e.lane), int64(slices.Index(kinds, e.kind)), int64(e.tone), words.number(e.label)}
 	for _, f := range e.fields {
 		d = append(d, words.number(f.key), words.number(f.value))
 	}
 	return d
-}
-
-func kindNumber(kind string) int64 {
-	for i, k := range kinds {
-		if k == kind {
-			return int64(i)
-		}
-	}
-	return -1
 }
 
 func (b bar) data() []int64 {
@@ -156,6 +163,16 @@ func (b bar) data() []int64 {
 	return []int64{int64(b.main), from, int64(b.to), open}
 }
 
+// data is a fold as the page has it. It is open if the command that it came of has failed.
+func (f fold) data(failed *failedData) foldData {
+	d, last := foldData{Name: f.name, Open: failed != nil && f.boot && failed.Event == f.line}, 0
+	for _, span := range f.spans {
+		d.Spans = append(d.Spans, span[0]-last, span[1]-span[0])
+		last = span[1]
+	}
+	return d
+}
+
 // failed says where a run failed, nil if it did not.
 func (r Run) failed(t *timeline) (*failedData, error) {
 	if r.Failed == nil {
@@ -163,8 +180,7 @@ func (r Run) failed(t *timeline) (*failedData, error) {
 	}
 	at := t.lastCommand()
 	if r.Failed.Seq != 0 {
-		found := false
-		if at, found = t.find(r.Failed.Seq); !found {
+		if at = slices.IndexFunc(t.events, func(e event) bool { return e.seq == r.Failed.Seq }); at < 0 {
 			return nil, fmt.Errorf("it failed at record %d, which is not among its records", r.Failed.Seq)
 		}
 	}

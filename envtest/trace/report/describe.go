@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,7 +46,7 @@ func describe(e trace.Event) (look, error) {
 	case trace.WatchEvent:
 		return describeWatchEvent(e), nil
 	case trace.Write:
-		return look{"write", fmt.Sprintf("%s %s @%d", writeVerb(e), shortKey(e.Key), e.Revision), fields("key", e.Key, "revision", number(e.Revision))}, nil
+		return look{"write", fmt.Sprintf("%s %s @%d", e.Verb(), shortKey(e.Key), e.Revision), fields("key", e.Key, "revision", number(e.Revision))}, nil
 	case trace.Turn:
 		return describeTurn(e), nil
 	}
@@ -78,10 +80,16 @@ func describeRequest(e trace.Request) look {
 		"user", e.User, "user agent", e.UserAgent, "verb", e.Verb, "answered by", e.Server)}
 }
 
+// clientPath is the point that is between a client and the servers. A client may be several users.
+const clientPath = "client"
+
 func describeFault(e trace.Fault) look {
 	label := joined(" ", e.Action, e.Verb, e.Resource, joined("/", e.Namespace, e.Name))
 	if e.Name == "" && e.Resource == "" {
 		label = joined(" ", label, shortKey(e.Key))
+	}
+	if user := shortWord(e.Caller); e.Point == clientPath && user != e.Name {
+		label = joined(" as ", label, user)
 	}
 	return look{"fault", failing(label, e.Err), fields(
 		"rule", e.Rule, "action", e.Action, "phase", string(e.Phase), "error", message(e.Err), "point", joined(" ", e.Point, e.OperationPhase),
@@ -96,10 +104,7 @@ func describeAnswer(e trace.Answer) look {
 }
 
 func describeWatchEvent(e trace.WatchEvent) look {
-	what := e.Type
-	if what == "" {
-		what = "end"
-	}
+	what := cmp.Or(e.Type, "end")
 	return look{"watch", failing(joined(" ", what, e.Reason, place(e.Object)), e.Err), fields(
 		"event", joined(" ", what, e.Reason), "object", objects([]trace.Object{e.Object}), "error", message(e.Err),
 		"client", e.Client, "watch", fmt.Sprintf("%s #%d", e.URI, e.Watch), "revision", number(e.Object.Revision))}
@@ -107,10 +112,7 @@ func describeWatchEvent(e trace.WatchEvent) look {
 
 func describeTurn(e trace.Turn) look {
 	object := joined("/", e.Namespace, e.Name)
-	what := object
-	if what == "" {
-		what = shortKey(e.Key)
-	}
+	what := cmp.Or(object, shortKey(e.Key))
 	return look{"turn", joined(" ", strconv.Itoa(e.Number), e.Phase, e.Verb, what), fields(
 		"turn", strconv.Itoa(e.Number), "cause", turnCause(e.Cause), "point", joined(" ", e.Point, e.Phase), "server", e.Server, "verb", e.Verb,
 		"resource", e.Resource, "object", object, "key", e.Key, "caller", e.Caller, "occurrence", number(int64(e.Occurrence)))}
@@ -141,6 +143,15 @@ func cutNote(text string) (string, noteForm) {
 		return rest, command
 	}
 	return text, remark
+}
+
+// crashed is the name of what a note says has crashed; empty for any other note.
+func crashed(note trace.Note) string {
+	name, _, found := strings.Cut(note.Text, " crashed: ")
+	if !found || strings.ContainsAny(name, " \n") {
+		return ""
+	}
+	return name
 }
 
 // fields takes keys and values in turn and leaves out what has no value.
@@ -183,16 +194,6 @@ func message(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-func writeVerb(e trace.Write) string {
-	switch {
-	case e.Created:
-		return "create"
-	case e.Deleted:
-		return "delete"
-	}
-	return "update"
 }
 
 // number is a number's text; "" for 0, which means that there is none.
@@ -260,10 +261,7 @@ func shortURI(uri string) string {
 // shortKey is the end of a key in the store, without the part that its lane names.
 func shortKey(key string) string {
 	_, name := cutKey(key)
-	if name == "" {
-		return key
-	}
-	return name
+	return cmp.Or(name, key)
 }
 
 // cutKey splits a key in the store into the resource, with its group if the key has
@@ -281,11 +279,5 @@ func cutKey(key string) (resource, object string) {
 }
 
 func joined(separator string, words ...string) string {
-	var full []string
-	for _, w := range words {
-		if w != "" {
-			full = append(full, w)
-		}
-	}
-	return strings.Join(full, separator)
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
 }

@@ -73,6 +73,7 @@ func compareLanes(a, b laneKey) int {
 
 // sorter decides the lanes of a run's events.
 type sorter struct {
+	theirs    map[int64]bool     // revisions that came of changes of such clients
 	clients   map[string]bool    // users that a client of the test was
 	resources map[string]bool    // resources in the store that such clients change
 	faulty    map[faultyKey]bool // points at which a rule has acted
@@ -81,15 +82,14 @@ type sorter struct {
 type faultyKey struct{ plane, server, point string }
 
 func newSorter(recs []trace.Record) *sorter {
-	s := &sorter{clients: map[string]bool{}, resources: map[string]bool{}, faulty: map[faultyKey]bool{}}
-	theirs := map[int64]bool{}
+	s := &sorter{theirs: map[int64]bool{}, clients: map[string]bool{}, resources: map[string]bool{}, faulty: map[faultyKey]bool{}}
 	for _, rec := range recs {
 		switch e := rec.Event.(type) {
 		case trace.Answer:
 			s.clients[e.Client] = true
 			if changes(e) {
 				for _, o := range e.Objects {
-					theirs[o.Revision] = true
+					s.theirs[o.Revision] = true
 				}
 			}
 		case trace.WatchEvent:
@@ -99,7 +99,7 @@ func newSorter(recs []trace.Record) *sorter {
 		}
 	}
 	for _, rec := range recs {
-		if w, ok := rec.Event.(trace.Write); ok && theirs[w.Revision] {
+		if w, ok := rec.Event.(trace.Write); ok && s.theirs[w.Revision] && !isHeartbeat(w.Key) {
 			resource, _ := cutKey(w.Key)
 			s.resources[resource] = true
 		}
@@ -113,12 +113,7 @@ func changes(e trace.Answer) bool {
 }
 
 // serverOf is which server a record is about, given what its event says.
-func serverOf(rec trace.Record, said string) string {
-	if rec.Server != "" {
-		return rec.Server
-	}
-	return said
-}
+func serverOf(rec trace.Record, said string) string { return cmp.Or(rec.Server, said) }
 
 // lane returns the lane of a record; its name is empty if its event has none.
 func (s *sorter) lane(rec trace.Record) laneKey {
@@ -147,12 +142,15 @@ func (s *sorter) lane(rec trace.Record) laneKey {
 	case trace.Turn:
 		return s.point(in, rec, e.Point, e.Server, turns)
 	case trace.Answer:
+		if isHeartbeat(e.URI) {
+			return in(ownRequests, "", "heartbeats of nodes, answers")
+		}
 		return in(clients, "", e.Client+" answers")
 	case trace.WatchEvent:
 		return in(clients, "", watchLane(e.Client, e.URI)+" #"+number(int64(e.Watch)))
 	case trace.Write:
 		resource, _ := cutKey(e.Key)
-		if s.resources[resource] {
+		if s.resources[resource] && !isHeartbeat(e.Key) {
 			return in(store, "", resource)
 		}
 		return in(ownWrites, "", resource)
@@ -162,12 +160,20 @@ func (s *sorter) lane(rec trace.Record) laneKey {
 
 func (s *sorter) request(in func(section, string, string) laneKey, e trace.Request) laneKey {
 	switch {
+	case isHeartbeat(e.URI):
+		return in(ownRequests, "", "heartbeats of nodes, requests")
 	case s.routineUser(e.User):
 		return in(ownRequests, "", joined(" ", e.User, e.Verb))
 	case e.Verb == "watch":
 		return in(clients, "", watchLane(e.User, e.URI))
 	}
 	return in(clients, "", cmp.Or(e.User, "(no user)")+" requests")
+}
+
+// isHeartbeat reports whether a path or a key is of a lease by which a node says that it
+// lives. An hour has hundreds of such requests of each node.
+func isHeartbeat(path string) bool {
+	return strings.Contains(path, "/namespaces/kube-node-lease/leases") || strings.Contains(path, "/leases/kube-node-lease/")
 }
 
 // routineUser reports whether a server calls itself by that name. Service accounts

@@ -1,15 +1,15 @@
 package report
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"embed"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"html/template"
 	"io"
 
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/htmlpage"
 )
 
 // Page is what WriteHTML writes.
@@ -37,7 +37,7 @@ type Failure struct {
 var files embed.FS
 
 // scripts are the files of the page's program, in order: each uses only those before.
-var scripts = []string{"model.js", "axis.js", "draw.js", "panel.js", "app.js"}
+var scripts = []string{"model.js", "axis.js", "names.js", "draw.js", "panel.js", "app.js", "input.js"}
 
 // WriteHTML writes a page that shows runs in swim lanes, as one file that needs nothing
 // else. Whatever the records contain appears as text.
@@ -55,20 +55,13 @@ func WriteHTML(w io.Writer, p Page) error {
 		return fmt.Errorf("report: %w", err)
 	}
 	err = page.Execute(w, map[string]any{
-		"Title": p.title(), "Data": template.JS(data), "Style": template.CSS(style), "Program": template.JS(program),
-		"StyleHash": hash(style), "ProgramHash": hash(program),
+		"Title": cmp.Or(p.Title, "Trace"), "Data": template.JS(data), "Style": template.CSS(style), "Program": template.JS(program),
+		"StyleHash": htmlpage.Hash(style), "ProgramHash": htmlpage.Hash(program),
 	})
 	if err != nil {
 		return fmt.Errorf("report: writing the page: %w", err)
 	}
 	return nil
-}
-
-func (p Page) title() string {
-	if p.Title == "" {
-		return "Trace"
-	}
-	return p.Title
 }
 
 func (p Page) validate() error {
@@ -97,11 +90,5 @@ func assets() (style, program string, err error) {
 		}
 		program += string(text)
 	}
-	return string(css), program + "})();\n", nil
-}
-
-// hash is a source of the page's content security policy.
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	return htmlpage.Colours + string(css), program + "})();\n", nil
 }

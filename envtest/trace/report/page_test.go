@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/htmlpage"
 )
 
 func page(t *testing.T, p Page) string {
@@ -97,7 +98,7 @@ func TestEscaping(t *testing.T) {
 	assert.Equal(t, hostile, data.Runs[0].Name, "and it is still there, as text")
 	assert.Contains(t, data.Runs[0].Strings, hostile)
 	assert.Equal(t, hostile, data.Runs[0].Failed.Text)
-	assert.NotNil(t, data.Parting)
+	assert.NotNil(t, data.Divergence)
 
 	raw := strings.Replace(text, `\u003c/script\u003e\u003cimg `, "</script><img ", 1)
 	assert.NotEqual(t, plain, elements(raw), "the comparison notices text that is not escaped")
@@ -120,8 +121,8 @@ func TestSelfContained(t *testing.T) {
 	policy = strings.NewReplacer("&#39;", "'", "&#43;", "+").Replace(policy)
 	assert.True(t, strings.HasPrefix(policy, "default-src 'none';"), policy)
 	assert.NotContains(t, policy, "unsafe")
-	assert.Contains(t, policy, "script-src "+hash(block(t, text, programBegin, scriptEnd))+";", "it allows this program")
-	assert.Contains(t, policy, "style-src "+hash(block(t, text, "<style>", "</style>"))+";")
+	assert.Contains(t, policy, "script-src "+htmlpage.Hash(block(t, text, programBegin, scriptEnd))+";", "it allows this program")
+	assert.Contains(t, policy, "style-src "+htmlpage.Hash(block(t, text, "<style>", "</style>"))+";")
 }
 
 // Text gets into the page as text: the program has no other way.
@@ -242,13 +243,13 @@ func TestPartingOnThePage(t *testing.T) {
 		require.NoError(t, err)
 		var d pageData
 		require.NoError(t, json.Unmarshal(data, &d))
-		require.NotNil(t, d.Parting)
-		assert.Equal(t, c.want, d.Parting.Events)
-		assert.Contains(t, d.Parting.Words, c.words)
+		require.NotNil(t, d.Divergence)
+		assert.Equal(t, c.want, d.Divergence.Events)
+		assert.Contains(t, d.Divergence.Words, c.words)
 	}
 	data, err := Page{Runs: []Run{{Records: story()}, {Records: story()}}}.data()
 	require.NoError(t, err)
-	assert.NotContains(t, string(data), `"parting"`)
+	assert.NotContains(t, string(data), `"divergence"`)
 	assert.Contains(t, string(data), `"name":"second run"`)
 }
 

@@ -93,7 +93,7 @@ func newExporter(t *timeline) *exporter {
 	for _, b := range t.bars {
 		main := t.events[b.main]
 		s := slice{event: b.main, begins: b.from, bar: true, start: max(0, t.events[b.from].at-b.before), end: t.events[b.to].at}
-		// What waits for somebody, or lasts until somebody ends it, may overlap anything.
+		// What waits for the test, or lasts until the test ends it, may overlap anything.
 		s.async = main.tone == trace.Waiting && main.kind != "request" || main.kind == "request" && (b.from != b.main || b.open)
 		x.slices = append(x.slices, s)
 		covered[b.main], covered[b.from] = true, true
@@ -182,11 +182,8 @@ func (x *exporter) export() []traceEvent {
 func (x *exporter) base(s slice) traceEvent {
 	main := x.timeline.events[s.event]
 	e := traceEvent{
-		Name: main.label, Category: main.kind, Time: micros(s.start), Args: map[string]any{"record": main.seq},
+		Name: cmp.Or(main.label, main.kind), Category: main.kind, Time: micros(s.start), Args: map[string]any{"record": main.seq},
 		Process: x.process(x.lanes[main.lane].group), Thread: x.threadID(s.thread),
-	}
-	if main.label == "" {
-		e.Name = main.kind
 	}
 	for _, f := range main.fields {
 		e.Args[f.key] = f.value

@@ -16,6 +16,7 @@ type timeline struct {
 	events []event // of each record, in the records' order
 	bars   []bar
 	links  []link
+	folds  []fold
 }
 
 // group is a number of lanes that fold as one.
@@ -28,6 +29,7 @@ type group struct {
 
 type lane struct {
 	name  string
+	short string // for where there is little room; empty for the name
 	group int
 }
 
@@ -50,11 +52,12 @@ func newTimeline(recs []trace.Record) (*timeline, error) {
 			return nil, fmt.Errorf("record %d: %w", rec.Seq, err)
 		}
 		keys[i] = sorted.lane(rec)
-		t.events = append(t.events, event{look: look, at: rec.Elapsed, seq: rec.Seq, tone: trace.ToneOf(rec.Event)})
+		t.events = append(t.events, event{look: look, at: rec.Elapsed, seq: rec.Seq, tone: toneOf(rec.Event)})
 	}
 	t.place(keys)
 	t.bars = newBars(recs, t.events)
 	t.links = newLinks(recs, t.bars)
+	t.folds = newFolds(recs, sorted)
 	return t, nil
 }
 
@@ -72,11 +75,35 @@ func (t *timeline) place(keys []laneKey) {
 		in := len(t.groups) - 1
 		t.groups[in].lanes++
 		numbers[key] = len(t.lanes)
-		t.lanes = append(t.lanes, lane{key.name, in})
+		t.lanes = append(t.lanes, lane{name: key.name, group: in})
 	}
+	t.shorten()
 	for i, key := range keys {
 		t.events[i].lane = numbers[key]
 	}
+}
+
+// shorten gives the lanes of each group their short names.
+func (t *timeline) shorten() {
+	lanes := t.lanes
+	for _, g := range t.groups {
+		var names []string
+		for _, l := range lanes[:g.lanes] {
+			names = append(names, l.name)
+		}
+		for i, short := range shortNames(names) {
+			lanes[i].short = short
+		}
+		lanes = lanes[g.lanes:]
+	}
+}
+
+// toneOf is the tone of an event here, where a note may tell of a crash.
+func toneOf(e trace.Event) trace.Tone {
+	if note, ok := e.(trace.Note); ok && crashed(note) != "" {
+		return trace.Bad
+	}
+	return trace.ToneOf(e)
 }
 
 // groupLabels returns the function that names groups. Names of control planes and
@@ -124,22 +151,13 @@ func sharedPrefix(planes map[string]bool) string {
 	return prefix
 }
 
-// end returns the index of the last event; -1 if there is none.
-func (t *timeline) end() int { return len(t.events) - 1 }
-
-// find returns the index of the event with a sequence number.
-func (t *timeline) find(seq int64) (int, bool) {
-	i := slices.IndexFunc(t.events, func(e event) bool { return e.seq == seq })
-	return i, i >= 0
-}
-
 // lastCommand is the index of the script's last command, or of the last event if there
-// is no script.
+// is no script; -1 if there is no event.
 func (t *timeline) lastCommand() int {
 	for i, e := range slices.Backward(t.events) {
 		if l := t.lanes[e.lane]; t.groups[l.group].script && l.name == noteLanes[command] {
 			return i
 		}
 	}
-	return t.end()
+	return len(t.events) - 1
 }

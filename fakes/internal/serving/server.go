@@ -26,14 +26,14 @@ type Server struct {
 // Serve serves plain HTTP. The listener is the server's from now on.
 func Serve(l net.Listener, handler http.Handler) *Server {
 	s := newServer(handler)
-	s.Server = stub.Serve(&listener{l, s}, http.HandlerFunc(s.serve))
+	s.Server = stub.Serve(s.conns.Keep(l), http.HandlerFunc(s.serve))
 	return s
 }
 
 // ServeTLS serves HTTPS with a certificate for the hosts, as stub.ServeTLS does.
 func ServeTLS(l net.Listener, handler http.Handler, hosts ...string) (*Server, error) {
 	s := newServer(handler)
-	served, err := stub.ServeTLS(&listener{l, s}, http.HandlerFunc(s.serve), hosts...)
+	served, err := stub.ServeTLS(s.conns.Keep(l), http.HandlerFunc(s.serve), hosts...)
 	s.Server = served
 	return s, err
 }
@@ -61,21 +61,6 @@ func (s *Server) BreakAll() { s.conns.CloseAllAs(reset) }
 func (s *Server) Stop(ctx context.Context) error {
 	s.cancel(ErrStopped)
 	return s.Server.Stop(ctx)
-}
-
-// listener keeps the connections that it accepts.
-type listener struct {
-	net.Listener
-	server *Server
-}
-
-// Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return l.server.conns.Add(accepted), nil
 }
 
 // reset makes the end of a connection an abrupt one, where the network knows such.

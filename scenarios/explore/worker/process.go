@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"snowglobe.test/internal/group"
 	"snowglobe.test/scenarios/explore"
 )
 
@@ -27,10 +29,7 @@ const defaultLimit = 2 * time.Minute
 
 // Run implements explore.Runner.
 func (p Process) Run(ctx context.Context, task explore.Task) (explore.Outcome, error) {
-	limit := p.Limit
-	if limit == 0 {
-		limit = defaultLimit
-	}
+	limit := cmp.Or(p.Limit, defaultLimit)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	text, err := json.Marshal(task)
@@ -42,16 +41,16 @@ func (p Process) Run(ctx context.Context, task explore.Task) (explore.Outcome, e
 	child.Env = append(os.Environ(), variable+"=1")
 	child.Stdin, child.Stdout, child.Stderr = bytes.NewReader(text), &out, &problems
 	begun := time.Now()
-	err = child.Run()
+	err = group.Run(child)
 	took := time.Since(begun)
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return explore.Outcome{}, context.Cause(ctx)
 	case limited.Err() != nil:
-		return died(took, "the run did not end within %s", limit), nil
+		return died(took, "late", "the run did not end within %s", limit), nil
 	case errors.As(err, &exit):
-		return died(took, "the process of the run ended by itself: %v: %s", err, reason(problems.String())), nil
+		return died(took, exit.String(), "the process of the run ended by itself: %v: %s", err, reason(problems.String())), nil
 	case err != nil:
 		return explore.Outcome{}, fmt.Errorf("run the script in a process: %w", err)
 	}
@@ -59,13 +58,16 @@ func (p Process) Run(ctx context.Context, task explore.Task) (explore.Outcome, e
 	if err := json.Unmarshal(out.Bytes(), &a); err != nil {
 		return explore.Outcome{}, fmt.Errorf("outcome of the run: %w", err)
 	}
+	if a.NotRun != "" {
+		return explore.Outcome{}, errors.New(a.NotRun)
+	}
 	a.Spent.Process = max(0, took-a.Run)
 	return a.Outcome, nil
 }
 
-func died(took time.Duration, format string, args ...any) explore.Outcome {
+func died(took time.Duration, cause, format string, args ...any) explore.Outcome {
 	return explore.Outcome{
-		Failure: explore.NewFailure(explore.Died, fmt.Sprintf(format, args...)),
+		Failure: &explore.Failure{Kind: explore.Died, Cause: cause, Text: fmt.Sprintf(format, args...)},
 		Spent:   explore.Spent{Process: took},
 	}
 }

@@ -5,16 +5,27 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/sim"
+	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/redact"
 	"snowglobe.test/scenarios"
 	"snowglobe.test/scenarios/checkers"
+	"snowglobe.test/scenarios/engine"
 	"snowglobe.test/scenarios/explore"
+	"snowglobe.test/scenarios/script"
+	"snowglobe.test/scenarios/verbs/checks"
+	"snowglobe.test/scenarios/verbs/servers"
 )
 
 // variable of the environment asks a program to serve a task.
@@ -27,6 +38,8 @@ func Requested() bool { return os.Getenv(variable) != "" }
 type answer struct {
 	explore.Outcome
 	Run time.Duration `json:"runNanos"`
+	// NotRun is why the script could not be run; "" if it was.
+	NotRun string `json:"notRun,omitempty"`
 }
 
 // Serve reads a task, runs it, and writes its outcome. The options are those of the
@@ -36,8 +49,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts scenarios.Opti
 	if err := json.NewDecoder(in).Decode(&task); err != nil {
 		return fmt.Errorf("task: %w", err)
 	}
-	result := scenarios.Parse(task.Name+".txtar", []byte(task.Text)).Run(ctx, opts)
-	if err := json.NewEncoder(out).Encode(answer{outcomeOf(task, result), result.Wall}); err != nil {
+	result := scenarios.Run(ctx, script.Parse(task.Name+script.Extension, []byte(task.Text)), opts)
+	a := answer{Outcome: outcomeOf(task, result), Run: result.Wall}
+	if result.Status == scenarios.NotRun {
+		a.NotRun = result.Err.Error()
+	}
+	if err := json.NewEncoder(out).Encode(a); err != nil {
 		return fmt.Errorf("outcome: %w", err)
 	}
 	return nil
@@ -47,21 +64,19 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts scenarios.Opti
 func outcomeOf(task explore.Task, result scenarios.Result) explore.Outcome {
 	spent := result.Spent
 	outcome := explore.Outcome{
-		Failure: failureOf(result),
-		Skipped: result.Reason,
-		Orders:  explore.Orders(result.Records),
-		Acted:   explore.Acted(result.Records),
-		ActedAt: explore.ActedAt(result.Records),
+		Failure:       FailureOf(result.Err),
+		Skipped:       result.Reason,
+		Interleavings: explore.Interleavings(result.Records),
+		Acted:         explore.Acted(result.Records),
+		ActedAt:       explore.ActedAt(result.Records),
 		Spent: explore.Spent{
 			Boots: spent.Boots, Boot: spent.Boot, Shutdown: spent.Shutdown, Check: spent.Check,
 			Script: max(0, result.Wall-spent.Boot-spent.Shutdown-spent.Check),
 		},
 	}
-	if result.Report != nil && result.Report.Verdict() == checkers.Unknown {
-		outcome.Unknown = result.Report.String()
-	}
-	if outcome.Unknown != "" && outcome.Failure != nil && outcome.Failure.Kind == explore.Broken {
-		outcome.Failure = nil // what can't be decided is no failure
+	var broken *checks.BrokenError
+	if errors.As(result.Err, &broken) && broken.Report.Verdict() == checkers.Unknown {
+		outcome.Unknown, outcome.Failure = broken.Error(), nil // what can't be decided is no failure
 	}
 	if task.Points {
 		outcome.Points = explore.Points(result.Records)
@@ -69,34 +84,56 @@ func outcomeOf(task explore.Task, result scenarios.Result) explore.Outcome {
 	return outcome
 }
 
-// failureOf returns why a script failed, nil if it did not.
-func failureOf(result scenarios.Result) *explore.Failure {
-	if result.Status != scenarios.Failed {
+// FailureOf returns why a script failed, nil if it did not.
+func FailureOf(err error) *explore.Failure {
+	if err == nil {
 		return nil
 	}
-	text := result.Err.Error()
+	failure := &explore.Failure{Kind: explore.ScriptFailed, Cause: commandOf(err), Text: err.Error()}
+	var broken *checks.BrokenError
+	var crash *process.CrashError
 	switch {
-	case result.Report != nil && result.Report.Verdict() != checkers.Holds:
-		return explore.NewFailure(explore.Broken, findings(*result.Report))
-	case strings.Contains(text, "virtual time stands still"):
-		return explore.NewFailure(explore.StoodStill, text)
-	}
-	for _, sign := range []string{"the API server crashed", "post-start hook \""} {
-		if at := strings.Index(text, sign); at >= 0 {
-			return explore.NewFailure(explore.Crashed, text[at:])
+	case errors.As(err, &broken):
+		failure.Kind = explore.Broken
+		failure.Cause, failure.Text = firstBroken(broken.Report)
+	case errors.Is(err, virtualtime.ErrStandstill):
+		failure.Kind = explore.StoodStill
+	case errors.As(err, &crash):
+		failure.Kind, failure.Cause, failure.Text = explore.Crashed, "", redact.Text("the API server crashed: "+crash.Error())
+		if site, ok := errors.AsType[*process.SiteError](crash); ok {
+			failure.Cause = site.Site
 		}
 	}
-	return explore.NewFailure(explore.ScriptFailed, text)
+	return failure
 }
 
-// findings says what is broken, the first promise before all else.
-func findings(report checkers.Report) string {
+// commandOf is the command that failed, with the reason that an API server gave, or the
+// rule that never fired.
+func commandOf(err error) string {
+	var cause []string
+	if at, ok := errors.AsType[*engine.Failure](err); ok {
+		cause = append(cause, at.Command)
+	}
+	if unfired, ok := errors.AsType[*servers.UnfiredError](err); ok {
+		cause = append(cause, "unfired", unfired.Rule.String())
+	}
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		cause = append(cause, string(reason))
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		cause = append(cause, "late")
+	}
+	return strings.Join(cause, " ")
+}
+
+// firstBroken is the first check that found a promise broken, and says what is.
+func firstBroken(report checkers.Report) (check, text string) {
 	for _, f := range report.Findings() {
 		if f.Verdict == checkers.Broken {
-			return f.Check + ": " + f.String()
+			return f.Check, f.Check + ": " + f.String()
 		}
 	}
-	return report.String()
+	return "", report.String()
 }
 
 // Sim is the program of an import path in sim mode, or this one if it is in sim mode

@@ -8,10 +8,15 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
+	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
+	"os/user"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -28,11 +33,14 @@ var workloads = map[string]func(say func(string, ...any)){
 	"maps":       maps,
 	"contexts":   contexts,
 	"timers":     timers,
+	"waits":      waits,
 	"bytes":      func(say func(string, ...any)) { say("%s %d", rand.Text(), mathrand.Uint64()) },
 	"files":      files,
 	"signals":    signals,
 	"garbage":    garbage,
 	"race":       race,
+	"syscalls":   systemCalls,
+	"world":      world,
 }
 
 func main() {
@@ -43,9 +51,12 @@ func main() {
 		os.Exit(2)
 	}
 	runtime.GOMAXPROCS(4) // is in vain
+	kept := fragments()
+	defer runtime.KeepAlive(kept)
 	if len(os.Args) > 3 {
 		go disturb()
 	}
+	ask()
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the goroutine that hands out signals is outside
 	synctest.Test(&testing.T{}, func(*testing.T) {
 		if !sim.Seed(seed) {
@@ -84,10 +95,11 @@ func signals(say func(string, ...any)) {
 	all.Wait()
 }
 
-// disturb allocates, and takes the processor at moments that nobody decides.
+// disturb allocates, and takes the processor at moments that no seed decides.
 func disturb() {
 	for {
 		_ = make([]byte, mathrand.IntN(10_000))
+		_ = make(chan time.Time, 1)
 		time.Sleep(20 * time.Microsecond)
 	}
 }
@@ -197,6 +209,38 @@ func timers(say func(string, ...any)) {
 	time.Sleep(2 * time.Second)
 }
 
+// waits are for two timers each, due at one moment.
+func waits(say func(string, ...any)) {
+	var all sync.WaitGroup
+	for i := range 2000 {
+		all.Go(func() {
+			a, b := time.NewTimer(time.Second), time.NewTimer(time.Second)
+			select {
+			case <-a.C:
+				say("%d a", i)
+			case <-b.C:
+				say("%d b", i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// fragments leaves holes in the heap, so that a channel may have a lower address than an
+// older one; which one does depends on what else is allocated.
+func fragments() (kept []chan time.Time) {
+	var all []chan time.Time
+	for range 50_000 {
+		all = append(all, make(chan time.Time, 1))
+	}
+	for i, c := range all {
+		if i%64 == 0 || mathrand.IntN(4) == 0 {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
 // garbage is made while goroutines run, enough for several collections. A pool
 // that a collection empties is the part of it that a program can see.
 func garbage(say func(string, ...any)) {
@@ -234,3 +278,55 @@ func race(say func(string, ...any)) {
 	all.Wait()
 	say("balance %d", balance)
 }
+
+// systemCalls is one that waits for the input, while another goroutine could run.
+func systemCalls(say func(string, ...any)) {
+	var all sync.WaitGroup
+	all.Go(func() {
+		say("reading")
+		b := make([]byte, 1)
+		_, err := os.Stdin.Read(b)
+		say("read: %v", err)
+	})
+	all.Go(func() { say("another") })
+	all.Wait()
+}
+
+// home is a package's variable, made of the environment.
+var home = os.Getenv("HOME")
+
+// ask is for what the first caller outside finds out for all that ask later.
+func ask() (proxy *url.URL, zone string, name string) {
+	proxy, _ = http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: "snowglobe.test"}})
+	zone = time.Unix(0, 0).Format(time.RFC3339)
+	if who, err := user.Current(); err == nil {
+		name = who.Username + " in " + who.HomeDir
+	}
+	return proxy, zone, name
+}
+
+// world says what is seen of the machine, and of what the program has set itself.
+func world(say func(string, ...any)) {
+	proxy, zone, name := ask()
+	host, err := os.Hostname()
+	say("%s on %s %v, by %v, at %s, %s", name, host, err, proxy, zone, home)
+	other, err := time.LoadLocation("Pacific/Chatham")
+	say("%s %v", time.Unix(0, 0).In(other).Format(time.RFC3339), err)
+	var seen []string
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); !slices.Contains(places, name) && len(variable) < 1000 {
+			seen = append(seen, variable)
+		}
+	}
+	say("%s", strings.Join(seen, " "))
+	_, before := os.LookupEnv("KUBECONFIG")
+	_ = os.Setenv("KUBECONFIG", "mine")
+	_ = os.Unsetenv("LANG")
+	_, left := os.LookupEnv("LANG")
+	elsewhere := make(chan string)
+	go func() { elsewhere <- os.Getenv("KUBECONFIG") }()
+	say("KUBECONFIG %t, then %s, %s; LANG then %t", before, os.Getenv("KUBECONFIG"), <-elsewhere, left)
+}
+
+// places are variables that no run depends on.
+var places = []string{"PATH", "TMPDIR", "GOCOVERDIR", "GOGC", "GOTRACEBACK"}

@@ -1,9 +1,10 @@
-// Keeps what is shown, and listens.
+// Keeps what is shown, and changes it.
 
 const model = readModel(JSON.parse(byId("data").textContent));
 const painter = new Painter(byId("chart"));
 const [scroller, canvas, labels, panel] = [byId("lanes"), byId("chart"), byId("rows"), byId("details")];
 const groupHeight = 26, runHeight = 30;
+const labelScale = 12 / 13.2; // the painter's letters are smaller than those of labels
 
 const state = {
   axis: null, steps: true, from: 0, to: 1,
@@ -42,14 +43,30 @@ function layOut() {
 
 /** Adds the groups of runs: those of one name share a row, and so do not their lanes. */
 function layOutGroups(runs) {
-  const matching = (lane) => !state.matches || lane.events.some((e) => state.matches.has(e));
-  for (const groups of byName(runs.map((run) => run.groups.filter((g) => !g.script && g.lanes.some(matching))))) {
-    addRow({ groups, run: groups.length < 2 ? groups[0].run : undefined }, groupHeight);
-    if (!groups[0].open) continue;
-    byName(groups.map((g) => g.lanes.filter(matching))).forEach((lanes, i) => {
-      for (const lane of lanes) addRow({ run: lane.run, lane, odd: i % 2 === 1 }, heightOf(lane));
+  const first = state.rows.length;
+  const there = (group) => !group.script && (!state.matches || group.lanes.some(hasRow));
+  for (const groups of byName(runs.map((run) => run.groups.filter(there)))) {
+    const lanes = groups[0].open ? byName(groups.map((g) => g.lanes.filter(hasRow))) : [];
+    addRow({ groups, closed: !lanes.length, run: groups.length < 2 ? groups[0].run : undefined }, groupHeight);
+    const names = fitNames(lanes.map(([lane]) => lane.short), nameRoom(), painter);
+    lanes.forEach((same, i) => {
+      for (const lane of same) addRow({ run: lane.run, lane, name: names[i], odd: i % 2 === 1 }, heightOf(lane));
     });
   }
+  const headings = state.rows.slice(first).filter((row) => row.groups);
+  fitNames(headings.map((row) => row.groups[0].name), headingRoom(), painter).forEach((name, i) => { headings[i].name = name; });
+}
+
+/** The width that the name of a group has, between its sign and how many events it has. */
+function headingRoom() { return (labels.clientWidth - 40) * labelScale * 0.94 - painter.measure("9999"); }
+
+/** Reports whether a lane of an open group has anything to show: a match, or an event that is not folded. */
+function hasRow(lane) { return lane.events.some((e) => (state.matches ? state.matches.has(e) : !isFolded(e))); }
+
+/** The width that a name has beside the lanes, as the painter measures it. */
+function nameRoom() {
+  const runs = model.runs.length > 1 && state.paired ? Math.max(...model.runs.map((run) => painter.measure(run.name))) + 6 : 0;
+  return (labels.clientWidth - 34 - runs) * labelScale;
 }
 
 /** Merges sorted lists: what has the same name in several is one entry. */
@@ -78,13 +95,15 @@ function label(row, y) {
   let element;
   if (row.lane) {
     const whose = model.runs.length > 1 && (state.paired || row.lane.group.script) ? el("small", null, row.run.name) : null;
-    element = el("div", { ...properties, title: row.lane.name }, el("span", null, row.lane.name), whose);
+    element = el("div", { ...properties, title: row.lane.name }, el("span", null, row.name || row.lane.name), whose);
   } else if (row.groups) {
     const [group] = row.groups;
     const events = row.groups.flatMap((g) => g.events);
     const count = state.matches ? `${events.filter((e) => state.matches.has(e)).length} found` : events.length;
-    element = el("button", { ...properties, title: group.name, "aria-expanded": group.open, click: () => fold(group) },
-      el("span", null, group.name), el("small", null, String(count)));
+    const folded = new Set(events.filter(isFolded).map((e) => e.fold.name));
+    const title = joined(group.name, folded.size && `some events are folded: ${[...folded].join(", ")}`);
+    element = el("button", { ...properties, title, "aria-label": group.name, "aria-expanded": !row.closed, click: () => fold(group) },
+      el("span", null, row.name), el("small", null, String(count)));
   } else {
     element = el("div", properties, el("span", null, row.run.name));
   }
@@ -109,8 +128,13 @@ function showLabels() {
 }
 
 function fold(group) {
-  setOpen(group, !group.open);
-  relayOut();
+  if (group.open && !group.lanes.some(hasRow)) { // there is nothing else in it
+    openFolds(group.events.filter(isFolded));
+    afterFolds();
+  } else {
+    setOpen(group, !group.open);
+    relayOut();
+  }
   const row = state.rows.find((r) => r.groups && r.groups.includes(group));
   if (row && row.element) row.element.focus();
 }
@@ -120,6 +144,53 @@ function setOpen(group, open) {
   for (const run of state.paired ? model.runs : [group.run]) {
     for (const other of run.groups) if (other.name === group.name) other.open = open;
   }
+}
+
+// Folds: the boots of servers, and their end.
+
+function folds() { return model.runs.flatMap((run) => run.folds); }
+
+/** Opens the folds of events, and those of the same name in the other run. */
+function openFolds(events) {
+  const names = new Set(events.filter((e) => e.fold).map((e) => e.fold.name));
+  for (const f of folds()) f.open ||= model.runs.length > 1 ? names.has(f.name) : events.some((e) => e.fold === f);
+}
+
+/** Opens all folds, or closes them if all are open. */
+function changeFolds() {
+  const open = folds().some((f) => !f.open);
+  for (const f of folds()) f.open = open;
+  afterFolds();
+}
+
+function afterFolds() {
+  if (state.selected && isFolded(state.selected)) select(null);
+  relayOut();
+  sayFolds();
+  sayMatches();
+}
+
+function sayFolds() {
+  const closed = folds().filter((f) => !f.open);
+  byId("boot").textContent = `Boot: ${closed.length ? "folded" : "shown"}`;
+}
+
+/** Opens what is folded at a place of the canvas, or folds what its axis says is open. */
+function toggleFoldAt(x, y) {
+  const at = foldAt(x, y);
+  if (!at) return;
+  if (at.strip) openFolds(at.strip.events);
+  else at.fold.open = false;
+  afterFolds();
+}
+
+/** What can be opened or folded at a place of the canvas: {strip} or {fold}; null if nothing. */
+function foldAt(x, y) {
+  const u = state.from + x / painter.scale, strip = state.axis.stripAt(u);
+  if (strip) return { strip };
+  if (y >= axisHeight) return null;
+  const fold = folds().find((f) => f.open && rangeOf(f)[0] <= u && u <= rangeOf(f)[1]);
+  return fold ? { fold } : null;
 }
 
 /** Lays out again and keeps the moment in the middle, and the top row, where they are. */
@@ -133,8 +204,7 @@ function relayOut() {
 }
 
 function makeAxis() {
-  const shown = (e) => e.lane.group.open || e.lane.group.script;
-  state.axis = new Axis(model.runs, model.runs.flatMap((run) => run.events.filter(shown)), state.steps);
+  state.axis = new Axis(model.runs, model.runs.flatMap((run) => run.events.filter(hasLane)), state.steps);
 }
 
 // The view: which part of the axis is shown.
@@ -191,8 +261,11 @@ function reveal(event) {
   if (hidden()) {
     if (state.matches && !state.matches.has(event)) clearSearch();
     if (!event.lane.group.open) setOpen(event.lane.group, true);
-    relayOut();
   }
+  const folded = isFolded(event);
+  if (folded) openFolds([event]);
+  if (folded || hidden()) relayOut();
+  if (folded) sayFolds();
   const width = state.to - state.from;
   if (event.u < state.from + width * 0.04 || event.u > state.to - width * 0.12) look(event.u - width / 2, event.u + width / 2);
   const row = state.rows.find((r) => r.lane === event.lane);
@@ -216,7 +289,7 @@ function closeDetails() {
 
 function runSearch() {
   const query = byId("query").value;
-  const found = search(model, query), shown = found.filter((e) => e.lane.group.open || e.lane.group.script);
+  const found = search(model, query), shown = found.filter(isShown);
   state.matches = query.trim() ? new Set(found) : null;
   state.found = shown.length ? shown : found; // folded groups stay folded if there is anything else
   sayMatches();
@@ -254,28 +327,31 @@ function jump(by) {
 /** The lanes that can be reached by keys, from the top. */
 function lanesShown() { return [...state.pinned, ...state.rows].filter((row) => row.lane).map((row) => row.lane); }
 
+/** The events of a lane, or of a group, that are not folded. */
+function unfolded(lane) { return lane.events.filter((e) => !isFolded(e)); }
+
 function nearest(lane, u) {
-  const i = lowerBound(lane.events, (e) => e.u >= u);
-  const near = [lane.events[i - 1], lane.events[i]].filter(Boolean);
+  const events = unfolded(lane), i = lowerBound(events, (e) => e.u >= u);
+  const near = [events[i - 1], events[i]].filter(Boolean);
   return near.sort((x, y) => Math.abs(x.u - u) - Math.abs(y.u - u))[0];
 }
 
 function step(by) {
   if (!state.selected) return selectFirst();
-  const { lane, place } = state.selected;
-  if (lane.events[place + by]) select(lane.events[place + by]);
+  const events = unfolded(state.selected.lane), next = events[events.indexOf(state.selected) + by];
+  if (next) select(next);
 }
 
 function change(by) {
   if (!state.selected) return selectFirst();
   const lanes = lanesShown();
-  const next = lanes[lanes.indexOf(state.selected.lane) + by];
-  if (next) select(nearest(next, state.selected.u));
+  const next = lanes[lanes.indexOf(state.selected.lane) + by], event = next && nearest(next, state.selected.u);
+  if (event) select(event);
 }
 
 function selectFirst() {
-  const lane = lanesShown()[0];
-  if (lane) select(nearest(lane, state.from));
+  const event = lanesShown().map((lane) => nearest(lane, state.from)).find(Boolean);
+  if (event) select(event);
 }
 
 /** The event at a place of the canvas, or null. */
@@ -292,6 +368,7 @@ function eventAt(x, y) {
   const track = row.lane.tracks[Math.floor((at - row.y - lanePadding) / trackHeight)] || [];
   let best = null, least = 10;
   for (let i = lowerBound(track, (item) => painter.x(item.b) >= x - 10); i < track.length && painter.x(track[i].a) <= x + 10; i++) {
+    if (isAway(track[i], state.matches)) continue;
     const distance = Math.max(0, painter.x(track[i].a) - x, x - painter.x(track[i].b));
     if (distance < least) [best, least] = [track[i], distance];
   }
@@ -304,7 +381,7 @@ function eventAt(x, y) {
 let partingShown = 0;
 
 function goToParting() {
-  const ends = model.runs.map((run) => run.events[run.parting]).filter(Boolean);
+  const ends = model.runs.map((run) => run.events[run.divergence]).filter(Boolean);
   if (ends.length) goTo(ends[partingShown++ % ends.length]);
 }
 
@@ -320,176 +397,3 @@ function goTo(event) {
   const room = state.steps ? painter.width / 24 : Math.max(4 * (event.item.to.time - event.item.start), 5e6);
   if (state.to - state.from > room) look(event.u - room * 0.35, event.u + room * 0.65);
 }
-
-// Input.
-
-const keys = {
-  ArrowLeft: (e) => (e.shiftKey ? pan(-painter.width / 8) : step(-1)),
-  ArrowRight: (e) => (e.shiftKey ? pan(painter.width / 8) : step(1)),
-  ArrowUp: () => change(-1),
-  ArrowDown: () => change(1),
-  Home: () => state.selected && select(state.selected.lane.events[0]),
-  End: () => state.selected && select(state.selected.lane.events.at(-1)),
-  Enter: () => {
-    openDetails();
-    if (state.selected) panel.focus();
-  },
-};
-
-const anywhere = {
-  "+": () => zoom(1.5), "=": () => zoom(1.5), "-": () => zoom(1 / 1.5), "0": fit,
-  "/": () => byId("query").focus(), n: () => jump(1), N: () => jump(-1),
-  f: goToFailure, p: goToParting, t: changeAxis, s: changePairing, d: changeTheme, "?": () => showHelp(byId("keys")),
-  Escape: () => (panel.hidden ? select(null) : closeDetails()),
-};
-
-document.addEventListener("keydown", (e) => {
-  if (byId("keys").open || e.ctrlKey || e.metaKey || e.altKey) return;
-  if (e.target === byId("query")) {
-    if (e.key === "Escape") {
-      clearSearch();
-      canvas.focus();
-    }
-    return;
-  }
-  const act = (e.target === canvas && keys[e.key]) || anywhere[e.key];
-  if (!act) return;
-  e.preventDefault();
-  act(e);
-});
-
-byId("search").addEventListener("submit", (e) => {
-  e.preventDefault();
-  jump(1);
-});
-byId("query").addEventListener("input", runSearch);
-
-for (const [id, act] of Object.entries({
-  previous: () => jump(-1), in: () => zoom(1.5), out: () => zoom(1 / 1.5), fit, axis: changeAxis, pair: changePairing, theme: changeTheme, help: () => showHelp(byId("keys")),
-})) byId(id).addEventListener("click", act);
-
-function changeAxis() {
-  const middle = state.axis.time((state.from + state.to) / 2), part = (state.to - state.from) / state.axis.length;
-  state.steps = !state.steps;
-  byId("axis").textContent = `Axis: ${state.steps ? "steps" : "time"}`;
-  makeAxis();
-  const half = (part * state.axis.length) / 2, center = state.selected ? state.selected.u : state.axis.at(middle);
-  if (part >= 1) fit();
-  else look(center - half, center + half);
-}
-
-function changePairing() {
-  if (model.runs.length < 2) return;
-  state.paired = !state.paired;
-  byId("pair").textContent = state.paired ? "By lane" : "By run";
-  for (const group of model.runs[0].groups) setOpen(group, group.open); // those that share a row are alike
-  relayOut();
-  if (state.selected) reveal(state.selected);
-}
-
-const themes = ["", "light", "dark"];
-
-function changeTheme() {
-  const root = document.documentElement;
-  const next = themes[(themes.indexOf(root.dataset.theme || "") + 1) % themes.length];
-  if (next) root.dataset.theme = next;
-  else delete root.dataset.theme;
-  byId("theme").textContent = `Theme: ${next || "auto"}`;
-  recolor();
-}
-
-function recolor() {
-  painter.readColors();
-  redraw();
-}
-
-scroller.addEventListener("scroll", redraw, { passive: true });
-scroller.addEventListener("wheel", (e) => {
-  if (e.target !== canvas) return;
-  const unit = e.deltaMode === 1 ? 20 : 1;
-  if (e.ctrlKey || e.metaKey || e.altKey || e.offsetY < state.head) zoom(Math.exp(-e.deltaY * unit * (e.ctrlKey ? 0.01 : 0.003)), e.offsetX);
-  else if (Math.abs(e.deltaX) > Math.abs(e.deltaY) || e.shiftKey) pan((e.deltaX || e.deltaY) * unit);
-  else return; // the browser scrolls the lanes
-  e.preventDefault();
-}, { passive: false });
-
-// One pointer drags, two pinch; one that does not move selects.
-const pointers = new Map();
-let moved = false;
-
-canvas.addEventListener("pointerdown", (e) => {
-  if (e.button !== 0) return;
-  canvas.focus();
-  canvas.setPointerCapture(e.pointerId);
-  pointers.set(e.pointerId, { x: e.offsetX, y: e.offsetY });
-  moved = pointers.size > 1;
-  byId("tip").hidden = true;
-});
-
-canvas.addEventListener("pointermove", (e) => {
-  const pointer = pointers.get(e.pointerId);
-  if (!pointer) return hover(e);
-  const [dx, dy] = [e.offsetX - pointer.x, e.offsetY - pointer.y];
-  if (!moved && Math.hypot(dx, dy) < 5) return;
-  moved = true;
-  const other = [...pointers.entries()].find(([id]) => id !== e.pointerId);
-  if (other) {
-    const before = Math.abs(pointer.x - other[1].x), now = Math.abs(e.offsetX - other[1].x);
-    if (before > 10 && now > 10) zoom(now / before, (e.offsetX + other[1].x) / 2);
-  } else {
-    pan(-dx);
-    if (e.pointerType === "mouse") scroller.scrollTop -= dy;
-  }
-  pointers.set(e.pointerId, { x: e.offsetX, y: e.offsetY });
-});
-
-canvas.addEventListener("pointerup", (e) => {
-  if (!pointers.delete(e.pointerId) || moved) return;
-  const event = eventAt(e.offsetX, e.offsetY);
-  select(event);
-  if (event) openDetails();
-});
-canvas.addEventListener("pointercancel", (e) => pointers.delete(e.pointerId));
-canvas.addEventListener("pointerleave", () => { byId("tip").hidden = true; });
-
-function hover(e) {
-  const event = eventAt(e.offsetX, e.offsetY), tip = byId("tip");
-  tip.hidden = !event;
-  canvas.style.cursor = event ? "pointer" : "";
-  if (!event) return;
-  tip.replaceChildren(el("b", null, event.label || event.kind), [clock(event.time, 6), spanOf(event.item), event.lane.name].filter(Boolean).join(" · "));
-  tip.style.left = `${Math.max(4, Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8))}px`;
-  tip.style.top = `${e.clientY + 18 + tip.offsetHeight > innerHeight ? e.clientY - tip.offsetHeight - 10 : e.clientY + 18}px`;
-}
-
-function resize() {
-  const width = scroller.clientWidth - labels.offsetWidth, height = scroller.clientHeight;
-  if (width === painter.width && height === painter.height) return;
-  const all = state.to - state.from >= state.axis.length, scale = painter.width / (state.to - state.from);
-  painter.resize(Math.max(50, width), height);
-  if (all || !scale) fit();
-  else look(state.from, state.from + painter.width / scale);
-}
-
-new ResizeObserver(resize).observe(scroller);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolor);
-window.addEventListener("beforeprint", () => {
-  fillPrint(byId("print"), model, (e) => (e.lane.group.open || e.lane.group.script) && (!state.matches || state.matches.has(e)));
-});
-window.addEventListener("afterprint", () => byId("print").replaceChildren());
-
-// Start: everything, or what went wrong.
-
-byId("pair").hidden = model.runs.length < 2;
-fillLegend(byId("legend"));
-fillNotices(byId("notices"), model, (event) => {
-  goTo(event);
-  canvas.focus();
-});
-layOut();
-makeAxis();
-resize();
-painter.readColors();
-fit();
-goToFailure();
-if (!state.selected) goToParting();

@@ -3,16 +3,20 @@
 // Virtual time stands still, leaps and stands still again: thousands of events happen
 // in a millisecond, and then nothing for an hour. So the axis has two scales. On the
 // scale of steps every event that is shown takes one step, and waiting takes only a
-// few, more for longer waits. On the scale of time it is nanoseconds.
+// few, more for longer waits, and what is folded is a narrow strip, whatever is in it. On
+// the scale of time it is nanoseconds.
 
 const shortestWait = 1e5; // ns; less than that takes no room on the scale of steps
+const leastStrip = 3; // steps
+const stripsShare = 0.2; // of what is not folded; half of it for one strip
 const markedWait = 5e6; // ns; from this on a wait is marked in the lanes
 
 class Axis {
   /** events are those that are shown, of all runs. */
   constructor(runs, events, steps) {
     this.steps = steps;
-    this.knots = []; // {time, rank, u, wait}: where the shown events are
+    this.knots = []; // {time, rank, u, wait, strip}: where the shown events are
+    this.strips = []; // {from, to, events}: where folded events are
     this.end = Math.max(1, ...runs.map((run) => (run.events.length ? run.events[run.events.length - 1].time : 0)));
     this.makeKnots(events);
     for (const run of runs) this.place(run);
@@ -26,12 +30,50 @@ class Axis {
     let last = null;
     for (const e of sorted) {
       if (!last || last.time !== e.time || last.rank !== e.rank) {
-        const wait = last ? e.time - last.time : 0;
-        const u = last ? last.u + 1 + waitSteps(wait) : 0;
-        last = { time: e.time, rank: e.rank, u, wait };
+        last = { time: e.time, rank: e.rank, u: 0, wait: 0, strip: null, events: [] };
         this.knots.push(last);
       }
+      last.events.push(e);
       e.knot = last;
+    }
+    this.makeStrips();
+    this.layKnots();
+  }
+
+  /** Neighbouring knots of which all events are folded make a strip. */
+  makeStrips() {
+    let strip = null;
+    for (const knot of this.knots) {
+      if (!knot.events.every(isFolded)) {
+        strip = null;
+        continue;
+      }
+      if (!strip) this.strips.push((strip = { from: 0, to: 0, knots: 0, events: [] }));
+      strip.knots++;
+      strip.events.push(...knot.events);
+      knot.strip = strip;
+    }
+  }
+
+  /** Places the knots: first as if strips took no room, and then with their share of the width. */
+  layKnots() {
+    this.layKnotsWith(0);
+    const length = this.knots.length ? this.knots.at(-1).u : 0;
+    this.layKnotsWith(Math.max(leastStrip, (stripsShare * length) / (this.strips.length + 1)));
+  }
+
+  layKnotsWith(width) {
+    let last = null;
+    for (const knot of this.knots) {
+      const { strip } = knot, within = strip && last && last.strip === strip;
+      if (last && !within) knot.wait = knot.time - last.time;
+      knot.u = last ? last.u + (within ? 0 : 1 + waitSteps(knot.wait)) : 0;
+      if (strip) {
+        if (!within) strip.from = this.steps ? knot.u : knot.time;
+        knot.u += width / strip.knots;
+        strip.to = this.steps ? knot.u : knot.time;
+      }
+      last = knot;
     }
   }
 
@@ -86,6 +128,9 @@ class Axis {
     return found;
   }
 
+  /** The strip at a place, if any. */
+  stripAt(u) { return this.strips.find((strip) => strip.from <= u && u <= strip.to); }
+
   /** Labelled places between two others, at least a distance apart, as [u, text]. */
   ticks(from, to, distance) {
     return this.steps ? this.stepTicks(from, to, distance) : this.timeTicks(from, to, distance);
@@ -96,7 +141,7 @@ class Axis {
     for (let j = lowerBound(this.knots, (k) => k.u >= from); j < this.knots.length;) {
       const k = this.knots[j];
       if (k.u > to) break;
-      chosen.push(k);
+      if (!k.strip) chosen.push(k);
       const next = lowerBound(this.knots, (other) => other.u >= k.u + distance);
       j = Math.max(j + 1, next);
     }
@@ -145,4 +190,10 @@ function lowerBound(sorted, holds) {
     else low = middle + 1;
   }
   return low;
+}
+
+/** Where a fold that is open begins and ends. */
+function rangeOf(fold) {
+  const shown = fold.events.filter(hasLane);
+  return shown.length ? [shown[0].u, shown.at(-1).u] : [0, -1];
 }

@@ -26,6 +26,7 @@ class Painter {
   constructor(canvas) {
     this.canvas = canvas;
     this.ctx = canvas.getContext("2d", { alpha: false });
+    this.ctx.font = font; // names are measured before there is a size
     this.paths = Object.fromEntries(Object.entries(shapes).map(([kind, d]) => [kind, new Path2D(d)]));
     this.widths = new Map(); // of texts, in pixels
   }
@@ -112,8 +113,21 @@ class Painter {
     }
     ctx.fillStyle = this.waitHatch;
     for (const [from, to] of scene.axis.waits(scene.from, scene.to)) ctx.fillRect(this.x(from), scene.head, this.x(to) - this.x(from), this.height);
+    this.paintStrips(scene.head, this.height);
     ctx.fillStyle = colors.line;
     for (const [u] of ticks) ctx.fillRect(Math.round(this.x(u)), axisHeight - 6, 1, this.height);
+  }
+
+  /** What is folded, as strips from one height to another. */
+  paintStrips(top, bottom) {
+    const { ctx, colors, scene } = this;
+    for (const { from, to } of scene.axis.strips) {
+      const x = Math.round(this.x(from)), width = Math.round(this.x(to)) - x;
+      ctx.fillStyle = colors.group;
+      ctx.fillRect(x, top, width, bottom - top);
+      ctx.fillStyle = colors.muted;
+      for (const edge of [x, x + width - 1]) ctx.fillRect(edge, top, 1, bottom - top);
+    }
   }
 
   paintRow(row, y) {
@@ -133,8 +147,8 @@ class Painter {
     const events = group.events;
     let next = -1;
     for (let i = lowerBound(events, (e) => e.u >= scene.from); i < events.length && events[i].u <= scene.to; i++) {
-      const e = events[i], x = this.x(e.u), faded = scene.matches && !scene.matches.has(e);
-      if (faded || (x < next && e.tone !== "bad")) continue;
+      const e = events[i], x = this.x(e.u), hidden = scene.matches ? !scene.matches.has(e) : isFolded(e);
+      if (hidden || (x < next && e.tone !== "bad")) continue;
       const bad = e.tone === "bad";
       ctx.fillStyle = bad ? colors.bad : colors.muted;
       const half = bad ? height / 2 - 1 : height / 5;
@@ -150,6 +164,7 @@ class Painter {
     for (let i = lowerBound(track, (item) => item.b >= scene.from - margin); i < track.length; i++) {
       const item = track[i];
       if (item.a > scene.to + margin) break;
+      if (isAway(item, scene.matches)) continue;
       const a = this.x(item.a), b = this.x(item.b);
       if (b < last + 1 && item.main.tone !== "bad") continue;
       const room = i + 1 < track.length ? this.x(track[i + 1].a) : Infinity;
@@ -283,7 +298,7 @@ class Painter {
     const { scene, colors } = this;
     for (const run of scene.model.runs) {
       if (run.failed) this.paintLine(run.events[run.failed.event], colors.bad, [], "✗ failed here");
-      if (run.parting >= 0) this.paintLine(run.events[run.parting], colors.select, [6, 4], `≠ ${run.name} parts here`);
+      if (run.divergence >= 0) this.paintLine(run.events[run.divergence], colors.select, [6, 4], `≠ ${run.name} diverges here`);
     }
     if (scene.selected) this.paintLine(scene.selected, colors.select, [2, 3], "");
   }
@@ -324,7 +339,7 @@ class Painter {
     ctx.fillStyle = colors.back;
     ctx.fillRect(0, 0, this.width, scene.head);
     ctx.fillStyle = colors.muted;
-    const taken = this.waitLabels();
+    const taken = [...this.waitLabels(), ...this.foldLabels()];
     for (const [u, text] of ticks) {
       const x = this.x(u), end = x + this.measure(text) + 6;
       ctx.fillRect(Math.round(x), axisHeight - 8, 1, 8);
@@ -335,6 +350,7 @@ class Painter {
     for (const row of scene.pinned) {
       ctx.fillStyle = row.odd ? colors.stripe : colors.back;
       ctx.fillRect(0, row.y, this.width, row.height);
+      this.paintStrips(row.y, row.y + row.height);
       this.paintRow(row, row.y);
     }
     ctx.fillStyle = colors.line;
@@ -353,6 +369,31 @@ class Painter {
       if (b - a > width + 6) labels.push([(a + b - width) / 2, (a + b + width) / 2, text]);
     }
     return labels;
+  }
+
+  /** What the axis says of strips and of folds that are open, where there is room. */
+  foldLabels() {
+    const { axis, model } = this.scene, labels = [];
+    const add = (from, to, sign, name) => {
+      const [a, b] = [Math.max(0, this.x(from)), Math.min(this.width, this.x(to))];
+      const [what] = name.split(" "); // without its server
+      const text = [`${sign} ${name}`, `${sign} ${what}`, sign].find((t) => this.measure(t) <= b - a + 2);
+      if (text) labels.push([(a + b - this.measure(text)) / 2, (a + b + this.measure(text)) / 2, text]);
+    };
+    for (const strip of axis.strips) add(strip.from, strip.to, "▸", strip.events[0].fold.name);
+    for (const fold of model.runs.flatMap((run) => run.folds).filter((f) => f.open)) {
+      const [from, to] = rangeOf(fold);
+      this.paintBand(from, to);
+      add(from, to, "▾", fold.name);
+    }
+    return labels;
+  }
+
+  /** Marks on the axis what can be folded. */
+  paintBand(from, to) {
+    this.ctx.fillStyle = this.colors.group;
+    this.ctx.fillRect(this.x(from), 4, this.x(to) - this.x(from), axisHeight - 4);
+    this.ctx.fillStyle = this.colors.muted;
   }
 
   /** Arrows from what led to an event, and dashed ones to what came of it. */

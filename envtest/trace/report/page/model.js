@@ -5,23 +5,24 @@
 function readModel(data) {
   const model = { ...data, runs: data.runs.map((run, index) => readRun(run, index, data)) };
   for (const run of model.runs) {
-    run.parting = data.parting ? data.parting.events[run.index] : undefined;
+    run.divergence = data.divergence ? data.divergence.events[run.index] : undefined;
   }
   return model;
 }
 
 function readRun(raw, index, data) {
-  const run = { index, name: raw.name, failed: raw.failed, groups: [], lanes: [], events: [] };
+  const run = { index, name: raw.name, failed: raw.failed, groups: [], lanes: [], events: [], folds: [] };
   for (const g of raw.groups || []) {
     const group = { run, name: g.name, script: !!g.script, open: !g.folded, lanes: [], events: [] };
-    for (const name of g.lanes) {
-      const lane = { run, group, name, number: run.lanes.length, events: [], tracks: [] };
+    for (const [i, name] of g.lanes.entries()) {
+      const lane = { run, group, name, short: g.short[i] || name, number: run.lanes.length, events: [], tracks: [] };
       group.lanes.push(lane);
       run.lanes.push(lane);
     }
     run.groups.push(group);
   }
   readEvents(run, raw, data);
+  readFolds(run, raw.folds || []);
   readBars(run, raw.bars);
   readLinks(run, raw.links);
   return run;
@@ -38,12 +39,40 @@ function readEvents(run, raw, data) {
     const event = {
       run, index, time, seq, lane, place: lane.events.length,
       kind: data.kinds[e[3]], tone: data.tones[e[4]], label: raw.strings[e[5]], fields,
-      u: 0, item: null, causes: [], effects: [],
+      u: 0, item: null, fold: null, causes: [], effects: [],
     };
     run.events.push(event);
     lane.events.push(event);
     lane.group.events.push(event);
   });
+}
+
+/** Folds are what is a narrow strip until it is opened: events know theirs. */
+function readFolds(run, raw) {
+  for (const { name, open, spans } of raw) {
+    const fold = { run, name, open: !!open, events: [] };
+    let at = 0;
+    for (let i = 0; i < spans.length; i += 2) {
+      at += spans[i];
+      for (const end = at + spans[i + 1]; at < end; at++) {
+        run.events[at].fold = fold;
+        fold.events.push(run.events[at]);
+      }
+    }
+    run.folds.push(fold);
+  }
+}
+
+function isFolded(event) { return !!event.fold && !event.fold.open; }
+
+/** Reports whether an event is in a lane that can be seen, or in a fold of one. */
+function hasLane(event) { return event.lane.group.open || event.lane.group.script; }
+
+function isShown(event) { return hasLane(event) && !isFolded(event); }
+
+/** Reports whether all of an item is in one fold, and is none of the matches of a search. */
+function isAway(item, matches) {
+  return isFolded(item.to) && (item.from || item.main).fold === item.to.fold && !(matches && matches.has(item.main));
 }
 
 /**

@@ -90,7 +90,7 @@ function fillLegend(legend) {
     el("span", null, bad, "failed"), el("span", null, bar("strong"), "script"), el("span", null, open, "never ended"),
     ...legendShapes.map(([shape, name]) => el("span", null, svg(shape, shape === "bad" ? "var(--bad)" : "var(--muted)"), name)),
     el("span", null, bar("plain", "repeating-linear-gradient(135deg, var(--back) 0 3px, var(--wait) 3px 6px)"), "folded wait"),
-    el("span", null, "→ cause"), el("span", null, "⇢ effect"),
+    el("span", null, bar("plain", "var(--group)"), "folded boot"), el("span", null, "→ cause"), el("span", null, "⇢ effect"),
   );
 }
 
@@ -100,7 +100,7 @@ const helpKeys = [
   ["Escape", "close the details, then drop the selection"], ["+ −", "zoom; so do pinching, the wheel on the axis, and Ctrl or Alt and the wheel"],
   ["Shift + ← →", "pan; so do dragging and the wheel sideways"], ["0", "show everything"],
   ["/", "search; lanes without a match are hidden, other events fade"], ["N, Shift + N", "next and previous match"],
-  ["F", "go to where a run failed"], ["P", "go to where two runs part, in one and then the other"], ["T", "change the time axis: steps or time"],
+  ["F", "go to where a run failed"], ["P", "go to where two runs part, in one and then the other"], ["B", "show the boot of the servers, and their end after the script, or fold them"], ["T", "change the time axis: steps or time"],
   ["S", "two runs: each lane of one above that of the other, or one run above the other"],
   ["D", "light, dark, or as the system has it"], ["Tab", "to the lanes' groups, which Enter folds"],
 ];
@@ -109,6 +109,7 @@ function showHelp(dialog) {
   dialog.replaceChildren(
     el("h2", null, "How to read this page"),
     el("p", null, "Each lane is one thing: a hook, a check, a client, a cache. Bars take time, marks are moments. The script is above, with its phases and commands. Groups of the servers' own routine are folded at first: click them."),
+    el("p", null, "The boot of a server takes little room, and so does the end of all servers after the last line of the script: click such a strip to open it, and its name on the axis to fold it again. What was held, what a rule changed and what failed in it is shown all the same."),
     el("p", null, "The axis is virtual time. In steps, each event that is shown takes the same room, and waiting is folded into hatched strips. In time, the room is that of the clock."),
     el("dl", null, ...helpKeys.flatMap(([key, text]) => [el("dt", null, el("kbd", null, key)), el("dd", null, text)])),
     el("button", { click: () => dialog.close() }, "Close"),
@@ -126,13 +127,13 @@ function fillNotices(box, model, go) {
     box.append(el("div", { class: "failed", role: "status" }, el("p", null, text),
       event && el("button", { click: () => go(event), title: "Go there (F)" }, "Show")));
   }
-  if (!model.parting) return;
-  const ends = model.runs.map((run) => run.events[run.parting]);
+  if (!model.divergence) return;
+  const ends = model.runs.map((run) => run.events[run.divergence]);
   const when = ends.filter(Boolean).map((e) => e.time);
   box.append(el("div", { class: "parts", role: "status" },
     el("p", null, `≠ The runs part at ${clock(Math.min(...when), 3)}`),
     ...ends.map((event, i) => event && el("button", { click: () => go(event), title: "Go there (P)" }, `Show in ${model.runs[i].name}`)),
-    el("details", null, el("summary", null, "In words"), el("pre", null, model.parting.words))));
+    el("details", null, el("summary", null, "In words"), el("pre", null, model.divergence.words))));
 }
 
 /** Makes the table for paper, of the events that are shown. */
@@ -153,7 +154,7 @@ function fillPrint(box, model, shown) {
     });
     const heads = ["Time", "Lane", "Kind", "Event", "Facts"].map((h) => el("th", { scope: "col" }, h));
     box.append(el("h2", null, run.name || "Events"),
-      el("p", null, `${events.length} events${left ? `; ${left} more are in groups that are folded, or do not match the search` : ""}.`),
+      el("p", null, `${events.length} events${left ? `; ${left} more are folded, or do not match the search` : ""}.`),
       el("table", null, el("thead", null, el("tr", null, ...heads)), el("tbody", null, ...rows)));
   }
 }

@@ -4,8 +4,10 @@
 package realetcd
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -31,7 +33,9 @@ func Start(dir string) (*Etcd, error) {
 	client := url.URL{Scheme: "unix", Path: filepath.Join(dir, "client")}
 	cfg := embed.NewConfig()
 	cfg.Dir = filepath.Join(dir, "data")
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	// etcd takes the peer's socket from Host. Without one it would be abstract, where any
+	// user of the machine can connect.
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{{Scheme: "unix", Host: peer.Path}}, []url.URL{peer}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	cfg.UnsafeNoFsync = true
@@ -48,6 +52,11 @@ func Start(dir string) (*Etcd, error) {
 	case <-time.After(startTimeout):
 		server.Close()
 		return nil, fmt.Errorf("start embedded etcd in %s: no leader after %s", dir, startTimeout)
+	}
+	// etcd makes its sockets by the umask.
+	if err := errors.Join(os.Chmod(client.Path, 0o600), os.Chmod(peer.Path, 0o600)); err != nil {
+		server.Close()
+		return nil, fmt.Errorf("start embedded etcd in %s: %w", dir, err)
 	}
 	return &Etcd{server: server, endpoint: client.String()}, nil
 }

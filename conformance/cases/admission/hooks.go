@@ -1,0 +1,236 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"snowglobe.test/conformance/suite"
+)
+
+type (
+	review  = admissionv1.AdmissionRequest
+	verdict = admissionv1.AdmissionResponse
+	// answer answers the review of one request.
+	answer func(*review) *verdict
+)
+
+// hooks are the admission webhooks of one case, each at a path of one server, and about the
+// ConfigMaps of the case's namespace unless they are changed.
+type hooks struct {
+	*suite.Target // for the control plane that calls them
+	maps          *suite.ConfigMaps
+	at            func(path string) registrationv1.WebhookClientConfig
+
+	mu      sync.Mutex
+	answers map[string]answer
+	calls   []call
+}
+
+// call is one that a hook got.
+type call struct {
+	hook    string
+	request *review
+}
+
+// newHooks serves hooks to the control plane that the cases with webhooks share.
+func newHooks(ctx context.Context, t *suite.Target) *hooks {
+	cp, beside := t.Shared(ctx, "admission")
+	h := &hooks{Target: beside, maps: beside.ConfigMaps(ctx), answers: map[string]answer{}}
+	served, err := cp.Webhooks().Serve(h)
+	t.Must(err, "serve webhooks")
+	h.at = served.ClientConfig
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var asked admissionv1.AdmissionReview
+	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil || asked.Request == nil {
+		http.Error(w, fmt.Sprintf("not a review: %v", err), http.StatusBadRequest)
+		return
+	}
+	hook := strings.TrimPrefix(req.URL.Path, "/")
+	said := h.heard(hook, asked.Request)(asked.Request)
+	if said == nil { // too slow to say anything
+		<-req.Context().Done()
+		return
+	}
+	if said.UID == "" {
+		said.UID = asked.Request.UID
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: asked.TypeMeta, Response: said})
+}
+
+// heard records a call and returns who answers it.
+func (h *hooks) heard(hook string, request *review) answer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls = append(h.calls, call{hook, request})
+	if by := h.answers[hook]; by != nil {
+		return by
+	}
+	return allow()
+}
+
+// says decides how a hook answers from now on. By itself it allows everything.
+func (h *hooks) says(hook string, by answer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answers[hook] = by
+}
+
+// about returns the calls about objects of a name, oldest first.
+func (h *hooks) about(name string) []call {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var found []call
+	for _, c := range h.calls {
+		if c.request.Name == name {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// asked returns the hooks that were called about an object, in order.
+func (h *hooks) asked(name string) []string {
+	names := []string{}
+	for _, c := range h.about(name) {
+		names = append(names, c.hook)
+	}
+	return names
+}
+
+func allow(warnings ...string) answer {
+	return func(*review) *verdict { return &verdict{Allowed: true, Warnings: warnings} }
+}
+
+func deny(status *metav1.Status) answer {
+	return func(*review) *verdict { return &verdict{Result: status} }
+}
+
+// silent never answers.
+func silent(*review) *verdict { return nil }
+
+// patch allows with a JSON patch.
+func patch(text string) answer {
+	return func(*review) *verdict {
+		jsonPatch := admissionv1.PatchTypeJSONPatch
+		return &verdict{Allowed: true, Patch: []byte(text), PatchType: &jsonPatch}
+	}
+}
+
+// fullName is the name of a webhook.
+func fullName(hook string) string { return hook + suite.GroupSuffix }
+
+func rule(group, version, resource string, operations ...registrationv1.OperationType) registrationv1.RuleWithOperations {
+	return registrationv1.RuleWithOperations{
+		Operations: operations,
+		Rule:       registrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
+	}
+}
+
+// own selects the case's namespace.
+func (h *hooks) own() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: h.maps.Namespace}}
+}
+
+// validating is a webhook that is asked about ConfigMaps that are made.
+func (h *hooks) validating(hook string, change ...func(*registrationv1.ValidatingWebhook)) registrationv1.ValidatingWebhook {
+	none, ten := registrationv1.SideEffectClassNone, int32(10)
+	webhook := registrationv1.ValidatingWebhook{
+		Name: fullName(hook), ClientConfig: h.at(hook), NamespaceSelector: h.own(),
+		Rules:       []registrationv1.RuleWithOperations{rule("", "v1", "configmaps", registrationv1.Create)},
+		SideEffects: &none, TimeoutSeconds: &ten, AdmissionReviewVersions: []string{"v1"},
+	}
+	for _, f := range change {
+		f(&webhook)
+	}
+	return webhook
+}
+
+// validate registers validating webhooks, and waits until they are asked.
+func (h *hooks) validate(ctx context.Context, webhooks ...registrationv1.ValidatingWebhook) {
+	h.register(ctx, webhooks...)
+	for _, webhook := range webhooks {
+		h.active(ctx, strings.TrimSuffix(webhook.Name, suite.GroupSuffix))
+	}
+}
+
+// register registers validating webhooks.
+func (h *hooks) register(ctx context.Context, webhooks ...registrationv1.ValidatingWebhook) {
+	configuration := &registrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: h.Name}, Webhooks: webhooks}
+	_, err := h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{})
+	h.Must(err, "register validating webhooks")
+	h.CleanupObjects(func(ctx context.Context) error {
+		return h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, h.Name, metav1.DeleteOptions{})
+	})
+}
+
+// mutate registers one mutating webhook in a configuration of its own, and waits until it is
+// asked. The configurations are in the order of their hooks' names.
+func (h *hooks) mutate(ctx context.Context, hook string, change ...func(*registrationv1.MutatingWebhook)) {
+	v := h.validating(hook)
+	webhook := registrationv1.MutatingWebhook{
+		Name: v.Name, ClientConfig: v.ClientConfig, NamespaceSelector: v.NamespaceSelector, Rules: v.Rules,
+		SideEffects: v.SideEffects, TimeoutSeconds: v.TimeoutSeconds, AdmissionReviewVersions: v.AdmissionReviewVersions,
+	}
+	for _, f := range change {
+		f(&webhook)
+	}
+	configuration := &registrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: h.Name + "-" + hook}, Webhooks: []registrationv1.MutatingWebhook{webhook}}
+	_, err := h.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{})
+	h.Must(err, "register mutating webhook %s", hook)
+	h.CleanupObjects(func(ctx context.Context) error {
+		return h.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, configuration.Name, metav1.DeleteOptions{})
+	})
+	h.active(ctx, hook)
+}
+
+// probeName is that of the objects that nobody keeps.
+const probeName = "probe"
+
+// probe asks to make a ConfigMap as a dry run.
+func (h *hooks) probe(ctx context.Context) error {
+	_, err := h.maps.Create(ctx, h.maps.Object(probeName, "first"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// active waits until the server knows a webhook, which it learns from a watch of its own.
+func (h *hooks) active(ctx context.Context, hook string) {
+	h.Eventually(ctx, func() bool {
+		_ = h.probe(ctx)
+		return slices.Contains(h.asked(probeName), hook)
+	}).Should(gomega.BeTrue(), "webhook %s is not called", hook)
+}
+
+// make creates a ConfigMap.
+func (h *hooks) make(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	return h.maps.Create(ctx, h.maps.Object(name, "first"), metav1.CreateOptions{})
+}
+
+// post creates a ConfigMap and returns the whole answer.
+func (h *hooks) post(ctx context.Context, name string) suite.Answer {
+	return h.Ask(ctx, suite.Request{Method: http.MethodPost, Path: h.maps.Path(), Body: h.maps.Object(name, "first")})
+}
+
+// absent asserts that an object was not stored.
+func (h *hooks) absent(ctx context.Context, names ...string) {
+	for _, name := range names {
+		_, err := h.maps.Get(ctx, name, metav1.GetOptions{})
+		h.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "ConfigMap %s", name)
+	}
+}

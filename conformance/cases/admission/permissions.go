@@ -1,0 +1,109 @@
+package admission
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"snowglobe.test/conformance/suite"
+	"snowglobe.test/envtest"
+)
+
+var permissionCases = []suite.Case{
+	{ID: "S9/owner-references-need-permission", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: ownerReferencesNeedPermission,
+		Source:  "k8s.io/kubernetes/plugin/pkg/admission/gc/gc_admission.go, Validate",
+		Promise: "With OwnerReferencesPermissionEnforcement, who may not delete an object can't give it owners, and who may not set finalizers on the owner can't make it wait for the object."},
+	{ID: "S9/external-IPs-can-be-denied", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: externalIPsCanBeDenied,
+		Source:  "k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips/admission.go",
+		Promise: "With DenyServiceExternalIPs, a Service that asks for external IPs is refused with 403."},
+	{ID: "S9/plugin-can-be-disabled", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: pluginCanBeDisabled,
+		Source:  "k8s.io/apiserver/pkg/server/options/admission.go, enabledPluginNames",
+		Promise: "What --disable-admission-plugins names does not run, and what --enable-admission-plugins names does: a namespace is made for what needs one, and pods keep their tolerations."},
+}
+
+// strict is a control plane whose plugins are not those of the default.
+func strict(ctx context.Context, t *suite.Target) *suite.Target {
+	_, beside := t.Shared(ctx, "strict-admission", envtest.WithFlags(
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement,DenyServiceExternalIPs,NamespaceAutoProvision",
+		"--disable-admission-plugins=DefaultTolerationSeconds"))
+	return beside
+}
+
+func ownerReferencesNeedPermission(ctx context.Context, t *suite.Target) {
+	beside := strict(ctx, t)
+	maps := beside.ConfigMaps(ctx)
+	owner := maps.Make(ctx, "owner")
+	maps.Make(ctx, "owned")
+	may := func(user string, rules ...rbacv1.PolicyRule) *suite.ConfigMaps {
+		grant(ctx, beside, maps.Namespace, user, rules...)
+		return beside.As(user).ConfigMaps(ctx)
+	}
+	write := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}}
+	remove := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}}
+	finalize := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps/finalizers"}, Verbs: []string{"update"}}
+	writer, remover, finalizer := may("writer", write), may("remover", write, remove), may("finalizer", write, remove, finalize)
+	refer := func(maps *suite.ConfigMaps, block bool) error {
+		object := maps.Object("owned", "first")
+		object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: &block}}
+		_, err := maps.Update(ctx, object, metav1.UpdateOptions{DryRun: dryRun.DryRun})
+		return err
+	}
+	beside.Eventually(ctx, func() error { return refer(finalizer, true) }).Should(gomega.Succeed(), "while the server learns of the roles")
+	forbidden := func(err error, why string) {
+		beside.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+		beside.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(why)))
+	}
+	forbidden(refer(writer, false), "cannot set an ownerRef on a resource you can't delete")
+	beside.Expect(refer(remover, false)).To(gomega.Succeed(), "who may delete it can give it owners")
+	forbidden(refer(remover, true), "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on")
+	_, err := writer.Update(ctx, writer.Object("owned", "second"), metav1.UpdateOptions{DryRun: dryRun.DryRun})
+	beside.Expect(err).NotTo(gomega.HaveOccurred(), "a change that leaves the owners alone")
+}
+
+// grant lets a user do something in a namespace.
+func grant(ctx context.Context, t *suite.Target, namespace, user string, rules ...rbacv1.PolicyRule) {
+	roles, bindings := t.Kube.RbacV1().Roles(namespace), t.Kube.RbacV1().RoleBindings(namespace)
+	_, err := roles.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
+	t.Must(err, "create role %s", user)
+	t.CleanupObjects(func(ctx context.Context) error { return roles.Delete(ctx, user, metav1.DeleteOptions{}) })
+	_, err = bindings.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
+	t.Must(err, "bind role %s", user)
+	t.CleanupObjects(func(ctx context.Context) error { return bindings.Delete(ctx, user, metav1.DeleteOptions{}) })
+}
+
+func externalIPsCanBeDenied(ctx context.Context, t *suite.Target) {
+	beside := strict(ctx, t)
+	services := beside.Kube.CoreV1().Services(beside.Namespace(ctx))
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	_, err := services.Create(ctx, service, dryRun)
+	t.Must(err, "create a Service")
+	service.Spec.ExternalIPs = []string{"192.0.2.1"}
+	_, err = services.Create(ctx, service, dryRun)
+	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+	t.Expect(err).To(gomega.MatchError(`services "a" is forbidden: Use of external IPs is denied by admission control`))
+}
+
+func pluginCanBeDisabled(ctx context.Context, t *suite.Target) {
+	beside := strict(ctx, t)
+	namespaces := beside.Kube.CoreV1().Namespaces()
+	beside.CleanupObjects(func(ctx context.Context) error { return namespaces.Delete(ctx, beside.Name, metav1.DeleteOptions{}) })
+	_, err := beside.Kube.CoreV1().ConfigMaps(beside.Name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	t.Must(err, "create a ConfigMap in a namespace that is not there")
+	beside.CleanupObjects(func(ctx context.Context) error {
+		return beside.Kube.CoreV1().ConfigMaps(beside.Name).Delete(ctx, "a", metav1.DeleteOptions{})
+	})
+	created, err := beside.Kube.CoreV1().Pods(beside.Name).Create(ctx, pod(), dryRun)
+	t.Must(err, "create a pod in that namespace")
+	t.Expect(created.Spec.Tolerations).To(gomega.BeEmpty(), "DefaultTolerationSeconds is off")
+	t.Expect(created.Spec.Priority).To(gomega.HaveValue(gomega.BeZero()), "Priority is on, as by default")
+	_, err = namespaces.Get(ctx, beside.Name, metav1.GetOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred(), "NamespaceAutoProvision is on")
+}

@@ -1,0 +1,169 @@
+// Package aggregation owns the cases about API servers behind the aggregator. It never runs
+// them.
+package aggregation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
+
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	aggregatorclient "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
+
+	"snowglobe.test/conformance/suite"
+	"snowglobe.test/fakes/aggregated"
+)
+
+// Cases are the cases of this area.
+var Cases = slices.Concat(proxyCases, unavailableCases, mergedCases)
+
+// backend is an aggregated server of a case. It serves Widgets, cluster-scoped, in v1 and v2
+// of a group of its own.
+type backend struct {
+	*aggregated.Server
+	Target      *suite.Target
+	APIServices aggregatorclient.APIServiceInterface
+	Group       string
+	Namespace   string // of its Service
+	External    string // the host that its Service stands for
+}
+
+// serve starts an aggregated server and its Service beside a control plane that cases
+// share. No APIService leads to it yet.
+func serve(ctx context.Context, beside *suite.Target) *backend {
+	_, t := beside.Shared(ctx, "aggregation")
+	client, err := aggregatorclient.NewForConfig(t.Config)
+	t.Must(err, "client for APIServices")
+	b := &backend{
+		Target: t, APIServices: client.APIServices(), Group: t.Name + suite.GroupSuffix,
+		Namespace: t.Namespace(ctx), External: t.Name + ".example.com",
+	}
+	b.Server, err = aggregated.Serve(t.AtAddress(b.External), aggregated.Config{
+		Resources: []aggregated.Resource{b.widgets("v1"), b.widgets("v2")},
+		Hosts:     []string{"api." + b.Namespace + ".svc"},
+	})
+	t.Must(err, "serve an aggregated API server")
+	t.Cleanup(b.Stop)
+	return b
+}
+
+func (b *backend) widgets(version string) aggregated.Resource {
+	return aggregated.Resource{Group: b.Group, Version: version, Plural: "widgets", Kind: "Widget", ShortNames: []string{"wdg"}}
+}
+
+// makeService makes a Service, which leads to the server unless that is changed.
+func (b *backend) makeService(ctx context.Context, change ...func(*corev1.ServiceSpec)) {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "api"},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: b.External},
+	}
+	for _, f := range change {
+		f(&service.Spec)
+	}
+	services := b.Target.Kube.CoreV1().Services(b.Namespace)
+	_, err := services.Create(ctx, service, metav1.CreateOptions{})
+	b.Target.Must(err, "create Service api")
+	b.Target.CleanupObjects(func(ctx context.Context) error { return services.Delete(ctx, "api", metav1.DeleteOptions{}) })
+}
+
+// register creates the APIService of a version.
+func (b *backend) register(ctx context.Context, version string, change ...func(*apiregistrationv1.APIServiceSpec)) {
+	service := &apiregistrationv1.APIService{
+		ObjectMeta: metav1.ObjectMeta{Name: b.name(version)},
+		Spec: apiregistrationv1.APIServiceSpec{
+			Group: b.Group, Version: version, GroupPriorityMinimum: 100, VersionPriority: 100, CABundle: b.CA(),
+			Service: &apiregistrationv1.ServiceReference{Namespace: b.Namespace, Name: "api", Port: ptr.To[int32](443)},
+		},
+	}
+	for _, f := range change {
+		f(&service.Spec)
+	}
+	_, err := b.APIServices.Create(ctx, service, metav1.CreateOptions{})
+	b.Target.Must(err, "create APIService %s", service.Name)
+	b.Target.CleanupObjects(func(ctx context.Context) error {
+		return b.APIServices.Delete(ctx, service.Name, metav1.DeleteOptions{})
+	})
+}
+
+func (b *backend) name(version string) string { return version + "." + b.Group }
+
+// path of the Widgets in a version.
+func (b *backend) path(version string) string { return "/apis/" + b.Group + "/" + version + "/widgets" }
+
+// available returns the Available condition: its status and reason.
+func (b *backend) available(ctx context.Context, version string) string {
+	condition := b.condition(ctx, version)
+	return fmt.Sprint(cmp.Or(condition.Status, "none"), " ", condition.Reason)
+}
+
+func (b *backend) condition(ctx context.Context, version string) apiregistrationv1.APIServiceCondition {
+	service, err := b.APIServices.Get(ctx, b.name(version), metav1.GetOptions{})
+	b.Target.Must(err, "get APIService %s", b.name(version))
+	for _, condition := range service.Status.Conditions {
+		if condition.Type == apiregistrationv1.Available {
+			return condition
+		}
+	}
+	return apiregistrationv1.APIServiceCondition{}
+}
+
+// until waits until the Available condition has a status and a reason.
+func (b *backend) until(ctx context.Context, version, wanted string) {
+	b.Target.Eventually(ctx, b.available).WithArguments(version).Should(gomega.Equal(wanted), "APIService %s", b.name(version))
+}
+
+// ready is serve with a Service and an APIService for v1, through which Widgets are served.
+func ready(ctx context.Context, beside *suite.Target) *backend {
+	b := serve(ctx, beside)
+	b.makeService(ctx)
+	b.register(ctx, "v1")
+	b.until(ctx, "v1", "True Passed")
+	b.Target.Served(ctx, b.path("v1"))
+	return b
+}
+
+// client for Widgets through the aggregator.
+func (b *backend) client() dynamic.ResourceInterface {
+	return b.Target.Dynamic.Resource(schema.GroupVersionResource{Group: b.Group, Version: "v1", Resource: "widgets"})
+}
+
+func (b *backend) resource() schema.GroupResource {
+	return schema.GroupResource{Group: b.Group, Resource: "widgets"}
+}
+
+// widget returns an object without creating it.
+func (b *backend) widget(name, color string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": b.Group + "/v1", "kind": "Widget",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"color": color},
+	}}
+}
+
+// put changes an object behind the aggregator's back.
+func (b *backend) put(name, color string) {
+	_, err := b.Put(b.widget(name, color))
+	b.Target.Must(err, "put Widget %s", name)
+}
+
+// last returns the newest request for Widgets, which the aggregator does not make by itself.
+func (b *backend) last() aggregated.Request {
+	for _, call := range slices.Backward(b.Requests.Calls()) {
+		if call.Request.Resource == "widgets" {
+			return call.Request
+		}
+	}
+	b.Target.Expect(b.Requests.Calls()).NotTo(gomega.BeEmpty(), "no request for Widgets reached the aggregated server")
+	return aggregated.Request{}
+}
+
+// notDiscovery matches what a client asks for, and not the aggregator.
+func notDiscovery(r aggregated.Request) bool { return !r.Discovers() }

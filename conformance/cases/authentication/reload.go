@@ -1,0 +1,103 @@
+package authentication
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	"snowglobe.test/conformance/suite"
+	"snowglobe.test/envtest"
+	"snowglobe.test/fakes/oidc"
+)
+
+const reloaded = "KEP-3331; k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, ApplyTo: WatchUntil"
+
+var reloadCases = []suite.Case{
+	{ID: "S7/issuers-are-reloaded", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: issuersAreReloaded,
+		Source:  reloaded,
+		Promise: "When the file of --authentication-config changes, tokens of an issuer that it names now come in, and those of one that it does not name any more are answered 401; other credentials are not affected."},
+	{ID: "S7/broken-configuration-changes-nothing", Level: suite.Linked, Failure: true, Serial: true, Needs: suite.Needs{Launch: true}, Test: brokenConfigurationChangesNothing,
+		Source:  reloaded + "; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, ValidateAuthenticationConfiguration; k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics/metrics.go",
+		Promise: "A file of --authentication-config that is no configuration, not a valid one, or changes what is anonymous is counted once as a failed reload, and what was before holds; a good one after it is followed, and counted as a success."},
+	{ID: "S7/broken-configuration-is-refused", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: brokenConfigurationIsRefused,
+		Source:  "KEP-3331; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go; k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, Validate",
+		Promise: "A server does not start with an authentication configuration that names an issuer twice, an issuer without TLS, no audience or no user name, or beside flags for an issuer: the error names the field or the flag."},
+}
+
+// patient gives a server the time to stop that it needs after a reload: half a minute after its
+// end it deletes the metrics of issuers that are gone.
+var patient = envtest.WithTimeouts(0, 2*time.Minute)
+
+func issuersAreReloaded(ctx context.Context, t *suite.Target) {
+	network := &suite.Network{}
+	first, second := serveIssuer(t, network, issuerHost), serveIssuer(t, network, "second.example.com")
+	file := t.File("authentication.yaml", first.AuthenticationConfiguration("controlplane", "snow"))
+	_, other := t.Launch(ctx, network.Option(), patient, envtest.WithFlags("--authentication-config="+file))
+	jane := other.WithToken(issue(t, first, nil))
+	joe := other.WithToken(issue(t, second, func(token *oidc.Token) { token.Subject = "joe" }))
+	untilKnown(ctx, jane, "jane")
+	refused(ctx, joe, "the file does not name the issuer")
+	t.Replace(file, second.AuthenticationConfiguration("controlplane", "snow"))
+	untilKnown(ctx, joe, "joe")
+	untilRefused(ctx, jane, "the file does not name the issuer any more")
+	other.Answered(ctx, "/api/v1/nodes", http.StatusOK)
+	other.WithToken("").Answered(ctx, "/version", http.StatusOK)
+}
+
+// reloads is how often a control plane has reloaded, or has not.
+func reloads(ctx context.Context, t *suite.Target, status string) float64 {
+	return t.Metric(ctx, "apiserver_authentication_config_controller_automatic_reloads_total", `status="`+status+`"`)
+}
+
+func brokenConfigurationChangesNothing(ctx context.Context, t *suite.Target) {
+	network := &suite.Network{}
+	first, second := serveIssuer(t, network, issuerHost), serveIssuer(t, network, "second.example.com")
+	file := t.File("authentication.yaml", first.AuthenticationConfiguration("controlplane", "snow"))
+	_, other := t.Launch(ctx, network.Option(), patient, envtest.WithFlags("--authentication-config="+file))
+	jane := other.WithToken(issue(t, first, nil))
+	joe := other.WithToken(issue(t, second, func(token *oidc.Token) { token.Subject = "joe" }))
+	untilKnown(ctx, jane, "jane")
+	good := string(second.AuthenticationConfiguration("controlplane", "snow"))
+	for _, broken := range []string{
+		"no configuration",
+		good[:1] + `"anonymous":{"enabled":false},` + good[1:],
+		string(second.AuthenticationConfiguration("nowhere", "snow")),
+	} {
+		before, successes := reloads(ctx, other, "failure"), reloads(ctx, other, "success")
+		t.Replace(file, []byte(broken))
+		t.Eventually(ctx, func() float64 { return reloads(ctx, other, "failure") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "failures with %s", broken)
+		t.Expect(reloads(ctx, other, "success")).To(gomega.Equal(successes), "successes with %s", broken)
+		t.Expect(jane.MustWhoAmI(ctx).Username).To(gomega.Equal("jane"), "with %s", broken)
+		refused(ctx, joe, "the file is broken")
+	}
+	failures, before := reloads(ctx, other, "failure"), reloads(ctx, other, "success")
+	t.Replace(file, []byte(good))
+	untilKnown(ctx, joe, "joe")
+	t.Eventually(ctx, func() float64 { return reloads(ctx, other, "success") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "successes")
+	t.Expect(reloads(ctx, other, "failure")).To(gomega.Equal(failures), "what is broken fails once")
+	untilRefused(ctx, jane, "the file does not name the issuer any more")
+}
+
+func brokenConfigurationIsRefused(ctx context.Context, t *suite.Target) {
+	issuer := func(url, more, mappings string) string {
+		return `{"issuer":{"url":"` + url + `"` + more + `},"claimMappings":{` + mappings + `}}`
+	}
+	const url, audience, name = "https://issuer.example.com", `,"audiences":["snow"]`, `"username":{"claim":"sub","prefix":""}`
+	good := issuer(url, audience, name)
+	for why, issuers := range map[string]string{
+		"jwt[1].issuer.url":             good + "," + good,
+		"jwt[0].issuer.url":             issuer("http://issuer.example.com", audience, name),
+		"jwt[0].issuer.audiences":       issuer(url, "", name),
+		"jwt[0].claimMappings.username": issuer(url, audience, ""),
+	} {
+		file := t.File("authentication.yaml", []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration","jwt":[`+issuers+`]}`))
+		t.Expect(t.NotLaunched(ctx, envtest.WithFlags("--authentication-config="+file))).To(gomega.ContainSubstring(why), issuers)
+	}
+	file := t.File("authentication.yaml", []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration","jwt":[`+good+`]}`))
+	t.Expect(t.NotLaunched(ctx, envtest.WithFlags("--authentication-config="+file, "--oidc-issuer-url="+url, "--oidc-client-id=snow"))).
+		To(gomega.ContainSubstring("oidc"), "a file and flags")
+	_, plain := t.Shared(ctx, "plain")
+	plain.Answered(ctx, "/readyz", http.StatusOK)
+}

@@ -1,0 +1,237 @@
+// Package informers owns the cases about what a server knows through its own informers, as
+// its clients can tell. It never runs them.
+package informers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"snowglobe.test/conformance/suite"
+	"snowglobe.test/envtest"
+)
+
+const (
+	roles  = "k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/rbac.go, over listers of the shared informers"
+	resume = "k8s.io/client-go/tools/cache/reflector.go"
+)
+
+// Cases are the cases of this area.
+var Cases = []suite.Case{
+	{ID: "S17/unsynced-informer-keeps-readyz-red", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: unsyncedInformer,
+		Source:  "k8s.io/apiserver/pkg/server/healthz/healthz.go, NewInformerSyncHealthz; k8s.io/apiserver/pkg/server/config.go",
+		Promise: "While one informer of the server has not synced, /readyz is 500 because of informer-sync, /livez is 200, and reads are served."},
+	{ID: "S17/permissions-follow-writes", Level: suite.Core, Test: permissionsFollowWrites,
+		Source:  roles,
+		Promise: "A permission is there soon after its Role and RoleBinding are created, grows with the Role, and is gone soon after the binding."},
+	{ID: "S17/lagging-informer-is-a-stale-view", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: laggingInformer,
+		Source:  roles,
+		Promise: "The authorizer decides by what its informers have: until they have a new binding its user is refused, although the binding can be read."},
+	{ID: "S17/lost-watch-is-resumed", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostWatch,
+		Source:  resume + ", watch: it goes on from the last resourceVersion",
+		Promise: "An informer whose watch ends, or can't be begun at first, goes on and misses nothing: a binding made meanwhile counts."},
+	{ID: "S17/expired-watch-is-a-new-list", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: expiredWatch,
+		Source:  resume + ", ListAndWatch: an expired resourceVersion means a new list",
+		Promise: "An informer that is told 410 for its watch lists again: a binding deleted meanwhile counts no more, and a new one does."},
+	{ID: "S17/failed-list-is-tried-again", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: failedList,
+		Source:  resume + ", defaultBackoffInit",
+		Promise: "A server whose informer's first lists fail tries again by itself, and becomes ready."},
+	{ID: "S17/quota-is-known-to-admission", Level: suite.Core, Failure: true, Test: quotaIsKnown,
+		Source:  "k8s.io/apiserver/pkg/admission/plugin/resourcequota/resource_access.go, GetQuotas, over the lister of quotas",
+		Promise: "A ResourceQuota that is used up refuses further objects of its namespace with 403 soon after it is there, and no longer once it is deleted."},
+	{ID: "S17/limits-follow-writes", Level: suite.Core, Test: limitsFollowWrites,
+		Source:  "k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, GetLimitRanges, over the lister of LimitRanges",
+		Promise: "The defaults of a LimitRange are set in Pods soon after it is created, the new ones soon after it is changed, and none soon after it is deleted."},
+}
+
+const webhookInformer = "informer/validatingwebhookconfigurations.admissionregistration.k8s.io verb=sync"
+
+func unsyncedInformer(ctx context.Context, beside *suite.Target) {
+	cp, t := beside.Launch(ctx)
+	server := cp.Servers()[0]
+	maps := t.ConfigMaps(ctx)
+	maps.Make(ctx, "one")
+	// On a store where nothing has to be created, the server starts without that informer.
+	t.Must(server.Stop(ctx), "stop the server")
+	sync, err := cp.Faults().Gate(webhookInformer)
+	t.Must(err, "hold the informer")
+	ready := t.Restarting(ctx, server)
+	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz/poststarthook/rbac/bootstrap-roles").Code }).Should(gomega.Equal(http.StatusOK))
+	got := t.Answered(ctx, "/readyz?verbose", http.StatusInternalServerError)
+	t.Expect(string(got.Body)).To(gomega.ContainSubstring("[-]informer-sync failed: reason withheld\n"), "%s", got)
+	t.Answered(ctx, "/readyz/informer-sync", http.StatusInternalServerError)
+	t.Answered(ctx, "/livez/ping", http.StatusOK)
+	t.Expect(maps.Read(ctx, "one").Data).To(gomega.HaveKeyWithValue("content", "first"))
+	sync.Remove()
+	ready()
+	t.Answered(ctx, "/readyz", http.StatusOK)
+}
+
+// reader is a user who may read the ConfigMaps of the case's namespace once that is granted.
+type reader struct {
+	*suite.Target
+	path string
+}
+
+// grant creates a Role and its binding to a user that only this case knows.
+func grant(ctx context.Context, t *suite.Target, verbs ...string) reader {
+	namespace := t.Namespace(ctx)
+	rbac := t.Kube.RbacV1()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: rulesFor(verbs...)}
+	_, err := rbac.Roles(namespace).Create(ctx, role, metav1.CreateOptions{})
+	t.Must(err, "create Role reader")
+	t.CleanupObjects(func(ctx context.Context) error {
+		return rbac.Roles(namespace).Delete(ctx, "reader", metav1.DeleteOptions{})
+	})
+	bind(ctx, t)
+	return reader{Target: t.As(t.Name), path: "/api/v1/namespaces/" + namespace + "/configmaps"}
+}
+
+func rulesFor(verbs ...string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
+}
+
+// bind creates the binding of the Role to the user.
+func bind(ctx context.Context, t *suite.Target) {
+	bindings := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx))
+	_, err := bindings.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: t.Name}},
+	}, metav1.CreateOptions{})
+	t.Must(err, "create RoleBinding reader")
+	t.CleanupObjects(func(ctx context.Context) error { return bindings.Delete(ctx, "reader", metav1.DeleteOptions{}) })
+}
+
+func unbind(ctx context.Context, t *suite.Target) {
+	err := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx)).Delete(ctx, "reader", metav1.DeleteOptions{})
+	t.Must(err, "delete RoleBinding reader")
+}
+
+// soon waits until the user's list of ConfigMaps is answered with that code.
+func (r reader) soon(ctx context.Context, code int) {
+	r.Eventually(ctx, func() int { return r.Get(ctx, r.path).Code }).Should(gomega.Equal(code), "GET %s by %s", r.path, r.Name)
+}
+
+func permissionsFollowWrites(ctx context.Context, t *suite.Target) {
+	user := grant(ctx, t, "get")
+	got := user.path + "/none"
+	user.Eventually(ctx, func() int { return user.Get(ctx, got).Code }).Should(gomega.Equal(http.StatusNotFound), "get is not granted")
+	user.Answered(ctx, user.path, http.StatusForbidden)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: rulesFor("get", "list")}
+	_, err := t.Kube.RbacV1().Roles(t.Namespace(ctx)).Update(ctx, role, metav1.UpdateOptions{})
+	t.Must(err, "update Role reader")
+	user.soon(ctx, http.StatusOK)
+	unbind(ctx, t)
+	user.soon(ctx, http.StatusForbidden)
+	user.Answered(ctx, got, http.StatusForbidden)
+}
+
+func laggingInformer(ctx context.Context, beside *suite.Target) {
+	cp, t := beside.Launch(ctx)
+	frozen, err := cp.Faults().Gate("watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver")
+	t.Must(err, "hold the informer's events")
+	user := grant(ctx, t, "list")
+	_, err = frozen.Await(ctx, 1)
+	t.Must(err, "the informer's event is not held")
+	_, err = t.Kube.RbacV1().RoleBindings(t.Namespace(ctx)).Get(ctx, "reader", metav1.GetOptions{})
+	t.Must(err, "get RoleBinding reader")
+	user.Answered(ctx, user.path, http.StatusForbidden)
+	frozen.Open()
+	user.soon(ctx, http.StatusOK)
+}
+
+const bindingInformer = "informer/rolebindings.rbac.authorization.k8s.io verb=watch"
+
+// inject adds a rule.
+func inject(t *suite.Target, cp *envtest.ControlPlane, rule string) {
+	_, err := cp.Faults().Inject(rule)
+	t.Must(err, "%s", rule)
+}
+
+func lostWatch(ctx context.Context, beside *suite.Target) {
+	cp, t := beside.Launch(ctx)
+	// The next event is the last that the informer gets, and it gets on only at the third try.
+	inject(t, cp, "fail watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver with=eof times=1")
+	inject(t, cp, "fail "+bindingInformer+" with=503 times=2")
+	user := grant(ctx, t, "list")
+	user.soon(ctx, http.StatusOK)
+	unbind(ctx, t)
+	user.soon(ctx, http.StatusForbidden)
+}
+
+func expiredWatch(ctx context.Context, beside *suite.Target) {
+	cp, t := beside.Launch(ctx)
+	user := grant(ctx, t, "list")
+	user.soon(ctx, http.StatusOK)
+	// The event of the deletion is not told, and nothing after it.
+	inject(t, cp, "fail watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver with=410 times=1")
+	unbind(ctx, t)
+	user.soon(ctx, http.StatusForbidden)
+	bind(ctx, t)
+	user.soon(ctx, http.StatusOK)
+}
+
+func failedList(ctx context.Context, beside *suite.Target) {
+	_, t := beside.Launch(ctx, envtest.WithFaults("fail informer/limitranges verb=list with=500 times=2"))
+	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz/informer-sync").Code }).Should(gomega.Equal(http.StatusOK))
+	t.Answered(ctx, "/readyz", http.StatusOK)
+	t.ConfigMaps(ctx).Make(ctx, "one")
+}
+
+func quotaIsKnown(ctx context.Context, t *suite.Target) {
+	maps := t.ConfigMaps(ctx)
+	quotas := t.Kube.CoreV1().ResourceQuotas(maps.Namespace)
+	none := corev1.ResourceList{"count/secrets": resource.MustParse("0")}
+	quota, err := quotas.Create(ctx, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none},
+	}, metav1.CreateOptions{})
+	t.Must(err, "create ResourceQuota none")
+	t.CleanupObjects(func(ctx context.Context) error { return quotas.Delete(ctx, "none", metav1.DeleteOptions{}) })
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // as the controller would
+	_, err = quotas.UpdateStatus(ctx, quota, metav1.UpdateOptions{})
+	t.Must(err, "set the status of ResourceQuota none")
+	probe := func() error {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
+		_, err := t.Kube.CoreV1().Secrets(maps.Namespace).Create(ctx, secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	t.Eventually(ctx, probe).Should(gomega.And(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
+		gomega.MatchError(gomega.ContainSubstring("exceeded quota: none, requested: count/secrets=1, used: count/secrets=0, limited: count/secrets=0"))))
+	maps.Make(ctx, "not-counted")
+	t.Must(quotas.Delete(ctx, "none", metav1.DeleteOptions{}), "delete ResourceQuota none")
+	t.Eventually(ctx, probe).Should(gomega.Succeed())
+}
+
+func limitsFollowWrites(ctx context.Context, t *suite.Target) {
+	namespace := t.Namespace(ctx)
+	limits := t.Kube.CoreV1().LimitRanges(namespace)
+	with := func(memory string) *corev1.LimitRange {
+		return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "memory"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)},
+		}}}}
+	}
+	defaulted := func() string {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "one", Image: "none"}}, AutomountServiceAccountToken: new(bool)}}
+		pod, err := t.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return err.Error()
+		}
+		return pod.Spec.Containers[0].Resources.Limits.Memory().String()
+	}
+	_, err := limits.Create(ctx, with("7Mi"), metav1.CreateOptions{})
+	t.Must(err, "create LimitRange memory")
+	t.CleanupObjects(func(ctx context.Context) error { return limits.Delete(ctx, "memory", metav1.DeleteOptions{}) })
+	t.Eventually(ctx, defaulted).Should(gomega.Equal("7Mi"))
+	_, err = limits.Update(ctx, with("9Mi"), metav1.UpdateOptions{})
+	t.Must(err, "update LimitRange memory")
+	t.Eventually(ctx, defaulted).Should(gomega.Equal("9Mi"))
+	t.Must(limits.Delete(ctx, "memory", metav1.DeleteOptions{}), "delete LimitRange memory")
+	t.Eventually(ctx, defaulted).Should(gomega.Equal("0"))
+}

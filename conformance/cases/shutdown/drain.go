@@ -1,0 +1,162 @@
+package shutdown
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"snowglobe.test/conformance/suite"
+	"snowglobe.test/envtest"
+)
+
+var errFailed = errors.New("it would not start")
+
+var drainCases = []suite.Case{
+	{ID: "S16/new-requests-are-told-to-retry", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: newRequestsAreToldToRetry,
+		Source:  "k8s.io/apiserver/pkg/server/filters/with_retry_after.go, WithRetryAfter",
+		Promise: "With --shutdown-send-retry-after, a draining server answers new requests 429 with Retry-After: 5, still answers its health checks, and closes its port last."},
+	{ID: "S16/requests-in-flight-are-answered", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: requestsInFlightAreAnswered,
+		Source:  run + ", NonLongRunningRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/waitgroup.go",
+		Promise: "A short request that a stopping server has taken is answered, and done, before the server ends, while new connections are refused."},
+	{ID: "S16/watches-end-with-the-server", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: watchesEndWithTheServer,
+		Source:  run + ", WatchRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/watch_termination.go",
+		Promise: "Watches last as long as a stopping server takes requests, then end without an error within --shutdown-watch-termination-grace-period, and the next server has what they saw."},
+	{ID: "S16/audit-events-are-flushed", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: auditEventsAreFlushed,
+		Source:  run + ", AuditBackend.Shutdown; k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go",
+		Promise: "A server that stops sends the audit events that it still has, up to the last request it answered, whatever the size of a batch is."},
+}
+
+// write creates a ConfigMap in the background. The function that it returns waits for it.
+func write(ctx context.Context, t *suite.Target, maps *suite.ConfigMaps, name string) (written func() *corev1.ConfigMap) {
+	type result struct {
+		object *corev1.ConfigMap
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		object, err := maps.Create(ctx, maps.Object(name, "first"), metav1.CreateOptions{})
+		done <- result{object, err}
+	}()
+	return func() *corev1.ConfigMap {
+		got := <-done
+		t.Must(got.err, "create ConfigMap %s, which was in flight", name)
+		return got.object
+	}
+}
+
+func newRequestsAreToldToRetry(ctx context.Context, beside *suite.Target) {
+	cp, t := beside.Launch(ctx, envtest.WithFlags("--shutdown-send-retry-after"))
+	maps := t.ConfigMaps(ctx)
+	slow := holdAdmission(ctx, t, cp)
+	written := write(ctx, t, maps, "slow")
+	<-slow.asked
+	t.Answered(ctx, "/version", http.StatusOK)
+	ended := stop(ctx, t, cp)
+	signal(ctx, t, cp, "NotAcceptingNewRequest")
+	got := t.Answered(ctx, "/version", http.StatusTooManyRequests)
+	t.Expect(got.Header.Get("Retry-After")).To(gomega.Equal("5"), "%s", got)
+	t.Expect(string(got.Body)).To(gomega.Equal("The apiserver is shutting down, please try again later.\n"))
+	t.Answered(ctx, "/readyz", http.StatusInternalServerError)
+	t.Answered(ctx, "/livez", http.StatusOK)
+	t.Expect(signals(cp)).NotTo(gomega.ContainElement("HTTPServerStoppedListening"))
+	slow.release()
+	written()
+	ended()
+	t.Expect(signals(cp)).To(gomega.ContainElements("InFlightRequestsDrained", "HTTPServerStoppedListening"))
+}
+
+func requestsInFlightAreAnswered(ctx context.Context, beside *suite.Target) {
+	cp, t := beside.Launch(ctx)
+	maps := t.ConfigMaps(ctx)
+	held := holdAdmission(ctx, t, cp)
+	written := write(ctx, t, maps, "slow")
+	<-held.asked
+	ended := stop(ctx, t, cp)
+	signal(ctx, t, cp, "HTTPServerStoppedListening")
+	_, err := t.Kube.Discovery().ServerVersion()
+	t.Expect(utilnet.IsConnectionRefused(err)).To(gomega.BeTrue(), "a server that listens no more answered: %v", err)
+	t.Expect(signals(cp)).NotTo(gomega.ContainElement("InFlightRequestsDrained"))
+	held.release()
+	slow := written()
+	ended()
+	t.Expect(signals(cp)).To(gomega.ContainElement("InFlightRequestsDrained"))
+	t.Must(cp.Servers()[0].Restart(ctx), "start the server again")
+	t.Expect(maps.Read(ctx, "slow").UID).To(gomega.Equal(slow.UID))
+}
+
+func watchesEndWithTheServer(ctx context.Context, beside *suite.Target) {
+	cp, t := beside.Launch(ctx, envtest.WithFlags("--shutdown-watch-termination-grace-period=10s"))
+	maps := t.ConfigMaps(ctx)
+	events := t.Watch(ctx, maps.Watch, maps.Mine())
+	hook := gate(t, cp, preShutdownHook)
+	ended := stop(ctx, t, cp)
+	await(ctx, t, hook)
+	maps.Make(ctx, "seen")
+	last := events.NextConfigMap(ctx, "ADDED")
+	t.Expect(last.Name).To(gomega.Equal("seen"))
+	hook.Open()
+	t.Expect(suite.Brief(events.Ended(ctx))).To(gomega.BeEmpty())
+	ended()
+	t.Must(cp.Servers()[0].Restart(ctx), "start the server again")
+	list := maps.MustList(ctx, maps.Mine())
+	t.Expect(suite.Names(list)).To(gomega.Equal([]string{last.Name}))
+	again := t.Watch(ctx, maps.Watch, maps.Mine(suite.From(list.ResourceVersion)))
+	maps.Make(ctx, "next")
+	t.Expect(suite.Brief(again.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED next"}))
+}
+
+// auditor keeps the events that a server sends.
+type auditor struct {
+	mu     sync.Mutex
+	events []auditv1.Event
+}
+
+// ServeHTTP implements http.Handler.
+func (a *auditor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var list auditv1.EventList
+	if err := json.NewDecoder(r.Body).Decode(&list); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.events = append(a.events, list.Items...)
+}
+
+// about returns the verbs and names in the events about a user's requests.
+func (a *auditor) about(user string) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var found []string
+	for _, event := range a.events {
+		if event.ImpersonatedUser != nil && event.ImpersonatedUser.Username == user {
+			found = append(found, event.Verb+" "+event.ObjectRef.Name)
+		}
+	}
+	return found
+}
+
+func auditEventsAreFlushed(ctx context.Context, beside *suite.Target) {
+	audit := &auditor{}
+	policy := beside.File("policy.yaml", []byte(`{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+"rules": [{"level": "Metadata", "resources": [{"group": "", "resources": ["configmaps"]}]}]}`))
+	cp, t := beside.Launch(ctx, envtest.WithWebhookFlag("audit-webhook-config-file", audit), envtest.WithFlags("--audit-policy-file="+policy,
+		"--audit-webhook-mode=batch", "--audit-webhook-batch-max-wait=1h", "--audit-webhook-batch-max-size=1000"))
+	path := t.ConfigMaps(ctx).Path()
+	as := map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "system:masters"}
+	for _, name := range []string{"first", "second"} {
+		got := t.Ask(ctx, suite.Request{Path: path + "/" + name, Header: as})
+		t.Expect(got.Code).To(gomega.Equal(http.StatusNotFound), "%s", got)
+	}
+	t.Expect(audit.about("jane")).To(gomega.BeEmpty(), "a batch was sent before it was full")
+	stop(ctx, t, cp)()
+	t.Expect(audit.about("jane")).To(gomega.Equal([]string{"get first", "get second"}))
+}

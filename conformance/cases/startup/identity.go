@@ -1,0 +1,181 @@
+package startup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"snowglobe.test/conformance/suite"
+)
+
+var identityCases = []suite.Case{
+	{ID: "S20/version-names-what-it-emulates", Level: suite.Linked, Test: versionNamesWhatItEmulates,
+		Source:  "KEP-4330; k8s.io/apimachinery/pkg/version/types.go; k8s.io/apiserver/pkg/util/compatibility/registry.go",
+		Promise: "/version reports the release it emulates, by default its own, and the oldest it is compatible with, by default the one before."},
+	{ID: "S20/version-is-for-everybody", Level: suite.Core, Failure: true, Test: versionIsForEverybody,
+		Source:  "k8s.io/apiserver/pkg/server/routes/version.go, Install",
+		Promise: "/version needs no permission and takes no other method than GET: 405."},
+	{ID: "S20/storage-version-hash-tells-storage-apart", Level: suite.Core, Test: storageVersionHash,
+		Source:  "k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go, StorageVersionHash",
+		Promise: "Discovery gives each stored resource a hash of the group, version and kind that it is stored as: the same in each version of a resource, and none for subresources."},
+	{ID: "S20/equivalent-resources-share-their-webhooks", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: equivalentResources,
+		Source:  "k8s.io/apimachinery/pkg/runtime/mapper.go, EquivalentResourceRegistry; k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules",
+		Promise: "A webhook with matchPolicy Equivalent for one version of a resource is called for another, with the object converted to its own and the request's version told; with Exact it is not."},
+	{ID: "S20/unserved-version-is-not-equivalent", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: unservedIsNotEquivalent,
+		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook",
+		Promise: "A rule for a version that a custom resource does not serve matches no request of another version, and a webhook's refusal of an equivalent one is the answer."},
+}
+
+func versionNamesWhatItEmulates(ctx context.Context, t *suite.Target) {
+	info := versionOf(ctx, t)
+	minor, err := strconv.Atoi(strings.TrimSuffix(info.Minor, "+"))
+	t.Must(err, "minor %q", info.Minor)
+	t.Expect(info.EmulationMajor + "." + info.EmulationMinor).To(gomega.Equal(info.Major + "." + strconv.Itoa(minor)))
+	t.Expect(info.MinCompatibilityMajor + "." + info.MinCompatibilityMinor).To(gomega.Equal(info.Major + "." + strconv.Itoa(minor-1)))
+}
+
+func versionIsForEverybody(ctx context.Context, t *suite.Target) {
+	stranger := t.As("system:anonymous", "system:unauthenticated")
+	t.Expect(versionOf(ctx, stranger)).To(gomega.Equal(versionOf(ctx, t)))
+	for _, method := range []string{http.MethodPost, http.MethodDelete} {
+		got := t.Ask(ctx, suite.Request{Path: "/version", Method: method})
+		t.Expect(got.Code).To(gomega.Equal(http.StatusMethodNotAllowed), "%s", got)
+	}
+}
+
+func storageVersionHash(ctx context.Context, t *suite.Target) {
+	hash := func(path, resource string) string {
+		var list metav1.APIResourceList
+		t.GetJSON(ctx, path, &list)
+		for _, r := range list.APIResources {
+			if r.Name == resource {
+				return r.StorageVersionHash
+			}
+		}
+		return "no such resource"
+	}
+	of := func(stored string) string {
+		sum := sha256.Sum256([]byte(stored))
+		return base64.StdEncoding.EncodeToString(sum[:8])
+	}
+	t.Expect(hash("/apis/apps/v1", "deployments")).To(gomega.Equal(of("apps/v1/Deployment")))
+	t.Expect(hash("/apis/apps/v1", "deployments/status")).To(gomega.BeEmpty())
+	t.Expect(hash("/api/v1", "pods")).To(gomega.Equal(of("/v1/Pod")))
+	v1, v2 := hash("/apis/autoscaling/v1", "horizontalpodautoscalers"), hash("/apis/autoscaling/v2", "horizontalpodautoscalers")
+	t.Expect([]string{v1, v2}).To(gomega.HaveEach(of("autoscaling/v2/HorizontalPodAutoscaler")))
+}
+
+// reviewer is a webhook that records what it is asked, and refuses it if told to.
+type reviewer struct {
+	refuses bool
+
+	mu     sync.Mutex
+	canary bool // something was asked by the other webhook of the configuration
+	asked  []string
+}
+
+// ServeHTTP implements http.Handler.
+func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	asked := review.Request
+	review.Request, review.Response = nil, &admissionv1.AdmissionResponse{UID: asked.UID, Allowed: true}
+	if req.URL.Path == "/canary" {
+		r.canary = true
+	} else {
+		r.asked = append(r.asked, asked.Name+": "+asked.Resource.Version+" for "+asked.RequestResource.Version)
+		review.Response.Allowed = !r.refuses
+		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "not this one"}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(review) // the client may be gone
+}
+
+// about returns what was asked about an object.
+func (r *reviewer) about(name string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.asked), func(asked string) bool { return !strings.HasPrefix(asked, name+": ") })
+}
+
+func (r *reviewer) knows() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.canary
+}
+
+// reviewed installs Widgets with v1 and v2, and a webhook for one version of them. When it
+// returns, the server knows the webhook.
+func reviewed(ctx context.Context, beside *suite.Target, r *reviewer, version string, policy admissionregistrationv1.MatchPolicyType) *suite.Widgets {
+	cp, t := beside.Shared(ctx, "identity")
+	w := t.Install(ctx, t.WidgetCRD(func(d *suite.CRD) {
+		d.Spec.Versions = append(d.Spec.Versions, suite.WidgetVersion("v2", false))
+	}))
+	served, err := cp.Webhooks().Serve(r)
+	t.Must(err, "serve a webhook")
+	t.Cleanup(served.Stop)
+	hook := func(name, version string, policy admissionregistrationv1.MatchPolicyType) admissionregistrationv1.ValidatingWebhook {
+		return admissionregistrationv1.ValidatingWebhook{
+			Name: name + ".example.com", ClientConfig: served.ClientConfig("/" + name), AdmissionReviewVersions: []string{"v1"},
+			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), MatchPolicy: &policy,
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{w.Resource.Group}, APIVersions: []string{version}, Resources: []string{"widgets"}},
+			}},
+		}
+	}
+	configurations := t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	_, err = configurations.Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Resource.Group},
+		Webhooks:   []admissionregistrationv1.ValidatingWebhook{hook("canary", "v1", admissionregistrationv1.Exact), hook("review", version, policy)},
+	}, metav1.CreateOptions{})
+	t.Must(err, "create ValidatingWebhookConfiguration %s", w.Resource.Group)
+	t.CleanupObjects(func(ctx context.Context) error {
+		return configurations.Delete(ctx, w.Resource.Group, metav1.DeleteOptions{})
+	})
+	t.Eventually(ctx, func() bool {
+		_, _ = w.Probe(ctx) // it may be refused
+		return r.knows()
+	}).Should(gomega.BeTrue(), "the server does not call its webhooks")
+	return w
+}
+
+func equivalentResources(ctx context.Context, beside *suite.Target) {
+	equivalent, exact := &reviewer{}, &reviewer{}
+	w := reviewed(ctx, beside, equivalent, "v2", admissionregistrationv1.Equivalent)
+	made := w.Make(ctx, "one")
+	w.Target.Expect(made.GetAPIVersion()).To(gomega.Equal(w.Resource.Group + "/v1"))
+	w.Target.Expect(equivalent.about("one")).To(gomega.Equal([]string{"one: v2 for v1"}))
+	other := reviewed(ctx, beside, exact, "v2", admissionregistrationv1.Exact)
+	other.Make(ctx, "two")
+	w.Target.Expect(exact.about("two")).To(gomega.BeEmpty())
+}
+
+func unservedIsNotEquivalent(ctx context.Context, beside *suite.Target) {
+	unserved, refusing := &reviewer{refuses: true}, &reviewer{refuses: true}
+	w := reviewed(ctx, beside, unserved, "v9", admissionregistrationv1.Equivalent)
+	w.Make(ctx, "one")
+	w.Target.Expect(unserved.about("one")).To(gomega.BeEmpty())
+	w = reviewed(ctx, beside, refusing, "v2", admissionregistrationv1.Equivalent)
+	_, err := w.TryMake(ctx, "two")
+	w.Target.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+	w.Target.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`admission webhook "review.example.com" denied the request: not this one`)))
+	w.Target.Answered(ctx, w.Path+"/two", http.StatusNotFound)
+}

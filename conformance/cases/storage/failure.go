@@ -1,0 +1,159 @@
+package storage
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"snowglobe.test/conformance/suite"
+	"snowglobe.test/envtest"
+)
+
+var failureCases = []suite.Case{
+	{ID: "S5/undecodable-object-is-told", Level: suite.Linked, Failure: true, Since: "1.37", Needs: suite.Needs{Launch: true}, Test: undecodableObjectIsTold,
+		Source:  "KEP-3926; k8s.io/apiserver/pkg/storage/etcd3/corrupt_obj_deleter.go",
+		Promise: "An object that can't be decoded fails its get, its list and its ordinary deletion with 500, the list says which it is, and its neighbours are still read one by one."},
+	{ID: "S5/unsafe-deletion-is-guarded", Level: suite.Linked, Failure: true, Since: "1.37", Needs: suite.Needs{Launch: true}, Test: unsafeDeletionIsGuarded,
+		Source:  "KEP-3926; k8s.io/apiserver/pkg/endpoints/handlers/delete.go, authorizeUnsafeDelete; k8s.io/apiserver/pkg/registry/generic/registry/corrupt_obj_deleter.go",
+		Promise: "ignoreStoreReadErrorWithClusterBreakingPotential deletes an object that can't be decoded, for who may unsafe-delete-ignore-read-errors; never one that can be, nor a collection, nor in a dry run."},
+	{ID: "S5/store-is-a-health-check", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: storeIsAHealthCheck,
+		Source:  "k8s.io/apiserver/pkg/server/options/etcd.go, addEtcdHealthEndpoint; k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go, newETCD3Check",
+		Promise: "While the store does not answer, /livez/etcd and /readyz/etcd-readiness are 500, and both are 200 again when it does."},
+	{ID: "S5/lost-reply-is-an-error", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostReplyIsAnError,
+		Source:  "k8s.io/apiserver/pkg/storage/etcd3/store.go, Create; k8s.io/apiserver/pkg/registry/generic/registry/store.go, Create",
+		Promise: "A create whose reply from the store is lost is answered with an error of the server, never with success or AlreadyExists, and the object is there, once."},
+}
+
+// broken launches a control plane with a ControllerRevision "broken" that nothing can decode, and
+// one, "whole", beside it.
+func broken(ctx context.Context, t *suite.Target) (*envtest.ControlPlane, *suite.Target, string) {
+	cp, other := t.Shared(ctx, "without-watch-cache", envtest.WithFlags("--watch-cache=false"))
+	namespace := other.Namespace(ctx)
+	whole := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "whole"}, Data: runtime.RawExtension{Raw: []byte(`{}`)}}
+	_, err := other.Kube.AppsV1().ControllerRevisions(namespace).Create(ctx, whole, metav1.CreateOptions{})
+	t.Must(err, "create ControllerRevision whole")
+	client, err := cp.Store().Client()
+	t.Must(err, "reach the store")
+	defer func() { _ = client.Close() }()
+	key := brokenKey(namespace)
+	_, err = client.KV.Put(ctx, key, "this is no object")
+	t.Must(err, "break what is stored at %s", key)
+	t.Cleanup(func(ctx context.Context) error {
+		client, err := cp.Store().Client()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = client.Close() }()
+		_, err = client.KV.Delete(ctx, key)
+		return err
+	})
+	return cp, other, "/apis/apps/v1/namespaces/" + namespace + "/controllerrevisions"
+}
+
+func brokenKey(namespace string) string {
+	return "/registry/controllerrevisions/" + namespace + "/broken"
+}
+
+func undecodableObjectIsTold(ctx context.Context, t *suite.Target) {
+	cp, other, path := broken(ctx, t)
+	got := other.Get(ctx, path+"/broken")
+	t.Expect(got.Code).To(gomega.Equal(http.StatusInternalServerError), "%s", got)
+	list := other.Get(ctx, path)
+	status := t.ExpectStatus(list, http.StatusInternalServerError, metav1.StatusReasonStoreReadError)
+	t.Expect(status.Details).NotTo(gomega.BeNil(), "%s", list)
+	key := brokenKey(other.Namespace(ctx))
+	t.Expect(status.Details.Causes).To(gomega.ConsistOf(gomega.HaveField("Field", key)), "%s", list)
+	deleted := other.Ask(ctx, suite.Request{Method: http.MethodDelete, Path: path + "/broken"})
+	t.Expect(deleted.Code).To(gomega.Equal(http.StatusInternalServerError), "%s", deleted)
+	entry(ctx, t, cp, key)
+	other.Answered(ctx, path+"/whole", http.StatusOK)
+}
+
+// unsafely deletes a path with the option, and others.
+func unsafely(ctx context.Context, t *suite.Target, path string, others ...string) suite.Answer {
+	options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "ignoreStoreReadErrorWithClusterBreakingPotential": true}
+	for _, other := range others {
+		options[other] = map[string]any{"dryRun": []string{metav1.DryRunAll}, "gracePeriodSeconds": 0}[other]
+	}
+	return t.Ask(ctx, suite.Request{Method: http.MethodDelete, Path: path, Body: options})
+}
+
+func unsafeDeletionIsGuarded(ctx context.Context, t *suite.Target) {
+	cp, other, path := broken(ctx, t)
+	namespace := other.Namespace(ctx)
+	janitor := allowed(ctx, other, namespace, "delete", "deletecollection")
+	refused := unsafely(ctx, janitor, path+"/broken")
+	t.Expect(t.ExpectStatus(refused, http.StatusForbidden, metav1.StatusReasonForbidden).Message).To(
+		gomega.ContainSubstring("unsafe-delete-ignore-read-errors"), "%s", refused)
+	sound := unsafely(ctx, other, path+"/whole")
+	t.ExpectStatus(sound, http.StatusConflict, metav1.StatusReasonConflict)
+	other.Answered(ctx, path+"/whole", http.StatusOK)
+	t.ExpectStatus(unsafely(ctx, other, path), http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	graceful := unsafely(ctx, other, path+"/broken", "gracePeriodSeconds")
+	t.ExpectStatus(graceful, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	dry := unsafely(ctx, other, path+"/broken", "dryRun")
+	t.Expect(dry.Code).To(gomega.Equal(http.StatusOK), "%s", dry)
+	entry(ctx, t, cp, brokenKey(namespace))
+
+	surgeon := allowed(ctx, other, namespace, "delete", "unsafe-delete-ignore-read-errors")
+	done := unsafely(ctx, surgeon, path+"/broken")
+	t.Expect(done.Code).To(gomega.Equal(http.StatusOK), "%s", done)
+	other.Answered(ctx, path, http.StatusOK)
+	missing := unsafely(ctx, surgeon, path+"/broken")
+	t.ExpectStatus(missing, http.StatusNotFound, metav1.StatusReasonNotFound)
+}
+
+// allowed is a user who may do that to ControllerRevisions of a namespace, once the authorizer
+// knows.
+func allowed(ctx context.Context, t *suite.Target, namespace string, verbs ...string) *suite.Target {
+	name := verbs[len(verbs)-1]
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: verbs},
+	}}
+	_, err := t.Kube.RbacV1().Roles(namespace).Create(ctx, role, metav1.CreateOptions{})
+	t.Must(err, "create Role %s", name)
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}}
+	_, err = t.Kube.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
+	t.Must(err, "create RoleBinding %s", name)
+	user := t.As(name)
+	t.Eventually(ctx, func() int {
+		path := "/apis/apps/v1/namespaces/" + namespace + "/controllerrevisions/none"
+		return user.Ask(ctx, suite.Request{Method: http.MethodDelete, Path: path}).Code
+	}).Should(gomega.Equal(http.StatusNotFound), "user %s may not delete yet", name)
+	return user
+}
+
+func storeIsAHealthCheck(ctx context.Context, t *suite.Target) {
+	cp, other := t.Launch(ctx)
+	codes := func() []int {
+		return []int{other.Get(ctx, "/livez/etcd").Code, other.Get(ctx, "/readyz/etcd").Code, other.Get(ctx, "/readyz/etcd-readiness").Code}
+	}
+	t.Eventually(ctx, codes).Should(gomega.Equal([]int{200, 200, 200}))
+	away, err := cp.Faults().Inject("partition store")
+	t.Must(err, "cut the store off")
+	t.Eventually(ctx, codes).Should(gomega.Equal([]int{500, 500, 500}), "while the store is away")
+	other.Answered(ctx, "/livez/ping", http.StatusOK)
+	away.Remove()
+	t.Eventually(ctx, codes).Should(gomega.Equal([]int{200, 200, 200}), "after the store has come back")
+}
+
+func lostReplyIsAnError(ctx context.Context, t *suite.Target) {
+	cp, other := t.Shared(ctx, "defaults")
+	cms := other.ConfigMaps(ctx)
+	rule, err := cp.Faults().Inject("lose-reply store/put resource=configmaps name=" + cms.Namespace + "/a with=unavailable times=1")
+	t.Must(err, "lose a reply")
+	defer rule.Remove()
+	got := other.Ask(ctx, suite.Request{Method: http.MethodPost, Path: cms.Path(), Body: cms.Object("a", "first")})
+	t.Expect(got.Code).To(gomega.BeNumerically(">=", http.StatusInternalServerError), "%s", got)
+	t.Expect(cms.Read(ctx, "a").Data).To(gomega.HaveKeyWithValue("content", "first"))
+	again := other.Ask(ctx, suite.Request{Method: http.MethodPost, Path: cms.Path(), Body: cms.Object("a", "second")})
+	t.ExpectStatus(again, http.StatusConflict, metav1.StatusReasonAlreadyExists)
+	t.Expect(suite.Names(cms.MustList(ctx, cms.Mine()))).To(gomega.Equal([]string{"a"}))
+}

@@ -1,0 +1,51 @@
+package conformance
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"snowglobe.test/conformance/transcript"
+)
+
+// trailing is the space that indentation leaves at the end of lines.
+var trailing = regexp.MustCompile(`(?m) +$`)
+
+// How many of the last exchanges Explain tells in the output for people, and where there is
+// room for all that are kept.
+const (
+	shortExchanges = 3
+	allExchanges   = 1 << 10
+)
+
+// Explain is the report of a bug that a failed case is: what was promised and where, what
+// the case found, by which step, and the last requests before that, in brief.
+func (r Result) Explain(exchanges int) string {
+	return r.explain(exchanges, transcript.Exchange.Brief)
+}
+
+func (r Result) explain(exchanges int, tell func(transcript.Exchange) string) string {
+	var out strings.Builder
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(&out, "%-9s %s\n", name, strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+strings.Repeat(" ", 10)))
+		}
+	}
+	line("promised", r.Case.Promise)
+	line("source", r.Case.Source)
+	line("found", r.Message)
+	line("step", strings.TrimSuffix(r.Location+": "+r.Step, ": "))
+	asked := r.Exchanges
+	if len(asked) > exchanges {
+		asked = asked[len(asked)-exchanges:]
+	}
+	name := "asked"
+	for _, exchange := range asked {
+		line(name, tell(exchange))
+		name = ""
+	}
+	if left := len(r.Exchanges) - len(asked); left > 0 {
+		line("", fmt.Sprintf("(and %d requests before: see --html, --junit or --output json)", left))
+	}
+	return trailing.ReplaceAllString(strings.TrimSuffix(out.String(), "\n"), "")
+}

@@ -1,0 +1,58 @@
+package conformance
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+
+	"snowglobe.test/internal/htmlpage"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// WriteHTML writes a page of one or more reports, as one file that needs nothing else:
+// systems by targets, each case with its promise, and what broke with the requests around it.
+func WriteHTML(w io.Writer, reports ...Report) error {
+	if len(reports) == 0 {
+		return errors.New("a page needs a report")
+	}
+	style, err := pageFiles.ReadFile("page/style.css")
+	if err != nil {
+		return err
+	}
+	program, err := pageFiles.ReadFile("page/filter.js")
+	if err != nil {
+		return err
+	}
+	page, err := template.ParseFS(pageFiles, "page/page.html.tmpl")
+	if err != nil {
+		return err
+	}
+	styled := htmlpage.Colours + string(style)
+	err = page.Execute(w, map[string]any{
+		"Page": newPageView(reports), "Style": template.CSS(styled), "Program": template.JS(program),
+		"StyleHash": htmlpage.Hash(styled), "ProgramHash": htmlpage.Hash(string(program)),
+	})
+	if err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	return nil
+}
+
+// WriteHTMLFile writes the page of reports to a file. It overwrites an existing file and
+// creates missing folders.
+func WriteHTMLFile(path string, reports ...Report) error {
+	var page bytes.Buffer
+	err := WriteHTML(&page, reports...)
+	if err == nil {
+		err = writeFile(path, page.Bytes())
+	}
+	if err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}

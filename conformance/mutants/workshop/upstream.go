@@ -1,0 +1,112 @@
+package workshop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// Modules are those of upstream that get mutants.
+var Modules = []string{"k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator", kubernetes}
+
+// kubernetes is the module whose version is the release.
+const kubernetes = "k8s.io/kubernetes"
+
+// judge is the package that the program is made of, which links the server chain.
+const judge = "snowglobe.test/conformance/mutants/judge"
+
+// listed is a package as "go list" describes it.
+type listed struct {
+	ImportPath string
+	Dir        string
+	Export     string
+	Module     *struct{ Path, Version, Dir, GoVersion string }
+
+	GoFiles, CgoFiles, EmbedFiles, SFiles, HFiles []string
+}
+
+// upstream is what the program is built from.
+type upstream struct {
+	packages []listed // of Modules
+	exports  map[string]string
+	modules  map[string]string // module path -> folder
+	version  map[string]string // module path -> Go version
+	release  string            // of Kubernetes
+}
+
+// readUpstream asks the go command in the repository's folder root. What the type checker
+// needs is compiled if it is not in Go's build cache.
+func readUpstream(ctx context.Context, root string) (*upstream, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,Module,GoFiles,CgoFiles,EmbedFiles,SFiles,HFiles", judge)
+	list.Dir = root
+	var said bytes.Buffer
+	list.Stderr = &said
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list upstream's packages: %w: %s", err, said.String())
+	}
+	u := &upstream{exports: map[string]string{}, modules: map[string]string{}, version: map[string]string{}}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return u, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("list upstream's packages: %w", err)
+		}
+		u.exports[p.ImportPath] = p.Export
+		if p.Module == nil || !slices.Contains(Modules, p.Module.Path) {
+			continue
+		}
+		u.packages = append(u.packages, p)
+		u.modules[p.Module.Path] = p.Module.Dir
+		u.version[p.Module.Path] = p.Module.GoVersion
+		if p.Module.Path == kubernetes {
+			u.release = p.Module.Version
+		}
+	}
+}
+
+// Root is the folder of the repository, which the working directory is in.
+func Root(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the repository: %w", err)
+	}
+	file := strings.TrimSpace(string(out))
+	text, err := os.ReadFile(file)
+	if err != nil || modfile.ModulePath(text) != "snowglobe.test" {
+		return "", errors.New("find the repository: run this in a checkout of Snowglobe, since it builds Snowglobe with mutants")
+	}
+	return filepath.Dir(file), nil
+}
+
+// Upstream returns the folders of the modules that get mutants, and the release of Kubernetes.
+func Upstream(ctx context.Context) (folders map[string]string, release string, err error) {
+	list := exec.CommandContext(ctx, "go", append([]string{"list", "-m", "-f", "{{.Path}} {{.Version}} {{.Dir}}"}, Modules...)...)
+	out, err := list.Output()
+	if err != nil {
+		return nil, "", fmt.Errorf("list upstream's modules: %w", err)
+	}
+	folders = map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		var path, version, dir string
+		if _, err := fmt.Sscan(line, &path, &version, &dir); err != nil {
+			return nil, "", fmt.Errorf("list upstream's modules: %q: %w", line, err)
+		}
+		folders[path] = dir
+		if path == kubernetes {
+			release = version
+		}
+	}
+	return folders, release, nil
+}

@@ -1,0 +1,155 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/ledger"
+	"snowglobe.test/conformance/suite"
+)
+
+// somebodys is a control plane in memory that is treated as somebody's cluster.
+type somebodys struct {
+	answered      func(request *http.Request) // is called when the server has answered a write
+	before, after []string                    // the objects there
+}
+
+// Open implements conformance.Source.
+func (s *somebodys) Open(ctx context.Context) (*suite.Cluster, error) {
+	cluster, err := conformance.Memory().Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	closing := cluster.Close
+	if cluster.Ledger, err = ledger.New(cluster.Config); err == nil {
+		s.before, err = objects(ctx, cluster.Config)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closing(ctx))
+	}
+	cluster.Wrap = func(next http.RoundTripper) http.RoundTripper { return impatient{next, s} }
+	cluster.Close = func(ctx context.Context) error {
+		ctx = context.WithoutCancel(ctx)
+		left := cluster.Ledger.Close(ctx)
+		var err error
+		s.after, err = objects(ctx, cluster.Config)
+		return errors.Join(left, err, closing(ctx))
+	}
+	return cluster, nil
+}
+
+// String implements conformance.Source.
+func (s *somebodys) String() string { return "somebody's cluster" }
+
+// impatient is a transport that gives no answer to those who have lost interest in it.
+type impatient struct {
+	next http.RoundTripper
+	of   *somebodys
+}
+
+func (i impatient) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet {
+		return i.next.RoundTrip(req)
+	}
+	resp, err := i.next.RoundTrip(req.WithContext(context.WithoutCancel(req.Context())))
+	if i.of.answered != nil {
+		i.of.answered(req)
+	}
+	if gone := req.Context().Err(); gone != nil && err == nil {
+		_ = resp.Body.Close()
+		return nil, gone
+	}
+	return resp, err
+}
+
+// litters makes what is hard to remove, and leaves the removal to others.
+func litters(ctx context.Context, t *suite.Target) {
+	held := []string{"conformance.snowglobe.test/hold"}
+	maps := t.ConfigMaps(ctx)
+	object := maps.Object("held", "first")
+	object.Finalizers = held
+	maps.MustCreate(ctx, object)
+	_, err := t.Kube.CoreV1().Secrets(t.Namespace(ctx)).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: t.Name, Finalizers: held}}, metav1.CreateOptions{})
+	t.Must(err, "create a Secret")
+	widgets := t.Install(ctx, t.WidgetCRD())
+	widgets.Make(ctx, t.Name, suite.At([]any{held[0]}, "metadata", "finalizers"))
+	_, err = t.Kube.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: t.Name}}, metav1.CreateOptions{})
+	t.Must(err, "create a ClusterRole")
+}
+
+// asks asks whether the server is there.
+func asks(ctx context.Context, t *suite.Target) {
+	t.Must(t.Kube.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Error(), "ask for the version")
+}
+
+// TestNothingIsLeft has cases end in all ways on somebody's cluster.
+func TestNothingIsLeft(t *testing.T) {
+	source := &somebodys{}
+	report, err := conformance.Simulate(t.Context(), source, []suite.Case{
+		littering(passes), littering(fails), littering(panics),
+	}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, []conformance.State{conformance.Passed, conformance.Failed, conformance.Failed}, states(report))
+	assert.Equal(t, source.before, source.after)
+}
+
+// littering is a case that litters first.
+func littering(then func(context.Context, *suite.Target)) suite.Case {
+	return made("S0/litters", suite.Needs{}, func(ctx context.Context, t *suite.Target) {
+		litters(ctx, t)
+		then(ctx, t)
+	})
+}
+
+func states(report conformance.Report) (states []conformance.State) {
+	for _, result := range report.Results {
+		states = append(states, result.State)
+	}
+	return states
+}
+
+// TestNothingIsLeftAfterInterrupt has Ctrl-C come when the server has made something, and the case
+// does not know yet.
+func TestNothingIsLeftAfterInterrupt(t *testing.T) {
+	for _, path := range []string{"/namespaces", "/clusterroles"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			ctx, interrupt := context.WithCancelCause(t.Context())
+			defer interrupt(nil)
+			interrupted := errors.New("interrupted")
+			source := &somebodys{answered: func(req *http.Request) {
+				if strings.HasSuffix(req.URL.Path, path) {
+					interrupt(interrupted)
+				}
+			}}
+			report, err := conformance.Run(ctx, source, []suite.Case{littering(asks)}, nil)
+			require.ErrorIs(t, err, interrupted)
+			assert.NotContains(t, err.Error(), "left at")
+			assert.Equal(t, []conformance.State{conformance.NotRun}, states(report))
+			assert.Equal(t, source.before, source.after)
+		})
+	}
+}
+
+// TestWhatIsLeftIsTold has a definition that waits for somebody.
+func TestWhatIsLeftIsTold(t *testing.T) {
+	name := ""
+	report, err := conformance.Simulate(t.Context(), &somebodys{}, []suite.Case{made("S0/keeps", suite.Needs{}, func(ctx context.Context, target *suite.Target) {
+		definition := target.WidgetCRD()
+		definition.Finalizers = []string{"conformance.snowglobe.test/hold"}
+		name = target.Install(ctx, definition).CRD.Name
+	})}, nil)
+	require.ErrorContains(t, err, "customresourcedefinitions.apiextensions.k8s.io "+name)
+	require.NotErrorIs(t, err, conformance.ErrFailed)
+	assert.Equal(t, 1, report.Count(conformance.Passed))
+}

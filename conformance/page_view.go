@@ -1,0 +1,269 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"snowglobe.test/conformance/suite"
+)
+
+// pageView is what the template of the page shows.
+type pageView struct {
+	Title   string
+	Targets []targetView
+	Systems []systemView
+	Broken  []brokenView
+	Cases   int
+}
+
+// targetView is a report as a column of the page.
+type targetView struct {
+	Name    string
+	Facts   []string // release, clock, date
+	Counts  []countView
+	Verdict string // in words
+	State   string // of the verdict, as a class
+	Error   string
+}
+
+// countView is how many cases are in a state.
+type countView struct {
+	State, Words string // class, and what a person calls it
+	N            int
+	From, Width  float64 // of its part of a bar, in percent
+}
+
+// systemView is a system with its cases.
+type systemView struct {
+	ID, Name string
+	Cells    []cellView
+	Cases    []caseView
+	Notable  []countView // results that are not kept, on all targets
+	Broken   bool
+}
+
+// cellView is a system on a target.
+type cellView struct {
+	Counts []countView
+	Text   string
+	Judged bool
+}
+
+// caseView is a case with its results.
+type caseView struct {
+	ID, Promise string
+	Sources     []sourceLink
+	Labels      []string
+	Results     []resultView
+}
+
+// resultView is a case on a target.
+type resultView struct {
+	Target, State, Mark, Words, Took string
+	Message                          string
+	Broken                           string // the anchor of its report; empty if there is none
+}
+
+// brokenView is a promise that a target breaks.
+type brokenView struct {
+	Anchor, Target string
+	Sources        []sourceLink
+	Result         Result
+	Exchanges      []exchangeView
+}
+
+// stateWords are what the page calls the states, in order, with a class and a mark for each.
+var stateWords = []struct {
+	state              State
+	class, words, mark string
+}{
+	{Passed, "kept", "kept", "✓"},
+	{Failed, "broken", "broken", "✗"},
+	{NotApplicable, "inapplicable", "not applicable", "–"},
+	{NotRun, "unjudged", "not judged", "?"},
+}
+
+func newPageView(reports []Report) pageView {
+	view := pageView{Title: "Conformance of " + reports[0].Target}
+	if len(reports) > 1 {
+		view.Title = fmt.Sprintf("Conformance of %d targets", len(reports))
+	}
+	results := map[string][]*Result{} // by case; nil where a report does not have it
+	var cases []suite.Case
+	for i, report := range reports {
+		view.Targets = append(view.Targets, report.view())
+		for _, result := range report.Results {
+			if results[result.Case.ID] == nil {
+				results[result.Case.ID] = make([]*Result, len(reports))
+				cases = append(cases, result.Case)
+			}
+			results[result.Case.ID][i] = &result
+		}
+	}
+	view.Cases = len(cases)
+	inListOrder(cases)
+	for _, system := range systems {
+		if s := view.system(system.ID, system.Name, cases, results); len(s.Cases) > 0 {
+			view.Systems = append(view.Systems, s)
+		}
+	}
+	return view
+}
+
+// inListOrder sorts cases that may have run in any order. Those that are not in the list
+// come last.
+func inListOrder(cases []suite.Case) {
+	order := map[string]int{}
+	for i, c := range Cases() {
+		order[c.ID] = i - math.MaxInt32
+	}
+	slices.SortStableFunc(cases, func(a, b suite.Case) int { return order[a.ID] - order[b.ID] })
+}
+
+// system returns a system of the page, and adds what is broken in it.
+func (p *pageView) system(id, name string, cases []suite.Case, results map[string][]*Result) systemView {
+	s := systemView{ID: id, Name: name}
+	counts := make([]map[State]int, len(p.Targets))
+	for i := range counts {
+		counts[i] = map[State]int{}
+	}
+	for _, c := range cases {
+		if c.System != id {
+			continue
+		}
+		view := caseView{ID: c.ID, Promise: c.Promise, Sources: sourceLinks(c.Source), Labels: Labels(c)[1:]}
+		for i, result := range results[c.ID] {
+			if result == nil {
+				continue
+			}
+			counts[i][result.State]++
+			shown := result.view(p.Targets[i].Name)
+			if result.State == Failed {
+				s.Broken = true
+				shown.Broken = fmt.Sprintf("broken-%d", len(p.Broken)+1)
+				p.Broken = append(p.Broken, brokenView{shown.Broken, p.Targets[i].Name, view.Sources, *result, exchangeViews(result.Exchanges)})
+			}
+			view.Results = append(view.Results, shown)
+		}
+		s.Cases = append(s.Cases, view)
+	}
+	notable := map[State]int{}
+	for _, n := range counts {
+		s.Cells = append(s.Cells, newCellView(n))
+		for state, count := range n {
+			notable[state] += count
+		}
+	}
+	delete(notable, Passed)
+	s.Notable = countViews(notable)
+	return s
+}
+
+func newCellView(n map[State]int) cellView {
+	judged := n[Passed] + n[Failed]
+	cell := cellView{Counts: countViews(n), Judged: judged > 0, Text: fmt.Sprintf("%d of %d", n[Passed], judged)}
+	if judged == 0 {
+		cell.Text = cmp.Or(firstWords(cell.Counts), "no case")
+	}
+	return cell
+}
+
+func firstWords(counts []countView) string {
+	if len(counts) == 0 {
+		return ""
+	}
+	return counts[0].Words
+}
+
+// countViews are the states that there are.
+func countViews(n map[State]int) (views []countView) {
+	all, before := 0, 0
+	for _, count := range n {
+		all += count
+	}
+	for _, w := range stateWords {
+		if count := n[w.state]; count > 0 {
+			views = append(views, countView{w.class, w.words, count, percent(before, all), percent(count, all)})
+			before += count
+		}
+	}
+	return views
+}
+
+func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
+
+func (r Report) view() targetView {
+	n := map[State]int{}
+	for _, result := range r.Results {
+		n[result.State]++
+	}
+	view := targetView{Name: r.Target, Counts: countViews(n), Error: r.Error, State: "kept", Verdict: "keeps all its promises"}
+	clock := "real time"
+	if r.VirtualTime {
+		clock, view.Name = "virtual time", view.Name+", virtual time"
+	}
+	took := r.Took.Round(time.Second)
+	if took == 0 {
+		took = r.Took.Round(time.Millisecond)
+	}
+	for _, fact := range []string{r.Release, r.Date.Format(time.DateOnly), took.String() + " of " + clock} {
+		if fact != "" {
+			view.Facts = append(view.Facts, fact)
+		}
+	}
+	switch {
+	case n[Failed] == 1:
+		view.State, view.Verdict = "broken", "breaks a promise"
+	case n[Failed] > 1:
+		view.State, view.Verdict = "broken", fmt.Sprintf("breaks %d promises", n[Failed])
+	case n[Passed] == 0:
+		view.State, view.Verdict = "unjudged", "could not be judged"
+	case n[NotRun] > 0:
+		view.State, view.Verdict = "unjudged", "could not be judged by all cases"
+	case n[NotApplicable] > 0:
+		view.Verdict = "keeps all promises that apply to it"
+	}
+	return view
+}
+
+func (r *Result) view(target string) resultView {
+	view := resultView{Target: target}
+	for _, w := range stateWords {
+		if w.state == r.State {
+			view.State, view.Words, view.Mark = w.class, w.words, w.mark
+		}
+	}
+	switch r.State {
+	case Passed, Failed:
+		view.Took = r.Took.Round(time.Millisecond).String()
+	case NotApplicable, NotRun:
+		view.Message = r.Message
+	}
+	return view
+}
+
+// Multiple reports whether there is more than one target.
+func (p pageView) Multiple() bool { return len(p.Targets) > 1 }
+
+// Reasons are the different reasons for which a case was not judged.
+func (c caseView) Reasons() (reasons []string) {
+	for _, r := range c.Results {
+		if r.Message != "" && !slices.Contains(reasons, r.Message) {
+			reasons = append(reasons, r.Message)
+		}
+	}
+	return reasons
+}
+
+// States are the classes of the case's results, for the page's filter.
+func (c caseView) States() string {
+	var states []string
+	for _, r := range c.Results {
+		states = append(states, r.State)
+	}
+	return strings.Join(states, " ")
+}

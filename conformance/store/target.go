@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onsi/gomega"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+)
+
+// Target is what a case is given: two clients of the store, each with a connection of its
+// own, keys that nobody else uses, and assertions.
+type Target struct {
+	gomega.Gomega
+	Client *kubernetes.Client
+	Other  *kubernetes.Client
+	// Prefix is what the keys of this case begin with.
+	Prefix string
+
+	store *Store
+	// patience bounds the wait for what should come at once.
+	patience time.Duration
+	fail     func(message string, callerSkip ...int)
+	watches  []context.CancelFunc
+}
+
+func newTarget(s *Store, c Case, fail func(message string, callerSkip ...int)) *Target {
+	return &Target{
+		Gomega: gomega.NewGomega(fail), Client: s.clients[0], Other: s.clients[1],
+		Prefix: s.prefix + strings.ReplaceAll(c.ID, "/", "-") + "/", store: s, patience: s.cfg.Patience, fail: fail,
+	}
+}
+
+func (t *Target) cleanUp(ctx context.Context) error {
+	for _, cancel := range t.watches {
+		cancel()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	return t.store.remove(ctx, t.Prefix)
+}
+
+// Skip ends the case without a verdict.
+func (t *Target) Skip(format string, args ...any) { panic(skipped{fmt.Sprintf(format, args...)}) }
+
+// Failf ends the case: the promise is broken.
+func (t *Target) Failf(format string, args ...any) { t.fail(fmt.Sprintf(format, args...)) }
+
+// Must fails the case if a request fails that should not.
+func (t *Target) Must(err error, format string, args ...any) {
+	if err != nil {
+		t.Failf("%s: %v", fmt.Sprintf(format, args...), err)
+	}
+}
+
+// Key is a key of this case.
+func (t *Target) Key(name string) string { return t.Prefix + name }
+
+// Create writes a key that does not exist, as an API server does, and returns its revision.
+func (t *Target) Create(ctx context.Context, name, value string) int64 {
+	return t.createWith(ctx, name, value, kubernetes.PutOptions{})
+}
+
+func (t *Target) createWith(ctx context.Context, name, value string, opts kubernetes.PutOptions) int64 {
+	resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key(name), []byte(value), 0, opts)
+	t.Must(err, "create %s", name)
+	if !resp.Succeeded {
+		t.Failf("create %s: refused as if the key existed, which it does not", name)
+	}
+	return resp.Revision
+}
+
+// Update replaces the value of a key whose last revision is known, and returns its new one.
+func (t *Target) Update(ctx context.Context, name, value string, revision int64) int64 {
+	return t.updateWith(ctx, name, value, revision, kubernetes.PutOptions{})
+}
+
+func (t *Target) updateWith(ctx context.Context, name, value string, revision int64, opts kubernetes.PutOptions) int64 {
+	opts.GetOnFailure = true
+	resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key(name), []byte(value), revision, opts)
+	t.Must(err, "update %s of revision %d", name, revision)
+	if !resp.Succeeded {
+		t.Failf("update %s of revision %d: refused, with %v as the present state", name, revision, resp.KV)
+	}
+	return resp.Revision
+}
+
+// Delete removes a key whose last revision is known, and returns the revision of that.
+func (t *Target) Delete(ctx context.Context, name string, revision int64) int64 {
+	resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), revision, kubernetes.DeleteOptions{GetOnFailure: true})
+	t.Must(err, "delete %s of revision %d", name, revision)
+	if !resp.Succeeded {
+		t.Failf("delete %s of revision %d: refused, with %v as the present state", name, revision, resp.KV)
+	}
+	return resp.Revision
+}
+
+// Fill creates keys with a value each, and returns the last revision.
+func (t *Target) Fill(ctx context.Context, names ...string) (last int64) {
+	for _, name := range names {
+		last = t.Create(ctx, name, "of "+name)
+	}
+	return last
+}
+
+// Get reads a key, at a revision or with 0 now. The key-value is nil if there is none.
+func (t *Target) Get(ctx context.Context, name string, revision int64) (*mvccpb.KeyValue, int64) {
+	resp, err := t.Client.Kubernetes.Get(ctx, t.Key(name), kubernetes.GetOptions{Revision: revision})
+	t.Must(err, "get %s at revision %d", name, revision)
+	return resp.KV, resp.Revision
+}
+
+// List reads all keys below a name, at a revision or with 0 now.
+func (t *Target) List(ctx context.Context, name string, revision int64) kubernetes.ListResponse {
+	resp, err := t.Client.Kubernetes.List(ctx, t.Key(name), kubernetes.ListOptions{Revision: revision})
+	t.Must(err, "list %s at revision %d", name, revision)
+	return resp
+}
+
+// names returns the names of the keys, without the prefix.
+func (t *Target) names(kvs []*mvccpb.KeyValue) []string {
+	names := []string{}
+	for _, kv := range kvs {
+		names = append(names, strings.TrimPrefix(string(kv.Key), t.Prefix))
+	}
+	return names
+}
+
+// numbered returns names that sort as they are counted.
+func numbered(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%04d", i)
+	}
+	return names
+}
+
+// text shows key-values for people.
+func text(kvs ...*mvccpb.KeyValue) string {
+	var all []string
+	for _, kv := range kvs {
+		if kv == nil {
+			all = append(all, "nothing")
+			continue
+		}
+		all = append(all, fmt.Sprintf("%s=%.40q (created %d, modified %d, version %d)", kv.Key, kv.Value, kv.CreateRevision, kv.ModRevision, kv.Version))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// Watch starts a watch of a key, or with clientv3.WithPrefix of all below it. It ends with
+// the case.
+func (t *Target) Watch(ctx context.Context, name string, opts ...clientv3.OpOption) *Watch {
+	ctx, cancel := context.WithCancel(ctx)
+	t.watches = append(t.watches, cancel)
+	return &Watch{t: t, name: name, ctx: ctx, Cancel: cancel, responses: t.Client.Watch(ctx, t.Key(name), opts...)}
+}
+
+// WatchAfter watches all below the case's prefix, from the revision after the given one, as
+// an API server does.
+func (t *Target) WatchAfter(ctx context.Context, revision int64, opts ...clientv3.OpOption) *Watch {
+	return t.Watch(ctx, "", append(opts, clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithRev(revision+1))...)
+}

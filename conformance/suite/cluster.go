@@ -1,0 +1,79 @@
+package suite
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+
+	"snowglobe.test/conformance/ledger"
+)
+
+// Cluster is a running API server to test.
+type Cluster struct {
+	// Name identifies it for people.
+	Name string
+	// Config is for a user with all permissions.
+	Config *rest.Config
+	// Servers are configurations like Config for the API servers one by one, if they can be
+	// told apart. A case asks one of them.
+	Servers []*rest.Config
+	// Release is what /version must report, like "v1.37.1". Empty means unknown.
+	Release string
+	// Reported is the release that /version reports. Empty means that it does not.
+	Reported string
+	// Minor is the minor release whose promises the server keeps, like "1.37": that which it
+	// reports, or that of Release. Empty means unknown.
+	Minor string
+	// Gates are the server's feature gates. A case is not run if one of its own is missing.
+	Gates map[string]bool
+	// Launcher starts further control planes of the same kind. Nil means that none can be
+	// started.
+	Launcher *Launcher
+	// Wrap, if not nil, wraps the transport of this cluster and of those it launches.
+	Wrap transport.WrapperFunc
+	// PollInterval is how often a case polls what can't be watched. Zero means 50 ms.
+	PollInterval time.Duration
+	// Ledger has what cases make on a cluster that outlives the run, and removes it. Nil means
+	// that what is made ends with the cluster.
+	Ledger *ledger.Ledger
+	// Check is asked when a case has failed, and says why further ones can't be judged:
+	// the cluster is gone. Nil means that it can't be.
+	Check func(ctx context.Context) error
+	// Close releases what Open took. Nil means there is nothing to release.
+	Close func(ctx context.Context) error
+}
+
+// serving returns the cluster as a case sees it: of several servers, always the same one.
+func (c *Cluster) serving(id string) *Cluster {
+	if len(c.Servers) < 2 {
+		return c
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(id))
+	one := *c
+	one.Config = c.Servers[hash.Sum32()%uint32(len(c.Servers))]
+	return &one
+}
+
+// noting returns the cluster as a case sees it that must leave nothing there, and what removes
+// what it has made.
+func (c *Cluster) noting(id string) (noting *Cluster, remove func(context.Context) error) {
+	if c.Ledger == nil {
+		return c, func(context.Context) error { return nil }
+	}
+	page, one := c.Ledger.Page(id), *c
+	one.Wrap = transport.Wrappers(c.Wrap, page.Wrap)
+	return &one, page.Remove
+}
+
+// wrap returns a copy of a configuration with the wrapper added.
+func (c *Cluster) wrap(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if c.Wrap != nil {
+		config.Wrap(c.Wrap)
+	}
+	return config
+}

@@ -1,0 +1,159 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/onsi/gomega"
+
+	"snowglobe.test/envtest"
+	"snowglobe.test/internal/turn"
+)
+
+// Launcher starts control planes beside a cluster, of the same kind, each on a store of its
+// own.
+type Launcher struct {
+	launch  func(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, error)
+	network Network
+	turn    turn.Lock
+	shared  []*sharing // the one used last at the end
+}
+
+// sharing is a control plane that cases share by its name.
+type sharing struct {
+	name  string
+	cp    *envtest.ControlPlane
+	cases int // that use it now
+}
+
+// maxIdle is how many control planes wait for further cases to share them. Each costs
+// memory, and time of whatever looks at all goroutines of the process.
+const maxIdle = 3
+
+// NewLauncher returns a launcher that starts control planes with a function.
+func NewLauncher(start func(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, error)) *Launcher {
+	return &Launcher{launch: start, turn: turn.New()}
+}
+
+// start starts a control plane that reaches what cases serve.
+func (l *Launcher) start(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, error) {
+	return l.launch(ctx, append([]envtest.Option{l.network.Option()}, opts...)...)
+}
+
+// share returns the control plane of a name, until done; the first call starts it.
+func (l *Launcher) share(ctx context.Context, name string, opts ...envtest.Option) (cp *envtest.ControlPlane, done func(context.Context) error, err error) {
+	if err := l.turn.Take(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer l.turn.Give()
+	var s *sharing
+	if at := slices.IndexFunc(l.shared, func(s *sharing) bool { return s.name == name }); at >= 0 {
+		s = l.shared[at]
+		l.shared = slices.Delete(l.shared, at, at+1)
+	} else {
+		cp, err := l.start(context.WithoutCancel(ctx), opts...)
+		if err != nil {
+			return nil, nil, err
+		}
+		s = &sharing{name: name, cp: cp}
+	}
+	s.cases++
+	l.shared = append(l.shared, s)
+	return s.cp, func(ctx context.Context) error { return l.done(ctx, s) }, nil
+}
+
+// done says that a case does not use a shared control plane any more. Of those that no case
+// uses it stops the one that has waited longest, if they are too many.
+func (l *Launcher) done(ctx context.Context, s *sharing) error {
+	if err := l.turn.Take(ctx); err != nil {
+		return err
+	}
+	defer l.turn.Give()
+	s.cases--
+	idle, oldest := 0, 0
+	for at, other := range slices.Backward(l.shared) {
+		if other.cases == 0 {
+			idle, oldest = idle+1, at
+		}
+	}
+	if idle <= maxIdle {
+		return nil
+	}
+	cp := l.shared[oldest].cp
+	l.shared = slices.Delete(l.shared, oldest, oldest+1)
+	return cp.Stop(ctx)
+}
+
+// Stop stops the control planes that cases shared.
+func (l *Launcher) Stop(ctx context.Context) error {
+	if err := l.turn.Take(ctx); err != nil {
+		return err
+	}
+	defer l.turn.Give()
+	var errs []error
+	for _, s := range l.shared {
+		errs = append(errs, s.cp.Stop(ctx))
+	}
+	l.shared = nil
+	return errors.Join(errs...)
+}
+
+// Launch starts a control plane beside the cluster, until the case ends, and returns it
+// with a target whose clients are for it.
+func (t *Target) Launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *Target) {
+	cp, err := t.Cluster.Launcher.start(ctx, opts...)
+	t.Must(err, "launch a control plane beside %s", t.Cluster.Name)
+	other := t.beside(cp)
+	other.temporary = true
+	t.Cleanup(func(ctx context.Context) error { return errors.Join(other.cleanUp(ctx), cp.Stop(ctx)) })
+	return cp, other
+}
+
+// NotLaunched asserts that no control plane starts with these options, and returns why.
+func (t *Target) NotLaunched(ctx context.Context, opts ...envtest.Option) string {
+	cp, err := t.Cluster.Launcher.start(ctx, opts...)
+	if err == nil {
+		t.Cleanup(cp.Stop)
+	}
+	t.Expect(err).To(gomega.HaveOccurred(), "a control plane started that should have been refused")
+	return err.Error()
+}
+
+// Refuses asserts that no control plane starts with these flags, because of an error that says
+// why.
+func (t *Target) Refuses(ctx context.Context, why string, flags ...string) {
+	t.Expect(t.NotLaunched(ctx, envtest.WithFlags(flags...))).To(gomega.ContainSubstring(why), "the refusal of a control plane with %q", flags)
+}
+
+// Shared is Launch for cases that ask for the same server: the first that asks for a name
+// launches it, with these options, and it lives on while others are likely to ask for it. Cases
+// must not break it, and are not alone in it.
+func (t *Target) Shared(ctx context.Context, name string, opts ...envtest.Option) (*envtest.ControlPlane, *Target) {
+	cp, done, err := t.Cluster.Launcher.share(ctx, name, opts...)
+	t.Must(err, "launch the control plane %s beside %s", name, t.Cluster.Name)
+	other := t.beside(cp)
+	t.Cleanup(func(ctx context.Context) error { return errors.Join(other.cleanUp(ctx), done(ctx)) })
+	return cp, other
+}
+
+// Restarting starts a server again, and returns when it accepts requests. The function that
+// it returns waits until the server is ready.
+func (t *Target) Restarting(ctx context.Context, server *envtest.Server) (ready func()) {
+	done := make(chan error, 1)
+	go func() { done <- server.Restart(ctx) }()
+	t.Eventually(ctx, func() error {
+		_, err := t.Kube.Discovery().ServerVersion()
+		return err
+	}).Should(gomega.Succeed(), "the server does not accept requests")
+	return func() { t.Must(<-done, "start the server again") }
+}
+
+// beside returns a target for another control plane.
+func (t *Target) beside(cp *envtest.ControlPlane) *Target {
+	cluster := *t.Cluster
+	cluster.Config = cp.Config()
+	other, err := newTarget(&cluster, t.id, t.fail)
+	t.Must(err, "clients of a control plane beside %s", t.Cluster.Name)
+	return other
+}

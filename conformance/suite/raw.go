@@ -1,0 +1,152 @@
+package suite
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// rawClient makes requests that no typed client would, and returns answers unchanged.
+type rawClient struct {
+	http *http.Client
+	base string
+}
+
+func newRawClient(config *rest.Config) (*rawClient, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &rawClient{http: client, base: strings.TrimRight(base.String(), "/")}, nil
+}
+
+// Request is a raw request of path: by default a GET that accepts JSON, without a body.
+type Request struct {
+	Path        string // with its query
+	Method      string
+	Accept      string
+	IfNoneMatch string
+	Header      map[string]string // further headers; they win over those above
+	Body        any               // marshalled as JSON; []byte goes as it is
+}
+
+// Answer is the complete response to a raw request.
+type Answer struct {
+	Code   int
+	Header http.Header
+	Body   []byte
+	asked  string
+}
+
+// String describes request and response, for messages.
+func (a Answer) String() string {
+	const enough = 600
+	body := a.Body
+	if len(body) > enough {
+		body = append(body[:enough:enough], "..."...)
+	}
+	return fmt.Sprintf("%s answered %d: %s", a.asked, a.Code, body)
+}
+
+// TableType is the media type of a list that the server has laid out.
+const TableType = "application/json;as=Table;g=meta.k8s.io;v=v1"
+
+// Ask makes a raw request. The case fails if there is no answer.
+func (t *Target) Ask(ctx context.Context, r Request) Answer {
+	var body io.Reader
+	if r.Body != nil {
+		content, raw := r.Body.([]byte)
+		if !raw {
+			var err error
+			content, err = json.Marshal(r.Body)
+			t.Must(err, "encode the body for %s", r.Path)
+		}
+		body = bytes.NewReader(content)
+	}
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodGet), t.raw.base+r.Path, body)
+	t.Must(err, "request of %s", r.Path)
+	req.Header.Set("Accept", cmp.Or(r.Accept, runtime.ContentTypeJSON))
+	if r.Body != nil {
+		req.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	}
+	if r.IfNoneMatch != "" {
+		req.Header.Set("If-None-Match", r.IfNoneMatch)
+	}
+	for name, value := range r.Header {
+		req.Header.Set(name, value)
+	}
+	resp, err := t.raw.http.Do(req)
+	t.Must(err, "request of %s", r.Path)
+	content, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	t.Must(err, "request of %s", r.Path)
+	return Answer{Code: resp.StatusCode, Header: resp.Header, Body: content, asked: req.Method + " " + r.Path}
+}
+
+// Get makes a raw GET request.
+func (t *Target) Get(ctx context.Context, path string) Answer {
+	return t.Ask(ctx, Request{Path: path})
+}
+
+// Answered makes a raw GET request, which must be answered with that code.
+func (t *Target) Answered(ctx context.Context, path string, code int) Answer {
+	got := t.Get(ctx, path)
+	t.Expect(got.Code).To(gomega.Equal(code), "%s", got)
+	return got
+}
+
+// GetJSON makes a raw GET request, which must be answered 200 with JSON.
+func (t *Target) GetJSON(ctx context.Context, path string, into any) {
+	t.JSON(t.Get(ctx, path), into)
+}
+
+// JSON decodes an answer, which must be 200 with JSON.
+func (t *Target) JSON(got Answer, into any) {
+	t.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
+	t.Must(json.Unmarshal(got.Body, into), "decode: %s", got)
+}
+
+// Metric returns the value of a metric of the server: the sum of its series that have all these
+// labels, each like `status="failure"`. Servers of one process count together.
+func (t *Target) Metric(ctx context.Context, name string, labels ...string) (sum float64) {
+	for line := range strings.Lines(string(t.Answered(ctx, "/metrics", http.StatusOK).Body)) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		ofName, found := strings.CutPrefix(series, name+"{")
+		if !found || slices.ContainsFunc(labels, func(label string) bool { return !strings.Contains(ofName, label) }) {
+			continue
+		}
+		number, err := strconv.ParseFloat(value, 64)
+		t.Must(err, "read the metric %s", line)
+		sum += number
+	}
+	return sum
+}
+
+// ExpectStatus asserts that the answer is a Status with a code and a reason.
+func (t *Target) ExpectStatus(got Answer, code int, reason metav1.StatusReason) metav1.Status {
+	t.Expect(got.Code).To(gomega.Equal(code), "%s", got)
+	var status metav1.Status
+	t.Must(json.Unmarshal(got.Body, &status), "decode: %s", got)
+	t.Expect(status.Kind).To(gomega.Equal("Status"), "%s", got)
+	t.Expect(status.APIVersion).To(gomega.Equal("v1"), "%s", got)
+	t.Expect(status.Status).To(gomega.Equal(metav1.StatusFailure), "%s", got)
+	t.Expect(status.Code).To(gomega.BeEquivalentTo(code), "%s", got)
+	t.Expect(status.Reason).To(gomega.Equal(reason), "%s", got)
+	return status
+}

@@ -1,0 +1,151 @@
+package suite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Target is what one run of one case tests a cluster through. Its assertions
+// (t.Expect, t.Eventually and the rest of gomega) fail the case.
+type Target struct {
+	gomega.Gomega
+	// Cluster under test.
+	Cluster *Cluster
+	// Config is for an admin, asks for JSON and has no client-side rate limit.
+	Config *rest.Config
+	// Name is a unique DNS label, for what the case creates outside its namespace.
+	Name string
+
+	// Kube, CRDs and Dynamic are clients with Config.
+	Kube    kubernetes.Interface
+	CRDs    apiextensionsclient.CustomResourceDefinitionInterface
+	Dynamic dynamic.Interface
+
+	id        string // of the case
+	fail      func(message string, callerSkip ...int)
+	raw       *rawClient
+	namespace string
+	temporary bool // the cluster ends with the case
+	cleanups  []func(ctx context.Context) error
+	watches   []watch.Interface
+}
+
+func newTarget(cluster *Cluster, id string, fail func(message string, callerSkip ...int)) (*Target, error) {
+	config := cluster.wrap(cluster.Config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.QPS = -1 // no client-side rate limit
+	config.WarningHandler = rest.NoWarnings{}
+	rest.AddUserAgent(config, "snowglobe-conformance/"+id)
+	t := &Target{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id), id: id, fail: fail}
+	t.SetDefaultEventuallyPollingInterval(cmp.Or(cluster.PollInterval, pollInterval))
+	var errs [4]error
+	var definitions *apiextensionsclient.ApiextensionsV1Client
+	t.Kube, errs[0] = kubernetes.NewForConfig(config)
+	definitions, errs[1] = apiextensionsclient.NewForConfig(config)
+	t.Dynamic, errs[2] = dynamic.NewForConfig(config)
+	t.raw, errs[3] = newRawClient(config)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("clients of %s: %w", cluster.Name, err)
+	}
+	t.CRDs = definitions.CustomResourceDefinitions()
+	return t, nil
+}
+
+// pollInterval is how often a case polls what can't be watched, unless its cluster says otherwise.
+const pollInterval = 50 * time.Millisecond
+
+// NamePrefix begins the names of what cases create outside their namespaces, and of these.
+const NamePrefix = "snowglobe-"
+
+// uniqueName returns a unique name, short enough for a prefix of other names.
+func uniqueName(id string) string {
+	name := NamePrefix + strings.ReplaceAll(strings.ToLower(id), "/", "-")
+	return strings.TrimRight(name[:min(len(name), 40)], "-") + "-" + utilrand.String(5)
+}
+
+// Cleanup registers f for the case's end, last first; its context outlives the case.
+func (t *Target) Cleanup(f func(ctx context.Context) error) { t.cleanups = append(t.cleanups, f) }
+
+// CleanupObjects is Cleanup for what removes objects from the cluster. If the cluster ends with
+// the case, they go with it, and f is not called.
+func (t *Target) CleanupObjects(f func(ctx context.Context) error) {
+	if !t.temporary {
+		t.Cleanup(f)
+	}
+}
+
+// cleanupTimeout bounds the removal of what one case made. To stop a control plane alone may
+// take half a minute before it is said to hang.
+const cleanupTimeout = 2 * time.Minute
+
+func (t *Target) cleanUp(ctx context.Context) error {
+	t.stopWatches()
+	var errs []error
+	for _, f := range slices.Backward(t.cleanups) {
+		if err := f(ctx); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Target) stopWatches() {
+	for _, w := range t.watches {
+		w.Stop()
+	}
+}
+
+// Namespace returns a namespace that only this run of the case uses. The first call
+// creates it. A cluster's own controllers may create objects in it.
+func (t *Target) Namespace(ctx context.Context) string {
+	if t.namespace != "" {
+		return t.namespace
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Name}}
+	_, err := t.Kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	t.Expect(err).NotTo(gomega.HaveOccurred(), "create namespace %s", t.Name)
+	t.namespace = t.Name
+	t.CleanupObjects(t.emptyNamespace)
+	return t.namespace
+}
+
+// emptyNamespace removes what cases create in their namespace. Without a namespace
+// controller nothing else does, and the namespace stays Terminating.
+func (t *Target) emptyNamespace(ctx context.Context) error {
+	all := metav1.ListOptions{}
+	err := errors.Join(
+		t.Kube.CoreV1().ConfigMaps(t.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		t.Kube.CoordinationV1().Leases(t.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+	)
+	return errors.Join(err, t.Kube.CoreV1().Namespaces().Delete(ctx, t.namespace, metav1.DeleteOptions{}))
+}
+
+// Must fails the case if a step that is not part of the promise fails.
+func (t *Target) Must(err error, format string, args ...any) {
+	t.Expect(err).NotTo(gomega.HaveOccurred(), append([]any{format}, args...)...)
+}
+
+// As returns a target whose clients impersonate a user. It shares the namespace of this
+// one, if that exists by now.
+func (t *Target) As(user string, groups ...string) *Target {
+	config := rest.CopyConfig(t.Cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return t.With(config)
+}

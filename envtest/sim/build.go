@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"snowglobe.test/internal/group"
+	"snowglobe.test/internal/tempdir"
+)
+
+// When a build is reported for the first time, and from then on.
+const (
+	firstReport = 2 * time.Second
+	laterReport = 30 * time.Second
+)
+
+// Run runs a go command that builds something, such as that of Test. Progress is a line when
+// the build takes longer than two seconds. When the context of the command ends, nothing is
+// left behind: no compiler or linker, and not what they have written.
+func Run(command *exec.Cmd, progress io.Writer) error {
+	return run(command, progress, firstReport)
+}
+
+func run(command *exec.Cmd, progress io.Writer, first time.Duration) error {
+	folder, err := tempdir.Make("build")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Remove() }() // what is left is for the next one
+	b := &build{graph: filepath.Join(folder.Path(), "graph"), trace: filepath.Join(folder.Path(), "trace"), begun: time.Now()}
+	command.Args = slices.Insert(slices.Clone(command.Args), 2, "-debug-actiongraph="+b.graph, "-debug-trace="+b.trace)
+	ended := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() { b.report(progress, first, ended) })
+	err = group.Run(command)
+	close(ended)
+	reporting.Wait()
+	if command.ProcessState != nil && !command.ProcessState.Exited() { // it was killed
+		err = errors.Join(err, b.removeRest())
+	}
+	return err
+}
+
+// build is what a go command says of its build: in two files, since its output is of use to
+// others.
+type build struct {
+	graph string // all actions, when they are known
+	trace string // events, one in a line
+	begun time.Time
+	read  int64 // of trace
+	done  int
+	all   int // 0 while it is not known
+	work  string
+}
+
+// report says how far the build is, until it has ended.
+func (b *build) report(w io.Writer, first time.Duration, ended <-chan struct{}) {
+	look := time.NewTicker(first)
+	defer look.Stop()
+	var last time.Duration // when it was last said; 0 for never
+	counted := false
+	for {
+		select {
+		case <-ended:
+			return
+		case <-look.C:
+		}
+		b.look()
+		took := time.Since(b.begun)
+		switch {
+		case b.all > 0 && b.done >= b.all:
+			return
+		case last > 0 && took < last+laterReport && (counted || b.all == 0):
+			continue
+		case b.all == 0:
+			fmt.Fprintf(w, "snowglobe: building in sim mode; the first time this takes some minutes (%s)\n", took.Round(time.Second))
+		default:
+			counted = true
+			fmt.Fprintf(w, "snowglobe: building in sim mode: %d of %d packages (%s)\n", b.done, b.all, took.Round(time.Second))
+		}
+		last = took
+	}
+}
+
+// These are in the lines of packages. The cache is asked for all of them, as far as what
+// they are made of is built; only then is one built.
+var (
+	packageAction = []byte(`"name":"Executing action (build `)
+	cacheAction   = []byte(`"name":"Executing action (build check cache `)
+)
+
+// isPackageDone reports whether a line of the trace is about a package that is built.
+func isPackageDone(line []byte) bool {
+	return bytes.Contains(line, packageAction) && !bytes.Contains(line, cacheAction) && bytes.Contains(line, []byte(`"ph":"E"`))
+}
+
+// look reads what is new.
+func (b *build) look() {
+	if b.all == 0 {
+		b.readGraph()
+	}
+	file, err := os.Open(b.trace)
+	if err != nil {
+		return // there is none yet
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.NewSectionReader(file, b.read, 1<<40))
+	if err != nil {
+		return
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	b.read += int64(len(text))
+	for line := range bytes.Lines(text) {
+		if isPackageDone(line) {
+			b.done++
+		}
+	}
+}
+
+// readGraph counts the packages.
+func (b *build) readGraph() {
+	text, err := os.ReadFile(b.graph)
+	if err != nil {
+		return
+	}
+	var actions []struct{ Mode, Objdir string }
+	if json.Unmarshal(text, &actions) != nil {
+		return // it is being written
+	}
+	for _, action := range actions {
+		if action.Mode == "build" {
+			b.all++
+		}
+		if b.work == "" && action.Objdir != "" {
+			b.work = filepath.Dir(filepath.Clean(action.Objdir))
+		}
+	}
+}
+
+// removeRest removes the folder of a go command that was killed.
+func (b *build) removeRest() error {
+	if b.work == "" {
+		b.readGraph()
+	}
+	if !strings.HasPrefix(filepath.Base(b.work), "go-build") {
+		return nil
+	}
+	return os.RemoveAll(b.work)
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package sim
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/internal/pages"
+)
+
+// fakeGo is a go command that has built one of three packages, and goes on whatever
+// interrupts it.
+const fakeGo = `#!/bin/sh
+trap '' INT
+graph=${2#-debug-actiongraph=} trace=${3#-debug-trace=}
+mkdir -p "$TMPDIR/go-build7/b001"
+echo data >"$TMPDIR/go-build7/b001/_pkg_.a"
+objdir=$TMPDIR/go-build7/b001/
+echo '[{"Mode":"build","Objdir":"'$objdir'"},{"Mode":"build"},{"Mode":"link"},{"Mode":"build"}]' >"$graph"
+echo '[' >"$trace"
+echo '{"name":"Executing action (build check cache a)","ph":"E"}' >>"$trace"
+echo ',{"name":"Executing action (build check cache b)","ph":"E"}' >>"$trace"
+echo ',{"name":"Executing action (build a)","ph":"B"}' >>"$trace"
+echo ',{"name":"Executing action (build a)","ph":"E"}' >>"$trace"
+echo ',{"name":"Executing action (link b)","ph":"E"}' >>"$trace"
+while :; do sleep 0.01; done
+`
+
+// told is a channel that gets what is written.
+type told chan string
+
+func (c told) Write(text []byte) (int, error) {
+	c <- string(text)
+	return len(text), nil
+}
+
+// TestRunInterrupted ends a build by force: it has said how far it was, and nothing is left.
+func TestRunInterrupted(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	progress := make(told)
+	script := filepath.Join(t.TempDir(), "go")
+	require.NoError(t, os.WriteFile(script, []byte(fakeGo), 0o755))
+	command := exec.CommandContext(ctx, script, "build", "./...")
+	command.WaitDelay = 50 * time.Millisecond
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(command, progress, time.Millisecond)
+		close(progress)
+	}()
+	said := false
+	for line := range progress {
+		if strings.HasPrefix(line, "snowglobe: building in sim mode: 1 of 3 packages (") {
+			said = true
+			cancel()
+		}
+	}
+	assert.True(t, said)
+	assert.ErrorContains(t, <-ended, "signal: killed")
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+// TestRunCounts builds something with the go command there is.
+func TestRunCounts(t *testing.T) {
+	var progress bytes.Buffer
+	command := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(t.TempDir(), "decided"), "./testdata/decided")
+	require.NoError(t, run(command, &progress, time.Millisecond))
+	assert.Regexp(t, `snowglobe: building in sim mode: \d+ of \d\d+ packages \(`, progress.String())
+}
+
+// TestFits is about the message that a later Go gets.
+func TestFits(t *testing.T) {
+	assert.NoError(t, fits("go1.26"))
+	assert.NoError(t, fits("go1.26.8"))
+	for _, other := range []string{"go1.27.0", "go1.27rc1", "go1.25.9", "devel go1.27-abcdef"} {
+		err := fits(other)
+		pages.Troubleshooting(t, "../..", err.Error())
+		assert.EqualError(t, err, "sim mode needs Go 1.26, and the go command here is "+other+": set GOTOOLCHAIN=go1.26.8 or, if go.mod requires a later one, use go test, where a seed decides only the order of operations at the edges")
+	}
+}

@@ -1,0 +1,9 @@
+//go:build !race
+
+package contract
+
+// How many timed and other cases run at a time. They mostly wait.
+const (
+	timedParallel = 4
+	maxParallel   = 10
+)

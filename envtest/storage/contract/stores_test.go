@@ -1,0 +1,52 @@
+package contract
+
+import (
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/cluster"
+	"snowglobe.test/envtest/storage/embedded"
+	"snowglobe.test/envtest/storage/memory"
+)
+
+// TestContract covers both ways into the store in memory: in the process, and gRPC. Stores
+// are judged side by side, as cases mostly wait; none leaves a goroutine behind. Short runs
+// leave etcd out, of which the servers are not ours.
+func TestContract(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	stores := map[string]opener{"memory": each(newMemory, byClient), "endpoints": each(newMemory, byEndpoints)}
+	if !testing.Short() {
+		stores["embedded"], stores["cluster"] = each(newEmbedded, byClient), each(newCluster, byClient)
+	}
+	runOn(t, stores)
+}
+
+// newMemory returns a store with a name of its own, because upstream keeps state per
+// endpoint for the whole process.
+func newMemory(t *testing.T) storage.Backend {
+	return memory.New(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("/_=,", r) {
+			return '-'
+		}
+		return r
+	}, t.Name()))
+}
+
+func newEmbedded(*testing.T) storage.Backend { return embedded.New(embedded.Config{}) }
+
+func newCluster(t *testing.T) storage.Backend {
+	store, err := cluster.New(cluster.Config{})
+	must(t, err)
+	return store
+}
+
+func TestSnapshots(t *testing.T) {
+	for name, newStore := range map[string]func(*testing.T) storage.Backend{
+		"memory": newMemory, "embedded": newEmbedded, "cluster": newCluster,
+	} {
+		t.Run(name, func(t *testing.T) { runSnapshots(t, newStore(t).(storage.Snapshotter)) })
+	}
+}

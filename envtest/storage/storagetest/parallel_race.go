@@ -1,9 +1,0 @@
-//go:build race
-
-package storagetest
-
-// The race detector is so slow that upstream's timeouts expire in parallel cases.
-const (
-	timedParallel = 1
-	maxParallel   = 1
-)

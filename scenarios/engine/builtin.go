@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"errors"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/spf13/pflag"
+)
+
+// builtin is a command about files, programs and what was printed, as far as it can be
+// judged before a script runs. rsc.io/script has those without run.
+type builtin struct {
+	Verb
+	run func(r *Run, negated bool, args []string) error
+}
+
+func builtins() []builtin {
+	list := []builtin{
+		{Verb: Verb{Name: "cd", Makes: madeAny}}, // from then on, names are those of another folder
+		{Verb: Verb{Name: "chmod"}},
+		{Verb: Verb{Name: "cmp", Asserts: true, Files: allFiles}},
+		{Verb: Verb{Name: "cmpenv", Asserts: true, Files: allFiles}},
+		{Verb: Verb{Name: "cp", Files: sourceFiles, Makes: madeLast}},
+		{Verb: Verb{Name: "env"}},
+		{Verb: Verb{Name: localExecName, Asserts: true, Makes: madeAny}},
+		{Verb: Verb{Name: "exists", Asserts: true}},
+		{Verb{Name: grepName, Args: patternArgs + " FILE", Asserts: true, Static: checkPattern, Files: greppedFiles}, grep},
+		{Verb: Verb{Name: "mkdir"}},
+		{Verb: Verb{Name: "mv", Files: sourceFiles, Makes: madeLast}},
+		{Verb: Verb{Name: "rm"}},
+		{Verb{Name: "skip"}, skip},
+		{Verb{Name: stderrName, Args: patternArgs, Asserts: true, Static: checkPattern}, matchStderr},
+		{Verb{Name: stdoutName, Args: patternArgs, Asserts: true, Static: checkPattern}, matchStdout},
+		{Verb{Name: "stop", Args: "[REASON]", Static: checkStop}, stop},
+		{Verb: Verb{Name: "symlink", Makes: madeAny}},
+		{Verb{Name: "unquote", Files: allFiles, Makes: func(args []string, file string) bool { return slices.Contains(args, file) }}, unquote},
+		{Verb: Verb{Name: "wait", Asserts: true}},
+	}
+	for i := range list {
+		list[i].Most, list[i].Verbatim = AnyNumber, true
+	}
+	return list
+}
+
+// AllVerbs are the verbs of a script with the commands of the engine's own.
+func AllVerbs(verbs []Verb) []Verb {
+	all := slices.Clone(verbs)
+	for _, b := range builtins() {
+		all = append(all, b.Verb)
+	}
+	return all
+}
+
+// checkStop refuses a stop without a reason, since it looks as if it stopped a server.
+func checkStop(_ *pflag.FlagSet, args []string) error {
+	if len(args) == 0 {
+		return errors.New("it ends the script here; write shutdown to stop the API server, or stop with a reason to end the script")
+	}
+	return nil
+}
+
+// stop ends the script, which has passed so far.
+func stop(r *Run, _ bool, _ []string) error {
+	r.ended = true
+	return nil
+}
+
+// skip ends the script, which says nothing.
+func skip(r *Run, _ bool, args []string) error {
+	r.ended, r.skipped, r.reason = true, true, strings.Join(args, " ")
+	return nil
+}
+
+// unquote takes the > away with which the lines of files begin, as a line that would
+// begin another file has to.
+func unquote(r *Run, _ bool, args []string) error {
+	for _, name := range args {
+		text, err := os.ReadFile(r.Path(name))
+		if err != nil {
+			return err
+		}
+		if text, err = txtar.Unquote(text); err != nil {
+			return err
+		}
+		if err := os.WriteFile(r.Path(name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allFiles are all arguments.
+func allFiles(_ *pflag.FlagSet, args []string) []NamedFile {
+	return NamedFiles(nil, args...)
+}
+
+// sourceFiles are all but the last, or the only one.
+func sourceFiles(_ *pflag.FlagSet, args []string) []NamedFile {
+	return NamedFiles(nil, args[:max(min(len(args), 1), len(args)-1)]...)
+}
+
+func madeAny([]string, string) bool { return true }
+
+// madeLast reports whether a file is the last argument, or in the folder that this is.
+func madeLast(args []string, file string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	to := path.Clean(args[len(args)-1])
+	return file == to || strings.HasPrefix(file, to+"/")
+}

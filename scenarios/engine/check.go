@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"snowglobe.test/scenarios/script"
+)
+
+// Check returns what is certainly wrong with a script, as far as that can be known before
+// it runs. The error joins one for each mistake, each of which begins with its place.
+func Check(s script.Script, verbs []Verb) error {
+	lines, err := s.Commands()
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkCommands(s, verbs, lines), checkMutations(s, verbs))
+}
+
+// Mistakes are those that an error of Check joins.
+func Mistakes(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return slices.DeleteFunc([]error{err}, func(err error) bool { return err == nil })
+	}
+	var mistakes []error
+	for _, one := range joined.Unwrap() {
+		mistakes = append(mistakes, Mistakes(one)...)
+	}
+	return mistakes
+}
+
+// checkMutations refuses mutations that make a script which would be refused: it fails
+// whatever the script shows.
+func checkMutations(s script.Script, verbs []Verb) error {
+	mutations, err := s.Mutations()
+	if err != nil {
+		return err
+	}
+	for _, m := range mutations {
+		mutated, err := s.Mutate(m)
+		if err != nil {
+			return err
+		}
+		if m.Answer != nil {
+			continue
+		}
+		lines, err := mutated.Commands()
+		if err == nil {
+			err = checkCommands(mutated, verbs, lines)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: mutation %q: it makes a script that can't be run: %w", s.File, m.Name, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
+		}
+	}
+	return nil
+}
+
+// checking looks through the lines of a script.
+type checking struct {
+	script  script.Script
+	verbs   []Verb
+	files   []script.File
+	made    []func(file string) bool // whether a command so far may have made a file
+	asserts bool                     // a command so far can fail
+}
+
+// checkCommands finds what is wrong with commands and the files that they name.
+func checkCommands(s script.Script, verbs []Verb, lines []script.Line) error {
+	c := &checking{script: s, verbs: AllVerbs(verbs), files: s.Files()}
+	var errs []error
+	for i, line := range lines {
+		errs = append(errs, c.line(line, i == 0)...)
+	}
+	if last := lines[len(lines)-1]; !c.asserts {
+		errs = append(errs, fmt.Errorf("%s: the script ends here and has asserted nothing, so no server can fail it; add what must be so, as with expect, assert or check", s.Place(last.Number)))
+	}
+	there := map[string]bool{}
+	for _, file := range c.files {
+		if there[file.Name] {
+			errs = append(errs, fmt.Errorf("%s: the file %s is there twice", s.Place(file.Line), file.Name))
+		}
+		there[file.Name] = true
+	}
+	return errors.Join(errs...)
+}
+
+// line returns what is wrong with a line, and its files.
+func (c *checking) line(line script.Line, first bool) []error {
+	place := c.script.Place(line.Number)
+	short := func(condition string) bool { return strings.TrimPrefix(condition, "!") == shortName }
+	if slices.ContainsFunc(line.Conditions, short) && !flag.Parsed() {
+		return []error{fmt.Errorf("%s: the condition [%s] exists only under go test", place, shortName)}
+	}
+	call, err := findCall(c.verbs, line.Words, line.Variable)
+	switch {
+	case err != nil:
+		c.asserts = true // it may, once it is right
+		return []error{fmt.Errorf("%s: %w", place, err)}
+	case call.verb.First && !first:
+		return []error{fmt.Errorf("%s: %s is the first command of a script, since it decides everything from the start", place, call.verb.Name)}
+	}
+	c.asserts = c.asserts || call.verb.Asserts || call.negated || line.Negated
+	if call.verb.Names != nil {
+		if err := call.verb.Names(call.args); err != nil {
+			return []error{fmt.Errorf("%s: %s: %w", place, call.verb.Name, err)}
+		}
+	}
+	var errs []error
+	for _, file := range call.files() {
+		if !strings.Contains(file.Name, "$") {
+			if err := c.look(place, file); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	if call.verb.Makes != nil && len(call.args) >= call.verb.Least {
+		c.made = append(c.made, func(file string) bool { return call.verb.Makes(call.args, file) })
+	}
+	return errs
+}
+
+// call is a command with its arguments, in what wraps it.
+type call struct {
+	verb    Verb
+	flags   *pflag.FlagSet
+	args    []string
+	negated bool // within what wraps it
+}
+
+// files are those that the command reads.
+func (c call) files() []NamedFile {
+	if c.verb.Files == nil || len(c.args) < c.verb.Least {
+		return nil
+	}
+	return c.verb.Files(c.flags, c.args)
+}
+
+// findCall finds the command that words are, and checks its arguments as far as that does
+// not need a server. With variables among them, little can be said.
+func findCall(verbs []Verb, words []string, variable bool) (call, error) {
+	name, args := words[0], words[1:]
+	if strings.Contains(name, "$") {
+		return call{verb: Verb{Asserts: true}}, nil // whatever it will be
+	}
+	verb, err := find(verbs, name)
+	if err != nil {
+		return call{}, err
+	}
+	flags, _ := verb.prepared()
+	err = verb.parse(flags, args)
+	if err != nil && variable {
+		return call{verb: verb, flags: flags}, nil
+	}
+	found := call{verb: verb, flags: flags, args: flags.Args()}
+	if err == nil && !variable {
+		err = verb.checkArgs(flags, found.args)
+	}
+	if err != nil {
+		return call{}, fmt.Errorf("%s: %w", name, &UsageError{err, verb.Usage()})
+	}
+	if !verb.Wraps || len(found.args) == 0 {
+		return found, nil
+	}
+	return findWrapped(verbs, found.args, variable)
+}
+
+func findWrapped(verbs []Verb, words []string, variable bool) (call, error) {
+	negated := words[0] == script.Negation && len(words) > 1
+	if negated {
+		words = words[1:]
+	}
+	found, err := findCall(verbs, words, variable)
+	found.negated = found.negated || negated
+	return found, err
+}
+
+// look finds the file that a command names, and checks it. place is that of the command.
+// A file that is not of the script is taken from the disk if its path is absolute.
+func (c *checking) look(place string, named NamedFile) error {
+	name := path.Clean(named.Name)
+	mayBeMade := func(made func(string) bool) bool { return made(name) }
+	if isOutput(named.Name) || slices.ContainsFunc(c.made, mayBeMade) {
+		return nil
+	}
+	for _, file := range c.files {
+		if path.Clean(file.Name) != name {
+			continue
+		}
+		if named.Check != nil {
+			if err := named.Check(file.Text); err != nil {
+				return c.script.Mistake(file, err)
+			}
+		}
+		return nil
+	}
+	if filepath.IsAbs(named.Name) {
+		if _, err := os.Stat(named.Name); err != nil {
+			return fmt.Errorf("%s: %w", place, err)
+		}
+		return nil
+	}
+	hint := fmt.Sprintf("it goes below the commands, after a line \"-- %s --\"", named.Name)
+	if _, err := os.Stat(filepath.Join(filepath.Dir(c.script.File), name)); err == nil {
+		hint = "the one in the folder of the script is not read; " + hint
+	}
+	return fmt.Errorf("%s: there is no file %s in the script; %s", place, named.Name, hint)
+}
+
+// HasFullTrace reports whether a script has a command that looks at all that clients see.
+func HasFullTrace(s script.Script, verbs []Verb) bool {
+	return slices.ContainsFunc(calls(s, verbs), func(c call) bool { return c.verb.FullTrace })
+}
+
+// RunsAlone reports whether no other script can run beside this one.
+func RunsAlone(s script.Script, verbs []Verb) bool {
+	return slices.ContainsFunc(calls(s, verbs), func(c call) bool { return c.verb.Alone != nil && c.verb.Alone(c.flags, c.args) })
+}
+
+// calls are the commands of a script, as far as there is nothing wrong with them.
+func calls(s script.Script, verbs []Verb) []call {
+	lines, _ := s.Commands()
+	all := AllVerbs(verbs)
+	var found []call
+	for _, line := range lines {
+		if c, err := findCall(all, line.Words, line.Variable); err == nil {
+			found = append(found, c)
+		}
+	}
+	return found
+}

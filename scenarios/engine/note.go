@@ -1,0 +1,24 @@
+package engine
+
+import (
+	"context"
+	"strings"
+)
+
+// Note is the verb that puts a line into the story.
+func (r *Run) Note() Verb {
+	return Verb{
+		Name:  "note",
+		Args:  "TEXT...",
+		Least: 1, Most: AnyNumber,
+		Summary:    "put a line into the timeline",
+		Details:    `The comments and commands of the script are in the timeline anyway.`,
+		Example:    "note the leader is gone",
+		NoNegation: true,
+		Tells:      true,
+		Run: func(_ context.Context, args []string) error {
+			r.Story.Note(strings.Join(args, " "))
+			return nil
+		},
+	}
+}

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// transcript has the commands of a script and what they printed, below its comments.
+type transcript struct {
+	text bytes.Buffer
+	mark int // where the current phase begins
+}
+
+// Write implements io.Writer.
+func (t *transcript) Write(p []byte) (int, error) { return t.text.Write(p) }
+
+// phase begins a phase. Unless all is kept, the one before leaves only its comment: it has
+// succeeded.
+func (t *transcript) phase(comment []string, keep bool) {
+	if !keep {
+		t.text.Truncate(t.mark)
+	}
+	fmt.Fprintln(&t.text, strings.Join(comment, "\n"))
+	t.mark = t.text.Len()
+}
+
+// fail adds what failed.
+func (t *transcript) fail(err error) { fmt.Fprintln(&t.text, "FAIL:", err) }
+
+// end returns all of it, or if the last phase is not to be kept, what is before.
+func (t *transcript) end(keep bool) string {
+	if !keep {
+		t.text.Truncate(t.mark)
+	}
+	return t.text.String()
+}

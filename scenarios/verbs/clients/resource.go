@@ -1,0 +1,132 @@
+package clients
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+
+	"snowglobe.test/internal/nearest"
+	"snowglobe.test/scenarios/engine"
+	"snowglobe.test/scenarios/story"
+)
+
+// Resource is a resource that the server serves.
+type Resource struct {
+	GVR        schema.GroupVersionResource
+	Kind       schema.GroupVersionKind
+	Namespaced bool
+	names      []string // all names that a script may use for it
+}
+
+// Resources asks the server which resources it serves, preferred versions first.
+// If some groups fail, it returns the others along with the error.
+func (c *Clients) Resources(ctx context.Context) ([]Resource, error) {
+	config, err := c.Config(lookupAgent)
+	if err != nil {
+		return nil, err
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	_, lists, err := client.ServerGroupsAndResourcesWithContext(ctx)
+	var found []Resource
+	for _, list := range lists {
+		gv, parseErr := schema.ParseGroupVersion(list.GroupVersion)
+		if parseErr != nil {
+			return nil, fmt.Errorf("discovery: %w", parseErr)
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") {
+				continue // a subresource
+			}
+			names := append([]string{r.Name, r.SingularName, strings.ToLower(r.Kind)}, r.ShortNames...)
+			for _, name := range slices.Clone(names) {
+				names = append(names, name+"."+gv.Group, name+"."+gv.Version+"."+gv.Group)
+			}
+			found = append(found, Resource{GVR: gv.WithResource(r.Name), Kind: gv.WithKind(r.Kind), Namespaced: r.Namespaced, names: names})
+		}
+	}
+	return found, err
+}
+
+// Resource finds a resource by any name: "configmaps", "cm", "widgets.example.com".
+func (c *Clients) Resource(ctx context.Context, name string) (Resource, error) {
+	known, lookupErr := c.Resources(ctx)
+	var names []string
+	for _, r := range known {
+		if slices.Contains(r.names, strings.ToLower(name)) {
+			return r, nil
+		}
+		names = append(names, r.GVR.Resource)
+	}
+	if lookupErr != nil {
+		return Resource{}, fmt.Errorf("which resource is %q: %w", name, lookupErr)
+	}
+	return Resource{}, fmt.Errorf("%w: the server serves no resource %q%s", engine.ErrUsage, name, nearest.DidYouMean(name, names))
+}
+
+// ResourceOf finds the resource of a kind.
+func (c *Clients) ResourceOf(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
+	known, lookupErr := c.Resources(ctx)
+	var kinds []string
+	for _, r := range known {
+		if r.Kind == kind {
+			return r, nil
+		}
+		kinds = append(kinds, r.Kind.Kind)
+	}
+	if lookupErr != nil {
+		return Resource{}, fmt.Errorf("which resource has kind %s: %w", kind, lookupErr)
+	}
+	return Resource{}, fmt.Errorf("the server serves no kind %s of %s%s", kind.Kind, kind.GroupVersion(), nearest.DidYouMean(kind.Kind, kinds))
+}
+
+// DefaultNamespace is the namespace of objects that name none.
+const DefaultNamespace = "default"
+
+// clientOf finds a resource by its name and returns it with its client.
+func (c *Clients) clientOf(ctx context.Context, name, namespace string) (Resource, dynamic.ResourceInterface, error) {
+	r, err := c.Resource(ctx, name)
+	if err != nil {
+		return r, nil, err
+	}
+	client, err := c.Client(r, namespace)
+	return r, client, err
+}
+
+// Client returns a client of one resource for the script's own requests.
+func (c *Clients) Client(r Resource, namespace string) (dynamic.ResourceInterface, error) {
+	return c.clientFor(story.ScriptAgent, r, namespace)
+}
+
+func (c *Clients) clientFor(agent string, r Resource, namespace string) (dynamic.ResourceInterface, error) {
+	config, err := c.Config(agent)
+	if err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return In(client, r, namespace), nil
+}
+
+// In is the client of a resource, in a namespace if it has one.
+func In(client dynamic.Interface, r Resource, namespace string) dynamic.ResourceInterface {
+	if !r.Namespaced {
+		return client.Resource(r.GVR)
+	}
+	return client.Resource(r.GVR).Namespace(namespace)
+}
+
+// NamespaceFlag declares the flag for a namespace.
+func NamespaceFlag(flags *pflag.FlagSet) *string {
+	return flags.StringP("namespace", "n", DefaultNamespace, "")
+}

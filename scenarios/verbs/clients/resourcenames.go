@@ -1,0 +1,89 @@
+package clients
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"snowglobe.test/internal/nearest"
+	"snowglobe.test/scenarios/engine"
+	"snowglobe.test/scenarios/script"
+)
+
+// longestShortName is how long the short names of resources are, such as netpol.
+const longestShortName = 6
+
+// ResourceAt checks the resource that an argument names, from 1 on, unless the script may
+// bring resources of its own.
+func (c *Clients) ResourceAt(number int) func(args []string) error {
+	return func(args []string) error {
+		if number > len(args) || bringsResources(c.run.Script.Files()) {
+			return nil
+		}
+		return checkResource(args[number-1])
+	}
+}
+
+// checkResource refuses a name that no resource of Kubernetes has, and that is like one of
+// them. Only the server knows the others.
+func checkResource(name string) error {
+	if len(name) <= longestShortName || strings.ContainsAny(name, "$.") {
+		return nil
+	}
+	names, err := builtinNames()
+	if err != nil {
+		return err
+	}
+	if _, known := names[strings.ToLower(name)]; known {
+		return nil
+	}
+	plurals := slices.Compact(slices.Sorted(maps.Values(names)))
+	if hint := nearest.DidYouMean(name, plurals); hint != "" {
+		return fmt.Errorf("%w: no resource is called %q%s", engine.ErrUsage, name, hint)
+	}
+	return nil
+}
+
+// builtinNames is builtinResources, which takes milliseconds.
+var builtinNames = sync.OnceValues(builtinResources)
+
+// builtinResources are the names of Kubernetes' own resources, plural and singular, each
+// with the plural.
+func builtinResources() (map[string]string, error) {
+	types := runtime.NewScheme()
+	err := errors.Join(scheme.AddToScheme(types), apiextensionsv1.AddToScheme(types), apiregistrationv1.AddToScheme(types))
+	names := map[string]string{}
+	for kind := range types.AllKnownTypes() {
+		if strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") {
+			continue
+		}
+		plural, singular := meta.UnsafeGuessKindToResource(kind)
+		names[plural.Resource], names[singular.Resource] = plural.Resource, plural.Resource
+	}
+	return names, err
+}
+
+// bringsResources reports whether a file of the script defines further resources.
+func bringsResources(files []script.File) bool {
+	for _, file := range files {
+		for _, document := range documentsOf(file.Text) {
+			var object struct {
+				Kind string `json:"kind"`
+			}
+			if yaml.Unmarshal([]byte(document.text), &object) == nil && (object.Kind == crdKind.Kind || object.Kind == "APIService") {
+				return true
+			}
+		}
+	}
+	return false
+}

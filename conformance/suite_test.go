@@ -31,25 +31,25 @@ import (
 // all of them as specs. The whole suite is a command, and a step of CI of its own.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), inTurn(t, 8))
+	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), inPart(8))
 	if !testing.Short() {
 		target := specs.On(conformance.Embedded(embedded.Config{}))
 		ginkgo.BeforeSuite(target.Open)
-		target.Describe("on embedded etcd", inTurn(t, 16)[:3])
+		target.Describe("on embedded etcd", inPart(16)[:3])
 	}
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	ginkgo.RunSpecs(t, "conformance")
 }
 
-// TestConformanceOnEtcd runs a part of the cases in real time, as TestConformanceOverTLS does:
-// another part after each commit, or with -all each. What takes real time mostly waits, so it
+// TestConformanceOnEtcd runs a part of the cases in real time, as TestConformanceOverTLS does,
+// or with -all each. What takes real time mostly waits, so it
 // does that side by side.
 func TestConformanceOnEtcd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
 	t.Parallel()
-	cases := inTurn(t, 16)
+	cases := inPart(16)
 	report, err := conformance.Run(t.Context(), conformance.Embedded(embedded.Config{}), cases, nil, conformance.Parallel(2))
 	require.NoError(t, err)
 	checkPassed(t, report, len(cases))
@@ -63,7 +63,7 @@ func TestConformanceOverTLS(t *testing.T) {
 		t.Skip("it takes half a minute")
 	}
 	t.Parallel()
-	cases, source := inTurn(t, 16), &remote{folder: t.TempDir()}
+	cases, source := inPart(16), &remote{folder: t.TempDir()}
 	report, err := conformance.Run(t.Context(), source, cases, nil)
 	require.NoError(t, err)
 	checkPassed(t, report, len(cases))
@@ -80,12 +80,11 @@ func checkPassed(t *testing.T, report conformance.Report, cases int) {
 	}
 }
 
-// inTurn are one of n cases, others after each commit, or with -all each.
-func inTurn(t *testing.T, n int) []suite.Case {
+// inPart are one of n cases, or with -all each.
+func inPart(n int) []suite.Case {
 	var chosen []suite.Case
-	turn := sample.Turn(t)
 	for i, c := range conformance.Cases() {
-		if sample.Has(turn, i, n) {
+		if sample.Has(i, n) {
 			chosen = append(chosen, c)
 		}
 	}

@@ -53,7 +53,7 @@ func TestStock(t *testing.T) {
 	if folder == "" {
 		t.Skipf("%s names no folder with kube-apiserver and etcd", stockFolder)
 	}
-	report, err := conformance.Run(t.Context(), conformance.Stock{Folder: folder}, inTurn(t, 8), nil)
+	report, err := conformance.Run(t.Context(), conformance.Stock{Folder: folder}, inPart(8), nil)
 	require.NoError(t, errors.Join(err, report.Err()))
 	assert.Positive(t, report.Count(conformance.Passed))
 }

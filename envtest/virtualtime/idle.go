@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing/synctest"
@@ -17,6 +18,9 @@ const (
 	// minPause and maxPause bound the wall time between two looks at goroutines.
 	minPause = time.Millisecond
 	maxPause = 50 * time.Millisecond
+	// maxUnlooked bounds the wall time without a look where goroutines wait for a CPU: they may
+	// be of other bubbles.
+	maxUnlooked = 100 * time.Millisecond
 	// runningFactor multiplies the patience while any runs: it may unblock others.
 	runningFactor = 20
 )
@@ -74,21 +78,40 @@ func Rest(ctx context.Context, patience time.Duration) error {
 	looked := movesOf(m.self.bubble) // so that the caller hears what is stuck, before Watched gives up
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		looked()
-		busy := m.busy()
-		switch {
-		case len(busy) == 0:
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("%s: %w", names(busy), context.Cause(ctx))
-		}
-		if stuck := m.stuck(busy, patience); len(stuck) > 0 {
-			return &StuckError{stuck}
+		if !anyRunnable() || m.age >= maxUnlooked {
+			if rests, err := m.look(ctx, patience); rests || err != nil {
+				return err
+			}
 		}
 		if err := m.pause(pause); err != nil {
 			return err
 		}
 		sim.Yield()
 	}
+}
+
+// look reports whether every other goroutine of the bubble is blocked. The error says why not
+// when ctx has ended, or those that are not have been where they are for patience.
+func (m *monitor) look(ctx context.Context, patience time.Duration) (rests bool, err error) {
+	busy := m.busy()
+	switch {
+	case len(busy) == 0:
+		return true, nil
+	case ctx.Err() != nil:
+		return false, fmt.Errorf("%s: %w", names(busy), context.Cause(ctx))
+	}
+	if stuck := m.stuck(busy, patience); len(stuck) > 0 {
+		return false, &StuckError{stuck}
+	}
+	return false, nil
+}
+
+// anyRunnable reports whether any goroutine of the process waits for a CPU. That takes
+// microseconds, while a look takes 70 ms where there are 4,000 goroutines, and stops them all.
+func anyRunnable() bool {
+	runnable := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}}
+	metrics.Read(runnable)
+	return runnable[0].Value.Uint64() > 0
 }
 
 // restOrHeldUp returns when every other goroutine of the bubble is durably blocked, or waits

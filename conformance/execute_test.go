@@ -58,7 +58,7 @@ func TestExecute(t *testing.T) {
 	var out bytes.Buffer
 	file := filepath.Join(t.TempDir(), "junit.xml")
 	report, err := conformance.Execute(context.Background(), conformance.Options{
-		VirtualTime: true, Selection: conformance.Selection{Focus: "^startup$"}, Output: conformance.OutputJSON, Out: &out, JUnit: file,
+		VirtualTime: true, Selection: conformance.Selection{Focus: "^discovery$"}, Output: conformance.OutputJSON, Out: &out, JUnit: file,
 	})
 	require.NoError(t, err)
 	var read conformance.Report

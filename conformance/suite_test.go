@@ -27,15 +27,15 @@ import (
 	"snowglobe.test/internal/sample"
 )
 
-// TestConformance runs an eighth of the cases in virtual time, on memory, and a few in real time,
-// all of them as specs. The whole suite is a command, and a step of CI of its own.
+// TestConformance runs one case of 24 in virtual time, on memory, and one in real time, as specs.
+// The whole suite is a command, and a step of CI of its own.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), inPart(8))
+	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), inPart(24))
 	if !testing.Short() {
 		target := specs.On(conformance.Embedded(embedded.Config{}))
 		ginkgo.BeforeSuite(target.Open)
-		target.Describe("on embedded etcd", inPart(16)[:3])
+		target.Describe("on embedded etcd", inPart(24)[:1])
 	}
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	ginkgo.RunSpecs(t, "conformance")
@@ -49,7 +49,7 @@ func TestConformanceOnEtcd(t *testing.T) {
 		t.Skip("it takes a minute")
 	}
 	t.Parallel()
-	cases := inPart(16)
+	cases := inPart(48)
 	report, err := conformance.Run(t.Context(), conformance.Embedded(embedded.Config{}), cases, nil, conformance.Parallel(2))
 	require.NoError(t, err)
 	checkPassed(t, report, len(cases))

@@ -18,12 +18,14 @@ import (
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/cluster"
+	"snowglobe.test/internal/sample"
 )
 
 // TestQuorum boots on an etcd cluster that lacks a member, takes a second one
 // away, and gives it back: the server turns red, says why writes fail, and heals
 // without a restart. An informer goes on where it was.
 func TestQuorum(t *testing.T) {
+	sample.Long(t)
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

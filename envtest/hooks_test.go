@@ -18,6 +18,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/trace"
+	"snowglobe.test/internal/sample"
 )
 
 const crdHook = "crd-informer-synced"
@@ -117,6 +118,7 @@ func TestUpstreamPauses(t *testing.T) {
 
 // TestWithoutHousekeeping counts what an idle server does by the clock in an hour.
 func TestWithoutHousekeeping(t *testing.T) {
+	sample.Long(t)
 	inAnHour := func(opts ...envtest.Option) (renewals, watches int) {
 		opts = append(opts, envtest.WithFaults("delay store/put resource=leases.coordination.k8s.io by=1ns", "delay informer/* verb=watch by=1ns optional"))
 		envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {

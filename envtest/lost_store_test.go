@@ -9,6 +9,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage/memory"
+	"snowglobe.test/internal/sample"
 )
 
 // TestStoreLost takes the store away from under a running server: it turns red,
@@ -18,6 +19,9 @@ func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	for _, outage := range []time.Duration{time.Minute, 10 * time.Minute} {
 		t.Run(outage.String(), func(t *testing.T) {
+			if outage > time.Minute {
+				sample.Long(t)
+			}
 			envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 				require.NoError(t, cp.Store().(*memory.Store).Server().Close())
 				time.Sleep(outage)

@@ -16,6 +16,7 @@ import (
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/internal/pages"
+	"snowglobe.test/internal/sample"
 )
 
 // failureVariable makes TestSeedFailure, in a process of its own, fail.
@@ -42,6 +43,7 @@ func TestSeedFailure(t *testing.T) {
 
 // A test that fails says its seed, what that decides, and how to repeat it.
 func TestSeedOfFailure(t *testing.T) {
+	sample.Long(t)
 	t.Parallel() // all of it is in other processes
 	decides := "it decides the order of operations at the edges, and not what goroutines do in between; in sim mode it decides the whole run"
 	if sim.Enabled() {

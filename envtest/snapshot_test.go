@@ -32,6 +32,7 @@ import (
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/embedded"
+	"snowglobe.test/internal/sample"
 )
 
 var (
@@ -47,10 +48,12 @@ func TestReset(t *testing.T) {
 		testReset(t, envtest.Start(t, envtest.WithCRDs(widgetCRD())), 1)
 	})
 	t.Run("virtual", func(t *testing.T) {
+		sample.Long(t)
 		twice := func(t *testing.T, cp *envtest.ControlPlane) { testReset(t, cp, 2) }
 		envtest.Simulate(t, twice, envtest.WithCRDs(widgetCRD()))
 	})
 	t.Run("embedded", func(t *testing.T) {
+		sample.Long(t)
 		testReset(t, envtest.Start(t, envtest.WithStore(embedded.New(embedded.Config{})), envtest.WithCRDs(widgetCRD())), 1)
 	})
 }
@@ -382,6 +385,7 @@ func TestResetRefuses(t *testing.T) {
 // TestLateObjects fails when a server writes anything in the background after its
 // boot that Reset would delete.
 func TestLateObjects(t *testing.T) {
+	sample.Long(t)
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
 		time.Sleep(time.Hour)
 		before := allObjects(t.Context(), t, cp)

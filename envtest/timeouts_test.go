@@ -13,6 +13,7 @@ import (
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/virtualtime"
 	"snowglobe.test/internal/pages"
+	"snowglobe.test/internal/sample"
 )
 
 // TestStartLimit has starts run out of time: each says the limit, what changes it, and what
@@ -42,6 +43,9 @@ func TestStartLimit(t *testing.T) {
 		"a restart": {restartsSlowly, []string{"restart apiserver-0: ", "not within 1m0s, ", "checks that are red: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "another limit" {
+				sample.Long(t)
+			}
 			var err error
 			bubble := virtualtime.Bubble(func() error {
 				err = test.start(context.Background())

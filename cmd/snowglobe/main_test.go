@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) {
 	for _, name := range standInNames() {
 		commands[name] = main
 	}
+	_ = flag.Set("test.parallel", "3") // some wait for what does not answer
 	testscript.Main(m, commands)
 }
 

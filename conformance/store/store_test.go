@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"context"
+	"flag"
 	"net"
+	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -14,6 +16,11 @@ import (
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/fakes/etcd"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they mostly wait
+	os.Exit(m.Run())
+}
 
 // TestKept judges etcd, and ours.
 func TestKept(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"snowglobe.test/envtest/controllerruntime"
+	"snowglobe.test/internal/sample"
 )
 
 // sibling gives each labelled ConfigMap a Secret, and writes its name down.
@@ -79,7 +80,10 @@ func sweep(planted bool) controllerruntime.Sweep {
 // TestSweep finds the planted bug, at the call that it breaks at, and nothing in the
 // controller without it.
 func TestSweep(t *testing.T) {
-	for range 2 {
+	for again := range 2 {
+		if again == 1 && !sample.All() {
+			break
+		}
 		report, err := sweep(true).Run(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []string{"create secrets default/a-*", "patch configmaps default/a"}, report.Calls)

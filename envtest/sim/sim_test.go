@@ -14,6 +14,7 @@ import (
 
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/internal/hostile"
+	"snowglobe.test/internal/sample"
 )
 
 // decided builds the program of testdata in sim mode.
@@ -48,7 +49,10 @@ func run(ctx context.Context, program, workload string, seed int, disturbed bool
 // TestSeed runs each seed quietly and disturbed: what it decides is the same, and
 // another seed decides otherwise.
 func TestSeed(t *testing.T) {
-	const seeds, again = 4, 3
+	seeds, again := 2, 2
+	if sample.All() {
+		seeds, again = 4, 3
+	}
 	program := decided(t)
 	t.Setenv("TMPDIR", t.TempDir()) // for what a workload leaves there
 	for _, workload := range []string{"selects", "goroutines", "long", "maps", "contexts", "timers", "waits", "bytes", "files", "signals", "garbage"} {

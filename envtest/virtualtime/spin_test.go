@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest/virtualtime"
+	"snowglobe.test/internal/sample"
 )
 
 // spins are what a goroutine may do that keeps virtual time from moving. None but the last
@@ -61,6 +62,9 @@ func TestSpin(t *testing.T) {
 func TestSpins(t *testing.T) {
 	for name, where := range map[string]string{"clock": "virtualtime_test.lookAtClock()", "yield": "virtualtime_test.yieldForEver()"} {
 		t.Run(name, func(t *testing.T) {
+			if name != "clock" {
+				sample.Long(t)
+			}
 			out, took := spinning(t, name, "4s")
 			assert.Regexp(t, `snowglobe: virtual time has stood still for 1[.\d]*s on the wall, because this goroutine runs `, out)
 			assert.Contains(t, out, where)

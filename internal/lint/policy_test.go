@@ -52,7 +52,7 @@ const policy = `
 	envtest/trace                    -> internal/redact
 	envtest/process                  -> internal/etcdlog internal/left internal/redact
 	envtest/sim                      -> internal/group internal/tempdir
-	envtest/sim (test)               -> internal/hostile internal/pages
+	envtest/sim (test)               -> internal/hostile internal/pages internal/sample
 	envtest/sim/seeds                -> envtest/sim internal/conns internal/group internal/unixsocket
 
 	# Fakes know each other and nothing of envtest.
@@ -63,14 +63,14 @@ const policy = `
 	envtest/trace/report             -> envtest/trace internal/htmlpage
 	envtest/fault                    -> envtest/trace internal/broadcast internal/nearest
 	envtest/virtualtime              -> envtest/fault envtest/sim
-	envtest/virtualtime (test)       -> internal/pages
+	envtest/virtualtime (test)       -> internal/pages internal/sample
 	envtest/serve                    -> envtest/memnet internal/conns
 	envtest/component                -> envtest/process envtest/trace internal/serverlog
 	envtest/webhook                  -> envtest/memnet fakes/stub internal/pki
 	envtest/storage                  ->
 	envtest/serverflags              ->
 	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/broadcast internal/conns internal/diskerr internal/etcdlog internal/tempdir internal/pki internal/left
-	envtest/storage/... (test)       -> internal/listeners internal/pki internal/pages
+	envtest/storage/... (test)       -> internal/listeners internal/pki internal/pages internal/sample
 	envtest/storage/intercept        -> envtest/fault envtest/memnet internal/conns internal/turn internal/left
 	envtest/storage/intercept (test) -> envtest/storage/memory internal/pki
 
@@ -88,7 +88,7 @@ const policy = `
 
 	# The face.
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/tempdir internal/diskerr
-	envtest (test)                   -> envtest/kubectl internal/hostile internal/pages
+	envtest (test)                   -> envtest/kubectl internal/hostile internal/pages internal/sample
 	envtest/nodes                    ->
 	envtest/kubectl                  -> internal/tempdir
 	envtest/kubectl (test)           -> internal/hostile
@@ -98,7 +98,7 @@ const policy = `
 	envtest/controllers              -> envtest internal/nearest
 	envtest/controllers (test)       -> envtest/nodes
 	envtest/controllerruntime        -> envtest
-	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest
+	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest internal/sample
 	envtest/controllerruntime/envtest -> envtest internal/tempdir
 
 	envtest/client                   -> envtest/client/session envtest/virtualtime internal/gobuild internal/serverlog internal/unixsocket
@@ -113,6 +113,7 @@ const policy = `
 	scenarios                        -> internal/tempdir scenarios/engine scenarios/verbs/...
 	scenarios (test)                 -> internal/pages internal/sample scenarios/explore/worker
 	scenarios/checkers               -> envtest/trace internal/observe internal/shrink
+	scenarios/checkers (test)        -> internal/sample
 	scenarios/script                 ->
 	scenarios/story                  -> envtest/fault internal/redact
 	scenarios/engine                 -> envtest/virtualtime internal/nearest scenarios/script scenarios/story
@@ -138,7 +139,7 @@ const policy = `
 	bench/...                        -> envtest
 	bench (test)                     -> internal/pages
 	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/tempdir internal/unixsocket
-	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/pages internal/listeners
+	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/pages internal/listeners internal/sample
 
 	# What is below the face is reached through the face.
 	envtest/chain/...            only envtest envtest/chain/...

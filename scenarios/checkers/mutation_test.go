@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"snowglobe.test/internal/sample"
 	"snowglobe.test/scenarios/checkers"
 )
 
@@ -42,9 +43,9 @@ var mutations = map[string]struct {
 
 // TestMutations rejects histories that went wrong in one place.
 func TestMutations(t *testing.T) {
-	worlds := uint64(150)
-	if testing.Short() {
-		worlds = 30
+	worlds := uint64(30)
+	if sample.All() {
+		worlds = 150
 	}
 	applied := map[string]int{}
 	for seed := range worlds {

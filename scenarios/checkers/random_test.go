@@ -9,17 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"snowglobe.test/internal/sample"
 	"snowglobe.test/scenarios/checkers"
 )
 
-var worlds = flag.Uint64("worlds", 1000, "how many worlds TestGoodHistories makes")
+var worlds = flag.Uint64("worlds", 100, "how many worlds TestGoodHistories makes")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestGoodHistories accepts what a world that is right gives, however it is recorded.
 func TestGoodHistories(t *testing.T) {
-	if testing.Short() {
-		*worlds = 100
+	if sample.All() {
+		*worlds = max(*worlds, 1000)
 	}
 	judged := map[string]int{}
 	for seed := range *worlds {

@@ -10,16 +10,20 @@ import (
 	"snowglobe.test/envtest/storage/cluster"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/storage/memory"
+	"snowglobe.test/internal/sample"
 )
 
 // TestContract covers both ways into the store in memory: in the process, and gRPC. Stores
 // are judged side by side, as cases mostly wait; none leaves a goroutine behind. Short runs
-// leave etcd out, of which the servers are not ours.
+// leave etcd out, of which the servers are not ours, and the cluster of three is for -all.
 func TestContract(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	stores := map[string]opener{"memory": each(newMemory, byClient), "endpoints": each(newMemory, byEndpoints)}
 	if !testing.Short() {
-		stores["embedded"], stores["cluster"] = each(newEmbedded, byClient), each(newCluster, byClient)
+		stores["embedded"] = each(newEmbedded, byClient)
+	}
+	if sample.All() {
+		stores["cluster"] = each(newCluster, byClient)
 	}
 	runOn(t, stores)
 }

@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/internal/home"
 	"snowglobe.test/internal/pages"
 	"snowglobe.test/scenarios/explore/worker"
 )
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 		commands[name] = main
 	}
 	_ = flag.Set("test.parallel", "3") // some wait for what does not answer
-	testscript.Main(m, commands)
+	testscript.Main(home.Tests{M: m}, commands)
 }
 
 func TestCommandLine(t *testing.T) {

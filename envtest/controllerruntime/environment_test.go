@@ -25,7 +25,11 @@ import (
 
 	snowglobe "snowglobe.test/envtest"
 	"snowglobe.test/envtest/controllerruntime/envtest"
+	"snowglobe.test/internal/home"
 )
+
+// TestMain keeps out of HOME: upstream's envtest leaves a file there for each port.
+func TestMain(m *testing.M) { os.Exit(home.Tests{M: m}.Run()) }
 
 // TestEnvironmentFields finds every field of controller-runtime's Environment, with its
 // type, and every method with its signature.

@@ -39,6 +39,7 @@ const policy = `
 	internal/diskerr                 ->
 	internal/pages                   ->
 	internal/sample                  ->
+	internal/home                    ->
 	internal/redact                  ->
 	internal/redact (test)           -> internal/pki
 	internal/tempdir                 ->
@@ -98,7 +99,7 @@ const policy = `
 	envtest/controllers              -> envtest internal/nearest
 	envtest/controllers (test)       -> envtest/nodes
 	envtest/controllerruntime        -> envtest
-	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest internal/sample
+	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest internal/home internal/sample
 	envtest/controllerruntime/envtest -> envtest internal/tempdir
 
 	envtest/client                   -> envtest/client/session envtest/virtualtime internal/gobuild internal/serverlog internal/unixsocket
@@ -139,7 +140,7 @@ const policy = `
 	bench/...                        -> envtest
 	bench (test)                     -> internal/pages
 	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/tempdir internal/unixsocket
-	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/pages internal/listeners internal/sample
+	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/home internal/pages internal/listeners internal/sample
 
 	# What is below the face is reached through the face.
 	envtest/chain/...            only envtest envtest/chain/...

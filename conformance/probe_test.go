@@ -135,6 +135,7 @@ func TestTargetDies(t *testing.T) {
 // TestClusterDies stops a cluster behind a kubeconfig, and the etcd of a store, while cases
 // run on them.
 func TestClusterDies(t *testing.T) {
+	t.Parallel()
 	for name, start := range map[string]func(t *testing.T) (source conformance.Source, stop func()){
 		"kubeconfig": func(t *testing.T) (conformance.Source, func()) {
 			path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -27,15 +27,15 @@ import (
 	"snowglobe.test/internal/sample"
 )
 
-// TestConformance runs one case of 24 in virtual time, on memory, and one in real time, as specs.
+// TestConformance runs one case of 25 in virtual time, on memory, and one in real time, as specs.
 // The whole suite is a command, and a step of CI of its own.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), inPart(24))
+	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), inPart(25))
 	if !testing.Short() {
 		target := specs.On(conformance.Embedded(embedded.Config{}))
 		ginkgo.BeforeSuite(target.Open)
-		target.Describe("on embedded etcd", inPart(24)[:1])
+		target.Describe("on embedded etcd", inPart(25)[:1])
 	}
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	ginkgo.RunSpecs(t, "conformance")

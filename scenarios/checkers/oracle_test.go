@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"snowglobe.test/internal/sample"
 )
 
 // oracle decides by trying everything whether a few operations on one object have an
@@ -201,10 +203,13 @@ func anyHistory(r *rand.Rand) *History {
 	return h
 }
 
-var tiny = flag.Int("tiny", 60_000, "how many histories TestOracle tries")
+var tiny = flag.Int("tiny", 10_000, "how many histories TestOracle tries")
 
 // TestOracle compares the check with one that tries everything.
 func TestOracle(t *testing.T) {
+	if sample.All() {
+		*tiny = max(*tiny, 60_000)
+	}
 	r := rand.New(rand.NewPCG(3, 4))
 	verdicts := map[string]int{}
 	for range *tiny {

@@ -14,13 +14,14 @@ import (
 )
 
 // TestContract covers both ways into the store in memory: in the process, and gRPC. Stores
-// are judged side by side, as cases mostly wait; none leaves a goroutine behind. Short runs
-// leave etcd out, of which the servers are not ours, and the cluster of three is for -all.
+// are judged side by side, as cases mostly wait; none leaves a goroutine behind. The
+// cluster of three is for -all. Short runs leave out etcd, of which the servers are not ours, and
+// gRPC, behind which is the same store.
 func TestContract(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	stores := map[string]opener{"memory": each(newMemory, byClient), "endpoints": each(newMemory, byEndpoints)}
+	stores := map[string]opener{"memory": each(newMemory, byClient)}
 	if !testing.Short() {
-		stores["embedded"] = each(newEmbedded, byClient)
+		stores["endpoints"], stores["embedded"] = each(newMemory, byEndpoints), each(newEmbedded, byClient)
 	}
 	if sample.All() {
 		stores["cluster"] = each(newCluster, byClient)

@@ -39,6 +39,7 @@ func TestReplicas(t *testing.T) {
 
 // TestReplicasOnEtcd is the same, and a crash, on a real etcd in real time.
 func TestReplicasOnEtcd(t *testing.T) {
+	t.Parallel()
 	cp := envtest.Start(t, envtest.WithReplicas(2), envtest.WithStore(embedded.New(embedded.Config{})), envtest.WithListener("127.0.0.1:0"))
 	showReplicas(t, cp)
 	staying, crashing := cp.Servers()[0], cp.Servers()[1]

@@ -186,6 +186,7 @@ func TestSettleWaitsForRequests(t *testing.T) {
 
 // In real time Settle is bounded by its context, and says what it has waited for.
 func TestSettleInRealTime(t *testing.T) {
+	t.Parallel()
 	for name, store := range map[string]storage.Backend{
 		"memory": memory.New("settle"), "embedded": embedded.New(embedded.Config{}),
 	} {

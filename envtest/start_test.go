@@ -123,6 +123,7 @@ func TestListFlags(t *testing.T) {
 // TestFirstPod creates what newcomers create first. With the plugin it needs a service
 // account that was not made.
 func TestFirstPod(t *testing.T) {
+	t.Parallel()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "first"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}},

@@ -15,6 +15,7 @@ import (
 // TestSizeOfOwnStore asks a server in virtual time for its metrics, twice at once, beside a
 // server outside that has an etcd: each tells the size of its own store.
 func TestSizeOfOwnStore(t *testing.T) {
+	t.Parallel()
 	metrics := func(t *testing.T, cp *envtest.ControlPlane) {
 		text, err := kubernetes.NewForConfigOrDie(cp.Config()).RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 		require.NoError(t, err)

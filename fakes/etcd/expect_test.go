@@ -43,6 +43,7 @@ type probe struct {
 // TestExpectations checks the same expectations on an embedded etcd and on this
 // one, in process and over gRPC.
 func TestExpectations(t *testing.T) {
+	t.Parallel() // much of it is leases that run out
 	var all []expectation
 	for _, some := range [][]expectation{kvExpectations, txnExpectations, leaseExpectations, watchExpectations, watchEndExpectations} {
 		all = append(all, some...)
@@ -69,7 +70,7 @@ func TestExpectations(t *testing.T) {
 	}
 	for name, start := range systems {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // much of it is leases that run out
+			t.Parallel()
 			open := start(t)
 			c := open()
 			for i, e := range all {

@@ -4,6 +4,6 @@ package contract
 
 // How many timed and other cases run at a time. They mostly wait.
 const (
-	timedParallel = 4
+	timedParallel = 6
 	maxParallel   = 10
 )

@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 // does that side by side.
 func TestConformanceOnEtcd(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a minute")
+		t.Skip("it takes seconds")
 	}
 	t.Parallel()
 	cases := inPart(48)
@@ -60,7 +60,7 @@ func TestConformanceOnEtcd(t *testing.T) {
 // and nothing is left.
 func TestConformanceOverTLS(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes half a minute")
+		t.Skip("it takes seconds")
 	}
 	t.Parallel()
 	cases, source := inPart(16), &remote{folder: t.TempDir()}

@@ -10,8 +10,9 @@ import (
 	"snowglobe.test/internal/sample"
 )
 
-// TestLibraryNotices breaks what each twelfth script of the library demonstrates, in the
-// first of the ways that the script lists, or with -all what each does, in every way. A script that still passes demonstrates nothing.
+// TestLibraryNotices breaks what each twelfth script of the library demonstrates, in the first of
+// the ways that the script lists, or with -all what each does, in every way. A script that still
+// passes demonstrates nothing.
 func TestLibraryNotices(t *testing.T) {
 	for i, one := range Library() {
 		mutations, err := one.Mutations()

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 )
 
 // variable is set where the home folder is temporary.
@@ -35,8 +37,10 @@ func (t Tests) Run() int {
 	return 1
 }
 
+// again runs this program once more. Signals are meant for the tests: they end by them, or print
+// their goroutines.
 func again() error {
-	environment, err := goEnvironment()
+	environment, err := GoEnvironment()
 	if err != nil {
 		return err
 	}
@@ -49,20 +53,29 @@ func again() error {
 	if err != nil {
 		return err
 	}
-	for name, value := range map[string]string{
-		variable: "temporary", "HOME": folder, "XDG_CACHE_HOME": filepath.Join(folder, ".cache"), "XDG_CONFIG_HOME": filepath.Join(folder, ".config"),
-	} {
-		environment = append(environment, name+"="+value)
-	}
 	child := exec.Command(program, os.Args[1:]...)
-	child.Env = append(os.Environ(), environment...)
+	child.Env = append(append(os.Environ(), environment...), variable+"=temporary", "HOME="+folder,
+		"XDG_CACHE_HOME="+filepath.Join(folder, ".cache"), "XDG_CONFIG_HOME="+filepath.Join(folder, ".config"))
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
-	return child.Run()
+	signals := make(chan os.Signal, 1)
+	defer close(signals)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	if err := child.Start(); err != nil {
+		return err
+	}
+	go func() {
+		for s := range signals {
+			_ = child.Process.Signal(s) // it may have ended
+		}
+	}()
+	return child.Wait()
 }
 
-// goEnvironment is what of the go command's environment depends on the home folder.
-func goEnvironment() (all []string, err error) {
-	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOMODCACHE", "GOPATH").Output()
+// GoEnvironment are the variables that say where the go command keeps what it fetches and
+// builds, and how it was set up, as it finds them in the user's home folder.
+func GoEnvironment() (all []string, err error) {
+	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOENV", "GOFLAGS", "GOMODCACHE", "GONOSUMDB", "GOPATH", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w", err)
 	}

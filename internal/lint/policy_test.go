@@ -45,7 +45,7 @@ const policy = `
 	internal/tempdir                 ->
 	internal/unixsocket              ->
 	internal/hostile                 ->
-	internal/hostile/run             -> internal/hostile
+	internal/hostile/run             -> internal/home internal/hostile
 	internal/watchframe              ->
 	internal/htmlpage                ->
 	internal/observe                 -> envtest/trace internal/watchframe

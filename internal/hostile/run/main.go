@@ -5,12 +5,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 
+	"snowglobe.test/internal/home"
 	"snowglobe.test/internal/hostile"
 )
 
@@ -60,21 +60,10 @@ func underAnotherName(args []string) []string {
 // caches are the variables that say where the go command and sim mode keep what they build,
 // and how the go command was set up.
 func caches() ([]string, error) {
-	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPATH", "GOFLAGS", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOTOOLCHAIN").Output()
-	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
-	}
-	var settings map[string]string
-	if err := json.Unmarshal(out, &settings); err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
-	}
-	cache, err := os.UserCacheDir()
+	kept, err := home.GoEnvironment()
 	if err != nil {
 		return nil, err
 	}
-	kept := []string{"XDG_CACHE_HOME=" + cache}
-	for name, value := range settings {
-		kept = append(kept, name+"="+value)
-	}
-	return kept, nil
+	cache, err := os.UserCacheDir()
+	return append(kept, "XDG_CACHE_HOME="+cache), err
 }

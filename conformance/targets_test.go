@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/onsi/gomega"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance"
@@ -29,9 +31,11 @@ func TestClusterOfThree(t *testing.T) {
 	for i := range 12 {
 		cases = append(cases, made(fmt.Sprint("S0/", i), suite.Needs{}, func(ctx context.Context, target *suite.Target) {
 			asked[target.Cluster.Config.Transport] = true
-			leases, err := target.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
-			target.Must(err, "list Leases")
-			assert.Len(t, leases.Items, 3, "one for each server")
+			// A server is ready before it has written its Lease.
+			target.Eventually(ctx, func(ctx context.Context) ([]coordinationv1.Lease, error) {
+				leases, err := target.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
+				return leases.Items, err
+			}).Should(gomega.HaveLen(3), "one for each server")
 			before, err := target.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 			target.Must(err, "list Namespaces")
 			target.Namespace(ctx)

@@ -18,7 +18,9 @@ import (
 // cluster of three is for -all. Short runs leave out etcd, of which the servers are not ours, and
 // gRPC, behind which is the same store.
 func TestContract(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	// Upstream's watch cache leaves a timer of three seconds behind each read that waits for it.
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(),
+		goleak.IgnoreTopFunction("k8s.io/apiserver/pkg/storage/cacher.(*watchCache).waitUntilFreshLocked.func2"))
 	stores := map[string]opener{"memory": each(newMemory, byClient)}
 	if !testing.Short() {
 		stores["endpoints"], stores["embedded"] = each(newMemory, byEndpoints), each(newEmbedded, byClient)

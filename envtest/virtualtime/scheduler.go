@@ -184,7 +184,7 @@ func (s *Scheduler) run(ctx context.Context) {
 				w.release()
 			}
 			if !heldUp {
-				time.Sleep(s.turnTime())
+				s.takeTime(ctx)
 			}
 			continue
 		}
@@ -207,6 +207,15 @@ func (s *Scheduler) rest(ctx context.Context) (heldUp bool) {
 	}
 	Wait()
 	return false
+}
+
+// takeTime lets the time of the last turn pass, unless what proceeded then waits for a mutex,
+// in rest's sense: no time would pass.
+func (s *Scheduler) takeTime(ctx context.Context) {
+	if sim.Enabled() && !s.order.Latency && s.rest(ctx) {
+		return
+	}
+	time.Sleep(s.turnTime())
 }
 
 // turnTime is how long the last turn takes.

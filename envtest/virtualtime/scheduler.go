@@ -197,10 +197,10 @@ func (s *Scheduler) run(ctx context.Context) {
 }
 
 // rest returns when nothing else runs. Where operations take no time it also returns, true,
-// if some goroutines wait for mutexes: their owners may need a turn, but no time. Only sim
-// mode can tell.
+// if some goroutines wait for mutexes (seesMutexes): their owners may need a turn, but no time.
+// Only sim mode can tell.
 func (s *Scheduler) rest(ctx context.Context) (heldUp bool) {
-	if sim.Enabled() && !s.order.Latency {
+	if s.seesMutexes() {
 		if heldUp, err := restOrHeldUp(ctx); heldUp || err != nil {
 			return true
 		}
@@ -209,14 +209,17 @@ func (s *Scheduler) rest(ctx context.Context) (heldUp bool) {
 	return false
 }
 
-// takeTime lets the time of the last turn pass, unless what proceeded then waits for a mutex,
-// in rest's sense: no time would pass.
+// takeTime lets the time of the last turn pass. None passes while what proceeded has left
+// goroutines that wait for a mutex: then it returns at once, and another turn may free them.
 func (s *Scheduler) takeTime(ctx context.Context) {
-	if sim.Enabled() && !s.order.Latency && s.rest(ctx) {
+	if s.seesMutexes() && s.rest(ctx) {
 		return
 	}
 	time.Sleep(s.turnTime())
 }
+
+// seesMutexes reports whether turns go on while goroutines wait for mutexes.
+func (s *Scheduler) seesMutexes() bool { return sim.Enabled() && !s.order.Latency }
 
 // turnTime is how long the last turn takes.
 func (s *Scheduler) turnTime() time.Duration {

@@ -15,13 +15,13 @@ import (
 
 func TestLibrary(t *testing.T) { Test(t) }
 
-// TestLibraryInRealTime runs one of 20 scripts, or with -all each.
+// TestLibraryInRealTime runs one of 40 scripts, or with -all each.
 func TestLibraryInRealTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some scripts wait for seconds")
 	}
 	for i, one := range Library() {
-		if !sample.Has(i, 20) {
+		if !sample.Has(i, 40) {
 			continue
 		}
 		t.Run(one.Name, func(t *testing.T) {

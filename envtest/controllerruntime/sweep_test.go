@@ -78,7 +78,7 @@ func sweep(planted bool) controllerruntime.Sweep {
 }
 
 // TestSweep finds the planted bug, at the call that it breaks at, and nothing in the
-// controller without it.
+// controller without it, in which TestSweepLists looks at more.
 func TestSweep(t *testing.T) {
 	for again := range 2 {
 		if again == 1 && !sample.All() {
@@ -100,7 +100,9 @@ func TestSweep(t *testing.T) {
 			"stale create secrets default/a-*", "stale patch configmaps default/a",
 		}, found)
 	}
-	sweep(false).Test(t)
+	if sample.All() {
+		sweep(false).Test(t)
+	}
 }
 
 // TestSweepLists compares whole objects, as the sweep does not say what else.

@@ -41,11 +41,9 @@ type instance struct {
 // newInstance makes the server's next instance, listening where the last one did.
 func newInstance(s *Server) (*instance, error) {
 	cp := s.cp
-	parse := chain.ParseFlags
-	if cp.cfg.withoutHousekeeping {
-		parse = chain.ParseFlagsWithoutHousekeeping
-	}
-	flags, err := parse(cp.cfg.serverFlags(s.index))
+	flags, err := chain.ParseFlags(cp.cfg.flags, chain.Defaults{
+		Index: s.index, Replicas: cp.cfg.replicas, WithoutHousekeeping: cp.cfg.withoutHousekeeping,
+	})
 	if err != nil {
 		return nil, err
 	}

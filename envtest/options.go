@@ -89,8 +89,9 @@ func WithStore(store storage.Backend) Option {
 }
 
 // WithFlags passes kube-apiserver flags, such as "--feature-gates=...". Upstream's
-// own code parses and validates them before anything starts; later ones win. The
-// ServiceAccount admission plugin is off unless they enable it.
+// own code parses and validates them before anything starts; later ones win. What they leave
+// alone is as chain.Defaults says, and a list that they give replaces its default, as with
+// kube-apiserver. The ServiceAccount admission plugin is off unless they enable it.
 func WithFlags(flags ...string) Option {
 	return func(c *config) { c.flags = append(c.flags, flags...) }
 }

@@ -1,7 +1,6 @@
 package envtest
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -48,14 +47,6 @@ func (c *config) address() string {
 		return "127.0.0.1:0"
 	}
 	return c.listen
-}
-
-// serverFlags are one server's: upstream wants no loopback address among endpoints.
-func (c *config) serverFlags(index int) []string {
-	if c.replicas == 1 {
-		return c.flags
-	}
-	return append([]string{fmt.Sprintf("--advertise-address=192.0.2.%d", index+1), "--endpoint-reconciler-type=lease"}, c.flags...)
 }
 
 // Servers returns the API servers in order: Servers()[1] is apiserver-1.

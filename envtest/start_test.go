@@ -134,8 +134,10 @@ func TestFirstPod(t *testing.T) {
 	}{
 		"default":              {nil, false},
 		"another plugin off":   {[]string{"--disable-admission-plugins=PodSecurity"}, false},
+		"plugin off, as it is": {[]string{"--disable-admission-plugins=ServiceAccount"}, false},
+		"no plugin":            {[]string{"--admission-control="}, false},
 		"plugin on":            {[]string{"--enable-admission-plugins=NodeRestriction,ServiceAccount"}, true},
-		"plugin on, two words": {[]string{"--enable-admission-plugins", "ServiceAccount"}, true},
+		"the only plugin":      {[]string{"--admission-control=ServiceAccount"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cp := envtest.Start(t, envtest.WithFlags(c.flags...))
@@ -144,6 +146,14 @@ func TestFirstPod(t *testing.T) {
 			assert.True(t, refused == c.refuse && (err == nil || refused), "create a Pod: %v, want refused %t", err, c.refuse)
 		})
 	}
+}
+
+// TestDefaultsAreNobodysFlags gives flags that upstream refuses beside others.
+func TestDefaultsAreNobodysFlags(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		assert.True(t, ready(t, cp))
+	}, envtest.WithoutHousekeeping(), envtest.WithFlags(
+		"--admission-control=", "--feature-gates=UnknownVersionInteroperabilityProxy=true", "--endpoint-reconciler-type=lease"))
 }
 
 func TestFlags(t *testing.T) {

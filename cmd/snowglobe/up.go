@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,8 +66,8 @@ The keys used to make credentials are new each time, unless they are kept in a f
 the one given by --pki, or "pki" inside that of --data-dir. Kubeconfigs and tokens then
 survive a restart, and a kube-controller-manager can be given ca.crt, ca.key and sa.key.
 
---controllers runs kube-controller-manager's controllers alongside it, and turns the
-ServiceAccount plugin on. --nodes adds nodes that simulate their Pods, and a
+--controllers runs kube-controller-manager's controllers alongside it. With the one for service
+accounts, the ServiceAccount plugin is on unless flags disable it. --nodes adds nodes that simulate their Pods, and a
 kube-scheduler, so that a Deployment rolls out.`,
 		Example: `  snowglobe up
   snowglobe up --port 6443 --crds ./config/crd
@@ -134,7 +135,7 @@ func (o upOptions) newStore() (storage.Backend, error) {
 	if o.nodes < 0 {
 		return nil, fmt.Errorf("--nodes %d is not a number of nodes", o.nodes)
 	}
-	if err := controllers.Check(o.controllerNames()...); err != nil {
+	if _, err := controllers.Canonical(o.controllerNames()...); err != nil {
 		return nil, fmt.Errorf("--controllers: %w", err)
 	}
 	if o.dataDir != "" && o.store != storeEmbedded {
@@ -165,6 +166,13 @@ func (o upOptions) controllerNames() []string {
 	return o.controllers
 }
 
+// makesServiceAccounts reports whether a controller creates what the admission plugin
+// ServiceAccount requires.
+func (o upOptions) makesServiceAccounts() bool {
+	canonical, err := controllers.Canonical(o.controllerNames()...)
+	return err == nil && o.controllers != nil && slices.Contains(canonical, "serviceaccount-controller")
+}
+
 // pkiFolder is where keys are kept, empty for nowhere.
 func (o upOptions) pkiFolder() string {
 	if o.pki == "" && o.dataDir != "" {
@@ -182,17 +190,18 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	if err := clearKubeconfig(ctx, kubeconfig); err != nil {
 		return err
 	}
+	apiServerFlags := opts.flags
+	if opts.makesServiceAccounts() {
+		apiServerFlags = serverflags.WithServiceAccounts(apiServerFlags)
+	}
 	progress := newProgress(stderr)
 	options := []envtest.Option{
-		envtest.WithStore(store), envtest.WithFlags(opts.flags...), envtest.WithCRDPaths(opts.crds...),
+		envtest.WithStore(store), envtest.WithFlags(apiServerFlags...), envtest.WithCRDPaths(opts.crds...),
 		envtest.WithListener(net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.port))),
 		envtest.WithKubeconfig(kubeconfig), envtest.WithObserver(progress.observe), envtest.WithPKI(opts.pkiFolder()), envtest.WithTimeouts(opts.startTimeout, 0),
 	}
 	if opts.verbose {
 		options = append(options, envtest.WithLog(stderr))
-	}
-	if opts.controllers != nil {
-		options = append(options, envtest.WithFlags("--enable-admission-plugins=ServiceAccount"))
 	}
 	began := time.Now()
 	cp, err := envtest.Launch(ctx, options...)
@@ -237,10 +246,14 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 }
 
 func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration, opts upOptions) error {
-	accounts := `The admission plugin ServiceAccount is off, as no controller makes service accounts;
-"--controllers" runs some that do and turns it on.`
-	if opts.controllers != nil {
+	accounts := `No controller makes service accounts, so the admission plugin ServiceAccount is off;
+"--controllers" runs some that do.`
+	switch {
+	case opts.makesServiceAccounts():
 		accounts = "Controllers of kube-controller-manager run, and the admission plugin ServiceAccount is on."
+	case opts.controllers != nil:
+		accounts = `Controllers of kube-controller-manager run, but none that makes service accounts, so the
+admission plugin ServiceAccount is off.`
 	}
 	_, err := fmt.Fprintf(stdout, `Kubernetes %s is up at %s, on store %s, after %s.
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/internal/pages"
 )
 
@@ -42,6 +43,45 @@ func TestUpControllers(t *testing.T) {
 		now, err := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
 		return err == nil && now.Status.Phase == corev1.PodRunning
 	}, waitTimeout, 10*time.Millisecond)
+}
+
+// TestMakesServiceAccounts goes through the ways to name controllers.
+func TestMakesServiceAccounts(t *testing.T) {
+	for _, test := range []struct {
+		controllers []string
+		want        bool
+	}{
+		{nil, false},
+		{[]string{withDefault}, true},
+		{[]string{"namespace", "garbage-collector-controller"}, false},
+		{[]string{"serviceaccount"}, true},
+		{[]string{"serviceaccount-controller"}, true},
+	} {
+		assert.Equal(t, test.want, upOptions{controllers: test.controllers}.makesServiceAccounts(), "%q", test.controllers)
+	}
+}
+
+// TestWithServiceAccounts leaves the plugin to flags that speak of it.
+func TestWithServiceAccounts(t *testing.T) {
+	const enabled = "--enable-admission-plugins=ServiceAccount"
+	for _, test := range []struct {
+		flags []string
+		added bool
+	}{
+		{nil, true},
+		{[]string{"--v=4", "--enable-admission-plugins=NodeRestriction"}, true},
+		{[]string{"--disable-admission-plugins", "PodSecurity,ResourceQuota"}, true},
+		{[]string{"--disable-admission-plugins", "PodSecurity,ServiceAccount"}, false},
+		{[]string{"--disable-admission-plugins=PodSecurity", "--disable-admission-plugins=ServiceAccount"}, false},
+		{[]string{"--admission-control="}, false},
+		{[]string{"--admission-control=PodSecurity"}, false},
+	} {
+		want := test.flags
+		if test.added {
+			want = append(test.flags[:len(test.flags):len(test.flags)], enabled)
+		}
+		assert.Equal(t, want, serverflags.WithServiceAccounts(test.flags))
+	}
 }
 
 // TestUpStoreRefuses tells what is wrong with a store that does not answer, for how long it

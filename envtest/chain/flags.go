@@ -2,8 +2,6 @@ package chain
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/server/flagz"
@@ -18,25 +16,6 @@ import (
 	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/process"
 )
-
-// defaults are the flags every chain starts from; the user's come after them and
-// win. They fit a server in a process: RBAC as in a real cluster, no claim on the
-// kubernetes service's endpoints, where a loopback address is not valid, and no
-// admission of service accounts: it refuses every Pod until a controller has made the
-// account "default" of its namespace.
-var defaults = []string{
-	"--authorization-mode=Node,RBAC",
-	"--advertise-address=127.0.0.1",
-	"--endpoint-reconciler-type=none",
-	"--service-cluster-ip-range=10.0.0.0/24",
-	"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-	"--allow-privileged=true",
-	withoutServiceAccounts,
-}
-
-// withoutServiceAccounts is the one default that flags of the same name add to. It goes
-// only if another flag asks for the plugin.
-const withoutServiceAccounts = "--disable-admission-plugins=ServiceAccount"
 
 // owned are flags for what the chain itself brings, with what to do instead.
 var owned = map[string]string{
@@ -58,10 +37,13 @@ type Flags struct {
 	withoutHousekeeping bool
 }
 
-// ParseFlags parses kube-apiserver flags as kube-apiserver does, with the
-// chain's defaults below them. An error is upstream's own message.
-func ParseFlags(flags []string) (*Flags, error) {
+// ParseFlags parses kube-apiserver flags as kube-apiserver does. An error is upstream's own
+// message.
+func ParseFlags(flags []string, defaults Defaults) (*Flags, error) {
 	gates := utilfeature.DefaultMutableFeatureGate.DeepCopy()
+	if err := defaults.setGates(gates); err != nil {
+		return nil, err
+	}
 	registry := basecompatibility.NewComponentGlobalsRegistry()
 	version := compatibility.DefaultKubeEffectiveVersionForTest()
 	version.SetEmulationVersion(gates.EmulationVersion())
@@ -72,6 +54,7 @@ func ParseFlags(flags []string) (*Flags, error) {
 
 	run := options.NewServerRunOptions()
 	run.GenericServerRunOptions.ComponentGlobalsRegistry = registry
+	defaults.set(run)
 	sections := run.Flags()
 	if gates.Enabled(zpagesfeatures.ComponentFlagz) {
 		run.Flagz = flagz.NamedFlagSetsReader{FlagSets: sections}
@@ -80,7 +63,7 @@ func ParseFlags(flags []string) (*Flags, error) {
 	for _, section := range sections.FlagSets {
 		set.AddFlagSet(section)
 	}
-	if err := set.Parse(slices.Concat(defaultsBelow(flags), flags)); err != nil {
+	if err := set.Parse(flags); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
 	if set.NArg() > 0 {
@@ -94,40 +77,10 @@ func ParseFlags(flags []string) (*Flags, error) {
 	if err := registry.Set(); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
-	return &Flags{run: run, gates: gates}, nil
-}
-
-// defaultsBelow returns the defaults that the user's flags leave alone. The others must
-// go: a flag that is a list would be added to its default, and upstream refuses modes beside a
-// file that names them.
-func defaultsBelow(flags []string) []string {
-	return slices.DeleteFunc(slices.Clone(defaults), func(byDefault string) bool {
-		if byDefault == withoutServiceAccounts {
-			return asksForServiceAccounts(flags)
-		}
-		name, _, _ := strings.Cut(byDefault, "=")
-		return given(flags, name) || name == "--authorization-mode" && given(flags, "--authorization-config")
-	})
-}
-
-// given reports whether a flag is among flags, as "--name=value" or in two arguments.
-func given(flags []string, name string) bool {
-	return slices.ContainsFunc(flags, func(flag string) bool { return flag == name || strings.HasPrefix(flag, name+"=") })
-}
-
-// asksForServiceAccounts reports whether flags enable the ServiceAccount plugin, as
-// "--enable-admission-plugins=A,ServiceAccount" or in two arguments.
-func asksForServiceAccounts(flags []string) bool {
-	for i, flag := range flags {
-		name, plugins, inOne := strings.Cut(flag, "=")
-		if !inOne && i+1 < len(flags) {
-			plugins = flags[i+1]
-		}
-		if name == "--enable-admission-plugins" && slices.Contains(strings.Split(plugins, ","), "ServiceAccount") {
-			return true
-		}
+	if !set.Changed("advertise-address") {
+		defaults.advertise(run)
 	}
-	return false
+	return &Flags{run: run, gates: gates, withoutHousekeeping: defaults.WithoutHousekeeping}, nil
 }
 
 // Process returns what upstream keeps once in a process: of the feature gates

@@ -2,36 +2,27 @@ package chain
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 )
 
-// withoutHousekeeping are flags that leave out what a server does by the clock though
-// no client asks for it. Watches for which the client names no end last for a day or two.
-var withoutHousekeeping = []string{
-	"--watch-cache=false",
-	"--etcd-compaction-interval=0",
-	"--etcd-count-metric-poll-period=0",
-	"--enable-priority-and-fairness=false",
-	"--disable-admission-plugins=MutatingAdmissionPolicy",
-	"--feature-gates=UnknownVersionInteroperabilityProxy=false",
-	"--min-request-timeout=86400",
+// setWithoutHousekeeping leaves out what a server does by the clock. Watches for which the client
+// names no end last for a day or two.
+func setWithoutHousekeeping(run *options.ServerRunOptions) {
+	run.Etcd.EnableWatchCache = false
+	run.Etcd.StorageConfig.CompactionInterval = 0
+	run.Etcd.StorageConfig.CountMetricPollPeriod = 0
+	run.Features.EnablePriorityAndFairness = false
+	run.Admission.GenericAdmission.DefaultOffPlugins.Insert(mutating.PluginName)
+	run.GenericServerRunOptions.MinRequestTimeout = 24 * 60 * 60
 }
 
 // rareRenewal is how often a server renews its identity lease without housekeeping. The
 // lease lasts for an hour.
 const rareRenewal = 10 * time.Minute
-
-// ParseFlagsWithoutHousekeeping is ParseFlags for a server that does little by the clock.
-func ParseFlagsWithoutHousekeeping(flags []string) (*Flags, error) {
-	parsed, err := ParseFlags(slices.Concat(withoutHousekeeping, flags))
-	if err == nil {
-		parsed.withoutHousekeeping = true
-	}
-	return parsed, err
-}
 
 // takeOverRenewal makes the renewals of identity leases rare, which upstream lets
 // integration tests do.

@@ -14,7 +14,7 @@ import (
 
 func mustParse(t *testing.T, flags ...string) *Flags {
 	t.Helper()
-	parsed, err := ParseFlags(flags)
+	parsed, err := ParseFlags(flags, Defaults{})
 	require.NoError(t, err)
 	return parsed
 }
@@ -46,7 +46,7 @@ func TestCapabilities(t *testing.T) {
 // which agree on it.
 func TestRenewal(t *testing.T) {
 	before := controlplaneapiserver.IdentityLeaseRenewIntervalPeriod
-	quiet, err := ParseFlagsWithoutHousekeeping(nil)
+	quiet, err := ParseFlags(nil, Defaults{WithoutHousekeeping: true})
 	require.NoError(t, err)
 	member, err := process.Join("quiet", quiet.Process(), io.Discard, nil)
 	require.NoError(t, err)

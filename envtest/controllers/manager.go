@@ -86,14 +86,8 @@ func Launch(ctx context.Context, cp *envtest.ControlPlane, controllers ...string
 	return p, p.Start(ctx)
 }
 
-// Check returns an error if kube-controller-manager has no controller with one of the names.
-func Check(controllers ...string) error {
-	_, err := canonical(controllers)
-	return err
-}
-
 func newManager(cp *envtest.ControlPlane, controllers []string) (*Program, error) {
-	named, err := canonical(controllers)
+	named, err := Canonical(controllers...)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +102,9 @@ func newManager(cp *envtest.ControlPlane, controllers []string) (*Program, error
 	return p, nil
 }
 
-// canonical are the names of controllers, by which upstream knows them.
-func canonical(controllers []string) ([]string, error) {
+// Canonical returns the names by which kube-controller-manager itself knows controllers, those of
+// the Default ones if none are named, or an error if it has no controller with one of the names.
+func Canonical(controllers ...string) ([]string, error) {
 	if len(controllers) == 0 {
 		return Default, nil
 	}

@@ -1,10 +1,11 @@
 // Package serverflags knows the flags of the linked kube-apiserver, for programs that pass them on.
-// It parses none.
 package serverflags
 
 import (
 	"io"
+	"slices"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/server/flagz"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
@@ -18,6 +19,23 @@ func Has(name string) bool {
 		}
 	}
 	return false
+}
+
+// serviceAccount is the admission plugin that some programs turn on for those who say nothing of it.
+const serviceAccount = "ServiceAccount"
+
+// WithServiceAccounts returns flags with one more, which enables the admission plugin
+// ServiceAccount, unless they say themselves which plugins there are, or that this one is not.
+func WithServiceAccounts(flags []string) []string {
+	set := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	set.ParseErrorsAllowlist.UnknownFlags = true // they are refused later
+	set.Usage = func() {}
+	all := set.StringSlice("admission-control", nil, "")
+	off := set.StringSlice("disable-admission-plugins", nil, "")
+	if err := set.Parse(flags); err != nil || *all != nil || slices.Contains(*off, serviceAccount) {
+		return flags
+	}
+	return append(slices.Clip(flags), "--enable-admission-plugins="+serviceAccount)
 }
 
 // Print writes kube-apiserver's own help for its flags, wrapped at this many columns; 0

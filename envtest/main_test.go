@@ -8,7 +8,8 @@ import (
 )
 
 // TestMain trades memory for time: collecting the garbage of one control plane
-// after another is a quarter of the CPU time of these tests. Of those that run side by side most wait.
+// after another is a quarter of the CPU time of these tests. Most of those that run in
+// parallel wait.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	_ = flag.Set("test.parallel", "4")

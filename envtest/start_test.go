@@ -137,6 +137,7 @@ func TestFirstPod(t *testing.T) {
 		"plugin off, as it is": {[]string{"--disable-admission-plugins=ServiceAccount"}, false},
 		"no plugin":            {[]string{"--admission-control="}, false},
 		"plugin on":            {[]string{"--enable-admission-plugins=NodeRestriction,ServiceAccount"}, true},
+		"plugin on, two words": {[]string{"--enable-admission-plugins", "ServiceAccount"}, true},
 		"the only plugin":      {[]string{"--admission-control=ServiceAccount"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

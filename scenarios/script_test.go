@@ -235,20 +235,3 @@ func TestCandidateHearsOtherAnswers(t *testing.T) {
 	require.NoError(t, err)
 	assert.NoError(t, Run(t.Context(), mutated, Options{}).Err)
 }
-
-// TestInformerHearsOtherAnswers has a mutation change the answers that an informer gets.
-func TestInformerHearsOtherAnswers(t *testing.T) {
-	for name, test := range map[string]struct {
-		answer script.OtherAnswer
-		hears  bool
-	}{
-		"all answers":   {answer: script.OtherAnswer{From: http.StatusOK, To: http.StatusServiceUnavailable}},
-		"other answers": {answer: script.OtherAnswer{From: http.StatusTeapot, To: http.StatusOK}, hears: true},
-	} {
-		of := scriptOf("start\ninformer -n kube-system all configmaps\nnext all ADDED\n")
-		mutated, err := of.Mutate(script.Mutation{Name: name, Answer: &test.answer})
-		require.NoError(t, err)
-		result := Run(t.Context(), mutated, Options{})
-		assert.Equal(t, test.hears, result.Status == Passed, "under the mutation of %s: %s", name, transcript(result))
-	}
-}

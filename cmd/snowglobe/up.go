@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,9 +65,10 @@ The keys used to make credentials are new each time, unless they are kept in a f
 the one given by --pki, or "pki" inside that of --data-dir. Kubeconfigs and tokens then
 survive a restart, and a kube-controller-manager can be given ca.crt, ca.key and sa.key.
 
---controllers runs kube-controller-manager's controllers alongside it. With the one for service
-accounts, the ServiceAccount plugin is on unless flags disable it. --nodes adds nodes that simulate their Pods, and a
-kube-scheduler, so that a Deployment rolls out.`,
+--controllers runs kube-controller-manager's controllers alongside it. If one of them
+makes service accounts, the ServiceAccount plugin is on unless flags disable it.
+--nodes adds nodes that simulate their Pods, and a kube-scheduler, so that a
+Deployment rolls out.`,
 		Example: `  snowglobe up
   snowglobe up --port 6443 --crds ./config/crd
   snowglobe up --store embedded --data-dir ./data --port 6443
@@ -135,7 +135,7 @@ func (o upOptions) newStore() (storage.Backend, error) {
 	if o.nodes < 0 {
 		return nil, fmt.Errorf("--nodes %d is not a number of nodes", o.nodes)
 	}
-	if _, err := controllers.Canonical(o.controllerNames()...); err != nil {
+	if err := controllers.Check(o.controllerNames()...); err != nil {
 		return nil, fmt.Errorf("--controllers: %w", err)
 	}
 	if o.dataDir != "" && o.store != storeEmbedded {
@@ -169,8 +169,7 @@ func (o upOptions) controllerNames() []string {
 // makesServiceAccounts reports whether a controller creates what the admission plugin
 // ServiceAccount requires.
 func (o upOptions) makesServiceAccounts() bool {
-	canonical, err := controllers.Canonical(o.controllerNames()...)
-	return err == nil && o.controllers != nil && slices.Contains(canonical, "serviceaccount-controller")
+	return o.controllers != nil && controllers.MakeServiceAccounts(o.controllerNames()...)
 }
 
 // pkiFolder is where keys are kept, empty for nowhere.
@@ -246,14 +245,15 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 }
 
 func greet(stdout io.Writer, cp *envtest.ControlPlane, kubeconfig string, took time.Duration, opts upOptions) error {
-	accounts := `No controller makes service accounts, so the admission plugin ServiceAccount is off;
-"--controllers" runs some that do.`
+	accounts := `No controller makes service accounts, so the admission plugin ServiceAccount is off
+unless flags enable it; "--controllers" runs one that does.`
 	switch {
 	case opts.makesServiceAccounts():
-		accounts = "Controllers of kube-controller-manager run, and the admission plugin ServiceAccount is on."
+		accounts = `Controllers of kube-controller-manager run, and the admission plugin ServiceAccount is on
+unless flags disable it.`
 	case opts.controllers != nil:
 		accounts = `Controllers of kube-controller-manager run, but none that makes service accounts, so the
-admission plugin ServiceAccount is off.`
+admission plugin ServiceAccount is off unless flags enable it.`
 	}
 	_, err := fmt.Fprintf(stdout, `Kubernetes %s is up at %s, on store %s, after %s.
 

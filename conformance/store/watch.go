@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -327,17 +328,19 @@ func (t *Target) tryLoad(ctx context.Context, writers, each int) ([]int64, error
 	return t.loadUntil(ctx, writers, each, nil)
 }
 
-// loadUntil is tryLoad that ends earlier, between two writes, when a channel is closed.
+// loadUntil is tryLoad that ends earlier, between two writes, when a channel is closed. A writer
+// that is refused goes on, so that the load stays what it is; the error comes at the end.
 func (t *Target) loadUntil(ctx context.Context, writers, each int, stop <-chan struct{}) ([]int64, error) {
 	written := make([][]int64, writers)
 	var loading errgroup.Group
 	for i := range writers {
 		loading.Go(func() error {
 			key, revision := t.Key(fmt.Sprintf("load-%02d", i)), int64(0)
+			var refused error
 			for n := range each {
 				select {
 				case <-stop:
-					return nil
+					return refused
 				default:
 				}
 				resp, err := t.either(i).Kubernetes.OptimisticPut(ctx, key, fmt.Append(nil, n), revision, kubernetes.PutOptions{GetOnFailure: true})
@@ -345,12 +348,17 @@ func (t *Target) loadUntil(ctx context.Context, writers, each int, stop <-chan s
 					return err
 				}
 				if !resp.Succeeded {
-					return fmt.Errorf("update %s of revision %d, which nobody else writes: refused, with %s as the present state", key, revision, text(resp.KV))
+					refused = cmp.Or(refused, fmt.Errorf("update %s of revision %d, which nobody else writes: refused, with %s as the present state", key, revision, text(resp.KV)))
+					revision = 0
+					if resp.KV != nil {
+						revision = resp.KV.ModRevision
+					}
+					continue
 				}
 				revision = resp.Revision
 				written[i] = append(written[i], revision)
 			}
-			return nil
+			return refused
 		})
 	}
 	err := loading.Wait()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	genericfeatures "k8s.io/apiserver/pkg/features"
 )
 
 // TestAdvertise wants an address that works with the reconciler of endpoints, unless a flag
@@ -24,5 +25,31 @@ func TestAdvertise(t *testing.T) {
 		parsed, err := ParseFlags(test.flags, test.defaults)
 		require.NoError(t, err)
 		assert.Equal(t, test.want, parsed.run.GenericServerRunOptions.AdvertiseAddress.String(), "%+v", test)
+	}
+}
+
+// TestHousekeepingIsADefault has flags bring back what is left out.
+func TestHousekeepingIsADefault(t *testing.T) {
+	for _, test := range []struct {
+		flags []string
+		kept  bool
+	}{
+		{kept: false},
+		{flags: []string{
+			"--watch-cache", "--feature-gates=UnknownVersionInteroperabilityProxy=true", "--enable-admission-plugins=MutatingAdmissionPolicy",
+			"--enable-priority-and-fairness", "--etcd-compaction-interval=5m", "--etcd-count-metric-poll-period=1m", "--min-request-timeout=1800",
+		}, kept: true},
+	} {
+		parsed, err := ParseFlags(test.flags, Defaults{WithoutHousekeeping: true})
+		require.NoError(t, err)
+		run := parsed.run
+		assert.Equal(t, test.kept, parsed.gates.Enabled(genericfeatures.UnknownVersionInteroperabilityProxy))
+		assert.Equal(t, test.kept, run.Etcd.EnableWatchCache)
+		assert.Equal(t, test.kept, run.Features.EnablePriorityAndFairness)
+		assert.Equal(t, test.kept, run.Etcd.StorageConfig.CompactionInterval != 0)
+		assert.Equal(t, test.kept, run.Etcd.StorageConfig.CountMetricPollPeriod != 0)
+		assert.Equal(t, test.kept, run.GenericServerRunOptions.MinRequestTimeout == 1800)
+		assert.True(t, run.Admission.GenericAdmission.DefaultOffPlugins.Has("MutatingAdmissionPolicy"))
+		assert.Equal(t, test.kept, len(run.Admission.GenericAdmission.EnablePlugins) != 0)
 	}
 }

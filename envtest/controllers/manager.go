@@ -86,8 +86,21 @@ func Launch(ctx context.Context, cp *envtest.ControlPlane, controllers ...string
 	return p, p.Start(ctx)
 }
 
+// Check returns an error if kube-controller-manager has no controller with one of the names.
+func Check(controllers ...string) error {
+	_, err := canonical(controllers)
+	return err
+}
+
+// MakeServiceAccounts reports whether one of the controllers, of the Default ones if none are
+// named, makes the service account "default" of each namespace.
+func MakeServiceAccounts(controllers ...string) bool {
+	named, err := canonical(controllers)
+	return err == nil && slices.Contains(named, names.ServiceAccountController)
+}
+
 func newManager(cp *envtest.ControlPlane, controllers []string) (*Program, error) {
-	named, err := Canonical(controllers...)
+	named, err := canonical(controllers)
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +115,8 @@ func newManager(cp *envtest.ControlPlane, controllers []string) (*Program, error
 	return p, nil
 }
 
-// Canonical returns the names by which kube-controller-manager itself knows controllers, those of
-// the Default ones if none are named, or an error if it has no controller with one of the names.
-func Canonical(controllers ...string) ([]string, error) {
+// canonical are the names of controllers, by which upstream knows them.
+func canonical(controllers []string) ([]string, error) {
 	if len(controllers) == 0 {
 		return Default, nil
 	}

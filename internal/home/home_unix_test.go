@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,7 +24,7 @@ func TestHangs(t *testing.T) {
 		t.Skip("it is for TestSignals to run")
 	}
 	fmt.Println("hangs in:" + os.Getenv("HOME"))
-	time.Sleep(time.Minute) // and not for ever, in case nothing ends it
+	_, _ = io.Copy(io.Discard, os.Stdin) // until nobody holds the other end
 }
 
 // TestSignals ends tests as people and the go command do: it is the tests that are told, and
@@ -38,6 +37,9 @@ func TestSignals(t *testing.T) {
 			require.NoError(t, err)
 			again := exec.CommandContext(t.Context(), program, "-test.run=^TestHangs$", "-test.v")
 			again.Env = append(os.Environ(), variable+"=", hangVariable+"=yes")
+			in, err := again.StdinPipe()
+			require.NoError(t, err)
+			defer func() { _ = in.Close() }()
 			out, err := again.StdoutPipe()
 			require.NoError(t, err)
 			again.Stderr = again.Stdout

@@ -48,7 +48,7 @@ than what the API servers have.`,
 }
 
 func checkControllers(names []string) error {
-	if _, err := controllers.Canonical(names...); err != nil {
+	if err := controllers.Check(names...); err != nil {
 		return fmt.Errorf("%w: %w", engine.ErrUsage, err)
 	}
 	return nil

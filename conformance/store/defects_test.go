@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -266,17 +267,20 @@ func request(change func(in *pb.TxnRequest)) func(*proxy, context.Context, *pb.T
 	}
 }
 
-// tellsNow tells of a write the revision that the store has when it is answered.
+// tellsNow answers a write with the revision that the store has by then, as somebody else has
+// written meanwhile.
 func tellsNow(p *proxy, ctx context.Context, in *pb.TxnRequest) (*pb.TxnResponse, error) {
 	out, err := p.kv.Txn(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	now, err := p.kv.Range(ctx, &pb.RangeRequest{Key: []byte("any")})
-	if err == nil {
-		out.Header = now.Header
+	somebodyElse := &pb.PutRequest{Key: fmt.Appendf(nil, "meanwhile-%d", out.Header.Revision)}
+	now, err := p.kv.Txn(ctx, &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: somebodyElse}}}})
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	out.Header = now.Header
+	return out, nil
 }
 
 // checkThenAct looks at the condition first, and writes then, whatever has happened since.

@@ -120,9 +120,29 @@ func (cp *ControlPlane) launch(ctx context.Context) (*ControlPlane, error) {
 			err = crash // whatever else failed did so because of it
 		}
 		err = cp.withFired()(fmt.Errorf("start control plane: %w", err))
-		return nil, cp.withUndecided(errors.Join(err, cp.release(context.WithoutCancel(ctx))))
+		releasing, forget := patience(ctx)
+		defer forget()
+		return nil, cp.withUndecided(errors.Join(err, cp.release(releasing)))
 	}
 	return cp, nil
+}
+
+// patience returns the context of what must be done after a failure: a deadline that has passed,
+// or is near, is no reason to leave it, but who cancels from now on does not want to wait.
+func patience(ctx context.Context) (patient context.Context, forget func()) {
+	patient, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	if ctx.Err() != nil {
+		return patient, func() { cancel(nil) }
+	}
+	stay := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel(context.Cause(ctx))
+		}
+	})
+	return patient, func() {
+		stay()
+		cancel(nil)
+	}
 }
 
 // start brings the control plane up. If it fails, release gives back what it took.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,18 +61,63 @@ func TestLaunchRefuses(t *testing.T) {
 		"order in real time":  {opt(envtest.WithOrder("store/put")), []string{"virtual time"}},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			before := goleak.IgnoreCurrent()
-			cp, err := envtest.Launch(t.Context(), test.opts...)
-			if err == nil {
-				_ = cp.Stop(t.Context())
-				t.Fatal("it started")
-			}
-			for _, want := range test.want {
-				assert.Contains(t, err.Error(), want)
-			}
-			assert.NotContains(t, err.Error(), "\n", "the error is longer than a line")
-			goleak.VerifyNone(t, before)
+		t.Run(name, func(t *testing.T) { refused(t, test.opts, test.want...) })
+	}
+}
+
+// refused wants a start to fail with one line that contains all of want, and to leave nothing.
+func refused(t *testing.T, opts []envtest.Option, want ...string) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	cp, err := envtest.Launch(t.Context(), opts...)
+	if err == nil {
+		_ = cp.Stop(t.Context())
+		t.Fatal("it started")
+	}
+	for _, part := range want {
+		assert.Contains(t, err.Error(), part)
+	}
+	assert.NotContains(t, err.Error(), "\n", "the error is longer than a line")
+	goleak.VerifyNone(t, before)
+}
+
+// TestStagesRefuse gives flags that upstream's own code refuses, in the stage that it names.
+func TestStagesRefuse(t *testing.T) {
+	nonsense := writeFile(t, filepath.Join(t.TempDir(), "nonsense"), "nonsense\n")
+	const missing = "no/such/file"
+	for _, test := range []struct{ flags, stage, want string }{
+		{"--tls-cert-file=" + missing + " --tls-private-key-file=" + missing, "options", "--tls-cert-file: open no/such/file"},
+		{"--tls-cert-file=" + nonsense + " --tls-private-key-file=" + nonsense, "options", "--tls-cert-file: " + nonsense},
+		{"--tls-sni-cert-key=" + missing + "," + missing, "options", "--tls-sni-cert-key: open no/such/file"},
+		{"--client-ca-file=" + missing, "options", "client CA: open no/such/file"},
+		{"--requestheader-client-ca-file=" + missing, "options", "--requestheader-client-ca-file: open no/such/file"},
+		{"--requestheader-client-ca-file=" + nonsense, "options", "--requestheader-client-ca-file: " + nonsense},
+		{"--proxy-client-cert-file=" + missing + " --proxy-client-key-file=" + missing, "options", "--proxy-client-cert-file: open no/such/file"},
+		{"--kubelet-client-certificate=" + missing + " --kubelet-client-key=" + missing, "options", "--kubelet-client-certificate: open no/such/file"},
+		{"--kubelet-certificate-authority=" + missing, "options", "--kubelet-certificate-authority: open no/such/file"},
+		{"--endpoint-reconciler-type=lease --advertise-address=127.0.0.1", "options", `--endpoint-reconciler-type=lease: --advertise-address: Invalid value: "127.0.0.1": may not be in the loopback range`},
+		{"--endpoint-reconciler-type=master-count --advertise-address=127.0.0.1", "options", "may not be in the loopback range"},
+		{"--authorization-config=" + missing, "options", missing},
+		{"--service-account-signing-key-file=" + missing, "options", missing},
+		{"--service-cluster-ip-range=10.0.0.0/31", "options", "at least 8 IP addresses"},
+		{"--runtime-config=nonsense/v1=true", "options", "unknown api groups nonsense/v1"},
+		{"--tls-min-version=VersionTLS99", "generic", `unknown tls version "VersionTLS99"`},
+		{"--tls-cipher-suites=none", "generic", "Cipher suite none not supported"},
+		{"--token-auth-file=" + missing, "generic", missing},
+		{"--authentication-config=" + nonsense, "generic", nonsense},
+		{"--authentication-token-webhook-config-file=" + missing, "generic", missing},
+		{"--authorization-mode=Webhook --authorization-webhook-config-file=" + missing, "generic", missing},
+		{"--authorization-mode=ABAC --authorization-policy-file=" + missing, "generic", missing},
+		{"--audit-policy-file=" + nonsense, "generic", "failed decoding"},
+		{"--encryption-provider-config=" + nonsense, "generic", nonsense},
+		{"--egress-selector-config-file=" + missing, "generic", missing},
+		{"--tracing-config-file=" + missing, "generic", missing},
+		{"--oidc-issuer-url=https://127.0.0.1:1 --oidc-client-id=a --oidc-ca-file=" + missing, "generic", missing},
+		{"--admission-control-config-file=" + missing, "kube-apiserver-config", missing},
+		{"--peer-ca-file=" + nonsense + " --feature-gates=UnknownVersionInteroperabilityProxy=true", "options", "--peer-ca-file: " + nonsense},
+	} {
+		t.Run(test.flags, func(t *testing.T) {
+			refused(t, opt(envtest.WithFlags(strings.Fields(test.flags)...)), "start chain: stage "+test.stage+": ", test.want)
 		})
 	}
 }

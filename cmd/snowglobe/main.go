@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -130,19 +131,35 @@ func withSignals(parent context.Context, stderr io.Writer) (ctx context.Context,
 	}
 	var handling sync.WaitGroup
 	handling.Go(func() {
-		for range asked {
-			if ctx.Err() != nil {
-				fmt.Fprintln(stderr, "snowglobe: ended at once")
-				endAtOnce(exitInterrupted)
-			}
-			cancel(errInterrupted)
-		}
+		obey(asked, func() { cancel(errInterrupted) }, func() {
+			fmt.Fprintln(stderr, "snowglobe: ended at once")
+			endAtOnce(exitInterrupted)
+		})
 	})
 	return ctx, func() {
 		signal.Stop(asked)
 		close(asked)
 		handling.Wait()
 		cancel(nil)
+	}
+}
+
+// sentTwice is how long the first signal may be followed by itself: timeout and npm send it to
+// their child, and to the group of processes that it is in.
+const sentTwice = time.Second
+
+// obey calls end for the first signal, and atOnce for those after it.
+func obey(asked <-chan os.Signal, end, atOnce func()) {
+	first, open := <-asked
+	if !open {
+		return
+	}
+	began := time.Now()
+	end()
+	for next := range asked {
+		if next != first || time.Since(began) > sentTwice {
+			atOnce()
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -272,6 +273,36 @@ func TestSecondSignal(t *testing.T) {
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGINT))
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	assert.Contains(t, c.exits(exitInterrupted, endsWithin), "snowglobe: ended at once\n")
+}
+
+// TestObey tells a signal that is sent twice from a second one.
+func TestObey(t *testing.T) {
+	type sent struct {
+		after  time.Duration
+		signal os.Signal
+	}
+	for _, test := range []struct {
+		sent []sent
+		want string
+	}{
+		{[]sent{{0, os.Interrupt}}, "end "},
+		{[]sent{{0, os.Interrupt}, {0, os.Interrupt}}, "end "},
+		{[]sent{{0, os.Interrupt}, {time.Second / 2, os.Interrupt}, {time.Second, os.Interrupt}}, "end at once "},
+		{[]sent{{time.Minute, os.Interrupt}, {0, syscall.SIGTERM}}, "end at once "},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked, did := make(chan os.Signal), ""
+			go func() {
+				defer close(asked)
+				for _, s := range test.sent {
+					time.Sleep(s.after)
+					asked <- s.signal
+				}
+			}()
+			obey(asked, func() { did += "end " }, func() { did += "at once " })
+			assert.Equal(t, test.want, did, "%v", test.sent)
+		})
+	}
 }
 
 // TestKilled leaves temporary folders, and the next start removes them.

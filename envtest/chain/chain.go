@@ -24,6 +24,7 @@ import (
 	"time"
 	_ "time/tzdata" // as in kube-apiserver: for the timeZone of a CronJob
 
+	"gopkg.in/natefinch/lumberjack.v2"
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -155,6 +156,7 @@ type Chain struct {
 	peerLease       *upstream.PeerLease // nil if no server looks for another
 	quota           *upstream.QuotaDrain
 	endpoints       *upstream.Endpoints
+	auditLogs       []*lumberjack.Logger
 	autoregistering *upstream.Autoregistration
 	untraced        http.Handler // the filters and all behind them, below the trace
 	hooks           *hookSet

@@ -74,7 +74,7 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 		{"storage factory", c.applyStorage},
 		{"authentication", c.applyAuthentication},
 		{"authorization", c.applyAuthorization},
-		{"audit", func(g *genericStage) error { return c.options.Audit.ApplyTo(g.config) }},
+		{"audit", c.applyAudit},
 	}
 	for _, step := range steps {
 		if err := step.do(g); err != nil {
@@ -230,6 +230,12 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 	}
 	g.config.Authentication.Authenticator = inject.Authentication(withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator), c.injector)
 	return nil
+}
+
+func (c *Chain) applyAudit(g *genericStage) error {
+	err := c.options.Audit.ApplyTo(g.config)
+	c.auditLogs = upstream.AuditLogs(g.config.AuditBackend)
+	return err
 }
 
 func drained(config *genericapiserver.Config) context.Context {

@@ -36,8 +36,13 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	*decorators = append(admission.Decorators{inject.Webhooks(c.injector, pastTLSProxies), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
 	c.setStore(run)
 
-	c.options, err = c.complete(ctx, run)
-	return err
+	if c.options, err = c.complete(ctx, run); err != nil {
+		return err
+	}
+	if err := preread(run); err != nil {
+		return err
+	}
+	return checkAdvertised(run)
 }
 
 // complete is upstream's completion and validation. A certificate file that is

@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,9 @@ func (c *Chain) end() error {
 	}
 	errs = append(errs, c.storeDialer.end(ctx))
 	c.egress.Close()
+	for _, log := range c.auditLogs {
+		errs = append(errs, upstream.EndAuditLog(log))
+	}
 	if c.informerName != nil {
 		c.informerName.Release()
 	}
@@ -115,7 +119,7 @@ func (c *Chain) releaseControllers() {
 			_ = config.FlowControl.Run(ended.Done())
 		}
 		for _, content := range c.certificates() {
-			if controller, ok := content.(dynamiccertificates.ControllerRunner); ok {
+			if controller, ok := content.(dynamiccertificates.ControllerRunner); ok && !reflect.ValueOf(content).IsNil() {
 				controller.Run(ended, 1)
 			}
 		}

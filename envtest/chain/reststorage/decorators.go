@@ -21,6 +21,14 @@ import (
 func (s *Storage) undecorated(config *storagebackend.ConfigForResource, resourcePrefix string, _ func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, _ storage.AttrFunc, _ storage.IndexerFuncs, _ *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
+	store, destroy, err := s.newStore(config, resourcePrefix, newFunc, newListFunc)
+	if err != nil {
+		return nil, nil, err
+	}
+	return store, s.owned(destroy), nil
+}
+
+func (s *Storage) newStore(config *storagebackend.ConfigForResource, resourcePrefix string, newFunc, newListFunc func() runtime.Object) (storage.Interface, func(), error) {
 	transformer := config.Transformer
 	if transformer == nil {
 		transformer = identity.NewEncryptCheckTransformer()
@@ -38,18 +46,17 @@ func (s *Storage) undecorated(config *storagebackend.ConfigForResource, resource
 	if err != nil {
 		return nil, nil, fmt.Errorf("storage of %s: %w", config.GroupResource, err)
 	}
-	destroy := sync.OnceFunc(store.Close)
 	if unsafeDelete {
-		return etcd3.NewStoreWithUnsafeCorruptObjectDeletion(store, config.GroupResource), destroy, nil
+		return etcd3.NewStoreWithUnsafeCorruptObjectDeletion(store, config.GroupResource), store.Close, nil
 	}
-	return store, destroy, nil
+	return store, store.Close, nil
 }
 
 // cached is registry.StorageWithCacher on the shared client: watch cache and store.
 func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefix string, keyFunc func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, attrs storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
-	store, destroyStore, err := s.undecorated(config, resourcePrefix, keyFunc, newFunc, newListFunc, attrs, triggers, indexers)
+	store, destroyStore, err := s.newStore(config, resourcePrefix, newFunc, newListFunc)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,7 +95,7 @@ func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefi
 		newFunc: newFunc, newListFunc: newListFunc, destroyed: make(chan struct{}),
 	}
 	s.add(resource)
-	destroy := sync.OnceFunc(func() {
+	destroy := s.owned(func() {
 		s.remove(resource)
 		endIntercept()
 		source.end()
@@ -97,4 +104,20 @@ func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefi
 		destroyStore()
 	})
 	return delegator, destroy, nil
+}
+
+// owned returns destroy for the owner of a storage, which may call it more than once. Until then
+// Close would: a server that upstream builds in part has no owner.
+func (s *Storage) owned(destroy func()) func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made++
+	key := s.made
+	s.live[key] = sync.OnceFunc(func() {
+		s.mu.Lock()
+		delete(s.live, key)
+		s.mu.Unlock()
+		destroy()
+	})
+	return s.live[key]
 }

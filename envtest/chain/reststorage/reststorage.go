@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -69,23 +70,28 @@ type Storage struct {
 
 	mu        sync.Mutex
 	resources map[string]*Resource // that have a watch cache, by the prefix of their keys
+	made      int                  // how many storages have been made
+	live      map[int]func()       // what destroys those that are left, by their number
 }
 
 // New returns a Storage without resources, which Decorate's getter adds.
 func New(cfg Config) *Storage {
 	cfg.Client.KV = etcd3.NewETCDLatencyTracker(cfg.Client.KV)
 	cfg.Connection.Attach(cfg.Client, cfg.Injector, cfg.Writes)
-	s := &Storage{cfg: cfg, client: cfg.Connection.Direct(), clock: newCacheClock(), resources: map[string]*Resource{}}
+	s := &Storage{cfg: cfg, client: cfg.Connection.Direct(), clock: newCacheClock(), resources: map[string]*Resource{}, live: map[int]func(){}}
 	if cfg.CompactionInterval > 0 {
 		s.compactor = etcd3.NewCompactor(s.clientFor("", "").Client, cfg.CompactionInterval, clock.RealClock{}, nil)
 	}
 	return s
 }
 
-// Close stops the compactor and the watch caches' clock, and closes the connection.
-// All resources must have been destroyed. Only the first call does anything.
+// Close destroys what is left of resources, stops the compactor and the watch caches' clock, and
+// closes the connection. Only the first call does anything.
 func (s *Storage) Close(ctx context.Context) (err error) {
 	s.closeOnce.Do(func() {
+		for _, destroy := range s.left() {
+			destroy()
+		}
 		if s.compactor != nil {
 			s.compactor.Stop()
 		}
@@ -93,6 +99,17 @@ func (s *Storage) Close(ctx context.Context) (err error) {
 		s.clock.stop()
 	})
 	return err
+}
+
+// left are what destroys the storages that have not been destroyed, in the order they were made.
+func (s *Storage) left() []func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []func()
+	for _, key := range slices.Sorted(maps.Keys(s.live)) {
+		all = append(all, s.live[key])
+	}
+	return all
 }
 
 // Client returns a client that rules do not reach, but for a partition.

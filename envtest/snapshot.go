@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -180,14 +181,17 @@ func (s *Server) waitCRDsServed(ctx context.Context, put map[string]bool) error 
 	if err != nil {
 		return err
 	}
+	var back []*apiextensionsv1.CustomResourceDefinition
 	for i := range list.Items {
-		crd := &list.Items[i]
-		if !put[crd.Name] || !established(crd) {
-			continue
+		if crd := &list.Items[i]; put[crd.Name] && established(crd) {
+			back = append(back, crd)
 		}
-		if err := waitServed(ctx, client, crd); err != nil {
-			return fmt.Errorf("CRD %s: back, but not served: %w", crd.Name, err)
-		}
+	}
+	if len(back) == 0 {
+		return nil
+	}
+	if err := waitServed(ctx, client, back); err != nil {
+		return fmt.Errorf("back, but not served: %w", err)
 	}
 	return nil
 }

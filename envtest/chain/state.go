@@ -9,6 +9,7 @@ import (
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/chain/settle"
+	"snowglobe.test/envtest/chain/upstream"
 )
 
 // state is what a restore, and a look at what is late, must know of the chain.
@@ -39,9 +40,12 @@ func (c *Chain) observeState() error {
 	if !c.crdsEnabled() {
 		return nil
 	}
-	var err error
+	handler, err := upstream.CRDHandlerIn(c.servers.apiextensions.GenericAPIServer.Handler.NonGoRestfulMux)
+	if err != nil {
+		return err
+	}
 	informer := c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions().Informer()
-	c.state.restore.CRDs, err = restore.ObserveCRDs(informer, c.polling.SchemasChange)
+	c.state.restore.CRDs, err = restore.ObserveCRDs(informer, handler, c.polling.SchemasChange)
 	return err
 }
 

@@ -18,14 +18,24 @@ import (
 // informer. A nil one is of a server whose CRD API is off, and waits for nothing.
 type CRDObserver struct {
 	informer cache.SharedIndexInformer
+	handler  CRDHandler
 	onChange func()
 
 	changed broadcast.News // at every event
 }
 
+// CRDHandler serves custom resources. It is told of what the informer has seen later than the
+// observer looks.
+type CRDHandler interface {
+	// Follow has it serve a CRD as the informer has seen it.
+	Follow(crd *apiextensionsv1.CustomResourceDefinition)
+	// Forget has it serve no CRD that the informer has seen go.
+	Forget()
+}
+
 // ObserveCRDs returns an observer that calls onChange at every event of a CRD.
-func ObserveCRDs(informer cache.SharedIndexInformer, onChange func()) (*CRDObserver, error) {
-	o := &CRDObserver{informer: informer, onChange: onChange}
+func ObserveCRDs(informer cache.SharedIndexInformer, handler CRDHandler, onChange func()) (*CRDObserver, error) {
+	o := &CRDObserver{informer: informer, handler: handler, onChange: onChange}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { o.notify() },
 		UpdateFunc: func(before, after any) {
@@ -43,22 +53,30 @@ func (o *CRDObserver) notify() {
 	o.changed.Tell()
 }
 
-// Wait waits until the custom resource handler has seen a CRD at revision or later.
+// Wait waits until custom resources are served by a CRD of a revision or later.
 func (o *CRDObserver) Wait(ctx context.Context, name string, revision int64) error {
 	return o.wait(ctx, name, revision, false)
 }
 
-// wait waits until the handler has seen a change of a CRD.
+// wait waits until custom resources are served by a CRD of a revision or later or, if it was
+// deleted, by none.
 func (o *CRDObserver) wait(ctx context.Context, name string, revision int64, deleted bool) error {
 	if o == nil {
 		return nil
 	}
-	err := o.changed.Await(ctx, func() bool {
-		crd, exists, _ := o.informer.GetStore().GetByKey(name) // a store in memory does not fail
-		return exists && revisionOf(crd) >= revision || !exists && deleted
+	var seen any
+	err := o.changed.Await(ctx, func() (reached bool) {
+		var exists bool
+		seen, exists, _ = o.informer.GetStore().GetByKey(name) // a store in memory does not fail
+		return exists && revisionOf(seen) >= revision || !exists && deleted
 	})
 	if err != nil {
 		return fmt.Errorf("the CRD informer has not seen a change of %s: %w", name, err)
+	}
+	if crd, ok := seen.(*apiextensionsv1.CustomResourceDefinition); ok {
+		o.handler.Follow(crd)
+	} else {
+		o.handler.Forget()
 	}
 	return nil
 }

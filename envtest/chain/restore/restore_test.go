@@ -336,7 +336,12 @@ func TestCRDObserver(t *testing.T) {
 		start := time.Now()
 		require.NoError(t, server.CRDs.Wait(t.Context(), "widgets.example.com", 1))
 		assert.Equal(t, time.Minute, time.Since(start))
+		assert.Equal(t, []string{"widgets.example.com"}, server.handler.followed, "what serves custom resources may be behind")
 		assert.Equal(t, []string{"v1.example.com"}, slices.Sorted(maps.Keys(server.CRDs.served())))
+		server.delete(t.Context(), t, definitions, crd("example.com"))
+		const later = 1000
+		require.NoError(t, server.CRDs.wait(t.Context(), "widgets.example.com", later, true))
+		assert.Equal(t, 1, server.handler.forgotten)
 	})
 }
 

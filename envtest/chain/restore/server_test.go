@@ -51,11 +51,26 @@ type testServer struct {
 	*Server
 	client  *clientv3.Client
 	storage map[string]apistorage.Interface
+	handler crdHandler
 	// gate holds the watch cache of ConfigMaps; nil while it is not held.
 	gate  atomic.Pointer[chan struct{}]
 	lazy  atomic.Bool // the aggregator does not follow the CRDs
 	tasks sync.WaitGroup
 }
+
+// crdHandler is told what to serve, in tests by one goroutine at a time.
+type crdHandler struct {
+	followed  []string // the names of CRDs
+	forgotten int      // how many times
+}
+
+// Follow implements CRDHandler.
+func (h *crdHandler) Follow(crd *apiextensionsv1.CustomResourceDefinition) {
+	h.followed = append(h.followed, crd.Name)
+}
+
+// Forget implements CRDHandler.
+func (h *crdHandler) Forget() { h.forgotten++ }
 
 // hold holds the watch cache of ConfigMaps for some time.
 func (s *testServer) hold() (release func()) {
@@ -73,7 +88,7 @@ func startServer(t *testing.T, store *memory.Store) *testServer {
 		s.storage[resource.Resource], _ = reststoragetest.Add(t, rest, store, resource)
 	}
 	informer := cache.NewSharedIndexInformer(listWatch(definitions, s.storage["customresourcedefinitions"]), definitions.Object, 0, nil)
-	crds, err := ObserveCRDs(informer, func() {})
+	crds, err := ObserveCRDs(informer, &s.handler, func() {})
 	require.NoError(t, err)
 	s.Server = &Server{
 		Storage: rest, CRDs: crds, Prefix: reststoragetest.Prefix,

@@ -8,6 +8,9 @@ func WithoutInjectors() Option { return func(c *config) { c.withoutFaults = true
 // ReadCRDs lets tests try readCRDs.
 var ReadCRDs = readCRDs
 
+// Patience lets tests try patience.
+var Patience = patience
+
 // LoadPKI returns the authority's certificate of a folder of WithPKI, and makes the files.
 func LoadPKI(ctx context.Context, dir string) ([]byte, error) {
 	cp := &ControlPlane{}

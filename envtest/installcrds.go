@@ -141,46 +141,36 @@ func namesDecided(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 // waitServed waits until each version can be listed, if it is served, and discovery tells of
 // definitions as they are. While its storage is being set up, the server answers 429, which the
-// client waits out; discovery follows by itself, a moment later, and clients that map kinds to
-// resources ask it first: most of them its one document of all groups, which is the last to follow.
+// client waits out.
 func waitServed(ctx context.Context, client *apiextensionsclient.Clientset, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
 		for _, version := range crd.Spec.Versions {
-			if version.Served {
-				list := client.ApiextensionsV1().RESTClient().Get().AbsPath("/apis", crd.Spec.Group, version.Name, crd.Spec.Names.Plural).Param("limit", "1")
-				if err := list.Do(ctx).Error(); err != nil {
-					return fmt.Errorf("CRD %s: version %s: %w", crd.Name, version.Name, err)
-				}
+			if !version.Served {
+				continue
 			}
-			if err := waitDiscovered(ctx, client, crd, &version); err != nil {
-				return fmt.Errorf("CRD %s: version %s: discovery: %w", crd.Name, version.Name, err)
+			list := client.ApiextensionsV1().RESTClient().Get().AbsPath("/apis", crd.Spec.Group, version.Name, crd.Spec.Names.Plural).Param("limit", "1")
+			if err := list.Do(ctx).Error(); err != nil {
+				return fmt.Errorf("CRD %s: version %s: %w", crd.Name, version.Name, err)
 			}
 		}
 	}
-	return waitAggregated(ctx, client, crds)
+	if err := waitDiscovered(ctx, client, crds); err != nil {
+		return fmt.Errorf("discovery: %w", err)
+	}
+	return nil
 }
 
-// discoveryPause is between two looks at a discovery document.
+// discoveryPause is between two looks at discovery.
 const discoveryPause = 10 * time.Millisecond
 
-// waitDiscovered waits until the discovery document of a group version tells of the definition.
-func waitDiscovered(ctx context.Context, client *apiextensionsclient.Clientset, crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion) error {
+// waitDiscovered waits until discovery tells of all definitions. It follows by itself, a moment
+// later, and clients that map kinds to resources ask it first: most of them its one document of
+// all groups, which upstream changes after those of a group and of its versions.
+func waitDiscovered(ctx context.Context, client *apiextensionsclient.Clientset, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	return wait.PollUntilContextCancel(ctx, discoveryPause, true, func(ctx context.Context) (bool, error) {
-		found, err := client.DiscoveryClient.ServerResourcesForGroupVersionWithContext(ctx, crd.Spec.Group+"/"+version.Name)
-		if err != nil && !apierrors.IsNotFound(err) {
-			return false, err
-		}
-		return isDiscovered(found, crd, version), nil
-	})
-}
-
-// waitAggregated waits until the discovery document of all groups, if the server has one, tells
-// of all definitions.
-func waitAggregated(ctx context.Context, client *apiextensionsclient.Clientset, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	err := wait.PollUntilContextCancel(ctx, discoveryPause, true, func(ctx context.Context) (bool, error) {
 		_, found, _, err := client.DiscoveryClient.GroupsAndMaybeResourcesWithContext(ctx)
-		if err != nil || found == nil {
-			return true, err
+		if err != nil {
+			return false, err
 		}
 		for _, crd := range crds {
 			for _, version := range crd.Spec.Versions {
@@ -191,10 +181,6 @@ func waitAggregated(ctx context.Context, client *apiextensionsclient.Clientset, 
 		}
 		return true, nil
 	})
-	if err != nil {
-		return fmt.Errorf("discovery of all groups: %w", err)
-	}
-	return nil
 }
 
 // isDiscovered reports whether what discovery tells of a group version, nil if nothing, is what

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -138,4 +139,28 @@ func TestHeldHookIsNamed(t *testing.T) {
 		assert.NoError(t, cp.WaitReady(t.Context()))
 		assert.Error(t, cp.Faults().Release("hook/crd-informer-synced"), "a hook was released twice")
 	}, envtest.WithFaults("hold hook/crd-informer-synced"))
+}
+
+// TestPatience goes on releasing what a failed start has left when the start's time is up, and
+// when its caller had given it up before; not when the caller gives that up.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		patient, forget := envtest.Patience(limited)
+		defer forget()
+		time.Sleep(2 * time.Minute)
+		assert.NoError(t, patient.Err(), "its time is up")
+
+		given, cancel := context.WithCancel(t.Context())
+		patient, forget = envtest.Patience(given)
+		defer forget()
+		cancel()
+		synctest.Wait()
+		assert.ErrorIs(t, patient.Err(), context.Canceled)
+		patient, forget = envtest.Patience(given)
+		defer forget()
+		synctest.Wait()
+		assert.NoError(t, patient.Err(), "it was given up before")
+	})
 }

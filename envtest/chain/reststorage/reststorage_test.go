@@ -128,6 +128,18 @@ func TestDecorate(t *testing.T) {
 	})
 }
 
+// TestCloseDestroysTheRest leaves to Close what nobody owns.
+func TestCloseDestroysTheRest(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		store := reststoragetest.Start(t)
+		s := reststoragetest.New(t, store, reststorage.Config{})
+		reststoragetest.Add(t, s, store, pods)
+		require.Len(t, s.Resources(), 1)
+		require.NoError(t, s.Close(t.Context()))
+		assert.Empty(t, s.Resources())
+	})
+}
+
 // heldStore is a store whose events a watch cache sees when gate is closed, not before.
 type heldStore struct {
 	apistorage.Interface

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,8 +24,16 @@ func TestHangs(t *testing.T) {
 	if os.Getenv(hangVariable) == "" {
 		t.Skip("it is for TestSignals to run")
 	}
-	fmt.Println("hangs in:" + os.Getenv("HOME"))
-	_, _ = io.Copy(io.Discard, os.Stdin) // until nobody holds the other end
+	synctest.Test(t, func(*testing.T) {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			synctest.Wait() // the stack of a goroutine that runs may not be told
+			fmt.Println("hangs in:" + os.Getenv("HOME"))
+			_, _ = io.Copy(io.Discard, os.Stdin) // until nobody holds the other end
+		}()
+		<-ended
+	})
 }
 
 // TestSignals ends tests as people and the go command do: it is the tests that are told, and

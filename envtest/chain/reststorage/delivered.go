@@ -21,35 +21,39 @@ const (
 // seen, or none takes any more, or the resource is destroyed.
 func (r *Resource) WaitDelivered(ctx context.Context) error {
 	var still time.Duration
-	for left := undelivered(r.cache); left > 0 && still < deliveryPatience && !r.Destroyed(); {
+	for left, queued := undelivered(r.cache); left > 0 && still < deliveryPatience && !r.Destroyed(); {
 		select {
 		case <-time.After(deliveryPause):
 		case <-ctx.Done():
 			return fmt.Errorf("watchers of %s have yet to take %d events: %w", r.name, left, context.Cause(ctx))
 		}
+		before := queued
+		left, queued = undelivered(r.cache)
 		still += deliveryPause
-		if now := undelivered(r.cache); now != left {
-			left, still = now, 0
+		if queued != before {
+			still = 0
 		}
 	}
 	return nil
 }
 
-// undelivered is how many events are in the queues between a watch cache and whoever
-// reads the results of its watchers. It reaches into upstream's Cacher (storage/cacher),
-// which does not tell; TestUndelivered fails when that has changed.
-func undelivered(c *cacher.Cacher) int {
+// undelivered is how many events are between a watch cache and whoever reads the results of
+// its watchers, and how many of them are in queues: the other is being dispatched, and may be
+// one of the bookmarks of each second, which say nothing of a watcher. It reaches into
+// upstream's Cacher (storage/cacher), which does not tell; TestUndelivered fails when that
+// has changed.
+func undelivered(c *cacher.Cacher) (left, queued int) {
 	c.RLock()
 	defer c.RUnlock()
 	cache := reflect.ValueOf(c).Elem()
-	events := cache.FieldByName("incoming").Len()
-	if cache.FieldByName("dispatching").Bool() {
-		events++
-	}
+	queued = cache.FieldByName("incoming").Len()
 	for watcher := range watchers(c) {
-		events += eventsOf(watcher)
+		queued += eventsOf(watcher)
 	}
-	return events
+	if cache.FieldByName("dispatching").Bool() {
+		return queued + 1, queued
+	}
+	return queued, queued
 }
 
 // Room is how many events each watcher of the watch cache can take at once, unless it has

@@ -341,8 +341,10 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 	defer cancel()
 	cp.endStopping() // who waits for virtual time goes on
 	errs := []error{cp.unschedule(ctx)}
-	for _, server := range slices.Backward(cp.servers) {
-		errs = append(errs, server.stop(ctx))
+	for n, server := range slices.Backward(cp.servers) {
+		part, end := share(ctx, n+1)
+		errs = append(errs, server.stop(part))
+		end()
 	}
 	cp.faults.Close()
 	errs = append(errs, cp.removeKubeconfig(), cp.changes.stop(ctx), cp.webhooks.Stop(ctx), cp.webhookDir.Remove())

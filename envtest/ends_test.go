@@ -64,12 +64,40 @@ func TestStopNamesRequest(t *testing.T) {
 			}
 		}()
 		time.Sleep(time.Second)
-		time.AfterFunc(7*time.Second, func() { close(end) }) // when Stop has begun to give the rest its time again
+		time.AfterFunc(4*time.Second, func() { close(end) }) // when Stop has begun to use force
 		err = cp.Stop(t.Context())
-		require.ErrorContains(t, err, "apiserver-0 has not terminated: not within 5s; its goroutines are at work (")
+		require.ErrorContains(t, err, "apiserver-0 has not terminated: not within 3.75s, three quarters of what it has (WithTimeouts changes that); its goroutines are at work (")
 		assert.ErrorContains(t, err, "in envtest_test.hangingBody.Read (ends_test.go:")
 		assert.NotContains(t, err.Error(), "have not ended")
 		pages.Troubleshooting(t, "..", err.Error())
+	})
+}
+
+// Stop takes no longer than its limit, whatever keeps a server, and leaves each of them a part.
+func TestStopLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 8 * time.Second
+		cp := launched(t, envtest.WithTimeouts(0, limit), envtest.WithReplicas(2))
+		end := make(chan struct{})
+		for _, server := range cp.Servers() {
+			client, err := rest.HTTPClientFor(server.Config())
+			require.NoError(t, err)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.Config().Host+"/api/v1/namespaces/default/configmaps", hangingBody{end})
+			require.NoError(t, err)
+			go func() {
+				if response, err := client.Do(request); err == nil {
+					_ = response.Body.Close()
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		time.AfterFunc(limit-time.Second/2, func() { close(end) }) // when Stop has begun to use force on the last
+		began := time.Now()
+		err := cp.Stop(t.Context())
+		assert.LessOrEqual(t, time.Since(began), limit)
+		for _, server := range cp.Servers() {
+			assert.ErrorContains(t, err, server.Name()+" has not terminated: not within 3s, ")
+		}
 	})
 }
 

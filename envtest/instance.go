@@ -227,13 +227,15 @@ func (i *instance) join(ctx context.Context) error {
 	}
 	i.endRun(errStopped)
 	if i.chain.Load() != nil {
+		asked, forget := asked(ctx)
+		defer forget()
 		select {
 		case <-i.runEnded:
-		case <-ctx.Done():
-			errs = append(errs, fmt.Errorf("%s has not terminated: %w%s", i.server.name, context.Cause(ctx), i.inTheWay()))
+		case <-asked.Done():
+			errs = append(errs, fmt.Errorf("%s has not terminated: %w%s", i.server.name, context.Cause(asked), i.inTheWay()))
 			i.chain.Load().EndFaults()
 			var cancel context.CancelFunc
-			ctx, cancel = i.grace(ctx)
+			ctx, cancel = i.server.cp.cfg.timeouts.force(ctx)
 			defer cancel()
 			select { // upstream must know that it stops before its listener is closed
 			case <-i.runEnded:
@@ -277,10 +279,4 @@ func (i *instance) heldByRules() string {
 		return ""
 	}
 	return "; " + strings.Join(held, "; ")
-}
-
-// grace gives a server its time once more, now that rules no longer hold it.
-func (i *instance) grace(ctx context.Context) (context.Context, context.CancelFunc) {
-	d := i.server.cp.cfg.timeouts.stop
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), d, fmt.Errorf("not within %s more", d))
 }

@@ -88,7 +88,9 @@ func (s *Server) restartIn(ctx context.Context) error {
 	}
 	err := s.boot(ctx)
 	if err != nil {
-		err = errors.Join(err, s.newest.release(context.WithoutCancel(ctx)))
+		ending, cancel := s.cp.cfg.timeouts.boundStop(context.WithoutCancel(ctx))
+		defer cancel()
+		err = errors.Join(err, s.newest.release(ending))
 	}
 	return err
 }

@@ -191,7 +191,7 @@ func TestStopSaysWhatHolds(t *testing.T) {
 				err := cp.Stop(t.Context())
 				require.ErrorContains(t, err, want)
 				assert.NotContains(t, err.Error(), "have not ended", "what was held has ended")
-				assert.InDelta(t, 22, time.Since(began).Seconds(), 2, "the timeout, and what upstream's termination takes when it is let go")
+				assert.InDelta(t, 16, time.Since(began).Seconds(), 2, "three quarters of the limit, and what upstream's termination takes when it is let go")
 			})
 		})
 	}

@@ -26,6 +26,34 @@ func (t timeouts) boundStop(ctx context.Context) (context.Context, context.Cance
 	return context.WithTimeoutCause(ctx, t.stop, fmt.Errorf("not within %s", t.stop))
 }
 
+// force is for what a stop does when the server has not ended by itself: what is left of its
+// time or, if its caller has had enough, as much as that would have been.
+func (t timeouts) force(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return context.WithCancel(ctx)
+	}
+	d := t.stop / 4
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), d, fmt.Errorf("not within %s more", d))
+}
+
+// asked is the first part of a stop, in which the server ends as it is asked to; rules may hold it.
+func asked(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := remaining(ctx) * 3 / 4
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("not within %s, three quarters of what it has (WithTimeouts changes that)", d.Round(time.Millisecond)))
+}
+
+// share is what one of n servers that have yet to be stopped has of the time that is left.
+func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	d := remaining(ctx) / time.Duration(n)
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("not within %s", d.Round(time.Millisecond)))
+}
+
+// remaining is the time until the deadline of a context that has one.
+func remaining(ctx context.Context) time.Duration {
+	deadline, _ := ctx.Deadline()
+	return time.Until(deadline)
+}
+
 func (t timeouts) boundStart(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, t.start, startLimit(t.start))
 }

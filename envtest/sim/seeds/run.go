@@ -97,12 +97,12 @@ func (r *runner) inTurn(ctx context.Context, seed uint64) (more bool, err error)
 	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 		return false, nil
 	}
+	if r.failed.Load() && r.flag("failfast") {
+		return false, nil // whoever looks at the failure ends the search
+	}
 	result, err := r.run(ctx, seed)
 	if err != nil {
 		return false, err
-	}
-	if result.Failed {
-		r.failed.Store(true)
 	}
 	if err := json.NewEncoder(conn).Encode(report{Result: result, Enough: result.Failed && r.flag("failfast")}); err != nil {
 		return false, nil // it ends
@@ -120,6 +120,7 @@ func (r *runner) run(ctx context.Context, seed uint64) (Result, error) {
 	}
 	result := Result{Package: r.importPath, Seed: seed, Failed: failed, Seconds: time.Since(begun).Seconds()}
 	if failed {
+		r.failed.Store(true)
 		var ended bool
 		result.Tests, ended = failures(said)
 		result.Alone = ended && r.failsAlone(ctx, seed, result.Tests[0])

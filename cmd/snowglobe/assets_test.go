@@ -67,12 +67,6 @@ func TestAssetsAgain(t *testing.T) {
 	assert.Len(t, left, 1)
 }
 
-func TestTakeFlags(t *testing.T) {
-	taken, rest := takeFlags([]string{"--a=1", "--b", "2", "--c=3", "d", "--a", "4", "--b"}, "a", "b")
-	assert.Equal(t, map[string]string{"a": "4", "b": "2"}, taken)
-	assert.Equal(t, []string{"--c=3", "d", "--b"}, rest)
-}
-
 func TestEtcdStandInRefuses(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--auth-token=jwt":                                           "can't honour --auth-token",
@@ -93,15 +87,4 @@ func TestEtcdStandInHelp(t *testing.T) {
 	assert.Contains(t, help.String(), "--listen-client-urls")
 	assert.Contains(t, help.String(), "--feature-gates")
 	assert.NotContains(t, help.String(), "panic calling")
-}
-
-func TestAPIServerStandInRefuses(t *testing.T) {
-	for flag, want := range map[string]string{
-		"--secure-port=1":     "--etcd-servers must be specified",
-		"--etcd-servers=here": "here",
-	} {
-		assert.ErrorContains(t, playAPIServer(t.Context(), []string{flag}, io.Discard, io.Discard), want, flag)
-	}
-	err := playAPIServer(t.Context(), []string{"--etcd-servers=http://127.0.0.1:1", "--bind-address=192.0.2.1"}, io.Discard, io.Discard)
-	assert.ErrorContains(t, err, "is not on loopback")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 
+	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/envtest/storage/external"
 	"snowglobe.test/internal/pki"
 )
@@ -152,7 +153,9 @@ func TestEtcdStandInTLS(t *testing.T) {
 	anonymous := external.Config{URLs: []string{endpoint}, CAFile: files.ca, DialTimeout: refusalTimeout}
 	require.ErrorContains(t, put(ctx, t, anonymous), "certificate required")
 
-	options, err := apiServerOptions([]string{"--etcd-servers=" + endpoint, "--etcd-cafile=" + files.ca, "--etcd-certfile=" + files.clientCert, "--etcd-keyfile=" + files.clientKey})
+	process, err := serverflags.ParseProcess(append(apiServerArgs(t, endpoint), "--etcd-cafile="+files.ca, "--etcd-certfile="+files.clientCert, "--etcd-keyfile="+files.clientKey))
+	require.NoError(t, err)
+	options, err := apiServerOptions(process)
 	require.NoError(t, err)
 	assert.NotEmpty(t, options)
 }

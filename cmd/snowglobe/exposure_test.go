@@ -322,7 +322,7 @@ func listPrograms(t *testing.T) map[string][]listeners.Listener {
 	} {
 		all[name] = awaitListener(t, runProgram(t, "etcd", append(args, "--advertise-client-urls=http://127.0.0.1:0")...).pid)
 	}
-	apiServer := runProgram(t, "kube-apiserver", "--etcd-servers="+endpoint, "--secure-port=0", "--cert-dir="+folder)
+	apiServer := runProgram(t, "kube-apiserver", append(apiServerArgs(t, endpoint), "--cert-dir="+folder)...)
 	all["`kube-apiserver` of `snowglobe assets`"] = awaitListener(t, apiServer.pid)
 	awaitReady(t, all["`kube-apiserver` of `snowglobe assets`"][0].Address)
 	return all

@@ -177,11 +177,11 @@ func states(t *testing.T) map[string]state {
 			program: "etcd", args: []string{"--listen-client-urls=unix://s"}, until: inDir("s"),
 		},
 		"kube-apiserver of assets runs": {
-			program: "kube-apiserver", args: []string{"--etcd-servers=unix://" + runningEtcd(t), "--secure-port=0", "-v=2"},
+			program: "kube-apiserver", args: append(apiServerArgs(t, "unix://"+runningEtcd(t)), "-v=2"),
 			until: func(c *child) { c.says("Serving securely") }, signal: syscall.SIGTERM,
 		},
 		"kube-apiserver of assets waits": {
-			program: "kube-apiserver", args: []string{"--etcd-servers=http://" + silentToo, "--secure-port=0"},
+			program: "kube-apiserver", args: apiServerArgs(t, "http://"+silentToo),
 			until: func(c *child) { c.until("dial the store", dialedToo) }, signal: syscall.SIGTERM,
 		},
 	}

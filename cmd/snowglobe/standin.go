@@ -40,22 +40,3 @@ func standInExit(name string, stderr io.Writer, err error) int {
 	}
 	return standInFailed
 }
-
-// takeFlags takes flags with values, "--name=value" or "--name value", out of arguments;
-// of those that are given twice the last counts.
-func takeFlags(args []string, names ...string) (taken map[string]string, rest []string) {
-	taken = map[string]string{}
-	for i := 0; i < len(args); i++ {
-		name, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
-		switch {
-		case !strings.HasPrefix(args[i], "--") || !slices.Contains(names, name), !joined && i+1 == len(args):
-			rest = append(rest, args[i]) // the last one lacks its value, and its parser says so
-		case joined:
-			taken[name] = value
-		default:
-			i++
-			taken[name] = args[i]
-		}
-	}
-	return taken, rest
-}

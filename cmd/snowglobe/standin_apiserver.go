@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
+	"strconv"
 	"time"
+
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/component-base/version"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/serverflags"
@@ -21,16 +21,25 @@ import (
 // playAPIServer is kube-apiserver: on the etcd, the port and with the certificates that
 // its flags name.
 func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	process, err := serverflags.ParseProcess(args)
 	switch {
-	case slices.Contains(args, "--help") || slices.Contains(args, "-h"):
+	case err != nil:
+		return err
+	case process.Help:
 		fmt.Fprintf(stdout, "This is Snowglobe's kube-apiserver %s.\n\nUsage:\n  kube-apiserver [flags]\n", envtest.Release())
 		serverflags.Print(stdout, columns(stdout))
 		return nil
-	case slices.Contains(args, "--version"):
+	case process.Version == "raw":
+		_, err := fmt.Fprintf(stdout, "%#v\n", releaseInfo())
+		return err
+	case process.Version != "":
 		_, err := fmt.Fprintln(stdout, "Kubernetes", envtest.Release())
 		return err
 	}
-	options, err := apiServerOptions(args)
+	if err := process.Validate(); err != nil {
+		return err
+	}
+	options, err := apiServerOptions(process)
 	if err != nil {
 		return err
 	}
@@ -53,29 +62,22 @@ func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer)
 const standInPatience = 24 * time.Hour
 
 // apiServerOptions turns the flags that belong to the harness into what it does instead.
-func apiServerOptions(args []string) ([]envtest.Option, error) {
-	taken, flags := takeFlags(args, "etcd-servers", "etcd-cafile", "etcd-certfile", "etcd-keyfile", "secure-port", "bind-address", "cert-dir")
-	if taken["etcd-servers"] == "" {
-		return nil, errors.New("--etcd-servers must be specified")
-	}
+func apiServerOptions(process *serverflags.Process) ([]envtest.Option, error) {
 	store, err := external.New(external.Config{
-		URLs:   strings.Split(taken["etcd-servers"], ","),
-		CAFile: taken["etcd-cafile"], CertFile: taken["etcd-certfile"], KeyFile: taken["etcd-keyfile"],
+		URLs: process.EtcdServers, CAFile: process.EtcdCAFile, CertFile: process.EtcdCertFile, KeyFile: process.EtcdKeyFile,
 	})
 	if err != nil {
 		return nil, err
 	}
-	address := net.JoinHostPort(cmp.Or(taken["bind-address"], "127.0.0.1"), cmp.Or(taken["secure-port"], "6443"))
+	address := net.JoinHostPort(cmp.Or(process.BindAddress, "127.0.0.1"), strconv.Itoa(process.SecurePort))
 	return []envtest.Option{
-		envtest.WithStore(store), envtest.WithListener(address), envtest.WithFlags(append(certificateFlags(taken["cert-dir"]), flags...)...),
+		envtest.WithStore(store), envtest.WithListener(address), envtest.WithFlags(process.Flags...),
 	}, nil
 }
 
-// certificateFlags name the certificate in kube-apiserver's folder, if there is one.
-func certificateFlags(dir string) []string {
-	cert, key := filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
-	if _, err := os.Stat(cert); dir == "" || err != nil {
-		return nil
-	}
-	return []string{"--tls-cert-file=" + cert, "--tls-private-key-file=" + key}
+// releaseInfo is upstream's version of this program, as far as it is known.
+func releaseInfo() apimachineryversion.Info {
+	info := version.Get()
+	info.GitVersion, info.GitTreeState = envtest.Release(), "clean"
+	return info
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apiserver/pkg/server/flagz"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
 	zpagesfeatures "k8s.io/component-base/zpages/features"
@@ -60,6 +61,7 @@ func ParseFlags(flags []string, defaults Defaults) (*Flags, error) {
 		run.Flagz = flagz.NamedFlagSetsReader{FlagSets: sections}
 	}
 	set := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	set.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	for _, section := range sections.FlagSets {
 		set.AddFlagSet(section)
 	}

@@ -2,14 +2,17 @@ package controllerruntime_test
 
 import (
 	"context"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,6 +120,48 @@ func TestEnvironment(t *testing.T) {
 	}
 	require.NoError(t, c.Create(ctx, pod))
 	assert.Equal(t, corev1.PullAlways, pod.Spec.Containers[0].ImagePullPolicy, "the flag of Configure")
+}
+
+// TestEnvironmentArguments changes default arguments of controller-runtime's, as a server sees it;
+// package arguments compares them one by one.
+func TestEnvironmentArguments(t *testing.T) {
+	environment := &envtest.Environment{}
+	environment.ControlPlane.GetAPIServer().Configure().Disable("disable-admission-plugins").Set("service-account-issuer", "https://issuer.example")
+	config, err := environment.Start()
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, environment.Stop()) }()
+	c, err := client.New(config, client.Options{})
+	require.NoError(t, err)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	err = c.Create(t.Context(), pod)
+	assert.True(t, apierrors.IsForbidden(err), "%v", err)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
+	require.NoError(t, c.Create(t.Context(), account))
+	token := &authenticationv1.TokenRequest{}
+	require.NoError(t, c.SubResource("token").Create(t.Context(), account, token))
+	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(token.Status.Token, ".")[1])
+	require.NoError(t, err)
+	assert.Contains(t, string(claims), `"iss":"https://issuer.example"`)
+	assert.NoError(t, c.Create(t.Context(), pod))
+
+	for _, test := range []struct {
+		change func(args *envtest.Arguments)
+		want   string
+	}{
+		{func(args *envtest.Arguments) { args.Disable("etcd-servers") }, "--etcd-servers must be specified"},
+		{func(args *envtest.Arguments) { args.Append("etcd-servers", "http://127.0.0.1:2379") }, "--etcd-servers can't be honoured"},
+		{func(args *envtest.Arguments) { args.Disable("service-account-issuer") }, "service-account-issuer is a required flag"},
+		{func(args *envtest.Arguments) { args.Set("allow-privileged", "perhaps") }, `invalid argument "perhaps" for "--allow-privileged" flag`},
+	} {
+		refused := &envtest.Environment{}
+		test.change(refused.ControlPlane.GetAPIServer().Configure())
+		_, err := refused.Start()
+		assert.ErrorContains(t, err, test.want)
+		assert.NoError(t, refused.Stop())
+	}
 }
 
 // TestEnvironmentUsers adds a user with no rights, by configuration and by kubeconfig.

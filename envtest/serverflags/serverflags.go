@@ -28,6 +28,7 @@ const serviceAccount = "ServiceAccount"
 // ServiceAccount, unless they say themselves which plugins there are, or that this one is not.
 func WithServiceAccounts(flags []string) []string {
 	set := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	set.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	set.ParseErrorsAllowlist.UnknownFlags = true // they are refused later
 	set.Usage = func() {}
 	all := set.StringSlice("admission-control", nil, "")

@@ -100,7 +100,8 @@ const policy = `
 	envtest/controllers (test)       -> envtest/nodes
 	envtest/controllerruntime        -> envtest
 	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest internal/home internal/sample
-	envtest/controllerruntime/envtest -> envtest internal/tempdir
+	envtest/controllerruntime/arguments ->
+	envtest/controllerruntime/envtest -> envtest envtest/controllerruntime/arguments envtest/serverflags internal/pki internal/tempdir
 
 	envtest/client                   -> envtest/client/session envtest/virtualtime internal/gobuild internal/serverlog internal/unixsocket
 	envtest/client (test)            -> envtest/client/server

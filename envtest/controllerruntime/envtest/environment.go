@@ -139,13 +139,8 @@ func (te *Environment) launch() error {
 	if te.launched != nil {
 		return errors.New("it has been started already; Stop it first")
 	}
-	opts, err := te.options()
-	if err != nil {
-		return err
-	}
-	if te.launched, err = envtest.Launch(context.Background(), opts...); err != nil {
-		te.launched = nil
-		return err
+	if err := te.boot(); err != nil {
+		return errors.Join(err, te.removeCertDir())
 	}
 	if err := te.describe(); err != nil {
 		return errors.Join(err, te.land())
@@ -159,18 +154,29 @@ func (te *Environment) launch() error {
 	return nil
 }
 
-// land stops the control plane, and removes the folder of its kubeconfigs.
+func (te *Environment) boot() error {
+	if err := te.makeCertDir(); err != nil {
+		return err
+	}
+	opts, err := te.options()
+	if err != nil {
+		return err
+	}
+	launched, err := envtest.Launch(context.Background(), opts...)
+	if err != nil {
+		return err
+	}
+	te.launched = launched
+	return nil
+}
+
+// land stops the control plane, and removes its folder.
 func (te *Environment) land() error {
 	if te.launched == nil {
 		return nil
 	}
 	cp := te.launched
 	te.launched = nil
-	errs := []error{cp.Stop(context.Background()), cp.Err()}
-	if te.certDir != nil {
-		errs = append(errs, te.certDir.Remove())
-		te.certDir, te.ControlPlane.APIServer.CertDir = nil, ""
-	}
 	te.ControlPlane.APIServer.Authn = nil
-	return errors.Join(errs...)
+	return errors.Join(cp.Stop(context.Background()), cp.Err(), te.removeCertDir())
 }

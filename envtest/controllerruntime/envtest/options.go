@@ -18,22 +18,25 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	upstream "sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/controllerruntime/arguments"
+	"snowglobe.test/envtest/serverflags"
+	"snowglobe.test/internal/pki"
 	"snowglobe.test/internal/tempdir"
 )
 
 // options are what the fields of the environment come to, or why they can't be honoured.
 func (te *Environment) options() ([]envtest.Option, error) {
-	address, addressErr := te.listenAddress()
 	start, startErr := timeoutOf(te.ControlPlaneStartTimeout, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT")
 	stop, stopErr := timeoutOf(te.ControlPlaneStopTimeout, "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT")
-	if err := errors.Join(te.refuse(), addressErr, startErr, stopErr); err != nil {
+	process, err := te.process()
+	if err := errors.Join(te.refuse(), err, startErr, stopErr); err != nil {
 		return nil, err
 	}
 	server := te.ControlPlane.GetAPIServer()
-	opts := []envtest.Option{envtest.WithListener(address), envtest.WithTimeouts(start, stop), envtest.WithFlags(te.flags()...)}
+	address := net.JoinHostPort(cmp.Or(process.BindAddress, "127.0.0.1"), strconv.Itoa(process.SecurePort))
+	opts := []envtest.Option{envtest.WithListener(address), envtest.WithTimeouts(start, stop), envtest.WithFlags(process.Flags...)}
 	if os.Getenv("KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT") == "true" {
 		te.AttachControlPlaneOutput = true
 	}
@@ -49,17 +52,32 @@ func (te *Environment) options() ([]envtest.Option, error) {
 	return append(opts, te.Options...), nil
 }
 
-// flags are those that were set by Configure, and those of the deprecated Args that are
-// not among controller-runtime's own.
-func (te *Environment) flags() []string {
+// noEtcd is where controller-runtime's etcd would be.
+const noEtcd = "http://127.0.0.1:0"
+
+// process is what the arguments ask for that controller-runtime would start kube-apiserver with.
+func (te *Environment) process() (*serverflags.Process, error) {
 	server := te.ControlPlane.GetAPIServer()
-	flags := server.Configure().AsStrings(nil)
-	for _, arg := range server.Args {
-		if arg != "" && !slices.Contains(upstream.DefaultKubeAPIServerFlags, arg) {
-			flags = append(flags, arg)
-		}
+	serving := &server.SecureServing
+	serving.Address = cmp.Or(serving.Address, "127.0.0.1")
+	if server.SecurePort != 0 {
+		serving.Port = strconv.Itoa(server.SecurePort)
 	}
-	return flags
+	serving.Port = cmp.Or(serving.Port, "0")
+	if _, err := strconv.ParseUint(serving.Port, 10, 16); err != nil {
+		return nil, fmt.Errorf("ControlPlane.APIServer.SecureServing.Port %q is not a port", serving.Port)
+	}
+	process, err := serverflags.ParseProcess(arguments.Of(server, noEtcd))
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
+	}
+	if err := process.Missing(); err != nil {
+		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
+	}
+	if !slices.Equal(process.EtcdServers, []string{noEtcd}) {
+		return nil, errors.New("--etcd-servers can't be honoured: set Options to envtest.WithStore(external.New(...))")
+	}
+	return process, nil
 }
 
 // refuse names what can't be honoured.
@@ -94,20 +112,6 @@ func (te *Environment) wantsOtherRelease() bool {
 	return wanted != "" && wanted != strings.TrimPrefix(envtest.Release(), "v")
 }
 
-// listenAddress is where the fields want the API server to listen.
-func (te *Environment) listenAddress() (string, error) {
-	server := te.ControlPlane.GetAPIServer()
-	port := cmp.Or(server.SecureServing.Port, "0")
-	if server.SecurePort != 0 {
-		port = strconv.Itoa(server.SecurePort)
-	}
-	host := cmp.Or(server.SecureServing.Address, "127.0.0.1")
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return "", fmt.Errorf("ControlPlane.APIServer.SecureServing.Port %q is not a port", port)
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
 // timeoutOf is a field, or else an environment variable, or else 0.
 func timeoutOf(field time.Duration, variable string) (time.Duration, error) {
 	text := os.Getenv(variable)
@@ -121,8 +125,8 @@ func timeoutOf(field time.Duration, variable string) (time.Duration, error) {
 	return timeout, nil
 }
 
-// describe fills in what ControlPlane tells after Start: address, authority and users,
-// the folder that kubeconfigs are written to, and the kubectl that reads them.
+// describe fills in what ControlPlane tells after Start: address, authority and users, and the
+// kubectl that reads their kubeconfigs.
 func (te *Environment) describe() error {
 	users := certificates{te.launched.Servers()[0]}
 	config := users.server.Config(envtest.Remote())
@@ -136,14 +140,44 @@ func (te *Environment) describe() error {
 	if te.ControlPlane.KubectlPath == "" {
 		te.ControlPlane.KubectlPath = kubectl(te.BinaryAssetsDirectory)
 	}
-	if server.CertDir != "" {
+	return nil
+}
+
+// makeCertDir fills in the folder of certificates, with the key pair that controller-runtime
+// makes for the tokens of service accounts.
+func (te *Environment) makeCertDir() (err error) {
+	server := te.ControlPlane.GetAPIServer()
+	if server.CertDir == "" {
+		if te.certDir, err = tempdir.Make("certificates"); err != nil {
+			return err
+		}
+		server.CertDir = te.certDir.Path()
+	}
+	if _, err := os.Stat(filepath.Join(server.CertDir, arguments.AccountKeyFile)); err == nil {
 		return nil
 	}
-	if te.certDir, err = tempdir.Make("kubeconfigs"); err != nil {
+	signer, err := pki.NewAuthority("service-accounts")
+	if err != nil {
 		return err
 	}
-	server.CertDir = te.certDir.Path()
-	return nil
+	key, err := signer.KeyPEM()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(server.CertDir, arguments.AccountCertFile), signer.CertPEM(), 0o600),
+		os.WriteFile(filepath.Join(server.CertDir, arguments.AccountKeyFile), key, 0o600),
+	)
+}
+
+// removeCertDir removes the folder that makeCertDir has made.
+func (te *Environment) removeCertDir() error {
+	if te.certDir == nil {
+		return nil
+	}
+	made := te.certDir
+	te.certDir, te.ControlPlane.APIServer.CertDir = nil, ""
+	return made.Remove()
 }
 
 // kubectl finds the program where controller-runtime does, or in PATH.

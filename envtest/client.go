@@ -95,10 +95,12 @@ func (c *Client) remoteConfig(who credentials) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Config{
-		Host:            "https://" + server.addr.String(),
-		TLSClientConfig: rest.TLSClientConfig{CAData: c.cp.authority.CertPEM(), CertData: pair.Cert, KeyData: pair.Key},
-	}, nil
+	tls, err := c.cp.servedTo(server.addr.IP.String())
+	if err != nil {
+		return nil, err
+	}
+	tls.CertData, tls.KeyData = pair.Cert, pair.Key
+	return &rest.Config{Host: "https://" + server.addr.String(), TLSClientConfig: tls}, nil
 }
 
 // refusal fails the requests of a configuration that can't be made.

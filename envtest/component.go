@@ -17,11 +17,15 @@ var components atomic.Int64
 // have ended its process, and must not block. Do and Go run a function as part of the
 // component; when all of them have ended, which Wait waits for, the caller calls Leave.
 func (cp *ControlPlane) NewComponent(name string, crash func(error)) (*component.Component, error) {
+	trusted, err := cp.trusted()
+	if err != nil {
+		return nil, err
+	}
 	client := newClient(cp, cp.componentNames.take(name), nil)
 	return component.Join(fmt.Sprintf("%s-%s-%d", cp.name, name, components.Add(1)), component.Host{
 		Name:   client.name,
 		Config: func(user string, groups ...string) *rest.Config { return client.Config(User(user, groups...)) },
-		Cut:    client.cut, CA: cp.authority.CertPEM(), ServiceAccountKey: cp.accountKey,
+		Cut:    client.cut, CA: trusted, ServiceAccountKey: cp.accountKey,
 		Flags: cp.first().newest.flags.Process(), Log: cp.log, Trace: cp.recorder,
 		Left: func() { cp.componentNames.giveBack(client.name) },
 	}, crash)

@@ -3,6 +3,7 @@ package envtest
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,7 @@ type ControlPlane struct {
 	crashOnce sync.Once
 	crashed   chan struct{}
 	crashErr  error
+	serving   atomic.Pointer[[]*x509.Certificate] // of --tls-cert-file
 
 	stopping    context.Context // ends when Stop begins
 	endStopping context.CancelFunc

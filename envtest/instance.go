@@ -47,6 +47,8 @@ func newInstance(s *Server) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	certificates := flags.ServingCertificate()
+	cp.serving.Store(&certificates)
 	tls, err := cp.upgradeTLS()
 	if err != nil {
 		return nil, err

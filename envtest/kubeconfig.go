@@ -1,8 +1,6 @@
 package envtest
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,7 +25,7 @@ func (cp *ControlPlane) writeKubeconfig() error {
 		return err
 	}
 	config := clientcmdapi.NewConfig()
-	config.Clusters["snowglobe"] = &clientcmdapi.Cluster{Server: remote.Host, CertificateAuthorityData: remote.CAData}
+	config.Clusters["snowglobe"] = &clientcmdapi.Cluster{Server: remote.Host, CertificateAuthorityData: remote.CAData, TLSServerName: remote.ServerName}
 	config.AuthInfos[AdminUser] = &clientcmdapi.AuthInfo{ClientCertificateData: remote.CertData, ClientKeyData: remote.KeyData}
 	config.Contexts["snowglobe"] = &clientcmdapi.Context{Cluster: "snowglobe", AuthInfo: AdminUser}
 	config.CurrentContext = "snowglobe"
@@ -60,13 +58,4 @@ func (cp *ControlPlane) removeKubeconfig() error {
 	}
 	cp.kubeconfig = ""
 	return nil
-}
-
-// upgradeTLS is the client side of in-memory TLS; the request's token has the user.
-func (cp *ControlPlane) upgradeTLS() (*tls.Config, error) {
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(cp.authority.CertPEM()) {
-		return nil, errors.New("the control plane's own CA is not a certificate")
-	}
-	return &tls.Config{RootCAs: roots, ServerName: "kubernetes", MinVersion: tls.VersionTLS12}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/pki"
 )
 
 // TestKubeconfig reaches the server through TLS by the file it wrote.
@@ -40,6 +41,27 @@ func TestKubeconfig(t *testing.T) {
 	assert.ErrorIs(t, err, fs.ErrNotExist, "Stop left the kubeconfig")
 }
 
+// TestServingCertificate has clients trust a certificate of somebody's own, that does not hold for
+// the address that they ask.
+func TestServingCertificate(t *testing.T) {
+	authority, err := pki.NewAuthority("somebody")
+	require.NoError(t, err)
+	for _, names := range [][]string{{"api.example"}, {"*.api.example", "127.0.0.1"}, {"192.0.2.7"}} {
+		dir := t.TempDir()
+		pair, err := authority.Serving(names...)
+		require.NoError(t, err)
+		cert := writeFile(t, filepath.Join(dir, "tls.crt"), string(pair.Cert)+string(pair.Key)) // some keep both in one file
+		path := filepath.Join(dir, "kubeconfig")
+		cp := envtest.Start(t, envtest.WithKubeconfig(path), envtest.WithFlags("--tls-cert-file="+cert, "--tls-private-key-file="+cert))
+		assert.Equal(t, "jane", userOf(t, cp.Config(envtest.User("jane"), envtest.Remote())))
+		config, err := clientcmd.BuildConfigFromFlags("", path)
+		require.NoError(t, err)
+		assert.Equal(t, envtest.AdminUser, userOf(t, config))
+		assert.NotContains(t, string(config.CAData), "KEY")
+		upgrades(t, cp)
+	}
+}
+
 func userOf(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	review, err := kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().
@@ -60,7 +82,11 @@ func TestRemoteNeedsListener(t *testing.T) {
 // TestUpgrade opens a watch as a WebSocket, which needs a real connection: it
 // gets one in memory, without a port.
 func TestUpgrade(t *testing.T) {
-	cp := envtest.Start(t)
+	upgrades(t, envtest.Start(t))
+}
+
+func upgrades(t *testing.T, cp *envtest.ControlPlane) {
+	t.Helper()
 	transport, err := rest.TransportFor(cp.Config())
 	require.NoError(t, err)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cp.Config().Host+"/api/v1/namespaces?watch=true", nil)

@@ -1,12 +1,14 @@
 package chain
 
 import (
+	"crypto/x509"
 	"fmt"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/server/flagz"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	certutil "k8s.io/client-go/util/cert"
 	cliflag "k8s.io/component-base/cli/flag"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
@@ -83,6 +85,20 @@ func ParseFlags(flags []string, defaults Defaults) (*Flags, error) {
 		defaults.advertise(run)
 	}
 	return &Flags{run: run, gates: gates, withoutHousekeeping: defaults.WithoutHousekeeping}, nil
+}
+
+// ServingCertificate returns the certificates in --tls-cert-file, the server's own first. There are
+// none without that flag, and if the file can't be read: upstream says so.
+func (f *Flags) ServingCertificate() []*x509.Certificate {
+	file := f.run.SecureServing.ServerCert.CertKey.CertFile
+	if file == "" {
+		return nil
+	}
+	certificates, err := certutil.CertsFromFile(file)
+	if err != nil {
+		return nil
+	}
+	return certificates
 }
 
 // Process returns what upstream keeps once in a process: of the feature gates

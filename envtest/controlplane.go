@@ -30,11 +30,12 @@ const AdminUser = "snowglobe-admin"
 // ControlPlane is one or more running API servers on one store; Server has the methods
 // for each of them. All its methods may be called from any goroutine.
 type ControlPlane struct {
-	name      string
-	cfg       *config
-	store     storage.Backend // nil until start
-	authority *pki.Authority
-	users     *users
+	name       string
+	cfg        *config
+	store      storage.Backend // nil until start
+	authority  *pki.Authority
+	frontProxy *chain.FrontProxy
+	users      *users
 	// accountKey signs service-account tokens, unless flags name a key.
 	accountKey *ecdsa.PrivateKey
 	recorder   *trace.Recorder

@@ -131,6 +131,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		DialInProcess:  cp.webhooks.Dial,
 		Serving:        serving,
 		ClientCA:       cp.authority.CertPEM(),
+		FrontProxy:     cp.frontProxy,
 		Tokens:         cp.users,
 		AccountKey:     cp.accountKey,
 		Faults:         faults,

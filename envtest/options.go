@@ -231,8 +231,8 @@ func WithKubeconfig(path string) Option {
 }
 
 // WithPKI keeps the keys that credentials are made with in a folder, under kubeadm's names:
-// the certificate authority in ca.crt and ca.key, and the service account token key in
-// sa.key and sa.pub. Start creates whatever is missing. With the existing files, kubeconfigs
+// the certificate authority in ca.crt and ca.key, that of the front proxy in front-proxy-ca.crt
+// and front-proxy-ca.key, and the service account token key in sa.key and sa.pub. Start creates whatever is missing. With the existing files, kubeconfigs
 // and tokens from an earlier control plane stay valid, and a kube-controller-manager can
 // sign.
 func WithPKI(folder string) Option {

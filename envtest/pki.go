@@ -24,6 +24,8 @@ import (
 const (
 	caCertFile     = "ca.crt"
 	caKeyFile      = "ca.key"
+	frontCertFile  = "front-proxy-ca.crt"
+	frontKeyFile   = "front-proxy-ca.key"
 	accountKeyFile = "sa.key"
 	accountPubFile = "sa.pub"
 	pkiLockFile    = "snowglobe.lock" // held by whoever makes the others
@@ -33,7 +35,7 @@ const (
 const pkiRetry = 10 * time.Millisecond
 
 func complete(dir string) bool {
-	for _, name := range []string{caCertFile, caKeyFile, accountKeyFile} {
+	for _, name := range []string{caCertFile, caKeyFile, frontCertFile, frontKeyFile, accountKeyFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return false
 		}
@@ -90,8 +92,15 @@ func (cp *ControlPlane) loadPKI(ctx context.Context, dir string) error {
 		defer func() { _ = lock.Close() }()
 	}
 	var err error
-	if cp.authority, err = authorityIn(dir); err != nil {
+	if cp.authority, err = authorityIn(dir, "snowglobe", caCertFile, caKeyFile); err != nil {
 		return fmt.Errorf("PKI in %s: %w", dir, diskerr.OrSame(dir, err))
+	}
+	front, err := authorityIn(dir, "front-proxy-ca", frontCertFile, frontKeyFile)
+	if err != nil {
+		return fmt.Errorf("PKI in %s: %w", dir, diskerr.OrSame(dir, err))
+	}
+	if cp.frontProxy, err = newFrontProxy(front); err != nil {
+		return err
 	}
 	if cp.accountKey, err = accountKeyIn(dir); err != nil {
 		return fmt.Errorf("PKI in %s: %w", dir, diskerr.OrSame(dir, err))
@@ -99,23 +108,24 @@ func (cp *ControlPlane) loadPKI(ctx context.Context, dir string) error {
 	return nil
 }
 
-func authorityIn(dir string) (*pki.Authority, error) {
-	cert, certErr := os.ReadFile(filepath.Join(dir, caCertFile))
-	key, keyErr := os.ReadFile(filepath.Join(dir, caKeyFile))
+// authorityIn reads an authority from two files, or makes it if neither is there.
+func authorityIn(dir, name, certFile, keyFile string) (*pki.Authority, error) {
+	cert, certErr := os.ReadFile(filepath.Join(dir, certFile))
+	key, keyErr := os.ReadFile(filepath.Join(dir, keyFile))
 	noCert, noKey := errors.Is(certErr, fs.ErrNotExist), errors.Is(keyErr, fs.ErrNotExist)
 	switch {
 	case noCert && noKey:
-		return newAuthorityIn(dir)
+		return newAuthorityIn(dir, name, certFile, keyFile)
 	case noCert != noKey:
-		return nil, fmt.Errorf("%s and %s belong together: add the missing one, or remove the other to have both made", caCertFile, caKeyFile)
+		return nil, fmt.Errorf("%s and %s belong together: add the missing one, or remove the other to have both made", certFile, keyFile)
 	case certErr != nil || keyErr != nil:
 		return nil, errors.Join(certErr, keyErr)
 	}
 	return pki.LoadAuthority(pki.Pair{Cert: cert, Key: key})
 }
 
-func newAuthorityIn(dir string) (*pki.Authority, error) {
-	authority, err := pki.NewAuthority("snowglobe")
+func newAuthorityIn(dir, name, certFile, keyFile string) (*pki.Authority, error) {
+	authority, err := pki.NewAuthority(name)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +133,7 @@ func newAuthorityIn(dir string) (*pki.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return authority, writePKI(dir, pkiFile{caCertFile, authority.CertPEM(), 0o644}, pkiFile{caKeyFile, key, 0o600})
+	return authority, writePKI(dir, pkiFile{certFile, authority.CertPEM(), 0o644}, pkiFile{keyFile, key, 0o600})
 }
 
 // writeNew writes a file that must not be there, not even as a link to somewhere else.

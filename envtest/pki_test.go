@@ -53,7 +53,7 @@ func TestWithPKI(t *testing.T) {
 			}
 		}
 	})
-	for file, mode := range map[string]os.FileMode{"ca.crt": 0o644, "ca.key": 0o600, "sa.key": 0o600, "sa.pub": 0o644} {
+	for file, mode := range map[string]os.FileMode{"ca.crt": 0o644, "ca.key": 0o600, "front-proxy-ca.crt": 0o644, "front-proxy-ca.key": 0o600, "sa.key": 0o600, "sa.pub": 0o644} {
 		info, err := os.Stat(filepath.Join(keys, file))
 		require.NoError(t, err)
 		assert.Equal(t, mode, info.Mode(), file)
@@ -67,10 +67,11 @@ func TestWithPKIRefuses(t *testing.T) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	for want, files := range map[string]map[string]string{
-		"ca.crt and ca.key belong together": {"ca.key": "key"},
-		"failed to find any PEM data":       {"ca.crt": "cert", "ca.key": "key"},
-		"sa.key is not PEM":                 {"sa.key": "key"},
-		"give kube-apiserver's flags":       {"sa.key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))},
+		"ca.crt and ca.key belong together":                         {"ca.key": "key"},
+		"failed to find any PEM data":                               {"ca.crt": "cert", "ca.key": "key"},
+		"front-proxy-ca.crt and front-proxy-ca.key belong together": {"front-proxy-ca.crt": "cert"},
+		"sa.key is not PEM":                                         {"sa.key": "key"},
+		"give kube-apiserver's flags":                               {"sa.key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))},
 	} {
 		dir := t.TempDir()
 		for name, content := range files {
@@ -89,7 +90,7 @@ func TestWithPKIRefuses(t *testing.T) {
 // TestWithPKIFollowsNoLink leaves a link for a key in the folder, as another user might who
 // can write there.
 func TestWithPKIFollowsNoLink(t *testing.T) {
-	for _, name := range []string{"ca.key", "sa.key"} {
+	for _, name := range []string{"ca.key", "front-proxy-ca.key", "sa.key"} {
 		dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
 		require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, name)))
 		_, err := envtest.Launch(t.Context(), envtest.WithPKI(dir))

@@ -255,7 +255,7 @@ func TestRuleNames(t *testing.T) {
 		"hold store/put resource=x" + resource:                             "did you mean " + resource,
 		"hold hook/crd-informer-synce verb=post-start":                     "did you mean hook/crd-informer-synced?",
 		"hold signal/Nothing":                                              "unknown point",
-		"hold hook/nothing":                                                "there is hook/apiservice-discovery-controller, hook/",
+		"hold hook/nothing":                                                "there is hook/aggregator-reload-proxy-client-cert, hook/apiservice-discovery-controller, hook/",
 		"hold hook/" + crdHook + " verb=pre-shutdown":                      `unknown verb "pre-shutdown" at hook/` + crdHook + "; there is post-start",
 		"hold store/put server=apiserver-7":                                `unknown server "apiserver-7"; did you mean apiserver-0?`,
 		"lose-leader store/put":                                            "lose-leader can't be done here: the store has no leader to lose",

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
+	"snowglobe.test/envtest/chain"
 	"snowglobe.test/internal/pki"
 	"snowglobe.test/internal/redact"
 )
@@ -52,11 +53,27 @@ func (cp *ControlPlane) makeAuthority(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	front, err := pki.NewAuthority("front-proxy-ca")
+	if err != nil {
+		return err
+	}
 	cp.authority = authority
+	if cp.frontProxy, err = newFrontProxy(front); err != nil {
+		return err
+	}
 	if cp.accountKey == nil { // else it is a fork's
 		cp.accountKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	}
 	return err
+}
+
+// newFrontProxy makes the aggregator's certificate.
+func newFrontProxy(authority *pki.Authority) (*chain.FrontProxy, error) {
+	client, err := authority.Client(chain.FrontProxyName)
+	if err != nil {
+		return nil, err
+	}
+	return &chain.FrontProxy{Authority: authority.CertPEM(), Client: client}, nil
 }
 
 // A ConfigOption says whose requests those of a client configuration are, and how they

@@ -71,9 +71,13 @@ func apiServerOptions(process *serverflags.Process) ([]envtest.Option, error) {
 	}
 	address := net.JoinHostPort(cmp.Or(process.BindAddress, "127.0.0.1"), strconv.Itoa(process.SecurePort))
 	return []envtest.Option{
-		envtest.WithStore(store), envtest.WithListener(address), envtest.WithFlags(process.Flags...),
+		envtest.WithStore(store), envtest.WithListener(address),
+		envtest.WithFlags(append([]string{withoutFrontProxy}, process.Flags...)...),
 	}, nil
 }
+
+// withoutFrontProxy leaves out what a kube-apiserver has only if flags say so.
+const withoutFrontProxy = "--requestheader-client-ca-file="
 
 // releaseInfo is upstream's version of this program, as far as it is known.
 func releaseInfo() apimachineryversion.Info {

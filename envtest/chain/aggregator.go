@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
@@ -22,7 +23,12 @@ func (c *Chain) buildAggregatorConfig(context.Context) error {
 }
 
 // buildAggregator makes the head of the chain, which every request enters.
-func (c *Chain) buildAggregator(context.Context) error {
+func (c *Chain) buildAggregator(context.Context) (err error) {
+	forget, err := c.lendFrontProxy()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, forget()) }()
 	target := inject.AnsweredBy(inject.ServerKubeAPI, c.servers.kubeapi.ControlPlane.GenericAPIServer)
 	server, err := controlplaneapiserver.CreateAggregatorServer(c.configs.aggregator.Complete(), target,
 		c.autoregistering.CRDs(c.servers.apiextensions.Informers.Apiextensions().V1().CustomResourceDefinitions()), c.crdsEnabled(), apiVersionPriorities)

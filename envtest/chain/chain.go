@@ -80,6 +80,8 @@ type Config struct {
 	Serving pki.Pair
 	// ClientCA verifies client certificates, PEM encoded.
 	ClientCA []byte
+	// FrontProxy is the aggregator's, unless flags say what it is.
+	FrontProxy *FrontProxy
 	// AccountKey signs and verifies service-account tokens, unless flags name keys.
 	AccountKey *ecdsa.PrivateKey
 	// Tokens authenticates bearer tokens before upstream does; nil means none.
@@ -116,6 +118,7 @@ func (c *Config) validate() error {
 		{"Endpoint", c.Endpoint != nil},
 		{"Serving", len(c.Serving.Cert) > 0 && len(c.Serving.Key) > 0},
 		{"ClientCA", len(c.ClientCA) > 0},
+		{"FrontProxy", c.FrontProxy != nil},
 		{"AccountKey", c.AccountKey != nil},
 		{"Trace", c.Trace != nil},
 		{"Crash", c.Crash != nil},

@@ -27,7 +27,7 @@ func fullConfig() Config {
 		ControlPlane: "cp", Server: "apiserver-0", Flags: &Flags{}, Store: memory.New("store"),
 		Connection: &intercept.Connection{},
 		Restorer:   &restore.Restorer{}, Endpoint: &serve.Endpoint{},
-		Serving: pki.Pair{Cert: []byte("cert"), Key: []byte("key")}, ClientCA: []byte("ca"), AccountKey: &ecdsa.PrivateKey{},
+		Serving: pki.Pair{Cert: []byte("cert"), Key: []byte("key")}, ClientCA: []byte("ca"), FrontProxy: &FrontProxy{}, AccountKey: &ecdsa.PrivateKey{},
 		Trace: trace.NewRecorder("cp", 0), Crash: func(error) {},
 	}
 }

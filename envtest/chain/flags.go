@@ -3,6 +3,7 @@ package chain
 import (
 	"crypto/x509"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/server/flagz"
@@ -38,6 +39,8 @@ type Flags struct {
 	gates featuregate.MutableVersionedFeatureGate
 	// withoutHousekeeping makes rare what no flag leaves out.
 	withoutHousekeeping bool
+	// frontProxy is whether they say what the front proxy is.
+	frontProxy bool
 }
 
 // ParseFlags parses kube-apiserver flags as kube-apiserver does. An error is upstream's own
@@ -84,7 +87,10 @@ func ParseFlags(flags []string, defaults Defaults) (*Flags, error) {
 	if !set.Changed("advertise-address") {
 		defaults.advertise(run)
 	}
-	return &Flags{run: run, gates: gates, withoutHousekeeping: defaults.WithoutHousekeeping}, nil
+	return &Flags{
+		run: run, gates: gates, withoutHousekeeping: defaults.WithoutHousekeeping,
+		frontProxy: slices.ContainsFunc(frontProxyFlags, set.Changed),
+	}, nil
 }
 
 // ServingCertificate returns the certificates in --tls-cert-file, the server's own first. There are

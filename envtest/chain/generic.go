@@ -228,6 +228,9 @@ func (c *Chain) applyAuthentication(g *genericStage) error {
 	if err := c.applyJWT(g); err != nil {
 		return err
 	}
+	if err := c.applyFrontProxy(g); err != nil {
+		return err
+	}
 	g.config.Authentication.Authenticator = inject.Authentication(withTokens(c.cfg.Tokens, g.config.Authentication.Authenticator), c.injector)
 	return nil
 }

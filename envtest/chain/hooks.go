@@ -39,6 +39,8 @@ func (c *Chain) wrapHooks(context.Context) error {
 		switch {
 		case name == upstream.AutoregistrationHook:
 			hook = c.autoregistering.Wrap(hook, c.crdsEnabled())
+		case name == reloadProxyCertificateHook && c.ownFrontProxy():
+			hook = withoutReload(hook)
 		case prompt[name] != nil && !c.cfg.UpstreamPauses:
 			hook = prompt[name]
 		}

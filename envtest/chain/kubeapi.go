@@ -36,6 +36,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 		extra.PeerEndpointLeaseReconciler = c.peerLease
 	}
 	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
+	c.publishFrontProxy(config)
 	return nil
 }
 

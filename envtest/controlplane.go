@@ -345,7 +345,7 @@ func (cp *ControlPlane) release(ctx context.Context) error {
 	cp.endStopping() // who waits for virtual time goes on
 	errs := []error{cp.unschedule(ctx)}
 	for n, server := range slices.Backward(cp.servers) {
-		part, end := share(ctx, n+1)
+		part, end := cp.cfg.timeouts.share(ctx, n+1)
 		errs = append(errs, server.stop(part))
 		end()
 	}

@@ -49,23 +49,29 @@ func (b hangingBody) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
+// hang sends a request that does not end until the test does.
+func hang(t *testing.T, config *rest.Config, end <-chan struct{}) {
+	t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, config.Host+"/api/v1/namespaces/default/configmaps", hangingBody{end})
+	require.NoError(t, err)
+	go func() {
+		if response, err := client.Do(request); err == nil {
+			_ = response.Body.Close()
+		}
+	}()
+}
+
 // A request that hangs keeps a server from terminating, and is named.
 func TestStopNamesRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
 		cp := launched(t, envtest.WithTimeouts(0, 5*time.Second))
-		client, err := rest.HTTPClientFor(cp.Config())
-		require.NoError(t, err)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, cp.Config().Host+"/api/v1/namespaces/default/configmaps", hangingBody{end})
-		require.NoError(t, err)
-		go func() {
-			if response, err := client.Do(request); err == nil {
-				_ = response.Body.Close()
-			}
-		}()
+		hang(t, cp.Config(), end)
 		time.Sleep(time.Second)
 		time.AfterFunc(4*time.Second, func() { close(end) }) // when Stop has begun to use force
-		err = cp.Stop(t.Context())
+		err := cp.Stop(t.Context())
 		require.ErrorContains(t, err, "apiserver-0 has not terminated: not within 3.75s, three quarters of what it has (WithTimeouts changes that); its goroutines are at work (")
 		assert.ErrorContains(t, err, "in envtest_test.hangingBody.Read (ends_test.go:")
 		assert.NotContains(t, err.Error(), "have not ended")
@@ -80,15 +86,7 @@ func TestStopLimit(t *testing.T) {
 		cp := launched(t, envtest.WithTimeouts(0, limit), envtest.WithReplicas(2))
 		end := make(chan struct{})
 		for _, server := range cp.Servers() {
-			client, err := rest.HTTPClientFor(server.Config())
-			require.NoError(t, err)
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.Config().Host+"/api/v1/namespaces/default/configmaps", hangingBody{end})
-			require.NoError(t, err)
-			go func() {
-				if response, err := client.Do(request); err == nil {
-					_ = response.Body.Close()
-				}
-			}()
+			hang(t, server.Config(), end)
 		}
 		time.Sleep(time.Second)
 		time.AfterFunc(limit-time.Second/2, func() { close(end) }) // when Stop has begun to use force on the last

@@ -230,7 +230,7 @@ func (i *instance) join(ctx context.Context) error {
 	}
 	i.endRun(errStopped)
 	if i.chain.Load() != nil {
-		asked, forget := asked(ctx)
+		asked, forget := i.server.cp.cfg.timeouts.asked(ctx)
 		defer forget()
 		select {
 		case <-i.runEnded:

@@ -37,20 +37,23 @@ func (t timeouts) force(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // asked is the first part of a stop, in which the server ends as it is asked to; rules may hold it.
-func asked(ctx context.Context) (context.Context, context.CancelFunc) {
-	d := remaining(ctx) * 3 / 4
+func (t timeouts) asked(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := t.remaining(ctx) * 3 / 4
 	return context.WithTimeoutCause(ctx, d, fmt.Errorf("not within %s, three quarters of what it has (WithTimeouts changes that)", d.Round(time.Millisecond)))
 }
 
 // share is what one of n servers that have yet to be stopped has of the time that is left.
-func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
-	d := remaining(ctx) / time.Duration(n)
+func (t timeouts) share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	d := t.remaining(ctx) / time.Duration(n)
 	return context.WithTimeoutCause(ctx, d, fmt.Errorf("not within %s", d.Round(time.Millisecond)))
 }
 
-// remaining is the time until the deadline of a context that has one.
-func remaining(ctx context.Context) time.Duration {
-	deadline, _ := ctx.Deadline()
+// remaining is what a stop has: the time until its context's deadline, or all of its own.
+func (t timeouts) remaining(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return t.stop
+	}
 	return time.Until(deadline)
 }
 

@@ -79,10 +79,10 @@ func (c *Chain) applyFrontProxy(g *genericStage) error {
 
 // publishFrontProxy has the server write what aggregated API servers have to trust.
 func (c *Chain) publishFrontProxy(config *controlplane.Config) {
-	headers := c.generic.config.Authentication.RequestHeaderConfig
 	if !c.ownFrontProxy() {
 		return
 	}
+	headers := c.generic.config.Authentication.RequestHeaderConfig
 	info := &config.ControlPlane.Extra.ClusterAuthenticationInfo
 	info.RequestHeaderCA, info.RequestHeaderAllowedNames = headers.CAContentProvider, headers.AllowedClientNames
 	info.RequestHeaderUsernameHeaders, info.RequestHeaderUIDHeaders = headers.UsernameHeaders, headers.UIDHeaders

@@ -114,12 +114,16 @@ func TestEnvironment(t *testing.T) {
 	require.NoError(t, c.Get(ctx, client.ObjectKeyFromObject(flake), old))
 	assert.Equal(t, "six", old.Spec.Shape)
 
-	pod := &corev1.Pod{
+	pod := newPod()
+	require.NoError(t, c.Create(ctx, pod))
+	assert.Equal(t, corev1.PullAlways, pod.Spec.Containers[0].ImagePullPolicy, "the flag of Configure")
+}
+
+func newPod() *corev1.Pod {
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
-	require.NoError(t, c.Create(ctx, pod))
-	assert.Equal(t, corev1.PullAlways, pod.Spec.Containers[0].ImagePullPolicy, "the flag of Configure")
 }
 
 // TestEnvironmentArguments changes default arguments of controller-runtime's, as a server sees it;
@@ -132,10 +136,7 @@ func TestEnvironmentArguments(t *testing.T) {
 	defer func() { assert.NoError(t, environment.Stop()) }()
 	c, err := client.New(config, client.Options{})
 	require.NoError(t, err)
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-	}
+	pod := newPod()
 	err = c.Create(t.Context(), pod)
 	assert.True(t, apierrors.IsForbidden(err), "%v", err)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}

@@ -61,7 +61,7 @@ func ParseProcess(args []string) (*Process, error) {
 		return nil, fmt.Errorf("\"kube-apiserver\" does not take any arguments, got %q", unexpected)
 	}
 	p.take()
-	p.Flags = slices.Concat(p.certificate(), p.Flags, upstreamDefaults(set))
+	p.Flags = slices.Concat(p.certificate(), p.Flags, p.upstreamDefaults())
 	return p, nil
 }
 
@@ -126,18 +126,17 @@ func (p *Process) certificate() []string {
 
 // upstreamDefaults are flags that nobody has given and whose default in a harness is another,
 // with upstream's: see chain.Defaults.
-func upstreamDefaults(set *pflag.FlagSet) []string {
-	var flags []string
-	if !set.Changed("authorization-mode") && !set.Changed("authorization-config") {
+func (p *Process) upstreamDefaults() (flags []string) {
+	if !p.set.Changed("authorization-mode") && !p.set.Changed("authorization-config") {
 		flags = append(flags, "--authorization-mode=AlwaysAllow")
 	}
 	for _, flag := range [][2]string{{"allow-privileged", "false"}, {"endpoint-reconciler-type", "lease"}} {
-		if !set.Changed(flag[0]) {
+		if !p.set.Changed(flag[0]) {
 			flags = append(flags, "--"+flag[0]+"="+flag[1])
 		}
 	}
-	off, _ := set.GetStringSlice("disable-admission-plugins")
-	if !set.Changed("admission-control") && !slices.Contains(off, serviceAccount) {
+	admission := p.run.Admission
+	if admission.PluginNames == nil && !slices.Contains(admission.GenericAdmission.DisablePlugins, serviceAccount) {
 		flags = append(flags, "--enable-admission-plugins="+serviceAccount)
 	}
 	return flags

@@ -1,5 +1,7 @@
 package arguments_test
 
+//lint:file-ignore SA1019 deprecated fields are honoured
+
 import (
 	"maps"
 	"net/url"
@@ -85,7 +87,7 @@ func passed(t *testing.T, server *envtest.APIServer) []string {
 // TestArgs has the deprecated field replace defaults, as it does there.
 func TestArgs(t *testing.T) {
 	server := newServer(t)
-	server.Args = append(slices.Clone(envtest.DefaultKubeAPIServerFlags), "--authorization-mode=Webhook", "--v=2") //nolint:staticcheck // there are suites that use it
+	server.Args = append(slices.Clone(envtest.DefaultKubeAPIServerFlags), "--authorization-mode=Webhook", "--v=2")
 	args := arguments.Of(server, etcd)
 	assert.NotContains(t, args, "--authorization-mode=RBAC")
 	assert.Contains(t, args, "--allow-privileged=true")

@@ -1,18 +1,19 @@
 package envtest_test
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"net/http"
-	"net/http/httptest"
+	"context"
+	"encoding/json"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/fakes/aggregated"
 )
 
 // trustOf is what a control plane tells aggregated API servers to trust.
@@ -23,8 +24,8 @@ func trustOf(t *testing.T, h *httpTest) map[string]string {
 	return published.Data
 }
 
-// TestFrontProxy has the aggregator known to a server that lets nobody else in, as those made with
-// k8s.io/apiserver are.
+// TestFrontProxy has the aggregator known to a server that trusts what is published for it and lets
+// nobody else in, as those made with k8s.io/apiserver do.
 func TestFrontProxy(t *testing.T) {
 	h := newHTTPTest(t, envtest.Start(t))
 	trust := trustOf(t, h)
@@ -33,16 +34,21 @@ func TestFrontProxy(t *testing.T) {
 		"requestheader-group-headers": `["X-Remote-Group"]`, "requestheader-uid-headers": `["X-Remote-Uid"]`, "requestheader-username-headers": `["X-Remote-User"]`,
 		"client-ca-file": trust["client-ca-file"], "requestheader-client-ca-file": trust["requestheader-client-ca-file"],
 	}, trust)
-	authorities := x509.NewCertPool()
-	require.True(t, authorities.AppendCertsFromPEM([]byte(trust["requestheader-client-ca-file"])))
-	things := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		assert.Equal(t, "front-proxy-client", req.TLS.PeerCertificates[0].Subject.CommonName)
-		serveThings(w, req)
-	}))
-	things.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authorities}
-	things.StartTLS()
-	defer things.Close()
-	installAPIService(h, &outsider{Server: things})
+	var names []string
+	require.NoError(t, json.Unmarshal([]byte(trust["requestheader-allowed-names"]), &names))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	things, err := aggregated.Serve(listener, aggregated.Config{
+		Resources:    []aggregated.Resource{{Group: "things.example.com", Version: "v1", Plural: "things", Kind: "Thing", Namespaced: true}},
+		FrontProxyCA: []byte(trust["requestheader-client-ca-file"]), FrontProxyNames: names,
+	})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, things.Stop(context.Background())) }()
+	_, err = things.Put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "things.example.com/v1", "kind": "Thing", "metadata": map[string]any{"namespace": "default", "name": "a"},
+	}})
+	require.NoError(t, err)
+	installAPIService(h, things.URL())
 	assert.NotEqual(t, trust["client-ca-file"], trust["requestheader-client-ca-file"], "users are no front proxies")
 }
 

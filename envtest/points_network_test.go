@@ -181,9 +181,9 @@ func causes(err error) (said string) {
 
 // installAPIService has an aggregated server serve things.example.com, by a
 // service that stands for a name outside, and waits until it does.
-func installAPIService(h *httpTest, things *outsider) {
+func installAPIService(h *httpTest, at string) {
 	h.Helper()
-	address, err := url.Parse(things.URL)
+	address, err := url.Parse(at)
 	require.NoError(h, err)
 	port, err := strconv.Atoi(address.Port())
 	require.NoError(h, err)
@@ -214,7 +214,7 @@ func showAPIService(t testing.TB, cp *envtest.ControlPlane) {
 		}
 		serveThings(w, req)
 	})
-	installAPIService(h, things)
+	installAPIService(h, things.URL)
 	const point = "apiservice/v1.things.example.com"
 	var answer string
 	get := func() (err error) {
@@ -315,7 +315,7 @@ func showEgress(t testing.TB, cp *envtest.ControlPlane) {
 
 	things := newOutsider(t, serveThings)
 	things.Config.SetKeepAlivesEnabled(false)
-	installAPIService(h, things)
+	installAPIService(h, things.URL)
 	h.bent("fail egress/cluster key=localhost with=unreachable", func() {
 		_, err := h.ask(t.Context(), thingsPath)
 		assert.True(t, apierrors.IsServiceUnavailable(err), "%v", err)

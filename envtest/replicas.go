@@ -4,7 +4,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 
 	"snowglobe.test/envtest/chain"
@@ -30,13 +29,7 @@ func WithReplicas(n int) Option {
 
 // checkReplicas refuses what only one server can have.
 func (c *config) checkReplicas() {
-	if c.replicas < 2 {
-		return
-	}
-	if slices.ContainsFunc(c.flags, func(flag string) bool { return strings.HasPrefix(flag, "--advertise-address") }) {
-		c.refuse("%d replicas cannot share --advertise-address; leave it out", c.replicas)
-	}
-	if _, port, err := net.SplitHostPort(c.listen); err == nil && port != "0" {
+	if _, port, err := net.SplitHostPort(c.listen); c.replicas > 1 && err == nil && port != "0" {
 		c.refuse("%d replicas cannot share the listener address %q; use port 0", c.replicas, c.listen)
 	}
 }

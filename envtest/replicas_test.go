@@ -256,6 +256,7 @@ func TestReplicasRefused(t *testing.T) {
 		"0 replicas":                        {envtest.WithReplicas(0)},
 		"10 replicas":                       {envtest.WithReplicas(10)},
 		"cannot share --advertise-address":  {envtest.WithReplicas(2), envtest.WithFlags("--advertise-address=10.1.1.1")},
+		"2 replicas cannot share":           {envtest.WithReplicas(2), envtest.WithFlags("--advertise_address", "10.1.1.1")},
 		"cannot share the listener address": {envtest.WithReplicas(2), envtest.WithListener("127.0.0.1:6443")},
 	} {
 		_, err := envtest.Launch(t.Context(), opts...)

@@ -84,8 +84,11 @@ func ParseFlags(flags []string, defaults Defaults) (*Flags, error) {
 	if err := registry.Set(); err != nil {
 		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
 	}
-	if !set.Changed("advertise-address") {
+	switch given := set.Changed("advertise-address"); {
+	case !given:
 		defaults.advertise(run)
+	case defaults.Replicas > 1:
+		return nil, fmt.Errorf("kube-apiserver flags: %d replicas cannot share --advertise-address; leave it out", defaults.Replicas)
 	}
 	return &Flags{
 		run: run, gates: gates, withoutHousekeeping: defaults.WithoutHousekeeping,

@@ -133,8 +133,8 @@ func (c *Chain) applyLoopbackClient(g *genericStage) error {
 	if g.client, err = kubernetes.NewForConfig(g.config.LoopbackClientConfig); err != nil {
 		return err
 	}
-	g.informers = clientgoinformers.NewSharedInformerFactoryWithOptions(g.client, informerResync,
-		clientgoinformers.WithTransform(trimManagedFields), clientgoinformers.WithInformerName(c.informerName))
+	g.informers = upstream.LastingInformers(clientgoinformers.NewSharedInformerFactoryWithOptions(g.client, informerResync,
+		clientgoinformers.WithTransform(trimManagedFields), clientgoinformers.WithInformerName(c.informerName)))
 	return c.options.Features.ApplyTo(g.config, g.client, g.informers)
 }
 

@@ -25,6 +25,9 @@ type Config struct {
 	// FrontProxyCA is the certificate, in PEM, of the authority that the aggregator is
 	// signed by. Others are answered 401. Empty lets everybody in.
 	FrontProxyCA []byte
+	// FrontProxyNames are the common names that the aggregator's certificate may have. Empty
+	// means any name. Others are answered 401.
+	FrontProxyNames []string
 	// BookmarkInterval is how often a watch that wants bookmarks gets one. 0 means
 	// every minute.
 	BookmarkInterval time.Duration
@@ -75,6 +78,9 @@ func (r *Resource) verbs() []string {
 func (c *Config) validate() error {
 	if len(c.Resources) == 0 {
 		return errors.New("there are no Resources: list one at least")
+	}
+	if len(c.FrontProxyNames) > 0 && len(c.FrontProxyCA) == 0 {
+		return errors.New("FrontProxyNames are no protection without FrontProxyCA: give both")
 	}
 	if c.BookmarkInterval < 0 {
 		return fmt.Errorf("BookmarkInterval is %s: it must not be negative", c.BookmarkInterval)

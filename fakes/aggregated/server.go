@@ -159,7 +159,7 @@ func (s *Server) Compact() { s.store.compact() }
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	request, err := newRequest(r)
 	if err == nil {
-		if refused := s.proxies.Verify(r); refused != nil {
+		if refused := s.verifyProxy(r, request.FrontProxy); refused != nil {
 			err = apierrors.NewUnauthorized(fmt.Sprintf("the aggregator is not to be trusted: %v", refused))
 		}
 	}
@@ -177,6 +177,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		answer.ServeHTTP(w, r)
 	}
+}
+
+// verifyProxy returns why the aggregator, by the name that its certificate has, is not to be trusted.
+func (s *Server) verifyProxy(r *http.Request, name string) error {
+	if err := s.proxies.Verify(r); err != nil {
+		return err
+	}
+	if names := s.config.FrontProxyNames; len(names) > 0 && !slices.Contains(names, name) {
+		return fmt.Errorf("its certificate is for %q, and may be for %q", name, names)
+	}
+	return nil
 }
 
 // answer is what the server does by itself.

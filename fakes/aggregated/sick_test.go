@@ -103,14 +103,20 @@ func TestIdentity(t *testing.T) {
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		authority *pki.Authority
+		name      string
 		code      int
-	}{"trusted": {ours, 200}, "stranger": {theirs, 401}, "no client certificate": {nil, 401}} {
+	}{
+		"trusted": {ours, "front-proxy-client", 200}, "stranger": {theirs, "front-proxy-client", 401},
+		"another name": {ours, "mallory", 401}, "no client certificate": {nil, "", 401},
+	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
-			w := newWorld(t, l, aggregated.Config{Resources: resources, FrontProxyCA: ours.CertPEM()})
+			w := newWorld(t, l, aggregated.Config{
+				Resources: resources, FrontProxyCA: ours.CertPEM(), FrontProxyNames: []string{"front-proxy-client"},
+			})
 			if c.authority != nil {
-				pair, err := c.authority.Client("front-proxy-client")
+				pair, err := c.authority.Client(c.name)
 				require.NoError(t, err)
 				w.config.CertData, w.config.KeyData = pair.Cert, pair.Key
 				w.client, err = rest.HTTPClientFor(w.config)
@@ -152,8 +158,9 @@ func TestServeRefuses(t *testing.T) {
 		"Resources[1].Columns[0]: it needs a Name and a Cell": {Resources: with(func(r *aggregated.Resource) {
 			r.Plural, r.Columns = "others", []aggregated.Column{{}}
 		})},
-		"BookmarkInterval is -1s": {Resources: []aggregated.Resource{good}, BookmarkInterval: -time.Second},
-		"FrontProxyCA":            {Resources: []aggregated.Resource{good}, FrontProxyCA: []byte("no PEM")},
+		"BookmarkInterval is -1s":           {Resources: []aggregated.Resource{good}, BookmarkInterval: -time.Second},
+		"FrontProxyNames are no protection": {Resources: []aggregated.Resource{good}, FrontProxyNames: []string{"front-proxy-client"}},
+		"FrontProxyCA":                      {Resources: []aggregated.Resource{good}, FrontProxyCA: []byte("no PEM")},
 	} {
 		l := memnet.Listen()
 		_, err := aggregated.Serve(l, config)

@@ -69,15 +69,22 @@ func TestAssetsAgain(t *testing.T) {
 
 func TestEtcdStandInRefuses(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--auth-token=jwt":                                           "can't honour --auth-token",
-		"--listen-client-urls=https://127.0.0.1:0":                   "https needs --cert-file and --key-file, or --auto-tls",
-		"--listen-client-urls=unixs:///s":                            "has no TLS on unix sockets",
-		"--listen-client-urls=http://0.0.0.0:0":                      "is not on loopback",
-		"--listen-client-urls=http://127.0.0.1:1,http://127.0.0.1:2": "listens on one URL",
-		"--snow": "not defined: -snow",
-		"snow":   `"snow" is not a valid flag`,
+		"--auth-token=jwt": "can't honour --auth-token",
+		"--snow":           "not defined: -snow",
+		"snow":             `"snow" is not a valid flag`,
+		"--listen-client-urls=http://127.0.0.1:0": "--advertise-client-urls is required when --listen-client-urls is set explicitly",
+		"--heartbeat-interval=500":                "should be at least as 5 times",
 	} {
 		assert.ErrorContains(t, playEtcd(t.Context(), []string{flag}, io.Discard, io.Discard), want, flag)
+	}
+	for at, want := range map[string]string{
+		"https://127.0.0.1:0":                 "https needs --cert-file and --key-file, or --auto-tls",
+		"unixs:///tmp/s":                      "unixs needs --cert-file and --key-file, or --auto-tls",
+		"http://0.0.0.0:0":                    "is not on loopback",
+		"http://127.0.0.1:0,http://0.0.0.0:0": "--listen-client-urls http://0.0.0.0:0: it is not on loopback",
+	} {
+		args := []string{"--listen-client-urls=" + at, "--advertise-client-urls=http://127.0.0.1:1"}
+		assert.ErrorContains(t, playEtcd(t.Context(), args, io.Discard, io.Discard), want, at)
 	}
 }
 

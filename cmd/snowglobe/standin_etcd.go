@@ -1,145 +1,236 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
-	"path/filepath"
-	"slices"
-	"strings"
+	"time"
 
-	"github.com/spf13/pflag"
-	"go.etcd.io/etcd/api/v3/version"
-	"go.etcd.io/etcd/client/pkg/v3/tlsutil"
-	"go.etcd.io/etcd/client/pkg/v3/transport"
-	"go.etcd.io/etcd/client/pkg/v3/types"
-	etcdflags "go.etcd.io/etcd/pkg/v3/flags"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"snowglobe.test/fakes/etcd"
+	"snowglobe.test/internal/unixsocket"
 )
 
-// refusedEtcdFlags are those that a client would miss.
-var refusedEtcdFlags = []string{
-	"listen-client-http-urls", "discovery-token", "discovery-endpoints", "discovery-srv", "initial-cluster-state", "config-file", "auth-token",
-}
-
-// playEtcd is an etcd of one member, in memory, at its client URLs. Flags about disks,
-// peers and logs mean nothing to it.
+// playEtcd is an etcd of one member, in memory.
 func playEtcd(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	config := embed.NewConfig()
-	flags := flag.NewFlagSet("etcd", flag.ContinueOnError)
-	config.AddFlags(flags)
-	flags.String("config-file", "", "Not supported in memory.")
-	flags.String("initial-cluster-state", "", "Only new, in memory.")
-	printVersion := flags.Bool("version", false, "Print the version and exit.")
-	flags.SetOutput(stdout)
-	flags.Usage = func() {
-		fmt.Fprint(stdout, "This is Snowglobe's in-memory etcd: flags about disks, peers and logs have no effect.\n\nUsage:\n")
-		fmt.Fprint(stdout, etcdUsages(flags))
+	flags := newEtcdFlags(stdout)
+	config, err := flags.parse(args)
+	if config == nil || err != nil {
+		return err
 	}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
+	return (&etcdProgram{config: config, log: config.GetLogger()}).run(ctx)
+}
+
+// etcdProgram is a running stand-in.
+type etcdProgram struct {
+	config  *embed.Config
+	log     *zap.Logger
+	server  *etcd.Server
+	gateway *etcdGateway // nil without one
+	doors   []*etcdDoorway
+}
+
+// etcdDoorway is a listener, for HTTP alone or for everything.
+type etcdDoorway struct {
+	net.Listener
+	url      url.URL
+	httpOnly bool
+}
+
+// run serves until the context ends.
+func (e *etcdProgram) run(ctx context.Context) (err error) {
+	if err := e.open(ctx); err != nil {
+		return errors.Join(err, e.closeDoors())
+	}
+	if err := e.newServer(); err != nil {
+		return errors.Join(err, e.closeDoors())
+	}
+	stopCompaction, err := e.compact()
+	if err != nil {
+		return errors.Join(err, e.gateway.close(), e.server.Close(), e.closeDoors())
+	}
+	ended := make(chan error, len(e.doors)+1)
+	running := len(e.doors)
+	for _, door := range e.doors {
+		go func() { ended <- e.serve(door) }()
+	}
+	if e.gateway != nil {
+		running++
+		go func() { ended <- e.server.Serve(e.gateway.listener) }()
+	}
+	e.announce()
+	var errs []error
+	select {
+	case <-ctx.Done():
+		e.log.Info("closing etcd server")
+	case err := <-ended:
+		running--
+		errs = append(errs, err)
+	}
+	stopCompaction()
+	errs = append(errs, e.gateway.close(), e.server.Close(), e.closeDoors())
+	for range running {
+		errs = append(errs, notClosed(<-ended))
+	}
+	return errors.Join(errs...)
+}
+
+// notClosed drops what a server says whose listener was closed.
+func notClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
 		return nil
-	case err != nil:
-		return &etcdFlagError{err}
-	case flags.NArg() > 0:
-		return fmt.Errorf("%q is not a valid flag", flags.Arg(0))
-	case *printVersion:
-		_, err := fmt.Fprintln(stdout, "etcd Version:", version.Version)
-		return err
 	}
-	if err := refuseEtcdFlags(flags); err != nil {
-		return err
-	}
-	at, err := clientURL(flags.Lookup("listen-client-urls").Value.String())
-	if err != nil {
-		return err
-	}
-	address, err := clientAddress(at)
-	if err != nil {
-		return err
-	}
-	files, err := clientTLS(config, flags, at)
-	if err != nil {
-		return err
-	}
-	return serveEtcd(ctx, io.Discard, io.Discard, address, files)
-}
-
-// etcdUsages lists the flags. Go's own PrintDefaults also prints a panic, because it asks
-// for a feature gate that is zero.
-func etcdUsages(flags *flag.FlagSet) string {
-	all := pflag.NewFlagSet("etcd", pflag.ContinueOnError)
-	all.AddGoFlagSet(flags)
-	return all.FlagUsagesWrapped(100)
-}
-
-// etcdFlagError is about flags that can't be parsed.
-type etcdFlagError struct{ error }
-
-func refuseEtcdFlags(flags *flag.FlagSet) (err error) {
-	flags.Visit(func(f *flag.Flag) {
-		isNew := f.Name == "initial-cluster-state" && f.Value.String() == "new"
-		if slices.Contains(refusedEtcdFlags, f.Name) && !isNew {
-			err = fmt.Errorf("an etcd in memory can't honour --%s; remove it, or run a real etcd", f.Name)
-		}
-	})
 	return err
 }
 
-// clientURL is the one URL that the etcd listens on.
-func clientURL(list string) (*url.URL, error) {
-	urls, err := types.NewURLs(strings.Split(list, ","))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("--listen-client-urls: %w", err)
-	case len(urls) != 1:
-		return nil, fmt.Errorf("--listen-client-urls %s: an etcd in memory listens on one URL", list)
-	case urls[0].Scheme == "unixs":
-		return nil, fmt.Errorf("--listen-client-urls %s: an etcd in memory has no TLS on unix sockets; use unix", list)
+// open opens all listeners that flags ask for.
+func (e *etcdProgram) open(ctx context.Context) error {
+	secure, err := e.tls()
+	if err != nil {
+		return err
 	}
-	return &urls[0], nil
-}
-
-// clientAddress is where the etcd listens: as all of Snowglobe, on loopback or a socket.
-func clientAddress(at *url.URL) (net.Addr, error) {
-	if at.Scheme == "unix" {
-		return net.ResolveUnixAddr("unix", at.Host+at.Path)
-	}
-	address, err := net.ResolveTCPAddr("tcp", at.Host)
-	if err == nil && !address.IP.IsLoopback() {
-		return nil, fmt.Errorf("--listen-client-urls %s is not on loopback; use 127.0.0.1", at)
-	}
-	return address, err
-}
-
-// clientTLS is the TLS that flags give the client URL. Without https they have no effect.
-func clientTLS(config *embed.Config, set *flag.FlagSet, at *url.URL) (info transport.TLSInfo, err error) {
-	if at.Scheme != "https" {
-		return info, nil
-	}
-	info = config.ClientTLSInfo
-	asks := info.TrustedCAFile != "" || info.ClientCertAuth
-	switch {
-	case info.Empty() && !config.ClientAutoTLS:
-		return info, fmt.Errorf("--listen-client-urls %s: https needs --cert-file and --key-file, or --auto-tls", at)
-	case info.Empty() && asks:
-		return info, errors.New("--auto-tls makes a certificate for the server alone; give --cert-file and --key-file to ask clients for theirs")
-	case info.Empty():
-		folder := filepath.Join(cmp.Or(config.Dir, config.Name+".etcd"), "fixtures", "client")
-		if info, err = transport.SelfCert(zap.NewNop(), folder, []string{at.Host}, config.SelfSignedCertValidity); err != nil {
-			return info, fmt.Errorf("--auto-tls: %w", err)
+	for _, list := range []struct {
+		flag     string
+		urls     []url.URL
+		httpOnly bool
+	}{
+		{"listen-client-urls", e.config.ListenClientUrls, false},
+		{"listen-client-http-urls", e.config.ListenClientHttpUrls, true},
+		{"listen-metrics-urls", e.config.ListenMetricsUrls, true},
+	} {
+		for _, at := range list.urls {
+			listener, err := listenURL(ctx, at, secure)
+			if err != nil {
+				return fmt.Errorf("--%s %s: %w", list.flag, &at, err)
+			}
+			e.doors = append(e.doors, &etcdDoorway{listener, at, list.httpOnly})
 		}
 	}
-	info.AllowedHostnames = etcdflags.StringsFromFlag(set, "client-cert-allowed-hostname")
-	var errs [3]error
-	info.MinVersion, errs[0] = tlsutil.GetTLSVersion(config.TlsMinVersion)
-	info.MaxVersion, errs[1] = tlsutil.GetTLSVersion(config.TlsMaxVersion)
-	info.CipherSuites, errs[2] = tlsutil.GetCipherSuites(etcdflags.StringsFromFlag(set, "cipher-suites"))
-	return info, errors.Join(append(errs[:], checkEtcdTLS(info))...)
+	return nil
+}
+
+// listenURL opens a listener: as all of Snowglobe, on loopback or a socket.
+func listenURL(ctx context.Context, at url.URL, secure *tls.Config) (net.Listener, error) {
+	encrypted := at.Scheme == "https" || at.Scheme == "unixs"
+	if encrypted && secure == nil {
+		return nil, fmt.Errorf("%s needs --cert-file and --key-file, or --auto-tls", at.Scheme)
+	}
+	listener, err := listenPlain(ctx, at)
+	if err != nil || !encrypted {
+		return listener, err
+	}
+	return tls.NewListener(listener, secure), nil
+}
+
+func listenPlain(ctx context.Context, at url.URL) (net.Listener, error) {
+	if at.Scheme == "unix" || at.Scheme == "unixs" {
+		return unixsocket.Listen(ctx, at.Host+at.Path)
+	}
+	address, err := net.ResolveTCPAddr("tcp", at.Host)
+	switch {
+	case err != nil:
+		return nil, err
+	case !address.IP.IsLoopback():
+		return nil, errors.New("it is not on loopback; use 127.0.0.1")
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address.String())
+}
+
+func (e *etcdProgram) closeDoors() error {
+	var errs []error
+	for _, door := range e.doors {
+		errs = append(errs, notClosed(door.Close()))
+	}
+	return errors.Join(errs...)
+}
+
+// newServer makes the server that flags ask for.
+func (e *etcdProgram) newServer() (err error) {
+	c := e.config
+	config := etcd.Config{
+		MaxRequestBytes: int(c.MaxRequestBytes), MaxTxnOps: int(c.MaxTxnOps), QuotaBytes: c.QuotaBackendBytes,
+		ProgressNotifyInterval: c.WatchProgressNotifyInterval, Endpoint: e.doors[0].url.String(), Name: c.Name,
+		PeerURLs: urlTexts(c.AdvertisePeerUrls), ClientURLs: urlTexts(c.AdvertiseClientUrls),
+		ServerOptions: []grpc.ServerOption{
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.GRPCKeepAliveMinTime}),
+			grpc.MaxConcurrentStreams(c.MaxConcurrentStreams),
+		},
+	}
+	if c.GRPCKeepAliveInterval > 0 && c.GRPCKeepAliveTimeout > 0 {
+		config.ServerOptions = append(config.ServerOptions,
+			grpc.KeepaliveParams(keepalive.ServerParameters{Time: c.GRPCKeepAliveInterval, Timeout: c.GRPCKeepAliveTimeout}))
+	}
+	pages := http.NewServeMux()
+	if c.EnablePprof {
+		handleProfiles(pages)
+	}
+	if c.EnableGRPCGateway {
+		if e.gateway, err = newEtcdGateway(); err != nil {
+			return err
+		}
+		pages.Handle("/v3/", e.gateway)
+	}
+	config.HTTP = pages
+	if e.server, err = etcd.New(config); err != nil {
+		return errors.Join(err, e.gateway.close())
+	}
+	return nil
+}
+
+func urlTexts(urls []url.URL) (texts []string) {
+	for _, at := range urls {
+		texts = append(texts, at.String())
+	}
+	return texts
+}
+
+// serve serves on a listener until it is closed.
+func (e *etcdProgram) serve(door *etcdDoorway) error {
+	if !door.httpOnly {
+		return e.server.Serve(door.Listener)
+	}
+	pages := &http.Server{Handler: e.server, ReadHeaderTimeout: time.Minute, ErrorLog: zap.NewStdLog(zap.NewNop())}
+	return errors.Join(notClosed(pages.Serve(door.Listener)), pages.Close())
+}
+
+// announce says in the original's words, for which programs wait, that clients are served.
+func (e *etcdProgram) announce() {
+	for _, door := range e.doors {
+		says := "serving client traffic securely"
+		if door.url.Scheme == "http" || door.url.Scheme == "unix" {
+			says = "serving client traffic insecurely; this is strongly discouraged!"
+		}
+		e.log.Info(says, zap.String("traffic", "grpc+http"), zap.String("address", door.Addr().String()))
+	}
+	e.log.Info("ready to serve client requests")
+}
+
+// tls is the TLS that flags give the client URLs, nil for none.
+func (e *etcdProgram) tls() (*tls.Config, error) {
+	info, err := clientTLS(e.config)
+	if err != nil {
+		return nil, err
+	}
+	return etcdTLS(info)
+}
+
+// securely reports whether any client URL wants TLS. Without, flags about it have no effect.
+func securely(config *embed.Config) bool {
+	for _, urls := range [][]url.URL{config.ListenClientUrls, config.ListenClientHttpUrls, config.ListenMetricsUrls} {
+		for _, at := range urls {
+			if at.Scheme == "https" || at.Scheme == "unixs" {
+				return true
+			}
+		}
+	}
+	return false
 }

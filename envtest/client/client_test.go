@@ -3,6 +3,7 @@ package client
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -170,6 +171,19 @@ func TestErrors(t *testing.T) {
 	t.Setenv(socketEnv, "globe.sock")
 	_, err = Launch(t.Context())
 	assert.ErrorContains(t, err, "not an absolute path")
+}
+
+// TestNoWay names a way out where no server can be started.
+func TestNoWay(t *testing.T) {
+	alone(t)
+	t.Setenv("XDG_CACHE_HOME", filepath.Join(t.TempDir(), strings.Repeat("deep", 30)))
+	_, err := Launch(t.Context())
+	assert.ErrorContains(t, err, "give XDG_CACHE_HOME a shorter folder, or start a server (snowglobe serve --socket FILE) and set SNOWGLOBE_SOCKET")
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("PATH", "")
+	t.Setenv(programEnv, "")
+	_, err = Launch(t.Context())
+	assert.ErrorContains(t, err, "put the go command there, set SNOWGLOBE to a snowglobe that was built elsewhere, or start a server")
 }
 
 // TestProgramFails shows what the program said.

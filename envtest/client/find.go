@@ -28,6 +28,9 @@ const (
 	socketEnv  = "SNOWGLOBE_SOCKET"
 )
 
+// howToServe is the way out where a server can't be started by itself.
+const howToServe = "start a server (snowglobe serve --socket FILE) and set " + socketEnv + " to its socket"
+
 // find connects to a server, and starts one if there is none.
 func find(ctx context.Context) (*rpc.Client, error) {
 	if socket := os.Getenv(socketEnv); socket != "" {
@@ -55,6 +58,9 @@ func find(ctx context.Context) (*rpc.Client, error) {
 	// Another build of the program is another server.
 	build := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", program, info.Size(), info.ModTime().UnixNano()))
 	socket := filepath.Join(folder, fmt.Sprintf("%x.sock", build[:8]))
+	if len(socket) > unixsocket.MaxPath {
+		return nil, fmt.Errorf("the path of the socket, %s, is longer than %d bytes: give XDG_CACHE_HOME a shorter folder, or %s", socket, unixsocket.MaxPath, howToServe)
+	}
 	if conn, err := dial(ctx, socket); err == nil {
 		return conn, nil
 	}
@@ -66,7 +72,7 @@ func find(ctx context.Context) (*rpc.Client, error) {
 func folder() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("%w; or start a server and set %s", err, socketEnv)
+		return "", fmt.Errorf("%w; or %s", err, howToServe)
 	}
 	path := filepath.Join(cache, "snowglobe", "serve")
 	return path, unixsocket.Folder(path)

@@ -90,7 +90,10 @@ func goJSON(ctx context.Context, into any, args ...string) error {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Stderr = &stderr
 	out, err := command.Output()
-	if err != nil {
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("%w: put the go command there, set %s to a snowglobe that was built elsewhere, or %s", err, programEnv, howToServe)
+	case err != nil:
 		return fmt.Errorf("%s: %w\n%s", command, err, &stderr)
 	}
 	return json.Unmarshal(out, into)

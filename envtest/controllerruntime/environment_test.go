@@ -226,6 +226,20 @@ func TestEnvironmentAgain(t *testing.T) {
 	}
 }
 
+// TestUseExistingCluster has USE_EXISTING_CLUSTER mean what it means to controller-runtime's own
+// environment: no suite goes to the cluster of its user because of another word. Neither can start
+// anything here.
+func TestUseExistingCluster(t *testing.T) {
+	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
+	for _, value := range []string{"", "true", "True", "TRUE", "1", "t", "T", "yes", " true", "false", "0"} {
+		t.Setenv("USE_EXISTING_CLUSTER", value)
+		nobody := &rest.Config{Host: "https://127.0.0.1:1"}
+		_, theirs := (&crenvtest.Environment{Config: nobody}).Start()
+		_, ours := (&envtest.Environment{Config: nobody, DownloadBinaryAssetsVersion: "1.30.0"}).Start()
+		assert.Equal(t, theirs == nil, ours == nil, "%q: theirs says %v, ours %v", value, theirs, ours)
+	}
+}
+
 // TestEnvironmentRefuses names every field that can't be honoured, at once.
 func TestEnvironmentRefuses(t *testing.T) {
 	t.Setenv("KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT", "soon")

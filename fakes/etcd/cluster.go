@@ -32,7 +32,7 @@ type clusterService struct {
 func (c *clusterService) members() []*pb.Member {
 	c.s.mu.RLock()
 	defer c.s.mu.RUnlock()
-	all := []*pb.Member{{ID: memberID, Name: "default", PeerURLs: c.s.peerURLs, ClientURLs: []string{c.s.cfg.Endpoint}}}
+	all := []*pb.Member{{ID: memberID, Name: c.s.cfg.Name, PeerURLs: c.s.peerURLs, ClientURLs: c.s.cfg.ClientURLs}}
 	for _, m := range c.s.added {
 		all = append(all, proto.CloneOf(m))
 	}

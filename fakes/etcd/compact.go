@@ -23,7 +23,7 @@ func (k *kvService) Compact(_ context.Context, r *pb.CompactionRequest) (*pb.Com
 
 // beginCompaction makes the revisions before rev unreadable.
 func (s *Server) beginCompaction(rev int64) error {
-	t, err := s.begin(false)
+	t, err := s.begin(0)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,10 @@ package etcd
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"time"
+
+	"google.golang.org/grpc"
 )
 
 // Limits and intervals of a stock etcd.
@@ -53,6 +56,23 @@ type Config struct {
 	// minutes; less than 100 milliseconds is raised to that, as in etcd.
 	ProgressNotifyInterval time.Duration
 
+	// QuotaBytes is how large the store may become, in bytes of its keys and values; a write for
+	// which there is no room raises the alarm NOSPACE and fails with "database space exceeded".
+	// 0 means etcd's 2 GiB, and a negative value no quota.
+	QuotaBytes int64
+
+	// Name, PeerURLs and ClientURLs are what the member list says. Empty means "default",
+	// http://localhost:2380 and Endpoint.
+	Name                 string
+	PeerURLs, ClientURLs []string
+
+	// HTTP answers requests over HTTP/1 for paths that Serve's own answers don't have, such as
+	// those of a JSON gateway. Nil means 404.
+	HTTP http.Handler
+
+	// ServerOptions are further options of the gRPC servers of Serve.
+	ServerOptions []grpc.ServerOption
+
 	// Endpoint is what in-process clients report, and the client URL in the
 	// member list. It should differ between servers of a process, because
 	// Kubernetes keeps one compactor per endpoint. Empty means a unique name.
@@ -86,6 +106,11 @@ func (c Config) withDefaults() Config {
 	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, defaultMaxRequestBytes)
 	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, defaultMaxTxnOps)
 	c.MinLeaseTTL = cmp.Or(c.MinLeaseTTL, defaultMinLeaseTTL)
+	c.QuotaBytes = cmp.Or(c.QuotaBytes, defaultQuotaBytes)
+	c.Name = cmp.Or(c.Name, "default")
+	if len(c.PeerURLs) == 0 {
+		c.PeerURLs = []string{"http://localhost:2380"}
+	}
 	c.WatchBuffer = cmp.Or(c.WatchBuffer, defaultWatchBuffer)
 	c.ProgressNotifyInterval = cmp.Or(c.ProgressNotifyInterval, defaultProgressNotifyInterval)
 	c.ProgressNotifyInterval = max(c.ProgressNotifyInterval, minProgressNotifyInterval)

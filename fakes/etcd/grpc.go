@@ -61,15 +61,16 @@ func (s *Server) Serve(l net.Listener) error {
 // newGRPCServer returns a gRPC server with the services that are the store's
 // own. Its connections may speak HTTP/1 as well.
 func (s *Server) newGRPCServer() *grpc.Server {
-	g := grpc.NewServer(
-		grpc.Creds(newProtocolSwitch(s.httpHandler())),
+	options := []grpc.ServerOption{
+		grpc.Creds(newProtocolSwitch(s)),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepAliveMinTime}),
-		grpc.MaxRecvMsgSize(s.cfg.MaxRequestBytes+grpcOverheadBytes),
+		grpc.MaxRecvMsgSize(s.cfg.MaxRequestBytes + grpcOverheadBytes),
 		grpc.MaxSendMsgSize(math.MaxInt32),
 		grpc.MaxConcurrentStreams(math.MaxUint32),
 		grpc.WaitForHandlers(true),
 		grpc.ForceServerCodecV2(newCodec()),
-	)
+	}
+	g := grpc.NewServer(append(options, s.cfg.ServerOptions...)...)
 	for _, service := range s.services() {
 		g.RegisterService(service.desc, service.impl)
 	}

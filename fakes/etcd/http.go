@@ -14,9 +14,13 @@ import (
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 )
 
-// httpHandler returns what etcd serves over HTTP on its client port. It is not
+// ServeHTTP answers as HTTP/1 clients on Serve's listeners are answered, for listeners of
+// HTTP alone.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http().ServeHTTP(w, r) }
+
+// newHTTPHandler returns what etcd serves over HTTP on its client port. It is not
 // etcd's own, package etcdhttp, because that links all of etcd's server.
-func (s *Server) httpHandler() http.Handler {
+func (s *Server) newHTTPHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", getOnly(s.serveHealth))
 	mux.HandleFunc("/version", getOnly(serveVersion))
@@ -27,6 +31,9 @@ func (s *Server) httpHandler() http.Handler {
 	s.handleChecks(mux, "readyz", healthCheck{"data_corruption", s.checkCorruption}, read,
 		healthCheck{"linearizable_read", s.checkRead},
 		healthCheck{"non_learner", func(context.Context) error { return nil }})
+	if s.cfg.HTTP != nil {
+		mux.Handle("/", s.cfg.HTTP)
+	}
 	return mux
 }
 

@@ -76,7 +76,7 @@ func (k *kubernetesClient) OptimisticPut(ctx context.Context, key string, value 
 	if err := s.checkTxnPutSize(key, value); err != nil {
 		return resp, rpctypes.Error(err)
 	}
-	t, err := s.begin(true)
+	t, err := s.begin(keyCost + len(key) + len(value))
 	if err != nil {
 		return resp, rpctypes.Error(err)
 	}
@@ -103,7 +103,7 @@ func (k *kubernetesClient) OptimisticDelete(ctx context.Context, key string, exp
 		return resp, err
 	}
 	s := k.c.s
-	t, err := s.begin(false)
+	t, err := s.begin(0)
 	if err != nil {
 		return resp, rpctypes.Error(err)
 	}

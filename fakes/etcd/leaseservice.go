@@ -18,7 +18,7 @@ type leaseService struct {
 }
 
 func (l *leaseService) LeaseGrant(_ context.Context, r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
-	t, err := l.s.begin(true)
+	t, err := l.s.begin(leaseCost)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (l *leaseService) LeaseGrant(_ context.Context, r *pb.LeaseGrantRequest) (*
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
 func (l *leaseService) LeaseRevoke(_ context.Context, r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
-	t, err := l.s.begin(false)
+	t, err := l.s.begin(0)
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func (s *Server) expire(nth int) {
 	}
 	s.mu.Unlock()
 	for {
-		t, err := s.begin(false)
+		t, err := s.begin(0)
 		if err != nil {
 			return // closed, or under an alarm that also stops this in etcd
 		}

@@ -33,7 +33,7 @@ func (m *maintenanceService) Status(context.Context, *pb.StatusRequest) (*pb.Sta
 			RaftTerm:         raftTerm,
 			DbSize:           s.keys.bytes,
 			DbSizeInUse:      s.keys.bytes,
-			DbSizeQuota:      defaultQuotaBytes,
+			DbSizeQuota:      s.cfg.QuotaBytes,
 			DowngradeInfo:    &pb.DowngradeInfo{},
 		}
 		for _, a := range s.alarms {
@@ -46,7 +46,7 @@ func (m *maintenanceService) Status(context.Context, *pb.StatusRequest) (*pb.Sta
 // storageVersion is the schema version of this etcd's backend.
 const storageVersion = "3.7.0"
 
-// Alarm raises, drops and lists alarms, which forbid writes. Nothing else raises one.
+// Alarm raises, drops and lists alarms, which forbid writes. Only a quota that is exceeded raises one by itself.
 func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
 	s := m.s
 	return locked(s, func(h *pb.ResponseHeader) (*pb.AlarmResponse, error) {
@@ -64,9 +64,7 @@ func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.A
 				break
 			}
 			alarm := &pb.AlarmMember{MemberID: r.MemberID, Alarm: r.Alarm}
-			if !slices.ContainsFunc(s.alarms, is) {
-				s.alarms = append(s.alarms, alarm)
-			}
+			s.raise(alarm)
 			resp.Alarms = []*pb.AlarmMember{alarm}
 		case pb.AlarmRequest_DEACTIVATE:
 			if i := slices.IndexFunc(s.alarms, is); i >= 0 {

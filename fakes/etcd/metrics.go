@@ -51,7 +51,7 @@ func (m serverMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge("etcd_server_is_leader", "Whether or not this member is a leader. 1 if is, 0 otherwise.", 1)
 	gauge("etcd_server_proposals_committed_total", "The total number of consensus proposals committed.", proposals)
 	gauge("etcd_server_proposals_applied_total", "The total number of consensus proposals applied.", proposals)
-	gauge("etcd_server_quota_backend_bytes", "Current backend storage quota size in bytes.", defaultQuotaBytes)
+	gauge("etcd_server_quota_backend_bytes", "Current backend storage quota size in bytes.", float64(s.cfg.QuotaBytes))
 	gauge("etcd_mvcc_db_total_size_in_bytes", "Total size of the underlying database physically allocated in bytes.", float64(size))
 	gauge("etcd_mvcc_db_total_size_in_use_in_bytes", "Total size of the underlying database logically in use in bytes.", float64(size))
 	gauge("etcd_debugging_mvcc_current_revision", "The current revision of store.", float64(rev))

@@ -3,6 +3,8 @@ package etcd
 import (
 	"cmp"
 	"fmt"
+	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +44,8 @@ type Server struct {
 	peerURLs         []string // of the member, which are only listed
 	added            []*pb.Member
 	measured         *measured // set once
+
+	http func() http.Handler // made when it is first needed
 }
 
 // New returns an empty server at revision 1.
@@ -49,19 +53,24 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	cfg = cfg.withDefaults()
 	s := &Server{
-		cfg:     cfg.withDefaults(),
+		cfg:     cfg,
 		done:    make(chan struct{}),
 		keys:    newKeyspace(),
 		leases:  newLessor(),
 		watches: newRegistry(),
 		auth:    newAuthStore(),
 
-		peerURLs: []string{"http://localhost:2380"},
+		peerURLs: cfg.PeerURLs,
 		measured: newMeasured(),
 	}
-	s.cfg.Endpoint = cmp.Or(s.cfg.Endpoint, fmt.Sprintf("memory:%p", s))
+	s.cfg.Endpoint = cmp.Or(cfg.Endpoint, fmt.Sprintf("memory:%p", s))
+	if len(cfg.ClientURLs) == 0 {
+		s.cfg.ClientURLs = []string{s.cfg.Endpoint}
+	}
 	s.rev.Store(s.keys.rev)
+	s.http = sync.OnceValue(s.newHTTPHandler)
 	return s, nil
 }
 
@@ -114,6 +123,29 @@ func (s *Server) cancelTimer(t *time.Timer) {
 	}
 }
 
+// What a write costs besides its keys and values, as etcd estimates it.
+const (
+	keyCost   = 256
+	leaseCost = 64
+)
+
+// spend raises an alarm if there is no room for a write of a cost. The server is locked.
+func (s *Server) spend(cost int) error {
+	quota := s.cfg.QuotaBytes
+	if cost == 0 || quota < 0 || s.keys.bytes+int64(cost) < quota {
+		return nil
+	}
+	s.raise(&pb.AlarmMember{MemberID: memberID, Alarm: pb.AlarmType_NOSPACE})
+	return rpctypes.ErrGRPCNoSpace
+}
+
+// raise adds an alarm, if it is not raised already. The server is locked.
+func (s *Server) raise(alarm *pb.AlarmMember) {
+	if !slices.ContainsFunc(s.alarms, func(a *pb.AlarmMember) bool { return a.MemberID == alarm.MemberID && a.Alarm == alarm.Alarm }) {
+		s.alarms = append(s.alarms, alarm)
+	}
+}
+
 // alarmed says why an alarm forbids a write; spends says that the write takes
 // space. The server is locked.
 func (s *Server) alarmed(spends bool) error {
@@ -155,10 +187,10 @@ type writeTxn struct {
 	changes []change
 }
 
-// begin locks the server for a write; spends says that the write takes space.
-func (s *Server) begin(spends bool) (*writeTxn, error) {
+// begin locks the server for a write. What takes space has a cost in bytes.
+func (s *Server) begin(cost int) (*writeTxn, error) {
 	s.mu.Lock()
-	err := s.alarmed(spends)
+	err := cmp.Or(s.spend(cost), s.alarmed(cost > 0))
 	if s.closed {
 		err = rpctypes.ErrGRPCStopped
 	}

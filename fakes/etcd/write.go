@@ -18,7 +18,7 @@ func (k *kvService) Put(_ context.Context, r *pb.PutRequest) (*pb.PutResponse, e
 	if err := s.checkSize(r, len(r.Key)+len(r.Value)); err != nil {
 		return nil, err
 	}
-	t, err := s.begin(true)
+	t, err := s.begin(putCost(r))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (k *kvService) DeleteRange(_ context.Context, r *pb.DeleteRangeRequest) (*p
 	if err := s.checkSize(r, len(r.Key)+len(r.RangeEnd)); err != nil {
 		return nil, err
 	}
-	t, err := s.begin(false)
+	t, err := s.begin(0)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (k *kvService) Txn(_ context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 	if err := s.checkSize(r, s.cfg.MaxRequestBytes); err != nil {
 		return nil, err
 	}
-	t, err := s.begin(puts(r))
+	t, err := s.begin(txnCost(r))
 	if err != nil {
 		return nil, err
 	}
@@ -116,16 +116,22 @@ func (k *kvService) Txn(_ context.Context, r *pb.TxnRequest) (*pb.TxnResponse, e
 	return t.runTxn(r)
 }
 
-// puts says whether a branch of r puts a key.
-func puts(r *pb.TxnRequest) bool {
-	for _, branch := range [][]*pb.RequestOp{r.GetSuccess(), r.GetFailure()} {
-		for _, op := range branch {
-			if op.GetRequestPut() != nil || puts(op.GetRequestTxn()) {
-				return true
+// putCost is how many bytes r takes, about.
+func putCost(r *pb.PutRequest) int { return keyCost + len(r.Key) + len(r.Value) }
+
+// txnCost is how many bytes the branch of r takes that takes more, 0 if neither puts a key.
+func txnCost(r *pb.TxnRequest) int {
+	branch := func(ops []*pb.RequestOp) (cost int) {
+		for _, op := range ops {
+			if put := op.GetRequestPut(); put != nil {
+				cost += putCost(put)
+			} else if txn := op.GetRequestTxn(); txn != nil {
+				cost += txnCost(txn)
 			}
 		}
+		return cost
 	}
-	return false
+	return max(branch(r.Success), branch(r.Failure))
 }
 
 // readTxn answers a transaction that only reads.

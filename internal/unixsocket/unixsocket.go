@@ -17,6 +17,17 @@ import (
 // mode is that of every socket: connecting takes the permission to write.
 const mode fs.FileMode = 0o600
 
+// MaxPath is how many bytes the path of a socket may have.
+const MaxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+
+// checkPath names the limit, which is an invalid argument to the system.
+func checkPath(path string) error {
+	if len(path) > MaxPath {
+		return fmt.Errorf("the path of the socket has %d bytes, and %d at most are possible: %s", len(path), MaxPath, path)
+	}
+	return nil
+}
+
 // Folder makes a folder that is for this user alone, if it is not there. One of another
 // user is refused.
 func Folder(path string) error {
@@ -39,7 +50,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if path == "" || strings.HasPrefix(path, "@") {
 		return nil, fmt.Errorf("%q is not the path of a file; any user of this machine can connect to an abstract socket", path)
 	}
-	if err := checkFolder(filepath.Dir(path)); err != nil {
+	if err := errors.Join(checkPath(path), checkFolder(filepath.Dir(path))); err != nil {
 		return nil, err
 	}
 	listener, err := config().Listen(ctx, "unix", path)
@@ -62,6 +73,9 @@ func config() *net.ListenConfig {
 
 // Dial connects to a socket of this user, or of root.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

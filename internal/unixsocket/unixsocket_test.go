@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -77,6 +78,7 @@ func TestListenRefuses(t *testing.T) {
 		filepath.Join(open, "s"):         "chmod o-w " + open,
 		filepath.Join(open, "gone", "s"): "no such file",
 		filepath.Join(shared, "s"):       "",
+		filepath.Join(shared, strings.Repeat("s", 200)): fmt.Sprintf("bytes, and %d at most are possible", MaxPath),
 	} {
 		l, err := Listen(t.Context(), path)
 		if want != "" {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -110,8 +110,7 @@ func (te *Environment) AddUser(user User, base *rest.Config) (*AuthenticatedUser
 
 func (te *Environment) useExistingCluster() bool {
 	if te.UseExistingCluster == nil {
-		existing, err := strconv.ParseBool(os.Getenv("USE_EXISTING_CLUSTER"))
-		return err == nil && existing
+		return strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") // and no other word for yes
 	}
 	return *te.UseExistingCluster
 }

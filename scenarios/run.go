@@ -11,6 +11,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/virtualtime"
@@ -105,7 +106,7 @@ func run(ctx context.Context, s script.Script, opts Options) (result Result) {
 	typed := engine.OpenKeyboard(ctx, opts.Prompt)
 	defer typed.Close()
 	inside := func() error {
-		result = perform(ctx, s, opts, typed, folder.Path())
+		process.Steady(func() { result = perform(ctx, s, opts, typed, folder.Path()) })
 		return nil
 	}
 	if opts.RealTime {

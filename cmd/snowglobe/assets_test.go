@@ -79,7 +79,7 @@ func TestEtcdStandInRefuses(t *testing.T) {
 	}
 	for at, want := range map[string]string{
 		"https://127.0.0.1:0":                 "https needs --cert-file and --key-file, or --auto-tls",
-		"unixs:///tmp/s":                      "unixs needs --cert-file and --key-file, or --auto-tls",
+		"unixs:///s":                          "unixs needs --cert-file and --key-file, or --auto-tls",
 		"http://0.0.0.0:0":                    "is not on loopback",
 		"http://127.0.0.1:0,http://0.0.0.0:0": "--listen-client-urls http://0.0.0.0:0: it is not on loopback",
 	} {

@@ -29,7 +29,7 @@ func (e *etcdProgram) compact() (stop func(), err error) {
 	compactor.Run()
 	return func() {
 		compactor.Stop()
-		_ = client.Close()
+		_ = client.Close() // it says that its context has ended, as of each client in the process
 	}, nil
 }
 

@@ -128,7 +128,9 @@ func (f *etcdFlags) parse(args []string) (*embed.Config, error) {
 // beside its flag.
 func (f *etcdFlags) readEnvironment() (err error) {
 	variable := func(name string) string { return etcdflags.FlagToEnv("ETCD", name) }
-	_ = os.Unsetenv(variable("version")) // as the original: images set it to their release
+	if err := os.Unsetenv(variable("version")); err != nil { // as the original: images set it to their release
+		return err
+	}
 	f.Visit(func(given *flag.Flag) {
 		if _, shadowed := os.LookupEnv(variable(given.Name)); shadowed {
 			err = fmt.Errorf("conflicting environment variable %s is shadowed by corresponding command-line flag: unset it, or leave --%s out", variable(given.Name), given.Name)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"snowglobe.test/envtest/process"
 )
 
 // Area groups cases by topic; it is the name of a package below conformance/cases.
@@ -121,8 +123,13 @@ func older(minor, than string) bool {
 const caseTimeout = 5 * time.Minute
 
 // Do runs the case on a cluster that meets its needs, and cleans up after it. The
-// first failed assertion calls fail, which must not return: use ginkgo.Fail, or panic.
+// first failed assertion calls fail, which must not return: use ginkgo.Fail, or panic. Switches of
+// client-go in the environment do not count.
 func (c Case) Do(ctx context.Context, cluster *Cluster, fail func(message string, callerSkip ...int)) {
+	process.Steady(func() { c.do(ctx, cluster, fail) })
+}
+
+func (c Case) do(ctx context.Context, cluster *Cluster, fail func(message string, callerSkip ...int)) {
 	cluster, remove := cluster.noting(c.ID)
 	ctx, cancel := context.WithTimeoutCause(ctx, caseTimeout, fmt.Errorf("the case did not end within %s", caseTimeout))
 	defer cancel()

@@ -1,11 +1,14 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"runtime/pprof"
 	"strconv"
 	"sync"
+	"unsafe"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientfeatures "k8s.io/client-go/features"
@@ -21,15 +24,35 @@ type clientGates struct {
 }
 
 // ClientGates returns gates of client-go's features that are servers' for the goroutines of
-// members. For all others KUBE_FEATURE_<name> decides first, as where nobody has replaced
+// members, and of Steady. For all others KUBE_FEATURE_<name> decides first, as where nobody has replaced
 // client-go's own gates: kube-apiserver does, as soon as it is linked.
 func ClientGates(servers clientfeatures.Gates) clientfeatures.Gates {
 	return &clientGates{servers: servers, environment: sync.OnceValue(readEnvironment)}
 }
 
+// steady are the labels of goroutines that run Steady. They are made once, and are always known.
+var steady = struct {
+	context.Context
+	labels unsafe.Pointer
+}{Context: pprof.WithLabels(context.Background(), pprof.Labels(label+" clients", "steady"))}
+
+func init() { Steady(func() { steady.labels = goroutineLabels() }) }
+
+func isSteady() bool { return goroutineLabels() == steady.labels }
+
+// Steady runs f, this goroutine for as long, and all that f starts, as clients about which the
+// environment has no say: those of scripts and checks, whose outcome is the same on everybody's
+// machine.
+func Steady(f func()) {
+	before := goroutineLabels()
+	pprof.SetGoroutineLabels(steady)
+	defer setGoroutineLabels(before)
+	f()
+}
+
 // Enabled implements features.Gates.
 func (g *clientGates) Enabled(name clientfeatures.Feature) bool {
-	if current() == nil {
+	if current() == nil && !isSteady() {
 		value, given := g.environment()[name]
 		if _, set := g.set.Load(name); given && !set {
 			return value

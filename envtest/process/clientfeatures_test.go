@@ -34,6 +34,13 @@ func TestClientGates(t *testing.T) {
 	server := join(t, "server", Flags{})
 	server.Do(func() { assert.True(t, gates.Enabled(clientfeatures.WatchListClient)) })
 
+	Steady(func() {
+		inherited := make(chan bool)
+		go func() { inherited <- gates.Enabled(clientfeatures.WatchListClient) }()
+		assert.True(t, <-inherited, "what a script starts")
+	})
+	assert.False(t, gates.Enabled(clientfeatures.WatchListClient), "after the script")
+
 	setter := gates.(interface {
 		Set(name clientfeatures.Feature, value bool) error
 	})

@@ -53,7 +53,7 @@ func (m *Member) Wait(ctx context.Context) error {
 // profile costs. It cannot read labels, only compare them, so that there are none is not sure
 // where somebody has added some, nor beside goroutines of members that have left.
 func (m *Member) there() (there, sure bool) {
-	known := map[unsafe.Pointer]bool{nil: true}
+	known := map[unsafe.Pointer]bool{nil: true, steady.labels: true}
 	sure = true
 	for _, set := range goroutineLabelSets() {
 		if set == m.labels {

@@ -112,8 +112,8 @@ const policy = `
 	envtest/soak (test)              -> envtest scenarios internal/hostile
 
 	# The houses on top. Siblings never import each other.
-	scenarios                        -> internal/tempdir scenarios/engine scenarios/verbs/...
-	scenarios (test)                 -> internal/pages internal/sample scenarios/explore/worker
+	scenarios                        -> envtest/process internal/tempdir scenarios/engine scenarios/verbs/...
+	scenarios (test)                 -> internal/hostile internal/pages internal/sample scenarios/explore/worker
 	scenarios/checkers               -> envtest/trace internal/observe internal/shrink
 	scenarios/checkers (test)        -> internal/sample
 	scenarios/script                 ->
@@ -128,7 +128,7 @@ const policy = `
 	scenarios/verbs/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/verbs/clients
 	scenarios/explore                -> envtest/fault internal/diskerr internal/shrink scenarios/script
 	scenarios/explore/worker         -> envtest/sim internal/group scenarios scenarios/explore
-	conformance/...                  -> conformance/... envtest fakes/... internal/htmlpage
+	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/htmlpage
 	conformance/transcript           -> internal/redact internal/watchframe
 	conformance/cases                ->
 	conformance (test)               -> internal/pages internal/sample

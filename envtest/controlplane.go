@@ -156,7 +156,7 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 }
 
 func (cp *ControlPlane) startIn(ctx context.Context) error {
-	crds, err := loadCRDs(cp.cfg)
+	crds, places, err := loadCRDs(cp.cfg)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (cp *ControlPlane) startIn(ctx context.Context) error {
 	if err := cp.first().chain().Storage().CheckEventsHistoryWindows(); err != nil {
 		return err
 	}
-	if err := cp.installCRDs(ctx, crds); err != nil {
+	if err := cp.installCRDs(ctx, crds, places); err != nil {
 		return err
 	}
 	if err := cp.keepBootState(ctx); err != nil {

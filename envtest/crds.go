@@ -1,11 +1,7 @@
 package envtest
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,24 +9,36 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"snowglobe.test/internal/manifests"
 )
 
 // crdExtensions are the files of a folder that may hold definitions.
 var crdExtensions = []string{".yaml", ".yml", ".json"}
 
+// crdPlaces are the file, and the place in it, of definitions that were read.
+type crdPlaces map[*apiextensionsv1.CustomResourceDefinition]string
+
+// describe is how messages call a definition.
+func (p crdPlaces) describe(crd *apiextensionsv1.CustomResourceDefinition) string {
+	if place := p[crd]; place != "" {
+		return fmt.Sprintf("CRD %s of %s", crd.Name, place)
+	}
+	return "CRD " + crd.Name
+}
+
 // loadCRDs reads all definitions before anything starts.
-func loadCRDs(cfg *config) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	crds := slices.Clone(cfg.crds)
+func loadCRDs(cfg *config) ([]*apiextensionsv1.CustomResourceDefinition, crdPlaces, error) {
+	crds, places := slices.Clone(cfg.crds), crdPlaces{}
 	for _, path := range cfg.crdPaths {
-		found, err := readCRDs(path)
+		found, err := places.read(path)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		crds = append(crds, found...)
 	}
-	return crds, nil
+	return crds, places, nil
 }
 
 // resourcesOf returns the resources that definitions bring, as rules name them.
@@ -42,16 +50,16 @@ func resourcesOf(crds []*apiextensionsv1.CustomResourceDefinition) []string {
 	return resources
 }
 
-// readCRDs reads the definitions in a file, or in the YAML and JSON files directly
+// read reads the definitions in a file, or in the YAML and JSON files directly
 // in a folder, which may hold other objects; a file that is named must hold a
 // definition. Errors name the file and the document.
-func readCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+func (p crdPlaces) read(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("CRDs: %w", err)
 	}
 	if !info.IsDir() {
-		return readCRDFile(path, true)
+		return p.readFile(path, true)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -62,61 +70,56 @@ func readCRDs(path string) ([]*apiextensionsv1.CustomResourceDefinition, error) 
 		if entry.IsDir() || !slices.Contains(crdExtensions, filepath.Ext(entry.Name())) {
 			continue
 		}
-		found, err := readCRDFile(filepath.Join(path, entry.Name()), false)
+		found, err := p.readFile(filepath.Join(path, entry.Name()), false)
 		if err != nil {
 			return nil, err
 		}
 		crds = append(crds, found...)
 	}
 	if len(crds) == 0 {
-		return nil, fmt.Errorf("CRDs: no CustomResourceDefinition in the %s files of folder %s", strings.Join(crdExtensions, ", "), path)
+		return nil, fmt.Errorf("CRDs: no CustomResourceDefinition in the %s files of folder %s; those in its folders are not read", strings.Join(crdExtensions, ", "), path)
 	}
 	return crds, nil
 }
 
-func readCRDFile(path string, strict bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+// readFile reads the definitions of a file, which may hold other objects. A named one must hold
+// a definition.
+func (p crdPlaces) readFile(path string, named bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("CRDs: %w", err)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
-	for number := 1; ; number++ {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for _, object := range manifests.Cut(string(content)) {
+		crd, err := decodeCRD([]byte(object.Text))
 		if err != nil {
-			return nil, fmt.Errorf("CRDs: %s: document %d: %w", path, number, err)
-		}
-		crd, err := decodeCRD(document, strict)
-		if err != nil {
-			return nil, fmt.Errorf("CRDs: %s: document %d: %w", path, number, err)
+			return nil, fmt.Errorf("CRDs: %s: %s: %w", path, object.Place(), err)
 		}
 		if crd != nil {
-			crds = append(crds, crd)
+			crds, p[crd] = append(crds, crd), path+": "+object.Place()
 		}
 	}
-	if strict && len(crds) == 0 {
-		return nil, fmt.Errorf("CRDs: %s holds no CustomResourceDefinition", path)
+	if named && len(crds) == 0 {
+		return nil, fmt.Errorf("CRDs: %s holds no CustomResourceDefinition of %s", path, apiextensionsv1.SchemeGroupVersion)
 	}
 	return crds, nil
 }
 
-// decodeCRD returns nil for an empty document and, unless strict, for other kinds.
-func decodeCRD(document []byte, strict bool) (*apiextensionsv1.CustomResourceDefinition, error) {
-	var object *metav1.TypeMeta
+// decodeCRD returns nil for what is no definition: nothing but comments, other kinds, and patches
+// of definitions, which lack their group or kind.
+func decodeCRD(document []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+	var object *struct {
+		metav1.TypeMeta
+		Spec struct {
+			Group string
+			Names struct{ Kind string }
+		}
+	}
 	if err := yaml.Unmarshal(document, &object); err != nil {
 		return nil, err
 	}
-	if object == nil {
-		return nil, nil // nothing but comments
-	}
-	want := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
-	if object.GroupVersionKind() != want {
-		if strict {
-			return nil, fmt.Errorf("is a %q of %q, not a CustomResourceDefinition of %s", object.Kind, object.APIVersion, want.GroupVersion())
-		}
+	if object == nil || object.GroupVersionKind() != apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition") ||
+		object.Spec.Group == "" || object.Spec.Names.Kind == "" {
 		return nil, nil
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}

@@ -48,8 +48,14 @@ func widgetYAML(t *testing.T) string {
 	return string(content)
 }
 
-// TestCRDPaths installs a definition from a folder that holds other things too,
-// and again by name, which replaces it.
+// gadgetYAML is another definition.
+func gadgetYAML(t *testing.T) string {
+	t.Helper()
+	return strings.NewReplacer("widget", "gadget", "Widget", "Gadget").Replace(widgetYAML(t))
+}
+
+// TestCRDPaths installs definitions from a folder that holds other things too, and again by name,
+// which replaces them.
 func TestCRDPaths(t *testing.T) {
 	folder := t.TempDir()
 	writeFile(t, filepath.Join(folder, "widget.yaml"), "# a comment\n---\n"+widgetYAML(t))
@@ -60,10 +66,40 @@ func TestCRDPaths(t *testing.T) {
 	assert.True(t, err == nil && len(list.Items) == 0, "list of widgets: %v, %v", list, err)
 }
 
+// TestReadCRDs finds definitions in files as people keep them.
+func TestReadCRDs(t *testing.T) {
+	asJSON := func(text string) string {
+		converted, err := yaml.YAMLToJSON([]byte(text))
+		require.NoError(t, err)
+		return string(converted)
+	}
+	widget, gadget := widgetYAML(t), gadgetYAML(t)
+	list := `{"apiVersion": "v1", "kind": "List", "items": [` + asJSON(widget) + "," + asJSON(gadget) + "]}"
+	patch := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec: {conversion: {strategy: None}}\n"
+	for name, content := range map[string]string{
+		"two.json":    asJSON(widget) + "\n" + asJSON(gadget),
+		"list.json":   list,
+		"list.yaml":   list,
+		"bundle.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: n}\n---\n" + widget + "---\n" + patch + "---\n" + gadget,
+	} {
+		crds, err := envtest.ReadCRDs(writeFile(t, filepath.Join(t.TempDir(), name), content))
+		require.NoError(t, err, name)
+		require.Len(t, crds, 2, name)
+		assert.Equal(t, []string{"widgets.example.com", "gadgets.example.com"}, []string{crds[0].Name, crds[1].Name}, name)
+	}
+}
+
+// TestRefusedCRD names the file of a definition that the server refuses.
+func TestRefusedCRD(t *testing.T) {
+	file := writeFile(t, filepath.Join(t.TempDir(), "bad.yaml"), widgetYAML(t)+"---\n"+strings.Replace(gadgetYAML(t), "name: gadgets.example.com", "name: gadgets", 1))
+	_, err := envtest.Launch(t.Context(), envtest.WithCRDPaths(file))
+	assert.ErrorContains(t, err, "CRD gadgets of "+file+": document 2: ")
+}
+
 func TestReadCRDsRefuses(t *testing.T) {
 	folder := t.TempDir()
 	for name, test := range map[string]struct{ content, want string }{
-		"pod.yaml":     {"apiVersion: v1\nkind: Pod\n", `document 1: is a "Pod" of "v1", not a CustomResourceDefinition`},
+		"pod.yaml":     {"apiVersion: v1\nkind: Pod\n", "holds no CustomResourceDefinition of apiextensions.k8s.io/v1"},
 		"field.yaml":   {widgetYAML(t) + "extra: true\n", "document 1"},
 		"second.yaml":  {widgetYAML(t) + "---\nkind: [\n", "document 2"},
 		"nothing.yaml": {"", "holds no CustomResourceDefinition"},

@@ -5,8 +5,8 @@ import "context"
 // WithoutInjectors leaves out whatever asks rules, to measure what that costs.
 func WithoutInjectors() Option { return func(c *config) { c.withoutFaults = true } }
 
-// ReadCRDs lets tests try readCRDs.
-var ReadCRDs = readCRDs
+// ReadCRDs lets tests read definitions.
+var ReadCRDs = crdPlaces{}.read
 
 // Patience lets tests try patience.
 var Patience = patience

@@ -29,13 +29,13 @@ import (
 // A MutatingAdmissionPolicy knows the types of a new resource only when upstream looks for
 // schemas again, which it does every five seconds. InstallCRDs does not wait for that.
 func (cp *ControlPlane) InstallCRDs(ctx context.Context, crds ...*apiextensionsv1.CustomResourceDefinition) error {
-	if err := cp.installCRDs(ctx, crds); err != nil {
+	if err := cp.installCRDs(ctx, crds, nil); err != nil {
 		return fmt.Errorf("install CRDs: %w", err)
 	}
 	return nil
 }
 
-func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition, places crdPlaces) error {
 	if len(crds) == 0 {
 		return nil
 	}
@@ -45,13 +45,13 @@ func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1
 	}
 	for _, crd := range crds {
 		if err := applyCRD(ctx, client, crd); err != nil {
-			return fmt.Errorf("CRD %s: %w", crd.Name, err)
+			return fmt.Errorf("%s: %w", places.describe(crd), err)
 		}
 	}
 	installed := make([]*apiextensionsv1.CustomResourceDefinition, len(crds))
 	for i, crd := range crds {
 		if installed[i], err = waitEstablished(ctx, client, crd.Name); err != nil {
-			return fmt.Errorf("CRD %s: not established: %w", crd.Name, err)
+			return fmt.Errorf("%s: not established: %w", places.describe(crd), err)
 		}
 	}
 	for _, server := range cp.servers {

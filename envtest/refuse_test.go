@@ -42,7 +42,7 @@ func TestLaunchRefuses(t *testing.T) {
 		"audit policy":        {opt(envtest.WithFlags("--audit-policy-file=no/such/file")), []string{"no/such/file"}},
 		"owned flag":          {opt(envtest.WithFlags("--etcd-servers=http://127.0.0.1:2379")), []string{"--etcd-servers", "store"}},
 		"word":                {opt(envtest.WithFlags("banana")), []string{`"banana" is not a flag`}},
-		"CRD that is none":    {opt(envtest.WithCRDPaths(pod)), []string{"pod.yaml", "not a CustomResourceDefinition"}},
+		"CRD that is none":    {opt(envtest.WithCRDPaths(pod)), []string{"pod.yaml", "holds no CustomResourceDefinition"}},
 		"missing folder":      {opt(envtest.WithCRDPaths("no/such/folder")), []string{"no/such/folder"}},
 		"taken port":          {opt(envtest.WithListener(taken.Addr().String())), []string{taken.Addr().String(), "choose another port"}},
 		"public address":      {opt(envtest.WithListener("0.0.0.0:0")), []string{"not on loopback"}},

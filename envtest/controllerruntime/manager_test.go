@@ -3,6 +3,8 @@ package controllerruntime_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -90,7 +92,8 @@ func TestWebhookServer(t *testing.T) {
 		}()
 		_, err = server.InstallCRDs(crenvtest.CRDInstallOptions{Scheme: scheme, CRDs: []*apiextensionsv1.CustomResourceDefinition{flakes()}})
 		require.NoError(t, err)
-		require.NoError(t, server.Install("testdata/webhooks.yaml"))
+		folder := webhookFolder(t)
+		require.NoError(t, server.Install(folder)) // a file, or a folder such as config/webhook
 		_, err = cp.Settle(ctx)
 		require.NoError(t, err)
 		require.NoError(t, server.StartedChecker()(nil))
@@ -107,6 +110,23 @@ func TestWebhookServer(t *testing.T) {
 		odd := &FlakeV2{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"}, Spec: FlakeSpecV2{Arms: 7}}
 		assert.ErrorContains(t, c.Create(ctx, odd), "no flake has seven arms")
 	})
+}
+
+// webhookFolder is kubebuilder's config/webhook.
+func webhookFolder(t *testing.T) string {
+	t.Helper()
+	manifests, err := os.ReadFile("testdata/webhooks.yaml")
+	require.NoError(t, err)
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"manifests.yaml":       string(manifests),
+		"kustomization.yaml":   "resources:\n- manifests.yaml\n- service.yaml\nconfigurations:\n- kustomizeconfig.yaml\n",
+		"kustomizeconfig.yaml": "nameReference:\n- kind: Service\n  version: v1\n",
+		"service.yaml":         "apiVersion: v1\nkind: Service\nmetadata:\n  name: webhook-service\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+	}
+	return folder
 }
 
 // TestManagerOfSeveralKinds starts caches of three kinds at once, each of which asks for

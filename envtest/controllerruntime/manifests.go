@@ -1,19 +1,18 @@
 package controllerruntime
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	crenvtest "sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"snowglobe.test/internal/manifests"
 )
 
 // readWebhooks adds the admission webhooks of a file, or of the YAML and JSON files
@@ -45,35 +44,28 @@ func readWebhookFile(path string, to *crenvtest.WebhookInstallOptions) error {
 	if err != nil {
 		return fmt.Errorf("webhooks: %w", err)
 	}
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
-	for number := 1; ; number++ {
-		var document runtime.RawExtension
-		err := documents.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = addWebhooks(document.Raw, to)
-		}
-		if err != nil {
-			return fmt.Errorf("webhooks: %s: document %d: %w", path, number, err)
+	for _, object := range manifests.Cut(string(content)) {
+		if err := addWebhooks([]byte(object.Text), to); err != nil {
+			return fmt.Errorf("webhooks: %s: %s: %w", path, object.Place(), err)
 		}
 	}
+	return nil
 }
 
 // addWebhooks adds a document's webhooks, if it is a configuration of some.
 func addWebhooks(document []byte, to *crenvtest.WebhookInstallOptions) error {
-	if len(document) == 0 || string(document) == "null" {
-		return nil // nothing but comments
+	var object metav1.TypeMeta
+	if err := yaml.Unmarshal(document, &object); err != nil {
+		return err
 	}
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
-	if runtime.IsNotRegisteredError(err) {
-		return nil // a custom resource
+	if object.GroupVersionKind().Group != admissionregistrationv1.GroupName {
+		return nil
 	}
+	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
 	if err != nil {
 		return err
 	}
-	switch hooks := object.(type) {
+	switch hooks := decoded.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		to.MutatingWebhooks = append(to.MutatingWebhooks, hooks)
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:

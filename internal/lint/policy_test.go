@@ -20,6 +20,7 @@ import (
 const policy = `
 	# The foundation: imports nothing of this module.
 	internal/pki                     ->
+	internal/manifests               ->
 	internal/nearest                 ->
 	internal/serverlog               -> internal/redact
 	internal/broadcast               ->
@@ -88,7 +89,7 @@ const policy = `
 	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept fakes/konnectivity internal/pki internal/tempdir
 
 	# The face.
-	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/tempdir internal/diskerr
+	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/tempdir internal/diskerr internal/manifests
 	envtest (test)                   -> envtest/kubectl internal/hostile internal/pages internal/sample
 	envtest/nodes                    ->
 	envtest/kubectl                  -> internal/tempdir
@@ -98,7 +99,7 @@ const policy = `
 	envtest/events                   ->
 	envtest/controllers              -> envtest internal/nearest
 	envtest/controllers (test)       -> envtest/nodes
-	envtest/controllerruntime        -> envtest
+	envtest/controllerruntime        -> envtest internal/manifests
 	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest internal/home internal/sample
 	envtest/controllerruntime/arguments ->
 	envtest/controllerruntime/envtest -> envtest envtest/controllerruntime/arguments envtest/serverflags internal/pki internal/tempdir
@@ -122,7 +123,7 @@ const policy = `
 	scenarios/subset                 ->
 	scenarios/encoding               ->
 	scenarios/verbs/servers          -> envtest internal/wall scenarios/encoding scenarios/engine
-	scenarios/verbs/clients          -> envtest/kubectl internal/broadcast internal/observe internal/watchframe scenarios/verbs/servers
+	scenarios/verbs/clients          -> envtest/kubectl internal/broadcast internal/manifests internal/observe internal/watchframe scenarios/verbs/servers
 	scenarios/verbs/fakes            -> envtest/memnet fakes/... internal/conns scenarios/subset scenarios/verbs/servers
 	scenarios/verbs/programs         -> envtest/controllers envtest/nodes scenarios/subset scenarios/verbs/clients
 	scenarios/verbs/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/verbs/clients

@@ -6,22 +6,23 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"snowglobe.test/internal/manifests"
 	"snowglobe.test/scenarios/script"
 )
 
-// ReadObjects reads the objects of a manifest: YAML or JSON documents.
+// ReadObjects reads the objects of a manifest: YAML or JSON documents, and Lists of them.
 func ReadObjects(text string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for _, document := range documentsOf(text) {
+	for _, document := range manifests.Cut(text) {
 		object := &unstructured.Unstructured{}
-		if err := script.ReadAnyYAML(document.text, &object.Object); err != nil {
-			return nil, document.at(err)
+		if err := script.ReadAnyYAML(document.Text, &object.Object); err != nil {
+			return nil, at(document, err)
 		}
 		if len(object.Object) == 0 {
 			continue
 		}
 		if object.GetAPIVersion() == "" || object.GetKind() == "" {
-			return nil, document.at(errors.New("this is not an object: it lacks an apiVersion or a kind"))
+			return nil, at(document, errors.New("this is not an object: it lacks an apiVersion or a kind"))
 		}
 		objects = append(objects, object)
 	}
@@ -37,38 +38,11 @@ func CheckObjects(text string) error {
 	return err
 }
 
-// document is one of the documents of a manifest.
-type document struct {
-	text   string
-	before int // lines of the manifest
-}
-
-// at is an error of the document at its line in the manifest.
-func (d document) at(err error) error {
-	line := 1 + len(d.text) - len(strings.TrimLeft(d.text, "\n"))
+// at is an error of an object at its line in the manifest.
+func at(object manifests.Object, err error) error {
+	line := 1 + len(object.Text) - len(strings.TrimLeft(object.Text, "\n"))
 	if at, ok := errors.AsType[*script.LineError](err); ok {
 		line, err = at.Line, at.Err
 	}
-	return &script.LineError{Line: d.before + line, Err: err}
-}
-
-// documentsOf cuts a manifest where a line begins with "---".
-func documentsOf(text string) []document {
-	documents := []document{{}}
-	line := 0
-	for part := range strings.Lines(text) {
-		line++
-		if after, ends := strings.CutPrefix(part, "---"); ends && isComment(after) {
-			documents = append(documents, document{before: line})
-			continue
-		}
-		documents[len(documents)-1].text += part
-	}
-	return documents
-}
-
-// isComment reports whether the rest of a line says nothing.
-func isComment(rest string) bool {
-	rest = strings.TrimSpace(rest)
-	return rest == "" || strings.HasPrefix(rest, "#")
+	return &script.LineError{Line: object.Line - 1 + line, Err: err}
 }

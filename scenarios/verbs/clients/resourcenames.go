@@ -15,6 +15,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
 
+	"snowglobe.test/internal/manifests"
 	"snowglobe.test/internal/nearest"
 	"snowglobe.test/scenarios/engine"
 	"snowglobe.test/scenarios/script"
@@ -76,11 +77,11 @@ func builtinResources() (map[string]string, error) {
 // bringsResources reports whether a file of the script defines further resources.
 func bringsResources(files []script.File) bool {
 	for _, file := range files {
-		for _, document := range documentsOf(file.Text) {
+		for _, document := range manifests.Cut(file.Text) {
 			var object struct {
 				Kind string `json:"kind"`
 			}
-			if yaml.Unmarshal([]byte(document.text), &object) == nil && (object.Kind == crdKind.Kind || object.Kind == "APIService") {
+			if yaml.Unmarshal([]byte(document.Text), &object) == nil && (object.Kind == crdKind.Kind || object.Kind == "APIService") {
 				return true
 			}
 		}

@@ -150,16 +150,30 @@ func patience(ctx context.Context) (patient context.Context, forget func()) {
 
 // start brings the control plane up. If it fails, release gives back what it took.
 func (cp *ControlPlane) start(ctx context.Context) error {
-	ctx, cancel := cp.cfg.timeouts.boundStart(ctx)
-	defer cancel()
-	return explain(ctx, cp.startIn(ctx))
-}
-
-func (cp *ControlPlane) startIn(ctx context.Context) error {
 	crds, places, err := loadCRDs(cp.cfg)
 	if err != nil {
 		return err
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	within := cp.cfg.timeouts.within
+	all := func(ctx context.Context) error { return cp.startAll(ctx, giveUp, resourcesOf(crds)) }
+	if err := within(ctx, "a start", all); err != nil {
+		return err
+	}
+	install := func(ctx context.Context) error { return cp.installCRDs(ctx, crds, places) }
+	if err := within(ctx, "the installation of CRDs", install); err != nil {
+		return err
+	}
+	if err := within(ctx, "a start", cp.keepBootState); err != nil {
+		return fmt.Errorf("keep the state right after boot: %w", err)
+	}
+	return cp.writeKubeconfig()
+}
+
+// startAll starts the store and every server. Rules may name the resources of definitions that are
+// to be installed.
+func (cp *ControlPlane) startAll(ctx context.Context, giveUp context.CancelCauseFunc, resources []string) error {
 	if err := cp.makeAuthority(ctx); err != nil {
 		return err
 	}
@@ -173,7 +187,7 @@ func (cp *ControlPlane) startIn(ctx context.Context) error {
 		}
 	}
 	cp.adminToken = cp.users.add(newCredentials(nil))
-	if err := cp.faults.AddNames(fault.Names{"stage": chain.Stages(), "resource": resourcesOf(crds)}); err != nil {
+	if err := cp.faults.AddNames(fault.Names{"stage": chain.Stages(), "resource": resources}); err != nil {
 		return err
 	}
 	if _, err := cp.faults.Add(cp.cfg.faults...); err != nil {
@@ -183,8 +197,6 @@ func (cp *ControlPlane) startIn(ctx context.Context) error {
 	if err := cp.startStore(ctx); err != nil {
 		return err
 	}
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
 	cp.followStore(giveUp)
 	if err := cp.watchStore(); err != nil {
 		return err
@@ -197,16 +209,7 @@ func (cp *ControlPlane) startIn(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := cp.first().chain().Storage().CheckEventsHistoryWindows(); err != nil {
-		return err
-	}
-	if err := cp.installCRDs(ctx, crds, places); err != nil {
-		return err
-	}
-	if err := cp.keepBootState(ctx); err != nil {
-		return fmt.Errorf("keep the state right after boot: %w", err)
-	}
-	return cp.writeKubeconfig()
+	return cp.first().chain().Storage().CheckEventsHistoryWindows()
 }
 
 // startStore gives the store, which outlives every server, its own goroutine label.

@@ -1,6 +1,8 @@
 package envtest
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -108,6 +110,13 @@ func (p crdPlaces) readFile(path string, named bool) ([]*apiextensionsv1.CustomR
 // decodeCRD returns nil for what is no definition: nothing but comments, other kinds, and patches
 // of definitions, which lack their group or kind.
 func decodeCRD(document []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+	content, strictErr := yaml.YAMLToJSONStrict(document)
+	if strictErr != nil { // which matters in a definition only
+		var err error
+		if content, err = yaml.YAMLToJSON(document); err != nil {
+			return nil, err
+		}
+	}
 	var object *struct {
 		metav1.TypeMeta
 		Spec struct {
@@ -115,15 +124,20 @@ func decodeCRD(document []byte) (*apiextensionsv1.CustomResourceDefinition, erro
 			Names struct{ Kind string }
 		}
 	}
-	if err := yaml.Unmarshal(document, &object); err != nil {
+	if err := json.Unmarshal(content, &object); err != nil {
 		return nil, err
 	}
 	if object == nil || object.GroupVersionKind() != apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition") ||
 		object.Spec.Group == "" || object.Spec.Names.Kind == "" {
 		return nil, nil
 	}
+	if strictErr != nil {
+		return nil, strictErr
+	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(document, crd); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(crd); err != nil {
 		return nil, err
 	}
 	return crd, nil

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/client-go/util/retry"
@@ -39,19 +40,19 @@ func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1
 	if len(crds) == 0 {
 		return nil
 	}
-	client, err := apiextensionsclient.NewForConfig(cp.Config())
+	client, err := definitions(cp.Config())
 	if err != nil {
 		return err
 	}
-	for _, crd := range crds {
+	for i, crd := range crds {
 		if err := applyCRD(ctx, client, crd); err != nil {
-			return fmt.Errorf("%s: %w", places.describe(crd), err)
+			return fmt.Errorf("number %d of %d: %s: %w", i+1, len(crds), places.describe(crd), err)
 		}
 	}
 	installed := make([]*apiextensionsv1.CustomResourceDefinition, len(crds))
 	for i, crd := range crds {
 		if installed[i], err = waitEstablished(ctx, client, crd.Name); err != nil {
-			return fmt.Errorf("%s: not established: %w", places.describe(crd), err)
+			return fmt.Errorf("number %d of %d: %s: not established: %w", i+1, len(crds), places.describe(crd), err)
 		}
 	}
 	for _, server := range cp.servers {
@@ -62,12 +63,19 @@ func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1
 	return nil
 }
 
+// definitions returns a client for definitions. What the server warns of, like a version that is
+// deprecated, is for who uses it.
+func definitions(config *rest.Config) (*apiextensionsclient.Clientset, error) {
+	config.WarningHandler = rest.NoWarnings{}
+	return apiextensionsclient.NewForConfig(config)
+}
+
 // waitServed waits until the server, if it runs, serves definitions as they are.
 func (s *Server) waitServed(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if !s.current.Load().running() {
 		return nil
 	}
-	client, err := apiextensionsclient.NewForConfig(s.Config())
+	client, err := definitions(s.Config())
 	if err != nil {
 		return err
 	}

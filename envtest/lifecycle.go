@@ -62,9 +62,7 @@ func (s *Server) Restart(ctx context.Context) error {
 }
 
 func (s *Server) restart(ctx context.Context) error {
-	ctx, cancel := s.cp.cfg.timeouts.boundStart(ctx)
-	defer cancel()
-	return explain(ctx, s.restartIn(ctx))
+	return s.cp.cfg.timeouts.within(ctx, "a start", s.restartIn)
 }
 
 func (s *Server) restartIn(ctx context.Context) error {

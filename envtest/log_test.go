@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/serverlog"
 )
 
 // TestLog keeps the logs of two servers apart from each other and from that of
@@ -25,5 +26,8 @@ func TestLog(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(cp.Log(), once), "lines like %q in the log of %s: want its own one", once, cp.Name())
 		assert.NotContains(t, cp.Log(), "the test's own", "the log of %s has a line of the test", cp.Name())
 	}
+	const routine = "because it has no resources"
+	assert.Contains(t, first.Log(), routine)
+	assert.NotContains(t, serverlog.Problems(first.Log()), routine, "what a failed test shows")
 	assert.Equal(t, first.Log(), copied.String(), "the copy of the log is not the log")
 }

@@ -244,9 +244,9 @@ func WithLog(w io.Writer) Option {
 	return func(c *config) { c.log = w }
 }
 
-// WithTimeouts bounds the start, until the server is ready, and Stop, by the control
-// plane's clock. Zero keeps the default: one minute for the start, and for Stop 30 seconds
-// or, in virtual time, two minutes.
+// WithTimeouts bounds the start, until the server is ready, the installation of CRDs after
+// it, which has as much time of its own, and Stop, by the control plane's clock. Zero keeps the
+// default: one minute for the start, and for Stop 30 seconds or, in virtual time, two minutes.
 func WithTimeouts(start, stop time.Duration) Option {
 	return func(c *config) {
 		c.timeouts.start, c.timeouts.stop = cmp.Or(start, c.timeouts.start), cmp.Or(stop, c.timeouts.stop)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/envtest/chain/restore"
@@ -173,7 +172,7 @@ func (cp *ControlPlane) waitCRDsServed(ctx context.Context, changes []storage.Ch
 }
 
 func (s *Server) waitCRDsServed(ctx context.Context, put map[string]bool) error {
-	client, err := apiextensionsclient.NewForConfig(s.Config())
+	client, err := definitions(s.Config())
 	if err != nil {
 		return err
 	}

@@ -57,15 +57,21 @@ func (t timeouts) remaining(ctx context.Context) time.Duration {
 	return time.Until(deadline)
 }
 
-func (t timeouts) boundStart(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, t.start, startLimit(t.start))
+// within bounds a step of a start, such as "a start" itself.
+func (t timeouts) within(ctx context.Context, step string, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.start, startLimit{t.start, step})
+	defer cancel()
+	return explain(ctx, do(ctx))
 }
 
-// startLimit is the error of a start that takes too long, which names what changes that.
-type startLimit time.Duration
+// startLimit is the error of a step of a start that takes too long, which names what changes that.
+type startLimit struct {
+	after time.Duration
+	step  string
+}
 
 func (l startLimit) Error() string {
-	return fmt.Sprintf("not within %s, the limit of a start (WithTimeouts, up --start-timeout, and --timeout of a script's start change it)", time.Duration(l))
+	return fmt.Sprintf("not within %s, the limit of %s (WithTimeouts, up --start-timeout, and --timeout of a script's start change it)", l.after, l.step)
 }
 
 // Unwrap returns the error that contexts have for this.

@@ -208,6 +208,11 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	if err != nil {
 		return err
 	}
+	rest, err := notInstalled(opts.crds)
+	if err != nil {
+		return errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
+	}
+	fmt.Fprint(stderr, rest)
 	programs, err := startPrograms(ctx, cp, opts)
 	if err != nil {
 		return errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))

@@ -1,7 +1,7 @@
 package kubectl
 
 import (
-	"encoding/csv"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -13,73 +13,110 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fileFlags are kubectl's flags that name files.
-var fileFlags = []string{"filename", "kustomize", "patch-file", keyed, "from-env-file", "cert", "key"}
+// Flags of kubectl's that name files or folders: those it reads, those that it may make, one whose
+// files may be KEY=FILE, and one that names formats, of which some read a file.
+var readFlags = []string{
+	"filename", "kustomize", "patch-file", keyed, "from-env-file", "cert", "key", "template",
+	"certificate-authority", "client-certificate", "client-key",
+}
 
-// keyed is the flag whose files may be KEY=FILE.
-const keyed = "from-file"
+var writeFlags = []string{"cache-dir", "kubeconfig", "kuberc", "output-directory"}
 
-// redirectFiles has the flags of a command look for files in Dir, because kubectl looks for
-// them where the process is, and take a copy of Stdin for "-", for which it reads the
+const (
+	keyed  = "from-file"
+	output = "output"
+)
+
+// kustomizes is the command that names a folder by its argument, and a file to write by --output.
+const kustomizes = "kubectl kustomize"
+
+// redirectFiles has a command that is about to run look for files in Dir, because kubectl looks
+// for them where the process is, and take a copy of Stdin for "-", for which it reads the
 // process's.
-func (c *Cmd) redirectFiles(command *cobra.Command, stdin string) {
-	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		if slices.Contains(fileFlags, flag.Name) {
-			flag.Value = &fileValue{Value: flag.Value, keyed: flag.Name == keyed, cmd: c, stdin: stdin}
+func (c *Cmd) redirectFiles(command *cobra.Command, stdin string) error {
+	kustomize := command.CommandPath() == kustomizes
+	var failed error
+	command.Flags().Visit(func(flag *pflag.Flag) {
+		var err error
+		switch name := flag.Name; {
+		case kustomize && name == output, slices.Contains(writeFlags, name):
+			err = replace(flag.Value, c.written)
+		case name == output:
+			err = replace(flag.Value, c.format)
+		case slices.Contains(readFlags, name):
+			err = replace(flag.Value, func(value string) (string, error) { return c.read(value, name == keyed, stdin) })
+		}
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("--%s: %w", flag.Name, err)
 		}
 	})
-}
-
-// fileValue is a flag's value that names files.
-type fileValue struct {
-	pflag.Value
-	keyed bool
-	cmd   *Cmd
-	stdin string
-}
-
-// Set implements pflag.Value.
-func (v *fileValue) Set(value string) error {
-	files := []string{value}
-	if v.Type() == "stringSlice" {
-		var err error
-		if files, err = csv.NewReader(strings.NewReader(value)).Read(); err != nil {
-			return v.Value.Set(value) // which says what is wrong
+	if kustomize && c.Dir != "" {
+		run := command.RunE
+		command.RunE = func(command *cobra.Command, args []string) error {
+			return run(command, []string{c.inDir(cmp.Or(args...))})
 		}
 	}
-	for i, file := range files {
+	return failed
+}
+
+// replace puts what redirect returns in the place of each value of a flag.
+func replace(flag pflag.Value, redirect func(string) (string, error)) error {
+	list, ok := flag.(pflag.SliceValue)
+	if !ok {
+		value, err := redirect(flag.String())
+		if err != nil || value == flag.String() {
+			return err
+		}
+		return flag.Set(value)
+	}
+	values := list.GetSlice()
+	for i := range values {
 		var err error
-		if files[i], err = v.redirect(file); err != nil {
+		if values[i], err = redirect(values[i]); err != nil {
 			return err
 		}
 	}
-	if v.Type() != "stringSlice" {
-		return v.Value.Set(files[0])
-	}
-	var line strings.Builder
-	w := csv.NewWriter(&line)
-	_ = w.Write(files) // to memory
-	w.Flush()
-	return v.Value.Set(strings.TrimSuffix(line.String(), "\n"))
+	return list.Replace(values)
 }
 
-func (v *fileValue) redirect(value string) (string, error) {
-	if key, file, ok := strings.Cut(value, "="); ok && v.keyed {
-		file, err := v.redirect(file)
+// read returns the path of a file that a flag names, perhaps after a key.
+func (c *Cmd) read(value string, keyed bool, stdin string) (string, error) {
+	if key, file, ok := strings.Cut(value, "="); ok && keyed {
+		file, err := c.read(file, false, stdin)
 		return key + "=" + file, err
 	}
-	if value != "-" || v.cmd.Stdin == nil {
-		return v.cmd.inDir(value), nil
+	if value != "-" {
+		return c.inDir(value), nil
 	}
-	content, err := io.ReadAll(v.cmd.Stdin)
-	if err != nil {
-		return "", fmt.Errorf("standard input of kubectl: %w", err)
+	var content []byte
+	if c.Stdin != nil {
+		var err error
+		if content, err = io.ReadAll(c.Stdin); err != nil {
+			return "", fmt.Errorf("standard input of kubectl: %w", err)
+		}
 	}
-	return v.stdin, os.WriteFile(v.stdin, content, 0o600)
+	return stdin, os.WriteFile(stdin, content, 0o600)
+}
+
+// written returns the path of a file or folder that kubectl makes; "-" is its output.
+func (c *Cmd) written(file string) (string, error) {
+	if c.Dir == "" || file == "-" || filepath.IsAbs(file) {
+		return file, nil
+	}
+	return filepath.Join(c.Dir, file), nil
+}
+
+// format returns a format of output, such as go-template-file=FILE or json.
+func (c *Cmd) format(value string) (string, error) {
+	name, file, ok := strings.Cut(value, "=")
+	if !ok || !strings.HasSuffix(name, "file") {
+		return value, nil
+	}
+	return name + "=" + c.inDir(file), nil
 }
 
 // inDir returns the path of a file of Dir. What is not there is left alone: it may be an
-// address, or a mistake that kubectl explains.
+// address, a template, or a mistake that kubectl explains.
 func (c *Cmd) inDir(file string) string {
 	path := filepath.Join(c.Dir, file)
 	if _, err := os.Stat(path); c.Dir == "" || filepath.IsAbs(file) || err != nil {

@@ -5,9 +5,10 @@
 //
 //	out, err := kubectl.Run(ctx, cp.Config(), "wait", "--for=condition=Available", "deployment/snow")
 //
-// There are no plugins, and none of the commands that need more than requests: a socket, a
-// terminal or another program, as exec, port-forward, edit and diff do. "auth can-i" would
-// end the process to say no, and "version" knows only the version of a program.
+// There are no plugins, and nothing that needs more than requests: a socket, a terminal or another
+// program, as exec, port-forward, diff, "run --attach" and "create --edit" do. "auth can-i" would
+// end the process to say no, and "version" knows only the version of a program. Such commands fail
+// with ErrRefused before they do anything.
 package kubectl
 
 import (
@@ -17,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +43,8 @@ type Cmd struct {
 	Config *rest.Config
 	// Args are the arguments, without the name of the program.
 	Args []string
-	// Dir is the folder for files named by flags such as -f. Empty means that of the process.
+	// Dir is the folder for files that flags and arguments name, to read and to write. Empty
+	// means that of the process.
 	Dir string
 	// Stdin is what "-f -" reads. Nil means no input.
 	Stdin io.Reader
@@ -61,7 +62,8 @@ func Run(ctx context.Context, config *rest.Config, args ...string) (stdout strin
 	return out.String(), err
 }
 
-// Run runs the command until it or the context ends. The error is what kubectl would
+// Run runs the command until it or the context ends; one that waits notices that within a second
+// or two, or up to half a minute if the server had not answered before either. The error is what kubectl would
 // print before its process exits with an error code.
 func (c *Cmd) Run(ctx context.Context) error {
 	if c.Config == nil {
@@ -73,7 +75,8 @@ func (c *Cmd) Run(ctx context.Context) error {
 	}
 	defer func() { _ = folder.Remove() }()
 	home := folder.Path()
-	flags, err := c.flags(ctx, home)
+	requests := &untilDone{ctx: ctx}
+	flags, err := c.flags(requests, home)
 	if err != nil {
 		return err
 	}
@@ -91,43 +94,25 @@ func (c *Cmd) Run(ctx context.Context) error {
 	root := cmd.NewKubectlCommand(cmd.KubectlOptions{
 		Arguments: append([]string{name}, args...), ConfigFlags: flags, IOStreams: streams,
 	})
-	if found, _, err := root.Find(args); err == nil { // kubectl tells an error better
-		if err := refuse(found); err != nil {
+	begin := root.PersistentPreRunE
+	root.PersistentPreRunE = func(command *cobra.Command, args []string) error {
+		if err := refuse(command); err != nil {
 			return err
 		}
-		c.redirectFiles(found, filepath.Join(home, "stdin"))
+		if err := c.redirectFiles(command, filepath.Join(home, "stdin")); err != nil {
+			return err
+		}
+		return begin(command, args)
 	}
 	root.SetArgs(args)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.SilenceUsage, root.SilenceErrors = true, true
-	return fatal.run(func() error { return root.ExecuteContext(ctx) })
-}
-
-// ErrRefused is the error of commands that can't be run here, whatever they are about.
-var ErrRefused = errors.New("it can't be run in this process")
-
-// refused are commands that can't be run here, with what they would do or need.
-var refused = map[string]string{
-	"kubectl auth can-i":   "would end the process to say no; create a SelfSubjectAccessReview instead",
-	"kubectl attach":       needsSocket,
-	"kubectl cp":           needsSocket,
-	"kubectl debug":        needsSocket,
-	"kubectl exec":         needsSocket,
-	"kubectl port-forward": needsSocket,
-	"kubectl proxy":        needsSocket,
-	"kubectl diff":         "runs another program",
-	"kubectl edit":         "starts an editor; apply or patch instead",
-	"kubectl version":      `has no version of its own to tell; "get --raw /version" tells the server's`,
-}
-
-const needsSocket = "needs a network connection of its own, and here there are only requests"
-
-func refuse(command *cobra.Command) error {
-	if reason, ok := refused[command.CommandPath()]; ok {
-		return fmt.Errorf("%s %s: %w", command.CommandPath(), reason, ErrRefused)
+	err = globals.run(func() error { return root.ExecuteContext(ctx) })
+	if ctx.Err() != nil && (err != nil || requests.cut.Load()) {
+		return fmt.Errorf("kubectl has not finished: %w", context.Cause(ctx))
 	}
-	return nil
+	return err
 }
 
 // noPreferences is a kuberc in the place of that of whoever runs the test.
@@ -135,7 +120,7 @@ const noPreferences = "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preferen
 
 // flags are those with which kubectl reaches the servers of Config. It needs a kubeconfig
 // all the same, or it would read that of whoever runs the test.
-func (c *Cmd) flags(ctx context.Context, home string) (*genericclioptions.ConfigFlags, error) {
+func (c *Cmd) flags(requests *untilDone, home string) (*genericclioptions.ConfigFlags, error) {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: c.Config.Host, InsecureSkipTLSVerify: true}
 	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name}
@@ -152,7 +137,7 @@ func (c *Cmd) flags(ctx context.Context, home string) (*genericclioptions.Config
 		if asked.BearerToken != "" {
 			config.BearerToken = asked.BearerToken
 		}
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return untilDone{next, ctx} })
+		config.Wrap(requests.wrap)
 		return config
 	}), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/kubectl"
@@ -50,6 +51,16 @@ func TestErrors(t *testing.T) {
 		"exits":           {[]string{"auth", "can-i", "get", "pods"}, "SelfSubjectAccessReview"},
 		"no version":      {[]string{"version"}, "get --raw /version"},
 		"an editor":       {[]string{"-n", "default", "edit", "pod", "a"}, "kubectl edit starts an editor"},
+		"another editor":  {[]string{"apply", "edit-last-applied", "pod", "a"}, "kubectl apply edit-last-applied starts an editor"},
+		"edits first":     {[]string{"create", "-f", "no-such-file.yaml", "--edit"}, "kubectl create --edit starts an editor"},
+		"edits not":       {[]string{"create", "-f", "no-such-file.yaml", "--edit=false"}, "no-such-file.yaml"},
+		"attaches":        {[]string{"run", "a", "--image=a", "-i"}, "kubectl run --attach needs a network connection"},
+		"attaches not":    {[]string{"run", "a", "--image=a", "-i", "--attach=false"}, "could not find the requested resource"},
+		"removes":         {[]string{"run", "a", "--image=a", "--attach", "--rm"}, "kubectl run --attach needs a network connection"},
+		"may list":        {[]string{"auth", "can-i", "--list"}, "could not find the requested resource"},
+		"another program": {[]string{"kustomize", "--enable-helm", "."}, "kubectl kustomize --enable-helm runs another program"},
+		"a profile":       {[]string{"get", "pods", "--profile=heap"}, "kubectl get with --profile measures all of this process"},
+		"completion":      {[]string{"__complete", "get", ""}, "kubectl __complete runs another program"},
 		"a socket":        {[]string{"exec", "a", "--", "ls"}, "kubectl exec needs a network connection"},
 		"no more a word":  {[]string{"get", "configmap", "can-i"}, "could not find the requested resource"},
 	} {
@@ -101,6 +112,44 @@ func TestFiles(t *testing.T) {
 	}
 	_, err := kubectl.Run(t.Context(), &rest.Config{}, "create", "configmap", "snow", "--dry-run=client", "--from-file=snow.yaml")
 	assert.Error(t, err, "without a folder, kubectl finds a file that is not there")
+}
+
+// TestNoInput reads nothing for "-", though the process has an input.
+func TestNoInput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "input")
+	require.NoError(t, os.WriteFile(file, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: snow}}"), 0o600))
+	input, err := os.Open(file)
+	require.NoError(t, err)
+	defer func(stdin *os.File) { os.Stdin = stdin; _ = input.Close() }(os.Stdin)
+	os.Stdin = input
+	out, err := kubectl.Run(t.Context(), &rest.Config{}, "label", "--local", "a=b", "-f", "-", "-o", "json")
+	assert.NoError(t, err)
+	assert.Empty(t, out)
+}
+
+// warnings keeps what a server warns of.
+type warnings []string
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { *w = append(*w, text) }
+
+// TestWarnings gives those of each kubectl to that one, and those of others to their handler again.
+func TestWarnings(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Warning", `299 - "snow is deprecated"`)
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer server.Close()
+	var others warnings
+	defer rest.SetDefaultWarningHandler(rest.WarningLogger{})
+	rest.SetDefaultWarningHandler(&others)
+	var said strings.Builder
+	require.NoError(t, (&kubectl.Cmd{Config: &rest.Config{Host: server.URL}, Args: []string{"get", "--raw", "/readyz"}, Stderr: &said}).Run(t.Context()))
+	assert.Contains(t, said.String(), "snow is deprecated")
+	assert.Empty(t, others)
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs}})
+	require.NoError(t, err)
+	require.NoError(t, client.Get().AbsPath("/readyz").Do(t.Context()).Error())
+	assert.Equal(t, warnings{"snow is deprecated"}, others)
 }
 
 // TestHostile has all of that again where the environment names other servers, settings and

@@ -6,6 +6,7 @@ package manifests
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -43,17 +44,21 @@ func Cut(text string) []Object {
 
 // documents cuts a file where a line begins with "---".
 func documents(text string) []Object {
-	all := []Object{{Line: 1}}
-	line := 1
+	var all []Object
+	document := Object{Line: 1}
+	line, begin, end := 1, 0, 0
 	for part := range strings.Lines(text) {
 		line++
+		before := end
+		end += len(part)
 		if after, ends := strings.CutPrefix(part, "---"); ends && isComment(after) {
-			all = append(all, Object{Line: line})
-			continue
+			document.Text = text[begin:before]
+			all = append(all, document)
+			document, begin = Object{Line: line}, end
 		}
-		all[len(all)-1].Text += part
 	}
-	return all
+	document.Text = text[begin:]
+	return append(all, document)
 }
 
 // isComment reports whether the rest of a line says nothing.
@@ -82,8 +87,14 @@ func jsonObjects(document Object) (objects []Object) {
 	}
 }
 
+// mayBeList spares most documents that they are read.
+var mayBeList = regexp.MustCompile(`\bkind["']?\s*:\s*["']?List\b`)
+
 // items returns the objects of a document that is a List, or else the document.
 func items(document Object) []Object {
+	if !mayBeList.MatchString(document.Text) {
+		return []Object{document}
+	}
 	var list struct {
 		APIVersion, Kind string
 		Items            []json.RawMessage

@@ -33,7 +33,7 @@ func startPrograms(ctx context.Context, cp *envtest.ControlPlane, opts upOptions
 
 func (p *programs) start(ctx context.Context, cp *envtest.ControlPlane, opts upOptions) error {
 	if opts.controllers != nil {
-		manager, err := controllers.Launch(ctx, cp, opts.controllerNames()...)
+		manager, err := controllers.Launch(ctx, cp, opts.controllers...)
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (p *programs) start(ctx context.Context, cp *envtest.ControlPlane, opts upO
 		return err
 	}
 	p.running = append(p.running, scheduler)
-	p.nodes, err = nodes.Launch(ctx, cp.Config(), nodes.Config{Count: opts.nodes})
+	p.nodes, err = nodes.Launch(ctx, cp.Config(), nodes.Config{Count: opts.nodes, Volumes: true})
 	return err
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/controllers"
+	"snowglobe.test/envtest/nodes"
 	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/embedded"
@@ -37,7 +38,7 @@ type upOptions struct {
 	pki        string
 	port       int
 	nodes      int
-	// controllers are names, or withDefault for the default ones; nil for none.
+	// controllers are names as of kube-controller-manager's flag; nil for none.
 	controllers  []string
 	startTimeout time.Duration
 	verbose      bool
@@ -67,8 +68,8 @@ survive a restart, and a kube-controller-manager can be given ca.crt, ca.key and
 
 --controllers runs kube-controller-manager's controllers alongside it. If one of them
 makes service accounts, the ServiceAccount plugin is on unless flags disable it.
---nodes adds nodes that simulate their Pods, and a kube-scheduler, so that a
-Deployment rolls out.`,
+--nodes adds nodes that simulate their Pods, a kube-scheduler, and a default StorageClass
+whose volumes are made out of nothing, so that a Deployment or a StatefulSet rolls out.`,
 		Example: `  snowglobe up
   snowglobe up --port 6443 --crds ./config/crd
   snowglobe up --store embedded --data-dir ./data --port 6443
@@ -76,6 +77,7 @@ Deployment rolls out.`,
   snowglobe up --store https://127.0.0.1:2379 --etcd-cafile ca.crt --etcd-certfile client.crt --etcd-keyfile client.key
   snowglobe up --controllers --nodes 3
   snowglobe up --controllers=namespace,garbage-collector-controller
+  snowglobe up --controllers=*,-resourcequota
   snowglobe up -v -- --event-ttl=10m --v=4`,
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -113,7 +115,7 @@ Deployment rolls out.`,
 	flags.StringVar(&opts.pki, "pki", "", "keep the certificate authority and the key of service account tokens in this `folder`, under kubeadm's names")
 	flags.StringVar(&opts.kubeconfig, "kubeconfig", "snowglobe.kubeconfig", "write the kubeconfig to this `file`")
 	flags.IntVar(&opts.port, "port", 0, "port on 127.0.0.1; 0 picks a free one")
-	flags.StringSliceVar(&opts.controllers, "controllers", nil, "run these `controllers` of kube-controller-manager; without names, those that need only an API server and nodes")
+	flags.StringSliceVar(&opts.controllers, "controllers", nil, "run these `controllers` of kube-controller-manager; without names, or with *, those that need only an API server and nodes; -NAME is without one")
 	flags.Lookup("controllers").NoOptDefVal = withDefault
 	flags.IntVar(&opts.nodes, "nodes", 0, "simulate this many nodes, and run kube-scheduler")
 	flags.DurationVar(&opts.startTimeout, "start-timeout", time.Minute, "give up if the API server is not ready after this time")
@@ -135,7 +137,7 @@ func (o upOptions) newStore() (storage.Backend, error) {
 	if o.nodes < 0 {
 		return nil, fmt.Errorf("--nodes %d is not a number of nodes", o.nodes)
 	}
-	if err := controllers.Check(o.controllerNames()...); err != nil {
+	if err := controllers.Check(o.controllers...); err != nil {
 		return nil, fmt.Errorf("--controllers: %w", err)
 	}
 	if o.dataDir != "" && o.store != storeEmbedded {
@@ -158,18 +160,10 @@ func (o upOptions) newStore() (storage.Backend, error) {
 	return nil, fmt.Errorf("--store %q is not known; use %s, %s, or a URL like http://127.0.0.1:2379", o.store, storeMemory, storeEmbedded)
 }
 
-// controllerNames are those of --controllers, none for the default.
-func (o upOptions) controllerNames() []string {
-	if len(o.controllers) == 1 && o.controllers[0] == withDefault {
-		return nil
-	}
-	return o.controllers
-}
-
 // makesServiceAccounts reports whether a controller creates what the admission plugin
 // ServiceAccount requires.
 func (o upOptions) makesServiceAccounts() bool {
-	return o.controllers != nil && controllers.MakeServiceAccounts(o.controllerNames()...)
+	return o.controllers != nil && controllers.MakeServiceAccounts(o.controllers...)
 }
 
 // pkiFolder is where keys are kept, empty for nowhere.
@@ -201,6 +195,9 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	}
 	if opts.verbose {
 		options = append(options, envtest.WithLog(stderr))
+	}
+	if opts.nodes > 0 {
+		options = append(options, envtest.WithDialer(nodes.Dial))
 	}
 	began := time.Now()
 	cp, err := envtest.Launch(ctx, options...)

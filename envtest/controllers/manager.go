@@ -43,15 +43,19 @@ var Default = []string{
 	names.EndpointSliceController,
 	names.EndpointSliceMirroringController,
 	names.EndpointsController,
+	names.EphemeralVolumeController,
 	names.GarbageCollectorController,
+	names.HorizontalPodAutoscalerController,
 	names.JobController,
 	names.NamespaceController,
 	names.NodeLifecycleController,
+	names.PersistentVolumeBinderController,
 	names.PersistentVolumeClaimProtectionController,
 	names.PersistentVolumeProtectionController,
 	names.PodGarbageCollectorController,
 	names.ReplicaSetController,
 	names.ReplicationControllerController,
+	names.ResourceClaimController,
 	names.ResourceQuotaController,
 	names.RootCACertificatePublisherController,
 	names.ServiceAccountController,
@@ -62,11 +66,13 @@ var Default = []string{
 	names.TTLController,
 	names.TaintEvictionController,
 	names.ValidatingAdmissionPolicyStatusController,
+	names.VolumeAttributesClassProtectionController,
 }
 
 // Start starts controllers of kube-controller-manager for a test, the Default ones if none
 // are named, and stops them when the test ends. Names are those that kube-controller-manager's
-// --controllers flag takes, including old ones: "deployment-controller" or "deployment".
+// --controllers flag takes, including old ones: "deployment-controller" or "deployment". As there,
+// "-deployment" is without one, and "*", or "default", stands for the Default ones.
 func Start(t testing.TB, cp *envtest.ControlPlane, controllers ...string) *Program {
 	t.Helper()
 	p, err := newManager(cp, controllers)
@@ -120,16 +126,32 @@ func canonical(controllers []string) ([]string, error) {
 	if len(controllers) == 0 {
 		return Default, nil
 	}
-	known, aliases := app.KnownControllers(), app.ControllerAliases()
-	var canonical []string
+	var wanted, without []string
 	for _, name := range controllers {
-		if alias, ok := aliases[name]; ok {
-			name = alias
+		named, removed := strings.CutPrefix(name, "-")
+		switch {
+		case name == "*" || name == "default":
+			wanted = append(wanted, Default...)
+			continue
+		case app.ControllerAliases()[named] != "":
+			named = app.ControllerAliases()[named]
+		case !slices.Contains(app.KnownControllers(), named):
+			return nil, fmt.Errorf("kube-controller-manager has no controller %q%s", named, others(named, app.KnownControllers(), app.ControllerAliases()))
 		}
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("kube-controller-manager has no controller %q%s", name, others(name, known, aliases))
+		if removed {
+			without = append(without, named)
+		} else {
+			wanted = append(wanted, named)
 		}
-		canonical = append(canonical, name)
+	}
+	var canonical []string
+	for _, name := range wanted {
+		if !slices.Contains(without, name) && !slices.Contains(canonical, name) {
+			canonical = append(canonical, name)
+		}
+	}
+	if len(canonical) == 0 {
+		return nil, fmt.Errorf("%s names no controller to run; begin with *, or name one", strings.Join(controllers, ","))
 	}
 	return canonical, nil
 }

@@ -147,3 +147,14 @@ func TestUnknownController(t *testing.T) {
 	_, err = controllers.Launch(t.Context(), nil, "snow")
 	assert.ErrorContains(t, err, `kube-controller-manager has no controller "snow"; there are bootstrap-signer-controller,`)
 }
+
+// TestNames reads lists of controllers as kube-controller-manager's flag does.
+func TestNames(t *testing.T) {
+	for _, names := range [][]string{nil, {"*"}, {"default", "bootstrapsigner"}, {"-deployment", "*"}} {
+		assert.NoError(t, controllers.Check(names...), "%q", names)
+		assert.True(t, controllers.MakeServiceAccounts(names...), "%q", names)
+	}
+	assert.False(t, controllers.MakeServiceAccounts("*", "-serviceaccount"))
+	assert.ErrorContains(t, controllers.Check("-deployment"), "-deployment names no controller to run; begin with *")
+	assert.ErrorContains(t, controllers.Check("*", "-deploymnet"), `no controller "deploymnet"; did you mean deployment?`)
+}

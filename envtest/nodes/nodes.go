@@ -4,32 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
-)
-
-// nodeAddress is where every node is; nothing can be reached there.
-const nodeAddress = "192.0.2.1"
-
-// A kubelet's lease, and how often it renews it.
-const (
-	leaseDuration = 40 * time.Second
-	heartbeat     = 10 * time.Second
 )
 
 // Config says which nodes to run. The zero value of each field means its default.
@@ -42,29 +26,26 @@ type Config struct {
 	// the lease is not needed where no node lifecycle controller runs, and a day of virtual
 	// time then takes less wall time.
 	Heartbeat time.Duration
-}
-
-// capacity is what a node has room for.
-var capacity = corev1.ResourceList{
-	corev1.ResourceCPU:              resource.MustParse("32"),
-	corev1.ResourceMemory:           resource.MustParse("256Gi"),
-	corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
-	corev1.ResourcePods:             resource.MustParse("110"),
+	// Volumes makes a StorageClass, "simulated", the default one if there is no other, whose
+	// volumes are made out of nothing. The controller persistentvolume-binder-controller binds
+	// claims to them.
+	Volumes bool
 }
 
 // Nodes are running nodes. All methods may be called from any goroutine.
 type Nodes struct {
 	client   kubernetes.Interface
 	config   Config
-	names    []string
+	release  string // of the API server, and so of the kubelets
+	nodes    map[string]*node
 	ctx      context.Context
 	end      context.CancelFunc
 	informer informers.SharedInformerFactory
 	work     sync.WaitGroup
 
 	mu   sync.Mutex
-	made int                         // addresses
-	pods map[types.UID]chan struct{} // those that are played, and what terminates them
+	made int                              // addresses
+	pods map[types.UID]context.CancelFunc // those that are played, and what terminates them
 }
 
 // Start starts nodes for a test, and stops them when it ends. The clients' configuration
@@ -89,25 +70,37 @@ func Launch(ctx context.Context, clients *rest.Config, config Config) (*Nodes, e
 	if config.Script == nil {
 		config.Script = func(*corev1.Pod) Script { return Script{} }
 	}
-	n := &Nodes{client: client, config: config, pods: map[types.UID]chan struct{}{}}
+	n := &Nodes{client: client, config: config, nodes: map[string]*node{}, pods: map[types.UID]context.CancelFunc{}}
 	n.ctx, n.end = context.WithCancel(context.Background())
-	for i := range config.Count {
-		n.names = append(n.names, fmt.Sprintf("node-%d", i))
-	}
-	for _, name := range n.names {
-		if err := n.register(ctx, name); err != nil {
-			n.Stop()
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if config.Heartbeat > 0 {
-			n.work.Go(func() { n.renew(name) })
-		}
-	}
-	if err := n.watch(ctx); err != nil {
+	if err := n.start(ctx); err != nil {
 		n.Stop()
 		return nil, fmt.Errorf("nodes: %w", err)
 	}
 	return n, nil
+}
+
+func (n *Nodes) start(ctx context.Context) error {
+	version, err := n.client.Discovery().ServerVersion()
+	if err != nil {
+		return err
+	}
+	n.release = version.GitVersion
+	for i := range n.config.Count {
+		node := newNode(n.ctx, i)
+		if err := n.register(ctx, node); err != nil {
+			return fmt.Errorf("%s: %w", node.name, err)
+		}
+		n.nodes[node.name] = node
+		if n.config.Heartbeat > 0 {
+			n.work.Go(func() { n.renew(node) })
+		}
+	}
+	if n.config.Volumes {
+		if err := n.createStorageClass(ctx); err != nil {
+			return fmt.Errorf("StorageClass %s: %w", storageClass, err)
+		}
+	}
+	return n.watch(ctx)
 }
 
 // Stop ends the nodes at once, as a power failure would: their objects and their Pods stay
@@ -120,114 +113,69 @@ func (n *Nodes) Stop() {
 	n.work.Wait()
 }
 
-// register creates a node, or takes one over, and says that it is ready.
-func (n *Nodes) register(ctx context.Context, name string) error {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
-	}}}
-	nodes := n.client.CoreV1().Nodes()
-	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	// Controllers write to it too, from the first moment on.
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		now, err := nodes.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		setReady(&now.Status)
-		_, err = nodes.UpdateStatus(ctx, now, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if err := n.untaint(ctx, name); err != nil {
-		return err
-	}
-	return n.renewLease(ctx, name)
-}
-
-// setReady is what a kubelet reports of a node that is well.
-func setReady(status *corev1.NodeStatus) {
-	now := metav1.NewTime(time.Now())
-	status.Capacity, status.Allocatable = capacity, capacity
-	status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeAddress}}
-	status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
-	}}
-}
-
-// untaint takes away the taint that admission gives to a node that is not ready yet.
-func (n *Nodes) untaint(ctx context.Context, name string) error {
-	patch := []byte(`{"spec":{"taints":null}}`)
-	_, err := n.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
-}
-
-// renew keeps a node's lease, by which the node lifecycle controller knows that it lives.
-func (n *Nodes) renew(name string) {
-	for sleep(n.ctx, n.config.Heartbeat, nil) {
-		_ = n.renewLease(n.ctx, name) // the next time, else
-	}
-}
-
-func (n *Nodes) renewLease(ctx context.Context, name string) error {
-	leases := n.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	now := metav1.NewMicroTime(time.Now())
-	spec := coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: ptr.To(int32(leaseDuration.Seconds())), RenewTime: &now}
-	lease, err := leases.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	lease.Spec = spec
-	_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-	return err
-}
-
-// watch plays the Pods that are bound to a node.
+// watch plays the Pods that are bound to a node, and removes nodes that are deleted.
 func (n *Nodes) watch(ctx context.Context) error {
 	n.informer = informers.NewSharedInformerFactory(n.client, 0)
 	pods := n.informer.Core().V1().Pods().Informer()
 	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { n.see(object.(*corev1.Pod)) },
 		UpdateFunc: func(_, object any) { n.see(object.(*corev1.Pod)) },
-		DeleteFunc: func(object any) {
-			if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = missed.Obj
-			}
-			n.forget(object.(*corev1.Pod))
-		},
+		DeleteFunc: func(object any) { n.forget(deleted[*corev1.Pod](object)) },
 	})
 	if err != nil {
 		return err
 	}
+	all := n.informer.Core().V1().Nodes().Informer()
+	_, err = all.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+		if node := n.nodes[deleted[*corev1.Node](object).Name]; node != nil {
+			node.remove()
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	if n.config.Volumes {
+		if err := n.watchVolumes(); err != nil {
+			return err
+		}
+	}
 	n.informer.StartWithContext(n.ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced, all.HasSynced) {
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// see begins to play a Pod that is new on a node, and terminates one that is deleted.
+// deleted returns the object of a handler's DeleteFunc.
+func deleted[T any](object any) T {
+	if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = missed.Obj
+	}
+	return object.(T)
+}
+
+// see begins to play a Pod that is new on a node, terminates one that is deleted, and looks at
+// the readiness gates of one that has changed.
 func (n *Nodes) see(pod *corev1.Pod) {
-	if !slices.Contains(n.names, pod.Spec.NodeName) {
+	node := n.nodes[pod.Spec.NodeName]
+	if node == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	terminate, known := n.pods[pod.UID]
 	if !known {
-		terminate = make(chan struct{})
+		var lives context.Context
+		lives, terminate = context.WithCancel(n.ctx)
 		n.pods[pod.UID] = terminate
-		n.work.Go(func() { n.play(n.ctx, pod.DeepCopy(), terminate) })
+		p := &player{Nodes: n, pod: pod.DeepCopy(), script: n.config.Script(pod), host: node.address, address: n.address(node, pod)}
+		n.work.Go(func() { p.play(n.ctx, lives) })
 	}
-	if pod.DeletionTimestamp != nil && !closed(terminate) {
-		close(terminate)
+	if known && len(pod.Spec.ReadinessGates) > 0 && setReadiness(pod.Status.DeepCopy(), pod.Spec.ReadinessGates) {
+		n.work.Go(func() { n.report(n.ctx, pod.DeepCopy(), func(*corev1.PodStatus) {}) })
+	}
+	if pod.DeletionTimestamp != nil {
+		terminate()
 	}
 }
 
@@ -235,25 +183,17 @@ func (n *Nodes) see(pod *corev1.Pod) {
 func (n *Nodes) forget(pod *corev1.Pod) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if terminate, known := n.pods[pod.UID]; known && !closed(terminate) {
-		close(terminate)
+	if terminate, known := n.pods[pod.UID]; known {
+		terminate()
 	}
 	delete(n.pods, pod.UID)
 }
 
-// address returns one that no other Pod has.
-func (n *Nodes) address() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// address returns one that no other Pod has, or the node's. The caller holds mu.
+func (n *Nodes) address(node *node, pod *corev1.Pod) string {
+	if pod.Spec.HostNetwork {
+		return node.address
+	}
 	n.made++
 	return fmt.Sprintf("10.244.%d.%d", n.made/250, n.made%250+1)
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

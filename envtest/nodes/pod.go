@@ -2,7 +2,7 @@ package nodes
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,28 +11,30 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// play is the life of one Pod on a node, until it is done or the context ends; terminate
-// is closed when the Pod is being deleted.
-func (n *Nodes) play(ctx context.Context, pod *corev1.Pod, terminate <-chan struct{}) {
-	script := n.config.Script(pod)
-	address := n.address()
-	if n.report(ctx, pod, status(pod, address, starting, 0, 0)) {
-		return
-	}
-	if !script.Never && n.start(ctx, pod, script, address, terminate) {
+// player plays one Pod on a node.
+type player struct {
+	*Nodes
+	pod           *corev1.Pod // as last reported
+	script        Script
+	host, address string
+}
+
+// play is the life of the Pod, until it is done or the context ends. The Pod is being deleted
+// when lives has ended.
+func (p *player) play(ctx, lives context.Context) {
+	if !p.finished() && (p.tell(ctx, progress{at: starting}) || !p.script.Never && p.run(ctx, lives)) {
 		return // gone from the API server
 	}
-	select {
-	case <-terminate:
-	case <-ctx.Done():
+	<-lives.Done()
+	if ctx.Err() != nil {
 		return
 	}
-	if !script.Never {
-		sleep(ctx, min(script.StopsAfter, gracePeriod(pod)), nil)
+	if !p.script.Never && !p.finished() {
+		sleep(ctx, min(p.script.StopsAfter, gracePeriod(p.pod)))
 	}
-	n.insist(ctx, func() error {
-		err := n.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
-			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	p.insist(ctx, func() error {
+		err := p.client.CoreV1().Pods(p.pod.Namespace).Delete(ctx, p.pod.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &p.pod.UID},
 		})
 		if apierrors.IsConflict(err) { // another of the name
 			return nil
@@ -41,35 +43,68 @@ func (n *Nodes) play(ctx context.Context, pod *corev1.Pod, terminate <-chan stru
 	})
 }
 
-// start runs the containers of a Pod, again and again if they end. It returns when they
-// have ended for good or the Pod is to be terminated, and says whether the Pod is gone.
-func (n *Nodes) start(ctx context.Context, pod *corev1.Pod, script Script, address string, terminate <-chan struct{}) (gone bool) {
+// finished reports whether the Pod's containers have ended for good.
+func (p *player) finished() bool {
+	return p.pod.Status.Phase == corev1.PodSucceeded || p.pod.Status.Phase == corev1.PodFailed
+}
+
+var errDeadline = errors.New("the Pod's active deadline has passed")
+
+// run runs the containers until they have ended for good, the Pod is to be terminated or its
+// active deadline has passed. It says whether the Pod is gone.
+func (p *player) run(ctx, lives context.Context) (gone bool) {
+	if seconds := p.pod.Spec.ActiveDeadlineSeconds; seconds != nil {
+		var cancel context.CancelFunc
+		lives, cancel = context.WithTimeoutCause(lives, time.Duration(*seconds)*time.Second, errDeadline)
+		defer cancel()
+	}
+	gone = p.start(ctx, lives)
+	if !gone && context.Cause(lives) == errDeadline {
+		return p.tell(ctx, progress{at: expired})
+	}
+	return gone
+}
+
+// start runs the containers, again and again if they end.
+func (p *player) start(ctx, lives context.Context) (gone bool) {
+	if ready, gone := p.awaitNeeds(ctx, lives); !ready {
+		return gone
+	}
 	pause := firstPause
 	for restarts := int32(0); ; restarts++ {
-		if !sleep(ctx, script.ReadyAfter, terminate) {
+		if !sleep(lives, p.script.ReadyAfter) {
 			return false
 		}
-		if gone := n.report(ctx, pod, status(pod, address, running, 0, restarts)); gone || !script.ends(pod) {
-			return gone
-		}
-		if !sleep(ctx, script.Runs, terminate) {
-			return false
-		}
-		if !script.restarts(pod) {
-			return n.report(ctx, pod, status(pod, address, done, script.ExitCode, restarts))
-		}
-		if n.report(ctx, pod, status(pod, address, waiting, script.ExitCode, restarts+1)) {
+		if p.tell(ctx, progress{at: running, restarts: restarts}) {
 			return true
 		}
-		if !sleep(ctx, pause, terminate) {
+		if !p.script.ends(p.pod) {
+			<-lives.Done()
+			return false
+		}
+		if !sleep(lives, p.script.Runs) {
+			return false
+		}
+		if !p.script.restarts(p.pod) {
+			return p.tell(ctx, progress{at: done, exitCode: p.script.ExitCode, restarts: restarts})
+		}
+		if p.tell(ctx, progress{at: waiting, exitCode: p.script.ExitCode, restarts: restarts + 1}) {
+			return true
+		}
+		if !sleep(lives, pause) {
 			return false
 		}
 		pause = min(2*pause, maxPause)
 	}
 }
 
-// report writes a Pod's status, and says whether the Pod is gone.
-func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) (gone bool) {
+// tell reports where the Pod's containers are, and says whether the Pod is gone.
+func (p *player) tell(ctx context.Context, now progress) (gone bool) {
+	return p.report(ctx, p.pod, func(status *corev1.PodStatus) { p.setStatus(status, now) })
+}
+
+// report changes a Pod's status, and says whether the Pod is gone.
+func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, change func(*corev1.PodStatus)) (gone bool) {
 	pods := n.client.CoreV1().Pods(pod.Namespace)
 	return n.insist(ctx, func() error {
 		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
@@ -79,9 +114,9 @@ func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, status corev1.PodSt
 		if now.UID != pod.UID {
 			return apierrors.NewNotFound(corev1.Resource("pods"), pod.Name)
 		}
-		reported := *status.DeepCopy()
-		reported.Conditions = merged(now.Status.Conditions, reported.Conditions)
-		now.Status = reported
+		change(&now.Status)
+		setReadiness(&now.Status, now.Spec.ReadinessGates)
+		now.Status.ObservedGeneration = now.Generation
 		updated, err := pods.UpdateStatus(ctx, now, metav1.UpdateOptions{})
 		if err == nil {
 			*pod = *updated
@@ -103,37 +138,25 @@ func (n *Nodes) insist(ctx context.Context, request func() error) (gone bool) {
 		case apierrors.IsConflict(err):
 			continue
 		}
-		sleep(ctx, retryPause, nil)
+		sleep(ctx, retryPause)
 	}
 }
 
 // retryPause is between two tries of a request.
 const retryPause = time.Second
 
-// merged keeps the conditions of others, such as the scheduler's.
-func merged(theirs, ours []corev1.PodCondition) []corev1.PodCondition {
-	for _, condition := range theirs {
-		if !slices.ContainsFunc(ours, func(c corev1.PodCondition) bool { return c.Type == condition.Type }) {
-			ours = append(ours, condition)
-		}
-	}
-	return ours
-}
-
 func gracePeriod(pod *corev1.Pod) time.Duration {
 	wanted := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
 	return time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, wanted)) * time.Second
 }
 
-// sleep sleeps, and reports whether it has slept to the end: nothing interrupted it.
-func sleep(ctx context.Context, d time.Duration, interrupt <-chan struct{}) bool {
+// sleep sleeps, and reports whether it has slept to the end: the context has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-interrupt:
-		return false
 	case <-ctx.Done():
 		return false
 	}

@@ -1,11 +1,9 @@
 package nodes
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Script is how a Pod behaves on its node. The zero value is a Pod that is ready at once
@@ -16,7 +14,8 @@ type Script struct {
 	// ReadyAfter is how long its containers take to start and become ready.
 	ReadyAfter time.Duration
 	// Runs is how long its containers run once they are ready. Zero means until the Pod is
-	// deleted, except for Pods owned by a Job, which complete at once.
+	// deleted, except for Pods whose restart policy is not Always, as those of Jobs and of
+	// tests of charts, which complete at once.
 	Runs time.Duration
 	// ExitCode is the code they exit with. The Pod's restart policy decides whether they
 	// start again, after the same back-off as a kubelet's: 10 seconds, doubling each time,
@@ -35,11 +34,7 @@ const (
 
 // ends reports whether the Pod's containers end by themselves.
 func (s Script) ends(pod *corev1.Pod) bool {
-	return s.Runs > 0 || s.ExitCode != 0 || ownedByJob(pod)
-}
-
-func ownedByJob(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Job" })
+	return s.Runs > 0 || s.ExitCode != 0 || pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
 }
 
 // restarts reports whether containers that have ended start again.

@@ -98,7 +98,7 @@ const policy = `
 	envtest/matchers                 -> envtest/objectcmp
 	envtest/events                   ->
 	envtest/controllers              -> envtest internal/nearest
-	envtest/controllers (test)       -> envtest/nodes
+	envtest/controllers (test)       -> envtest/kubectl envtest/nodes
 	envtest/controllerruntime        -> envtest internal/manifests
 	envtest/controllerruntime (test) -> envtest/controllerruntime/envtest internal/home internal/sample
 	envtest/controllerruntime/arguments ->

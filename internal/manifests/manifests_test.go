@@ -30,3 +30,17 @@ func TestCut(t *testing.T) {
 		assert.Equal(t, c.want, strings.Join(got, "|"), name)
 	}
 }
+
+// BenchmarkCut cuts files of a thousand lines and of a hundred thousand: the time per line is the
+// same.
+func BenchmarkCut(b *testing.B) {
+	for _, lines := range []int{1_000, 100_000} {
+		text := "kind: CustomResourceDefinition\n" + strings.Repeat("  description: a line of a schema, as long as those are\n", lines)
+		b.Run(fmt.Sprintf("%d lines", lines), func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				Cut(text)
+			}
+		})
+	}
+}

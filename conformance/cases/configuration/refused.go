@@ -40,7 +40,16 @@ type refusal struct {
 }
 
 // refuse is the refusal of flags in one text, separated by spaces.
-func refuse(why, flags string) refusal { return refusal{why: why, flags: strings.Fields(flags)} }
+func refuse(why, flags string) refusal { return refusal{why: why, flags: split(flags)} }
+
+// split cuts a text where the next flag begins: the path of a file may have spaces.
+func split(flags string) []string {
+	all := strings.Split(strings.TrimSpace(flags), " --")
+	for i := range all[1:] {
+		all[i+1] = "--" + all[i+1]
+	}
+	return all
+}
 
 // refuses asserts that no server starts with flags that are refused, and one does with others.
 func refuses(ctx context.Context, beside *suite.Target, refusals []refusal, good ...string) {
@@ -186,7 +195,7 @@ func badAuditFlags(ctx context.Context, beside *suite.Target) {
 		refuse("group", file(policy+`[{"level":"Metadata","resources":[{"group":"a/b"}]}]}`)+"--audit-log-path=-"),
 		refuse("resourceNames", file(policy+`[{"level":"Metadata","resources":[{"group":"","resourceNames":["a"]}]}]}`)+"--audit-log-path=-"),
 		refuse("/nowhere", file(policy+`[{"level":"Metadata"}]}`)+"--audit-webhook-config-file=/nowhere"),
-	}, strings.Fields(batch+"--audit-log-maxage=0 --audit-log-maxbackup=0 --audit-log-maxsize=0 --audit-log-batch-buffer-size=1 --audit-log-batch-max-size=1 "+
+	}, split(batch+"--audit-log-maxage=0 --audit-log-maxbackup=0 --audit-log-maxsize=0 --audit-log-batch-buffer-size=1 --audit-log-batch-max-size=1 "+
 		"--audit-log-batch-throttle-enable=true --audit-log-batch-throttle-qps=0.1 --audit-log-batch-throttle-burst=1 "+
 		"--audit-log-truncate-enabled=true --audit-log-truncate-max-event-size=100 --audit-log-truncate-max-batch-size=100")...)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,11 +31,17 @@ func notInstalled(paths []string) (string, error) {
 	return lines.String(), nil
 }
 
+// definition finds most definitions, which are long, without reading them.
+var definition = regexp.MustCompile(`(?m)^kind: CustomResourceDefinition\s*$`)
+
 // otherKinds returns the kinds of a file but definitions, as they come, each with its number.
 func otherKinds(text string) []string {
 	var kinds []string
 	count := map[string]int{}
 	for _, object := range manifests.Cut(text) {
+		if definition.MatchString(object.Text) {
+			continue
+		}
 		var typed metav1.TypeMeta
 		if err := yaml.Unmarshal([]byte(object.Text), &typed); err != nil || typed.Kind == "" || typed.Kind == "CustomResourceDefinition" {
 			continue

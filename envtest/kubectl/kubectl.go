@@ -63,8 +63,8 @@ func Run(ctx context.Context, config *rest.Config, args ...string) (stdout strin
 }
 
 // Run runs the command until it or the context ends; one that waits notices that within a second
-// or two, or up to half a minute if the server had not answered before either. The error is what kubectl would
-// print before its process exits with an error code.
+// or two, or up to half a minute if the server had not answered before either. The error is what
+// kubectl would print before its process exits with an error code, or the context's.
 func (c *Cmd) Run(ctx context.Context) error {
 	if c.Config == nil {
 		return errors.New("a kubectl.Cmd needs a Config")

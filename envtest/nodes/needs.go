@@ -3,7 +3,6 @@ package nodes
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +73,7 @@ func (p *player) keys(ctx context.Context, need need) (map[string]bool, error) {
 		if err != nil {
 			return nil, absent(need, err)
 		}
-		for key := range maps.Keys(secret.Data) {
+		for key := range secret.Data {
 			keys[key] = true
 		}
 		return keys, nil

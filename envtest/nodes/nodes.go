@@ -168,7 +168,7 @@ func (n *Nodes) see(pod *corev1.Pod) {
 		var lives context.Context
 		lives, terminate = context.WithCancel(n.ctx)
 		n.pods[pod.UID] = terminate
-		p := &player{Nodes: n, pod: pod.DeepCopy(), script: n.config.Script(pod), host: node.address, address: n.address(node, pod)}
+		p := &player{Nodes: n, pod: pod.DeepCopy(), host: node.address, address: n.address(node, pod)}
 		n.work.Go(func() { p.play(n.ctx, lives) })
 	}
 	if known && len(pod.Spec.ReadinessGates) > 0 && setReadiness(pod.Status.DeepCopy(), pod.Spec.ReadinessGates) {

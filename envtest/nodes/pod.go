@@ -22,6 +22,7 @@ type player struct {
 // play is the life of the Pod, until it is done or the context ends. The Pod is being deleted
 // when lives has ended.
 func (p *player) play(ctx, lives context.Context) {
+	p.script = p.config.Script(p.pod)
 	if !p.finished() && (p.tell(ctx, progress{at: starting}) || !p.script.Never && p.run(ctx, lives)) {
 		return // gone from the API server
 	}

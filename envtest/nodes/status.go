@@ -27,6 +27,7 @@ type progress struct {
 	at                 stage
 	exitCode, restarts int32
 	reason, message    string // of starting
+	completed          bool   // done, as an init container is to be: ready
 }
 
 // killed is the exit code of a container that is stopped.
@@ -58,8 +59,8 @@ func (p *player) setStatus(s *corev1.PodStatus, to progress) {
 			to.reason = "PodInitializing"
 		}
 	}
-	s.InitContainerStatuses = p.containers(p.pod.Spec.InitContainers, s.InitContainerStatuses, to, now)
-	s.ContainerStatuses = p.containers(p.pod.Spec.Containers, s.ContainerStatuses, to, now)
+	s.InitContainerStatuses = p.containers(p.pod.Spec.InitContainers, s.InitContainerStatuses, to.ofInit, now)
+	s.ContainerStatuses = p.containers(p.pod.Spec.Containers, s.ContainerStatuses, func(corev1.Container) progress { return to }, now)
 	initialized := to.at != starting || len(p.pod.Spec.InitContainers) == 0
 	setCondition(s, corev1.PodReadyToStartContainers, to.at == running || to.at == waiting, "")
 	setCondition(s, corev1.PodInitialized, initialized, "ContainersNotInitialized")
@@ -89,40 +90,30 @@ func setReadiness(s *corev1.PodStatus, gates []corev1.PodReadinessGate) (changed
 	return setCondition(s, corev1.PodReady, ready, reason)
 }
 
-// containers are the statuses of containers; before are the last ones.
-func (p *player) containers(containers []corev1.Container, before []corev1.ContainerStatus, to progress, now metav1.Time) []corev1.ContainerStatus {
+// containers are the statuses of containers, each of which is where at says; before are the last ones.
+func (p *player) containers(containers []corev1.Container, before []corev1.ContainerStatus, at func(corev1.Container) progress, now metav1.Time) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
-	isInit := func(name string) bool {
-		return slices.ContainsFunc(p.pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
-	}
 	for _, container := range containers {
-		to := to
-		if isInit(container.Name) {
-			to = ofInit(container, to)
-		}
 		var last corev1.ContainerStatus
 		if i := slices.IndexFunc(before, func(s corev1.ContainerStatus) bool { return s.Name == container.Name }); i >= 0 {
 			last = before[i]
 		}
-		statuses = append(statuses, p.container(container, last, to, now))
-		if s := &statuses[len(statuses)-1]; isInit(container.Name) && to.at == done {
-			s.Ready = to.exitCode == 0
-		}
+		statuses = append(statuses, p.container(container, last, at(container), now))
 	}
 	return statuses
 }
 
-// ofInit is where an init container is while the others are elsewhere: done, or, if it is a
+// ofInit is where an init container is while the others are at "to": completed, or, if it is a
 // sidecar, running with them.
-func ofInit(container corev1.Container, others progress) progress {
+func (to progress) ofInit(container corev1.Container) progress {
 	sidecar := ptr.Deref(container.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 	switch {
-	case others.at == starting:
-		return others
-	case sidecar && (others.at == running || others.at == waiting):
+	case to.at == starting:
+		return to
+	case sidecar && (to.at == running || to.at == waiting):
 		return progress{at: running}
 	default:
-		return progress{at: done}
+		return progress{at: done, completed: !sidecar}
 	}
 }
 
@@ -130,7 +121,7 @@ func (p *player) container(container corev1.Container, last corev1.ContainerStat
 	isRunning := to.at == running
 	s := corev1.ContainerStatus{
 		Name: container.Name, Image: container.Image, ImageID: container.Image, RestartCount: to.restarts,
-		Ready: isRunning, Started: &isRunning, LastTerminationState: last.LastTerminationState,
+		Ready: isRunning || to.completed, Started: &isRunning, LastTerminationState: last.LastTerminationState,
 	}
 	if to.at == starting {
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: to.reason, Message: to.message}

@@ -86,7 +86,13 @@ func TestBehindProxies(t *testing.T) {
 	secure, plain := httptest.NewTLSServer(hello), httptest.NewServer(hello)
 	defer secure.Close()
 	defer plain.Close()
-	servers := map[string]string{"inside.example:443": secure.Listener.Addr().String(), "inside.example:80": plain.Listener.Addr().String()}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "another port") }))
+	defer other.Close()
+	servers := map[string]string{
+		"inside.example:443":  secure.Listener.Addr().String(),
+		"inside.example:80":   plain.Listener.Addr().String(),
+		"inside.example:8080": other.Listener.Addr().String(),
+	}
 	inside := func(_ context.Context, address string) (net.Conn, bool, error) {
 		if address == "gone.example:443" {
 			return nil, true, errors.New("no server listens")
@@ -135,6 +141,9 @@ func TestBehindProxies(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "hello inside.example", said)
 	}
+	said, err := get(c, "http://inside.example:8080/")
+	require.NoError(t, err)
+	assert.Equal(t, "another port", said, "and not from the host before")
 	_, err = get(c, "https://gone.example/")
 	require.ErrorContains(t, err, "no server listens")
 	assert.Empty(t, dialed, "of what is inside")

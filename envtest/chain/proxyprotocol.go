@@ -30,6 +30,8 @@ func newProxyProtocol(first byte) proxyProtocol {
 }
 
 // httpProtocol is HTTP: requests of "http" name their URL, and CONNECT asks for a tunnel.
+// net/http sends requests for any host one after the other to a proxy, and here a connection
+// leads to one host: each request asks the server to close it.
 type httpProtocol struct {
 	asked  []byte
 	tunnel bool
@@ -46,6 +48,9 @@ func (p *httpProtocol) hear(said []byte) (answer []byte, target string, err erro
 	}
 	if p.tunnel = req.Method == http.MethodConnect; p.tunnel {
 		return nil, req.Host, nil
+	}
+	if req.Header.Get("Connection") == "" {
+		p.asked = bytes.Replace(p.asked, []byte("\r\n"), []byte("\r\nConnection: close\r\n"), 1)
 	}
 	return nil, hostPort(req.URL), nil
 }

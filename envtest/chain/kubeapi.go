@@ -31,6 +31,11 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 	if err != nil {
 		return err
 	}
+	transport := config.ControlPlane.ProxyTransport
+	if plain := plainProxies(); plain != nil {
+		transport.Proxy = plain
+	}
+	transport.Proxy = forTargets(transport.Proxy)
 	if extra := &config.ControlPlane.Extra; extra.PeerEndpointLeaseReconciler != nil {
 		c.peerLease = upstream.NewPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Connection.Err)
 		extra.PeerEndpointLeaseReconciler = c.peerLease

@@ -39,6 +39,7 @@ func (c *Chain) pastProxies(network egressselector.EgressType, dial utilnet.Dial
 		return dial(ctx, kind, way.proxy)
 	})
 	return func(ctx context.Context, kind, address string) (net.Conn, error) { // outlives c: see inject.Egress
+		host, address := behindTarget(address)
 		name, proxy, wantsTLS := behindPlainName(address)
 		switch {
 		case wantsTLS:
@@ -51,14 +52,19 @@ func (c *Chain) pastProxies(network egressselector.EgressType, dial utilnet.Dial
 			}
 			return conn, err
 		}
-		return newProxyConn(ctx, func(ctx context.Context, target string) (net.Conn, bool, error) {
+		connect := func(ctx context.Context, target string) (net.Conn, bool, error) {
 			way := &detour{proxy: proxy}
 			conn, err := direct(context.WithValue(ctx, detourKey{}, way), kind, target)
 			if err == nil && way.taken && wantsTLS {
 				conn = tls.Client(conn, &tls.Config{ServerName: name})
 			}
 			return conn, way.taken, err
-		}), nil
+		}
+		if host != "" {
+			conn, _, err := connect(ctx, host)
+			return conn, err
+		}
+		return newProxyConn(ctx, connect), nil
 	}
 }
 

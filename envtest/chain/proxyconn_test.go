@@ -109,12 +109,15 @@ func TestBehindProxies(t *testing.T) {
 		dialed = append(dialed, address)
 		return nil, errors.New("no network")
 	}
-	client := func(cfg Config) *http.Client {
+	client := func(cfg Config, change ...func(proxyFunc) proxyFunc) *http.Client {
 		dialed = nil
 		c := &Chain{cfg: cfg, egress: inject.NewEgress(nil)}
 		transport := secure.Client().Transport.(*http.Transport).Clone()
 		if transport.Proxy = plainProxies(); transport.Proxy == nil {
 			transport.Proxy = http.ProxyFromEnvironment
+		}
+		for _, f := range change {
+			transport.Proxy = f(transport.Proxy)
 		}
 		transport.TLSClientConfig.ServerName = "example.com" // of the certificate
 		dial := utilnet.DialFunc(machine)
@@ -125,14 +128,19 @@ func TestBehindProxies(t *testing.T) {
 		t.Cleanup(transport.CloseIdleConnections)
 		return &http.Client{Transport: transport}
 	}
-	get := func(c *http.Client, url string) (string, error) {
-		response, err := c.Get(url)
+	do := func(c *http.Client, req *http.Request) (string, error) {
+		response, err := c.Do(req)
 		if err != nil {
 			return "", err
 		}
 		defer func() { _ = response.Body.Close() }()
 		body, err := io.ReadAll(response.Body)
 		return string(body), err
+	}
+	get := func(c *http.Client, url string) (string, error) {
+		req, err := http.NewRequest(http.MethodGet, url, nil)
+		require.NoError(t, err)
+		return do(c, req)
 	}
 
 	c := client(Config{DialInProcess: inside})
@@ -150,6 +158,24 @@ func TestBehindProxies(t *testing.T) {
 	_, err = get(c, "https://outside.example/")
 	require.ErrorContains(t, err, "no network")
 	assert.Equal(t, []string{outside}, dialed, "of what is outside, as a kube-apiserver does")
+
+	// As the server proxies to Pods, where the Host is that of the user's request.
+	c = client(Config{DialInProcess: inside}, forTargets)
+	for url, answer := range map[string]string{"http://inside.example/": "hello elsewhere", "http://inside.example:8080/": "another port", "https://inside.example/": "hello elsewhere"} {
+		req, err := http.NewRequest(http.MethodGet, url, nil)
+		require.NoError(t, err)
+		req.Host = "elsewhere"
+		said, err := do(c, req)
+		require.NoError(t, err)
+		assert.Equal(t, answer, said)
+	}
+	assert.Empty(t, dialed)
+	_, err = get(c, "http://outside.example/")
+	require.ErrorContains(t, err, "no network")
+	_, err = get(c, "https://outside.example/")
+	require.ErrorContains(t, err, "no network")
+	assert.Len(t, dialed, 2)
+	assert.NotContains(t, strings.Join(dialed, " "), targetInfix)
 
 	c = client(Config{Dial: machine})
 	_, err = get(c, "https://outside.example/")

@@ -18,7 +18,7 @@ const tlsProxySuffix = ".proxy.snowglobe.test"
 // plainProxies finds the proxies of the environment for clients that take another function
 // than theirs. Instead of one of "https" it names one of "http", so that they say for whom
 // they come before anybody speaks TLS. It is nil if there are no such proxies.
-func plainProxies() func(*http.Request) (*url.URL, error) {
+func plainProxies() proxyFunc {
 	if len(environmentProxies("https")) == 0 {
 		return nil
 	}

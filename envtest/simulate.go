@@ -22,6 +22,7 @@ func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Opti
 	err := virtualtime.Watched(virtualtime.Patience, os.Stderr, func(begun func()) {
 		synctest.Test(t, func(t *testing.T) {
 			begun()
+			t.Cleanup(virtualtime.Grace)
 			started := Start(t, opts...)
 			cp.Store(started)
 			f(t, started)

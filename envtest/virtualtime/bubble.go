@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // Bubble runs f in a bubble and returns when f and every goroutine started inside
@@ -48,6 +49,7 @@ func enter(f func() error) (err error) {
 			}
 		}()
 		err = f()
+		Grace()
 		finished = true
 	})
 	if !finished && err == nil {
@@ -55,6 +57,15 @@ func enter(f func() error) (err error) {
 	}
 	return err
 }
+
+// grace is longer than client-go and the packages of the API server sleep between a look at their
+// context and the next.
+const grace = time.Minute
+
+// Grace lets a minute go by in the bubble of the calling goroutine, which is about to leave it.
+// Time stops there when the first goroutine ends, and those that wait for a timer before they
+// end would wait for ever.
+func Grace() { time.Sleep(grace) }
 
 // Virtual reports whether the calling goroutine is in a bubble. The runtime tells
 // only in the header of a goroutine's stack.

@@ -3,8 +3,10 @@ package virtualtime_test
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest/virtualtime"
 )
@@ -21,6 +23,19 @@ func TestVirtual(t *testing.T) {
 		assert.True(t, virtualtime.Virtual())
 		return nil
 	}))
+}
+
+// A goroutine that ends after a pause is given it, though nobody waits for it.
+func TestBubbleGrace(t *testing.T) {
+	ended := false
+	require.NoError(t, virtualtime.Bubble(func() error {
+		go func() {
+			time.Sleep(3 * time.Second)
+			ended = true
+		}()
+		return nil
+	}))
+	assert.True(t, ended)
 }
 
 // An error about goroutines that wait for ever has their stacks.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
@@ -37,25 +36,19 @@ func TestBubble(t *testing.T) {
 	})
 }
 
-// TestBubbleGRPC does the same over gRPC. The watch is made below
-// clientv3, whose watches wait on a channel that is older than the bubble.
+// TestBubbleGRPC does the same over gRPC.
 func TestBubbleGRPC(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, Config{WatchBuffer: 2})
 		c := dial(t, s)
 		id := keptAlive(t, c)
-		stream, err := pb.NewWatchClient(c.ActiveConnection()).Watch(t.Context())
-		require.NoError(t, err)
-		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("k"), RangeEnd: []byte("l"), ProgressNotify: true})
-		resp := receive(t, stream)
-		require.True(t, resp.Created, "got %v", resp)
+		watched := c.Watch(t.Context(), "k", clientv3.WithPrefix(), clientv3.WithProgressNotify(), clientv3.WithCreatedNotify())
+		require.True(t, (<-watched).Created)
 		for i := range 100 {
 			put(t, c, fmt.Sprint("k", i), "v", clientv3.WithLease(id))
 		}
 		time.Sleep(time.Hour)
-		for got := 0; got < 100; {
-			got += len(receive(t, stream).Events)
-		}
+		events(t, watched, 100)
 		checkAlive(t, c, id)
 		closeAtOnce(t, s)
 	})

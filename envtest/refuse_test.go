@@ -115,6 +115,8 @@ func TestStagesRefuse(t *testing.T) {
 		{"--tracing-config-file=" + missing, "generic", missing},
 		{"--oidc-issuer-url=https://127.0.0.1:1 --oidc-client-id=a --oidc-ca-file=" + missing, "generic", missing},
 		{"--admission-control-config-file=" + missing, "kube-apiserver-config", missing},
+		{"--runtime-config=apiextensions.k8s.io/v7=true", "apiextensions-config", "group version apiextensions.k8s.io/v7 that has not been registered"},
+		{"--runtime-config=apiregistration.k8s.io/v7=true", "aggregator-config", "group version apiregistration.k8s.io/v7 that has not been registered"},
 		{"--peer-ca-file=" + nonsense + " --feature-gates=UnknownVersionInteroperabilityProxy=true", "options", "--peer-ca-file: " + nonsense},
 	} {
 		t.Run(test.flags, func(t *testing.T) {

@@ -35,6 +35,9 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	decorators := &run.Admission.GenericAdmission.Decorators
 	*decorators = append(admission.Decorators{inject.Webhooks(c.injector, pastTLSProxies), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
 	c.setStore(run)
+	if err := awaitSigner(ctx, run); err != nil {
+		return err
+	}
 
 	if c.options, err = c.complete(ctx, run); err != nil {
 		return err
@@ -53,8 +56,11 @@ func (c *Chain) complete(ctx context.Context, run *options.ServerRunOptions) (op
 	if own {
 		serving.CertKey.CertFile, serving.CertKey.KeyFile = "content", "content"
 	}
-	completed, err := run.Complete(ctx)
+	life, end := context.WithCancel(c.life) // of the connection to a signer
+	defer context.AfterFunc(ctx, end)()
+	completed, err := run.Complete(life)
 	if err != nil {
+		end()
 		return options.CompletedOptions{}, err
 	}
 	if errs := completed.Validate(); len(errs) > 0 {

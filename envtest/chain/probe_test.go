@@ -44,3 +44,26 @@ func TestProbeIsBrokenOff(t *testing.T) {
 	assert.True(t, returned, "the goroutine that probed was ended")
 	assert.NoError(t, crash)
 }
+
+// TestBootDone goes by what the server's own probe says.
+func TestBootDone(t *testing.T) {
+	member, err := process.Join("test", mustParse(t).Process(), io.Discard, func(error) {})
+	require.NoError(t, err)
+	t.Cleanup(member.Leave)
+	for _, test := range []struct {
+		red  string
+		done bool
+	}{
+		{"informer-sync", false},
+		{"poststarthook/failed", true},
+		{"kms-providers", true},
+		{"kms-provider-0", true},
+	} {
+		c := &Chain{generic: &genericStage{config: &genericapiserver.Config{LoopbackClientConfig: &rest.Config{BearerToken: "token"}}}}
+		c.untraced = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, "[+]ping ok\n[-]"+test.red+" failed: reason withheld\nreadyz check failed\n")
+		})
+		assert.Equal(t, test.done, c.bootDone(t.Context()), test.red)
+	}
+}

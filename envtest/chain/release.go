@@ -242,13 +242,17 @@ func (c *Chain) abandonAutoregistration() {
 	}
 }
 
-// bootDone says whether the server has been ready, or only failed hooks are red.
+// bootDone says whether the server has been ready, or is as ready as it gets.
 func (c *Chain) bootDone(ctx context.Context) bool {
 	if c.BeenReady() {
 		return true
 	}
 	ready, checks := c.Probe(ctx, "readyz")
-	return ready || len(checks) > 0 && !slices.ContainsFunc(checks, func(check trace.Check) bool {
-		return !check.OK && !strings.HasPrefix(check.Name, "poststarthook/")
-	})
+	return ready || len(checks) > 0 && !slices.ContainsFunc(checks, awaited)
+}
+
+// awaited says whether a check is red that the boot turns green: not those of failed hooks, nor
+// those of KMS plugins, which may never answer.
+func awaited(check trace.Check) bool {
+	return !check.OK && !strings.HasPrefix(check.Name, "poststarthook/") && !strings.HasPrefix(check.Name, "kms-provider")
 }

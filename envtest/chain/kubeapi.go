@@ -31,11 +31,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 	if err != nil {
 		return err
 	}
-	transport := config.ControlPlane.ProxyTransport
-	if plain := plainProxies(); plain != nil {
-		transport.Proxy = plain
-	}
-	transport.Proxy = forTargets(transport.Proxy)
+	nameProxies(config.ControlPlane.ProxyTransport)
 	if extra := &config.ControlPlane.Extra; extra.PeerEndpointLeaseReconciler != nil {
 		c.peerLease = upstream.NewPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Connection.Err)
 		extra.PeerEndpointLeaseReconciler = c.peerLease

@@ -8,16 +8,24 @@ import (
 	"strings"
 )
 
-// targetInfix stands in the name of a proxy behind the address of the host that the proxy is
-// for. Only pastProxies hears such names.
+// targetInfix stands in the name of a proxy behind the host that the proxy is for. Only
+// pastProxies hears such names.
 const targetInfix = ".target.snowglobe.test."
 
 // proxyFunc finds the proxy of a request, as http.Transport.Proxy does.
 type proxyFunc = func(*http.Request) (*url.URL, error)
 
-// forTargets has a client that goes by proxies name a proxy of its own for each host. The
-// server proxies a user's request to a Pod, a Service or a node with the Host that the user gave, and
-// net/http asks a proxy for that one, so that nothing it says is the address.
+// nameProxies has the transport to Pods, Services and nodes name a proxy of its own for each host.
+// It carries the Host of the user's request, and net/http asks a proxy for that one, so that
+// nothing it says is the address.
+func nameProxies(transport *http.Transport) {
+	if plain := plainProxies(); plain != nil {
+		transport.Proxy = plain
+	}
+	transport.Proxy = forTargets(transport.Proxy)
+}
+
+// forTargets names those that proxies finds.
 func forTargets(proxies proxyFunc) proxyFunc {
 	return func(req *http.Request) (*url.URL, error) {
 		proxy, err := proxies(req)

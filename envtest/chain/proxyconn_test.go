@@ -109,7 +109,7 @@ func TestBehindProxies(t *testing.T) {
 		dialed = append(dialed, address)
 		return nil, errors.New("no network")
 	}
-	client := func(cfg Config, change ...func(proxyFunc) proxyFunc) *http.Client {
+	client := func(cfg Config, change ...func(*http.Transport)) *http.Client {
 		dialed = nil
 		c := &Chain{cfg: cfg, egress: inject.NewEgress(nil)}
 		transport := secure.Client().Transport.(*http.Transport).Clone()
@@ -117,7 +117,7 @@ func TestBehindProxies(t *testing.T) {
 			transport.Proxy = http.ProxyFromEnvironment
 		}
 		for _, f := range change {
-			transport.Proxy = f(transport.Proxy)
+			f(transport)
 		}
 		transport.TLSClientConfig.ServerName = "example.com" // of the certificate
 		dial := utilnet.DialFunc(machine)
@@ -160,7 +160,7 @@ func TestBehindProxies(t *testing.T) {
 	assert.Equal(t, []string{outside}, dialed, "of what is outside, as a kube-apiserver does")
 
 	// As the server proxies to Pods, where the Host is that of the user's request.
-	c = client(Config{DialInProcess: inside}, forTargets)
+	c = client(Config{DialInProcess: inside}, nameProxies)
 	for url, answer := range map[string]string{"http://inside.example/": "hello elsewhere", "http://inside.example:8080/": "another port", "https://inside.example/": "hello elsewhere"} {
 		req, err := http.NewRequest(http.MethodGet, url, nil)
 		require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
@@ -205,13 +206,9 @@ func register(t *testing.T, client kubernetes.Interface, ca []byte) {
 	body, err := json.Marshal(apiService)
 	require.NoError(t, err)
 	require.NoError(t, client.CoreV1().RESTClient().Post().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices").Body(body).Do(t.Context()).Error())
-	for {
+	require.NoError(t, wait.PollUntilContextCancel(t.Context(), 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		code := 0
-		err := client.CoreV1().RESTClient().Get().AbsPath("/apis", flunders.Group, flunders.Version, "flunders").Do(t.Context()).StatusCode(&code).Error()
-		if code == http.StatusOK {
-			return
-		}
-		require.NoError(t, t.Context().Err(), "%v", err)
-		time.Sleep(100 * time.Millisecond)
-	}
+		client.CoreV1().RESTClient().Get().AbsPath("/apis", flunders.Group, flunders.Version, "flunders").Do(ctx).StatusCode(&code)
+		return code == http.StatusOK, nil
+	}))
 }

@@ -5,6 +5,9 @@ import "context"
 // WithoutInjectors leaves out whatever asks rules, to measure what that costs.
 func WithoutInjectors() Option { return func(c *config) { c.withoutFaults = true } }
 
+// WithPromptHooks has hooks not wait in virtual time, as they do not in real time.
+func WithPromptHooks() Option { return func(c *config) { c.promptHooks = true } }
+
 // ReadCRDs lets tests read definitions.
 var ReadCRDs = crdPlaces{}.read
 

@@ -63,6 +63,21 @@ func (cp *ControlPlane) installCRDs(ctx context.Context, crds []*apiextensionsv1
 	return nil
 }
 
+// WaitServed waits until the server, if it runs, serves custom resources by established
+// definitions of at least their resourceVersion. For a moment after a write, it serves them as
+// they were before. InstallCRDs waits for that by itself.
+func (s *Server) WaitServed(ctx context.Context, crds ...*apiextensionsv1.CustomResourceDefinition) error {
+	if !s.current.Load().running() {
+		return nil
+	}
+	for _, crd := range crds {
+		if err := s.chain().RestoreServer().CRDs.Wait(ctx, crd.Name, revisionOf(crd.ResourceVersion)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // definitions returns a client for definitions. What the server warns of, like a version that is
 // deprecated, is for who uses it.
 func definitions(config *rest.Config) (*apiextensionsclient.Clientset, error) {
@@ -70,7 +85,7 @@ func definitions(config *rest.Config) (*apiextensionsclient.Clientset, error) {
 	return apiextensionsclient.NewForConfig(config)
 }
 
-// waitServed waits until the server, if it runs, serves definitions as they are.
+// waitServed is WaitServed, and until discovery tells of the definitions too.
 func (s *Server) waitServed(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	if !s.current.Load().running() {
 		return nil
@@ -79,10 +94,8 @@ func (s *Server) waitServed(ctx context.Context, crds []*apiextensionsv1.CustomR
 	if err != nil {
 		return err
 	}
-	for _, crd := range crds {
-		if err := s.chain().RestoreServer().CRDs.Wait(ctx, crd.Name, revisionOf(crd.ResourceVersion)); err != nil {
-			return err
-		}
+	if err := s.WaitServed(ctx, crds...); err != nil {
+		return err
 	}
 	return waitServed(ctx, client, crds)
 }

@@ -136,8 +136,8 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		AccountKey:     cp.accountKey,
 		Faults:         faults,
 		Restorer:       cp.restorer,
-		UpstreamPauses: cp.cfg.upstreamPauses,
-		OwnDocuments:   sim.Enabled(), // building them takes random numbers of the seed
+		UpstreamPauses: virtualtime.Virtual() && !cp.cfg.promptHooks, // where they cost nothing
+		OwnDocuments:   sim.Enabled(),                                // building them takes random numbers of the seed
 		PostStartHooks: cp.cfg.hooks,
 		CacheWindows:   cp.cfg.cacheWindows,
 		Trace:          i.recorder,

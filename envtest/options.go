@@ -27,21 +27,21 @@ type Option func(*config)
 
 // config is what the options of a control plane add up to.
 type config struct {
-	store          storage.Backend
-	sharedStore    bool
-	flags          []string
-	flagWebhooks   []flagWebhook
-	crds           []*apiextensionsv1.CustomResourceDefinition
-	crdPaths       []string
-	hooks          map[string]func(context.Context, *rest.Config) error
-	faults         fault.Plan
-	seed           uint64
-	seeded         bool
-	noLatency      bool
-	steps          []string // of the order, nil for none
-	fullTrace      bool
-	withoutFaults  bool // tests only: without the injectors
-	upstreamPauses bool
+	store         storage.Backend
+	sharedStore   bool
+	flags         []string
+	flagWebhooks  []flagWebhook
+	crds          []*apiextensionsv1.CustomResourceDefinition
+	crdPaths      []string
+	hooks         map[string]func(context.Context, *rest.Config) error
+	faults        fault.Plan
+	seed          uint64
+	seeded        bool
+	noLatency     bool
+	steps         []string // of the order, nil for none
+	fullTrace     bool
+	withoutFaults bool // tests only: without the injectors
+	promptHooks   bool // tests only: in virtual time too
 
 	withoutHousekeeping bool
 
@@ -170,12 +170,6 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 // change in the store and every turn: everything that trace.WriteCanonical can show.
 func WithFullTrace() Option {
 	return func(c *config) { c.fullTrace = true }
-}
-
-// WithUpstreamPauses keeps the second that rbac/bootstrap-roles and
-// scheduling/bootstrap-system-priority-classes wait before their first try.
-func WithUpstreamPauses() Option {
-	return func(c *config) { c.upstreamPauses = true }
 }
 
 // WithoutHousekeeping is for tests that span days of virtual time. It leaves out what an

@@ -233,6 +233,6 @@ func (cp *ControlPlane) fork(from *Snapshot, opts []Option) (*ControlPlane, erro
 func inherit(parent *config) Option {
 	return func(c *config) {
 		c.flags, c.timeouts = slices.Clone(parent.flags), parent.timeouts
-		c.upstreamPauses, c.withoutHousekeeping = parent.upstreamPauses, parent.withoutHousekeeping
+		c.promptHooks, c.withoutHousekeeping = parent.promptHooks, parent.withoutHousekeeping
 	}
 }

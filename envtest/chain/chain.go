@@ -88,7 +88,7 @@ type Config struct {
 	Tokens authenticator.Token
 	// Faults are the rules about this server; nil leaves the injectors out.
 	Faults *fault.Set
-	// UpstreamPauses keeps the second that two upstream hooks wait before trying.
+	// UpstreamPauses keeps the second that two of upstream's hooks wait before they try.
 	UpstreamPauses bool
 	// OwnDocuments builds the OpenAPI v3 documents anew, where those of an earlier server of
 	// the process could be shared.

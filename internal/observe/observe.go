@@ -56,20 +56,29 @@ func AnsweredBy(req *http.Request, server string) {
 	}
 }
 
+// WhoAnswers returns a context for a request, and the place of the name of the server that
+// answered it: empty if none did, or none says.
+func WhoAnswers(ctx context.Context) (asking context.Context, server *string) {
+	server = new(string)
+	return context.WithValue(ctx, serverKey{}, server), server
+}
+
 // RoundTrip implements http.RoundTripper.
 func (o *Observer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if httpstream.IsUpgradeRequest(req) {
 		return o.inner.RoundTrip(req)
 	}
-	var server string
-	req = req.WithContext(context.WithValue(req.Context(), serverKey{}, &server))
+	asking, server := WhoAnswers(req.Context())
+	outer := req
+	req = req.WithContext(asking)
 	answer := trace.Answer{Client: o.client, Method: req.Method, URI: req.URL.RequestURI(), Asked: o.recorder.Seq()}
 	answer.Sent, answer.DryRun = sent(req)
 	began, answered := time.Now(), o.begin(req, answer)
 	response, err := o.inner.RoundTrip(req)
 	recorder := o.recorder
-	if server != "" {
-		recorder = recorder.For(server)
+	if *server != "" {
+		recorder = recorder.For(*server)
+		AnsweredBy(outer, *server)
 	}
 	if err != nil {
 		answer.Took, answer.Err = time.Since(began), err

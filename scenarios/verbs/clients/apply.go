@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"snowglobe.test/internal/observe"
 	"snowglobe.test/scenarios/engine"
 	"snowglobe.test/scenarios/story"
 )
@@ -27,8 +28,8 @@ func (c *Clients) Apply() engine.Verb {
 		Summary: "create or change the objects in files, by server-side apply",
 		Details: `FILE holds YAML or JSON documents; with --expand, $VARIABLE and ${VARIABLE} in it are
 expanded. An object with generateName and no name is created. After a
-CustomResourceDefinition, apply waits until the server serves the resource. It prints one
-line per object.
+CustomResourceDefinition, apply waits until the server that it asked serves the resource as
+the definition says. It prints one line per object.
 
 The field manager is called script, or NAME. It takes over fields from other managers;
 with --no-force that is a conflict.`,
@@ -91,17 +92,18 @@ func (c *Clients) apply(ctx context.Context, object *unstructured.Unstructured, 
 		return err
 	}
 	var applied *unstructured.Unstructured
+	asking, server := observe.WhoAnswers(ctx)
 	if object.GetName() == "" && object.GetGenerateName() != "" {
-		applied, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: opts.FieldManager})
+		applied, err = client.Create(asking, object, metav1.CreateOptions{FieldManager: opts.FieldManager})
 	} else {
-		applied, err = client.Apply(ctx, object.GetName(), object, opts)
+		applied, err = client.Apply(asking, object.GetName(), object, opts)
 	}
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(&c.run.Stdout, "%s/%s applied\n", r.GVR.GroupResource(), applied.GetName())
 	if r.Kind.GroupKind() == crdKind {
-		return c.awaitServed(ctx, client, applied.GetName())
+		return c.awaitServed(ctx, client, applied.GetName(), *server)
 	}
 	return nil
 }
@@ -111,11 +113,21 @@ var crdKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomRe
 // discoveryPause is the time between two looks at discovery, which has no watch.
 const discoveryPause = 10 * time.Millisecond
 
-// awaitServed waits until a CRD is established and all its versions are served.
-func (c *Clients) awaitServed(ctx context.Context, client dynamic.ResourceInterface, name string) error {
+// awaitServed waits until a CRD is established, and served as it is, in all its versions, by the
+// server that it was applied to. The others may be behind.
+func (c *Clients) awaitServed(ctx context.Context, client dynamic.ResourceInterface, name, asked string) error {
 	crd, err := awaitEstablished(ctx, client, name)
 	if err != nil {
 		return err
+	}
+	if asked != "" { // else a mutation has answered
+		server, err := c.servers.Server([]string{asked})
+		if err != nil {
+			return err
+		}
+		if err := server.WaitServed(ctx, crd); err != nil {
+			return err
+		}
 	}
 	for _, version := range crd.Spec.Versions {
 		if !version.Served {

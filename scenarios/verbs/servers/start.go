@@ -97,8 +97,7 @@ func checkStart(flags *pflag.FlagSet, args []string) error {
 
 // options turns the request into options of envtest.
 func (r *startRequest) options() []envtest.Option {
-	// Upstream's own pauses cost nothing in virtual time and belong to the story.
-	opts := []envtest.Option{envtest.WithReplicas(r.servers), envtest.WithFlags(r.flags...), envtest.WithUpstreamPauses(), envtest.WithTimeouts(r.timeout, 0)}
+	opts := []envtest.Option{envtest.WithReplicas(r.servers), envtest.WithFlags(r.flags...), envtest.WithTimeouts(r.timeout, 0)}
 	if r.withoutHousekeeping {
 		opts = append(opts, envtest.WithoutHousekeeping())
 	}

@@ -174,7 +174,7 @@ func states(t *testing.T) map[string]state {
 		"explore builds": building(t, "explore", "script.txtar"),
 
 		"etcd of assets runs": {
-			program: "etcd", args: []string{"--listen-client-urls=unix://s"}, until: inDir("s"),
+			program: "etcd", args: []string{"--listen-client-urls=unix://s", "--advertise-client-urls=unix://s"}, until: inDir("s"),
 		},
 		"kube-apiserver of assets runs": {
 			program: "kube-apiserver", args: append(apiServerArgs(t, "unix://"+runningEtcd(t)), "-v=2"),

@@ -14,7 +14,7 @@ import (
 func BenchmarkStartup(b *testing.B) {
 	for _, store := range []string{StoreMemory, StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
-			request := childRequest{Store: store}
+			request := startupRequest{Store: store}
 			_, _, err := request.boot(b.Context(), 1)
 			require.NoError(b, err) // don't count the first boot
 			var starts, stops time.Duration
@@ -36,7 +36,7 @@ func BenchmarkFirstBoot(b *testing.B) {
 		b.Run("store="+store, func(b *testing.B) {
 			var sum time.Duration
 			for b.Loop() {
-				answer, err := runChild(b.Context(), childRequest{Store: store, Boots: 1})
+				answer, err := runStartup(b.Context(), startupRequest{Store: store, Boots: 1})
 				require.NoError(b, err)
 				sum += answer.Starts[0]
 			}

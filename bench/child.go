@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -9,45 +10,115 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-
-	"snowglobe.test/envtest"
+	"snowglobe.test/internal/group"
 )
 
-func runChild(ctx context.Context, request childRequest) (childAnswer, error) {
+// What is measured in a process of its own, which is this program again.
+const (
+	childStartup = "startup" // boots, of which the first of a process is not like the others
+	childLoad    = "load"    // the clients of a load, beside the process of the API server
+)
+
+// childVariable is the environment variable that says what a process measures.
+const childVariable = "SNOWGLOBE_BENCH"
+
+// ChildRequested reports whether a measurement executed this process. If so, main must call Child
+// and do nothing else.
+func ChildRequested() bool { return os.Getenv(childVariable) != "" }
+
+// errChild is the error of a measurement in a process of another one.
+var errChild = errors.New("this process is a child of another measurement; the program must call bench.Child at the start of main when bench.ChildRequested")
+
+// Child measures what it is asked for on in, and writes what it measured to out; progress, a line
+// each, goes to another place.
+func Child(ctx context.Context, in io.Reader, out, progress io.Writer) error {
+	begun := time.Now()
+	lines := bufio.NewReader(in)
+	request, err := lines.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read what to measure: %w", err)
+	}
+	switch kind := os.Getenv(childVariable); kind {
+	case childStartup:
+		var boots startupRequest
+		if err := json.Unmarshal(request, &boots); err != nil {
+			return fmt.Errorf("read what to measure: %w", err)
+		}
+		return startupChild(ctx, out, begun, boots)
+	case childLoad:
+		var load loadRequest
+		if err := json.Unmarshal(request, &load); err != nil {
+			return fmt.Errorf("read what to measure: %w", err)
+		}
+		return loadChild(ctx, lines, out, progress, load)
+	default:
+		return fmt.Errorf("the environment variable %s is %q, and should be %s or %s", childVariable, kind, childStartup, childLoad)
+	}
+}
+
+// converse executes this program to measure something. It calls each with the lines that the
+// process prints, to which it can reply.
+func converse(ctx context.Context, kind string, request any, progress io.Writer, each func(line []byte, reply io.Writer) error) error {
 	program, err := os.Executable()
 	if err != nil {
-		return childAnswer{}, fmt.Errorf("find this program, to execute it as a child: %w", err)
+		return fmt.Errorf("find this program, to execute it as a child: %w", err)
 	}
-	var stdout, stderr bytes.Buffer
-	child := exec.CommandContext(ctx, program)
-	child.Stdout, child.Stderr = &stdout, &stderr
-	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
-	child.WaitDelay = endDelay
-	request.Executed = time.Now()
 	text, err := json.Marshal(request)
 	if err != nil {
-		return childAnswer{}, err
+		return err
 	}
-	child.Env = append(childEnvironment(), childVariable+"="+string(text))
-	if err := child.Run(); err != nil {
-		return childAnswer{}, fmt.Errorf("measure in a child process: %w: %s", err, tail(stderr.String()))
+	in, reply, err := os.Pipe()
+	if err != nil {
+		return err
 	}
-	var answer childAnswer
-	if err := json.Unmarshal(stdout.Bytes(), &answer); err != nil || len(answer.Starts) != request.Boots {
-		return childAnswer{}, fmt.Errorf("the child process printed %q instead of measurements; does main call bench.StartupChild when bench.StartupRequested?", tail(stdout.String()))
+	defer in.Close()
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		_, _ = reply.Write(append(text, '\n')) // a child that does not read it fails
+	}()
+	var said bytes.Buffer
+	printed := &lineWriter{each: func(line []byte) error { return each(line, reply) }}
+	child := exec.CommandContext(ctx, program)
+	child.Stdin, child.Stdout, child.Stderr = in, printed, io.MultiWriter(progress, &said)
+	child.WaitDelay = endDelay
+	child.Env = append(childEnvironment(), childVariable+"="+kind)
+	err = group.Run(child)
+	_ = in.Close() // so that nothing waits for it to be read
+	<-asked
+	_ = reply.Close()
+	switch {
+	case printed.err != nil:
+		return fmt.Errorf("a process of this program that measures the %s printed what is no measurement; does main call bench.Child when bench.ChildRequested? %w", kind, printed.err)
+	case err != nil:
+		return fmt.Errorf("measure in a process of its own: %w: %s", err, tail(said.String()))
 	}
-	return answer, nil
+	return nil
+}
+
+// lineWriter calls each with every line that is written, until it fails.
+type lineWriter struct {
+	each func(line []byte) error
+	part []byte
+	err  error
+}
+
+// Write implements io.Writer.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.part = append(w.part, p...)
+	for w.err == nil {
+		line, rest, whole := bytes.Cut(w.part, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		w.err = w.each(line)
+		w.part = rest
+	}
+	return 0, w.err
 }
 
 // endDelay is how long an interrupted child may take to stop what it started before it
@@ -70,103 +141,4 @@ func tail(text string) string {
 		text = "..." + text[len(text)-limit:]
 	}
 	return text
-}
-
-// childVariable is the environment variable that carries a childRequest.
-const childVariable = "SNOWGLOBE_BENCH_STARTUP"
-
-// childRequest is what a process measures: ours on a store, or envtest on binaries.
-type childRequest struct {
-	Store    string    `json:"store,omitempty"`
-	Binaries string    `json:"binaries,omitempty"`
-	Boots    int       `json:"boots"`
-	Profile  string    `json:"profile,omitempty"`
-	Executed time.Time `json:"executed"`
-}
-
-// childAnswer is the line the process prints.
-type childAnswer struct {
-	Load   time.Duration   `json:"loadNS"`
-	Starts []time.Duration `json:"startsNS"`
-	Stops  []time.Duration `json:"stopsNS"`
-}
-
-// StartupRequested reports whether Startup executed this process. If so, main must
-// call StartupChild and do nothing else.
-func StartupRequested() bool { return os.Getenv(childVariable) != "" }
-
-// StartupChild measures what Startup asks for, and writes it to w: standard output.
-func StartupChild(ctx context.Context, w io.Writer) error {
-	begun := time.Now()
-	var request childRequest
-	if err := json.Unmarshal([]byte(os.Getenv(childVariable)), &request); err != nil {
-		return fmt.Errorf("bench startup: read the environment variable %s: %w", childVariable, err)
-	}
-	answer := childAnswer{Load: begun.Sub(request.Executed)}
-	for number := range request.Boots {
-		start, stop, err := request.boot(ctx, number+1)
-		if err != nil {
-			return fmt.Errorf("boot %d: %w", number+1, err)
-		}
-		answer.Starts, answer.Stops = append(answer.Starts, start), append(answer.Stops, stop)
-	}
-	return json.NewEncoder(w).Encode(answer)
-}
-
-func (r childRequest) boot(ctx context.Context, number int) (start, stop time.Duration, err error) {
-	if r.Binaries != "" {
-		return bootEnvtest(ctx, r.Binaries)
-	}
-	endProfile := func() error { return nil }
-	if r.Profile != "" {
-		if endProfile, err = profile(filepath.Join(r.Profile, fmt.Sprintf("boot-%d.pprof", number))); err != nil {
-			return 0, 0, err
-		}
-	}
-	begun := time.Now()
-	cp, err := envtest.Launch(ctx, onStore(r.Store)...)
-	if err != nil {
-		return 0, 0, errors.Join(err, endProfile())
-	}
-	err = awaitDefaultNamespace(ctx, cp.Config())
-	start = time.Since(begun)
-	err = errors.Join(err, endProfile())
-	begun = time.Now()
-	err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
-	return start, time.Since(begun), err
-}
-
-// awaitDefaultNamespace waits as envtest's Start does, but by watching.
-func awaitDefaultNamespace(ctx context.Context, config *rest.Config) error {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	stream, err := client.CoreV1().Namespaces().Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: corev1.NamespaceDefault}))
-	if err != nil {
-		return fmt.Errorf("wait for the default namespace: %w", err)
-	}
-	defer stream.Stop()
-	if event := <-stream.ResultChan(); event.Type != watch.Added {
-		return fmt.Errorf("wait for the default namespace: the watch ended with %q: %w", event.Type, context.Cause(ctx))
-	}
-	return nil
-}
-
-// profile writes a CPU profile until the returned function is called.
-func profile(path string) (end func() error, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return file.Close()
-	}, nil
 }

@@ -2,7 +2,9 @@ package bench
 
 import (
 	"net"
+	"net/http"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
@@ -13,25 +15,33 @@ import (
 // client-go shares connections between clients of one configuration, and so of one dialer.
 type connection struct {
 	kubernetes.Interface
-	dialed *connrotation.Dialer // nil if the configuration has a transport
+	dynamic dynamic.Interface
+	http    *http.Client         // which both ask by
+	dialed  *connrotation.Dialer // nil if the configuration has a transport
 }
 
 func connect(config *rest.Config, contentType string) (connection, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = contentType, contentType
 	config.QPS = -1 // the load limits its own rate
-	if config.Transport != nil {
-		client, err := kubernetes.NewForConfig(config)
-		return connection{Interface: client}, err
+	var c connection
+	if config.Transport == nil {
+		dial := config.Dial
+		if dial == nil {
+			dial = (&net.Dialer{}).DialContext
+		}
+		c.dialed = connrotation.NewDialer(dial)
+		config.Dial = c.dialed.DialContext
 	}
-	dial := config.Dial
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
+	var err error
+	if c.http, err = rest.HTTPClientFor(config); err != nil {
+		return c, err
 	}
-	dialed := connrotation.NewDialer(dial)
-	config.Dial = dialed.DialContext
-	client, err := kubernetes.NewForConfig(config)
-	return connection{Interface: client, dialed: dialed}, err
+	if c.Interface, err = kubernetes.NewForConfigAndClient(config, c.http); err != nil {
+		return c, err
+	}
+	c.dynamic, err = dynamic.NewForConfigAndClient(config, c.http)
+	return c, err
 }
 
 // close aborts calls under way and closes the connections. http.Transport closes only

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// TestMain lets Startup execute the test binary as its child.
+// TestMain lets measurements execute the test binary as their child.
 func TestMain(m *testing.M) {
-	if !StartupRequested() {
+	if !ChildRequested() {
 		os.Exit(m.Run())
 	}
-	if err := StartupChild(context.Background(), os.Stdout); err != nil {
+	if err := Child(context.Background(), os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

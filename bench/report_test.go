@@ -30,11 +30,14 @@ func someStartup() StartupReport {
 func someWatch() WatchReport {
 	latency := Latency{Count: 40, Mean: 2e6, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6, Max: 5e6}
 	load := WatchLoad{
-		Transport: TransportProcess, Encoding: "json", Store: StoreMemory, Watchers: 2, Writers: 1, PayloadBytes: 256,
+		Transport: TransportProcess, Encoding: "json", Store: StoreMemory, Resource: "configmaps", Watchers: 2, Writers: 1, PayloadBytes: 256,
+		StreamsPerConnection: 1, Namespaces: 1, Selectors: 1,
 		RateAsked: 10, Rate: 9.5, Events: 20, Deliveries: 40, DeliveriesPerSecond: 19.5, Latency: latency, WriteLatency: latency,
-		AllocsPerDelivery: 12.5, BytesPerDelivery: 2048,
+		Server: &Usage{CPU: time.Second, CPUPerMillion: 25 * time.Second, AllocsPerDelivery: 12.5, BytesPerDelivery: 2048, MemoryPerWatch: 10_240},
 	}
 	lossy := load
+	apart := *load.Server
+	apart.Apart, lossy.Server = true, &apart
 	lossy.Transport, lossy.Lost, lossy.Deliveries, lossy.DeliveriesPerSecond = TransportTLS, 1, 39, 15
 	return WatchReport{Machine: someMachine, Loads: []WatchLoad{load, lossy}}
 }
@@ -77,38 +80,51 @@ BenchmarkEnvtestStartup-3	1	2400000000 ns/op
 BenchmarkEnvtestStop-3	1	1000000000 ns/op
 `},
 		"watch": {someWatch(), FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
-watchers 2, writers 1, events 20 of 256 bytes, json, store memory
+watchers 2, writers 1, events 20 of 256 bytes, configmaps, json, store memory
 
-                      process  tls
-events/s asked        10       10
-events/s written      10       10
-events/s delivered    20       15
-delivery p50          1ms      1ms
-delivery p90          2ms      2ms
-delivery p99          3ms      3ms
-delivery p99.9        4ms      4ms
-delivery max          5ms      5ms
-write p50             1ms      1ms
-write p90             2ms      2ms
-write p99             3ms      3ms
-write p99.9           4ms      4ms
-write max             5ms      5ms
-allocations/delivery  12.5     12.5
-bytes/delivery        2048     2048
-lost                  0        1
-duplicate             0        0
-out of order          0        0
-watches restarted     0        0
+                        process  tls
+events/s asked          10       10
+events/s written        10       10
+events/s delivered      20       15
+delivery p50            1ms      1ms
+delivery p90            2ms      2ms
+delivery p99            3ms      3ms
+delivery p99.9          4ms      4ms
+delivery max            5ms      5ms
+write p50               1ms      1ms
+write p90               2ms      2ms
+write p99               3ms      3ms
+write p99.9             4ms      4ms
+write max               5ms      5ms
+CPU/million deliveries  25s*     25s
+allocations/delivery    12.5*    12.5
+bytes/delivery          2048*    2048
+memory/watch            10 KiB*  10 KiB
+lost                    0        1
+duplicate               0        0
+out of order            0        0
+watches restarted       0        0
+
+* of the server and its clients, which were in one process
 
 tls: fewer events arrived than were asked for. The machine was saturated, so the
 latencies are those of a growing queue: lower the rate or the number of watchers.
+`},
+		"sweep": {SweepReport{Machine: someMachine, Option: "watchers", Objective: 50 * time.Millisecond, Points: []SweepPoint{
+			{Value: 2, Transport: TransportProcess, Trials: 3, Best: &someWatch().Loads[0]}, {Value: 20, Transport: TransportProcess, Trials: 2},
+		}}, FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
+the highest rate at which p99 is at most 50ms
+
+transport  watchers  events/s  deliveries/s  p50  p99  p99.9  server's CPU/million  memory/watch
+process    2         10        19.5          1ms  3ms  4ms    25s                   10 KiB
+process    20        -         -             -    -    -      -                     -
 `},
 		"watch for benchstat": {WatchReport{Machine: someMachine, Loads: someWatch().Loads[:1]}, FormatBenchmark, `Unit events/s better=higher
 goos: plan9
 goarch: arm
 pkg: snowglobe.test/bench
 cpu: abacus
-BenchmarkWatch/transport=process/watchers=2/rate=10/encoding=json/store=memory-3	40	2e+06 mean-ns	1e+06 p50-ns	2e+06 p90-ns	3e+06 p99-ns	4e+06 p99.9-ns	5e+06 max-ns	19.5 events/s	2048 B/delivery	12.5 allocs/delivery
+BenchmarkWatch/transport=process/watchers=2/rate=10/encoding=json/resource=configmaps/store=memory-3	40	2e+06 mean-ns	1e+06 p50-ns	2e+06 p90-ns	3e+06 p99-ns	4e+06 p99.9-ns	5e+06 max-ns	19.5 events/s	25 cpu-s/million	2048 B/delivery	12.5 allocs/delivery	10240 B/watch
 `},
 	} {
 		t.Run(name, func(t *testing.T) {

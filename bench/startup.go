@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -57,7 +56,7 @@ func (o StartupOptions) validate() error {
 //
 // The first boot of a process does work that later boots share, so each run is a
 // process of its own: Startup executes its own program again, which must then call
-// StartupChild (see StartupRequested).
+// Child (see ChildRequested).
 func Startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 	report, err := startup(ctx, opts.withDefaults())
 	if err != nil {
@@ -70,8 +69,8 @@ func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 	if err := opts.validate(); err != nil {
 		return StartupReport{}, err
 	}
-	if StartupRequested() {
-		return StartupReport{}, errors.New("this process is a child of another bench startup; the program must call bench.StartupChild at the start of main when bench.StartupRequested")
+	if ChildRequested() {
+		return StartupReport{}, errChild
 	}
 	report := StartupReport{Machine: thisMachine(), Store: opts.Store, Runs: opts.Runs}
 	if opts.Against != "" {
@@ -85,7 +84,7 @@ func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 		return StartupReport{}, err
 	}
 	if opts.Profile != "" {
-		_, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following, Profile: opts.Profile})
+		_, err := runStartup(ctx, startupRequest{Store: opts.Store, Boots: 1 + opts.Following, Profile: opts.Profile})
 		if err != nil {
 			return StartupReport{}, fmt.Errorf("profile: %w", err)
 		}
@@ -98,7 +97,7 @@ func startup(ctx context.Context, opts StartupOptions) (StartupReport, error) {
 func measure(ctx context.Context, opts StartupOptions, report *StartupReport) error {
 	var load, first, following, stop, theirStart, theirStop []time.Duration
 	for run := range opts.Runs {
-		ours, err := runChild(ctx, childRequest{Store: opts.Store, Boots: 1 + opts.Following})
+		ours, err := runStartup(ctx, startupRequest{Store: opts.Store, Boots: 1 + opts.Following})
 		if err != nil {
 			return fmt.Errorf("run %d: %w", run+1, err)
 		}
@@ -111,7 +110,7 @@ func measure(ctx context.Context, opts StartupOptions, report *StartupReport) er
 		if report.Against == nil {
 			continue
 		}
-		theirs, err := runChild(ctx, childRequest{Binaries: report.Against.Folder, Boots: envtestStarts})
+		theirs, err := runStartup(ctx, startupRequest{Binaries: report.Against.Folder, Boots: envtestStarts})
 		if err != nil {
 			return fmt.Errorf("run %d: controller-runtime's envtest: %w", run+1, err)
 		}

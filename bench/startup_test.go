@@ -78,11 +78,13 @@ func TestStartupRefuses(t *testing.T) {
 	}
 }
 
-// A program that forgets to call StartupChild would execute itself for ever.
-func TestStartupRefusesToNest(t *testing.T) {
-	t.Setenv(childVariable, "{}")
+// A program that forgets to call Child would execute itself for ever.
+func TestRefusesToNest(t *testing.T) {
+	t.Setenv(childVariable, childStartup)
 	_, err := Startup(t.Context(), StartupOptions{})
-	assert.ErrorContains(t, err, "StartupChild", "a child must not start children")
+	assert.ErrorContains(t, err, "bench.Child", "a child must not start children")
+	_, err = Watch(t.Context(), small())
+	assert.ErrorContains(t, err, "bench.Child", "a child must not start children")
 }
 
 func TestChildEnvironment(t *testing.T) {

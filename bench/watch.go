@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-
-	"snowglobe.test/envtest"
 )
 
 // How watchers connect to the API server.
@@ -24,37 +22,58 @@ const (
 
 // WatchOptions describe a load to measure watch fan-out with; zero is a small load.
 type WatchOptions struct {
-	// Watchers is how many clients watch a namespace's ConfigMaps; zero means 100.
+	// Watchers is how many clients watch; zero means 100.
 	Watchers int
+	// StreamsPerConnection is how many watches share a connection; zero means 1.
+	StreamsPerConnection int
 	// Rate is how many events a second are written. Zero means 100.
 	Rate float64
 	// Duration is how long events are written; zero means 10 s.
 	Duration time.Duration
-	// Writers is how many clients write, each to its own object; zero means 4.
-	// Each waits for its answers, so few may not reach Rate: see WatchLoad.Rate.
+	// Writers is how many clients write, each to its own object; zero means 4, or as many as
+	// Namespaces and Selectors need. Each waits for its answers, so few may not reach Rate: see
+	// WatchLoad.Rate.
 	Writers int
+	// Resource is what is written and watched: "configmaps", "pods", "leases" or "widgets", a
+	// custom resource. Empty means configmaps.
+	Resource string
+	// Namespaces is over how many namespaces objects and watchers are spread; zero means 1.
+	Namespaces int
+	// Selectors is over how many values of a label the objects of a namespace are spread. Each
+	// watcher selects one, so that it gets one of so many events. Zero means 1: no selector.
+	Selectors int
 	// PayloadBytes is the size of the data in each object. Zero means 256.
 	PayloadBytes int
 	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both.
 	Transport string
-	// Encoding is "json" or "protobuf"; empty means json.
+	// Encoding is "json", "protobuf" or "cbor"; empty means json.
 	Encoding string
+	// Decode has each watcher decode its events, as client-go does. Otherwise it reads them as
+	// bytes, so that what is measured is the server and not its clients.
+	Decode bool
 	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
 	Store string
 	// Target is an existing cluster to measure, in a namespace that the load
 	// creates and deletes. Transport and Store must then be empty.
-	Target *rest.Config
+	Target *rest.Config `json:"-"`
 	// Drain is how long the last event may take to all watchers; zero means 30 s.
 	Drain time.Duration
 	// Progress gets a line when a load begins and when it ends; it may be nil.
-	Progress io.Writer
+	Progress io.Writer `json:"-"`
 }
 
-// contentTypes are the encodings a load can use.
-var contentTypes = map[string]string{
-	"json":     runtime.ContentTypeJSON,
-	"protobuf": runtime.ContentTypeProtobuf,
+// encodings are those that a load can have its watches in: what a request accepts, and the media
+// type of its answer.
+var encodings = map[string]struct{ accepted, stream string }{
+	"json":       {jsonType, jsonType},
+	"protobuf":   {runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf},
+	encodingCBOR: {runtime.ContentTypeCBOR, runtime.ContentTypeCBORSequence},
 }
+
+const (
+	encodingCBOR = "cbor"
+	jsonType     = runtime.ContentTypeJSON
+)
 
 // Limits on the load: each watcher keeps a bit for each event.
 const (
@@ -67,7 +86,11 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	defaultTo(&o.Watchers, 100)
 	defaultTo(&o.Rate, 100)
 	defaultTo(&o.Duration, 10*time.Second)
-	defaultTo(&o.Writers, 4)
+	defaultTo(&o.StreamsPerConnection, 1)
+	defaultTo(&o.Namespaces, 1)
+	defaultTo(&o.Selectors, 1)
+	defaultTo(&o.Writers, max(4, o.Namespaces*o.Selectors))
+	defaultTo(&o.Resource, "configmaps")
 	defaultTo(&o.PayloadBytes, 256)
 	defaultTo(&o.Encoding, "json")
 	defaultTo(&o.Drain, 30*time.Second)
@@ -85,11 +108,16 @@ func defaultTo[T comparable](option *T, value T) { *option = cmp.Or(*option, val
 func (o WatchOptions) events() int { return int(o.Rate*o.Duration.Seconds() + 0.5) }
 
 func (o WatchOptions) validate() error {
+	kind, err := kindOf(o.Resource)
 	switch {
+	case err != nil:
+		return err
 	case o.Watchers < 1 || o.Watchers > maxWatchers:
 		return fmt.Errorf("%d watchers: give a number from 1 to %d", o.Watchers, maxWatchers)
-	case o.Writers < 1:
-		return fmt.Errorf("%d writers: give at least 1", o.Writers)
+	case o.StreamsPerConnection < 1 || o.Namespaces < 1 || o.Selectors < 1 || o.Writers < 1:
+		return fmt.Errorf("%d streams on a connection, %d namespaces, %d selectors, %d writers: give at least 1 of each", o.StreamsPerConnection, o.Namespaces, o.Selectors, o.Writers)
+	case o.Writers < o.Namespaces*o.Selectors:
+		return fmt.Errorf("%d writers are too few for %d namespaces with %d selectors each: give at least %d", o.Writers, o.Namespaces, o.Selectors, o.Namespaces*o.Selectors)
 	case o.Rate <= 0 || o.Duration <= 0 || o.Drain <= 0:
 		return fmt.Errorf("a rate of %g events/s for %s, with %s to drain: all must be positive", o.Rate, o.Duration, o.Drain)
 	case o.PayloadBytes < 0 || o.PayloadBytes > maxPayload:
@@ -98,8 +126,12 @@ func (o WatchOptions) validate() error {
 		return fmt.Errorf("%g events/s for %s is less than one event: raise the rate or the duration", o.Rate, o.Duration)
 	case o.Rate*o.Duration.Seconds()*float64(o.Watchers) > maxDeliveries:
 		return fmt.Errorf("%d watchers x %g events/s x %s is more than %d deliveries: lower one of them", o.Watchers, o.Rate, o.Duration, maxDeliveries)
-	case contentTypes[o.Encoding] == "":
-		return fmt.Errorf("encoding %q is unknown; use json or protobuf", o.Encoding)
+	case encodings[o.Encoding].accepted == "":
+		return fmt.Errorf("encoding %q is unknown; use json, protobuf or cbor", o.Encoding)
+	case o.Encoding == encodingCBOR && o.Decode:
+		return errors.New("client-go decodes no CBOR by default: decode json or protobuf, or read cbor without decoding")
+	case o.Encoding == "protobuf" && !kind.protobuf:
+		return fmt.Errorf("there is no protobuf of %s: use json or cbor", o.Resource)
 	case o.Target != nil && o.Transport+o.Store != "":
 		return errors.New("an existing cluster has its own transport and store: leave out either these or the cluster")
 	case o.Target != nil:
@@ -116,19 +148,25 @@ func (o WatchOptions) validate() error {
 var ErrDelivery = errors.New("events were not delivered once each and in order")
 
 // Watch measures the time from just before a client writes an object until each watcher
-// has decoded the event, on a control plane per transport. With an error the report
+// has read the event, on a control plane per transport. With an error the report
 // holds what was measured before it, and the failed load if that is ErrDelivery.
 func Watch(ctx context.Context, opts WatchOptions) (WatchReport, error) {
 	opts = opts.withDefaults()
 	report := WatchReport{Machine: thisMachine()}
+	if ChildRequested() {
+		return report, errChild
+	}
 	if err := opts.validate(); err != nil {
 		return report, fmt.Errorf("bench watch: %w", err)
 	}
 	for _, transport := range opts.transports() {
-		load, err := watchOver(ctx, opts, transport)
-		if load != nil {
-			report.Loads = append(report.Loads, *load)
-		}
+		err := onHost(ctx, opts, transport, func(h host) error {
+			load, err := h.run(ctx, opts)
+			if load != nil {
+				report.Loads = append(report.Loads, *load)
+			}
+			return err
+		})
 		if err != nil {
 			return report, fmt.Errorf("bench watch: transport %s: %w", transport, err)
 		}
@@ -145,25 +183,4 @@ func (o WatchOptions) transports() []string {
 	default:
 		return []string{o.Transport}
 	}
-}
-
-// watchOver runs one load, on a control plane of its own unless opts.Target is set.
-func watchOver(ctx context.Context, opts WatchOptions, transport string) (_ *WatchLoad, err error) {
-	if opts.Target != nil {
-		return runLoad(ctx, opts, transport, opts.Target)
-	}
-	launch := onStore(opts.Store)
-	if transport == TransportTLS {
-		launch = append(launch, envtest.WithListener("127.0.0.1:0"))
-	}
-	cp, err := envtest.Launch(ctx, launch...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
-	config := cp.Config()
-	if transport == TransportTLS {
-		config = cp.Config(envtest.User("snowglobe-bench", "system:masters"), envtest.Remote())
-	}
-	return runLoad(ctx, opts, transport, config)
 }

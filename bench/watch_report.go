@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -15,19 +16,26 @@ type WatchReport struct {
 
 // WatchLoad is one load and its result.
 type WatchLoad struct {
-	Transport    string  `json:"transport"`
-	Encoding     string  `json:"encoding"`
-	Store        string  `json:"store,omitempty"` // unknown for an existing cluster
-	Watchers     int     `json:"watchers"`
-	Writers      int     `json:"writers"`
-	PayloadBytes int     `json:"payloadBytes"`
-	RateAsked    float64 `json:"rateAsked"` // events/s
-	Rate         float64 `json:"rate"`      // events/s that the writers reached
-	Events       int     `json:"events"`
+	Transport string `json:"transport"`
+	Encoding  string `json:"encoding"`
+	Decode    bool   `json:"decode"`          // whether watchers decoded what they read
+	Store     string `json:"store,omitempty"` // unknown for an existing cluster
+	Resource  string `json:"resource"`
+
+	Watchers             int `json:"watchers"`
+	StreamsPerConnection int `json:"streamsPerConnection"`
+	Writers              int `json:"writers"`
+	Namespaces           int `json:"namespaces"`
+	Selectors            int `json:"selectors"` // of each namespace
+	PayloadBytes         int `json:"payloadBytes"`
+
+	RateAsked float64 `json:"rateAsked"` // events/s
+	Rate      float64 `json:"rate"`      // events/s that the writers reached
+	Events    int     `json:"events"`
 
 	Deliveries          int     `json:"deliveries"` // different events, over all watchers
 	DeliveriesPerSecond float64 `json:"deliveriesPerSecond"`
-	// Latency is from just before the write request until a watcher decoded the event.
+	// Latency is from when an event was due to be written until a watcher has read it.
 	Latency Latency `json:"latency"`
 	// WriteLatency is from the same moment until the writer has the answer.
 	WriteLatency Latency `json:"writeLatency"`
@@ -37,16 +45,16 @@ type WatchLoad struct {
 	Reordered  int `json:"reordered"`
 	Restarts   int `json:"restarts"` // watches that the server ended early
 
-	// AllocsPerDelivery and BytesPerDelivery are what the whole process
-	// allocated, clients and, unless it is a target, API server and store.
-	AllocsPerDelivery float64 `json:"allocsPerDelivery"`
-	BytesPerDelivery  float64 `json:"bytesPerDelivery"`
+	// Server is what the process of the API server used; nil if that is not known, because it is
+	// one whose metrics the user may not read.
+	Server *Usage `json:"server,omitempty"`
 }
 
 func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 	r := &WatchLoad{
-		Transport: transport, Encoding: l.opts.Encoding, Store: l.opts.Store,
-		Watchers: l.opts.Watchers, Writers: l.opts.Writers, PayloadBytes: l.opts.PayloadBytes,
+		Transport: transport, Encoding: l.opts.Encoding, Decode: l.opts.Decode, Store: l.opts.Store, Resource: l.opts.Resource,
+		Watchers: l.opts.Watchers, StreamsPerConnection: l.opts.StreamsPerConnection, Writers: l.opts.Writers,
+		Namespaces: l.opts.Namespaces, Selectors: l.opts.Selectors, PayloadBytes: l.opts.PayloadBytes,
 		RateAsked: l.opts.Rate, Rate: float64(l.events) / written.Seconds(), Events: l.events,
 		Latency: l.delivery.sum(), WriteLatency: l.writing.sum(),
 	}
@@ -71,11 +79,7 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 		return
 	}
 	first := r.Loads[0]
-	fmt.Fprintf(w, "watchers %d, writers %d, events %d of %d bytes, %s", first.Watchers, first.Writers, first.Events, first.PayloadBytes, first.Encoding)
-	if first.Store != "" {
-		fmt.Fprintf(w, ", store %s", first.Store)
-	}
-	fmt.Fprint(w, "\n\n")
+	fmt.Fprintf(w, "%s\n\n", strings.Join(first.words(), ", "))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name string, cell func(WatchLoad) string) {
 		fmt.Fprintf(table, "%s", name)
@@ -94,13 +98,29 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	for _, q := range quantiles {
 		row("write "+q.name, func(l WatchLoad) string { return round(q.of(l.WriteLatency)).String() })
 	}
-	row("allocations/delivery", func(l WatchLoad) string { return fmt.Sprintf("%.1f", l.AllocsPerDelivery) })
-	row("bytes/delivery", func(l WatchLoad) string { return fmt.Sprintf("%.0f", l.BytesPerDelivery) })
+	shared := ""
+	used := func(name string, cell func(Usage) string) {
+		row(name, func(l WatchLoad) string {
+			if l.Server == nil {
+				return "-"
+			}
+			if !l.Server.Apart {
+				shared = "\n* of the server and its clients, which were in one process\n"
+				return cell(*l.Server) + "*"
+			}
+			return cell(*l.Server)
+		})
+	}
+	used("CPU/million deliveries", func(u Usage) string { return round(u.CPUPerMillion).String() })
+	used("allocations/delivery", func(u Usage) string { return fmt.Sprintf("%.1f", u.AllocsPerDelivery) })
+	used("bytes/delivery", func(u Usage) string { return fmt.Sprintf("%.0f", u.BytesPerDelivery) })
+	used("memory/watch", func(u Usage) string { return fmt.Sprintf("%.3g KiB", float64(u.MemoryPerWatch)/1024) })
 	row("lost", func(l WatchLoad) string { return fmt.Sprint(l.Lost) })
 	row("duplicate", func(l WatchLoad) string { return fmt.Sprint(l.Duplicates) })
 	row("out of order", func(l WatchLoad) string { return fmt.Sprint(l.Reordered) })
 	row("watches restarted", func(l WatchLoad) string { return fmt.Sprint(l.Restarts) })
 	table.Flush()
+	fmt.Fprint(w, shared)
 	for _, load := range r.Loads {
 		if load.saturated() {
 			fmt.Fprintf(w, "\n%s: fewer events arrived than were asked for. The machine was saturated, so the\nlatencies are those of a growing queue: lower the rate or the number of watchers.\n", load.Transport)
@@ -110,7 +130,27 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 
 // saturated reports whether the load was more than the machine could take.
 func (l WatchLoad) saturated() bool {
-	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.Watchers)
+	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.Watchers)/float64(l.Namespaces*l.Selectors)
+}
+
+// words describe the load, but not its transport.
+func (l WatchLoad) words() []string {
+	words := []string{fmt.Sprintf("watchers %d", l.Watchers), fmt.Sprintf("writers %d", l.Writers), fmt.Sprintf("events %d of %d bytes", l.Events, l.PayloadBytes), l.Resource, l.Encoding}
+	if l.Decode {
+		words = append(words, "decoded")
+	}
+	for _, each := range []struct {
+		of   string
+		many int
+	}{{"streams on a connection", l.StreamsPerConnection}, {"namespaces", l.Namespaces}, {"selectors", l.Selectors}} {
+		if each.many > 1 {
+			words = append(words, fmt.Sprintf("%d %s", each.many, each.of))
+		}
+	}
+	if l.Store != "" {
+		words = append(words, "store "+l.Store)
+	}
+	return words
 }
 
 // quantiles are the columns of a Latency in the order people read them.
@@ -138,7 +178,18 @@ func (r WatchReport) writeBenchmark(w *bytes.Buffer) {
 }
 
 func (l WatchLoad) name() string {
-	name := fmt.Sprintf("transport=%s/watchers=%d/rate=%g/encoding=%s", l.Transport, l.Watchers, l.RateAsked, l.Encoding)
+	name := fmt.Sprintf("transport=%s/watchers=%d/rate=%g/encoding=%s/resource=%s", l.Transport, l.Watchers, l.RateAsked, l.Encoding, l.Resource)
+	for _, each := range []struct {
+		key   string
+		value int
+	}{{"streams", l.StreamsPerConnection}, {"namespaces", l.Namespaces}, {"selectors", l.Selectors}} {
+		if each.value > 1 {
+			name += fmt.Sprintf("/%s=%d", each.key, each.value)
+		}
+	}
+	if l.Decode {
+		name += "/decode=true"
+	}
 	if l.Store != "" {
 		name += "/store=" + l.Store
 	}
@@ -156,8 +207,13 @@ func (l WatchLoad) metrics() []metric {
 	for _, q := range quantiles {
 		metrics = append(metrics, metric{float64(q.of(l.Latency)), q.name + "-ns"})
 	}
+	metrics = append(metrics, metric{l.DeliveriesPerSecond, "events/s"})
+	if l.Server == nil {
+		return metrics
+	}
 	return append(metrics,
-		metric{l.DeliveriesPerSecond, "events/s"},
-		metric{l.BytesPerDelivery, "B/delivery"},
-		metric{l.AllocsPerDelivery, "allocs/delivery"})
+		metric{l.Server.CPUPerMillion.Seconds(), "cpu-s/million"},
+		metric{l.Server.BytesPerDelivery, "B/delivery"},
+		metric{l.Server.AllocsPerDelivery, "allocs/delivery"},
+		metric{float64(l.Server.MemoryPerWatch), "B/watch"})
 }

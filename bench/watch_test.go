@@ -33,15 +33,24 @@ func small() WatchOptions {
 }
 
 func TestWatchDeliversEverythingOnce(t *testing.T) {
-	for _, encoding := range []string{"json", "protobuf"} {
-		t.Run(encoding, func(t *testing.T) {
-			opts := small()
-			opts.Encoding = encoding
+	for name, opts := range map[string]WatchOptions{
+		"json":              {Encoding: "json"},
+		"json, decoded":     {Encoding: "json", Decode: true, Transport: TransportProcess},
+		"protobuf, decoded": {Encoding: "protobuf", Decode: true, Transport: TransportTLS},
+		"cbor":              {Encoding: "cbor", Resource: "widgets", Transport: TransportTLS},
+		"widgets, decoded":  {Resource: "widgets", Decode: true, Transport: TransportProcess},
+		"pods":              {Resource: "pods", StreamsPerConnection: 2, Transport: TransportTLS},
+		"leases":            {Resource: "leases", Encoding: "protobuf", Transport: TransportProcess},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts.Watchers, opts.Writers, opts.Rate, opts.Duration = small().Watchers, small().Writers, small().Rate, small().Duration
 			report, err := Watch(t.Context(), opts)
 			require.NoError(t, err)
-			require.Len(t, report.Loads, 2, "want a load for each transport")
-			require.Equal(t, TransportProcess, report.Loads[0].Transport, "want a load for each transport")
-			require.Equal(t, TransportTLS, report.Loads[1].Transport, "want a load for each transport")
+			var transports []string
+			for _, load := range report.Loads {
+				transports = append(transports, load.Transport)
+			}
+			require.Equal(t, opts.withDefaults().transports(), transports)
 			for _, load := range report.Loads {
 				assert.Equal(t, 21, load.Events, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
 				assert.Equal(t, 63, load.Deliveries, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
@@ -50,16 +59,36 @@ func TestWatchDeliversEverythingOnce(t *testing.T) {
 				assert.Equal(t, 0, load.Lost+load.Duplicates+load.Reordered+load.Restarts, "%s: defects: %+v", load.Transport, load)
 				assert.Greater(t, load.Latency.P50, time.Duration(0), "%s: not measured: %+v", load.Transport, load)
 				assert.GreaterOrEqual(t, load.Latency.Max, load.Latency.P50, "%s: not measured: %+v", load.Transport, load)
-				assert.Greater(t, load.AllocsPerDelivery, float64(0), "%s: not measured: %+v", load.Transport, load)
+				assert.Equal(t, load.Transport == TransportTLS, load.Server.Apart, "%s: %+v", load.Transport, load.Server)
+				assert.Positive(t, load.Server.CPU, "%s: not measured: %+v", load.Transport, load.Server)
+				assert.Positive(t, load.Server.AllocsPerDelivery, "%s: not measured: %+v", load.Transport, load.Server)
 			}
 			decodes(t, report)
 		})
 	}
 }
 
+// TestWatchSelects has each watcher get the events of one label in one namespace.
+func TestWatchSelects(t *testing.T) {
+	opts := small()
+	opts.Watchers, opts.Writers, opts.Namespaces, opts.Selectors, opts.Transport = 6, 7, 2, 3, TransportProcess
+	report, err := Watch(t.Context(), opts)
+	require.NoError(t, err)
+	load := report.Loads[0]
+	assert.Equal(t, 21, load.Deliveries, "each event goes to one watcher")
+	assert.Zero(t, load.Lost+load.Duplicates+load.Reordered+load.Restarts, "defects: %+v", load)
+}
+
 // TestWatchReportsDefects breaks a watch in every way that the measurement must notice.
 func TestWatchReportsDefects(t *testing.T) {
 	cp := envtest.Start(t)
+	for _, decode := range []bool{false, true} {
+		t.Run(fmt.Sprintf("decode=%t", decode), func(t *testing.T) { reportsDefects(t, cp, decode) })
+	}
+	nothingLeft(t, cp.Config())
+}
+
+func reportsDefects(t *testing.T, cp *envtest.ControlPlane, decode bool) {
 	for name, test := range map[string]struct {
 		edit edit
 		want string
@@ -68,11 +97,12 @@ func TestWatchReportsDefects(t *testing.T) {
 		"lost":      {func(n int, line string) (string, bool) { return pick(n == 7, "", line), false }, "missed 1 of 21 events, the first of them number 8", WatchLoad{Lost: 1}},
 		"last lost": {func(n int, line string) (string, bool) { return pick(n == 20, "", line), false }, "missed 1 of 21 events, the first of them number 21", WatchLoad{Lost: 1}},
 		"repeated":  {func(n int, line string) (string, bool) { return pick(n == 7, line+line, line), false }, "saw 1 events again", WatchLoad{Duplicates: 1}},
-		"swapped":   {swap(), "saw 1 events after a newer one", WatchLoad{Reordered: 1}},
+		"swapped":   {swap(), "saw 1 events after a newer one of the same object", WatchLoad{Reordered: 1}},
 		"cut":       {func(n int, line string) (string, bool) { return line, n == 7 }, "", WatchLoad{Restarts: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := small()
+			opts.Decode = decode
 			opts.Writers = 1 // so that events come in the order of their numbers
 			opts.Drain = 200 * time.Millisecond
 			opts.Target = cp.Config()
@@ -88,7 +118,6 @@ func TestWatchReportsDefects(t *testing.T) {
 			assert.Equal(t, test.diff.Restarts, got.Restarts, "got %+v, want %+v", got, test.diff)
 		})
 	}
-	nothingLeft(t, cp.Config())
 }
 
 // nothingLeft checks that loads on an existing cluster have cleaned up.
@@ -129,17 +158,21 @@ func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
 func TestWatchRefuses(t *testing.T) {
 	for want, opts := range map[string]WatchOptions{
-		"-1 watchers":                     {Watchers: -1},
-		"-1 writers":                      {Writers: -1},
-		"all must be positive":            {Rate: -5},
-		"less than one event":             {Rate: 0.001},
-		"payload of -1 bytes":             {PayloadBytes: -1},
-		"more than 4294967296 deliveries": {Watchers: 100_000, Rate: 1e6},
-		`encoding "xml" is unknown`:       {Encoding: "xml"},
-		`transport "pigeon" is unknown`:   {Transport: "pigeon"},
-		`store "disk" is unknown`:         {Store: "disk"},
-		"has its own transport and store": {Target: &rest.Config{}, Store: StoreMemory},
-		"for 10s, with -1ns to drain:":    {Drain: -1},
+		"-1 watchers":                 {Watchers: -1},
+		"-1 writers: give at least 1": {Writers: -1},
+		"3 writers are too few for 2 namespaces with 2 selectors": {Writers: 3, Namespaces: 2, Selectors: 2},
+		`resource "pod" is unknown; did you mean pods?`:           {Resource: "pod"},
+		"there is no protobuf of widgets":                         {Resource: "widgets", Encoding: "protobuf"},
+		"all must be positive":                                    {Rate: -5},
+		"less than one event":                                     {Rate: 0.001},
+		"payload of -1 bytes":                                     {PayloadBytes: -1},
+		"more than 4294967296 deliveries":                         {Watchers: 100_000, Rate: 1e6},
+		`encoding "xml" is unknown`:                               {Encoding: "xml"},
+		"client-go decodes no CBOR":                               {Encoding: "cbor", Decode: true},
+		`transport "pigeon" is unknown`:                           {Transport: "pigeon"},
+		`store "disk" is unknown`:                                 {Store: "disk"},
+		"has its own transport and store":                         {Target: &rest.Config{}, Store: StoreMemory},
+		"for 10s, with -1ns to drain:":                            {Drain: -1},
 	} {
 		_, err := Watch(t.Context(), opts)
 		assert.False(t, err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: "), "%+v: want %q, got %v", opts, want, err)
@@ -170,7 +203,7 @@ func TestWatchLeavesNothing(t *testing.T) {
 	}
 	_, err = Watch(t.Context(), opts)
 	require.NoError(t, err)
-	assert.Len(t, open, opts.Watchers+opts.Writers+1)
+	assert.Len(t, open, opts.Watchers+opts.Writers+2, "an admin, and who reads the metrics")
 	for conn := range open {
 		assert.Error(t, conn.SetDeadline(time.Now()), "the connection from %s is still open", conn.LocalAddr())
 	}
@@ -238,8 +271,8 @@ func (b *editedBody) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		number := -1
-		if _, rest, ok := strings.Cut(line, `"`+numberAnnotation+`":"`); ok {
-			fmt.Sscanf(rest, "%d", &number)
+		if at, ok, _ := findStamp([]byte(line)); ok {
+			number = at.number
 		}
 		line, b.ended = b.edit(number, line)
 		b.ready.WriteString(line)

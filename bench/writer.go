@@ -2,86 +2,78 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// The stamp of an event: its number, counted from 0, and the time just before its
-// writer sent it, in nanoseconds on the load's clock.
-const (
-	numberAnnotation = "bench.snowglobe.test/number"
-	sentAnnotation   = "bench.snowglobe.test/sent"
-)
-
-// writer is one client that keeps updating one object.
+// writer is one client that keeps changing one object.
 type writer struct {
 	load   *load
+	number int // of its object
 	client connection
-	object *corev1.ConfigMap
+	path   string // of its object
 }
+
+// groupLabel is by what watchers select a group of objects.
+const groupLabel = "bench.snowglobe.test/group"
 
 // openWriter connects a writer and creates its object. Neither is measured.
 func (l *load) openWriter(ctx context.Context, number int) (*writer, error) {
-	client, err := connect(l.config, contentTypes[l.opts.Encoding])
+	client, err := connect(l.config, jsonType)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{load: l, client: client, object: &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("writer-%d", number)},
-		Data:       map[string]string{"payload": strings.Repeat("x", l.opts.PayloadBytes)},
-	}}
-	if _, err := client.CoreV1().ConfigMaps(l.namespace).Create(ctx, w.object, metav1.CreateOptions{}); err != nil {
+	group := number % l.groups
+	name := fmt.Sprintf("writer-%d", number)
+	folder := l.kind.path(l.namespaceOf(group))
+	object, err := json.Marshal(l.kind.object(name, map[string]string{groupLabel: strconv.Itoa(l.selectorOf(group))}, l.payload))
+	if err == nil {
+		err = client.CoreV1().RESTClient().Post().AbsPath(folder).SetHeader("Content-Type", jsonType).Body(object).Do(ctx).Error()
+	}
+	if err != nil {
 		client.close()
 		return nil, fmt.Errorf("make the objects of the load: %w", err)
 	}
-	return w, nil
+	return &writer{load: l, number: number, client: client, path: folder + "/" + name}, nil
 }
 
-// write writes all events at the rate asked for, or as fast as it can; the last
-// once all others are acknowledged, so a watcher that has it gets no other.
-func (l *load) write(ctx context.Context, writers []*writer) error {
-	last := l.events - 1
-	writing, writingCtx := errgroup.WithContext(ctx)
-	for number, w := range writers {
-		writing.Go(func() error { return w.writeEvery(writingCtx, number, len(writers), last) })
+// write writes all events, each when it is due, and then the last one of each object.
+func (l *load) write(ctx context.Context) error {
+	writing, ctx := errgroup.WithContext(ctx)
+	for _, w := range l.writers {
+		writing.Go(func() error { return w.writeAll(ctx) })
 	}
-	if err := writing.Wait(); err != nil {
-		return err
-	}
-	return writers[last%len(writers)].writeEvery(ctx, last, len(writers), l.events)
+	return writing.Wait()
 }
 
-// writeEvery writes the events first, first+step, first+2*step, ... before end.
-func (w *writer) writeEvery(ctx context.Context, first, step, end int) error {
-	for number := first; number < end; number += step {
+// writeAll writes the events of the writer's object. One that is due while the writer still waits
+// for the answer to the one before is late, and its latency begins when it was due: a server that
+// stalls may not hide how long by stalling its clients too.
+func (w *writer) writeAll(ctx context.Context) error {
+	for number := w.number; number < w.load.events; number += w.load.objects {
 		due := time.Duration(float64(number) / w.load.opts.Rate * float64(time.Second))
 		if err := sleep(ctx, due-time.Since(w.load.begun)); err != nil {
 			return err
 		}
-		if err := w.write(ctx, number); err != nil {
-			return fmt.Errorf("write event %d: %w", number+1, err)
+		if err := w.write(ctx, stamp{number, due}); err != nil {
+			return err
 		}
+		w.load.writing.record(number, time.Since(w.load.begun)-due)
 	}
-	return nil
+	return w.write(ctx, stamp{w.load.events + w.number, 0})
 }
 
-func (w *writer) write(ctx context.Context, number int) error {
-	sent := time.Since(w.load.begun)
-	w.object.Annotations = map[string]string{
-		numberAnnotation: strconv.Itoa(number),
-		sentAnnotation:   strconv.FormatInt(int64(sent), 10),
+// write changes an annotation and nothing else.
+func (w *writer) write(ctx context.Context, at stamp) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, stampAnnotation, at)
+	if err := w.client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(w.path).Body([]byte(patch)).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("write event %d: %w", at.number+1, err)
 	}
-	// Without a resourceVersion the update is unconditional: one request.
-	if _, err := w.client.CoreV1().ConfigMaps(w.object.Namespace).Update(ctx, w.object, metav1.UpdateOptions{}); err != nil {
-		return err
-	}
-	w.load.writing.record(number, time.Since(w.load.begun)-sent)
 	return nil
 }
 

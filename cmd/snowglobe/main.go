@@ -38,8 +38,8 @@ func start() int {
 	if play, ok := standIns[name]; ok {
 		return standInExit(name, os.Stderr, play(ctx, os.Args[1:], os.Stdout, os.Stderr))
 	}
-	if bench.StartupRequested() {
-		return exitCode(os.Stderr, name, failed(bench.StartupChild(ctx, os.Stdout)))
+	if bench.ChildRequested() {
+		return exitCode(os.Stderr, name, failed(bench.Child(ctx, os.Stdin, os.Stdout, os.Stderr)))
 	}
 	if worker.Requested() {
 		defer endForSure(ctx, os.Stderr, endDelay, endAtOnce)()

@@ -36,7 +36,7 @@ import (
 // programs that "assets" makes of it. By the name of its own file it is the program as well
 // where that starts itself again.
 func TestMain(m *testing.M) {
-	if worker.Requested() || bench.StartupRequested() || len(os.Args) > 1 && os.Args[1] == runSeedsName {
+	if worker.Requested() || bench.ChildRequested() || len(os.Args) > 1 && os.Args[1] == runSeedsName {
 		main()
 	}
 	commands := map[string]func(){"snowglobe": main}

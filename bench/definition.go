@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// crdResource is the resource of definitions.
+var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+
+// crdName is the name of the definition of a custom resource.
+func (k kind) crdName() string { return k.resource + "." + k.Group }
+
+// definition defines a custom resource with one version, which keeps all fields.
+func (k kind) definition() *apiextensionsv1.CustomResourceDefinition {
+	keep := true
+	return &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: k.crdName()},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: k.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: k.resource, Kind: k.Kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: k.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}},
+			}},
+		},
+	}
+}
+
+// definePause is between two looks whether a custom resource is served.
+const definePause = 20 * time.Millisecond
+
+// define makes the definition of the load's custom resource, and waits until it is served.
+func (l *load) define(ctx context.Context) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(l.kind.definition())
+	if err != nil {
+		return err
+	}
+	_, err = l.admin.dynamic.Resource(crdResource).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("%w; another load may be running there, or delete it", err)
+	}
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, definePause, answerTimeout, true, func(ctx context.Context) (bool, error) {
+		_, err := l.admin.dynamic.Resource(l.kind.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// undefine deletes the definition, and waits until it is gone, so that another load can define it.
+func (l *load) undefine(ctx context.Context) error {
+	crds := l.admin.dynamic.Resource(crdResource)
+	if err := crds.Delete(ctx, l.kind.crdName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, definePause, true, func(ctx context.Context) (bool, error) {
+		_, err := crds.Get(ctx, l.kind.crdName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+}

@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"snowglobe.test/internal/nearest"
+)
+
+// kind is a kind of objects that a load can write and watch. Writers change an annotation, so
+// that the rest of an object, with its payload, is what upstream copies, converts and encodes.
+type kind struct {
+	schema.GroupVersionKind
+	resource string
+	protobuf bool // whether there is protobuf of it
+	// fill puts a payload into an object that has only its metadata.
+	fill func(object map[string]any, payload string)
+}
+
+// kinds are those that a load can use, by what --resource calls them.
+var kinds = map[string]kind{
+	"configmaps": {schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", true, func(object map[string]any, payload string) {
+		object["data"] = map[string]any{"payload": payload}
+	}},
+	"pods": {schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "pods", true, func(object map[string]any, payload string) {
+		object["spec"] = map[string]any{
+			"automountServiceAccountToken": false,
+			"schedulerName":                "none", // it never runs
+			"containers":                   []any{map[string]any{"name": "main", "image": "none", "args": []any{payload}}},
+		}
+	}},
+	"leases": {schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "leases", true, func(object map[string]any, payload string) {
+		object["spec"] = map[string]any{"holderIdentity": payload}
+	}},
+	"widgets": {schema.GroupVersionKind{Group: customGroup, Version: "v1", Kind: "Widget"}, "widgets", false, fillWidget},
+}
+
+func fillWidget(object map[string]any, payload string) {
+	object["spec"] = map[string]any{"payload": payload}
+}
+
+// customGroup is the API group of custom resources.
+const customGroup = "bench.snowglobe.test"
+
+// kindOf finds a kind by its resource.
+func kindOf(resource string) (kind, error) {
+	found, ok := kinds[resource]
+	if !ok {
+		names := sortedKeys(kinds)
+		return kind{}, fmt.Errorf("resource %q is unknown%s; use %s", resource, nearest.DidYouMean(resource, names), strings.Join(names, ", "))
+	}
+	return found, nil
+}
+
+func (k kind) gvr() schema.GroupVersionResource {
+	return k.GroupVersion().WithResource(k.resource)
+}
+
+// path is the URL path of the objects in a namespace.
+func (k kind) path(namespace string) string {
+	prefix := "/apis/" + k.Group + "/"
+	if k.Group == "" {
+		prefix = "/api/"
+	}
+	return prefix + k.Version + "/namespaces/" + namespace + "/" + k.resource
+}
+
+// object is an object of the kind, as JSON is made of.
+func (k kind) object(name string, labels map[string]string, payload string) map[string]any {
+	object := map[string]any{
+		"apiVersion": k.GroupVersion().String(), "kind": k.Kind,
+		"metadata": map[string]any{"name": name, "labels": labels},
+	}
+	k.fill(object, payload)
+	return object
+}

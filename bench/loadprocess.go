@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/client-go/rest"
+)
+
+// loadRequest asks a process of its own for a load on an API server of another, so that what the
+// server's process uses is the server's.
+type loadRequest struct {
+	Options   WatchOptions
+	Transport string
+	Access    access
+}
+
+// access is how a server is reached and logged in to: what of a rest.Config can be told to
+// another process.
+type access struct {
+	Host, Token   string
+	CA, Cert, Key []byte
+}
+
+func (a access) config() *rest.Config {
+	return &rest.Config{Host: a.Host, BearerToken: a.Token, TLSClientConfig: rest.TLSClientConfig{CAData: a.CA, CertData: a.Cert, KeyData: a.Key}}
+}
+
+func accessOf(config *rest.Config) access {
+	return access{Host: config.Host, Token: config.BearerToken, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}
+}
+
+// loadAnswer is a line that the process prints: a phase that it has reached and waits in until it
+// reads a line, or the end.
+type loadAnswer struct {
+	Phase   phase      `json:"phase,omitempty"`
+	Load    *WatchLoad `json:"load,omitempty"`
+	Defects string     `json:"defects,omitempty"` // the text of an ErrDelivery
+	Error   string     `json:"error,omitempty"`   // of a load that was not measured
+}
+
+// runApart is runLoad in a process of its own.
+func runApart(ctx context.Context, opts WatchOptions, transport string, config *rest.Config, meter *meter) (*WatchLoad, error) {
+	var answer loadAnswer
+	err := converse(ctx, childLoad, loadRequest{opts, transport, accessOf(config)}, opts.Progress, func(line []byte, reply io.Writer) error {
+		answer = loadAnswer{}
+		if err := json.Unmarshal(line, &answer); err != nil {
+			return fmt.Errorf("the process of the clients printed %q: %w", line, err)
+		}
+		if answer.Phase == "" {
+			return nil
+		}
+		meter.at(ctx, answer.Phase)
+		_, err := fmt.Fprintln(reply)
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case answer.Error != "":
+		return nil, errors.New(answer.Error)
+	case err != nil:
+		return nil, err
+	case answer.Load == nil:
+		return nil, errors.New("the process of the clients ended without a result")
+	}
+	answer.Load.Server = meter.usage(true, answer.Load)
+	if answer.Defects != "" {
+		return answer.Load, &deliveryError{answer.Defects}
+	}
+	return answer.Load, nil
+}
+
+// loadChild runs the load that is asked for, and tells its phases and its result.
+func loadChild(ctx context.Context, in *bufio.Reader, out, progress io.Writer, request loadRequest) error {
+	request.Options.Progress = progress
+	tell := json.NewEncoder(out)
+	var lost error
+	load, err := runLoad(ctx, request.Options, request.Transport, request.Access.config(), func(p phase) {
+		lost = errors.Join(lost, tell.Encode(loadAnswer{Phase: p}))
+		if _, err := in.ReadString('\n'); err != nil {
+			lost = errors.Join(lost, fmt.Errorf("the process of the API server has ended: %w", err))
+		}
+	})
+	answer := loadAnswer{Load: load}
+	delivery := &deliveryError{}
+	switch {
+	case lost != nil:
+		return lost
+	case errors.As(err, &delivery):
+		answer.Defects = delivery.defects
+	case err != nil:
+		answer.Error = err.Error()
+	}
+	return tell.Encode(answer)
+}

@@ -1,0 +1,46 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/kubernetes"
+)
+
+// The metrics of a process that any kube-apiserver has. Its etcd is another process.
+const (
+	metricCPU    = "process_cpu_seconds_total"
+	metricMemory = "process_resident_memory_bytes"
+	metricAllocs = "go_memstats_mallocs_total"
+	metricBytes  = "go_memstats_alloc_bytes_total"
+)
+
+// scraper measures the process of an API server by its metrics.
+func scraper(client kubernetes.Interface) func(context.Context, phase) (sample, error) {
+	return func(ctx context.Context, _ phase) (sample, error) {
+		text, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
+		if err != nil {
+			return sample{}, err
+		}
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+		if err != nil {
+			return sample{}, err
+		}
+		value := func(name string) (value float64) {
+			metrics := families[name].GetMetric()
+			if len(metrics) != 1 {
+				err = fmt.Errorf("the server has no metric %s", name)
+				return 0
+			}
+			return metrics[0].GetCounter().GetValue() + metrics[0].GetGauge().GetValue() + metrics[0].GetUntyped().GetValue()
+		}
+		s := sample{allocs: value(metricAllocs), bytes: value(metricBytes), memory: int64(value(metricMemory))}
+		s.cpu = time.Duration(value(metricCPU) * float64(time.Second))
+		return s, err
+	}
+}

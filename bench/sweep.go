@@ -1,0 +1,166 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Sweep is what a sweep varies, and through which values.
+type Sweep struct {
+	Option string // a key of sweepable
+	Values []int
+}
+
+// sweepable are the options that a sweep can vary.
+var sweepable = map[string]func(*WatchOptions, int){
+	"watchers":   func(o *WatchOptions, n int) { o.Watchers = n },
+	"payload":    func(o *WatchOptions, n int) { o.PayloadBytes = n },
+	"writers":    func(o *WatchOptions, n int) { o.Writers = n },
+	"namespaces": func(o *WatchOptions, n int) { o.Namespaces = n },
+	"selectors":  func(o *WatchOptions, n int) { o.Selectors = n },
+	"streams":    func(o *WatchOptions, n int) { o.StreamsPerConnection = n },
+}
+
+// ParseSweep parses a sweep like "watchers=1,10,100".
+func ParseSweep(text string) (Sweep, error) {
+	option, list, ok := strings.Cut(text, "=")
+	if !ok || sweepable[option] == nil {
+		return Sweep{}, fmt.Errorf("sweep %q: give an option and its values, like watchers=1,10,100; options are %s", text, strings.Join(sortedKeys(sweepable), ", "))
+	}
+	s := Sweep{Option: option}
+	for value := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(value))
+		if err != nil || n < 1 {
+			return Sweep{}, fmt.Errorf("sweep %q: %q is no number above 0", text, value)
+		}
+		s.Values = append(s.Values, n)
+	}
+	return s, nil
+}
+
+// SweepOptions describe a search for the highest rates that hold an objective.
+type SweepOptions struct {
+	WatchOptions // Rate is where the search begins
+	Sweep        Sweep
+	// Objective is how long the slowest of a hundred deliveries may take. Zero means 50 ms.
+	Objective time.Duration
+}
+
+// searchPrecision is when a search ends: the rate that holds and the one that does not are this near.
+const searchPrecision = 1.1
+
+// maxTrials bounds the loads of one search.
+const maxTrials = 24
+
+// WatchSweep finds, for each value of the sweep and each transport, the highest rate of events
+// that all watchers get within the objective, by trying: it doubles the rate until it fails, and
+// then halves the distance. With an error the report holds what was found before it.
+func WatchSweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
+	opts.WatchOptions = opts.withDefaults()
+	defaultTo(&opts.Objective, 50*time.Millisecond)
+	report := SweepReport{Machine: thisMachine(), Option: opts.Sweep.Option, Objective: opts.Objective}
+	if ChildRequested() {
+		return report, errChild
+	}
+	if err := opts.validate(); err != nil {
+		return report, fmt.Errorf("bench watch: %w", err)
+	}
+	for _, transport := range opts.transports() {
+		err := onHost(ctx, opts.WatchOptions, transport, func(h host) error {
+			for _, value := range opts.Sweep.Values {
+				point, err := opts.search(ctx, h, value)
+				if err != nil {
+					return fmt.Errorf("%s=%d: %w", opts.Sweep.Option, value, err)
+				}
+				report.Points = append(report.Points, point)
+			}
+			return nil
+		})
+		if err != nil {
+			return report, fmt.Errorf("bench watch: transport %s: %w", transport, err)
+		}
+	}
+	return report, nil
+}
+
+// at are the options of one value of the sweep.
+func (o SweepOptions) at(value int) WatchOptions {
+	opts := o.WatchOptions
+	sweepable[o.Sweep.Option](&opts, value)
+	opts.Writers = max(opts.Writers, opts.Namespaces*opts.Selectors)
+	return opts
+}
+
+func (o SweepOptions) validate() error {
+	if len(o.Sweep.Values) == 0 || sweepable[o.Sweep.Option] == nil {
+		return fmt.Errorf("sweep of %q: options are %s", o.Sweep.Option, strings.Join(sortedKeys(sweepable), ", "))
+	}
+	if o.Objective < shortestLatency || o.Objective > longestLatency {
+		return fmt.Errorf("an objective of %s: give a time from %s to %s", o.Objective, shortestLatency, longestLatency)
+	}
+	for _, value := range o.Sweep.Values {
+		if err := o.at(value).validate(); err != nil {
+			return fmt.Errorf("%s=%d: %w", o.Sweep.Option, value, err)
+		}
+	}
+	return nil
+}
+
+// search finds the highest rate for one value.
+func (o SweepOptions) search(ctx context.Context, h host, value int) (SweepPoint, error) {
+	point := SweepPoint{Value: value, Transport: h.transport}
+	opts := o.at(value)
+	opts.Progress = io.Discard
+	holds, fails := 0.0, math.Inf(1)
+	for opts.Rate = o.Rate; point.Trials < maxTrials && fails > holds*searchPrecision; opts.Rate = between(holds, fails) {
+		if opts.events() < 1 || opts.validate() != nil {
+			break // lower or higher than a load can be
+		}
+		point.Trials++
+		load, err := h.run(ctx, opts)
+		if err != nil && !errors.Is(err, ErrDelivery) {
+			return point, err
+		}
+		verdict := "holds"
+		if err == nil && o.holds(*load) {
+			holds, point.Best = opts.Rate, load
+		} else {
+			fails, verdict = opts.Rate, "fails"
+		}
+		fmt.Fprintf(o.Progress, "%s, %s=%d: %.4g events/s %s: p99 %s, %.4g deliveries/s\\n",
+			h.transport, o.Sweep.Option, value, opts.Rate, verdict, round(load.Latency.P99), load.DeliveriesPerSecond)
+	}
+	return point, nil
+}
+
+// holds reports whether a load met the objective with what was asked of it.
+func (o SweepOptions) holds(load WatchLoad) bool {
+	return load.Latency.P99 <= o.Objective && !load.saturated()
+}
+
+// between is the next rate to try.
+func between(holds, fails float64) float64 {
+	switch {
+	case math.IsInf(fails, 1):
+		return 2 * holds
+	case holds == 0:
+		return fails / 4
+	}
+	return math.Sqrt(holds * fails)
+}
+
+func sortedKeys[V any](of map[string]V) []string {
+	keys := make([]string, 0, len(of))
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,61 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"text/tabwriter"
+	"time"
+)
+
+// SweepReport is the result of a sweep.
+type SweepReport struct {
+	Machine   Machine       `json:"machine"`
+	Option    string        `json:"option"`
+	Objective time.Duration `json:"objectiveNS"` // of the 99th percentile
+	Points    []SweepPoint  `json:"points"`
+}
+
+// SweepPoint is what was found for one value.
+type SweepPoint struct {
+	Value     int    `json:"value"`
+	Transport string `json:"transport"`
+	Trials    int    `json:"trials"`
+	// Best is the load with the highest rate that met the objective; nil if none did.
+	Best *WatchLoad `json:"best"`
+}
+
+func (r SweepReport) writeText(w *bytes.Buffer) {
+	fmt.Fprintln(w, r.Machine)
+	if len(r.Points) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "the highest rate at which p99 is at most %s\n\n", r.Objective)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "transport\t%s\tevents/s\tdeliveries/s\tp50\tp99\tp99.9\tserver's CPU/million\tmemory/watch\n", r.Option)
+	for _, p := range r.Points {
+		if p.Best == nil {
+			fmt.Fprintf(table, "%s\t%d\t-\t-\t-\t-\t-\t-\t-\n", p.Transport, p.Value)
+			continue
+		}
+		l := p.Best
+		fmt.Fprintf(table, "%s\t%d\t%.4g\t%.4g\t%s\t%s\t%s", p.Transport, p.Value, l.RateAsked, l.DeliveriesPerSecond,
+			round(l.Latency.P50), round(l.Latency.P99), round(l.Latency.P999))
+		if l.Server != nil {
+			fmt.Fprintf(table, "\t%s\t%.3g KiB", round(l.Server.CPUPerMillion), float64(l.Server.MemoryPerWatch)/1024)
+		} else {
+			fmt.Fprint(table, "\t-\t-")
+		}
+		fmt.Fprintln(table)
+	}
+	table.Flush()
+}
+
+func (r SweepReport) writeBenchmark(w *bytes.Buffer) {
+	report := WatchReport{Machine: r.Machine}
+	for _, p := range r.Points {
+		if p.Best != nil {
+			report.Loads = append(report.Loads, *p.Best)
+		}
+	}
+	report.writeBenchmark(w)
+}

@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"bytes"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseSweep(t *testing.T) {
+	sweep, err := ParseSweep("watchers=1, 10,100")
+	require.NoError(t, err)
+	assert.Equal(t, Sweep{"watchers", []int{1, 10, 100}}, sweep)
+	for text, want := range map[string]string{
+		"watchers":     "give an option and its values, like watchers=1,10,100",
+		"rate=1":       "options are namespaces, payload, selectors, streams, watchers, writers",
+		"watchers=1,x": `"x" is no number above 0`,
+		"watchers=0":   `"0" is no number above 0`,
+	} {
+		_, err := ParseSweep(text)
+		assert.ErrorContains(t, err, want, text)
+	}
+}
+
+// TestBetween has a search for a number end near it, from above and from below.
+func TestBetween(t *testing.T) {
+	for _, begin := range []float64{1, 100, 1e6} {
+		const highest = 12345
+		holds, fails, trials := 0.0, math.Inf(1), 0
+		for rate := begin; fails > holds*searchPrecision; rate = between(holds, fails) {
+			if trials++; rate <= highest {
+				holds = rate
+			} else {
+				fails = rate
+			}
+			require.Less(t, trials, maxTrials, "from %g", begin)
+		}
+		assert.InEpsilon(t, highest, holds, searchPrecision-1, "from %g", begin)
+	}
+}
+
+// TestWatchSweep has an objective that any rate meets, and one that none does: both searches end.
+func TestWatchSweep(t *testing.T) {
+	var said bytes.Buffer
+	opts := SweepOptions{
+		WatchOptions: WatchOptions{Writers: 2, Rate: 1000, Duration: 20 * time.Millisecond, Transport: TransportProcess, Progress: &said},
+		Sweep:        Sweep{"watchers", []int{1, 3}}, Objective: shortestLatency,
+	}
+	report, err := WatchSweep(t.Context(), opts)
+	require.NoError(t, err)
+	require.Len(t, report.Points, 2)
+	for i, point := range report.Points {
+		assert.Equal(t, opts.Sweep.Values[i], point.Value)
+		assert.Nil(t, point.Best, "nothing is delivered within a microsecond: %+v", point)
+		assert.Greater(t, point.Trials, 1, "lower rates are tried")
+	}
+	assert.Contains(t, said.String(), "process, watchers=3: 1000 events/s fails: p99 ")
+	decodes(t, report)
+
+	for want, wrong := range map[string]SweepOptions{
+		`sweep of "": options are `:                         {},
+		"watchers=200000: 200000 watchers: give a number":   {Sweep: Sweep{"watchers", []int{1, 200_000}}},
+		"an objective of 1ns: give a time from 1µs to 1m0s": {Sweep: Sweep{"watchers", []int{1}}, Objective: 1},
+	} {
+		_, err := WatchSweep(t.Context(), wrong)
+		assert.ErrorContains(t, err, want)
+	}
+}

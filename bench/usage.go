@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// Usage is what a load has cost the process of the API server.
+type Usage struct {
+	// Apart says that the clients were in another process, so that all of it is the server's.
+	Apart bool `json:"apart"`
+
+	CPU               time.Duration `json:"cpuNS"` // while events were written and delivered
+	CPUPerMillion     time.Duration `json:"cpuPerMillionDeliveriesNS"`
+	AllocsPerDelivery float64       `json:"allocsPerDelivery"`
+	BytesPerDelivery  float64       `json:"bytesPerDelivery"`
+	// MemoryPerWatch is by how many bytes the process grew for each watch that was opened, as
+	// the system sees it, and so no use for a few. Zero where that is not known: on systems
+	// other than Linux.
+	MemoryPerWatch int64 `json:"memoryPerWatchBytes"`
+}
+
+// phase is a moment of a load at which the server's process is looked at.
+type phase string
+
+const (
+	phaseOpening phase = "opening" // before the watches are opened
+	phaseBegun   phase = "begun"   // all watches are open, and nothing is written
+	phaseEnded   phase = "ended"   // all watches have all events, or as many as come in time
+)
+
+// meter measures the process of an API server at the phases of a load.
+type meter struct {
+	read    func(context.Context, phase) (sample, error)
+	samples map[phase]sample
+}
+
+// sample is what a process has used up to now.
+type sample struct {
+	cpu           time.Duration
+	allocs, bytes float64
+	memory        int64
+}
+
+// at takes a sample. What can't be measured, like a process whose metrics the user may not see, is
+// left out of the report.
+func (m *meter) at(ctx context.Context, p phase) {
+	s, err := m.read(ctx, p)
+	if err != nil {
+		return
+	}
+	if m.samples == nil {
+		m.samples = map[phase]sample{}
+	}
+	m.samples[p] = s
+}
+
+// usage is what the process used between the phases, nil if that is not known.
+func (m *meter) usage(apart bool, load *WatchLoad) *Usage {
+	if len(m.samples) < len([]phase{phaseOpening, phaseBegun, phaseEnded}) {
+		return nil
+	}
+	opening, begun, ended := m.samples[phaseOpening], m.samples[phaseBegun], m.samples[phaseEnded]
+	u := &Usage{Apart: apart, CPU: ended.cpu - begun.cpu, MemoryPerWatch: (begun.memory - opening.memory) / int64(load.Watchers)}
+	if deliveries := float64(load.Deliveries); deliveries > 0 {
+		u.CPUPerMillion = time.Duration(float64(u.CPU) / deliveries * 1e6)
+		u.AllocsPerDelivery = (ended.allocs - begun.allocs) / deliveries
+		u.BytesPerDelivery = (ended.bytes - begun.bytes) / deliveries
+	}
+	return u
+}
+
+// readSelf measures this process.
+func readSelf(_ context.Context, p phase) (s sample, err error) {
+	if p != phaseEnded { // what is free does not count, and here there is time
+		debug.FreeOSMemory()
+		s.memory = residentMemory()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	s.allocs, s.bytes, s.cpu = float64(stats.Mallocs), float64(stats.TotalAlloc), cpuTime()
+	return s, nil
+}
+
+// residentMemory is how many bytes this process has in memory beside its program and other
+// files, 0 if that is not known.
+func residentMemory() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, anonymous, _ := strings.Cut(string(status), "RssAnon:")
+	var kibibytes int64
+	if _, err := fmt.Sscan(anonymous, &kibibytes); err != nil {
+		return 0
+	}
+	return kibibytes << 10
+}

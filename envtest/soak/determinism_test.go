@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,12 +112,13 @@ func writeTraces(records []trace.Record) error {
 	return errors.Join(trace.WriteCanonical(canonical, records), trace.WriteJSON(full, records), canonical.Close(), full.Close())
 }
 
-// elsewhere is the environment of another user's machine.
+// elsewhere is the environment of another user's machine, without client-go's switches: they are
+// for the clients of the workloads, which are the test's own and obey them.
 func elsewhere(t *testing.T) []string {
 	t.Helper()
 	environment, err := hostile.Environment(t.TempDir())
 	require.NoError(t, err)
-	return environment
+	return slices.DeleteFunc(environment, func(variable string) bool { return strings.HasPrefix(variable, "KUBE_FEATURE_") })
 }
 
 // traces are what one run left.

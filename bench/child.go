@@ -88,9 +88,9 @@ func converse(ctx context.Context, kind string, request any, progress io.Writer,
 	child.WaitDelay = endDelay
 	child.Env = append(childEnvironment(), childVariable+"="+kind)
 	err = group.Run(child)
-	_ = in.Close() // so that nothing waits for it to be read
+	_ = in.Close() // so that nothing waits for a child that has ended to read it
 	<-asked
-	_ = reply.Close()
+	_ = reply.Close() // by now it is of no use
 	switch {
 	case printed.err != nil:
 		return fmt.Errorf("a process of this program that measures the %s printed what is no measurement; does main call bench.Child when bench.ChildRequested? %w", kind, printed.err)

@@ -41,7 +41,7 @@ func onHost(ctx context.Context, opts WatchOptions, transport string, f func(hos
 // run runs one load. Clients that can be are in another process than the server. It returns a
 // result even if the error is ErrDelivery.
 func (h host) run(ctx context.Context, opts WatchOptions) (*WatchLoad, error) {
-	meter := &meter{read: readSelf}
+	meter := newMeter(readSelf)
 	switch h.transport {
 	case transportTarget:
 		client, err := connect(h.config, jsonType)
@@ -55,7 +55,7 @@ func (h host) run(ctx context.Context, opts WatchOptions) (*WatchLoad, error) {
 	}
 	load, err := runLoad(ctx, opts, h.transport, h.config, func(p phase) { meter.at(ctx, p) })
 	if load != nil {
-		load.Server = meter.usage(h.transport == transportTarget, load)
+		load.Server = meter.usage(h.transport == transportTarget, load, opts.Progress)
 	}
 	return load, err
 }

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,7 +50,7 @@ const customGroup = "bench.snowglobe.test"
 func kindOf(resource string) (kind, error) {
 	found, ok := kinds[resource]
 	if !ok {
-		names := sortedKeys(kinds)
+		names := slices.Sorted(maps.Keys(kinds))
 		return kind{}, fmt.Errorf("resource %q is unknown%s; use %s", resource, nearest.DidYouMean(resource, names), strings.Join(names, ", "))
 	}
 	return found, nil

@@ -32,6 +32,7 @@ type load struct {
 	begun    time.Time // zero of the load's clock, which writers and watchers share
 	delivery *latencies
 	writing  *latencies
+	timedOut bool // watchers did not have all events in time
 }
 
 // parallelOpens bounds how many watches are opened at a time.
@@ -173,7 +174,7 @@ func (l *load) openWatches(ctx context.Context) error {
 		if number%l.opts.StreamsPerConnection == 0 {
 			client, err := connect(l.config, l.watchType())
 			if err != nil {
-				return err
+				return errors.Join(err, opening.Wait())
 			}
 			l.shared = append(l.shared, client)
 		}
@@ -203,10 +204,11 @@ func (l *load) run(ctx context.Context) (written time.Duration, err error) {
 		time.AfterFunc(l.opts.Drain, func() { cancel(errDrainTimeout) })
 		return err
 	})
-	if err := work.Wait(); err != nil && !errors.Is(context.Cause(ctx), errDrainTimeout) {
-		return 0, err
+	err = work.Wait()
+	if l.timedOut = err != nil && errors.Is(context.Cause(ctx), errDrainTimeout); l.timedOut {
+		return written, nil
 	}
-	return written, nil
+	return written, err
 }
 
 // defects returns one error for everything the watchers missed.

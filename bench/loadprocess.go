@@ -68,7 +68,7 @@ func runApart(ctx context.Context, opts WatchOptions, transport string, config *
 	case answer.Load == nil:
 		return nil, errors.New("the process of the clients ended without a result")
 	}
-	answer.Load.Server = meter.usage(true, answer.Load)
+	answer.Load.Server = meter.usage(true, answer.Load, opts.Progress)
 	if answer.Defects != "" {
 		return answer.Load, &deliveryError{answer.Defects}
 	}

@@ -103,6 +103,7 @@ memory/watch            10 KiB*  10 KiB
 lost                    0        1
 duplicate               0        0
 out of order            0        0
+not selected            0        0
 watches restarted       0        0
 
 * of the server and its clients, which were in one process

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// stamp is what an event carries in an annotation of its object: its number, counted from 0,
-// and when it was due to be written. Its text is as long for every event, and stands in JSON, protobuf
-// and CBOR as it is, so that a reader finds it without decoding anything.
+// stamp is what an event carries in an annotation of its object: its number, counted from 0, and
+// when it was due to be written. Its text is as long for every event, and stands in JSON,
+// protobuf and CBOR as it is, so that a reader finds it without decoding anything.
 type stamp struct {
 	number int
 	due    time.Duration // on the load's clock
@@ -30,23 +30,17 @@ func (s stamp) String() string {
 
 // findStamp returns the stamp in an encoded event, if it has one: those of other writers and
 // bookmarks have none.
-func findStamp(encoded []byte) (found stamp, ok bool, err error) {
+func findStamp(encoded []byte) (_ stamp, ok bool, err error) {
 	at := bytes.Index(encoded, []byte(stampMark))
 	if at < 0 {
 		return stamp{}, false, nil
 	}
-	text := encoded[at:]
-	text = text[:min(len(text), stampBytes)]
-	number, due, _ := bytes.Cut(text[len(stampMark):], []byte("+"))
-	if found.number, err = strconv.Atoi(string(number)); err == nil && len(text) == stampBytes {
-		var nanoseconds int64
-		nanoseconds, err = strconv.ParseInt(string(due), 10, 64)
-		found.due = time.Duration(nanoseconds)
-	} else if err == nil {
-		err = strconv.ErrSyntax
+	text := encoded[at:min(len(encoded), at+stampBytes)]
+	number, due, _ := bytes.Cut(text[len(stampMark):], []byte("+")) // without it, neither is a number
+	count, countErr := strconv.Atoi(string(number))
+	nanoseconds, dueErr := strconv.ParseInt(string(due), 10, 64)
+	if len(text) < stampBytes || countErr != nil || dueErr != nil {
+		return stamp{}, false, fmt.Errorf("the stamp %q is not whole", text)
 	}
-	if err != nil {
-		return stamp{}, false, fmt.Errorf("the stamp %q: %w", text, err)
-	}
-	return found, true, nil
+	return stamp{count, time.Duration(nanoseconds)}, true, nil
 }

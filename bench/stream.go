@@ -66,7 +66,10 @@ func (l *load) openBytes(ctx context.Context, client connection, address string)
 		return s, nil
 	}
 	defer s.stop()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	if err != nil {
+		return nil, err
+	}
 	return nil, refusal(response, text)
 }
 

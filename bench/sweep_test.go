@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest"
 )
 
 func TestParseSweep(t *testing.T) {
@@ -68,4 +70,16 @@ func TestWatchSweep(t *testing.T) {
 		_, err := WatchSweep(t.Context(), wrong)
 		assert.ErrorContains(t, err, want)
 	}
+}
+
+// TestSweepMeetsDefects has a watch lose an event: that is not a rate that is too high.
+func TestSweepMeetsDefects(t *testing.T) {
+	cp := envtest.Start(t)
+	opts := SweepOptions{WatchOptions: small(), Sweep: Sweep{"watchers", []int{3}}}
+	opts.Target = cp.Config()
+	opts.Target.Wrap(editFirstWatch(func(number int, line string) (string, bool) { return pick(number == 7, "", line), false }))
+	_, err := WatchSweep(t.Context(), opts)
+	require.ErrorIs(t, err, ErrDelivery)
+	assert.ErrorContains(t, err, "watchers=3: ")
+	assert.ErrorContains(t, err, "missed 1 of 21 events, the first of them number 8")
 }

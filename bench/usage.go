@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -38,6 +39,7 @@ const (
 type meter struct {
 	read    func(context.Context, phase) (sample, error)
 	samples map[phase]sample
+	err     error // why there is no sample of a phase
 }
 
 // sample is what a process has used up to now.
@@ -47,22 +49,24 @@ type sample struct {
 	memory        int64
 }
 
-// at takes a sample. What can't be measured, like a process whose metrics the user may not see, is
-// left out of the report.
+func newMeter(read func(context.Context, phase) (sample, error)) *meter {
+	return &meter{read: read, samples: map[phase]sample{}}
+}
+
+// at takes a sample. A load goes on where that fails, as for a user who may not see the metrics.
 func (m *meter) at(ctx context.Context, p phase) {
 	s, err := m.read(ctx, p)
 	if err != nil {
-		return
-	}
-	if m.samples == nil {
-		m.samples = map[phase]sample{}
+		m.err = err
 	}
 	m.samples[p] = s
 }
 
-// usage is what the process used between the phases, nil if that is not known.
-func (m *meter) usage(apart bool, load *WatchLoad) *Usage {
-	if len(m.samples) < len([]phase{phaseOpening, phaseBegun, phaseEnded}) {
+// usage is what the process used between the phases, nil if that is not known, which progress
+// is told.
+func (m *meter) usage(apart bool, load *WatchLoad, progress io.Writer) *Usage {
+	if m.err != nil {
+		fmt.Fprintf(progress, "%s: what the server uses is not known: %v\n", load.Transport, m.err)
 		return nil
 	}
 	opening, begun, ended := m.samples[phaseOpening], m.samples[phaseBegun], m.samples[phaseEnded]

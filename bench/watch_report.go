@@ -43,7 +43,10 @@ type WatchLoad struct {
 	Lost       int `json:"lost"`
 	Duplicates int `json:"duplicates"`
 	Reordered  int `json:"reordered"`
+	Foreign    int `json:"foreign"`  // events that watchers got and had not selected
 	Restarts   int `json:"restarts"` // watches that the server ended early
+	// TimedOut says that some events had not come when the load had waited for its drain time.
+	TimedOut bool `json:"timedOut"`
 
 	// Server is what the process of the API server used; nil if that is not known, because it is
 	// one whose metrics the user may not read.
@@ -56,7 +59,7 @@ func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 		Watchers: l.opts.Watchers, StreamsPerConnection: l.opts.StreamsPerConnection, Writers: l.opts.Writers,
 		Namespaces: l.opts.Namespaces, Selectors: l.opts.Selectors, PayloadBytes: l.opts.PayloadBytes,
 		RateAsked: l.opts.Rate, Rate: float64(l.events) / written.Seconds(), Events: l.events,
-		Latency: l.delivery.sum(), WriteLatency: l.writing.sum(),
+		Latency: l.delivery.sum(), WriteLatency: l.writing.sum(), TimedOut: l.timedOut,
 	}
 	var newest time.Duration
 	for _, w := range l.watchers {
@@ -64,6 +67,7 @@ func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 		r.Lost += w.tally.lost()
 		r.Duplicates += w.tally.duplicates
 		r.Reordered += w.tally.reordered
+		r.Foreign += w.tally.foreign
 		r.Restarts += w.restarts
 		newest = max(newest, w.newest)
 	}
@@ -118,6 +122,7 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	row("lost", func(l WatchLoad) string { return fmt.Sprint(l.Lost) })
 	row("duplicate", func(l WatchLoad) string { return fmt.Sprint(l.Duplicates) })
 	row("out of order", func(l WatchLoad) string { return fmt.Sprint(l.Reordered) })
+	row("not selected", func(l WatchLoad) string { return fmt.Sprint(l.Foreign) })
 	row("watches restarted", func(l WatchLoad) string { return fmt.Sprint(l.Restarts) })
 	table.Flush()
 	fmt.Fprint(w, shared)

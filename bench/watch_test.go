@@ -56,7 +56,7 @@ func TestWatchDeliversEverythingOnce(t *testing.T) {
 				assert.Equal(t, 63, load.Deliveries, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
 				assert.Equal(t, int64(63), load.Latency.Count, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
 				assert.Equal(t, int64(21), load.WriteLatency.Count, "%s: want 21 events for 3 watchers, got %+v", load.Transport, load)
-				assert.Equal(t, 0, load.Lost+load.Duplicates+load.Reordered+load.Restarts, "%s: defects: %+v", load.Transport, load)
+				assert.Equal(t, 0, load.Lost+load.Duplicates+load.Reordered+load.Foreign+load.Restarts, "%s: defects: %+v", load.Transport, load)
 				assert.Greater(t, load.Latency.P50, time.Duration(0), "%s: not measured: %+v", load.Transport, load)
 				assert.GreaterOrEqual(t, load.Latency.Max, load.Latency.P50, "%s: not measured: %+v", load.Transport, load)
 				assert.Equal(t, load.Transport == TransportTLS, load.Server.Apart, "%s: %+v", load.Transport, load.Server)
@@ -76,7 +76,7 @@ func TestWatchSelects(t *testing.T) {
 	require.NoError(t, err)
 	load := report.Loads[0]
 	assert.Equal(t, 21, load.Deliveries, "each event goes to one watcher")
-	assert.Zero(t, load.Lost+load.Duplicates+load.Reordered+load.Restarts, "defects: %+v", load)
+	assert.Zero(t, load.Lost+load.Duplicates+load.Reordered+load.Foreign+load.Restarts, "defects: %+v", load)
 }
 
 // TestWatchReportsDefects breaks a watch in every way that the measurement must notice.

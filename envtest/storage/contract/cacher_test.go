@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 )
@@ -61,9 +62,7 @@ func cacherLists() []testCase {
 			newCase(onCache, "List", set, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 				storagetesting.RunTestList(ctx, t, c, c.compact, true, c.lists)
 			}),
-			newCase(onCache, "ConsistentList", set, func(ctx context.Context, t *testing.T, c *cachedFixture) {
-				storagetesting.RunTestConsistentList(ctx, t, c, c.increaseRV, true, true, snapshots)
-			}),
+			consistentList("ConsistentList", snapshots, func(*stuttering) {}),
 			newCase(onCache, "GetListNonRecursive", set, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 				storagetesting.RunTestGetListNonRecursive(ctx, t, c.increaseRV, c)
 			}),
@@ -75,6 +74,20 @@ func cacherLists() []testCase {
 		}))
 	}
 	return cases
+}
+
+// consistentList runs upstream's ConsistentList on a punctual store. After each write it calls a
+// function with what is below that.
+func consistentList(name string, snapshots bool, written func(*stuttering)) testCase {
+	return testCase{name: name, gates: with(features.ListFromCacheSnapshot, snapshots), run: func(t *testing.T, open opener) {
+		store, below := &punctual{}, &stuttering{}
+		c := setUpCached(t, open, cacheSettings{above: func(inner storage.Interface) storage.Interface {
+			below.Interface, store.Interface = inner, below
+			return store
+		}})
+		f := punctualFixture{c, store, func() { written(below) }}
+		storagetesting.RunTestConsistentList(context.Background(), t, f, f.increaseRV, true, true, snapshots)
+	}}
 }
 
 func cacherWatches() []testCase {

@@ -45,6 +45,8 @@ type cacheSettings struct {
 	clusterScoped bool
 	indexed       bool // by node and by namespace
 	canForget     bool // required by forget
+	// above is what is between the cache and its store; nil for nothing.
+	above func(storage.Interface) storage.Interface
 }
 
 func setUpCached(t *testing.T, open opener, want cacheSettings) *cachedFixture {
@@ -74,6 +76,9 @@ func setUpCached(t *testing.T, open opener, want cacheSettings) *cachedFixture {
 	}
 	if want.canForget {
 		cfg.Storage = withoutTimestamps{flaky}
+	}
+	if want.above != nil {
+		cfg.Storage = want.above(cfg.Storage)
 	}
 	source := &ending{Interface: cfg.Storage}
 	cfg.Storage = source

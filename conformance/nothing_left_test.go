@@ -6,16 +6,22 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"snowglobe.test/conformance"
 	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/envtest"
 )
 
 // somebodys is a control plane in memory that is treated as somebody's cluster.
@@ -152,4 +158,42 @@ func TestWhatIsLeftIsTold(t *testing.T) {
 	require.ErrorContains(t, err, "customresourcedefinitions.apiextensions.k8s.io "+name)
 	require.NotErrorIs(t, err, conformance.ErrFailed)
 	assert.Equal(t, 1, report.Count(conformance.Passed))
+}
+
+// TestForgottenDefinition has upstream's finalizer forget a definition: the cache of its instances is
+// not ready, and the finalizer hears of what it writes itself after it has tried again.
+func TestForgottenDefinition(t *testing.T) {
+	const (
+		notReady = "delay store/list resource=widgets.example.com by=1s optional" // it is no resource yet
+		late     = "delay watch/customresourcedefinitions.apiextensions.k8s.io caller=system:apiserver by=50ms"
+	)
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		book, err := ledger.New(cp.Config())
+		require.NoError(t, err)
+		page, config := book.Page("a case"), cp.Config()
+		config.ContentType = runtime.ContentTypeJSON // the ledger reads it
+		config.Wrap(page.Wrap)
+		crds := apiextensionsclient.NewForConfigOrDie(config).ApiextensionsV1().CustomResourceDefinitions()
+		definition, err := crds.Create(t.Context(), widgets, metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			now, err := crds.Get(t.Context(), definition.Name, metav1.GetOptions{})
+			return err == nil && apihelpers.IsCRDConditionTrue(now, apiextensionsv1.Established)
+		}, time.Minute, time.Millisecond)
+		require.NoError(t, page.Remove(t.Context()))
+		require.NoError(t, book.Close(t.Context()))
+	}, envtest.WithFaults(notReady, late))
+}
+
+// widgets is a definition of nothing in particular.
+var widgets = &apiextensionsv1.CustomResourceDefinition{
+	ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
+	Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+			Name: "v1", Served: true, Storage: true,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+		}},
+	},
 }

@@ -27,8 +27,7 @@ func (m storeMonitor) Monitor(ctx context.Context) (etcd3metrics.StorageMetrics,
 	return etcd3metrics.StorageMetrics{Size: status.DbSize}, nil
 }
 
-// monitorStore has metrics tell of the chain's store. Stages set upstream's source for the whole
-// process, also those that fail in the end: other servers would ask a store that has ended.
+// monitorStore has metrics tell of the chain's store.
 func (c *Chain) monitorStore() {
 	if c.generic != nil && c.generic.monitor.client != nil {
 		process.MonitorStorage(c.generic.monitor)

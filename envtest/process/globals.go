@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/apiserver/pkg/storage/feature"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
@@ -47,9 +46,7 @@ func takeOver(flags Flags) error {
 	onGiveBack(func() { feature.DefaultFeatureSupportChecker = checker })
 	feature.DefaultFeatureSupportChecker = feature.NewDefaultFeatureSupportChecker()
 
-	onGiveBack(func() {
-		etcd3metrics.SetStorageMonitorGetter(func() ([]etcd3metrics.Monitor, error) { return nil, nil })
-	})
+	takeOverMonitors()
 	clientLogger := etcd3ClientLogger
 	onGiveBack(func() { etcd3ClientLogger = clientLogger })
 	etcd3ClientLogger = etcdlog.New()

@@ -45,6 +45,7 @@ func state() map[string]string {
 		"feature checker": fmt.Sprintf("%p", feature.DefaultFeatureSupportChecker),
 		"KMS clients":     pointer(encryptionconfig.EnvelopeKMSv2ServiceFactory),
 		"etcd's logger":   fmt.Sprintf("%p", etcd3ClientLogger),
+		"storage monitor": fmt.Sprintf("%p", storageMonitor),
 		"copies":          fmt.Sprint(atomic.LoadInt64(&jsonpatch.AccumulatedCopySizeLimit)),
 	}
 	for _, name := range serverVariables {
@@ -75,7 +76,7 @@ func TestGiveBack(t *testing.T) {
 	m := join(t, "first", Flags{})
 	during := state()
 	for _, name := range append([]string{
-		"OsExit", "PanicHandlers", "ErrorHandlers", "feature checker", "KMS clients", "etcd's logger", "klog logtostderr", "klog stderrthreshold",
+		"OsExit", "PanicHandlers", "ErrorHandlers", "feature checker", "KMS clients", "etcd's logger", "storage monitor", "klog logtostderr", "klog stderrthreshold",
 	}, serverVariables...) {
 		assert.NotEqual(t, before[name], during[name], "%s is not replaced", name)
 	}

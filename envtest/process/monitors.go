@@ -1,22 +1,62 @@
 package process
 
-import etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
+import (
+	"sync"
+	"sync/atomic"
+	_ "unsafe" // for linkname
+
+	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
+	"k8s.io/component-base/metrics"
+)
+
+// monitorCollector is upstream's collector of the size of a store, by its fields.
+type monitorCollector struct {
+	metrics.BaseStableCollector
+
+	mutex         sync.Mutex
+	monitorGetter func() ([]etcd3metrics.Monitor, error)
+}
+
+// storageMonitor is what upstream's servers set their source of sizes on while they are built.
+//
+//go:linkname storageMonitor k8s.io/apiserver/pkg/storage/etcd3/metrics.storageMonitor
+var storageMonitor *monitorCollector
+
+// strangersMonitor tells the size of the store of the member made last, to whoever is none.
+var strangersMonitor atomic.Pointer[etcd3metrics.Monitor]
+
+// takeOverMonitors has the registered collector ask whose metrics it collects. Upstream keeps one
+// source of sizes in a process, that of the server made last: a server of a bubble would ask the
+// store of one outside, through a socket. So the servers set theirs on a collector that nobody has
+// registered.
+func takeOverMonitors() {
+	etcd3metrics.Register()
+	etcd3metrics.SetStorageMonitorGetter(currentMonitors)
+	registered := storageMonitor
+	storageMonitor = &monitorCollector{}
+	onGiveBack(func() {
+		storageMonitor = registered
+		strangersMonitor.Store(nil)
+		etcd3metrics.SetStorageMonitorGetter(func() ([]etcd3metrics.Monitor, error) { return nil, nil })
+	})
+}
+
+func currentMonitors() ([]etcd3metrics.Monitor, error) {
+	from := &strangersMonitor
+	if m := current(); m != nil {
+		from = &m.monitor
+	}
+	if monitor := from.Load(); monitor != nil {
+		return []etcd3metrics.Monitor{*monitor}, nil
+	}
+	return nil, nil
+}
 
 // MonitorStorage has the metrics of the calling goroutine's member tell the size of its own
-// store. Upstream keeps one source of sizes in a process, that of the server made last: a server
-// of a bubble would ask the store of one outside. It stays the source for strangers.
+// store, and those of strangers too, until another member says so.
 func MonitorStorage(monitor etcd3metrics.Monitor) {
 	if m := current(); m != nil {
 		m.monitor.Store(&monitor)
 	}
-	etcd3metrics.SetStorageMonitorGetter(func() ([]etcd3metrics.Monitor, error) {
-		m := current()
-		if m == nil {
-			return []etcd3metrics.Monitor{monitor}, nil
-		}
-		if own := m.monitor.Load(); own != nil {
-			return []etcd3metrics.Monitor{*own}, nil
-		}
-		return nil, nil
-	})
+	strangersMonitor.Store(&monitor)
 }

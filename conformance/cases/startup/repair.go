@@ -101,6 +101,21 @@ var lost = map[string]struct {
 	}},
 }
 
+// lose deletes an IPAddress, or puts a changed one in its place, which can be made only when the
+// first one is gone: the server may have made that anew in between.
+func lose(ctx context.Context, t *suite.Target, whole *networkingv1.IPAddress, change func(*networkingv1.IPAddress)) {
+	addresses := t.Kube.NetworkingV1().IPAddresses()
+	t.Eventually(ctx, func() error {
+		if err := addresses.Delete(ctx, whole.Name, metav1.DeleteOptions{}); change == nil {
+			return err
+		}
+		changed := whole.DeepCopy()
+		change(changed)
+		_, err := addresses.Create(ctx, changed, metav1.CreateOptions{})
+		return err
+	}).Should(gomega.Succeed(), "lose IPAddress %s", whole.Name)
+}
+
 func lostAddressIsMadeAnew(ctx context.Context, beside *suite.Target) {
 	t := dual(ctx, beside)
 	namespace, addresses := t.Namespace(ctx), t.Kube.NetworkingV1().IPAddresses()
@@ -112,13 +127,7 @@ func lostAddressIsMadeAnew(ctx context.Context, beside *suite.Target) {
 			t.Must(err, "create Service %s", name)
 			ip := service.Spec.ClusterIP
 			whole := address(ip, string(family), namespace, name)
-			t.Must(addresses.Delete(ctx, ip, metav1.DeleteOptions{}), "delete IPAddress %s", ip)
-			if is.change != nil {
-				changed := whole.DeepCopy()
-				is.change(changed)
-				_, err := addresses.Create(ctx, changed, metav1.CreateOptions{})
-				t.Must(err, "create IPAddress %s: %s", ip, how)
-			}
+			lose(ctx, t, whole, is.change)
 			// The server sees the addresses by one watch and the Service by another.
 			times := 0
 			t.Eventually(ctx, func() (*networkingv1.IPAddress, error) {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
+	"io"
+
+	"snowglobe.test/internal/stock"
+	"snowglobe.test/internal/tempdir"
 )
 
 // Binaries are what controller-runtime's envtest runs.
@@ -17,45 +17,33 @@ type Binaries struct {
 	Etcd      string `json:"etcd"`      // what etcd --version prints
 }
 
-// programs are the binaries that envtest starts, and the packages to build them from.
-var programs = []struct{ name, packagePath string }{
-	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{"etcd", "go.etcd.io/etcd/server/v3"},
-}
-
 // findBinaries checks for all binaries in a folder before anything is measured.
 func findBinaries(ctx context.Context, folder string) (Binaries, error) {
-	folder, err := filepath.Abs(folder)
-	if err != nil {
-		return Binaries{}, err
-	}
-	var versions []string
-	for _, program := range programs {
-		version, err := versionOf(ctx, filepath.Join(folder, program.name))
-		if err != nil {
-			return Binaries{}, fmt.Errorf("%w; build it in the folder of this module: go build -o %s %s (docs/HACKING.md has the whole recipe)",
-				err, filepath.Join(folder, program.name), program.packagePath)
-		}
-		versions = append(versions, version)
-	}
-	return Binaries{Folder: folder, APIServer: versions[0], Etcd: versions[1]}, nil
+	programs, err := stock.Find(ctx, folder)
+	return Binaries(programs), err
 }
 
-// versionOf returns the first line a binary prints for --version.
-func versionOf(ctx context.Context, path string) (string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("%s is missing", path)
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a file", path)
+// AgainstStock, in place of a folder, has the binaries built from the module of the current folder,
+// which has to require Kubernetes.
+const AgainstStock = "stock"
+
+// withBinaries calls f with the binaries of a folder, or with new ones that are gone afterwards.
+func withBinaries(ctx context.Context, against string, progress io.Writer, f func(Binaries) error) (err error) {
+	if against != AgainstStock {
+		binaries, err := findBinaries(ctx, against)
+		if err != nil {
+			return fmt.Errorf("compare with the binaries in %s: %w", against, err)
+		}
+		return f(binaries)
 	}
-	out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
+	folder, err := tempdir.Make("bench")
 	if err != nil {
-		return "", fmt.Errorf("%s does not run: %w", path, err)
+		return err
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return line, nil
+	defer func() { err = errors.Join(err, folder.Remove()) }()
+	programs, err := stock.Build(ctx, folder.Path(), progress)
+	if err != nil {
+		return err
+	}
+	return f(Binaries(programs))
 }

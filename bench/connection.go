@@ -4,8 +4,10 @@ import (
 	"net"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
 )
@@ -14,17 +16,18 @@ import (
 // each gets connections of its own, unless the configuration has a transport:
 // client-go shares connections between clients of one configuration, and so of one dialer.
 type connection struct {
-	kubernetes.Interface
-	dynamic dynamic.Interface
-	http    *http.Client         // which both ask by
-	dialed  *connrotation.Dialer // nil if the configuration has a transport
+	config *rest.Config
+	http   *http.Client
+	rest   *rest.RESTClient     // on http
+	dialed *connrotation.Dialer // nil if the configuration has a transport
 }
 
 func connect(config *rest.Config, contentType string) (connection, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = contentType, contentType
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.QPS = -1 // the load limits its own rate
-	var c connection
+	c := connection{config: config}
 	if config.Transport == nil {
 		dial := config.Dial
 		if dial == nil {
@@ -37,10 +40,9 @@ func connect(config *rest.Config, contentType string) (connection, error) {
 	if c.http, err = rest.HTTPClientFor(config); err != nil {
 		return c, err
 	}
-	if c.Interface, err = kubernetes.NewForConfigAndClient(config, c.http); err != nil {
-		return c, err
-	}
-	c.dynamic, err = dynamic.NewForConfigAndClient(config, c.http)
+	core := rest.CopyConfig(config)
+	core.GroupVersion, core.APIPath = &corev1.SchemeGroupVersion, "/api"
+	c.rest, err = rest.RESTClientForConfigAndClient(core, c.http)
 	return c, err
 }
 
@@ -50,4 +52,22 @@ func (c connection) close() {
 	if c.dialed != nil {
 		c.dialed.CloseAll()
 	}
+}
+
+// clients are a connection for all that is asked of an API server.
+type clients struct {
+	connection
+	kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+func connectAll(config *rest.Config, contentType string) (c clients, err error) {
+	if c.connection, err = connect(config, contentType); err != nil {
+		return c, err
+	}
+	if c.Interface, err = kubernetes.NewForConfigAndClient(c.config, c.http); err != nil {
+		return c, err
+	}
+	c.dynamic, err = dynamic.NewForConfigAndClient(c.config, c.http)
+	return c, err
 }

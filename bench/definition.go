@@ -40,12 +40,12 @@ func (k kind) definition() *apiextensionsv1.CustomResourceDefinition {
 const definePause = 20 * time.Millisecond
 
 // define makes the definition of the load's custom resource, and waits until it is served.
-func (l *load) define(ctx context.Context) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(l.kind.definition())
+func (s *apiServer) define(ctx context.Context) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.kind.definition())
 	if err != nil {
 		return err
 	}
-	_, err = l.admin.dynamic.Resource(crdResource).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	_, err = s.admin.dynamic.Resource(crdResource).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("%w; another load may be running there, or delete it", err)
 	}
@@ -53,7 +53,7 @@ func (l *load) define(ctx context.Context) error {
 		return err
 	}
 	return wait.PollUntilContextTimeout(ctx, definePause, answerTimeout, true, func(ctx context.Context) (bool, error) {
-		_, err := l.admin.dynamic.Resource(l.kind.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
+		_, err := s.admin.dynamic.Resource(s.kind.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
@@ -62,13 +62,13 @@ func (l *load) define(ctx context.Context) error {
 }
 
 // undefine deletes the definition, and waits until it is gone, so that another load can define it.
-func (l *load) undefine(ctx context.Context) error {
-	crds := l.admin.dynamic.Resource(crdResource)
-	if err := crds.Delete(ctx, l.kind.crdName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+func (s *apiServer) undefine(ctx context.Context) error {
+	crds := s.admin.dynamic.Resource(crdResource)
+	if err := crds.Delete(ctx, s.kind.crdName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
 	return wait.PollUntilContextCancel(ctx, definePause, true, func(ctx context.Context) (bool, error) {
-		_, err := crds.Get(ctx, l.kind.crdName(), metav1.GetOptions{})
+		_, err := crds.Get(ctx, s.kind.crdName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}

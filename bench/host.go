@@ -3,26 +3,87 @@ package bench
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/stock"
 )
 
-// host is an API server that loads are run on.
+// host is what loads are run on.
 type host struct {
-	transport string
-	config    *rest.Config // as an admin
+	name    string
+	on      func(*load) backend                          // in this process, or nil for
+	reached *reached                                     // a server whose clients are in a process of their own
+	read    func(context.Context, phase) (sample, error) // measures the process of the server
+	apart   bool                                         // read sees nothing of the clients
+	control *envtest.ControlPlane                        // ours; nil for another
 }
 
-// onHost calls f with an API server: the target, or else a control plane that ends with f.
-func onHost(ctx context.Context, opts WatchOptions, transport string, f func(host) error) (err error) {
-	if opts.Target != nil {
-		return f(host{transport, opts.Target})
+// reached is how the clients of a load reach an API server.
+type reached struct {
+	config  *rest.Config
+	sampled *rest.Config // of the first watcher; nil if its stages are not measured
+}
+
+// cborGate is the feature gate without which a server speaks no CBOR.
+const cborGate = "CBORServingAndStorage=true"
+
+// onHost calls f with a host, which ends with f.
+func (o WatchOptions) onHost(ctx context.Context, name string, f func(host) error) error {
+	switch name {
+	case transportTarget:
+		return onTarget(name, o.Target, f)
+	case hostStock:
+		return o.onStock(f)
+	case hostPeer:
+		return onTarget(name, o.Peer, f)
+	case FloorStore, FloorCacher:
+		return f(host{name: name, on: floors[name], read: readSelf})
+	case FloorHTTP2:
+		return o.onBareServer(ctx, f)
 	}
-	launch := onStore(opts.Store)
-	if opts.Encoding == encodingCBOR {
-		launch = append(launch, envtest.WithFlags("--feature-gates=CBORServingAndStorage=true"))
+	return o.onControlPlane(ctx, name, f)
+}
+
+// onTarget calls f with an API server that is there, and whose process is known by its metrics.
+func onTarget(name string, config *rest.Config, f func(host) error) error {
+	client, err := connectAll(config, jsonType)
+	if err != nil {
+		return err
+	}
+	defer client.close()
+	return f(host{name: name, on: onAPIServer(reached{config: config}), read: scraper(client), apart: true})
+}
+
+// stockTimeout bounds the start of each stock program.
+const stockTimeout = time.Minute
+
+// onStock calls f with a stock kube-apiserver on its etcd.
+func (o WatchOptions) onStock(f func(host) error) (err error) {
+	flags := map[string]string{}
+	if o.Encoding == encodingCBOR {
+		flags["feature-gates"] = cborGate
+	}
+	config, stop, err := stock.Programs{Folder: o.Against}.Run(stockTimeout, flags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	client, err := connectAll(config, jsonType)
+	if err != nil {
+		return err
+	}
+	defer client.close()
+	return f(host{name: hostStock, reached: &reached{config: config}, read: scraper(client), apart: true})
+}
+
+// onControlPlane calls f with a control plane of ours.
+func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f func(host) error) (err error) {
+	launch := onStore(o.Store)
+	if o.Encoding == encodingCBOR {
+		launch = append(launch, envtest.WithFlags("--feature-gates="+cborGate))
 	}
 	if transport == TransportTLS {
 		launch = append(launch, envtest.WithListener("127.0.0.1:0"))
@@ -32,30 +93,36 @@ func onHost(ctx context.Context, opts WatchOptions, transport string, f func(hos
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
-	if transport == TransportTLS {
-		return f(host{transport, cp.Config(envtest.User("snowglobe-bench", "system:masters"), envtest.Remote())})
+	h := host{name: transport, read: readSelf, control: cp}
+	user := func(name string, how ...envtest.ConfigOption) *rest.Config {
+		return cp.Config(append(how, envtest.User(name, "system:masters"))...)
 	}
-	return f(host{transport, cp.Config()})
+	if transport == TransportTLS {
+		h.apart, h.reached = true, &reached{user("snowglobe-bench", envtest.Remote()), user(sampledUser, envtest.Remote())}
+	} else {
+		h.on = onAPIServer(reached{cp.Config(), user(sampledUser)})
+	}
+	return f(h)
 }
 
 // run runs one load. Clients that can be are in another process than the server. It returns a
 // result even if the error is ErrDelivery.
 func (h host) run(ctx context.Context, opts WatchOptions) (*WatchLoad, error) {
-	meter := newMeter(readSelf)
-	switch h.transport {
-	case transportTarget:
-		client, err := connect(h.config, jsonType)
-		if err != nil {
-			return nil, err
-		}
-		defer client.close()
-		meter.read = scraper(client)
-	case TransportTLS:
-		return runApart(ctx, opts, h.transport, h.config, meter)
-	}
-	load, err := runLoad(ctx, opts, h.transport, h.config, func(p phase) { meter.at(ctx, p) })
+	meter := newMeter(h.read)
+	profiles := &profiler{folder: opts.Profile, name: h.name}
+	load, err := h.load(ctx, opts, func(p phase) {
+		meter.at(ctx, p)
+		profiles.at(p)
+	})
 	if load != nil {
-		load.Server = meter.usage(h.transport == transportTarget, load, opts.Progress)
+		load.Server, load.sampled = meter.usage(h.apart, load, opts.Progress), nil
 	}
-	return load, err
+	return load, errors.Join(err, profiles.stop(), profiles.err)
+}
+
+func (h host) load(ctx context.Context, opts WatchOptions, comesTo func(phase)) (*WatchLoad, error) {
+	if h.reached != nil {
+		return runApart(ctx, opts, h.name, *h.reached, comesTo)
+	}
+	return runLoad(ctx, opts, h.name, h.on, comesTo)
 }

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"snowglobe.test/internal/nearest"
 )
@@ -77,4 +80,29 @@ func (k kind) object(name string, labels map[string]string, payload string) map[
 	}
 	k.fill(object, payload)
 	return object
+}
+
+// empty is an object of a kind that is built in, with nothing in it.
+func (k kind) empty() runtime.Object { return made(k.GroupVersionKind) }
+
+func (k kind) emptyList() runtime.Object {
+	return made(k.GroupVersion().WithKind(k.Kind + "List"))
+}
+
+func made(gvk schema.GroupVersionKind) runtime.Object {
+	object, err := scheme.Scheme.New(gvk)
+	utilruntime.Must(err) // client-go knows what is built in
+	return object
+}
+
+// typed is an object of a kind that is built in.
+func (k kind) typed(name string, labels map[string]string, payload string) (runtime.Object, error) {
+	object := k.empty()
+	return object, runtime.DefaultUnstructuredConverter.FromUnstructured(k.object(name, labels, payload), object)
+}
+
+// codec is that of a kind that is built in, as a store has it.
+func (k kind) codec() runtime.Codec {
+	protobuf, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	return scheme.Codecs.CodecForVersions(protobuf.Serializer, scheme.Codecs.UniversalDeserializer(), k.GroupVersion(), k.GroupVersion())
 }

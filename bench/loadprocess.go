@@ -17,6 +17,7 @@ type loadRequest struct {
 	Options   WatchOptions
 	Transport string
 	Access    access
+	Sampled   *access // of the first watcher
 }
 
 // access is how a server is reached and logged in to: what of a rest.Config can be told to
@@ -26,27 +27,34 @@ type access struct {
 	CA, Cert, Key []byte
 }
 
-func (a access) config() *rest.Config {
+func (a *access) config() *rest.Config {
+	if a == nil {
+		return nil
+	}
 	return &rest.Config{Host: a.Host, BearerToken: a.Token, TLSClientConfig: rest.TLSClientConfig{CAData: a.CA, CertData: a.Cert, KeyData: a.Key}}
 }
 
-func accessOf(config *rest.Config) access {
-	return access{Host: config.Host, Token: config.BearerToken, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}
+func accessOf(config *rest.Config) *access {
+	if config == nil {
+		return nil
+	}
+	return &access{Host: config.Host, Token: config.BearerToken, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}
 }
 
 // loadAnswer is a line that the process prints: a phase that it has reached and waits in until it
 // reads a line, or the end.
 type loadAnswer struct {
-	Phase   phase      `json:"phase,omitempty"`
-	Load    *WatchLoad `json:"load,omitempty"`
-	Defects string     `json:"defects,omitempty"` // the text of an ErrDelivery
-	Error   string     `json:"error,omitempty"`   // of a load that was not measured
+	Phase   phase          `json:"phase,omitempty"`
+	Load    *WatchLoad     `json:"load,omitempty"`
+	Sampled []sampledEvent `json:"sampled,omitempty"`
+	Defects string         `json:"defects,omitempty"` // the text of an ErrDelivery
+	Error   string         `json:"error,omitempty"`   // of a load that was not measured
 }
 
 // runApart is runLoad in a process of its own.
-func runApart(ctx context.Context, opts WatchOptions, transport string, config *rest.Config, meter *meter) (*WatchLoad, error) {
+func runApart(ctx context.Context, opts WatchOptions, transport string, to reached, comesTo func(phase)) (*WatchLoad, error) {
 	var answer loadAnswer
-	err := converse(ctx, childLoad, loadRequest{opts, transport, accessOf(config)}, opts.Progress, func(line []byte, reply io.Writer) error {
+	err := converse(ctx, childLoad, loadRequest{opts, transport, *accessOf(to.config), accessOf(to.sampled)}, opts.Progress, func(line []byte, reply io.Writer) error {
 		answer = loadAnswer{}
 		if err := json.Unmarshal(line, &answer); err != nil {
 			return fmt.Errorf("the process of the clients printed %q: %w", line, err)
@@ -54,7 +62,7 @@ func runApart(ctx context.Context, opts WatchOptions, transport string, config *
 		if answer.Phase == "" {
 			return nil
 		}
-		meter.at(ctx, answer.Phase)
+		comesTo(answer.Phase)
 		_, err := fmt.Fprintln(reply)
 		return err
 	})
@@ -68,7 +76,7 @@ func runApart(ctx context.Context, opts WatchOptions, transport string, config *
 	case answer.Load == nil:
 		return nil, errors.New("the process of the clients ended without a result")
 	}
-	answer.Load.Server = meter.usage(true, answer.Load, opts.Progress)
+	answer.Load.sampled = answer.Sampled
 	if answer.Defects != "" {
 		return answer.Load, &deliveryError{answer.Defects}
 	}
@@ -80,13 +88,16 @@ func loadChild(ctx context.Context, in *bufio.Reader, out, progress io.Writer, r
 	request.Options.Progress = progress
 	tell := json.NewEncoder(out)
 	var lost error
-	load, err := runLoad(ctx, request.Options, request.Transport, request.Access.config(), func(p phase) {
+	load, err := runLoad(ctx, request.Options, request.Transport, onAPIServer(reached{request.Access.config(), request.Sampled.config()}), func(p phase) {
 		lost = errors.Join(lost, tell.Encode(loadAnswer{Phase: p}))
 		if _, err := in.ReadString('\n'); err != nil {
 			lost = errors.Join(lost, fmt.Errorf("the process of the API server has ended: %w", err))
 		}
 	})
 	answer := loadAnswer{Load: load}
+	if load != nil {
+		answer.Sampled = load.sampled
+	}
 	delivery := &deliveryError{}
 	switch {
 	case lost != nil:

@@ -14,14 +14,24 @@ import (
 // The metrics of a process that any kube-apiserver has. Its etcd is another process.
 const (
 	metricCPU    = "process_cpu_seconds_total"
-	metricMemory = "process_resident_memory_bytes"
+	metricHeap   = "go_memstats_heap_inuse_bytes"
+	metricStacks = "go_memstats_stack_inuse_bytes"
 	metricAllocs = "go_memstats_mallocs_total"
 	metricBytes  = "go_memstats_alloc_bytes_total"
 )
 
-// scraper measures the process of an API server by its metrics.
+// collectGarbage is what kube-apiserver collects its garbage for, unless --profiling=false.
+const collectGarbage = "/debug/pprof/heap"
+
+// scraper measures the process of an API server by its metrics. Its memory is what is in use after
+// a garbage collection: how much of what is free the process has given back is not known.
 func scraper(client kubernetes.Interface) func(context.Context, phase) (sample, error) {
-	return func(ctx context.Context, _ phase) (sample, error) {
+	return func(ctx context.Context, p phase) (sample, error) {
+		if p != phaseEnded {
+			if err := client.CoreV1().RESTClient().Get().AbsPath(collectGarbage).Param("gc", "1").Do(ctx).Error(); err != nil {
+				return sample{}, err
+			}
+		}
 		text, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
 		if err != nil {
 			return sample{}, err
@@ -39,7 +49,7 @@ func scraper(client kubernetes.Interface) func(context.Context, phase) (sample, 
 			}
 			return metrics[0].GetCounter().GetValue() + metrics[0].GetGauge().GetValue() + metrics[0].GetUntyped().GetValue()
 		}
-		s := sample{allocs: value(metricAllocs), bytes: value(metricBytes), memory: int64(value(metricMemory))}
+		s := sample{allocs: value(metricAllocs), bytes: value(metricBytes), memory: int64(value(metricHeap) + value(metricStacks))}
 		s.cpu = time.Duration(value(metricCPU) * float64(time.Second))
 		return s, err
 	}

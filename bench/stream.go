@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"snowglobe.test/internal/watchframe"
@@ -28,22 +29,34 @@ type stream interface {
 	stop()
 }
 
-// openStream asks for a watch of a group of objects after a resourceVersion.
-func (l *load) openStream(ctx context.Context, client connection, group int, from string) (stream, error) {
+// watch implements backend.
+func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) (stream, error) {
 	opts := metav1.ListOptions{Watch: true, ResourceVersion: from, AllowWatchBookmarks: true}
-	if l.opts.Selectors > 1 {
-		opts.LabelSelector = fmt.Sprintf("%s=%d", groupLabel, l.selectorOf(group))
+	if s.opts.Selectors > 1 {
+		opts.LabelSelector = fmt.Sprintf("%s=%d", groupLabel, s.selectorOf(group))
 	}
-	asked := client.CoreV1().RESTClient().Get().AbsPath(l.kind.path(l.namespaceOf(group))).VersionedParams(&opts, scheme.ParameterCodec)
-	switch {
-	case !l.opts.Decode:
-		return l.openBytes(ctx, client, asked.URL().String())
-	case l.kind.Group == customGroup:
-		events, err := client.dynamic.Resource(l.kind.gvr()).Namespace(l.namespaceOf(group)).Watch(ctx, opts)
-		return &decoded{load: l, events: events}, err
+	client := s.shared[watcher/s.opts.StreamsPerConnection]
+	if watcher == 0 && s.first != nil {
+		client = *s.first
 	}
-	events, err := asked.Watch(ctx)
-	return &decoded{load: l, events: events}, err
+	asked := client.rest.Get().AbsPath(s.kind.path(s.namespaceOf(group))).VersionedParams(&opts, scheme.ParameterCodec)
+	if !s.opts.Decode {
+		return s.openBytes(ctx, client, asked.URL().String())
+	}
+	var events watch.Interface
+	var err error
+	if s.kind.Group == customGroup {
+		var custom dynamic.Interface
+		if custom, err = dynamic.NewForConfigAndClient(client.config, client.http); err == nil {
+			events, err = custom.Resource(s.kind.gvr()).Namespace(s.namespaceOf(group)).Watch(ctx, opts)
+		}
+	} else {
+		events, err = asked.Watch(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &decoded{load: s.load, events: events}, nil
 }
 
 // openBytes asks for a watch by hand, to read what comes as it is.

@@ -72,22 +72,36 @@ func WatchSweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
 	if err := opts.validate(); err != nil {
 		return report, fmt.Errorf("bench watch: %w", err)
 	}
-	for _, transport := range opts.transports() {
-		err := onHost(ctx, opts.WatchOptions, transport, func(h host) error {
-			for _, value := range opts.Sweep.Values {
-				point, err := opts.search(ctx, h, value)
-				if err != nil {
-					return fmt.Errorf("%s=%d: %w", opts.Sweep.Option, value, err)
-				}
-				report.Points = append(report.Points, point)
+	err := opts.withStock(ctx, &report.Against, func(o WatchOptions) error {
+		opts.WatchOptions = o
+		return opts.sweep(ctx, func(p SweepPoint) { report.Points = append(report.Points, p) })
+	})
+	if err != nil {
+		return report, fmt.Errorf("bench watch: %w", err)
+	}
+	return report, nil
+}
+
+// sweep searches for each value on each host, and calls found with what it finds.
+func (o SweepOptions) sweep(ctx context.Context, found func(SweepPoint)) error {
+	likely := map[string]float64{} // deliveries/s of each host, by what was found before
+	for _, value := range o.Sweep.Values {
+		err := o.at(value).inTurn(ctx, func(h host, round int) error {
+			point, err := o.search(ctx, h, value, likely[h.name])
+			if err != nil {
+				return err
 			}
+			if point.Round = round; point.Best != nil {
+				likely[h.name] = point.Best.DeliveriesPerSecond
+			}
+			found(point)
 			return nil
 		})
 		if err != nil {
-			return report, fmt.Errorf("bench watch: transport %s: %w", transport, err)
+			return fmt.Errorf("%s=%d: %w", o.Sweep.Option, value, err)
 		}
 	}
-	return report, nil
+	return nil
 }
 
 // at are the options of one value of the sweep.
@@ -113,13 +127,17 @@ func (o SweepOptions) validate() error {
 	return nil
 }
 
-// search finds the highest rate for one value.
-func (o SweepOptions) search(ctx context.Context, h host, value int) (SweepPoint, error) {
-	point := SweepPoint{Value: value, Transport: h.transport}
+// search finds the highest rate for one value, and begins with the one that is likely, if that is
+// known.
+func (o SweepOptions) search(ctx context.Context, h host, value int, deliveries float64) (SweepPoint, error) {
+	point := SweepPoint{Value: value, Transport: h.name}
 	opts := o.at(value)
 	opts.Progress = io.Discard
+	if deliveries > 0 {
+		opts.Rate = deliveries / opts.receivers()
+	}
 	holds, fails := 0.0, math.Inf(1)
-	for opts.Rate = o.Rate; point.Trials < maxTrials && fails > holds*searchPrecision; opts.Rate = between(holds, fails) {
+	for ; point.Trials < maxTrials && fails > holds*searchPrecision; opts.Rate = between(holds, fails) {
 		if opts.events() < 1 || opts.validate() != nil {
 			break // lower or higher than a load can be
 		}
@@ -134,10 +152,16 @@ func (o SweepOptions) search(ctx context.Context, h host, value int) (SweepPoint
 		} else {
 			fails, verdict = opts.Rate, "fails"
 		}
-		fmt.Fprintf(o.Progress, "%s, %s=%d: %.4g events/s %s: p99 %s, %.4g deliveries/s\\n",
-			h.transport, o.Sweep.Option, value, opts.Rate, verdict, round(load.Latency.P99), load.DeliveriesPerSecond)
+		fmt.Fprintf(o.Progress, "%s, %s=%d: %.4g events/s %s: p99 %s, %.4g deliveries/s\n",
+			h.name, o.Sweep.Option, value, opts.Rate, verdict, round(load.Latency.P99), load.DeliveriesPerSecond)
 	}
-	return point, nil
+	if point.Best == nil {
+		return point, nil
+	}
+	var err error
+	opts.Rate = holds
+	point.Best.Stages, err = h.stages(ctx, opts)
+	return point, err
 }
 
 // holds reports whether a load met the objective with what was asked of it.

@@ -10,6 +10,7 @@ import (
 // SweepReport is the result of a sweep.
 type SweepReport struct {
 	Machine   Machine       `json:"machine"`
+	Against   *Binaries     `json:"against,omitempty"` // what was measured in turn
 	Option    string        `json:"option"`
 	Objective time.Duration `json:"objectiveNS"` // of the 99th percentile
 	Points    []SweepPoint  `json:"points"`
@@ -19,6 +20,7 @@ type SweepReport struct {
 type SweepPoint struct {
 	Value     int    `json:"value"`
 	Transport string `json:"transport"`
+	Round     int    `json:"round"` // counted from 1
 	Trials    int    `json:"trials"`
 	// Best is the load with the highest rate that met the objective; nil if none did.
 	Best *WatchLoad `json:"best"`

@@ -2,7 +2,10 @@ package bench
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +63,7 @@ func TestWatchSweep(t *testing.T) {
 		assert.Greater(t, point.Trials, 1, "lower rates are tried")
 	}
 	assert.Contains(t, said.String(), "process, watchers=3: 1000 events/s fails: p99 ")
+	assert.Len(t, slices.Collect(strings.Lines(said.String())), report.Points[0].Trials+report.Points[1].Trials, "a line for each trial: %s", said.String())
 	decodes(t, report)
 
 	for want, wrong := range map[string]SweepOptions{
@@ -70,6 +74,25 @@ func TestWatchSweep(t *testing.T) {
 		_, err := WatchSweep(t.Context(), wrong)
 		assert.ErrorContains(t, err, want)
 	}
+}
+
+// TestWatchSweepFinds has an objective that is met by what keeps up, and begins the second search
+// with what the first one has found.
+func TestWatchSweepFinds(t *testing.T) {
+	var said bytes.Buffer
+	opts := SweepOptions{
+		WatchOptions: WatchOptions{Writers: 2, Rate: 10, Duration: 100 * time.Millisecond, Transport: TransportProcess, Stages: true, Progress: &said},
+		Sweep:        Sweep{"watchers", []int{1, 2}}, Objective: longestLatency,
+	}
+	report, err := WatchSweep(t.Context(), opts)
+	require.NoError(t, err)
+	require.Len(t, report.Points, 2)
+	for _, point := range report.Points {
+		require.NotNil(t, point.Best)
+		assert.Len(t, point.Best.Stages, len(stages))
+	}
+	assert.Contains(t, said.String(), fmt.Sprintf("process, watchers=2: %.4g events/s ", report.Points[0].Best.DeliveriesPerSecond/2))
+	decodes(t, report)
 }
 
 // TestSweepMeetsDefects has a watch lose an event: that is not a rate that is too high.

@@ -20,9 +20,9 @@ type Usage struct {
 	CPUPerMillion     time.Duration `json:"cpuPerMillionDeliveriesNS"`
 	AllocsPerDelivery float64       `json:"allocsPerDelivery"`
 	BytesPerDelivery  float64       `json:"bytesPerDelivery"`
-	// MemoryPerWatch is by how many bytes the process grew for each watch that was opened, as
-	// the system sees it, and so no use for a few. Zero where that is not known: on systems
-	// other than Linux.
+	// MemoryPerWatch is by how many bytes the process grew for each watch that was opened, and so
+	// no use for a few: of this process, as the system sees it, on Linux, and zero elsewhere; of
+	// another one, what its heap and stacks have in use.
 	MemoryPerWatch int64 `json:"memoryPerWatchBytes"`
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +20,12 @@ const (
 	TransportTLS     = "tls"     // HTTP/2 over TLS on loopback, a connection for each watcher
 	TransportBoth    = "both"    // one after the other
 	transportTarget  = "target"  // as the caller's configuration says
+)
+
+// What else a load can run on, beside ours in the same run.
+const (
+	hostStock = "stock" // kube-apiserver and etcd, over TLS
+	hostPeer  = "peer"  // another cluster
 )
 
 // WatchOptions describe a load to measure watch fan-out with; zero is a small load.
@@ -44,7 +52,8 @@ type WatchOptions struct {
 	Selectors int
 	// PayloadBytes is the size of the data in each object. Zero means 256.
 	PayloadBytes int
-	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both.
+	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both. One of Floors
+	// is that floor alone.
 	Transport string
 	// Encoding is "json", "protobuf" or "cbor"; empty means json.
 	Encoding string
@@ -56,6 +65,21 @@ type WatchOptions struct {
 	// Target is an existing cluster to measure, in a namespace that the load
 	// creates and deletes. Transport and Store must then be empty.
 	Target *rest.Config `json:"-"`
+	// Against is a folder with kube-apiserver and etcd, which are run and measured in turn with
+	// ours, or AgainstStock.
+	Against string
+	// Peer is an existing cluster that is measured in turn with ours.
+	Peer *rest.Config `json:"-"`
+	// Floors has each of Floors measured too.
+	Floors bool
+	// Stages has each load run again, to measure how long its events took from one point of their
+	// way to the next, on servers of ours.
+	Stages bool
+	// Profile is a folder for profiles of this process while each load is delivered, named by what
+	// it ran on; a later load replaces those of an earlier one. Empty means none.
+	Profile string
+	// Rounds is how often all is measured, in turn. Zero means once, or twice if there is a peer.
+	Rounds int
 	// Drain is how long the last event may take to all watchers; zero means 30 s.
 	Drain time.Duration
 	// Progress gets a line when a load begins and when it ends; it may be nil.
@@ -95,6 +119,10 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	defaultTo(&o.Encoding, "json")
 	defaultTo(&o.Drain, 30*time.Second)
 	defaultTo(&o.Progress, io.Discard)
+	if o.Against != "" || o.Peer != nil {
+		defaultTo(&o.Rounds, 2)
+	}
+	defaultTo(&o.Rounds, 1)
 	if o.Target == nil {
 		defaultTo(&o.Transport, TransportBoth)
 		defaultTo(&o.Store, StoreMemory)
@@ -106,6 +134,11 @@ func defaultTo[T comparable](option *T, value T) { *option = cmp.Or(*option, val
 
 // events is how many events the writers write.
 func (o WatchOptions) events() int { return int(o.Rate*o.Duration.Seconds() + 0.5) }
+
+// receivers is how many watchers get an event, on average.
+func (o WatchOptions) receivers() float64 {
+	return float64(o.Watchers) / float64(o.Namespaces*o.Selectors)
+}
 
 func (o WatchOptions) validate() error {
 	kind, err := kindOf(o.Resource)
@@ -132,16 +165,19 @@ func (o WatchOptions) validate() error {
 		return errors.New("client-go decodes no CBOR by default: decode json or protobuf, or read cbor without decoding")
 	case o.Encoding == "protobuf" && !kind.protobuf:
 		return fmt.Errorf("there is no protobuf of %s: use json or cbor", o.Resource)
+	case (o.Floors || slices.Contains(Floors, o.Transport)) && kind.Group == customGroup:
+		return fmt.Errorf("there are no floors of %s, whose objects have no type: leave out either", o.Resource)
+	case o.Rounds < 1:
+		return fmt.Errorf("%d rounds: give at least 1", o.Rounds)
 	case o.Target != nil && o.Transport+o.Store != "":
 		return errors.New("an existing cluster has its own transport and store: leave out either these or the cluster")
 	case o.Target != nil:
 		return nil
 	}
-	switch o.Transport {
-	case TransportProcess, TransportTLS, TransportBoth:
-		return checkStore(o.Store)
+	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Floors...); !slices.Contains(known, o.Transport) {
+		return fmt.Errorf("transport %q is unknown; use one of %s", o.Transport, strings.Join(known, ", "))
 	}
-	return fmt.Errorf("transport %q is unknown; use %s, %s or %s", o.Transport, TransportProcess, TransportTLS, TransportBoth)
+	return checkStore(o.Store)
 }
 
 // ErrDelivery says that a watcher missed an event, or saw one twice or out of order.
@@ -159,19 +195,62 @@ func Watch(ctx context.Context, opts WatchOptions) (WatchReport, error) {
 	if err := opts.validate(); err != nil {
 		return report, fmt.Errorf("bench watch: %w", err)
 	}
-	for _, transport := range opts.transports() {
-		err := onHost(ctx, opts, transport, func(h host) error {
+	err := opts.withStock(ctx, &report.Against, func(opts WatchOptions) error {
+		return opts.inTurn(ctx, func(h host, round int) error {
 			load, err := h.run(ctx, opts)
 			if load != nil {
+				load.Round = round
+				if err == nil {
+					load.Stages, err = h.stages(ctx, opts)
+				}
 				report.Loads = append(report.Loads, *load)
 			}
 			return err
 		})
-		if err != nil {
-			return report, fmt.Errorf("bench watch: transport %s: %w", transport, err)
-		}
+	})
+	if err != nil {
+		return report, fmt.Errorf("bench watch: %w", err)
 	}
 	return report, nil
+}
+
+// withStock calls f with options that name the folder of the stock binaries, if there are to be any,
+// and says which they are.
+func (o WatchOptions) withStock(ctx context.Context, used **Binaries, f func(WatchOptions) error) error {
+	if o.Against == "" {
+		return f(o)
+	}
+	return withBinaries(ctx, o.Against, o.Progress, func(binaries Binaries) error {
+		*used, o.Against = &binaries, binaries.Folder
+		return f(o)
+	})
+}
+
+// inTurn calls f with each host of each round, counted from 1.
+func (o WatchOptions) inTurn(ctx context.Context, f func(h host, round int) error) error {
+	for round := range o.Rounds {
+		for _, name := range o.hosts() {
+			if err := o.onHost(ctx, name, func(h host) error { return f(h, round+1) }); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// hosts are what the load runs on, in this order.
+func (o WatchOptions) hosts() []string {
+	hosts := o.transports()
+	if o.Against != "" {
+		hosts = append(hosts, hostStock)
+	}
+	if o.Peer != nil {
+		hosts = append(hosts, hostPeer)
+	}
+	if o.Floors {
+		hosts = append(hosts, Floors...)
+	}
+	return hosts
 }
 
 func (o WatchOptions) transports() []string {

@@ -11,12 +11,14 @@ import (
 // WatchReport is the result of measuring watch fan-out.
 type WatchReport struct {
 	Machine Machine     `json:"machine"`
+	Against *Binaries   `json:"against,omitempty"` // what was measured in turn
 	Loads   []WatchLoad `json:"loads"`
 }
 
 // WatchLoad is one load and its result.
 type WatchLoad struct {
-	Transport string `json:"transport"`
+	Transport string `json:"transport"` // or what else it ran on
+	Round     int    `json:"round"`     // counted from 1
 	Encoding  string `json:"encoding"`
 	Decode    bool   `json:"decode"`          // whether watchers decoded what they read
 	Store     string `json:"store,omitempty"` // unknown for an existing cluster
@@ -51,6 +53,11 @@ type WatchLoad struct {
 	// Server is what the process of the API server used; nil if that is not known, because it is
 	// one whose metrics the user may not read.
 	Server *Usage `json:"server,omitempty"`
+	// Stages are those of the way of an event, measured in another run of the load; nil if they
+	// were not asked for, or the server is not ours.
+	Stages []Stage `json:"stages,omitempty"`
+
+	sampled []sampledEvent
 }
 
 func (l *load) sum(transport string, written time.Duration) *WatchLoad {
@@ -61,6 +68,7 @@ func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 		RateAsked: l.opts.Rate, Rate: float64(l.events) / written.Seconds(), Events: l.events,
 		Latency: l.delivery.sum(), WriteLatency: l.writing.sum(), TimedOut: l.timedOut,
 	}
+	r.sampled = l.watchers[0].sampled
 	var newest time.Duration
 	for _, w := range l.watchers {
 		r.Deliveries += w.tally.seen
@@ -93,6 +101,9 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 		fmt.Fprintln(table)
 	}
 	row("", func(l WatchLoad) string { return l.Transport })
+	if last := r.Loads[len(r.Loads)-1]; last.Round > 1 {
+		row("round", func(l WatchLoad) string { return fmt.Sprint(l.Round) })
+	}
 	row("events/s asked", func(l WatchLoad) string { return fmt.Sprintf("%.0f", l.RateAsked) })
 	row("events/s written", func(l WatchLoad) string { return fmt.Sprintf("%.0f", l.Rate) })
 	row("events/s delivered", func(l WatchLoad) string { return fmt.Sprintf("%.0f", l.DeliveriesPerSecond) })
@@ -126,10 +137,27 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	row("watches restarted", func(l WatchLoad) string { return fmt.Sprint(l.Restarts) })
 	table.Flush()
 	fmt.Fprint(w, shared)
+	r.writeStages(w)
 	for _, load := range r.Loads {
 		if load.saturated() {
 			fmt.Fprintf(w, "\n%s: fewer events arrived than were asked for. The machine was saturated, so the\nlatencies are those of a growing queue: lower the rate or the number of watchers.\n", load.Transport)
 		}
+	}
+}
+
+// writeStages writes how long each stage took, where that is known.
+func (r WatchReport) writeStages(w *bytes.Buffer) {
+	for _, load := range r.Loads {
+		if load.Stages == nil {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s, by stage:\n", load.Transport)
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "\tp50\tp90\tp99\tmax")
+		for _, s := range load.Stages {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, round(s.Latency.P50), round(s.Latency.P90), round(s.Latency.P99), round(s.Latency.Max))
+		}
+		table.Flush()
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 type watcher struct {
 	number   int
 	load     *load
-	client   connection // which others may use too
-	stream   stream     // nil before it is opened
-	from     string     // resourceVersion that the stream began after
+	stream   stream // nil before it is opened
+	from     string // resourceVersion that the stream began after
 	tally    tally
 	restarts int
+	sampled  []sampledEvent
 	newest   time.Duration // when the newest event arrived, on the load's clock
 }
 
@@ -33,7 +33,7 @@ func (w *watcher) open(ctx context.Context) (err error) {
 		w.stream.stop()
 	}
 	if err == nil {
-		w.stream, err = w.load.openStream(ctx, w.client, w.tally.group, from)
+		w.stream, err = w.load.on.watch(ctx, w.number, w.tally.group, from)
 	}
 	if err != nil {
 		return fmt.Errorf("watcher %d: open the watch: %w", w.number+1, err)
@@ -79,6 +79,9 @@ func (w *watcher) count(at stamp, arrived time.Duration) (all bool, err error) {
 	if fresh {
 		w.load.delivery.record(w.number, arrived-at.due)
 		w.newest = arrived
+		if object, _ := w.tally.of(at.number); w.number == 0 && object == 0 {
+			w.sampled = append(w.sampled, sampledEvent{w.load.begun.Add(at.due), w.load.begun.Add(arrived)})
+		}
 	}
 	return w.tally.ended(), err
 }

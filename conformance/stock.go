@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/internal/stock"
 )
 
 // Stock is a source that runs a kube-apiserver and an etcd, which are programs, as
@@ -31,17 +29,17 @@ func (s Stock) String() string { return "stock kube-apiserver and etcd" }
 
 // Open implements Source.
 func (s Stock) Open(ctx context.Context) (*suite.Cluster, error) {
-	folder, err := filepath.Abs(s.Folder)
+	programs, err := stock.Find(ctx, s.Folder)
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.release(ctx, folder)
+	release := strings.TrimPrefix(programs.APIServer, "Kubernetes ")
+	if _, err := version.ParseSemantic(release); err != nil {
+		return nil, fmt.Errorf("kube-apiserver says that it is %q, which is no release of Kubernetes", programs.APIServer)
+	}
+	config, stop, err := programs.Run(cmp.Or(s.StartTimeout, time.Minute), nil)
 	if err != nil {
 		return nil, err
-	}
-	config, stop, err := runStock(folder, cmp.Or(s.StartTimeout, time.Minute))
-	if err != nil {
-		return nil, fmt.Errorf("run the programs in %s: %w", folder, err)
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err == nil {
@@ -55,28 +53,6 @@ func (s Stock) Open(ctx context.Context) (*suite.Cluster, error) {
 		Check: func(ctx context.Context) error { return s.check(ctx, client) },
 		Close: func(context.Context) error { return stop() },
 	}, nil
-}
-
-// stockPrograms are those in the folder.
-var stockPrograms = []string{"kube-apiserver", "etcd"}
-
-// release makes sure that the programs are there, and returns the release of kube-apiserver.
-func (s Stock) release(ctx context.Context, folder string) (string, error) {
-	for _, name := range stockPrograms {
-		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || !info.Mode().IsRegular() {
-			return "", fmt.Errorf("there is no program %s in %s; build it as docs/HACKING.md says", name, folder)
-		}
-	}
-	told, err := exec.CommandContext(ctx, filepath.Join(folder, stockPrograms[0]), "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", stockPrograms[0], err)
-	}
-	name := strings.TrimSpace(string(told))
-	release := strings.TrimPrefix(name, "Kubernetes ")
-	if _, err := version.ParseSemantic(release); err != nil {
-		return "", fmt.Errorf("%s says that it is %q, which is no release of Kubernetes", stockPrograms[0], name)
-	}
-	return release, nil
 }
 
 // check says why no further case can be judged, nil if they can.

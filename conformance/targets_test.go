@@ -66,8 +66,8 @@ func TestStock(t *testing.T) {
 func TestStockIsMissing(t *testing.T) {
 	folder := t.TempDir()
 	for _, c := range []struct{ want, program, text string }{
-		{"there is no program kube-apiserver in " + folder, "kube-apiserver", "#!/bin/sh\necho something else\n"},
-		{"there is no program etcd in " + folder, "etcd", "#!/bin/sh\n"},
+		{filepath.Join(folder, "kube-apiserver") + " is missing; build it", "kube-apiserver", "#!/bin/sh\necho something else\n"},
+		{filepath.Join(folder, "etcd") + " is missing; build it", "etcd", "#!/bin/sh\n"},
 		{"kube-apiserver says that it is \"something else\", which is no release of Kubernetes", "etcd", ""},
 	} {
 		_, err := conformance.Execute(t.Context(), conformance.Options{Stock: folder})

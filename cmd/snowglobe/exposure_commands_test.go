@@ -51,6 +51,8 @@ func listCommands(t *testing.T) map[string][]listeners.Listener {
 	all := map[string][]listeners.Listener{}
 	bench := runProgram(t, "snowglobe", "bench", "watch", "--transport", "tls", "--duration", "10m")
 	all["`snowglobe bench watch --transport tls`"] = awaitListener(t, bench.pid)
+	floor := runProgram(t, "snowglobe", "bench", "watch", "--transport", "http2", "--duration", "10m")
+	all["`snowglobe bench watch --transport http2`, or `--floors`"] = awaitListener(t, floor.pid)
 
 	folder := t.TempDir()
 	require.NoError(t, os.Chmod(folder, 0o700))

@@ -31,6 +31,7 @@ const policy = `
 	internal/pins                    ->
 	internal/etcdlog                 ->
 	internal/gobuild                 ->
+	internal/stock                   -> internal/gobuild
 	internal/group                   ->
 	internal/diskerr (test)          -> internal/pages
 	internal/left                    ->
@@ -129,7 +130,7 @@ const policy = `
 	scenarios/verbs/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/verbs/clients
 	scenarios/explore                -> envtest/fault internal/diskerr internal/shrink scenarios/script
 	scenarios/explore/worker         -> envtest/sim internal/group scenarios scenarios/explore
-	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/htmlpage
+	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/htmlpage internal/stock
 	conformance/transcript           -> internal/redact internal/watchframe
 	conformance/cases                ->
 	conformance (test)               -> internal/pages internal/sample
@@ -139,7 +140,7 @@ const policy = `
 	conformance/mutants/trial        -> conformance/mutants/mutation
 	conformance/mutants/workshop     -> conformance/mutants/trial internal/gobuild internal/group
 	conformance/mutants/judge        -> conformance conformance/mutants/trial internal/wall
-	bench/...                        -> envtest internal/group internal/watchframe
+	bench/...                        -> envtest envtest/storage internal/group internal/pki internal/stock internal/watchframe
 	bench (test)                     -> internal/pages
 	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/tempdir internal/unixsocket
 	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/home internal/pages internal/listeners internal/sample
@@ -163,7 +164,7 @@ const policy = `
 	internal/wall                uses
 	internal/group               uses
 	envtest/sim/seeds            uses
-	internal/watchframe          uses k8s.io/apimachinery/...
+	internal/watchframe          uses k8s.io/apimachinery/... github.com/fxamacker/cbor/v2
 	internal/observe             uses k8s.io/apimachinery/... k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 k8s.io/client-go/kubernetes/scheme k8s.io/streaming/pkg/httpstream sigs.k8s.io/yaml
 	scenarios/checkers           uses k8s.io/apimachinery/... k8s.io/apiserver/pkg/endpoints/request github.com/anishathalye/porcupine
 	internal/listeners           uses

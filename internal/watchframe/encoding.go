@@ -4,6 +4,7 @@ import (
 	"bytes"
 	stdjson "encoding/json"
 
+	fxcbor "github.com/fxamacker/cbor/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
@@ -21,12 +22,15 @@ type encoding struct {
 	size func(p, body []byte, read int) int
 	// lines says that each frame ends with its only line break; the framer ignores it.
 	lines bool
+	// whole reports whether p, which begins with a frame, surely ends with one; nil for no.
+	whole func(p []byte) bool
 }
 
 // encodings are those that upstream can send a watch in, by its Content-Type.
 var encodings = map[string]*encoding{
 	runtime.ContentTypeJSON: {
 		mediaType: runtime.ContentTypeJSON, framer: json.Framer, size: jsonSize, lines: true,
+		whole:  func(p []byte) bool { return bytes.HasSuffix(p, []byte("\n")) },
 		decode: func(body []byte, event *metav1.WatchEvent) error { return stdjson.Unmarshal(body, event) },
 	},
 	runtime.ContentTypeProtobuf: {
@@ -35,6 +39,7 @@ var encodings = map[string]*encoding{
 	},
 	runtime.ContentTypeCBORSequence: {
 		mediaType: runtime.ContentTypeCBOR, framer: cbor.NewFramer(), size: cborSize,
+		whole:  func(p []byte) bool { return fxcbor.Wellformed(p) == nil }, // upstream writes an item at a time
 		decode: func(body []byte, event *metav1.WatchEvent) error { return cbordirect.Unmarshal(body, event) },
 	},
 }
@@ -58,9 +63,6 @@ func (e *encoding) candidate(p []byte, searched int) int {
 	}
 	return len(p)
 }
-
-// wholeFrames reports whether p, which begins with a frame, surely ends with one.
-func (e *encoding) wholeFrames(p []byte) bool { return e.lines && bytes.HasSuffix(p, []byte("\n")) }
 
 // jsonSize counts the space around a value as well.
 func jsonSize(p, body []byte, _ int) int {

@@ -65,7 +65,7 @@ func (s *Splitter) MediaType() string { return s.encoding.mediaType }
 // and nothing else; then it need not be added, since what follows is split as
 // well without it. It is cheap, and may be false without need.
 func (s *Splitter) WholeFrames(p []byte) bool {
-	return len(s.rest) == 0 && s.encoding.wholeFrames(p)
+	return len(s.rest) == 0 && s.encoding.whole != nil && s.encoding.whole(p)
 }
 
 // Add calls each for every frame that p completes, until it returns an error. Frames

@@ -116,6 +116,12 @@ func TestWholeFrames(t *testing.T) {
 	assert.True(t, splitter.WholeFrames(event))
 	assert.Equal(t, 1, found)
 	assert.False(t, NewSplitter(contentTypes[runtime.ContentTypeProtobuf]).WholeFrames([]byte("\x00\x00\x00\x01\n")))
+
+	item := encodedEvent(t, runtime.ContentTypeCBOR, "a")
+	cbor := NewSplitter(contentTypes[runtime.ContentTypeCBOR])
+	assert.True(t, cbor.WholeFrames(item))
+	assert.False(t, cbor.WholeFrames(item[:10]))
+	assert.Zero(t, testing.AllocsPerRun(10, func() { cbor.WholeFrames(item) }), "a watch without rules costs nothing")
 }
 
 func TestNotAWatch(t *testing.T) {

@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// apiServer is an API server that a load runs on, in namespaces of its own.
+type apiServer struct {
+	*load
+	reached
+	kind       kind
+	namespaces []string
+	admin      clients
+	writers    []connection
+	first      *connection  // of the first watcher, where it is sampled
+	shared     []connection // of watchers
+}
+
+// onAPIServer is the backend of loads on an API server.
+func onAPIServer(to reached) func(*load) backend {
+	return func(l *load) backend { return &apiServer{load: l, reached: to, kind: kinds[l.opts.Resource]} }
+}
+
+// namespaceOf is the namespace of a group of objects.
+func (s *apiServer) namespaceOf(group int) string { return s.namespaces[group%s.opts.Namespaces] }
+
+// selectorOf is the value of the label of a group of objects.
+func (s *apiServer) selectorOf(group int) int { return group / s.opts.Namespaces }
+
+// groupLabel is by what watchers select a group of objects.
+const groupLabel = "bench.snowglobe.test/group"
+
+// path is the URL path of a writer's object.
+func (s *apiServer) path(writer int) string {
+	return s.kind.path(s.namespaceOf(writer%s.groups)) + "/" + objectName(writer)
+}
+
+func objectName(writer int) string { return fmt.Sprintf("writer-%d", writer) }
+
+// prepare implements backend.
+func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
+	if s.admin, err = connectAll(s.config, jsonType); err != nil {
+		return "", err
+	}
+	for range s.opts.Namespaces {
+		if err := s.makeNamespace(ctx); err != nil {
+			return "", err
+		}
+	}
+	if s.kind.Group == customGroup {
+		if err := s.define(ctx); err != nil {
+			return "", fmt.Errorf("make the resource definition of the load: %w", err)
+		}
+	}
+	for writer := range s.objects {
+		if err := s.openWriter(ctx, writer); err != nil {
+			return "", fmt.Errorf("make the objects of the load: %w", err)
+		}
+	}
+	if err := s.connectWatchers(); err != nil {
+		return "", err
+	}
+	list, err := s.admin.dynamic.Resource(s.kind.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", fmt.Errorf("list the objects of the load: %w", err)
+	}
+	return list.GetResourceVersion(), nil
+}
+
+func (s *apiServer) connectWatchers() error {
+	for range (s.opts.Watchers + s.opts.StreamsPerConnection - 1) / s.opts.StreamsPerConnection {
+		client, err := connect(s.config, s.watchType())
+		if err != nil {
+			return err
+		}
+		s.shared = append(s.shared, client)
+	}
+	if s.sampled == nil {
+		return nil
+	}
+	client, err := connect(s.sampled, s.watchType())
+	s.first = &client
+	return err
+}
+
+// answerTimeout bounds the first request to a target.
+const answerTimeout = 10 * time.Second
+
+// makeNamespace makes a namespace for the load, and is the first to ask the target. Pods need its
+// ServiceAccount, which a controller may make too.
+func (s *apiServer) makeNamespace(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-watch-"}}
+	namespace, err := s.admin.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating a namespace for the load, within %s, failed: %w; is an API server running there, and may this user write?", answerTimeout, err)
+	}
+	s.namespaces = append(s.namespaces, namespace.Name)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	_, err = s.admin.CoreV1().ServiceAccounts(namespace.Name).Create(ctx, account, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make the service account of the load: %w", err)
+	}
+	return nil
+}
+
+// openWriter connects a writer and creates its object. Neither is measured.
+func (s *apiServer) openWriter(ctx context.Context, number int) error {
+	client, err := connect(s.config, jsonType)
+	if err != nil {
+		return err
+	}
+	s.writers = append(s.writers, client)
+	group := number % s.groups
+	labels := map[string]string{groupLabel: strconv.Itoa(s.selectorOf(group))}
+	object, err := json.Marshal(s.kind.object(objectName(number), labels, s.payload()))
+	if err != nil {
+		return err
+	}
+	return client.rest.Post().AbsPath(s.kind.path(s.namespaceOf(group))).SetHeader("Content-Type", jsonType).Body(object).Do(ctx).Error()
+}
+
+// write implements backend. It changes an annotation and nothing else.
+func (s *apiServer) write(ctx context.Context, writer int, at stamp) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, stampAnnotation, at)
+	return s.writers[writer].rest.Patch(types.MergePatchType).AbsPath(s.path(writer)).Body([]byte(patch)).Do(ctx).Error()
+}
+
+// cleanupTimeout bounds how long a load takes to clean up.
+const cleanupTimeout = 10 * time.Second
+
+// close implements backend. Namespaces go first, because then nothing more can be created in them,
+// and then the objects, because only a namespace controller would remove them.
+func (s *apiServer) close(ctx context.Context) error {
+	for _, c := range slices.Concat(s.shared, s.writers) {
+		c.close()
+	}
+	if s.first != nil {
+		s.first.close()
+	}
+	defer s.admin.close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	var errs []error
+	for _, namespace := range s.namespaces {
+		errs = append(errs, s.admin.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}),
+			s.admin.dynamic.Resource(s.kind.gvr()).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+			s.admin.CoreV1().ServiceAccounts(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	}
+	if s.kind.Group == customGroup && s.namespaces != nil {
+		errs = append(errs, s.undefine(ctx))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("delete the namespaces %s of the load, and what is in them: %w", strings.Join(s.namespaces, ", "), err)
+	}
+	return nil
+}
+
+// watchType is what watchers say that they send and accept. Those that decode nothing say it of
+// each watch.
+func (s *apiServer) watchType() string {
+	if s.opts.Decode {
+		return encodings[s.opts.Encoding].accepted
+	}
+	return jsonType
+}

@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+
+	"snowglobe.test/envtest/storage"
+	"snowglobe.test/envtest/storage/embedded"
+	"snowglobe.test/envtest/storage/memory"
+)
+
+// The floors: what the parts of an API server do alone, with the same load on the same machine.
+const (
+	FloorStore  = "store"  // the watch of the store, by an etcd client in the process
+	FloorCacher = "cacher" // upstream's watch cache on that store
+	FloorHTTP2  = "http2"  // a bare Go server that writes the same bytes over TLS
+)
+
+// Floors are all of them.
+var Floors = []string{FloorStore, FloorCacher, FloorHTTP2}
+
+var floors = map[string]func(*load) backend{
+	FloorStore:  func(l *load) backend { return &storeFloor{load: l} },
+	FloorCacher: func(l *load) backend { return &cacherFloor{storeFloor: storeFloor{load: l}} },
+}
+
+// storeFloor is a store alone. The objects of a group have a prefix in common.
+type storeFloor struct {
+	*load
+	store  storage.Backend
+	client *kubernetes.Client
+}
+
+// stores counts the stores of this process, which need names of their own.
+var stores atomic.Int64
+
+// newStore returns a store that is not started yet.
+func newStore(kind string) storage.Backend {
+	if kind == StoreEmbedded {
+		return embedded.New(embedded.Config{})
+	}
+	return memory.New(fmt.Sprintf("bench-%d", stores.Add(1)))
+}
+
+func (f *storeFloor) start(ctx context.Context) (err error) {
+	store := newStore(f.opts.Store)
+	if err := store.Start(ctx); err != nil {
+		return err
+	}
+	f.store = store
+	f.client, err = store.Client()
+	return err
+}
+
+const floorPrefix = "/bench/"
+
+func groupPrefix(group int) string { return floorPrefix + strconv.Itoa(group) + "/" }
+
+// prepare implements backend.
+func (f *storeFloor) prepare(ctx context.Context) (from string, err error) {
+	if err := f.start(ctx); err != nil {
+		return "", err
+	}
+	status, err := f.client.KV.Get(ctx, floorPrefix)
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatInt(status.Header.Revision, 10), nil
+}
+
+// write implements backend.
+func (f *storeFloor) write(ctx context.Context, writer int, at stamp) error {
+	_, err := f.client.Put(ctx, groupPrefix(writer%f.groups)+objectName(writer), at.String()+f.payload())
+	return err
+}
+
+// watch implements backend.
+func (f *storeFloor) watch(ctx context.Context, _, group int, from string) (stream, error) {
+	revision, err := strconv.ParseInt(from, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	events := f.client.Watch(ctx, groupPrefix(group), clientv3.WithPrefix(), clientv3.WithRev(revision+1))
+	return &storeStream{load: f.load, events: events, stopped: cancel}, nil
+}
+
+// close implements backend.
+func (f *storeFloor) close(ctx context.Context) error {
+	if f.client != nil {
+		_ = f.client.Close() // an error only says how its watches ended
+	}
+	if f.store == nil {
+		return nil
+	}
+	return f.store.Stop(context.WithoutCancel(ctx))
+}
+
+// storeStream is a watch of an etcd client.
+type storeStream struct {
+	load    *load
+	events  clientv3.WatchChan
+	stopped context.CancelFunc
+	last    int64
+}
+
+func (s *storeStream) receive(ctx context.Context, each func(stamp, time.Duration) (bool, error)) (done bool, err error) {
+	for {
+		select {
+		case response, ok := <-s.events:
+			if !ok {
+				return false, nil
+			}
+			if err := response.Err(); err != nil {
+				return false, err
+			}
+			arrived := time.Since(s.load.begun)
+			for _, event := range response.Events {
+				s.last = event.Kv.ModRevision
+				at, ok, err := findStamp(event.Kv.Value)
+				if err == nil && ok {
+					done, err = each(at, arrived)
+				}
+				if done || err != nil {
+					return done, err
+				}
+			}
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *storeStream) newest() (string, error) {
+	if s.last == 0 {
+		return "", nil
+	}
+	return strconv.FormatInt(s.last, 10), nil
+}
+
+func (s *storeStream) stop() { s.stopped() }

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"snowglobe.test/bench"
+)
+
+// benchWatch is "snowglobe bench watch" as its flags say.
+type benchWatch struct {
+	opts                            bench.SweepOptions
+	output, kubeconfig, peer, sweep string
+}
+
+func newBenchWatch() *cobra.Command {
+	w := &benchWatch{}
+	opts := &w.opts
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Measure how long events take to reach many watchers",
+		Long: `Measure the time from just before a client writes an object until each of many
+watchers has read the event. Every event is accounted for: one that is lost, repeated
+or out of order is a failure. Watchers read bytes, so that the server is measured and
+not its clients; with --decode they also decode them, as client-go does. Over TLS they
+run in a process of their own, for the same reason. The latency of an event that is
+written late, since its writer waits for the answer to the one before, begins when it
+was due.
+
+With --against or --peer another API server is measured in turn with ours, by the same
+clients, and with --floors what the parts of an API server do alone.
+
+With --sweep each value of an option is tried at many rates, to find the highest one
+that all watchers follow within --slo.`,
+		Example: `  snowglobe bench watch
+  snowglobe bench watch --watchers 1000 --rate 200 --transport tls --encoding protobuf
+  snowglobe bench watch --sweep watchers=1,10,100,1000 --slo 50ms --transport process
+  snowglobe bench watch --watchers 1000 --transport tls --against stock --floors
+  snowglobe bench watch --kubeconfig ~/.kube/config`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&opts.Watchers, "watchers", 0, "how many clients watch (default 100)")
+	flags.Float64Var(&opts.Rate, "rate", 0, "events per second (default 100)")
+	flags.DurationVar(&opts.Duration, "duration", 0, "how long to write (default 10s)")
+	flags.IntVar(&opts.StreamsPerConnection, "streams", 0, "how many watches share a connection (default 1)")
+	flags.IntVar(&opts.Writers, "writers", 0, "how many clients write, each to its own object (default 4, or as many as namespaces and selectors need)")
+	flags.StringVar(&opts.Resource, "resource", "", "what is written and watched: configmaps, pods, leases, or widgets, which are custom resources (default configmaps)")
+	flags.IntVar(&opts.Namespaces, "namespaces", 0, "over how many namespaces objects and watchers are spread (default 1)")
+	flags.IntVar(&opts.Selectors, "selectors", 0, "over how many labels those of a namespace are spread; each watcher selects one (default 1: no selector)")
+	flags.IntVar(&opts.PayloadBytes, "payload", 0, "`bytes` of data in each object (default 256)")
+	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both, or one of the floors alone: store, cacher or http2 (default both)")
+	flags.StringVar(&opts.Encoding, "encoding", "", "json, protobuf or cbor (default json)")
+	flags.BoolVar(&opts.Decode, "decode", false, "have each watcher decode its events, as client-go does")
+	flags.StringVar(&opts.Store, "store", "", "memory, or embedded, which takes 128 MB in the temporary folder (default memory)")
+	flags.StringVar(&w.kubeconfig, "kubeconfig", "", "measure the cluster of this kubeconfig `file` instead")
+	flags.StringVar(&opts.Against, "against", "", "measure kube-apiserver and etcd in turn with ours: a `folder` with both, or the word stock to build them from the modules of the current folder")
+	flags.StringVar(&w.peer, "peer", "", "measure the cluster of this kubeconfig `file` in turn with ours")
+	flags.BoolVar(&opts.Floors, "floors", false, "measure the floors too: the store's watch alone, upstream's watch cache alone, and a bare HTTP/2 server that writes the same bytes")
+	flags.StringVar(&opts.Profile, "profile", "", "write profiles of the process of the API server, or of a floor, during each load to this `folder`")
+	flags.BoolVar(&opts.Stages, "stages", false, "run each load again, to measure how long its events take from one point of their way to the next")
+	flags.IntVar(&opts.Rounds, "rounds", 0, "how often to measure all of them, in turn (default 1, or 2 with --against or --peer)")
+	flags.StringVar(&w.sweep, "sweep", "", "find the highest rate for each of `option=values`, like watchers=1,10,100; options are namespaces, payload, selectors, streams, watchers and writers")
+	flags.DurationVar(&opts.Objective, "slo", 0, "how long 99 of 100 deliveries of a sweep may take at most (default 50ms)")
+	outputFlag(cmd, &w.output)
+	return cmd
+}
+
+// run measures what the flags say.
+func (w *benchWatch) run(cmd *cobra.Command) error {
+	format, err := bench.ParseFormat(w.output)
+	if err != nil {
+		return err
+	}
+	if err := refuseZero(cmd, "watchers", "rate", "duration", "writers", "payload", "namespaces", "selectors", "streams", "slo", "rounds"); err != nil {
+		return err
+	}
+	if w.opts.Target, err = clusterOf("kubeconfig", w.kubeconfig); err != nil {
+		return failed(err)
+	}
+	if w.opts.Peer, err = clusterOf("peer", w.peer); err != nil {
+		return failed(err)
+	}
+	w.opts.Progress = cmd.ErrOrStderr()
+	if w.sweep != "" {
+		if w.opts.Sweep, err = bench.ParseSweep(w.sweep); err != nil {
+			return err
+		}
+		report, err := bench.WatchSweep(cmd.Context(), w.opts)
+		if len(report.Points) == 0 {
+			return failed(err)
+		}
+		return errors.Join(failed(err), failed(bench.Write(cmd.OutOrStdout(), format, report)))
+	}
+	if cmd.Flags().Changed("slo") {
+		return errors.New("--slo is what a sweep searches for: add --sweep, like --sweep watchers=1,10,100")
+	}
+	report, err := bench.Watch(cmd.Context(), w.opts.WatchOptions)
+	if len(report.Loads) == 0 {
+		return failed(err)
+	}
+	return errors.Join(failed(bench.Write(cmd.OutOrStdout(), format, report)), verdictIf(err, bench.ErrDelivery))
+}
+
+// clusterOf is the cluster that the file of a flag tells of; nil without a file.
+func clusterOf(flag, file string) (*rest.Config, error) {
+	if file == "" {
+		return nil, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return config, nil
+}

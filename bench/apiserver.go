@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,10 +33,7 @@ func onAPIServer(to reached) func(*load) backend {
 }
 
 // namespaceOf is the namespace of a group of objects.
-func (s *apiServer) namespaceOf(group int) string { return s.namespaces[group%s.opts.Namespaces] }
-
-// selectorOf is the value of the label of a group of objects.
-func (s *apiServer) selectorOf(group int) int { return group / s.opts.Namespaces }
+func (s *apiServer) namespaceOf(group int) string { return s.namespaces[s.namespaceNumber(group)] }
 
 // groupLabel is by what watchers select a group of objects.
 const groupLabel = "bench.snowglobe.test/group"
@@ -125,7 +121,7 @@ func (s *apiServer) openWriter(ctx context.Context, number int) error {
 	}
 	s.writers = append(s.writers, client)
 	group := number % s.groups
-	labels := map[string]string{groupLabel: strconv.Itoa(s.selectorOf(group))}
+	labels := map[string]string{groupLabel: s.selectorOf(group)}
 	object, err := json.Marshal(s.kind.object(objectName(number), labels, s.payload()))
 	if err != nil {
 		return err

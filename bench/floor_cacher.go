@@ -43,7 +43,7 @@ func (f *cacherFloor) prepare(ctx context.Context) (from string, err error) {
 	}
 	for writer := range f.objects {
 		group := writer % f.groups
-		object, err := f.kind.typed(objectName(writer), map[string]string{groupLabel: fmt.Sprint(f.selectorOf(group))}, f.payload())
+		object, err := f.kind.typed(objectName(writer), map[string]string{groupLabel: f.selectorOf(group)}, f.payload())
 		if err != nil {
 			return "", err
 		}
@@ -95,10 +95,8 @@ func attributes(object runtime.Object) (labels.Set, fields.Set, error) {
 }
 
 func (f *cacherFloor) namespaceOf(group int) string {
-	return fmt.Sprintf("bench-%d", group%f.opts.Namespaces)
+	return fmt.Sprintf("bench-%d", f.namespaceNumber(group))
 }
-
-func (f *cacherFloor) selectorOf(group int) int { return group / f.opts.Namespaces }
 
 // key is that of a writer's object.
 func (f *cacherFloor) key(writer int) string {
@@ -121,7 +119,7 @@ func (f *cacherFloor) write(ctx context.Context, writer int, at stamp) error {
 func (f *cacherFloor) watch(ctx context.Context, _, group int, from string) (stream, error) {
 	selector := labels.Everything()
 	if f.opts.Selectors > 1 {
-		selector = labels.SelectorFromSet(labels.Set{groupLabel: fmt.Sprint(f.selectorOf(group))})
+		selector = labels.SelectorFromSet(labels.Set{groupLabel: f.selectorOf(group)})
 	}
 	events, err := f.cached.Watch(ctx, floorPrefix+f.namespaceOf(group)+"/", apistorage.ListOptions{
 		ResourceVersion: from, Recursive: true,

@@ -82,7 +82,10 @@ func (o WatchOptions) captureEvent(ctx context.Context) (event []byte, err error
 		if err := l.on.write(ctx, 0, stamp{}); err != nil {
 			return err
 		}
-		_, err = events.receive(ctx, func(stamp, time.Duration) (bool, error) { return true, nil })
+		got, err := events.receive(ctx, func(stamp, time.Duration) (bool, error) { return true, nil })
+		if err == nil && !got {
+			err = errors.New("the watch ended before it")
+		}
 		event = bytes.Clone(events.(*raw).last)
 		return err
 	})
@@ -151,8 +154,13 @@ func (s *bareServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("watch") != "":
 		s.watch(w, r)
 	case r.Method == http.MethodPost:
+		made, err := s.create(r.URL.Path, body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(s.create(r.URL.Path, body)) // who has gone needs no answer
+		_ = json.NewEncoder(w).Encode(made) // who has gone needs no answer
 	case r.Method == http.MethodPatch:
 		s.change(r.Context(), r.URL.Path, body)
 		fallthrough
@@ -162,17 +170,19 @@ func (s *bareServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // create makes a namespace, or keeps what group an object is of.
-func (s *bareServer) create(at string, body []byte) any {
+func (s *bareServer) create(at string, body []byte) (made any, err error) {
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var object metav1.PartialObjectMetadata
-	_ = json.Unmarshal(body, &object) // namespaces are told in other ways, and have no group
 	if path.Base(at) == "namespaces" {
 		s.namespaces++
-		return corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", s.namespaces)}}
+		return corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", s.namespaces)}}, nil
 	}
 	s.selectors[at+"/"+object.Name] = groupLabel + "=" + object.Labels[groupLabel]
-	return object
+	return object, nil
 }
 
 // change sends an event to all who watch the object.

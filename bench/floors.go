@@ -123,11 +123,7 @@ func (s *storeStream) receive(ctx context.Context, each func(stamp, time.Duratio
 			arrived := time.Since(s.load.begun)
 			for _, event := range response.Events {
 				s.last = event.Kv.ModRevision
-				at, ok, err := findStamp(event.Kv.Value)
-				if err == nil && ok {
-					done, err = each(at, arrived)
-				}
-				if done || err != nil {
+				if done, err := tell(event.Kv.Value, arrived, each); done || err != nil {
 					return done, err
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -72,6 +73,12 @@ func runLoad(ctx context.Context, opts WatchOptions, transport string, on func(*
 	fmt.Fprintf(opts.Progress, "%s: %d deliveries, p50 %s, p99 %s\n", transport, result.Deliveries, round(result.Latency.P50), round(result.Latency.P99))
 	return result, l.defects()
 }
+
+// namespaceNumber is which of the load's namespaces has the objects of a group, counted from 0.
+func (l *load) namespaceNumber(group int) int { return group % l.opts.Namespaces }
+
+// selectorOf is the value of the label of a group of objects.
+func (l *load) selectorOf(group int) string { return strconv.Itoa(group / l.opts.Namespaces) }
 
 // payload is the data of each object.
 func (l *load) payload() string { return strings.Repeat("x", l.opts.PayloadBytes) }

@@ -33,7 +33,7 @@ type stream interface {
 func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) (stream, error) {
 	opts := metav1.ListOptions{Watch: true, ResourceVersion: from, AllowWatchBookmarks: true}
 	if s.opts.Selectors > 1 {
-		opts.LabelSelector = fmt.Sprintf("%s=%d", groupLabel, s.selectorOf(group))
+		opts.LabelSelector = groupLabel + "=" + s.selectorOf(group)
 	}
 	client := s.shared[watcher/s.opts.StreamsPerConnection]
 	if watcher == 0 && s.first != nil {
@@ -212,17 +212,22 @@ func (s *decoded) receive(ctx context.Context, each func(stamp, time.Duration) (
 				return false, fmt.Errorf("an event of type %s: %w", event.Type, err)
 			}
 			s.last = object.GetResourceVersion()
-			at, ok, err := findStamp([]byte(object.GetAnnotations()[stampAnnotation]))
-			if err == nil && ok {
-				done, err = each(at, arrived)
-			}
-			if done || err != nil {
+			if done, err := tell([]byte(object.GetAnnotations()[stampAnnotation]), arrived, each); done || err != nil {
 				return done, err
 			}
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
 	}
+}
+
+// tell calls each with the stamp in a text, if there is one.
+func tell(text []byte, arrived time.Duration, each func(stamp, time.Duration) (bool, error)) (done bool, err error) {
+	at, ok, err := findStamp(text)
+	if err != nil || !ok {
+		return false, err
+	}
+	return each(at, arrived)
 }
 
 func (s *decoded) newest() (string, error) { return s.last, nil }

@@ -88,14 +88,14 @@ func (o SweepOptions) sweep(ctx context.Context, found func(SweepPoint)) error {
 	for _, value := range o.Sweep.Values {
 		err := o.at(value).inTurn(ctx, func(h host, round int) error {
 			point, err := o.search(ctx, h, value, likely[h.name])
-			if err != nil {
-				return err
-			}
-			if point.Round = round; point.Best != nil {
+			point.Round = round
+			if point.Best != nil {
 				likely[h.name] = point.Best.DeliveriesPerSecond
 			}
-			found(point)
-			return nil
+			if err == nil || point.Best != nil {
+				found(point)
+			}
+			return err
 		})
 		if err != nil {
 			return fmt.Errorf("%s=%d: %w", o.Sweep.Option, value, err)

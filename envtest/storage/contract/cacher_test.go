@@ -62,7 +62,7 @@ func cacherLists() []testCase {
 			newCase(onCache, "List", set, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 				storagetesting.RunTestList(ctx, t, c, c.compact, true, c.lists)
 			}),
-			consistentList("ConsistentList", snapshots, func(*stuttering) {}),
+			consistentList("ConsistentList", snapshots, func(*stuttering, context.Context, *testing.T) {}),
 			newCase(onCache, "GetListNonRecursive", set, func(ctx context.Context, t *testing.T, c *cachedFixture) {
 				storagetesting.RunTestGetListNonRecursive(ctx, t, c.increaseRV, c)
 			}),
@@ -78,14 +78,14 @@ func cacherLists() []testCase {
 
 // consistentList runs upstream's ConsistentList on a punctual store. After each write it calls a
 // function with what is below that.
-func consistentList(name string, snapshots bool, written func(*stuttering)) testCase {
+func consistentList(name string, snapshots bool, written func(*stuttering, context.Context, *testing.T)) testCase {
 	return testCase{name: name, gates: with(features.ListFromCacheSnapshot, snapshots), run: func(t *testing.T, open opener) {
 		store, below := &punctual{}, &stuttering{}
 		c := setUpCached(t, open, cacheSettings{above: func(inner storage.Interface) storage.Interface {
 			below.Interface, store.Interface = inner, below
 			return store
 		}})
-		f := punctualFixture{c, store, func() { written(below) }}
+		f := punctualFixture{c, store, func(ctx context.Context, t *testing.T) { written(below, ctx, t) }}
 		storagetesting.RunTestConsistentList(context.Background(), t, f, f.increaseRV, true, true, snapshots)
 	}}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -60,7 +59,7 @@ func revisionOf(object runtime.Object) int64 {
 type punctualFixture struct {
 	*cachedFixture
 	store   *punctual
-	written func() // is called after each write
+	written func(context.Context, *testing.T) // is called after each write
 }
 
 // GetList implements storage.Interface.
@@ -75,14 +74,15 @@ func (f punctualFixture) GetList(ctx context.Context, key string, opts storage.L
 func (f punctualFixture) increaseRV(ctx context.Context, t *testing.T) int64 {
 	revision := f.cachedFixture.increaseRV(ctx, t)
 	f.store.revision.Store(revision)
-	f.written()
+	f.written(ctx, t)
 	return revision
 }
 
 // stuttering is a store that can be made to ask for progress again, as if it had been asked to.
 type stuttering struct {
 	storage.Interface
-	again atomic.Pointer[context.Context] // of the newest request, for its stream
+	again   atomic.Pointer[context.Context] // of the newest request, for its stream
+	answers atomic.Int64
 }
 
 // RequestWatchProgress implements storage.Interface.
@@ -91,11 +91,35 @@ func (s *stuttering) RequestWatchProgress(ctx context.Context) error {
 	return s.Interface.RequestWatchProgress(ctx)
 }
 
-// stutter asks again, and gives the answer time to come.
-func (s *stuttering) stutter() {
-	if ctx := s.again.Load(); ctx != nil {
-		_ = s.Interface.RequestWatchProgress(*ctx) // the watch may have ended
-		time.Sleep(20 * time.Millisecond)
+// Watch implements storage.Interface.
+func (s *stuttering) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	inner, err := s.Interface.Watch(ctx, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+		if event.Type == watch.Bookmark {
+			s.answers.Add(1)
+		}
+		return event, true
+	}), nil
+}
+
+// stutters is how many answers have to come until the cache has heeded the first of them, if it gets
+// it: this store, punctual and the cache each hold one.
+const stutters = 4
+
+// stutter asks again, and waits until the cache could have heeded the answer.
+func (s *stuttering) stutter(ctx context.Context, t *testing.T) {
+	t.Helper()
+	again := s.again.Load()
+	if again == nil {
+		return // nobody has asked yet
+	}
+	before := s.answers.Load()
+	for number := range int64(stutters) {
+		must(t, s.Interface.RequestWatchProgress(*again))
+		await(ctx, t, "an answer about progress", func() bool { return s.answers.Load() > before+number })
 	}
 }
 

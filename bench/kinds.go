@@ -83,13 +83,13 @@ func (k kind) object(name string, labels map[string]string, payload string) map[
 }
 
 // empty is an object of a kind that is built in, with nothing in it.
-func (k kind) empty() runtime.Object { return made(k.GroupVersionKind) }
+func (k kind) empty() runtime.Object { return newObject(k.GroupVersionKind) }
 
 func (k kind) emptyList() runtime.Object {
-	return made(k.GroupVersion().WithKind(k.Kind + "List"))
+	return newObject(k.GroupVersion().WithKind(k.Kind + "List"))
 }
 
-func made(gvk schema.GroupVersionKind) runtime.Object {
+func newObject(gvk schema.GroupVersionKind) runtime.Object {
 	object, err := scheme.Scheme.New(gvk)
 	utilruntime.Must(err) // client-go knows what is built in
 	return object

@@ -112,13 +112,13 @@ tls: fewer events arrived than were asked for. The machine was saturated, so the
 latencies are those of a growing queue: lower the rate or the number of watchers.
 `},
 		"sweep": {SweepReport{Machine: someMachine, Option: "watchers", Objective: 50 * time.Millisecond, Points: []SweepPoint{
-			{Value: 2, Transport: TransportProcess, Trials: 3, Best: &someWatch().Loads[0]}, {Value: 20, Transport: TransportProcess, Trials: 2},
+			{Value: 2, Transport: TransportProcess, Encoding: "json", Trials: 3, Best: &someWatch().Loads[0]}, {Value: 20, Transport: TransportProcess, Encoding: "json", Trials: 2},
 		}}, FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
 the highest rate at which p99 is at most 50ms
 
-transport  watchers  events/s  deliveries/s  p50  p99  p99.9  server's CPU/million  memory/watch
-process    2         10        19.5          1ms  3ms  4ms    25s                   10 KiB
-process    20        -         -             -    -    -      -                     -
+transport  encoding  watchers  events/s  deliveries/s  p50  p99  p99.9  server's CPU/million  memory/watch
+process    json      2         10        19.5          1ms  3ms  4ms    25s                   10 KiB
+process    json      20        -         -             -    -    -      -                     -
 `},
 		"watch for benchstat": {WatchReport{Machine: someMachine, Loads: someWatch().Loads[:1]}, FormatBenchmark, `Unit events/s better=higher
 goos: plan9

@@ -49,6 +49,8 @@ func ParseSweep(text string) (Sweep, error) {
 type SweepOptions struct {
 	WatchOptions // Rate is where the search begins
 	Sweep        Sweep
+	// Encodings are tried in turn; empty means that of the options alone.
+	Encodings []string
 	// Objective is how long the slowest of a hundred deliveries may take. Zero means 50 ms.
 	Objective time.Duration
 }
@@ -65,7 +67,10 @@ const maxTrials = 24
 func WatchSweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
 	opts.WatchOptions = opts.withDefaults()
 	defaultTo(&opts.Objective, 50*time.Millisecond)
-	report := SweepReport{Machine: thisMachine(), Option: opts.Sweep.Option, Objective: opts.Objective}
+	if opts.Encodings == nil {
+		opts.Encodings = []string{opts.Encoding}
+	}
+	report := SweepReport{Machine: thisMachine(), Date: time.Now().UTC().Truncate(time.Second), Option: opts.Sweep.Option, Objective: opts.Objective}
 	if ChildRequested() {
 		return report, errChild
 	}
@@ -82,31 +87,36 @@ func WatchSweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
 	return report, nil
 }
 
-// sweep searches for each value on each host, and calls found with what it finds.
+// sweep searches for each value in each encoding on each host, and calls found with what it finds.
 func (o SweepOptions) sweep(ctx context.Context, found func(SweepPoint)) error {
-	likely := map[string]float64{} // deliveries/s of each host, by what was found before
+	likely := map[string]float64{} // deliveries/s of each host and encoding, by what was found before
 	for _, value := range o.Sweep.Values {
-		err := o.at(value).inTurn(ctx, func(h host, round int) error {
-			point, err := o.search(ctx, h, value, likely[h.name])
-			point.Round = round
-			if point.Best != nil {
-				likely[h.name] = point.Best.DeliveriesPerSecond
+		for number, encoding := range o.Encodings {
+			opts := o.at(value, encoding)
+			opts.again = number > 0
+			err := opts.inTurn(ctx, func(h host, round int) error {
+				key := h.name + " " + encoding
+				point, err := o.search(ctx, h, opts, likely[key])
+				if point.Value, point.Round = value, round; point.Best != nil {
+					likely[key] = point.Best.DeliveriesPerSecond
+				}
+				if err == nil || point.Best != nil {
+					found(point)
+				}
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("%s=%d, %s: %w", o.Sweep.Option, value, encoding, err)
 			}
-			if err == nil || point.Best != nil {
-				found(point)
-			}
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%s=%d: %w", o.Sweep.Option, value, err)
 		}
 	}
 	return nil
 }
 
-// at are the options of one value of the sweep.
-func (o SweepOptions) at(value int) WatchOptions {
+// at are the options of one value of the sweep in one encoding.
+func (o SweepOptions) at(value int, encoding string) WatchOptions {
 	opts := o.WatchOptions
+	opts.Encoding = encoding
 	sweepable[o.Sweep.Option](&opts, value)
 	opts.Writers = max(opts.Writers, opts.Namespaces*opts.Selectors)
 	return opts
@@ -120,8 +130,10 @@ func (o SweepOptions) validate() error {
 		return fmt.Errorf("an objective of %s: give a time from %s to %s", o.Objective, shortestLatency, longestLatency)
 	}
 	for _, value := range o.Sweep.Values {
-		if err := o.at(value).validate(); err != nil {
-			return fmt.Errorf("%s=%d: %w", o.Sweep.Option, value, err)
+		for _, encoding := range o.Encodings {
+			if err := o.at(value, encoding).validate(); err != nil {
+				return fmt.Errorf("%s=%d, %s: %w", o.Sweep.Option, value, encoding, err)
+			}
 		}
 	}
 	return nil
@@ -129,9 +141,8 @@ func (o SweepOptions) validate() error {
 
 // search finds the highest rate for one value, and begins with the one that is likely, if that is
 // known.
-func (o SweepOptions) search(ctx context.Context, h host, value int, deliveries float64) (SweepPoint, error) {
-	point := SweepPoint{Value: value, Transport: h.name}
-	opts := o.at(value)
+func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, deliveries float64) (SweepPoint, error) {
+	point := SweepPoint{Transport: h.name, Encoding: opts.Encoding}
 	opts.Progress = io.Discard
 	if deliveries > 0 {
 		opts.Rate = deliveries / opts.receivers()
@@ -152,8 +163,8 @@ func (o SweepOptions) search(ctx context.Context, h host, value int, deliveries 
 		} else {
 			fails, verdict = opts.Rate, "fails"
 		}
-		fmt.Fprintf(o.Progress, "%s, %s=%d: %.4g events/s %s: p99 %s, %.4g deliveries/s\n",
-			h.name, o.Sweep.Option, value, opts.Rate, verdict, round(load.Latency.P99), load.DeliveriesPerSecond)
+		fmt.Fprintf(o.Progress, "%s, %s, %d watchers: %.4g events/s %s: p99 %s, %.4g deliveries/s\n",
+			h.name, opts.Encoding, opts.Watchers, opts.Rate, verdict, round(load.Latency.P99), load.DeliveriesPerSecond)
 	}
 	if point.Best == nil {
 		return point, nil

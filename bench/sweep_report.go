@@ -11,6 +11,7 @@ import (
 type SweepReport struct {
 	Machine   Machine       `json:"machine"`
 	Against   *Binaries     `json:"against,omitempty"` // what was measured in turn
+	Date      time.Time     `json:"date"`
 	Option    string        `json:"option"`
 	Objective time.Duration `json:"objectiveNS"` // of the 99th percentile
 	Points    []SweepPoint  `json:"points"`
@@ -20,6 +21,7 @@ type SweepReport struct {
 type SweepPoint struct {
 	Value     int    `json:"value"`
 	Transport string `json:"transport"`
+	Encoding  string `json:"encoding"`
 	Round     int    `json:"round"` // counted from 1
 	Trials    int    `json:"trials"`
 	// Best is the load with the highest rate that met the objective; nil if none did.
@@ -33,14 +35,14 @@ func (r SweepReport) writeText(w *bytes.Buffer) {
 	}
 	fmt.Fprintf(w, "the highest rate at which p99 is at most %s\n\n", r.Objective)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "transport\t%s\tevents/s\tdeliveries/s\tp50\tp99\tp99.9\tserver's CPU/million\tmemory/watch\n", r.Option)
+	fmt.Fprintf(table, "transport\tencoding\t%s\tevents/s\tdeliveries/s\tp50\tp99\tp99.9\tserver's CPU/million\tmemory/watch\n", r.Option)
 	for _, p := range r.Points {
 		if p.Best == nil {
-			fmt.Fprintf(table, "%s\t%d\t-\t-\t-\t-\t-\t-\t-\n", p.Transport, p.Value)
+			fmt.Fprintf(table, "%s\t%s\t%d\t-\t-\t-\t-\t-\t-\t-\n", p.Transport, p.Encoding, p.Value)
 			continue
 		}
 		l := p.Best
-		fmt.Fprintf(table, "%s\t%d\t%.4g\t%.4g\t%s\t%s\t%s", p.Transport, p.Value, l.RateAsked, l.DeliveriesPerSecond,
+		fmt.Fprintf(table, "%s\t%s\t%d\t%.4g\t%.4g\t%s\t%s\t%s", p.Transport, p.Encoding, p.Value, l.RateAsked, l.DeliveriesPerSecond,
 			round(l.Latency.P50), round(l.Latency.P99), round(l.Latency.P999))
 		if l.Server != nil {
 			fmt.Fprintf(table, "\t%s\t%.3g KiB", round(l.Server.CPUPerMillion), float64(l.Server.MemoryPerWatch)/1024)

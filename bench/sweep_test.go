@@ -62,14 +62,14 @@ func TestWatchSweep(t *testing.T) {
 		assert.Nil(t, point.Best, "nothing is delivered within a microsecond: %+v", point)
 		assert.Greater(t, point.Trials, 1, "lower rates are tried")
 	}
-	assert.Contains(t, said.String(), "process, watchers=3: 1000 events/s fails: p99 ")
+	assert.Contains(t, said.String(), "process, json, 3 watchers: 1000 events/s fails: p99 ")
 	assert.Len(t, slices.Collect(strings.Lines(said.String())), report.Points[0].Trials+report.Points[1].Trials, "a line for each trial: %s", said.String())
 	decodes(t, report)
 
 	for want, wrong := range map[string]SweepOptions{
-		`sweep of "": options are `:                         {},
-		"watchers=200000: 200000 watchers: give a number":   {Sweep: Sweep{"watchers", []int{1, 200_000}}},
-		"an objective of 1ns: give a time from 1µs to 1m0s": {Sweep: Sweep{"watchers", []int{1}}, Objective: 1},
+		`sweep of "": options are `:                             {},
+		"watchers=200000, json: 200000 watchers: give a number": {Sweep: Sweep{"watchers", []int{1, 200_000}}},
+		"an objective of 1ns: give a time from 1µs to 1m0s":     {Sweep: Sweep{"watchers", []int{1}}, Objective: 1},
 	} {
 		_, err := WatchSweep(t.Context(), wrong)
 		assert.ErrorContains(t, err, want)
@@ -91,7 +91,7 @@ func TestWatchSweepFinds(t *testing.T) {
 		require.NotNil(t, point.Best)
 		assert.Len(t, point.Best.Stages, len(stages))
 	}
-	assert.Contains(t, said.String(), fmt.Sprintf("process, watchers=2: %.4g events/s ", report.Points[0].Best.DeliveriesPerSecond/2))
+	assert.Contains(t, said.String(), fmt.Sprintf("process, json, 2 watchers: %.4g events/s ", report.Points[0].Best.DeliveriesPerSecond/2))
 	decodes(t, report)
 }
 
@@ -103,6 +103,6 @@ func TestSweepMeetsDefects(t *testing.T) {
 	opts.Target.Wrap(editFirstWatch(func(number int, line string) (string, bool) { return pick(number == 7, "", line), false }))
 	_, err := WatchSweep(t.Context(), opts)
 	require.ErrorIs(t, err, ErrDelivery)
-	assert.ErrorContains(t, err, "watchers=3: ")
+	assert.ErrorContains(t, err, "watchers=3, json: ")
 	assert.ErrorContains(t, err, "missed 1 of 21 events, the first of them number 8")
 }

@@ -84,6 +84,8 @@ type WatchOptions struct {
 	Drain time.Duration
 	// Progress gets a line when a load begins and when it ends; it may be nil.
 	Progress io.Writer `json:"-"`
+
+	again bool // in another encoding, so that floors that have none are left out
 }
 
 // encodings are those that a load can have its watches in: what a request accepts, and the media
@@ -247,7 +249,9 @@ func (o WatchOptions) hosts() []string {
 	if o.Peer != nil {
 		hosts = append(hosts, hostPeer)
 	}
-	if o.Floors {
+	if o.Floors && o.again {
+		hosts = append(hosts, FloorHTTP2)
+	} else if o.Floors {
 		hosts = append(hosts, Floors...)
 	}
 	return hosts

@@ -12,12 +12,13 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how fast a control plane starts and how it fans out watches",
-		Example: `  snowglobe bench startup --against ./bin
+		Example: `  snowglobe bench all --quick
+  snowglobe bench startup --against ./bin
   snowglobe bench watch --watchers 1000 --rate 200`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchStartup(), newBenchWatch())
+	cmd.AddCommand(newBenchAll(), newBenchStartup(), newBenchWatch())
 	return cmd
 }
 

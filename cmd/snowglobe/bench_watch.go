@@ -15,6 +15,8 @@ import (
 type benchWatch struct {
 	opts                            bench.SweepOptions
 	output, kubeconfig, peer, sweep string
+	html                            string
+	encodings                       []string
 }
 
 func newBenchWatch() *cobra.Command {
@@ -55,7 +57,7 @@ that all watchers follow within --slo.`,
 	flags.IntVar(&opts.Selectors, "selectors", 0, "over how many labels those of a namespace are spread; each watcher selects one (default 1: no selector)")
 	flags.IntVar(&opts.PayloadBytes, "payload", 0, "`bytes` of data in each object (default 256)")
 	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both, or one of the floors alone: store, cacher or http2 (default both)")
-	flags.StringVar(&opts.Encoding, "encoding", "", "json, protobuf or cbor (default json)")
+	flags.StringSliceVar(&w.encodings, "encoding", nil, "json, protobuf or cbor, or several of them for a sweep (default json)")
 	flags.BoolVar(&opts.Decode, "decode", false, "have each watcher decode its events, as client-go does")
 	flags.StringVar(&opts.Store, "store", "", "memory, or embedded, which takes 128 MB in the temporary folder (default memory)")
 	flags.StringVar(&w.kubeconfig, "kubeconfig", "", "measure the cluster of this kubeconfig `file` instead")
@@ -66,6 +68,7 @@ that all watchers follow within --slo.`,
 	flags.BoolVar(&opts.Stages, "stages", false, "run each load again, to measure how long its events take from one point of their way to the next")
 	flags.IntVar(&opts.Rounds, "rounds", 0, "how often to measure all of them, in turn (default 1, or 2 with --against or --peer)")
 	flags.StringVar(&w.sweep, "sweep", "", "find the highest rate for each of `option=values`, like watchers=1,10,100; options are namespaces, payload, selectors, streams, watchers and writers")
+	flags.StringVar(&w.html, "html", "", "also write a page with the curves of a sweep to this `file`")
 	flags.DurationVar(&opts.Objective, "slo", 0, "how long 99 of 100 deliveries of a sweep may take at most (default 50ms)")
 	outputFlag(cmd, &w.output)
 	return cmd
@@ -88,23 +91,39 @@ func (w *benchWatch) run(cmd *cobra.Command) error {
 	}
 	w.opts.Progress = cmd.ErrOrStderr()
 	if w.sweep != "" {
-		if w.opts.Sweep, err = bench.ParseSweep(w.sweep); err != nil {
-			return err
-		}
-		report, err := bench.WatchSweep(cmd.Context(), w.opts)
-		if len(report.Points) == 0 {
-			return failed(err)
-		}
-		return errors.Join(failed(err), failed(bench.Write(cmd.OutOrStdout(), format, report)))
+		return w.runSweep(cmd, format)
 	}
-	if cmd.Flags().Changed("slo") {
-		return errors.New("--slo is what a sweep searches for: add --sweep, like --sweep watchers=1,10,100")
+	for _, flag := range []string{"slo", "html"} {
+		if cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s is about a sweep: add --sweep, like --sweep watchers=1,10,100", flag)
+		}
+	}
+	if len(w.encodings) > 1 {
+		return errors.New("a load has one encoding: give one, or add --sweep")
+	}
+	if w.encodings != nil {
+		w.opts.Encoding = w.encodings[0]
 	}
 	report, err := bench.Watch(cmd.Context(), w.opts.WatchOptions)
 	if len(report.Loads) == 0 {
 		return failed(err)
 	}
 	return errors.Join(failed(bench.Write(cmd.OutOrStdout(), format, report)), verdictIf(err, bench.ErrDelivery))
+}
+
+func (w *benchWatch) runSweep(cmd *cobra.Command, format bench.Format) (err error) {
+	if w.opts.Sweep, err = bench.ParseSweep(w.sweep); err != nil {
+		return err
+	}
+	w.opts.Encodings = w.encodings
+	report, err := bench.WatchSweep(cmd.Context(), w.opts)
+	if len(report.Points) == 0 {
+		return failed(err)
+	}
+	if w.html != "" {
+		err = errors.Join(err, bench.WriteHTMLFile(w.html, report))
+	}
+	return errors.Join(failed(err), failed(bench.Write(cmd.OutOrStdout(), format, report)))
 }
 
 // clusterOf is the cluster that the file of a flag tells of; nil without a file.

@@ -32,6 +32,7 @@ var elsewhere = map[string]string{
 	"conformance 1":       "TestBrokenTarget",
 	"conformance store 1": "TestBrokenStore",
 	"bench watch 1":       "TestBrokenTarget",
+	"bench all 1":         "TestSlower",
 	"etcd 1":              "TestEtcdEndsByItself",
 }
 
@@ -104,6 +105,7 @@ var interruptible = map[string][]string{
 	"conformance":       {},
 	"conformance store": {"--endpoints", "http://127.0.0.1:1"},
 	"bench startup":     {"--runs", "1"},
+	"bench all":         {"--quick"},
 	"bench watch":       {"--duration", "1s"},
 	"etcd":              {"--listen", "127.0.0.1:0"},
 }

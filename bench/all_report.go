@@ -1,0 +1,96 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// The measures, in the order in which they are reported; those of a watch follow the transport.
+const (
+	measureYardstick = "yardstick" // a fixed piece of work: what else the machine does
+	measureFirstBoot = "first boot"
+	measureBoot      = "boot"
+	measureStop      = "stop"
+	measureWrite     = "write"
+	measureList      = "list"
+	measureWatchList = "watch list"
+	measureReset     = "reset"
+	measureDelivery  = " delivery p50"
+	measureCPU       = " CPU/million deliveries"
+)
+
+var measures = []string{
+	measureYardstick, measureFirstBoot, measureBoot, measureStop, measureWrite, measureList, measureWatchList, measureReset,
+	TransportProcess + measureDelivery, TransportProcess + measureCPU, TransportTLS + measureDelivery, TransportTLS + measureCPU,
+}
+
+// AllReport is what All has measured.
+type AllReport struct {
+	Machine Machine   `json:"machine"`
+	Date    time.Time `json:"date"`
+	Quick   bool      `json:"quick"`
+	// Measures have a sample for each round, in the order in which they were taken.
+	Measures []Measure `json:"measures"`
+	// Changes are those since an older report, if it was compared with one.
+	Changes *Changes `json:"changes,omitempty"`
+}
+
+// Measure is one quantity. Less is better.
+type Measure struct {
+	Name    string    `json:"name"`
+	Samples []float64 `json:"samplesSeconds"`
+}
+
+// add adds the samples of a round.
+func (r *AllReport) add(found map[string]float64) {
+	for _, name := range measures {
+		if _, measured := found[name]; !measured {
+			continue
+		}
+		at := slices.IndexFunc(r.Measures, func(m Measure) bool { return m.Name == name })
+		if at < 0 {
+			at = len(r.Measures)
+			r.Measures = append(r.Measures, Measure{Name: name})
+		}
+		r.Measures[at].Samples = append(r.Measures[at].Samples, found[name])
+	}
+}
+
+func (r AllReport) writeText(w *bytes.Buffer) {
+	fmt.Fprintln(w, r.Machine)
+	if len(r.Measures) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%s, %d rounds\n\n", r.Date.Format(time.DateTime), len(r.Measures[0].Samples))
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\tmedian\tmin\tmax\tsamples")
+	for _, m := range r.Measures {
+		fmt.Fprintf(table, "%s\t%s\n", m.Name, m.timing().row())
+	}
+	table.Flush()
+	if r.Changes != nil {
+		r.Changes.writeText(w)
+	}
+}
+
+func (m Measure) timing() Timing {
+	var samples []time.Duration
+	for _, s := range m.Samples {
+		samples = append(samples, time.Duration(s*float64(time.Second)))
+	}
+	return timing(samples)
+}
+
+func (r AllReport) writeBenchmark(w *bytes.Buffer) {
+	r.Machine.writeHeader(w)
+	for _, m := range r.Measures {
+		m.timing().writeBenchmark(w, "All/"+benchmarkName(m.Name), r.Machine.GOMAXPROCS)
+	}
+}
+
+// benchmarkName is a name without spaces.
+func benchmarkName(name string) string { return strings.ReplaceAll(name, " ", "-") }

@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAll measures everything once, and keeps what it has when it is interrupted in the second round.
+func TestAll(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	var said strings.Builder
+	progress := writerFunc(func(line []byte) {
+		said.Write(line)
+		interrupt()
+	})
+	report, err := All(ctx, AllOptions{Quick: true, Rounds: 3, Progress: progress})
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Contains(t, said.String(), "round 1 of 3: ")
+	require.Len(t, report.Measures, len(measures))
+	for i, m := range report.Measures {
+		assert.Equal(t, measures[i], m.Name)
+		require.Len(t, m.Samples, 1)
+		assert.Positive(t, m.Samples[0], m.Name)
+	}
+	decodes(t, report)
+	text := &bytes.Buffer{}
+	report.writeBenchmark(text)
+	assert.Contains(t, text.String(), "\nBenchmarkAll/tls-CPU/million-deliveries-")
+}
+
+// TestPlant has a write take twice as long.
+func TestPlant(t *testing.T) {
+	r := &allRound{opts: AllOptions{Plant: 1}, found: map[string]float64{}}
+	require.NoError(t, r.timed(measureWrite, 3, func() error { return sleep(t.Context(), 5e6) }))
+	assert.GreaterOrEqual(t, r.found[measureWrite], 0.01)
+}
+
+// TestAllRefuses measures nothing for options that make no sense.
+func TestAllRefuses(t *testing.T) {
+	for want, opts := range map[string]AllOptions{
+		"-1 rounds: give a number from 1 to 1000":                             {Rounds: -1},
+		"there is no part \"reads\" to measure; use startup, requests, watch": {Only: []string{"reads"}},
+		"a plant of -1: give a share of the time":                             {Plant: -1},
+	} {
+		report, err := All(t.Context(), opts)
+		require.ErrorContains(t, err, want)
+		assert.Empty(t, report.Measures)
+	}
+}

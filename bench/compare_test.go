@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// made is a report of samples that differ by a few percent, and take so many times as long.
+func made(seed uint64, rounds int, longer map[string]float64) AllReport {
+	random := rand.New(rand.NewPCG(seed, seed))
+	var report AllReport
+	for range rounds {
+		busy := 1 + random.Float64()/2 // all of the round takes longer
+		found := map[string]float64{}
+		for _, name := range measures {
+			found[name] = busy * (1 + 0.03*random.NormFloat64())
+			if times := longer[name]; times > 0 {
+				found[name] *= times
+			}
+		}
+		report.add(found)
+	}
+	return report
+}
+
+// TestCompare sees what takes a tenth longer, and nothing else, nine times of ten.
+func TestCompare(t *testing.T) {
+	const times = 10
+	seen, imagined := 0, 0
+	for seed := range uint64(times) {
+		old := made(seed, 20, nil)
+		changes, err := Compare(old, made(seed+100, 20, map[string]float64{measureList: 1.1}))
+		require.NoError(t, err)
+		if err := changes.Err(); err != nil && err.Error() == "slower: list" {
+			assert.ErrorIs(t, err, ErrSlower)
+			seen++
+		}
+		same, err := Compare(old, made(seed+200, 20, nil))
+		require.NoError(t, err)
+		if same.Err() != nil {
+			imagined++
+		}
+	}
+	assert.GreaterOrEqual(t, seen, times*9/10)
+	assert.LessOrEqual(t, imagined, times/10)
+}
+
+// TestCompareTells has one report of what takes longer, shorter and as long.
+func TestCompareTells(t *testing.T) {
+	changes, err := Compare(made(1, 20, nil), made(2, 20, map[string]float64{measureList: 1.3, measureBoot: 0.7}))
+	require.NoError(t, err)
+	text := &bytes.Buffer{}
+	changes.writeText(text)
+	assert.Regexp(t, `(?m)^list +1\.[23]\d+ +1\.\d+ to 1\.\d+ +slower +\d+$`, text.String())
+	assert.Regexp(t, `(?m)^boot +0\.[67]\d+ +0\.\d+ to 0\.\d+ +faster +\d+$`, text.String())
+	assert.Regexp(t, `(?m)^reset +[01]\.\d+ +[01]\.\d+ to 1\.\d+ +\d+$`, text.String())
+
+	few, err := Compare(made(1, 4, nil), made(2, 4, nil))
+	require.NoError(t, err)
+	for i, change := range changes.Changes {
+		assert.InDelta(t, 12, change.Rounds, 10, "3%% of noise, and as much of the yardstick: %s", change.Measure)
+		assert.Less(t, change.High-change.Low, few.Changes[i].High-few.Changes[i].Low+0.1, "more rounds tell more: %s", change.Measure)
+	}
+}
+
+// TestCompareRefuses compares what can't be compared.
+func TestCompareRefuses(t *testing.T) {
+	report, other := made(1, 2, nil), made(1, 2, nil)
+	other.Machine.CPU = "another"
+	_, err := Compare(report, other)
+	require.ErrorContains(t, err, "measure both in the same way")
+	_, err = Compare(report, made(1, 1, nil))
+	require.ErrorContains(t, err, "no measure in common")
+}

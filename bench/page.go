@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"os"
+	"path/filepath"
+	"time"
+
+	"snowglobe.test/internal/htmlpage"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// A page of measurements.
+type page struct {
+	Title   string
+	Machine Machine
+	Date    string
+	Text    string // the report as people read it in a terminal
+	Figures []figure
+}
+
+// figure is a plot, and what it says to those who do not see it.
+type figure struct {
+	Title string
+	Image template.URL
+	Says  string
+}
+
+// PlottedReport is a report of which there is a page.
+type PlottedReport interface {
+	Report
+	page() (page, error)
+}
+
+// WriteHTMLFile writes a page with the plots of a report to a file. It overwrites an existing file
+// and creates missing folders.
+func WriteHTMLFile(path string, r PlottedReport) error {
+	text := &bytes.Buffer{}
+	r.writeText(text)
+	view, err := r.page()
+	view.Text = text.String()
+	var page bytes.Buffer
+	if err == nil {
+		err = view.write(&page)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(path, page.Bytes(), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}
+
+func (p page) write(w *bytes.Buffer) error {
+	style, err := pageFiles.ReadFile("page/style.css")
+	if err != nil {
+		return err
+	}
+	page, err := template.ParseFS(pageFiles, "page/page.html.tmpl")
+	if err != nil {
+		return err
+	}
+	styled := htmlpage.Colours + string(style)
+	return page.Execute(w, map[string]any{"Page": p, "Style": template.CSS(styled), "StyleHash": htmlpage.Hash(styled)})
+}
+
+func (r AllReport) page() (page, error) {
+	p := page{Title: "A control plane on this machine", Machine: r.Machine, Date: r.Date.Format(time.DateTime + " UTC")}
+	var errs []error
+	for _, m := range r.Measures {
+		image, err := plotRounds(m)
+		t := m.timing()
+		errs = append(errs, err)
+		p.Figures = append(p.Figures, figure{m.Name, image, fmt.Sprintf("median %s, from %s to %s in %d rounds", round(t.Median), round(t.Min), round(t.Max), len(m.Samples))})
+	}
+	return p, errors.Join(errs...)
+}
+
+func (r SweepReport) page() (page, error) {
+	p := page{Title: "Watch fan-out by " + r.Option, Machine: r.Machine, Date: r.Date.Format(time.DateTime + " UTC")}
+	var errs []error
+	for _, plotted := range []struct {
+		title, label string
+		of           func(WatchLoad) float64
+	}{
+		{fmt.Sprintf("Deliveries a second, p99 at most %s", r.Objective), "deliveries/s", func(l WatchLoad) float64 { return l.DeliveriesPerSecond }},
+		{"CPU of the server for a million deliveries", "s", func(l WatchLoad) float64 { return cpuOf(l) }},
+		{"Memory of the server for a watch", "KiB", func(l WatchLoad) float64 { return memoryOf(l) / 1024 }},
+	} {
+		image, err := plotSweep(r, plotted.label, plotted.of)
+		if errs = append(errs, err); image != "" {
+			p.Figures = append(p.Figures, figure{plotted.title, image, "The numbers are in the table above."})
+		}
+	}
+	return p, errors.Join(errs...)
+}
+
+func cpuOf(l WatchLoad) float64 {
+	if l.Server == nil {
+		return 0
+	}
+	return l.Server.CPUPerMillion.Seconds()
+}
+
+func memoryOf(l WatchLoad) float64 {
+	if l.Server == nil {
+		return 0
+	}
+	return float64(l.Server.MemoryPerWatch)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"snowglobe.test/bench"
+)
+
+// benchAll is "snowglobe bench all" as its flags say.
+type benchAll struct {
+	opts                  bench.AllOptions
+	output, compare, html string
+}
+
+func newBenchAll() *cobra.Command {
+	b := &benchAll{}
+	cmd := &cobra.Command{
+		Use:   "all",
+		Short: "Measure startup, requests, resets and watches on this machine, and compare with before",
+		Long: `Measure boots, stops, resets, writes, lists, lists by a watch and the delivery of watch
+events, each once a round. The report in JSON has all samples.
+
+With --compare the measures are put beside those of an older report of this machine,
+each in yardsticks: a fixed piece of work that is measured in each round too, so that
+what else the machine does counts for less. A measure that takes longer, with 95%
+confidence for all of them together and by 3% or more, is a failure. The last column
+says how many rounds a change of 5% needs to be seen.`,
+		Example: `  snowglobe bench all --quick
+  snowglobe bench all --output json > before.json
+  snowglobe bench all --compare before.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&b.opts.Rounds, "rounds", 0, "how often to measure everything (default 20, or 8 with --quick)")
+	flags.BoolVar(&b.opts.Quick, "quick", false, "be done within three minutes")
+	flags.StringSliceVar(&b.opts.Only, "only", nil, "the `parts` to measure: startup, requests or watch (default all)")
+	flags.StringVar(&b.compare, "compare", "", "compare with the report in this `file`, which --output json wrote")
+	flags.StringVar(&b.html, "html", "", "also write a page with a plot of each measure to this `file`")
+	flags.Float64Var(&b.opts.Plant, "plant", 0, "have boots, stops, resets, writes and lists last longer by this `share` of their time, like 0.1, to see that a comparison notices")
+	outputFlag(cmd, &b.output)
+	return cmd
+}
+
+func (b *benchAll) run(cmd *cobra.Command) error {
+	format, err := bench.ParseFormat(b.output)
+	if err != nil {
+		return err
+	}
+	if err := refuseZero(cmd, "rounds"); err != nil {
+		return err
+	}
+	var old *bench.AllReport
+	if b.compare != "" {
+		if old, err = readAllReport(b.compare); err != nil {
+			return failed(err)
+		}
+	}
+	b.opts.Progress = cmd.ErrOrStderr()
+	report, err := bench.All(cmd.Context(), b.opts)
+	if len(report.Measures) == 0 {
+		return failed(err)
+	}
+	if old != nil && err == nil {
+		var changes bench.Changes
+		if changes, err = bench.Compare(*old, report); err == nil {
+			report.Changes, err = &changes, changes.Err()
+		}
+	}
+	if b.html != "" {
+		err = errors.Join(err, bench.WriteHTMLFile(b.html, report))
+	}
+	return errors.Join(failed(bench.Write(cmd.OutOrStdout(), format, report)), verdictIf(err, bench.ErrSlower))
+}
+
+func readAllReport(file string) (*bench.AllReport, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	report := &bench.AllReport{}
+	if err := json.Unmarshal(text, report); err != nil || len(report.Measures) == 0 {
+		return nil, errors.Join(fmt.Errorf("%s is no report of snowglobe bench all --output json", file), err)
+	}
+	return report, nil
+}

@@ -28,8 +28,9 @@ type Trial struct {
 
 // Of gives mutants to cases, one after another, until one fails. Several mutants are on
 // together, which is quick for those that survive: when a case fails, it judges each of them
-// alone, and those that it does not kill go on with the cases that are left. Mutants that hide
-// each other are taken for survivors.
+// alone, and those that it does not kill go on with the cases that are left. A mutant that was
+// alone is judged again: a case that fails once in a thousand runs, whatever the mutant, kills
+// nobody. Mutants that hide each other are taken for survivors.
 func (t Trial) Of(ctx context.Context, jobs ...Job) ([]Verdict, error) {
 	var verdicts []Verdict
 	passed := map[string]bool{}
@@ -38,7 +39,7 @@ func (t Trial) Of(ctx context.Context, jobs ...Job) ([]Verdict, error) {
 		if err != nil {
 			return verdicts, err
 		}
-		if verdict.Result != Killed || len(jobs) == 1 {
+		if verdict.Result != Killed || len(jobs) == 1 && !verdict.byCase() {
 			for _, j := range jobs {
 				verdicts = append(verdicts, verdict.about(j, passed))
 			}
@@ -56,7 +57,7 @@ func (t Trial) Of(ctx context.Context, jobs ...Job) ([]Verdict, error) {
 // alone gives each mutant on its own to the case that failed on all of them, or to all of its
 // cases if the process failed at its start or end.
 func (t Trial) alone(ctx context.Context, jobs []Job, by string, passed map[string]bool) (verdicts []Verdict, left []Job, err error) {
-	if by == AtStart || by == AtEnd {
+	if !(Verdict{By: by}).byCase() {
 		for _, j := range jobs {
 			found, err := t.Of(ctx, j)
 			verdicts = append(verdicts, found...)
@@ -100,6 +101,9 @@ func (v Verdict) about(j Job, passed map[string]bool) Verdict {
 	}
 	return v
 }
+
+// byCase reports whether it was a case that killed, and not the start or the end of the process.
+func (v Verdict) byCase() bool { return v.By != AtStart && v.By != AtEnd }
 
 // both is how many of the cases passed.
 func both(cases []string, passed map[string]bool) int {

@@ -20,6 +20,7 @@ import (
 type fake struct {
 	does  map[int]map[string]string // mutant -> case, or "" for the start -> what happens
 	takes time.Duration
+	once  bool // it does no more when it has done so once
 	ran   []string
 	runs  int
 }
@@ -49,6 +50,9 @@ func (f *fake) process(ctx context.Context, mutants []int, order trial.Order, te
 		case "":
 		default:
 			line.State = does[id]
+			if f.once {
+				f.does = nil
+			}
 		}
 		f.ran = append(f.ran, id)
 		if !tell(line) {
@@ -75,15 +79,15 @@ func TestTrial(t *testing.T) {
 	}{
 		// A mutant that changes nothing must survive: the tool would praise the cases otherwise.
 		"nothing":         {nil, survived, 4},
-		"failure":         {map[string]string{"S4/b": trial.Failed}, killed("S4/b", trial.ByFailure), 3},
+		"failure":         {map[string]string{"S4/b": trial.Failed}, killed("S4/b", trial.ByFailure), 3 + 2},
 		"skipped":         {map[string]string{"S4/b": "skipped"}, survived, 4},
-		"crash":           {map[string]string{"S4/b": "crash"}, killed("S4/b", trial.ByCrash), 2},
-		"gone":            {map[string]string{"S12/c": trial.NotRun, "end": "crash"}, killed("S12/c", trial.ByCrash), 4},
-		"hang":            {map[string]string{"S12/c": "hang"}, killed("S12/c", trial.ByHang), 3},
+		"crash":           {map[string]string{"S4/b": "crash"}, killed("S4/b", trial.ByCrash), 2 + 1},
+		"gone":            {map[string]string{"S12/c": trial.NotRun, "end": "crash"}, killed("S12/c", trial.ByCrash), 4 + 2},
+		"hang":            {map[string]string{"S12/c": "hang"}, killed("S12/c", trial.ByHang), 3 + 1},
 		"crash at start":  {map[string]string{"": "crash"}, killed(trial.AtStart, trial.ByCrash), 0},
 		"hang at start":   {map[string]string{"": "hang"}, killed(trial.AtStart, trial.ByHang), 0},
 		"crash at end":    {map[string]string{"end": "crash"}, killed(trial.AtEnd, trial.ByCrash), 4},
-		"fails and later": {map[string]string{"S4/a": trial.Failed, "end": "crash"}, killed("S4/a", trial.ByFailure), 2},
+		"fails and later": {map[string]string{"S4/a": trial.Failed, "end": "crash"}, killed("S4/a", trial.ByFailure), 2 + 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -95,6 +99,18 @@ func TestTrial(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTrialFlake has a case fail once: it goes on with the others.
+func TestTrialFlake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{takes: time.Second, once: true, does: map[int]map[string]string{7: {"b": trial.Failed}}}
+		job := trial.Job{Mutant: mutation.Mutant{Switch: 7}, Cases: []string{"a", "b", "c"}}
+		got, err := trial.Trial{Process: f.process, Patience: time.Minute, Limit: time.Hour}.Of(t.Context(), job)
+		require.NoError(t, err)
+		assert.Equal(t, []trial.Verdict{{Result: trial.Survived, Ran: 3, Of: 3}}, got)
+		assert.Equal(t, []string{"", "a", "b", "", "b", "", "c"}, f.ran)
+	})
 }
 
 // TestTrialLimit ends a trial that takes too long between two cases.

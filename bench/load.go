@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,9 @@ type load struct {
 	from     string // resourceVersion that the watches start after
 	watchers []*watcher
 
-	begun    time.Time // zero of the load's clock, which writers and watchers share
+	begun    time.Time     // zero of the load's clock, which writers and watchers share
+	warm     time.Duration // when the warm-up has ended, on that clock
+	caughtUp chan struct{} // closed when laggards read on as fast as they can
 	delivery *latencies
 	writing  *latencies
 	timedOut bool // watchers did not have all events in time
@@ -40,7 +43,7 @@ type backend interface {
 
 func newLoad(opts WatchOptions, on func(*load) backend) *load {
 	l := &load{
-		opts: opts, delivery: newLatencies(), writing: newLatencies(),
+		opts: opts, caughtUp: make(chan struct{}), delivery: newLatencies(), writing: newLatencies(),
 		numbering: numbering{events: opts.events(), objects: opts.Writers, groups: opts.Namespaces * opts.Selectors},
 	}
 	l.on = on(l)
@@ -63,8 +66,8 @@ func runLoad(ctx context.Context, opts WatchOptions, transport string, on func(*
 		return nil, err
 	}
 	fmt.Fprintf(opts.Progress, "%s: %d watchers, %g events/s for %s\n", transport, opts.Watchers, opts.Rate, opts.Duration)
-	comesTo(phaseBegun)
-	written, err := l.run(ctx)
+	comesTo(phaseOpen)
+	written, err := l.run(ctx, comesTo)
 	comesTo(phaseEnded)
 	if err != nil {
 		return nil, err
@@ -94,7 +97,7 @@ func (l *load) openWatches(ctx context.Context) error {
 	var opening errgroup.Group
 	opening.SetLimit(parallelOpens)
 	for number := range l.opts.Watchers {
-		w := &watcher{number: number, load: l, tally: newTally(l.numbering, number%l.groups)}
+		w := &watcher{number: number, load: l, pace: l.opts.paceOf(number), tally: newTally(l.numbering, number%l.groups)}
 		l.watchers = append(l.watchers, w)
 		opening.Go(func() error { return w.open(ctx) })
 	}
@@ -106,17 +109,36 @@ var errDrainTimeout = errors.New("the last event did not arrive in time")
 
 // run writes and watches until all watchers have the last event or the drain timeout
 // expires, and returns how long the writing took.
-func (l *load) run(ctx context.Context) (written time.Duration, err error) {
+func (l *load) run(ctx context.Context, comesTo func(phase)) (written time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.begun = time.Now()
 	work, ctx := errgroup.WithContext(ctx)
+	var prompt sync.WaitGroup
 	for _, w := range l.watchers {
-		work.Go(func() error { return w.follow(ctx) })
+		if w.pace == paceFull {
+			prompt.Add(1)
+		}
+		work.Go(func() error {
+			if w.pace == paceFull {
+				defer prompt.Done()
+			}
+			return w.follow(ctx)
+		})
 	}
 	work.Go(func() error {
+		prompt.Wait()
+		close(l.caughtUp)
+		return nil
+	})
+	work.Go(func() error {
+		if err := l.warmUp(ctx); err != nil {
+			return err
+		}
+		comesTo(phaseBegun)
+		l.warm = time.Since(l.begun)
 		err := l.write(ctx)
-		written = time.Since(l.begun)
+		written = time.Since(l.begun) - l.warm
 		time.AfterFunc(l.opts.Drain, func() { cancel(errDrainTimeout) })
 		return err
 	})
@@ -131,7 +153,7 @@ func (l *load) run(ctx context.Context) (written time.Duration, err error) {
 func (l *load) defects() error {
 	sick, first := 0, ""
 	for _, w := range l.watchers {
-		if words := w.tally.defects(); words != "" {
+		if words := w.tally.defects(); words != "" && !w.expired {
 			if sick++; sick == 1 {
 				first = fmt.Sprintf("watcher %d %s", w.number+1, words)
 			}

@@ -27,7 +27,7 @@ const collectGarbage = "/debug/pprof/heap"
 // a garbage collection: how much of what is free the process has given back is not known.
 func scraper(client kubernetes.Interface) func(context.Context, phase) (sample, error) {
 	return func(ctx context.Context, p phase) (sample, error) {
-		if p != phaseEnded {
+		if p.weighs() {
 			if err := client.CoreV1().RESTClient().Get().AbsPath(collectGarbage).Param("gc", "1").Do(ctx).Error(); err != nil {
 				return sample{}, err
 			}

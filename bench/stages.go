@@ -141,6 +141,7 @@ func (h host) stages(ctx context.Context, opts WatchOptions) ([]Stage, error) {
 	}
 	s := &sampler{of: h.control, resource: kinds[opts.Resource].gvr().GroupResource().String()}
 	defer s.end()
+	opts.WarmUp = noWarmUp // what it writes would pass the points too
 	fmt.Fprintf(opts.Progress, "%s: again, for its stages\n", h.name)
 	var failed error
 	load, err := h.load(ctx, opts, func(p phase) {

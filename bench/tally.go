@@ -12,6 +12,9 @@ type numbering struct {
 	groups  int
 }
 
+// warmUpNumber is that of all events that are written before those that count.
+func (n numbering) warmUpNumber() int { return n.events + n.objects }
+
 // of returns the object of an event, and whether it is the object's last one.
 func (n numbering) of(event int) (object int, last bool) {
 	if event >= n.events {

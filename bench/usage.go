@@ -31,9 +31,13 @@ type phase string
 
 const (
 	phaseOpening phase = "opening" // before the watches are opened
-	phaseBegun   phase = "begun"   // all watches are open, and nothing is written
+	phaseOpen    phase = "open"    // all watches are open, and nothing is written
+	phaseBegun   phase = "begun"   // the load has warmed up
 	phaseEnded   phase = "ended"   // all watches have all events, or as many as come in time
 )
+
+// weighs reports whether the memory of the process matters at a phase.
+func (p phase) weighs() bool { return p == phaseOpening || p == phaseOpen }
 
 // meter measures the process of an API server at the phases of a load.
 type meter struct {
@@ -69,9 +73,10 @@ func (m *meter) usage(apart bool, load *WatchLoad, progress io.Writer) *Usage {
 		fmt.Fprintf(progress, "%s: what the server uses is not known: %v\n", load.Transport, m.err)
 		return nil
 	}
-	opening, begun, ended := m.samples[phaseOpening], m.samples[phaseBegun], m.samples[phaseEnded]
-	u := &Usage{Apart: apart, CPU: ended.cpu - begun.cpu, MemoryPerWatch: (begun.memory - opening.memory) / int64(load.Watchers)}
-	if deliveries := float64(load.Deliveries); deliveries > 0 {
+	begun, ended := m.samples[phaseBegun], m.samples[phaseEnded]
+	grown := m.samples[phaseOpen].memory - m.samples[phaseOpening].memory
+	u := &Usage{Apart: apart, CPU: ended.cpu - begun.cpu, MemoryPerWatch: grown / int64(load.Watchers)}
+	if deliveries := float64(load.allDeliveries()); deliveries > 0 {
 		u.CPUPerMillion = time.Duration(float64(u.CPU) / deliveries * 1e6)
 		u.AllocsPerDelivery = (ended.allocs - begun.allocs) / deliveries
 		u.BytesPerDelivery = (ended.bytes - begun.bytes) / deliveries
@@ -81,7 +86,7 @@ func (m *meter) usage(apart bool, load *WatchLoad, progress io.Writer) *Usage {
 
 // readSelf measures this process.
 func readSelf(_ context.Context, p phase) (s sample, err error) {
-	if p != phaseEnded { // what is free does not count, and here there is time
+	if p.weighs() { // what is free does not count, and here there is time
 		debug.FreeOSMemory()
 		s.memory = residentMemory()
 	}

@@ -80,6 +80,13 @@ type WatchOptions struct {
 	Profile string
 	// Rounds is how often all is measured, in turn. Zero means once, or twice if there is a peer.
 	Rounds int
+	// WarmUp is how long events are written before those that are measured. Zero means a tenth of
+	// Duration, and a negative one none.
+	WarmUp time.Duration
+	// Slow is the share of watchers that take a tenth of a second over each event, from 0 to 1.
+	Slow float64
+	// Stalled is the share of watchers that read nothing until the others have all events.
+	Stalled float64
 	// Drain is how long the last event may take to all watchers; zero means 30 s.
 	Drain time.Duration
 	// Progress gets a line when a load begins and when it ends; it may be nil.
@@ -95,6 +102,9 @@ var encodings = map[string]struct{ accepted, stream string }{
 	"protobuf":   {runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf},
 	encodingCBOR: {runtime.ContentTypeCBOR, runtime.ContentTypeCBORSequence},
 }
+
+// noWarmUp is a WarmUp of none.
+const noWarmUp = -1
 
 const (
 	encodingCBOR = "cbor"
@@ -112,6 +122,7 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	defaultTo(&o.Watchers, 100)
 	defaultTo(&o.Rate, 100)
 	defaultTo(&o.Duration, 10*time.Second)
+	defaultTo(&o.WarmUp, o.Duration/10)
 	defaultTo(&o.StreamsPerConnection, 1)
 	defaultTo(&o.Namespaces, 1)
 	defaultTo(&o.Selectors, 1)
@@ -137,9 +148,10 @@ func defaultTo[T comparable](option *T, value T) { *option = cmp.Or(*option, val
 // events is how many events the writers write.
 func (o WatchOptions) events() int { return int(o.Rate*o.Duration.Seconds() + 0.5) }
 
-// receivers is how many watchers get an event, on average.
+// receivers is how many watchers that are no laggards get an event, on average.
 func (o WatchOptions) receivers() float64 {
-	return float64(o.Watchers) / float64(o.Namespaces*o.Selectors)
+	slow, stalled := o.laggards()
+	return float64(o.Watchers-slow-stalled) / float64(o.Namespaces*o.Selectors)
 }
 
 func (o WatchOptions) validate() error {
@@ -173,8 +185,9 @@ func (o WatchOptions) validate() error {
 		return fmt.Errorf("%d rounds: give at least 1", o.Rounds)
 	case o.Target != nil && o.Transport+o.Store != "":
 		return errors.New("an existing cluster has its own transport and store: leave out either these or the cluster")
-	case o.Target != nil:
-		return nil
+	}
+	if err := o.validateLaggards(); err != nil || o.Target != nil {
+		return err
 	}
 	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Floors...); !slices.Contains(known, o.Transport) {
 		return fmt.Errorf("transport %q is unknown; use one of %s", o.Transport, strings.Join(known, ", "))

@@ -35,7 +35,8 @@ type WatchLoad struct {
 	Rate      float64 `json:"rate"`      // events/s that the writers reached
 	Events    int     `json:"events"`
 
-	Deliveries          int     `json:"deliveries"` // different events, over all watchers
+	// Deliveries are different events, over all watchers but laggards.
+	Deliveries          int     `json:"deliveries"`
 	DeliveriesPerSecond float64 `json:"deliveriesPerSecond"`
 	// Latency is from when an event was due to be written until a watcher has read it.
 	Latency Latency `json:"latency"`
@@ -49,6 +50,8 @@ type WatchLoad struct {
 	Restarts   int `json:"restarts"` // watches that the server ended early
 	// TimedOut says that some events had not come when the load had waited for its drain time.
 	TimedOut bool `json:"timedOut"`
+	// Laggards are in no other number but those of the server; nil if there are none.
+	Laggards *Laggards `json:"laggards,omitempty"`
 
 	// Server is what the process of the API server used; nil if that is not known, because it is
 	// one whose metrics the user may not read.
@@ -71,16 +74,21 @@ func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 	r.sampled = l.watchers[0].sampled
 	var newest time.Duration
 	for _, w := range l.watchers {
-		r.Deliveries += w.tally.seen
-		r.Lost += w.tally.lost()
 		r.Duplicates += w.tally.duplicates
 		r.Reordered += w.tally.reordered
 		r.Foreign += w.tally.foreign
+		if w.pace != paceFull {
+			defaultTo(&r.Laggards, &Laggards{})
+			r.Laggards.add(w)
+			continue
+		}
+		r.Deliveries += w.tally.seen
+		r.Lost += w.tally.lost()
 		r.Restarts += w.restarts
 		newest = max(newest, w.newest)
 	}
-	if newest > 0 {
-		r.DeliveriesPerSecond = float64(r.Deliveries) / newest.Seconds()
+	if took := newest - l.warm; newest > 0 {
+		r.DeliveriesPerSecond = float64(r.Deliveries) / took.Seconds()
 	}
 	return r
 }
@@ -135,6 +143,15 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	row("out of order", func(l WatchLoad) string { return fmt.Sprint(l.Reordered) })
 	row("not selected", func(l WatchLoad) string { return fmt.Sprint(l.Foreign) })
 	row("watches restarted", func(l WatchLoad) string { return fmt.Sprint(l.Restarts) })
+	if first.Laggards != nil {
+		lag := func(name string, cell func(Laggards) int) {
+			row(name, func(l WatchLoad) string { return fmt.Sprint(cell(*l.Laggards)) })
+		}
+		lag("laggards", func(l Laggards) int { return l.Slow + l.Stalled })
+		lag("deliveries to them", func(l Laggards) int { return l.Deliveries })
+		lag("terminated", func(l Laggards) int { return l.Terminations })
+		lag("expired", func(l Laggards) int { return l.Expired })
+	}
 	table.Flush()
 	fmt.Fprint(w, shared)
 	r.writeStages(w)
@@ -163,7 +180,23 @@ func (r WatchReport) writeStages(w *bytes.Buffer) {
 
 // saturated reports whether the load was more than the machine could take.
 func (l WatchLoad) saturated() bool {
-	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.Watchers)/float64(l.Namespaces*l.Selectors)
+	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.prompt())/float64(l.Namespaces*l.Selectors)
+}
+
+// allDeliveries are those to laggards too.
+func (l WatchLoad) allDeliveries() int {
+	if l.Laggards == nil {
+		return l.Deliveries
+	}
+	return l.Deliveries + l.Laggards.Deliveries
+}
+
+// prompt is how many watchers are no laggards.
+func (l WatchLoad) prompt() int {
+	if l.Laggards == nil {
+		return l.Watchers
+	}
+	return l.Watchers - l.Laggards.Slow - l.Laggards.Stalled
 }
 
 // words describe the load, but not its transport.
@@ -179,6 +212,9 @@ func (l WatchLoad) words() []string {
 		if each.many > 1 {
 			words = append(words, fmt.Sprintf("%d %s", each.many, each.of))
 		}
+	}
+	if l.Laggards != nil {
+		words = append(words, fmt.Sprintf("%d slow", l.Laggards.Slow), fmt.Sprintf("%d stalled", l.Laggards.Stalled))
 	}
 	if l.Store != "" {
 		words = append(words, "store "+l.Store)
@@ -219,6 +255,9 @@ func (l WatchLoad) name() string {
 		if each.value > 1 {
 			name += fmt.Sprintf("/%s=%d", each.key, each.value)
 		}
+	}
+	if l.Laggards != nil {
+		name += fmt.Sprintf("/slow=%d/stalled=%d", l.Laggards.Slow, l.Laggards.Stalled)
 	}
 	if l.Decode {
 		name += "/decode=true"

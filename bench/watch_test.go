@@ -173,6 +173,8 @@ func TestWatchRefuses(t *testing.T) {
 		`store "disk" is unknown`:                                 {Store: "disk"},
 		"has its own transport and store":                         {Target: &rest.Config{}, Store: StoreMemory},
 		"for 10s, with -1ns to drain:":                            {Drain: -1},
+		"a share of 1.1 of the watchers":                          {Slow: 1.1},
+		"1 slow and 1 stalled of 2 watchers":                      {Watchers: 2, Slow: 0.5, Stalled: 0.5},
 	} {
 		_, err := Watch(t.Context(), opts)
 		assert.False(t, err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: "), "%+v: want %q, got %v", opts, want, err)

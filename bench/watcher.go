@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // watcher is one client that watches the objects of a load. Like an informer, it
@@ -12,10 +14,12 @@ import (
 type watcher struct {
 	number   int
 	load     *load
+	pace     pace
 	stream   stream // nil before it is opened
 	from     string // resourceVersion that the stream began after
 	tally    tally
 	restarts int
+	expired  bool // it could not go on from its last event, and would have to list
 	sampled  []sampledEvent
 	newest   time.Duration // when the newest event arrived, on the load's clock
 }
@@ -48,8 +52,19 @@ func (w *watcher) close() {
 	}
 }
 
-// follow receives events until the last one of the load.
+// follow receives events until the last one of the load, or until a laggard would have to list.
 func (w *watcher) follow(ctx context.Context) error {
+	if w.pace == paceStalled {
+		<-w.load.caughtUp
+	}
+	err := w.receive(ctx)
+	if w.expired = w.pace != paceFull && apierrors.IsResourceExpired(err); w.expired {
+		return nil
+	}
+	return err
+}
+
+func (w *watcher) receive(ctx context.Context) error {
 	for idle := 0; idle < maxIdleRestarts; {
 		before := w.tally.seen
 		done, err := w.stream.receive(ctx, w.count)
@@ -75,8 +90,14 @@ func (w *watcher) follow(ctx context.Context) error {
 
 // count records an event, and reports whether all of the load that concern the watcher are there.
 func (w *watcher) count(at stamp, arrived time.Duration) (all bool, err error) {
+	if w.pace == paceSlow {
+		w.pause()
+	}
+	if at.number == w.load.warmUpNumber() {
+		return false, nil
+	}
 	fresh, err := w.tally.see(at.number)
-	if fresh {
+	if fresh && w.pace == paceFull {
 		w.load.delivery.record(w.number, arrived-at.due)
 		w.newest = arrived
 		if object, _ := w.tally.of(at.number); w.number == 0 && object == 0 {

@@ -8,34 +8,60 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// write has one client for each object write all events, each when it is due, and then the last
-// one of each object.
-func (l *load) write(ctx context.Context) error {
-	writing, ctx := errgroup.WithContext(ctx)
-	for writer := range l.objects {
-		writing.Go(func() error { return l.writeAll(ctx, writer) })
-	}
-	return writing.Wait()
+// warmUp has the writers write for a while what is not measured, so that what is measured does not
+// begin with the first requests of a connection, and an empty heap.
+func (l *load) warmUp(ctx context.Context) error {
+	return l.paced(ctx, int(l.opts.Rate*l.opts.WarmUp.Seconds()), func(ctx context.Context, writer, _ int, due time.Duration) error {
+		return l.on.write(ctx, writer, stamp{l.warmUpNumber(), due})
+	})
 }
 
-// writeAll writes the events of one object. One that is due while the writer still waits for the
-// answer to the one before is late, and its latency begins when it was due: a server that stalls
-// may not hide how long by stalling its clients too.
-func (l *load) writeAll(ctx context.Context, writer int) error {
-	for number := writer; number < l.events; number += l.objects {
-		due := time.Duration(float64(number) / l.opts.Rate * float64(time.Second))
-		if err := sleep(ctx, due-time.Since(l.begun)); err != nil {
-			return err
-		}
+// write writes all events, and then the last one of each object.
+func (l *load) write(ctx context.Context) error {
+	err := l.paced(ctx, l.events, func(ctx context.Context, writer, number int, due time.Duration) error {
 		if err := l.on.write(ctx, writer, stamp{number, due}); err != nil {
 			return fmt.Errorf("write event %d: %w", number+1, err)
 		}
 		l.writing.record(number, time.Since(l.begun)-due)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	if err := l.on.write(ctx, writer, stamp{l.events + writer, 0}); err != nil {
-		return fmt.Errorf("write the last event of object %d: %w", writer+1, err)
+	last, ctx := errgroup.WithContext(ctx)
+	for writer := range l.objects {
+		last.Go(func() error {
+			if err := l.on.write(ctx, writer, stamp{l.events + writer, 0}); err != nil {
+				return fmt.Errorf("write the last event of object %d: %w", writer+1, err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return last.Wait()
+}
+
+// paced has one client for each object call f for its share of the numbers below count, when each
+// is due at the rate of the load. One that is due while its writer still waits for the answer to
+// the one before is late, and its latency begins when it was due: a server that stalls may not
+// hide how long by stalling its clients too.
+func (l *load) paced(ctx context.Context, count int, f func(ctx context.Context, writer, number int, due time.Duration) error) error {
+	from := time.Since(l.begun)
+	writing, ctx := errgroup.WithContext(ctx)
+	for writer := range l.objects {
+		writing.Go(func() error {
+			for number := writer; number < count; number += l.objects {
+				due := from + time.Duration(float64(number)/l.opts.Rate*float64(time.Second))
+				if err := sleep(ctx, due-time.Since(l.begun)); err != nil {
+					return err
+				}
+				if err := f(ctx, writer, number, due); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return writing.Wait()
 }
 
 // sleep waits for a positive duration or until the context ends.

@@ -36,6 +36,9 @@ was due.
 With --against or --peer another API server is measured in turn with ours, by the same
 clients, and with --floors what the parts of an API server do alone.
 
+Slow and stalled watchers show what a server does with clients that cannot keep up:
+how long it holds the others up, and which watches it ends. What they get counts apart.
+
 With --sweep each value of an option is tried at many rates, to find the highest one
 that all watchers follow within --slo.`,
 		Example: `  snowglobe bench watch
@@ -50,6 +53,9 @@ that all watchers follow within --slo.`,
 	flags.IntVar(&opts.Watchers, "watchers", 0, "how many clients watch (default 100)")
 	flags.Float64Var(&opts.Rate, "rate", 0, "events per second (default 100)")
 	flags.DurationVar(&opts.Duration, "duration", 0, "how long to write (default 10s)")
+	flags.DurationVar(&opts.WarmUp, "warm-up", 0, "how long to write before that, without measuring; 0s for not at all (default a tenth of the duration)")
+	flags.Float64Var(&opts.Slow, "slow", 0, "the `share` of watchers that take 100ms over each event, like 0.1")
+	flags.Float64Var(&opts.Stalled, "stalled", 0, "the `share` of watchers that read nothing until all others have all events, like 0.1")
 	flags.IntVar(&opts.StreamsPerConnection, "streams", 0, "how many watches share a connection (default 1)")
 	flags.IntVar(&opts.Writers, "writers", 0, "how many clients write, each to its own object (default 4, or as many as namespaces and selectors need)")
 	flags.StringVar(&opts.Resource, "resource", "", "what is written and watched: configmaps, pods, leases, or widgets, which are custom resources (default configmaps)")
@@ -88,6 +94,9 @@ func (w *benchWatch) run(cmd *cobra.Command) error {
 	}
 	if w.opts.Peer, err = clusterOf("peer", w.peer); err != nil {
 		return failed(err)
+	}
+	if cmd.Flags().Changed("warm-up") && w.opts.WarmUp <= 0 {
+		w.opts.WarmUp = -1 // to the library, zero is the default
 	}
 	w.opts.Progress = cmd.ErrOrStderr()
 	if w.sweep != "" {

@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// pace is how a watcher reads.
+type pace int
+
+const (
+	paceFull    pace = iota // as fast as it can
+	paceSlow                // with a pause after each event
+	paceStalled             // nothing, until those at full pace have all events
+)
+
+// slowPause is how long a slow watcher takes over an event.
+const slowPause = 100 * time.Millisecond
+
+// Laggards are the watchers of a load that were slow or stalled. When the others have all events,
+// these read on as fast as they can, so that it is known what the server has kept for them.
+type Laggards struct {
+	Slow       int `json:"slow"`
+	Stalled    int `json:"stalled"`
+	Deliveries int `json:"deliveries"`
+	// Terminations is how many of their watches the server ended. They go on from their last event.
+	Terminations int `json:"terminations"`
+	// Expired is how many could not, since the watch cache had forgotten what came next.
+	Expired int `json:"expired"`
+}
+
+// laggards are how many watchers are slow, and how many stalled.
+func (o WatchOptions) laggards() (slow, stalled int) {
+	of := func(share float64) int { return int(math.Round(share * float64(o.Watchers))) }
+	return of(o.Slow), of(o.Stalled)
+}
+
+// paceOf is the pace of a watcher: laggards come last.
+func (o WatchOptions) paceOf(number int) pace {
+	slow, stalled := o.laggards()
+	switch {
+	case number >= o.Watchers-stalled:
+		return paceStalled
+	case number >= o.Watchers-stalled-slow:
+		return paceSlow
+	}
+	return paceFull
+}
+
+func (o WatchOptions) validateLaggards() error {
+	for _, share := range []float64{o.Slow, o.Stalled} {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("a share of %g of the watchers: give a number from 0 to 1", share)
+		}
+	}
+	if slow, stalled := o.laggards(); slow+stalled >= o.Watchers {
+		return fmt.Errorf("%d slow and %d stalled of %d watchers: leave at least one that is neither", slow, stalled, o.Watchers)
+	}
+	return nil
+}
+
+// pause has a slow watcher wait, as long as it matters.
+func (w *watcher) pause() {
+	timer := time.NewTimer(slowPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.load.caughtUp:
+	}
+}
+
+// add counts a watcher that is one of them.
+func (l *Laggards) add(w *watcher) {
+	if w.pace == paceSlow {
+		l.Slow++
+	} else {
+		l.Stalled++
+	}
+	l.Deliveries += w.tally.seen
+	l.Terminations += w.restarts
+	if w.expired {
+		l.Expired++
+	}
+}

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -65,6 +64,9 @@ func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
 			return "", fmt.Errorf("make the objects of the load: %w", err)
 		}
 	}
+	if err := s.makeObjects(ctx); err != nil {
+		return "", fmt.Errorf("make the objects that nobody writes to: %w", err)
+	}
 	if err := s.connectWatchers(); err != nil {
 		return "", err
 	}
@@ -120,13 +122,7 @@ func (s *apiServer) openWriter(ctx context.Context, number int) error {
 		return err
 	}
 	s.writers = append(s.writers, client)
-	group := number % s.groups
-	labels := map[string]string{groupLabel: s.selectorOf(group)}
-	object, err := json.Marshal(s.kind.object(objectName(number), labels, s.payload()))
-	if err != nil {
-		return err
-	}
-	return client.rest.Post().AbsPath(s.kind.path(s.namespaceOf(group))).SetHeader("Content-Type", jsonType).Body(object).Do(ctx).Error()
+	return s.makeObject(ctx, client.rest, objectName(number), number%s.groups)
 }
 
 // write implements backend. It changes an annotation and nothing else.

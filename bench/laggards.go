@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -53,6 +54,9 @@ func (o WatchOptions) validateLaggards() error {
 		if !(share >= 0 && share <= 1) {
 			return fmt.Errorf("a share of %g of the watchers: give a number from 0 to 1", share)
 		}
+	}
+	if o.Slow+o.Stalled > 0 && o.onFloors() {
+		return errors.New("floors end no watch of a client that cannot keep up: leave out either floors, or slow and stalled watchers")
 	}
 	if slow, stalled := o.laggards(); slow+stalled >= o.Watchers {
 		return fmt.Errorf("%d slow and %d stalled of %d watchers: leave at least one that is neither", slow, stalled, o.Watchers)

@@ -23,6 +23,7 @@ type load struct {
 	begun    time.Time     // zero of the load's clock, which writers and watchers share
 	warm     time.Duration // when the warm-up has ended, on that clock
 	caughtUp chan struct{} // closed when laggards read on as fast as they can
+	opening  *latencies
 	delivery *latencies
 	writing  *latencies
 	timedOut bool // watchers did not have all events in time
@@ -43,7 +44,7 @@ type backend interface {
 
 func newLoad(opts WatchOptions, on func(*load) backend) *load {
 	l := &load{
-		opts: opts, caughtUp: make(chan struct{}), delivery: newLatencies(), writing: newLatencies(),
+		opts: opts, caughtUp: make(chan struct{}), opening: newLatencies(), delivery: newLatencies(), writing: newLatencies(),
 		numbering: numbering{events: opts.events(), objects: opts.Writers, groups: opts.Namespaces * opts.Selectors},
 	}
 	l.on = on(l)
@@ -99,7 +100,12 @@ func (l *load) openWatches(ctx context.Context) error {
 	for number := range l.opts.Watchers {
 		w := &watcher{number: number, load: l, pace: l.opts.paceOf(number), tally: newTally(l.numbering, number%l.groups)}
 		l.watchers = append(l.watchers, w)
-		opening.Go(func() error { return w.open(ctx) })
+		opening.Go(func() error {
+			began := time.Now()
+			err := w.open(ctx)
+			l.opening.record(number, time.Since(began))
+			return err
+		})
 	}
 	return opening.Wait() // the other errors are likely the same
 }

@@ -29,6 +29,13 @@ type stream interface {
 	stop()
 }
 
+// initialStream is a stream that can begin with a streaming list.
+type initialStream interface {
+	stream
+	// skipInitial reads the objects that are there.
+	skipInitial(ctx context.Context) error
+}
+
 // watch implements backend.
 func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) (stream, error) {
 	opts := metav1.ListOptions{Watch: true, ResourceVersion: from, AllowWatchBookmarks: true}
@@ -39,12 +46,40 @@ func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) 
 	if watcher == 0 && s.first != nil {
 		client = *s.first
 	}
-	asked := client.rest.Get().AbsPath(s.kind.path(s.namespaceOf(group))).VersionedParams(&opts, scheme.ParameterCodec)
-	if !s.opts.Decode {
-		return s.openBytes(ctx, client, asked.URL().String())
+	asked := func(opts metav1.ListOptions) *rest.Request {
+		return client.rest.Get().AbsPath(s.kind.path(s.namespaceOf(group))).VersionedParams(&opts, scheme.ParameterCodec)
 	}
-	var events watch.Interface
+	initial := s.initial()
+	switch initial {
+	case InitialList:
+		if err := s.list(ctx, client, asked(metav1.ListOptions{ResourceVersion: "0", LabelSelector: opts.LabelSelector})); err != nil {
+			return nil, fmt.Errorf("list: %w", err)
+		}
+	case InitialStream:
+		opts = streaming(opts)
+	}
+	var opened initialStream
 	var err error
+	if s.opts.Decode {
+		opened, err = s.openDecoded(ctx, client, group, asked(opts), opts)
+	} else {
+		opened, err = s.openBytes(ctx, client, asked(opts).URL().String())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if initial == InitialStream {
+		if err := opened.skipInitial(ctx); err != nil {
+			opened.stop()
+			return nil, err
+		}
+	}
+	return opened, nil
+}
+
+// openDecoded asks for a watch as client-go does.
+func (s *apiServer) openDecoded(ctx context.Context, client connection, group int, asked *rest.Request, opts metav1.ListOptions) (_ *decoded, err error) {
+	var events watch.Interface
 	if s.kind.Group == customGroup {
 		var custom dynamic.Interface
 		if custom, err = dynamic.NewForConfigAndClient(client.config, client.http); err == nil {
@@ -60,33 +95,47 @@ func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) 
 }
 
 // openBytes asks for a watch by hand, to read what comes as it is.
-func (l *load) openBytes(ctx context.Context, client connection, address string) (stream, error) {
+func (l *load) openBytes(ctx context.Context, client connection, address string) (*raw, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	mediaType := encodings[l.opts.Encoding].stream
+	body, err := l.ask(ctx, client, address, mediaType)
 	if err != nil {
 		cancel()
+		return nil, err
+	}
+	return &raw{load: l, body: body, cancel: cancel, mediaType: mediaType, framer: newFramer(mediaType), buffer: make([]byte, readBytes)}, nil
+}
+
+// ask asks for something in the encoding of the load, and returns the answer if it has the media
+// type.
+func (l *load) ask(ctx context.Context, client connection, address, mediaType string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", encodings[l.opts.Encoding].accepted)
+	request.Header.Set("Accept-Encoding", "identity")
+	if l.opts.Compress {
+		request.Header.Set("Accept-Encoding", "gzip")
+	}
 	response, err := client.http.Do(request)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	s := &raw{load: l, body: response.Body, cancel: cancel}
-	if s.mediaType, _, _ = mime.ParseMediaType(response.Header.Get("Content-Type")); response.StatusCode == http.StatusOK && s.mediaType == encodings[l.opts.Encoding].stream {
-		s.framer = newFramer(s.mediaType)
-		return s, nil
+	if found, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); response.StatusCode == http.StatusOK && found == mediaType {
+		if response.Header.Get("Content-Encoding") == "gzip" {
+			return &gunzipped{ReadCloser: response.Body}, nil
+		}
+		return response.Body, nil
 	}
-	defer s.stop()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
-	if err != nil {
+	if err = errors.Join(err, response.Body.Close()); err != nil {
 		return nil, err
 	}
 	return nil, refusal(response, text)
 }
 
-// maxRefusal bounds how much of an answer is read that is no watch.
+// maxRefusal bounds how much of an answer is read that is not what was asked for.
 const maxRefusal = 64 << 10
 
 // raw is a watch that is read as bytes: it costs the client little more than reading.
@@ -96,6 +145,8 @@ type raw struct {
 	cancel    context.CancelFunc
 	mediaType string
 	framer    framer
+	buffer    []byte
+	held      int    // bytes of the buffer that are a part of a frame
 	last      []byte // a copy of the newest frame
 }
 
@@ -103,30 +154,36 @@ type raw struct {
 const readBytes = 2 << 10
 
 func (s *raw) receive(ctx context.Context, each func(stamp, time.Duration) (bool, error)) (done bool, err error) {
-	defer context.AfterFunc(ctx, s.cancel)()
-	buffer, held := make([]byte, readBytes), 0
-	for {
-		if held == len(buffer) {
-			buffer = append(buffer, make([]byte, len(buffer))...)
+	return s.frames(ctx, func(frame []byte, arrived time.Duration) (bool, error) {
+		at, ok, err := findStamp(frame)
+		switch {
+		case err != nil:
+			return false, err
+		case ok:
+			return each(at, arrived)
 		}
-		n, err := s.body.Read(buffer[held:])
+		return false, s.unstamped()
+	})
+}
+
+// frames calls each with every frame that comes, and when it arrived, until each returns true or
+// the server ends the watch. What has come with the last of them is lost.
+func (s *raw) frames(ctx context.Context, each func(frame []byte, arrived time.Duration) (bool, error)) (done bool, err error) {
+	defer context.AfterFunc(ctx, s.cancel)()
+	for {
+		if s.held == len(s.buffer) {
+			s.buffer = append(s.buffer, make([]byte, len(s.buffer))...)
+		}
+		n, err := s.body.Read(s.buffer[s.held:])
 		arrived := time.Since(s.load.begun)
-		cut, cutErr := s.framer.cut(buffer[:held+n], func(frame []byte) error {
-			if done {
-				return nil
+		cut, cutErr := s.framer.cut(s.buffer[:s.held+n], func(frame []byte) (err error) {
+			if !done {
+				s.last = append(s.last[:0], frame...)
+				done, err = each(frame, arrived)
 			}
-			s.last = append(s.last[:0], frame...)
-			at, ok, err := findStamp(frame)
-			switch {
-			case err != nil:
-				return err
-			case ok:
-				done, err = each(at, arrived)
-				return err
-			}
-			return s.unstamped()
+			return err
 		})
-		held = copy(buffer, buffer[cut:held+n])
+		s.held = copy(s.buffer, s.buffer[cut:s.held+n])
 		switch {
 		case done || cutErr != nil:
 			return done, cutErr
@@ -198,26 +255,35 @@ type decoded struct {
 
 func (s *decoded) receive(ctx context.Context, each func(stamp, time.Duration) (bool, error)) (done bool, err error) {
 	for {
-		select {
-		case event, ok := <-s.events.ResultChan():
-			if !ok {
-				return false, nil
-			}
-			arrived := time.Since(s.load.begun)
-			if event.Type == watch.Error {
-				return false, apierrors.FromObject(event.Object)
-			}
-			object, err := meta.Accessor(event.Object)
-			if err != nil {
-				return false, fmt.Errorf("an event of type %s: %w", event.Type, err)
-			}
-			s.last = object.GetResourceVersion()
-			if done, err := tell([]byte(object.GetAnnotations()[stampAnnotation]), arrived, each); done || err != nil {
-				return done, err
-			}
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
+		object, err := s.next(ctx)
+		if object == nil {
+			return false, err
 		}
+		arrived := time.Since(s.load.begun)
+		if done, err := tell([]byte(object.GetAnnotations()[stampAnnotation]), arrived, each); done || err != nil {
+			return done, err
+		}
+	}
+}
+
+// next is the object of the next event, nil if the server has ended the watch.
+func (s *decoded) next(ctx context.Context) (metav1.Object, error) {
+	select {
+	case event, ok := <-s.events.ResultChan():
+		if !ok {
+			return nil, nil
+		}
+		if event.Type == watch.Error {
+			return nil, apierrors.FromObject(event.Object)
+		}
+		object, err := meta.Accessor(event.Object)
+		if err != nil {
+			return nil, fmt.Errorf("an event of type %s: %w", event.Type, err)
+		}
+		s.last = object.GetResourceVersion()
+		return object, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 

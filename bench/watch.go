@@ -87,6 +87,13 @@ type WatchOptions struct {
 	Slow float64
 	// Stalled is the share of watchers that read nothing until the others have all events.
 	Stalled float64
+	// Initial is how each watcher gets the objects that are there: InitialNone, InitialList or
+	// InitialStream. Empty means InitialNone: it watches what comes after them.
+	Initial string
+	// Objects is how many objects there are beside those of the writers, of the same size.
+	Objects int
+	// Compress has watchers ask for what is compressed.
+	Compress bool
 	// Drain is how long the last event may take to all watchers; zero means 30 s.
 	Drain time.Duration
 	// Progress gets a line when a load begins and when it ends; it may be nil.
@@ -130,6 +137,7 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	defaultTo(&o.Resource, "configmaps")
 	defaultTo(&o.PayloadBytes, 256)
 	defaultTo(&o.Encoding, "json")
+	defaultTo(&o.Initial, InitialNone)
 	defaultTo(&o.Drain, 30*time.Second)
 	defaultTo(&o.Progress, io.Discard)
 	if o.Against != "" || o.Peer != nil {
@@ -153,6 +161,9 @@ func (o WatchOptions) receivers() float64 {
 	slow, stalled := o.laggards()
 	return float64(o.Watchers-slow-stalled) / float64(o.Namespaces*o.Selectors)
 }
+
+// onFloors reports whether floors are measured too, or one of them alone.
+func (o WatchOptions) onFloors() bool { return o.Floors || slices.Contains(Floors, o.Transport) }
 
 func (o WatchOptions) validate() error {
 	kind, err := kindOf(o.Resource)
@@ -179,14 +190,14 @@ func (o WatchOptions) validate() error {
 		return errors.New("client-go decodes no CBOR by default: decode json or protobuf, or read cbor without decoding")
 	case o.Encoding == "protobuf" && !kind.protobuf:
 		return fmt.Errorf("there is no protobuf of %s: use json or cbor", o.Resource)
-	case (o.Floors || slices.Contains(Floors, o.Transport)) && kind.Group == customGroup:
+	case o.onFloors() && kind.Group == customGroup:
 		return fmt.Errorf("there are no floors of %s, whose objects have no type: leave out either", o.Resource)
 	case o.Rounds < 1:
 		return fmt.Errorf("%d rounds: give at least 1", o.Rounds)
 	case o.Target != nil && o.Transport+o.Store != "":
 		return errors.New("an existing cluster has its own transport and store: leave out either these or the cluster")
 	}
-	if err := o.validateLaggards(); err != nil || o.Target != nil {
+	if err := cmp.Or(o.validateLaggards(), o.validateInitial()); err != nil || o.Target != nil {
 		return err
 	}
 	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Floors...); !slices.Contains(known, o.Transport) {

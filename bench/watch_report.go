@@ -24,12 +24,15 @@ type WatchLoad struct {
 	Store     string `json:"store,omitempty"` // unknown for an existing cluster
 	Resource  string `json:"resource"`
 
-	Watchers             int `json:"watchers"`
-	StreamsPerConnection int `json:"streamsPerConnection"`
-	Writers              int `json:"writers"`
-	Namespaces           int `json:"namespaces"`
-	Selectors            int `json:"selectors"` // of each namespace
-	PayloadBytes         int `json:"payloadBytes"`
+	Watchers             int    `json:"watchers"`
+	StreamsPerConnection int    `json:"streamsPerConnection"`
+	Writers              int    `json:"writers"`
+	Namespaces           int    `json:"namespaces"`
+	Selectors            int    `json:"selectors"` // of each namespace
+	PayloadBytes         int    `json:"payloadBytes"`
+	Initial              string `json:"initial"`    // how watchers got the objects that were there
+	Objects              int    `json:"objects"`    // beside those of the writers
+	Compressed           bool   `json:"compressed"` // what watchers asked for
 
 	RateAsked float64 `json:"rateAsked"` // events/s
 	Rate      float64 `json:"rate"`      // events/s that the writers reached
@@ -40,6 +43,9 @@ type WatchLoad struct {
 	DeliveriesPerSecond float64 `json:"deliveriesPerSecond"`
 	// Latency is from when an event was due to be written until a watcher has read it.
 	Latency Latency `json:"latency"`
+	// OpenLatency is how long it took to open a watch, with all objects that were there if Initial
+	// says so.
+	OpenLatency Latency `json:"openLatency"`
 	// WriteLatency is from the same moment until the writer has the answer.
 	WriteLatency Latency `json:"writeLatency"`
 
@@ -68,6 +74,7 @@ func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 		Transport: transport, Encoding: l.opts.Encoding, Decode: l.opts.Decode, Store: l.opts.Store, Resource: l.opts.Resource,
 		Watchers: l.opts.Watchers, StreamsPerConnection: l.opts.StreamsPerConnection, Writers: l.opts.Writers,
 		Namespaces: l.opts.Namespaces, Selectors: l.opts.Selectors, PayloadBytes: l.opts.PayloadBytes,
+		Initial: l.opts.Initial, Objects: l.opts.Objects, Compressed: l.opts.Compress, OpenLatency: l.opening.sum(),
 		RateAsked: l.opts.Rate, Rate: float64(l.events) / written.Seconds(), Events: l.events,
 		Latency: l.delivery.sum(), WriteLatency: l.writing.sum(), TimedOut: l.timedOut,
 	}
@@ -120,6 +127,10 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	}
 	for _, q := range quantiles {
 		row("write "+q.name, func(l WatchLoad) string { return round(q.of(l.WriteLatency)).String() })
+	}
+	if first.Initial != InitialNone {
+		row("initial objects p50", func(l WatchLoad) string { return round(l.OpenLatency.P50).String() })
+		row("initial objects p99", func(l WatchLoad) string { return round(l.OpenLatency.P99).String() })
 	}
 	shared := ""
 	used := func(name string, cell func(Usage) string) {
@@ -213,6 +224,15 @@ func (l WatchLoad) words() []string {
 			words = append(words, fmt.Sprintf("%d %s", each.many, each.of))
 		}
 	}
+	if l.Objects > 0 {
+		words = append(words, fmt.Sprintf("%d more objects", l.Objects))
+	}
+	if l.Initial != InitialNone {
+		words = append(words, "initial objects by "+l.Initial)
+	}
+	if l.Compressed {
+		words = append(words, "compressed")
+	}
 	if l.Laggards != nil {
 		words = append(words, fmt.Sprintf("%d slow", l.Laggards.Slow), fmt.Sprintf("%d stalled", l.Laggards.Stalled))
 	}
@@ -256,6 +276,9 @@ func (l WatchLoad) name() string {
 			name += fmt.Sprintf("/%s=%d", each.key, each.value)
 		}
 	}
+	if l.Initial != InitialNone {
+		name += fmt.Sprintf("/initial=%s/objects=%d/compressed=%t", l.Initial, l.Objects, l.Compressed)
+	}
 	if l.Laggards != nil {
 		name += fmt.Sprintf("/slow=%d/stalled=%d", l.Laggards.Slow, l.Laggards.Stalled)
 	}
@@ -280,6 +303,9 @@ func (l WatchLoad) metrics() []metric {
 		metrics = append(metrics, metric{float64(q.of(l.Latency)), q.name + "-ns"})
 	}
 	metrics = append(metrics, metric{l.DeliveriesPerSecond, "events/s"})
+	if l.Initial != InitialNone {
+		metrics = append(metrics, metric{float64(l.OpenLatency.P50), "open-p50-ns"}, metric{float64(l.OpenLatency.P99), "open-p99-ns"})
+	}
 	if l.Server == nil {
 		return metrics
 	}

@@ -175,6 +175,12 @@ func TestWatchRefuses(t *testing.T) {
 		"for 10s, with -1ns to drain:":                            {Drain: -1},
 		"a share of 1.1 of the watchers":                          {Slow: 1.1},
 		"1 slow and 1 stalled of 2 watchers":                      {Watchers: 2, Slow: 0.5, Stalled: 0.5},
+		"floors end no watch":                                     {Slow: 0.5, Floors: true},
+		`initial objects "all": use none, list or stream`:         {Initial: "all"},
+		"-1 objects: give a number from 1 to 1000000":             {Objects: -1},
+		"floors know nothing of initial objects":                  {Objects: 1, Transport: FloorStore},
+		"compresses lists and streaming lists alone":              {Compress: true},
+		"leave out either compression or decoding":                {Compress: true, Initial: InitialList, Decode: true},
 	} {
 		_, err := Watch(t.Context(), opts)
 		assert.False(t, err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: "), "%+v: want %q, got %v", opts, want, err)

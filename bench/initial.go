@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+// How a watcher gets the objects that are there when it begins.
+const (
+	InitialNone   = "none"
+	InitialList   = "list"   // by a list from the watch cache, before the watch
+	InitialStream = "stream" // at the beginning of the watch, a streaming list
+)
+
+func (o WatchOptions) validateInitial() error {
+	switch {
+	case o.Initial != InitialNone && o.Initial != InitialList && o.Initial != InitialStream:
+		return fmt.Errorf("initial objects %q: use %s, %s or %s", o.Initial, InitialNone, InitialList, InitialStream)
+	case o.Objects < 0 || o.Objects > maxObjects:
+		return fmt.Errorf("%d objects: give a number from 1 to %d", o.Objects, maxObjects)
+	case o.onFloors() && (o.Initial != InitialNone || o.Objects > 0):
+		return errors.New("floors know nothing of initial objects: leave out either")
+	case o.Compress && o.Initial == InitialNone:
+		return errors.New("an API server compresses lists and streaming lists alone: add initial objects by either")
+	case o.Compress && o.Decode:
+		return errors.New("what is compressed is read as bytes: leave out either compression or decoding")
+	}
+	return nil
+}
+
+// maxObjects is as many as a store in memory holds with ease.
+const maxObjects = 1_000_000
+
+// makeObjects makes the objects that nobody writes to.
+func (s *apiServer) makeObjects(ctx context.Context) error {
+	making, ctx := errgroup.WithContext(ctx)
+	making.SetLimit(parallelOpens)
+	for number := range s.opts.Objects {
+		making.Go(func() error {
+			return s.makeObject(ctx, s.admin.rest, fmt.Sprintf("object-%d", number), number%s.groups)
+		})
+	}
+	return making.Wait()
+}
+
+// makeObject makes an object of a group.
+func (s *apiServer) makeObject(ctx context.Context, client rest.Interface, name string, group int) error {
+	object, err := json.Marshal(s.kind.object(name, map[string]string{groupLabel: s.selectorOf(group)}, s.payload()))
+	if err != nil {
+		return err
+	}
+	return client.Post().AbsPath(s.kind.path(s.namespaceOf(group))).SetHeader("Content-Type", jsonType).Body(object).Do(ctx).Error()
+}
+
+// initial is how a watch that is opened now gets the objects that are there: one that goes on from
+// an event knows them.
+func (l *load) initial() string {
+	if !l.begun.IsZero() {
+		return InitialNone
+	}
+	return l.opts.Initial
+}
+
+// list reads all objects that a watcher will watch, as an informer does, and keeps none.
+func (s *apiServer) list(ctx context.Context, client connection, asked *rest.Request) error {
+	if s.opts.Decode {
+		if s.kind.Group == customGroup {
+			return asked.Do(ctx).Into(&unstructured.UnstructuredList{})
+		}
+		return asked.Do(ctx).Into(s.kind.emptyList())
+	}
+	body, err := s.ask(ctx, client, asked.URL().String(), encodings[s.opts.Encoding].accepted)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, body)
+	return errors.Join(err, body.Close())
+}
+
+// streaming are the options of a watch that begins with the objects that are there.
+func streaming(opts metav1.ListOptions) metav1.ListOptions {
+	yes := true
+	opts.SendInitialEvents, opts.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan
+	return opts
+}
+
+// errInitial says that a streaming list has ended before its end.
+var errInitial = errors.New("the watch ended before all initial objects had come")
+
+// initialEnd is in the bookmark that says that all objects have come, in every encoding.
+var initialEnd = []byte(metav1.InitialEventsAnnotationKey)
+
+// skipInitial reads the objects that are there.
+func (s *raw) skipInitial(ctx context.Context) error {
+	done, err := s.frames(ctx, func(frame []byte, _ time.Duration) (bool, error) {
+		return bytes.Contains(frame, initialEnd), nil
+	})
+	if err == nil && !done {
+		err = errors.Join(errInitial, s.unstamped())
+	}
+	return err
+}
+
+func (s *decoded) skipInitial(ctx context.Context) error {
+	for {
+		object, err := s.next(ctx)
+		switch {
+		case err != nil:
+			return err
+		case object == nil:
+			return errInitial
+		case object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "":
+			return nil
+		}
+	}
+}
+
+// gunzipped reads what a server compresses, and waits for nothing before it is read.
+type gunzipped struct {
+	io.ReadCloser
+	plain *gzip.Reader
+}
+
+// Read implements io.Reader.
+func (g *gunzipped) Read(p []byte) (n int, err error) {
+	if g.plain == nil {
+		if g.plain, err = gzip.NewReader(g.ReadCloser); err != nil {
+			return 0, err
+		}
+	}
+	return g.plain.Read(p)
+}

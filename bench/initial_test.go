@@ -1,0 +1,127 @@
+package bench
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest"
+)
+
+// TestInitialObjects has watchers get the objects that are there in each way that a client can.
+func TestInitialObjects(t *testing.T) {
+	for name, opts := range map[string]WatchOptions{
+		"list":                        {Initial: InitialList},
+		"list, decoded":               {Initial: InitialList, Decode: true},
+		"list of widgets, decoded":    {Initial: InitialList, Decode: true, Resource: "widgets", Transport: TransportProcess},
+		"list, compressed protobuf":   {Initial: InitialList, Encoding: "protobuf", Compress: true},
+		"stream":                      {Initial: InitialStream},
+		"stream, selected":            {Initial: InitialStream, Selectors: 2, Transport: TransportProcess},
+		"stream, decoded protobuf":    {Initial: InitialStream, Encoding: "protobuf", Decode: true, Transport: TransportProcess},
+		"stream of widgets, decoded":  {Initial: InitialStream, Decode: true, Resource: "widgets", Transport: TransportProcess},
+		"stream, compressed cbor":     {Initial: InitialStream, Encoding: "cbor", Compress: true, Transport: TransportTLS},
+		"stream, compressed protobuf": {Initial: InitialStream, Encoding: "protobuf", Compress: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts.Watchers, opts.Writers, opts.Rate, opts.Duration, opts.Objects = small().Watchers, small().Writers, small().Rate, small().Duration, 30
+			report, err := Watch(t.Context(), opts)
+			require.NoError(t, err)
+			for _, load := range report.Loads {
+				assert.EqualValues(t, 3, load.OpenLatency.Count, load.Transport)
+				assert.Equal(t, load.Latency.Count, int64(load.Deliveries), load.Transport)
+				assert.Positive(t, load.Deliveries, load.Transport)
+			}
+			decodes(t, report)
+		})
+	}
+}
+
+// answers counts the bytes that clients read.
+type answers struct {
+	mu         sync.Mutex
+	list       int
+	watch      int
+	compressed int
+}
+
+func (a *answers) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(req)
+		counter := &a.list
+		switch {
+		case err != nil || req.Method != http.MethodGet || req.URL.Query().Get("resourceVersion") == "":
+			return response, err
+		case response.Header.Get("Content-Encoding") == "gzip":
+			counter = &a.compressed
+		case req.URL.Query().Get("watch") != "":
+			counter = &a.watch
+		}
+		response.Body = &countedBody{response.Body, func(n int) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			*counter += n
+		}}
+		return response, err
+	})
+}
+
+type countedBody struct {
+	io.ReadCloser
+	add func(int)
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.add(n)
+	return n, err
+}
+
+// TestInitialObjectsAreRead counts what three watchers read of thirty large objects.
+func TestInitialObjectsAreRead(t *testing.T) {
+	cp := envtest.Start(t)
+	const large, all = 10_000, 3 * 30 * 10_000
+	read := func(initial string, compress bool) *answers {
+		opts, seen := small(), &answers{}
+		opts.Rate, opts.Objects, opts.PayloadBytes, opts.Initial, opts.Compress = 100, 30, large, initial, compress
+		opts.Target = cp.Config()
+		opts.Target.Wrap(seen.wrap)
+		_, err := Watch(t.Context(), opts)
+		require.NoError(t, err, initial)
+		return seen
+	}
+	none := read(InitialNone, false)
+	assert.Zero(t, none.list+none.compressed)
+	assert.Less(t, none.watch, all/2)
+
+	list := read(InitialList, false)
+	assert.Greater(t, list.list, all)
+	assert.Less(t, list.watch, all/2)
+	list = read(InitialList, true)
+	assert.Zero(t, list.list)
+	assert.NotZero(t, list.compressed)
+	assert.Less(t, list.compressed, all/10)
+
+	stream := read(InitialStream, false)
+	assert.Zero(t, stream.list+stream.compressed)
+	assert.Greater(t, stream.watch, all)
+	stream = read(InitialStream, true)
+	assert.Zero(t, stream.watch)
+	assert.NotZero(t, stream.compressed)
+	assert.Less(t, stream.compressed, all/10)
+}
+
+// TestInitialObjectsEndEarly has a streaming list end with its first object.
+func TestInitialObjectsEndEarly(t *testing.T) {
+	cp := envtest.Start(t)
+	for _, decode := range []bool{false, true} {
+		opts := small()
+		opts.Initial, opts.Decode, opts.Target = InitialStream, decode, cp.Config()
+		opts.Target.Wrap(editFirstWatch(func(_ int, line string) (string, bool) { return line, true }))
+		_, err := Watch(t.Context(), opts)
+		assert.ErrorIs(t, err, errInitial)
+	}
+}

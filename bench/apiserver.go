@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"snowglobe.test/fakes/webhook"
 )
 
 // apiServer is an API server that a load runs on, in namespaces of its own.
@@ -22,8 +24,9 @@ type apiServer struct {
 	namespaces []string
 	admin      clients
 	writers    []connection
-	first      *connection  // of the first watcher, where it is sampled
-	shared     []connection // of watchers
+	first      *connection         // of the first watcher, where it is sampled
+	shared     []connection        // of watchers
+	converter  *webhook.Conversion // of the custom resource, if it is converted
 }
 
 // onAPIServer is the backend of loads on an API server.
@@ -46,7 +49,7 @@ func objectName(writer int) string { return fmt.Sprintf("writer-%d", writer) }
 
 // prepare implements backend.
 func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
-	if s.admin, err = connectAll(s.config, jsonType); err != nil {
+	if s.admin, err = connectAll(s.at(0), jsonType); err != nil {
 		return "", err
 	}
 	for range s.opts.Namespaces {
@@ -78,8 +81,8 @@ func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
 }
 
 func (s *apiServer) connectWatchers() error {
-	for range (s.opts.Watchers + s.opts.StreamsPerConnection - 1) / s.opts.StreamsPerConnection {
-		client, err := connect(s.config, s.watchType())
+	for number := range (s.opts.Watchers + s.opts.StreamsPerConnection - 1) / s.opts.StreamsPerConnection {
+		client, err := connect(s.at(number), s.watchType())
 		if err != nil {
 			return err
 		}
@@ -117,7 +120,7 @@ func (s *apiServer) makeNamespace(ctx context.Context) error {
 
 // openWriter connects a writer and creates its object. Neither is measured.
 func (s *apiServer) openWriter(ctx context.Context, number int) error {
-	client, err := connect(s.config, jsonType)
+	client, err := connect(s.at(number), jsonType)
 	if err != nil {
 		return err
 	}
@@ -154,6 +157,9 @@ func (s *apiServer) close(ctx context.Context) error {
 	}
 	if s.kind.Group == customGroup && s.namespaces != nil {
 		errs = append(errs, s.undefine(ctx))
+	}
+	if s.converter != nil {
+		errs = append(errs, s.converter.Stop(ctx))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("delete the namespaces %s of the load, and what is in them: %w", strings.Join(s.namespaces, ", "), err)

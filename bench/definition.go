@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,6 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"snowglobe.test/fakes/webhook"
 )
 
 // crdResource is the resource of definitions.
@@ -19,19 +24,26 @@ var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourc
 // crdName is the name of the definition of a custom resource.
 func (k kind) crdName() string { return k.resource + "." + k.Group }
 
-// definition defines a custom resource with one version, which keeps all fields.
+// definition defines a custom resource that keeps all fields, in one version, or in two between
+// which a webhook converts.
 func (k kind) definition() *apiextensionsv1.CustomResourceDefinition {
 	keep := true
+	version := apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: k.Version, Served: true, Storage: k.stored == "",
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}},
+	}
+	versions := []apiextensionsv1.CustomResourceDefinitionVersion{version}
+	if k.stored != "" {
+		version.Name, version.Storage = k.stored, true
+		versions = append(versions, version)
+	}
 	return &apiextensionsv1.CustomResourceDefinition{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: k.crdName()},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: k.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: k.resource, Kind: k.Kind},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: k.Version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}},
-			}},
+			Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: k.resource, Kind: k.Kind},
+			Versions: versions,
 		},
 	}
 }
@@ -41,7 +53,15 @@ const definePause = 20 * time.Millisecond
 
 // define makes the definition of the load's custom resource, and waits until it is served.
 func (s *apiServer) define(ctx context.Context) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.kind.definition())
+	definition := s.kind.definition()
+	if s.kind.stored != "" {
+		conversion, err := s.convert()
+		if err != nil {
+			return err
+		}
+		definition.Spec.Conversion = conversion
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(definition)
 	if err != nil {
 		return err
 	}
@@ -52,8 +72,40 @@ func (s *apiServer) define(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, server := range s.servers {
+		if err := s.waitServed(ctx, server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// convert serves the webhook of the custom resource, in the process of the clients.
+func (s *apiServer) convert() (*apiextensionsv1.CustomResourceConversion, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	if s.converter, err = webhook.ServeConversion(listener); err != nil {
+		return nil, err
+	}
+	s.converter.HandleRest(nil)
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: ptr.To(s.converter.ClientConfig("/convert")), ConversionReviewVersions: []string{"v1"},
+		},
+	}, nil
+}
+
+func (s *apiServer) waitServed(ctx context.Context, server *rest.Config) error {
+	client, err := connectAll(server, jsonType)
+	if err != nil {
+		return err
+	}
+	defer client.close()
 	return wait.PollUntilContextTimeout(ctx, definePause, answerTimeout, true, func(ctx context.Context) (bool, error) {
-		_, err := s.admin.dynamic.Resource(s.kind.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
+		_, err := client.dynamic.Resource(s.kind.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}

@@ -62,7 +62,7 @@ func (o WatchOptions) onBareServer(ctx context.Context, f func(host) error) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	return f(host{name: FloorHTTP2, reached: &reached{config: config}, read: readSelf, apart: true})
+	return f(host{name: FloorHTTP2, reached: one(config), read: readSelf, apart: true})
 }
 
 // captureEvent returns an event of a watch as an API server writes it.

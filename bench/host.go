@@ -23,9 +23,15 @@ type host struct {
 
 // reached is how the clients of a load reach an API server.
 type reached struct {
-	config  *rest.Config
-	sampled *rest.Config // of the first watcher; nil if its stages are not measured
+	servers []*rest.Config // clients are spread over them
+	sampled *rest.Config   // of the first watcher; nil if its stages are not measured
 }
+
+// at is how the client of a number reaches its server.
+func (r reached) at(number int) *rest.Config { return r.servers[number%len(r.servers)] }
+
+// one is a server that clients reach in one way.
+func one(config *rest.Config) *reached { return &reached{servers: []*rest.Config{config}} }
 
 // cborGate is the feature gate without which a server speaks no CBOR.
 const cborGate = "CBORServingAndStorage=true"
@@ -54,7 +60,7 @@ func onTarget(name string, config *rest.Config, f func(host) error) error {
 		return err
 	}
 	defer client.close()
-	return f(host{name: name, on: onAPIServer(reached{config: config}), read: scraper(client), apart: true})
+	return f(host{name: name, on: onAPIServer(*one(config)), read: scraper(client), apart: true})
 }
 
 // stockTimeout bounds the start of each stock program.
@@ -76,12 +82,12 @@ func (o WatchOptions) onStock(f func(host) error) (err error) {
 		return err
 	}
 	defer client.close()
-	return f(host{name: hostStock, reached: &reached{config: config}, read: scraper(client), apart: true})
+	return f(host{name: hostStock, reached: one(config), read: scraper(client), apart: true})
 }
 
 // onControlPlane calls f with a control plane of ours.
 func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f func(host) error) (err error) {
-	launch := onStore(o.Store)
+	launch := append(onStore(o.Store), envtest.WithReplicas(o.Servers))
 	if o.Encoding == encodingCBOR {
 		launch = append(launch, envtest.WithFlags("--feature-gates="+cborGate))
 	}
@@ -94,13 +100,18 @@ func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f fu
 	}
 	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
 	h := host{name: transport, read: readSelf, control: cp}
-	user := func(name string, how ...envtest.ConfigOption) *rest.Config {
-		return cp.Config(append(how, envtest.User(name, "system:masters"))...)
+	var how []envtest.ConfigOption
+	if transport == TransportTLS {
+		how = append(how, envtest.Remote())
+	}
+	to := &reached{sampled: cp.Config(append(how, envtest.User(sampledUser, "system:masters"))...)}
+	for _, server := range cp.Servers() {
+		to.servers = append(to.servers, server.Config(append(how, envtest.User("snowglobe-bench", "system:masters"))...))
 	}
 	if transport == TransportTLS {
-		h.apart, h.reached = true, &reached{user("snowglobe-bench", envtest.Remote()), user(sampledUser, envtest.Remote())}
+		h.apart, h.reached = true, to
 	} else {
-		h.on = onAPIServer(reached{cp.Config(), user(sampledUser)})
+		h.on = onAPIServer(*to)
 	}
 	return f(h)
 }

@@ -19,27 +19,29 @@ import (
 type kind struct {
 	schema.GroupVersionKind
 	resource string
-	protobuf bool // whether there is protobuf of it
+	protobuf bool   // whether there is protobuf of it
+	stored   string // the version that is stored, if a webhook converts it to the one that is used
 	// fill puts a payload into an object that has only its metadata.
 	fill func(object map[string]any, payload string)
 }
 
 // kinds are those that a load can use, by what --resource calls them.
 var kinds = map[string]kind{
-	"configmaps": {schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", true, func(object map[string]any, payload string) {
+	"configmaps": {schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", true, "", func(object map[string]any, payload string) {
 		object["data"] = map[string]any{"payload": payload}
 	}},
-	"pods": {schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "pods", true, func(object map[string]any, payload string) {
+	"pods": {schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "pods", true, "", func(object map[string]any, payload string) {
 		object["spec"] = map[string]any{
 			"automountServiceAccountToken": false,
 			"schedulerName":                "none", // it never runs
 			"containers":                   []any{map[string]any{"name": "main", "image": "none", "args": []any{payload}}},
 		}
 	}},
-	"leases": {schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "leases", true, func(object map[string]any, payload string) {
+	"leases": {schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "leases", true, "", func(object map[string]any, payload string) {
 		object["spec"] = map[string]any{"holderIdentity": payload}
 	}},
-	"widgets": {schema.GroupVersionKind{Group: customGroup, Version: "v1", Kind: "Widget"}, "widgets", false, fillWidget},
+	"widgets":           {schema.GroupVersionKind{Group: customGroup, Version: "v1", Kind: "Widget"}, "widgets", false, "", fillWidget},
+	"converted-widgets": {schema.GroupVersionKind{Group: customGroup, Version: "v2", Kind: "Widget"}, "widgets", false, "v1", fillWidget},
 }
 
 func fillWidget(object map[string]any, payload string) {

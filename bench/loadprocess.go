@@ -16,8 +16,17 @@ import (
 type loadRequest struct {
 	Options   WatchOptions
 	Transport string
-	Access    access
+	Servers   []*access
 	Sampled   *access // of the first watcher
+}
+
+// reached is how the process reaches the servers.
+func (r loadRequest) reached() reached {
+	to := reached{sampled: r.Sampled.config()}
+	for _, server := range r.Servers {
+		to.servers = append(to.servers, server.config())
+	}
+	return to
 }
 
 // access is how a server is reached and logged in to: what of a rest.Config can be told to
@@ -54,7 +63,11 @@ type loadAnswer struct {
 // runApart is runLoad in a process of its own.
 func runApart(ctx context.Context, opts WatchOptions, transport string, to reached, comesTo func(phase)) (*WatchLoad, error) {
 	var answer loadAnswer
-	err := converse(ctx, childLoad, loadRequest{opts, transport, *accessOf(to.config), accessOf(to.sampled)}, opts.Progress, func(line []byte, reply io.Writer) error {
+	request := loadRequest{Options: opts, Transport: transport, Sampled: accessOf(to.sampled)}
+	for _, server := range to.servers {
+		request.Servers = append(request.Servers, accessOf(server))
+	}
+	err := converse(ctx, childLoad, request, opts.Progress, func(line []byte, reply io.Writer) error {
 		answer = loadAnswer{}
 		if err := json.Unmarshal(line, &answer); err != nil {
 			return fmt.Errorf("the process of the clients printed %q: %w", line, err)
@@ -88,7 +101,7 @@ func loadChild(ctx context.Context, in *bufio.Reader, out, progress io.Writer, r
 	request.Options.Progress = progress
 	tell := json.NewEncoder(out)
 	var lost error
-	load, err := runLoad(ctx, request.Options, request.Transport, onAPIServer(reached{request.Access.config(), request.Sampled.config()}), func(p phase) {
+	load, err := runLoad(ctx, request.Options, request.Transport, onAPIServer(request.reached()), func(p phase) {
 		lost = errors.Join(lost, tell.Encode(loadAnswer{Phase: p}))
 		if _, err := in.ReadString('\n'); err != nil {
 			lost = errors.Join(lost, fmt.Errorf("the process of the API server has ended: %w", err))

@@ -26,6 +26,7 @@ var sweepable = map[string]func(*WatchOptions, int){
 	"namespaces": func(o *WatchOptions, n int) { o.Namespaces = n },
 	"selectors":  func(o *WatchOptions, n int) { o.Selectors = n },
 	"streams":    func(o *WatchOptions, n int) { o.StreamsPerConnection = n },
+	"servers":    func(o *WatchOptions, n int) { o.Servers = n },
 	"objects":    func(o *WatchOptions, n int) { o.Objects = n },
 }
 

@@ -43,7 +43,8 @@ type WatchOptions struct {
 	// WatchLoad.Rate.
 	Writers int
 	// Resource is what is written and watched: "configmaps", "pods", "leases" or "widgets", a
-	// custom resource. Empty means configmaps.
+	// custom resource, or "converted-widgets", one that a webhook converts from the version that is
+	// stored. Empty means configmaps.
 	Resource string
 	// Namespaces is over how many namespaces objects and watchers are spread; zero means 1.
 	Namespaces int
@@ -60,6 +61,8 @@ type WatchOptions struct {
 	// Decode has each watcher decode its events, as client-go does. Otherwise it reads them as
 	// bytes, so that what is measured is the server and not its clients.
 	Decode bool
+	// Servers is how many API servers on one store the clients are spread over; zero means 1.
+	Servers int
 	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
 	Store string
 	// Target is an existing cluster to measure, in a namespace that the load
@@ -120,6 +123,7 @@ const (
 
 // Limits on the load: each watcher keeps a bit for each event.
 const (
+	maxServers    = 9
 	maxWatchers   = 100_000
 	maxDeliveries = 1 << 32 // half a GiB of bits
 	maxPayload    = 1 << 20 // the size limit of a ConfigMap
@@ -144,6 +148,7 @@ func (o WatchOptions) withDefaults() WatchOptions {
 		defaultTo(&o.Rounds, 2)
 	}
 	defaultTo(&o.Rounds, 1)
+	defaultTo(&o.Servers, 1)
 	if o.Target == nil {
 		defaultTo(&o.Transport, TransportBoth)
 		defaultTo(&o.Store, StoreMemory)
@@ -192,6 +197,10 @@ func (o WatchOptions) validate() error {
 		return fmt.Errorf("there is no protobuf of %s: use json or cbor", o.Resource)
 	case o.onFloors() && kind.Group == customGroup:
 		return fmt.Errorf("there are no floors of %s, whose objects have no type: leave out either", o.Resource)
+	case o.Servers < 1 || o.Servers > maxServers:
+		return fmt.Errorf("%d servers: give a number from 1 to %d", o.Servers, maxServers)
+	case o.Servers > 1 && (o.Target != nil || o.Stages):
+		return errors.New("several servers are ours, and stages are measured of one: leave out the cluster, the stages or the servers")
 	case o.Rounds < 1:
 		return fmt.Errorf("%d rounds: give at least 1", o.Rounds)
 	case o.Target != nil && o.Transport+o.Store != "":

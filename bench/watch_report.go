@@ -24,6 +24,7 @@ type WatchLoad struct {
 	Store     string `json:"store,omitempty"` // unknown for an existing cluster
 	Resource  string `json:"resource"`
 
+	Servers              int    `json:"servers"` // that the clients were spread over
 	Watchers             int    `json:"watchers"`
 	StreamsPerConnection int    `json:"streamsPerConnection"`
 	Writers              int    `json:"writers"`
@@ -72,7 +73,7 @@ type WatchLoad struct {
 func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 	r := &WatchLoad{
 		Transport: transport, Encoding: l.opts.Encoding, Decode: l.opts.Decode, Store: l.opts.Store, Resource: l.opts.Resource,
-		Watchers: l.opts.Watchers, StreamsPerConnection: l.opts.StreamsPerConnection, Writers: l.opts.Writers,
+		Servers: l.opts.Servers, Watchers: l.opts.Watchers, StreamsPerConnection: l.opts.StreamsPerConnection, Writers: l.opts.Writers,
 		Namespaces: l.opts.Namespaces, Selectors: l.opts.Selectors, PayloadBytes: l.opts.PayloadBytes,
 		Initial: l.opts.Initial, Objects: l.opts.Objects, Compressed: l.opts.Compress, OpenLatency: l.opening.sum(),
 		RateAsked: l.opts.Rate, Rate: float64(l.events) / written.Seconds(), Events: l.events,
@@ -219,7 +220,7 @@ func (l WatchLoad) words() []string {
 	for _, each := range []struct {
 		of   string
 		many int
-	}{{"streams on a connection", l.StreamsPerConnection}, {"namespaces", l.Namespaces}, {"selectors", l.Selectors}} {
+	}{{"servers", l.Servers}, {"streams on a connection", l.StreamsPerConnection}, {"namespaces", l.Namespaces}, {"selectors", l.Selectors}} {
 		if each.many > 1 {
 			words = append(words, fmt.Sprintf("%d %s", each.many, each.of))
 		}
@@ -271,7 +272,7 @@ func (l WatchLoad) name() string {
 	for _, each := range []struct {
 		key   string
 		value int
-	}{{"streams", l.StreamsPerConnection}, {"namespaces", l.Namespaces}, {"selectors", l.Selectors}} {
+	}{{"servers", l.Servers}, {"streams", l.StreamsPerConnection}, {"namespaces", l.Namespaces}, {"selectors", l.Selectors}} {
 		if each.value > 1 {
 			name += fmt.Sprintf("/%s=%d", each.key, each.value)
 		}

@@ -39,6 +39,7 @@ func TestWatchDeliversEverythingOnce(t *testing.T) {
 		"protobuf, decoded": {Encoding: "protobuf", Decode: true, Transport: TransportTLS},
 		"cbor":              {Encoding: "cbor", Resource: "widgets", Transport: TransportTLS},
 		"widgets, decoded":  {Resource: "widgets", Decode: true, Transport: TransportProcess},
+		"converted":         {Resource: "converted-widgets"},
 		"pods":              {Resource: "pods", StreamsPerConnection: 2, Transport: TransportTLS},
 		"leases":            {Resource: "leases", Encoding: "protobuf", Transport: TransportProcess},
 	} {
@@ -77,6 +78,18 @@ func TestWatchSelects(t *testing.T) {
 	load := report.Loads[0]
 	assert.Equal(t, 21, load.Deliveries, "each event goes to one watcher")
 	assert.Zero(t, load.Lost+load.Duplicates+load.Reordered+load.Foreign+load.Restarts, "defects: %+v", load)
+}
+
+// TestWatchOnServers has writers and watchers on each of three servers.
+func TestWatchOnServers(t *testing.T) {
+	opts := small()
+	opts.Servers, opts.Resource = 3, "widgets"
+	report, err := Watch(t.Context(), opts)
+	require.NoError(t, err)
+	for _, load := range report.Loads {
+		assert.Equal(t, 63, load.Deliveries, load.Transport)
+		assert.Contains(t, load.name(), "/servers=3", load.Transport)
+	}
 }
 
 // TestWatchReportsDefects breaks a watch in every way that the measurement must notice.
@@ -176,6 +189,8 @@ func TestWatchRefuses(t *testing.T) {
 		"a share of 1.1 of the watchers":                          {Slow: 1.1},
 		"1 slow and 1 stalled of 2 watchers":                      {Watchers: 2, Slow: 0.5, Stalled: 0.5},
 		"floors end no watch":                                     {Slow: 0.5, Floors: true},
+		"10 servers: give a number from 1 to 9":                   {Servers: 10},
+		"stages are measured of one":                              {Servers: 2, Stages: true},
 		`initial objects "all": use none, list or stream`:         {Initial: "all"},
 		"-1 objects: give a number from 1 to 1000000":             {Objects: -1},
 		"floors know nothing of initial objects":                  {Objects: 1, Transport: FloorStore},

@@ -61,13 +61,14 @@ that all watchers follow within --slo.`,
 	flags.BoolVar(&opts.Compress, "compress", false, "have watchers ask for compressed lists and streaming lists")
 	flags.IntVar(&opts.StreamsPerConnection, "streams", 0, "how many watches share a connection (default 1)")
 	flags.IntVar(&opts.Writers, "writers", 0, "how many clients write, each to its own object (default 4, or as many as namespaces and selectors need)")
-	flags.StringVar(&opts.Resource, "resource", "", "what is written and watched: configmaps, pods, leases, or widgets, which are custom resources (default configmaps)")
+	flags.StringVar(&opts.Resource, "resource", "", "what is written and watched: configmaps, pods, leases, or widgets, which are custom resources, or converted-widgets, which a webhook converts from the version that is stored (default configmaps)")
 	flags.IntVar(&opts.Namespaces, "namespaces", 0, "over how many namespaces objects and watchers are spread (default 1)")
 	flags.IntVar(&opts.Selectors, "selectors", 0, "over how many labels those of a namespace are spread; each watcher selects one (default 1: no selector)")
 	flags.IntVar(&opts.PayloadBytes, "payload", 0, "`bytes` of data in each object (default 256)")
 	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both, or one of the floors alone: store, cacher or http2 (default both)")
 	flags.StringSliceVar(&w.encodings, "encoding", nil, "json, protobuf or cbor, or several of them for a sweep (default json)")
 	flags.BoolVar(&opts.Decode, "decode", false, "have each watcher decode its events, as client-go does")
+	flags.IntVar(&opts.Servers, "servers", 0, "over how many API servers on one store the clients are spread (default 1)")
 	flags.StringVar(&opts.Store, "store", "", "memory, or embedded, which takes 128 MB in the temporary folder (default memory)")
 	flags.StringVar(&w.kubeconfig, "kubeconfig", "", "measure the cluster of this kubeconfig `file` instead")
 	flags.StringVar(&opts.Against, "against", "", "measure kube-apiserver and etcd in turn with ours: a `folder` with both, or the word stock to build them from the modules of the current folder")
@@ -76,7 +77,7 @@ that all watchers follow within --slo.`,
 	flags.StringVar(&opts.Profile, "profile", "", "write profiles of the process of the API server, or of a floor, during each load to this `folder`")
 	flags.BoolVar(&opts.Stages, "stages", false, "run each load again, to measure how long its events take from one point of their way to the next")
 	flags.IntVar(&opts.Rounds, "rounds", 0, "how often to measure all of them, in turn (default 1, or 2 with --against or --peer)")
-	flags.StringVar(&w.sweep, "sweep", "", "find the highest rate for each of `option=values`, like watchers=1,10,100; options are namespaces, objects, payload, selectors, streams, watchers and writers")
+	flags.StringVar(&w.sweep, "sweep", "", "find the highest rate for each of `option=values`, like watchers=1,10,100; options are namespaces, objects, payload, selectors, servers, streams, watchers and writers")
 	flags.StringVar(&w.html, "html", "", "also write a page with the curves of a sweep to this `file`")
 	flags.DurationVar(&opts.Objective, "slo", 0, "how long 99 of 100 deliveries of a sweep may take at most (default 50ms)")
 	outputFlag(cmd, &w.output)
@@ -89,7 +90,7 @@ func (w *benchWatch) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := refuseZero(cmd, "watchers", "rate", "duration", "writers", "payload", "namespaces", "selectors", "streams", "slo", "rounds"); err != nil {
+	if err := refuseZero(cmd, "watchers", "rate", "duration", "writers", "payload", "namespaces", "selectors", "streams", "servers", "slo", "rounds"); err != nil {
 		return err
 	}
 	if w.opts.Target, err = clusterOf("kubeconfig", w.kubeconfig); err != nil {

@@ -53,6 +53,8 @@ func listCommands(t *testing.T) map[string][]listeners.Listener {
 	all["`snowglobe bench watch --transport tls`"] = awaitListener(t, bench.pid)
 	floor := runProgram(t, "snowglobe", "bench", "watch", "--transport", "http2", "--duration", "10m")
 	all["`snowglobe bench watch --transport http2`, or `--floors`"] = awaitListener(t, floor.pid)
+	converted := runProgram(t, "snowglobe", "bench", "watch", "--resource", "converted-widgets", "--transport", "process", "--duration", "10m")
+	all["`snowglobe bench watch --resource converted-widgets`"] = awaitListener(t, converted.pid)
 
 	folder := t.TempDir()
 	require.NoError(t, os.Chmod(folder, 0o700))

@@ -22,6 +22,7 @@ var repository = filepath.Join("..", "..")
 // listening are the files that open what a process listens on, with rows of the table in
 // docs/limits.md for which they do. TestWhoCanConnect runs what the rows say.
 var listening = map[string][]string{
+	"bench/definition.go":   {"`snowglobe bench watch --resource converted-widgets`"},
 	"bench/floor_http2.go":  {"`snowglobe bench watch --transport http2`, or `--floors`"},
 	"cmd/snowglobe/etcd.go": {"`snowglobe etcd`", "`snowglobe etcd --listen unix://FILE`", "`snowglobe etcd --client-cert-auth`"},
 	"cmd/snowglobe/standin_etcd.go": {

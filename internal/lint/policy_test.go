@@ -140,7 +140,7 @@ const policy = `
 	conformance/mutants/trial        -> conformance/mutants/mutation
 	conformance/mutants/workshop     -> conformance/mutants/trial internal/gobuild internal/group
 	conformance/mutants/judge        -> conformance conformance/mutants/trial internal/wall
-	bench/...                        -> envtest envtest/storage internal/group internal/htmlpage internal/pki internal/stock internal/watchframe
+	bench/...                        -> envtest envtest/storage fakes/webhook internal/group internal/htmlpage internal/pki internal/stock internal/watchframe
 	bench (test)                     -> internal/pages
 	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/tempdir internal/unixsocket
 	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/home internal/pages internal/listeners internal/sample

@@ -39,8 +39,15 @@ func TestLaggardsCatchUp(t *testing.T) {
 	assert.Equal(t, 42, load.Deliveries, "those of two watchers")
 	assert.EqualValues(t, 42, load.Latency.Count)
 	assert.Equal(t, &Laggards{Slow: 1, Stalled: 1, Deliveries: 42}, load.Laggards)
-	assert.False(t, load.saturated(), "only the others have to follow")
 	decodes(t, report)
+}
+
+// TestSaturated: only those who are no laggards have to follow.
+func TestSaturated(t *testing.T) {
+	load := WatchLoad{Watchers: 4, Namespaces: 1, Selectors: 1, RateAsked: 100, DeliveriesPerSecond: 200}
+	assert.True(t, load.saturated())
+	load.Laggards = &Laggards{Slow: 1, Stalled: 1}
+	assert.False(t, load.saturated())
 }
 
 // TestStalledIsTerminated has a watcher that reads nothing while so much is written that no buffer

@@ -21,7 +21,7 @@ func TestParseSweep(t *testing.T) {
 	assert.Equal(t, Sweep{"watchers", []int{1, 10, 100}}, sweep)
 	for text, want := range map[string]string{
 		"watchers":     "give an option and its values, like watchers=1,10,100",
-		"rate=1":       "options are namespaces, payload, selectors, streams, watchers, writers",
+		"rate=1":       "options are namespaces, objects, payload, selectors, servers, streams, watchers, writers",
 		"watchers=1,x": `"x" is no number above 0`,
 		"watchers=0":   `"0" is no number above 0`,
 	} {

@@ -129,7 +129,7 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	for _, q := range quantiles {
 		row("write "+q.name, func(l WatchLoad) string { return round(q.of(l.WriteLatency)).String() })
 	}
-	if first.Initial != InitialNone {
+	if first.getsObjects() {
 		row("initial objects p50", func(l WatchLoad) string { return round(l.OpenLatency.P50).String() })
 		row("initial objects p99", func(l WatchLoad) string { return round(l.OpenLatency.P99).String() })
 	}
@@ -203,6 +203,9 @@ func (l WatchLoad) allDeliveries() int {
 	return l.Deliveries + l.Laggards.Deliveries
 }
 
+// getsObjects reports whether watchers got the objects that were there.
+func (l WatchLoad) getsObjects() bool { return l.Initial == InitialList || l.Initial == InitialStream }
+
 // prompt is how many watchers are no laggards.
 func (l WatchLoad) prompt() int {
 	if l.Laggards == nil {
@@ -228,7 +231,7 @@ func (l WatchLoad) words() []string {
 	if l.Objects > 0 {
 		words = append(words, fmt.Sprintf("%d more objects", l.Objects))
 	}
-	if l.Initial != InitialNone {
+	if l.getsObjects() {
 		words = append(words, "initial objects by "+l.Initial)
 	}
 	if l.Compressed {
@@ -277,7 +280,7 @@ func (l WatchLoad) name() string {
 			name += fmt.Sprintf("/%s=%d", each.key, each.value)
 		}
 	}
-	if l.Initial != InitialNone {
+	if l.getsObjects() {
 		name += fmt.Sprintf("/initial=%s/objects=%d/compressed=%t", l.Initial, l.Objects, l.Compressed)
 	}
 	if l.Laggards != nil {
@@ -304,7 +307,7 @@ func (l WatchLoad) metrics() []metric {
 		metrics = append(metrics, metric{float64(q.of(l.Latency)), q.name + "-ns"})
 	}
 	metrics = append(metrics, metric{l.DeliveriesPerSecond, "events/s"})
-	if l.Initial != InitialNone {
+	if l.getsObjects() {
 		metrics = append(metrics, metric{float64(l.OpenLatency.P50), "open-p50-ns"}, metric{float64(l.OpenLatency.P99), "open-p99-ns"})
 	}
 	if l.Server == nil {

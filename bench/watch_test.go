@@ -39,7 +39,7 @@ func TestWatchDeliversEverythingOnce(t *testing.T) {
 		"protobuf, decoded": {Encoding: "protobuf", Decode: true, Transport: TransportTLS},
 		"cbor":              {Encoding: "cbor", Resource: "widgets", Transport: TransportTLS},
 		"widgets, decoded":  {Resource: "widgets", Decode: true, Transport: TransportProcess},
-		"converted":         {Resource: "converted-widgets"},
+		"converted":         {Resource: "converted-widgets", Transport: TransportTLS},
 		"pods":              {Resource: "pods", StreamsPerConnection: 2, Transport: TransportTLS},
 		"leases":            {Resource: "leases", Encoding: "protobuf", Transport: TransportProcess},
 	} {
@@ -83,7 +83,7 @@ func TestWatchSelects(t *testing.T) {
 // TestWatchOnServers has writers and watchers on each of three servers.
 func TestWatchOnServers(t *testing.T) {
 	opts := small()
-	opts.Servers, opts.Resource = 3, "widgets"
+	opts.Servers, opts.Resource, opts.Transport = 3, "widgets", TransportTLS
 	report, err := Watch(t.Context(), opts)
 	require.NoError(t, err)
 	for _, load := range report.Loads {

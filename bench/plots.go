@@ -64,13 +64,19 @@ var plotDashes = [][]vg.Length{nil, {4, 2}, {1, 2}}
 
 // asImage is the plot as the source of an image.
 func asImage(p *plot.Plot) (template.URL, error) {
+	svg, err := drawn(p)
+	if err != nil {
+		return "", err
+	}
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)), nil
+}
+
+func drawn(p *plot.Plot) ([]byte, error) {
 	canvas := vgsvg.New(plotWidth, plotHeight)
 	p.Draw(draw.New(canvas))
 	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
-		return "", err
-	}
-	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg.Bytes())), nil
+	_, err := canvas.WriteTo(&svg)
+	return svg.Bytes(), err
 }
 
 // plotRounds shows the samples of a measure, one for each round, from zero, so that a plot does not
@@ -104,6 +110,25 @@ func unitOf(seconds float64) (name string, has float64) {
 // plotSweep shows what was found for each value of a sweep, a line for each that was measured; both
 // axes are logarithmic. The points of several rounds are in the line as their mean.
 func plotSweep(r SweepReport, label string, of func(WatchLoad) float64) (template.URL, error) {
+	p, err := r.plot(label, of)
+	if p == nil || err != nil {
+		return "", err
+	}
+	return asImage(p)
+}
+
+// svg is the same as a file, on white.
+func (r SweepReport) svg(label string, of func(WatchLoad) float64) ([]byte, error) {
+	p, err := r.plot(label, of)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	p.BackgroundColor = color.White
+	return drawn(p)
+}
+
+// plot is nil if there is nothing to show.
+func (r SweepReport) plot(label string, of func(WatchLoad) float64) (*plot.Plot, error) {
 	p := newPlot(r.Option, label)
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogTicks{Prec: -1}, plot.LogTicks{Prec: -1}
@@ -114,16 +139,16 @@ func plotSweep(r SweepReport, label string, of func(WatchLoad) float64) (templat
 			continue
 		}
 		if err := addLine(p, number, name, points); err != nil {
-			return "", err
+			return nil, err
 		}
 		number++
 	}
 	if number == 0 {
-		return "", nil
+		return nil, nil
 	}
 	p.X.Min, p.X.Max = p.X.Min/1.5, p.X.Max*1.5
 	p.Y.Min, p.Y.Max = p.Y.Min/2, p.Y.Max*6 // the legend is above
-	return asImage(p)
+	return p, nil
 }
 
 // names are the hosts and encodings that were measured, in the order of the points.

@@ -1,0 +1,197 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// write writes the page and its plots from the raw data that is there.
+func (o PublishOptions) write() error {
+	data, err := o.read()
+	if err != nil {
+		return err
+	}
+	for encoding, curve := range data.Curves {
+		svg, err := curve.svg("deliveries/s", func(l WatchLoad) float64 { return l.DeliveriesPerSecond })
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(o.data(), encoding+".svg"), svg, 0o644); err != nil {
+			return err
+		}
+	}
+	page, err := data.markdown()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(o.Folder, "PERFORMANCE.md"), page, 0o644)
+}
+
+// markdown is the page.
+func (p published) markdown() ([]byte, error) {
+	parsed, err := template.New("PERFORMANCE.md.tmpl").Funcs(template.FuncMap{
+		"percent": func(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) },
+		"round":   round,
+		"day":     func(at time.Time) string { return at.Format(time.DateOnly) },
+		"count":   count,
+		"comma":   func(n int) string { return humanize.Comma(int64(n)) },
+		"kib":     kib,
+		"host":    func(name string) string { return hostTitles[name] },
+		"deliveries": func(r *SweepReport) string {
+			return r.markdown(func(l WatchLoad) string { return count(l.DeliveriesPerSecond) })
+		},
+		"cost": func(r *SweepReport) string {
+			return r.markdown(func(l WatchLoad) string { return seconds(cpuOf(l)) + " s" })
+		},
+	}).ParseFS(pageFiles, "page/PERFORMANCE.md.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	var page bytes.Buffer
+	if err := parsed.Execute(&page, p); err != nil {
+		return nil, err
+	}
+	return page.Bytes(), nil
+}
+
+// hostTitles are what the page calls hosts, in the order of its columns.
+var hostTitles = map[string]string{
+	TransportProcess: "in process", TransportTLS: "over TLS", hostStock: "stock, over TLS",
+	FloorHTTP2: "bare HTTP/2 server", FloorCacher: "watch cache alone", FloorStore: "store alone",
+}
+
+var hostOrder = []string{TransportProcess, TransportTLS, hostStock, FloorHTTP2, FloorCacher, FloorStore}
+
+// count is a number with three digits that count.
+func count(n float64) string {
+	if n < 999.5 {
+		return fmt.Sprintf("%.3g", n)
+	}
+	unit := 1.0
+	for n/unit >= 1000 {
+		unit *= 10
+	}
+	return humanize.Comma(int64(unit) * int64(n/unit+0.5))
+}
+
+func seconds(s float64) string { return fmt.Sprintf("%.3g", s) }
+
+func kib(bytes int64) string { return fmt.Sprintf("%.3g KiB", float64(bytes)/1024) }
+
+// best is the load that was found for a value on a host; nil if there is none.
+func (r *SweepReport) best(host string, value int) *WatchLoad {
+	for _, point := range r.Points {
+		if point.Transport == host && point.Value == value {
+			return point.Best
+		}
+	}
+	return nil
+}
+
+// hosts are those that were measured, in the order of columns.
+func (r *SweepReport) hosts() (hosts []string) {
+	for _, host := range hostOrder {
+		if slices.ContainsFunc(r.Points, func(p SweepPoint) bool { return p.Transport == host }) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+func (r *SweepReport) values() (values []int) {
+	for _, point := range r.Points {
+		values = append(values, point.Value)
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// markdown is a table of the values on each host.
+func (r *SweepReport) markdown(cell func(WatchLoad) string) string {
+	header, line := []string{r.Option}, []string{"---:"}
+	for _, host := range r.hosts() {
+		header, line = append(header, hostTitles[host]), append(line, "---:")
+	}
+	rows := [][]string{header, line}
+	for _, value := range r.values() {
+		row := []string{humanize.Comma(int64(value))}
+		for _, host := range r.hosts() {
+			text := "-"
+			if load := r.best(host, value); load != nil {
+				text = cell(*load)
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, row)
+	}
+	return markdownTable(rows)
+}
+
+func markdownTable(rows [][]string) string {
+	var table strings.Builder
+	for _, row := range rows {
+		fmt.Fprintf(&table, "| %s |\n", strings.Join(row, " | "))
+	}
+	return table.String()
+}
+
+// Encodings are the encodings of which there are curves, in the order in which they are measured.
+func (p published) Encodings() []string {
+	return slices.DeleteFunc(slices.Clone(PublishParts), func(part string) bool { return p.Curves[part] == nil })
+}
+
+// Any is one of the reports: they say on which machine they were measured.
+func (p published) Any() *SweepReport {
+	for _, encoding := range p.Encodings() {
+		return p.Curves[encoding]
+	}
+	return p.Most
+}
+
+// Ratios are how many deliveries a second ours makes for each of stock's, by watchers and encoding.
+func (p published) Ratios() string {
+	header, line := []string{"watchers"}, []string{"---:"}
+	var rows [][]string
+	for _, encoding := range p.Encodings() {
+		curve := p.Curves[encoding]
+		for _, host := range []string{TransportProcess, TransportTLS} {
+			header, line = append(header, fmt.Sprintf("%s, %s", hostTitles[host], encoding)), append(line, "---:")
+			for number, value := range curve.values() {
+				if number == len(rows) {
+					rows = append(rows, []string{humanize.Comma(int64(value))})
+				}
+				text, ours, stock := "-", curve.best(host, value), curve.best(hostStock, value)
+				if ours != nil && stock != nil {
+					text = fmt.Sprintf("%.2f", ours.DeliveriesPerSecond/stock.DeliveriesPerSecond)
+				}
+				rows[number] = append(rows[number], text)
+			}
+		}
+	}
+	return markdownTable(append([][]string{header, line}, rows...))
+}
+
+// Memory is what a watch takes, of the largest number of watchers.
+func (p published) Memory() string {
+	rows := [][]string{{"", "watchers", "memory of a watch"}, {"---", "---:", "---:"}}
+	add := func(host string, load *WatchLoad) {
+		if load != nil && load.Server != nil {
+			rows = append(rows, []string{hostTitles[host], humanize.Comma(int64(load.Watchers)), kib(load.Server.MemoryPerWatch)})
+		}
+	}
+	for _, encoding := range p.Encodings()[:1] {
+		curve := p.Curves[encoding]
+		for _, host := range []string{TransportProcess, TransportTLS, hostStock} {
+			add(host, curve.best(host, slices.Max(curve.values())))
+		}
+	}
+	return markdownTable(rows)
+}

@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the page of the tests anew")
+
+// TestPublishedPage writes a page from raw data, some of which is missing.
+func TestPublishedPage(t *testing.T) {
+	load := func(watchers int, rate float64) *WatchLoad {
+		return &WatchLoad{
+			Watchers: watchers, RateAsked: rate, DeliveriesPerSecond: rate * float64(watchers),
+			Latency: Latency{P50: 3 * time.Millisecond, P99: 40 * time.Millisecond},
+			Server:  &Usage{CPUPerMillion: 26 * time.Second, MemoryPerWatch: 60 << 10},
+		}
+	}
+	machine := Machine{GOOS: "linux", GOARCH: "amd64", GOMAXPROCS: 2, Go: "go1.26", Kubernetes: "v1.37.1"}
+	date := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	curve := SweepReport{
+		Machine: machine, Date: date, Option: "watchers", Objective: 50 * time.Millisecond,
+		Against: &Binaries{APIServer: "Kubernetes v1.37.1", Etcd: "etcd 3.6"},
+		Points: []SweepPoint{
+			{Value: 1, Transport: TransportProcess, Encoding: "json", Best: load(1, 2345)},
+			{Value: 1, Transport: TransportTLS, Encoding: "json", Best: load(1, 1500)},
+			{Value: 1, Transport: hostStock, Encoding: "json", Best: load(1, 1000)},
+			{Value: 1, Transport: FloorStore, Encoding: "json", Best: load(1, 98765)},
+			{Value: 1000, Transport: TransportProcess, Encoding: "json", Best: load(1000, 30)},
+			{Value: 1000, Transport: TransportTLS, Encoding: "json"},
+			{Value: 1000, Transport: hostStock, Encoding: "json", Best: load(1000, 14)},
+			{Value: 1000, Transport: FloorStore, Encoding: "json", Best: load(1000, 400)},
+		},
+	}
+	stages := load(1000, 10)
+	stages.Transport, stages.Stages = TransportTLS, []Stage{{"commit", Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
+	parts := map[string]any{
+		"json":     curve,
+		partMost:   SweepReport{Points: []SweepPoint{{Value: 100_000, Best: load(100_000, 0.4)}, {Value: 200_000}}},
+		partShares: SharesReport{Loads: []SharesLoad{{*stages, []CPUShare{{"HTTP/2 and TLS", 0.55, 0.61}}}}},
+	}
+	opts := PublishOptions{Folder: t.TempDir(), Keep: true}
+	require.NoError(t, os.Mkdir(opts.data(), 0o755))
+	for part, data := range parts {
+		require.NoError(t, opts.keep(part, data))
+	}
+	require.NoError(t, Publish(t.Context(), opts))
+	page, err := os.ReadFile(filepath.Join(opts.Folder, "PERFORMANCE.md"))
+	require.NoError(t, err)
+	golden := filepath.Join("testdata", "performance.golden")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, page, 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(page), "if it should be so, run: go test ./bench -run TestPublishedPage -update")
+	plot, err := os.ReadFile(filepath.Join(opts.data(), "json.svg"))
+	require.NoError(t, err)
+	assert.Contains(t, string(plot), "<svg")
+}
+
+// TestPublish measures the parts of a page that take the least, and leaves those that are there.
+func TestPublish(t *testing.T) {
+	var said bytes.Buffer
+	opts := PublishOptions{
+		Folder: filepath.Join(t.TempDir(), "new"), Only: []string{partMost, partShares},
+		Watchers: []int{2}, Most: 3, Duration: 50 * time.Millisecond, Progress: &said,
+	}
+	require.NoError(t, Publish(t.Context(), opts))
+	data, err := opts.read()
+	require.NoError(t, err)
+	assert.Equal(t, 3, data.Most.Points[0].Value)
+	require.Len(t, data.Shares.Loads, 2)
+	for _, load := range data.Shares.Loads {
+		assert.NotEmpty(t, load.Stages, load.Transport)
+	}
+	assert.Contains(t, said.String(), "most: measured in ")
+}
+
+func TestPublishRefuses(t *testing.T) {
+	err := Publish(t.Context(), PublishOptions{})
+	assert.ErrorContains(t, err, "bench publish: give a folder for the page")
+	broken := PublishOptions{Folder: t.TempDir(), Keep: true}
+	require.NoError(t, os.Mkdir(broken.data(), 0o755))
+	require.NoError(t, os.WriteFile(broken.file("json"), []byte("{"), 0o644))
+	err = Publish(t.Context(), broken)
+	assert.ErrorContains(t, err, broken.file("json"))
+	var syntax *json.SyntaxError
+	assert.ErrorAs(t, err, &syntax)
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[float64]string{0.4: "0.4", 12.34: "12.3", 999: "999", 1000: "1,000", 12_345: "12,300", 98_765: "98,800", 999_600: "1,000,000"} {
+		assert.Equal(t, want, count(n))
+	}
+}

@@ -23,7 +23,7 @@ func findBinaries(ctx context.Context, folder string) (Binaries, error) {
 	return Binaries(programs), err
 }
 
-// AgainstStock, in place of a folder, has the binaries built from the module of the current folder,
+// AgainstStock in place of a folder has the binaries built from the module of the current folder,
 // which has to require Kubernetes.
 const AgainstStock = "stock"
 

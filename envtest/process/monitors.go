@@ -13,7 +13,10 @@ import (
 type monitorCollector struct {
 	metrics.BaseStableCollector
 
-	mutex         sync.Mutex
+	//lint:ignore U1000 upstream's methods use it
+	mutex sync.Mutex
+
+	//lint:ignore U1000 upstream's methods use it
 	monitorGetter func() ([]etcd3metrics.Monitor, error)
 }
 

@@ -87,3 +87,14 @@ func (l *Laggards) add(w *watcher) {
 		l.Expired++
 	}
 }
+
+// rows are what a table of loads says of them; each has some.
+func laggardRows(row func(name string, cell func(WatchLoad) string)) {
+	of := func(name string, count func(Laggards) int) {
+		row(name, func(l WatchLoad) string { return fmt.Sprint(count(*l.Laggards)) })
+	}
+	of("laggards", func(l Laggards) int { return l.Slow + l.Stalled })
+	of("deliveries to them", func(l Laggards) int { return l.Deliveries })
+	of("terminated", func(l Laggards) int { return l.Terminations })
+	of("expired", func(l Laggards) int { return l.Expired })
+}

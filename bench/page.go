@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"os"
-	"path/filepath"
 	"time"
 
 	"snowglobe.test/internal/htmlpage"
+	"snowglobe.test/internal/outfile"
 )
 
 //go:embed page
@@ -47,31 +46,15 @@ func WriteHTMLFile(path string, r PlottedReport) error {
 	view.Text = text.String()
 	var page bytes.Buffer
 	if err == nil {
-		err = view.write(&page)
+		err = htmlpage.Execute(&page, pageFiles, "", map[string]any{"Page": view})
 	}
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(path, page.Bytes(), 0o644)
+		err = outfile.Write(path, page.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil
-}
-
-func (p page) write(w *bytes.Buffer) error {
-	style, err := pageFiles.ReadFile("page/style.css")
-	if err != nil {
-		return err
-	}
-	page, err := template.ParseFS(pageFiles, "page/page.html.tmpl")
-	if err != nil {
-		return err
-	}
-	styled := htmlpage.Colours + string(style)
-	return page.Execute(w, map[string]any{"Page": p, "Style": template.CSS(styled), "StyleHash": htmlpage.Hash(styled)})
 }
 
 func (r AllReport) page() (page, error) {

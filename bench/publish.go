@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"snowglobe.test/internal/outfile"
 	"snowglobe.test/internal/tempdir"
 )
 
@@ -53,10 +54,10 @@ func (o PublishOptions) withDefaults() PublishOptions {
 	defaultTo(&o.Duration, 2*time.Second)
 	defaultTo(&o.Most, maxWatchers)
 	defaultTo(&o.Progress, io.Discard)
-	if o.Watchers == nil {
+	if len(o.Watchers) == 0 {
 		o.Watchers = []int{1, 10, 100, 1_000, 10_000}
 	}
-	if o.Only == nil {
+	if len(o.Only) == 0 {
 		o.Only = PublishParts
 	}
 	if o.Keep {
@@ -66,8 +67,16 @@ func (o PublishOptions) withDefaults() PublishOptions {
 }
 
 func (o PublishOptions) validate() error {
-	if o.Folder == "" {
+	switch {
+	case o.Folder == "":
 		return errors.New("give a folder for the page")
+	case o.Duration < 0:
+		return fmt.Errorf("a duration of %s: it must be positive", o.Duration)
+	}
+	for _, watchers := range append(slices.Clone(o.Watchers), o.Most) {
+		if watchers < 1 || watchers > maxWatchers {
+			return fmt.Errorf("%d watchers: give a number from 1 to %d", watchers, maxWatchers)
+		}
 	}
 	for _, part := range o.Only {
 		if !slices.Contains(PublishParts, part) {
@@ -95,7 +104,10 @@ func Publish(ctx context.Context, opts PublishOptions) error {
 }
 
 func (o PublishOptions) publish(ctx context.Context) error {
-	if err := os.MkdirAll(o.data(), 0o755); err != nil {
+	if o.Keep {
+		return o.write()
+	}
+	if err := outfile.Try(o.page()); err != nil {
 		return err
 	}
 	against := WatchOptions{Against: o.Against, Progress: o.Progress}
@@ -103,13 +115,16 @@ func (o PublishOptions) publish(ctx context.Context) error {
 		against.Against = "" // only curves have a peer
 	}
 	var used *Binaries
-	err := against.withStock(ctx, &used, func(with WatchOptions) error {
+	return against.withStock(ctx, &used, func(with WatchOptions) error {
 		o.Against = with.Against
 		for _, part := range o.Only {
 			began := time.Now()
 			measured, err := o.measure(ctx, part)
 			if err == nil {
 				err = o.keep(part, measured)
+			}
+			if err == nil {
+				err = o.write()
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", part, err)
@@ -118,8 +133,9 @@ func (o PublishOptions) publish(ctx context.Context) error {
 		}
 		return nil
 	})
-	return errors.Join(err, o.write())
 }
+
+func (o PublishOptions) page() string { return filepath.Join(o.Folder, "PERFORMANCE.md") }
 
 func (o PublishOptions) data() string { return filepath.Join(o.Folder, "performance") }
 
@@ -133,7 +149,7 @@ func (o PublishOptions) keep(part string, measured any) error {
 	if err := encoder.Encode(measured); err != nil {
 		return err
 	}
-	return os.WriteFile(o.file(part), text.Bytes(), 0o644)
+	return outfile.Write(o.file(part), text.Bytes())
 }
 
 func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
@@ -226,6 +242,9 @@ func (o PublishOptions) read() (published, error) {
 		if err != nil {
 			return p, fmt.Errorf("read the raw data: %s: %w", o.file(part), err)
 		}
+	}
+	if p.Any() == nil && p.Shares == nil {
+		return p, fmt.Errorf("there is no raw data in %s: measure it first, without --keep", o.data())
 	}
 	return p, nil
 }

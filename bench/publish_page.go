@@ -3,7 +3,7 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"snowglobe.test/internal/outfile"
 )
 
 // write writes the page and its plots from the raw data that is there.
@@ -24,7 +26,7 @@ func (o PublishOptions) write() error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(o.data(), encoding+".svg"), svg, 0o644); err != nil {
+		if err := outfile.Write(filepath.Join(o.data(), encoding+".svg"), svg); err != nil {
 			return err
 		}
 	}
@@ -32,7 +34,7 @@ func (o PublishOptions) write() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(o.Folder, "PERFORMANCE.md"), page, 0o644)
+	return outfile.Write(o.page(), page)
 }
 
 // markdown is the page.
@@ -44,6 +46,7 @@ func (p published) markdown() ([]byte, error) {
 		"count":   count,
 		"comma":   func(n int) string { return humanize.Comma(int64(n)) },
 		"kib":     kib,
+		"load":    func() WatchOptions { return WatchOptions{}.withDefaults() },
 		"host":    func(name string) string { return hostTitles[name] },
 		"deliveries": func(r *SweepReport) string {
 			return r.markdown(func(l WatchLoad) string { return count(l.DeliveriesPerSecond) })
@@ -159,24 +162,34 @@ func (p published) Any() *SweepReport {
 // Ratios are how many deliveries a second ours makes for each of stock's, by watchers and encoding.
 func (p published) Ratios() string {
 	header, line := []string{"watchers"}, []string{"---:"}
-	var rows [][]string
+	rows := map[int][]string{}
 	for _, encoding := range p.Encodings() {
-		curve := p.Curves[encoding]
+		for _, value := range p.Curves[encoding].values() {
+			rows[value] = []string{humanize.Comma(int64(value))}
+		}
+	}
+	for _, encoding := range p.Encodings() {
 		for _, host := range []string{TransportProcess, TransportTLS} {
 			header, line = append(header, fmt.Sprintf("%s, %s", hostTitles[host], encoding)), append(line, "---:")
-			for number, value := range curve.values() {
-				if number == len(rows) {
-					rows = append(rows, []string{humanize.Comma(int64(value))})
-				}
-				text, ours, stock := "-", curve.best(host, value), curve.best(hostStock, value)
-				if ours != nil && stock != nil {
-					text = fmt.Sprintf("%.2f", ours.DeliveriesPerSecond/stock.DeliveriesPerSecond)
-				}
-				rows[number] = append(rows[number], text)
+			for value := range rows {
+				rows[value] = append(rows[value], p.Curves[encoding].ratio(host, value))
 			}
 		}
 	}
-	return markdownTable(append([][]string{header, line}, rows...))
+	table := [][]string{header, line}
+	for _, value := range slices.Sorted(maps.Keys(rows)) {
+		table = append(table, rows[value])
+	}
+	return markdownTable(table)
+}
+
+// ratio is that of the deliveries a second of a host to those of stock.
+func (r *SweepReport) ratio(host string, value int) string {
+	ours, stock := r.best(host, value), r.best(hostStock, value)
+	if ours == nil || stock == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", ours.DeliveriesPerSecond/stock.DeliveriesPerSecond)
 }
 
 // Memory is what a watch takes, of the largest number of watchers.

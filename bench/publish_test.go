@@ -40,10 +40,15 @@ func TestPublishedPage(t *testing.T) {
 			{Value: 1000, Transport: FloorStore, Encoding: "json", Best: load(1000, 400)},
 		},
 	}
+	fewer := SweepReport{Option: "watchers", Points: []SweepPoint{
+		{Value: 10, Transport: TransportProcess, Encoding: "cbor", Best: load(10, 300)},
+		{Value: 10, Transport: hostStock, Encoding: "cbor", Best: load(10, 200)},
+	}}
 	stages := load(1000, 10)
 	stages.Transport, stages.Stages = TransportTLS, []Stage{{"commit", Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
 	parts := map[string]any{
 		"json":     curve,
+		"cbor":     fewer,
 		partMost:   SweepReport{Points: []SweepPoint{{Value: 100_000, Best: load(100_000, 0.4)}, {Value: 200_000}}},
 		partShares: SharesReport{Loads: []SharesLoad{{*stages, []CPUShare{{"HTTP/2 and TLS", 0.55, 0.61}}}}},
 	}
@@ -86,12 +91,20 @@ func TestPublish(t *testing.T) {
 }
 
 func TestPublishRefuses(t *testing.T) {
-	err := Publish(t.Context(), PublishOptions{})
-	assert.ErrorContains(t, err, "bench publish: give a folder for the page")
+	for want, opts := range map[string]PublishOptions{
+		"bench publish: give a folder for the page": {},
+		"0 watchers: give a number from 1 to":       {Folder: "none", Watchers: []int{1, 0}},
+		"200000 watchers: give a number from 1 to":  {Folder: "none", Most: 200_000},
+		"a duration of -1ns":                        {Folder: "none", Duration: -1},
+		"there is no raw data in none":              {Folder: "none", Keep: true},
+	} {
+		assert.ErrorContains(t, Publish(t.Context(), opts), want)
+		assert.NoDirExists(t, "none")
+	}
 	broken := PublishOptions{Folder: t.TempDir(), Keep: true}
 	require.NoError(t, os.Mkdir(broken.data(), 0o755))
 	require.NoError(t, os.WriteFile(broken.file("json"), []byte("{"), 0o644))
-	err = Publish(t.Context(), broken)
+	err := Publish(t.Context(), broken)
 	assert.ErrorContains(t, err, broken.file("json"))
 	var syntax *json.SyntaxError
 	assert.ErrorAs(t, err, &syntax)

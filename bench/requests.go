@@ -1,18 +1,17 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"snowglobe.test/envtest"
 )
@@ -74,24 +73,13 @@ func (r *allRound) requests(ctx context.Context) (err error) {
 
 // watchList gets a list by a watch that begins with everything, until the bookmark that ends it.
 func watchList(ctx context.Context, client connection, path string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	body, err := client.rest.Get().AbsPath(path).Param("watch", "true").Param("sendInitialEvents", "true").
-		Param("resourceVersionMatch", "NotOlderThan").Param("allowWatchBookmarks", "true").Stream(ctx)
+	opts := streaming(metav1.ListOptions{Watch: true, AllowWatchBookmarks: true})
+	asked := client.rest.Get().AbsPath(path).VersionedParams(&opts, scheme.ParameterCodec)
+	l := &load{opts: WatchOptions{Encoding: "json"}}
+	events, err := l.openBytes(ctx, client, asked.URL().String())
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	for lines := bufio.NewReader(body); ; {
-		line, err := lines.ReadBytes('\n')
-		if bytes.Contains(line, []byte(metav1.InitialEventsAnnotationKey)) {
-			return nil
-		}
-		if errors.Is(err, io.EOF) {
-			return errors.New("the watch ended before it had told everything")
-		}
-		if err != nil {
-			return err
-		}
-	}
+	defer events.stop()
+	return events.skipInitial(ctx)
 }

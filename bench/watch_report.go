@@ -156,13 +156,7 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	row("not selected", func(l WatchLoad) string { return fmt.Sprint(l.Foreign) })
 	row("watches restarted", func(l WatchLoad) string { return fmt.Sprint(l.Restarts) })
 	if first.Laggards != nil {
-		lag := func(name string, cell func(Laggards) int) {
-			row(name, func(l WatchLoad) string { return fmt.Sprint(cell(*l.Laggards)) })
-		}
-		lag("laggards", func(l Laggards) int { return l.Slow + l.Stalled })
-		lag("deliveries to them", func(l Laggards) int { return l.Deliveries })
-		lag("terminated", func(l Laggards) int { return l.Terminations })
-		lag("expired", func(l Laggards) int { return l.Expired })
+		laggardRows(row)
 	}
 	table.Flush()
 	fmt.Fprint(w, shared)

@@ -16,6 +16,7 @@ import (
 	"snowglobe.test/envtest/storage/cluster"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/storage/external"
+	"snowglobe.test/internal/outfile"
 )
 
 // Options are the options of one run from the command line.
@@ -101,13 +102,8 @@ func Execute(ctx context.Context, opts Options) (Report, error) {
 // createFiles makes sure, before anything starts, that the reports can be written. What an
 // earlier run has written stays until then.
 func (o Options) createFiles() error {
-	for _, path := range []string{o.JUnit, o.HTML} {
-		if path == "" {
-			continue
-		}
-		if err := createFile(path); err != nil {
-			return fmt.Errorf("conformance: report: %w", err)
-		}
+	if err := outfile.Try(o.JUnit, o.HTML); err != nil {
+		return fmt.Errorf("conformance: report: %w", err)
 	}
 	return nil
 }

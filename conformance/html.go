@@ -5,10 +5,10 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 
 	"snowglobe.test/internal/htmlpage"
+	"snowglobe.test/internal/outfile"
 )
 
 //go:embed page
@@ -20,24 +20,11 @@ func WriteHTML(w io.Writer, reports ...Report) error {
 	if len(reports) == 0 {
 		return errors.New("a page needs a report")
 	}
-	style, err := pageFiles.ReadFile("page/style.css")
-	if err != nil {
-		return err
-	}
 	program, err := pageFiles.ReadFile("page/filter.js")
 	if err != nil {
 		return err
 	}
-	page, err := template.ParseFS(pageFiles, "page/page.html.tmpl")
-	if err != nil {
-		return err
-	}
-	styled := htmlpage.Colours + string(style)
-	err = page.Execute(w, map[string]any{
-		"Page": newPageView(reports), "Style": template.CSS(styled), "Program": template.JS(program),
-		"StyleHash": htmlpage.Hash(styled), "ProgramHash": htmlpage.Hash(string(program)),
-	})
-	if err != nil {
+	if err := htmlpage.Execute(w, pageFiles, string(program), map[string]any{"Page": newPageView(reports)}); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
@@ -49,7 +36,7 @@ func WriteHTMLFile(path string, reports ...Report) error {
 	var page bytes.Buffer
 	err := WriteHTML(&page, reports...)
 	if err == nil {
-		err = writeFile(path, page.Bytes())
+		err = outfile.Write(path, page.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)

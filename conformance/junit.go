@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"snowglobe.test/conformance/transcript"
+	"snowglobe.test/internal/outfile"
 )
 
 // junitSuites is a JUnit report, as CI systems read it. There is only one suite in it.
@@ -59,7 +60,7 @@ func (r Report) WriteJUnit(path string) error {
 	if err != nil {
 		return fmt.Errorf("write JUnit report: %w", err)
 	}
-	if err := writeFile(path, append([]byte(xml.Header), append(text, '\n')...)); err != nil {
+	if err := outfile.Write(path, append([]byte(xml.Header), append(text, '\n')...)); err != nil {
 		return fmt.Errorf("write JUnit report: %w", err)
 	}
 	return nil

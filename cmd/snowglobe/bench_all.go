@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/internal/outfile"
 )
 
 // benchAll is "snowglobe bench all" as its flags say.
@@ -60,6 +61,9 @@ func (b *benchAll) run(cmd *cobra.Command) error {
 		if old, err = readAllReport(b.compare); err != nil {
 			return failed(err)
 		}
+	}
+	if err := outfile.Try(b.html); err != nil {
+		return failed(fmt.Errorf("page: %w", err))
 	}
 	b.opts.Progress = cmd.ErrOrStderr()
 	report, err := bench.All(cmd.Context(), b.opts)

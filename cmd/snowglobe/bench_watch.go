@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/internal/outfile"
 )
 
 // benchWatch is "snowglobe bench watch" as its flags say.
@@ -127,6 +128,9 @@ func (w *benchWatch) run(cmd *cobra.Command) error {
 func (w *benchWatch) runSweep(cmd *cobra.Command, format bench.Format) (err error) {
 	if w.opts.Sweep, err = bench.ParseSweep(w.sweep); err != nil {
 		return err
+	}
+	if err := outfile.Try(w.html); err != nil {
+		return failed(fmt.Errorf("page: %w", err))
 	}
 	w.opts.Encodings = w.encodings
 	report, err := bench.WatchSweep(cmd.Context(), w.opts)

@@ -98,6 +98,7 @@ func TestFilesOnFullDisk(t *testing.T) {
 			{"scenario", "new", "new.txtar"},
 			{"conformance", "--focus", "S20/version-is-well-formed", "--junit", "junit.xml"},
 			{"conformance", "--focus", "S20/version-is-well-formed", "--html", "page.html"},
+			{"bench", "all", "--rounds", "1", "--only", "requests", "--html", "page.html"},
 			{"explore", "--sim=false", "--seeds", "1", "--corpus", "corpus", script},
 			{"up"},
 		} {

@@ -12,6 +12,7 @@ import (
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/envtest/trace/report"
 	"snowglobe.test/internal/diskerr"
+	"snowglobe.test/internal/outfile"
 	"snowglobe.test/scenarios"
 )
 
@@ -34,19 +35,7 @@ func (o runOptions) writeReports(result scenarios.Result) error {
 // createReports makes sure, before anything starts, that the timelines can be written.
 // What an earlier run has written stays until then.
 func (o runOptions) createReports() error {
-	for _, path := range []string{o.report, o.perfetto} {
-		if path == "" {
-			continue
-		}
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
-		if err != nil {
-			return onDisk(path, err)
-		}
-		if err := file.Close(); err != nil {
-			return onDisk(path, err)
-		}
-	}
-	return nil
+	return outfile.Try(o.report, o.perfetto)
 }
 
 // writeFile writes a file; an empty path is none.

@@ -50,6 +50,7 @@ const policy = `
 	internal/hostile/run             -> internal/home internal/hostile
 	internal/watchframe              ->
 	internal/htmlpage                ->
+	internal/outfile                 -> internal/diskerr
 	internal/observe                 -> envtest/trace internal/watchframe
 	envtest/memnet                   ->
 	envtest/trace                    -> internal/redact
@@ -130,7 +131,7 @@ const policy = `
 	scenarios/verbs/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/verbs/clients
 	scenarios/explore                -> envtest/fault internal/diskerr internal/shrink scenarios/script
 	scenarios/explore/worker         -> envtest/sim internal/group scenarios scenarios/explore
-	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/htmlpage internal/stock
+	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/htmlpage internal/outfile internal/stock
 	conformance/transcript           -> internal/redact internal/watchframe
 	conformance/cases                ->
 	conformance (test)               -> internal/pages internal/sample
@@ -140,9 +141,9 @@ const policy = `
 	conformance/mutants/trial        -> conformance/mutants/mutation
 	conformance/mutants/workshop     -> conformance/mutants/trial internal/gobuild internal/group
 	conformance/mutants/judge        -> conformance conformance/mutants/trial internal/wall
-	bench/...                        -> envtest envtest/storage fakes/webhook internal/group internal/htmlpage internal/pki internal/stock internal/watchframe
+	bench/...                        -> envtest envtest/storage fakes/webhook internal/group internal/htmlpage internal/outfile internal/pki internal/stock internal/watchframe
 	bench (test)                     -> internal/pages
-	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/tempdir internal/unixsocket
+	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/tempdir internal/unixsocket
 	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/home internal/pages internal/listeners internal/sample
 
 	# What is below the face is reached through the face.

@@ -46,18 +46,11 @@ func WriteHTML(w io.Writer, p Page) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	page, err := template.ParseFS(files, "page/page.html.tmpl")
+	program, err := program()
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	style, program, err := assets()
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	err = page.Execute(w, map[string]any{
-		"Title": cmp.Or(p.Title, "Trace"), "Data": template.JS(data), "Style": template.CSS(style), "Program": template.JS(program),
-		"StyleHash": htmlpage.Hash(style), "ProgramHash": htmlpage.Hash(program),
-	})
+	err = htmlpage.Execute(w, files, program, map[string]any{"Title": cmp.Or(p.Title, "Trace"), "Data": template.JS(data)})
 	if err != nil {
 		return fmt.Errorf("report: writing the page: %w", err)
 	}
@@ -75,20 +68,15 @@ func (p Page) validate() error {
 	}
 }
 
-// assets returns the style sheet and the program. The program is one function, so that
-// its names stay its own.
-func assets() (style, program string, err error) {
-	css, err := files.ReadFile("page/style.css")
-	if err != nil {
-		return "", "", err
-	}
-	program = "\"use strict\";\n(() => {\n"
+// program is one function, so that its names stay its own.
+func program() (string, error) {
+	program := "\"use strict\";\n(() => {\n"
 	for _, name := range scripts {
 		text, err := files.ReadFile("page/" + name)
 		if err != nil {
-			return "", "", err
+			return "", err
 		}
 		program += string(text)
 	}
-	return htmlpage.Colours + string(css), program + "})();\n", nil
+	return program + "})();\n", nil
 }

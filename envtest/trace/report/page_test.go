@@ -127,7 +127,7 @@ func TestSelfContained(t *testing.T) {
 
 // Text gets into the page as text: the program has no other way.
 func TestProgramMakesNoHTML(t *testing.T) {
-	_, program, err := assets()
+	program, err := program()
 	require.NoError(t, err)
 	for _, way := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc"} {
 		assert.NotContains(t, program, way)
@@ -139,7 +139,9 @@ func TestProgramMakesNoHTML(t *testing.T) {
 func TestProgramKnowsThePage(t *testing.T) {
 	template, err := files.ReadFile("page/page.html.tmpl")
 	require.NoError(t, err)
-	style, program, err := assets()
+	style, err := htmlpage.Style(files)
+	require.NoError(t, err)
+	program, err := program()
 	require.NoError(t, err)
 	ids := map[string]bool{}
 	for _, m := range regexp.MustCompile(`\bid="([a-z]+)"`).FindAllStringSubmatch(string(template), -1) {
@@ -165,7 +167,7 @@ var colorPairs = regexp.MustCompile(`--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#
 
 // Text has the contrast that WCAG asks for (4.5), and what is not text too (3).
 func TestContrast(t *testing.T) {
-	style, _, err := assets()
+	style, err := htmlpage.Style(files)
 	require.NoError(t, err)
 	colors := [2]map[string]string{{}, {}}
 	for _, m := range colorPairs.FindAllStringSubmatch(style, -1) {

@@ -7,6 +7,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/startup"
+	"snowglobe.test/envtest"
 )
 
 // AllOptions say how to measure all that users of a control plane feel.
@@ -60,9 +65,9 @@ func (o AllOptions) validate() error {
 // moment of the machine is in one sample of each. With an error the report holds the rounds before it.
 func All(ctx context.Context, opts AllOptions) (AllReport, error) {
 	opts = opts.withDefaults()
-	report := AllReport{Machine: thisMachine(), Date: time.Now().UTC().Truncate(time.Second), Quick: opts.Quick}
+	report := AllReport{Machine: measure.ThisMachine(envtest.Release()), Date: time.Now().UTC().Truncate(time.Second), Quick: opts.Quick}
 	if ChildRequested() {
-		return report, errChild
+		return report, child.ErrRequested
 	}
 	if err := opts.validate(); err != nil {
 		return report, fmt.Errorf("bench all: %w", err)
@@ -74,7 +79,7 @@ func All(ctx context.Context, opts AllOptions) (AllReport, error) {
 			return report, fmt.Errorf("bench all: round %d: %w", number+1, err)
 		}
 		report.add(r.found)
-		fmt.Fprintf(opts.Progress, "round %d of %d: %s\n", number+1, opts.Rounds, round(time.Since(begun)))
+		fmt.Fprintf(opts.Progress, "round %d of %d: %s\n", number+1, opts.Rounds, measure.Round(time.Since(begun)))
 	}
 	return report, nil
 }
@@ -97,32 +102,32 @@ func (r *allRound) run(ctx context.Context) error {
 }
 
 // timed measures how long f takes, a number of times, and takes the median.
-func (r *allRound) timed(measure string, times int, f func() error) error {
+func (r *allRound) timed(name string, times int, f func() error) error {
 	var took []time.Duration
 	for range times {
 		begun := time.Now()
 		if err := f(); err != nil {
-			return fmt.Errorf("%s: %w", measure, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		for until := time.Duration((1 + r.opts.Plant) * float64(time.Since(begun))); time.Since(begun) < until; {
 			// The clock is more exact than a sleep.
 		}
 		took = append(took, time.Since(begun))
 	}
-	r.found[measure] = timing(took).Median.Seconds()
+	r.found[name] = measure.NewTiming(took).Median.Seconds()
 	return nil
 }
 
 // startup boots in a process of its own.
 func (r *allRound) startup(ctx context.Context) error {
-	answer, err := runStartup(ctx, startupRequest{Store: StoreMemory, Boots: 4})
+	answer, err := startup.Run(ctx, startup.Request{Store: startup.StoreMemory, Boots: 4})
 	if err != nil {
 		return err
 	}
 	longer := 1 + r.opts.Plant
 	r.found[measureFirstBoot] = answer.Starts[0].Seconds() * longer
-	r.found[measureBoot] = timing(answer.Starts[1:]).Median.Seconds() * longer
-	r.found[measureStop] = timing(answer.Stops).Median.Seconds() * longer
+	r.found[measureBoot] = measure.NewTiming(answer.Starts[1:]).Median.Seconds() * longer
+	r.found[measureStop] = measure.NewTiming(answer.Stops).Median.Seconds() * longer
 	return nil
 }
 

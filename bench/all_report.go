@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"snowglobe.test/bench/measure"
 )
 
 // The measures, in the order in which they are reported; those of a watch follow the transport.
@@ -30,9 +32,9 @@ var measures = []string{
 
 // AllReport is what All has measured.
 type AllReport struct {
-	Machine Machine   `json:"machine"`
-	Date    time.Time `json:"date"`
-	Quick   bool      `json:"quick"`
+	Machine measure.Machine `json:"machine"`
+	Date    time.Time       `json:"date"`
+	Quick   bool            `json:"quick"`
 	// Measures have a sample for each round, in the order in which they were taken.
 	Measures []Measure `json:"measures"`
 	// Changes are those since an older report, if it was compared with one.
@@ -60,7 +62,7 @@ func (r *AllReport) add(found map[string]float64) {
 	}
 }
 
-func (r AllReport) writeText(w *bytes.Buffer) {
+func (r AllReport) WriteText(w *bytes.Buffer) {
 	fmt.Fprintln(w, r.Machine)
 	if len(r.Measures) == 0 {
 		return
@@ -69,26 +71,26 @@ func (r AllReport) writeText(w *bytes.Buffer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\tmedian\tmin\tmax\tsamples")
 	for _, m := range r.Measures {
-		fmt.Fprintf(table, "%s\t%s\n", m.Name, m.timing().row())
+		fmt.Fprintf(table, "%s\t%s\n", m.Name, m.timing().Row())
 	}
 	table.Flush()
 	if r.Changes != nil {
-		r.Changes.writeText(w)
+		r.Changes.WriteText(w)
 	}
 }
 
-func (m Measure) timing() Timing {
+func (m Measure) timing() measure.Timing {
 	var samples []time.Duration
 	for _, s := range m.Samples {
 		samples = append(samples, time.Duration(s*float64(time.Second)))
 	}
-	return timing(samples)
+	return measure.NewTiming(samples)
 }
 
-func (r AllReport) writeBenchmark(w *bytes.Buffer) {
-	r.Machine.writeHeader(w)
+func (r AllReport) WriteBenchmark(w *bytes.Buffer) {
+	r.Machine.WriteHeader(w)
 	for _, m := range r.Measures {
-		m.timing().writeBenchmark(w, "All/"+benchmarkName(m.Name), r.Machine.GOMAXPROCS)
+		m.timing().WriteBenchmark(w, "All/"+benchmarkName(m.Name), r.Machine.GOMAXPROCS)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestAll(t *testing.T) {
 	}
 	decodes(t, report)
 	text := &bytes.Buffer{}
-	report.writeBenchmark(text)
+	report.WriteBenchmark(text)
 	assert.Contains(t, text.String(), "\nBenchmarkAll/tls-CPU/million-deliveries-")
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"snowglobe.test/bench/wire"
 	"snowglobe.test/fakes/webhook"
 )
 
@@ -27,6 +28,7 @@ type apiServer struct {
 	first      *connection         // of the first watcher, where it is sampled
 	shared     []connection        // of watchers
 	converter  *webhook.Conversion // of the custom resource, if it is converted
+	guest      bool                // the namespaces, and all in them, are another process's
 }
 
 // onAPIServer is the backend of loads on an API server.
@@ -47,8 +49,18 @@ func (s *apiServer) path(writer int) string {
 
 func objectName(writer int) string { return fmt.Sprintf("writer-%d", writer) }
 
+// asGuest is onAPIServer in namespaces that another process has made, and writes to.
+func asGuest(to reached, namespaces []string) func(*load) backend {
+	return func(l *load) backend {
+		return &apiServer{load: l, reached: to, kind: kinds[l.opts.Resource], namespaces: namespaces, guest: true}
+	}
+}
+
 // prepare implements backend.
 func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
+	if s.guest {
+		return "", s.connectWatchers()
+	}
 	if s.admin, err = connectAll(s.at(0), jsonType); err != nil {
 		return "", err
 	}
@@ -81,7 +93,7 @@ func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
 }
 
 func (s *apiServer) connectWatchers() error {
-	for number := range (s.opts.Watchers + s.opts.StreamsPerConnection - 1) / s.opts.StreamsPerConnection {
+	for number := range (s.ownWatchers + s.opts.StreamsPerConnection - 1) / s.opts.StreamsPerConnection {
 		client, err := connect(s.at(number), s.watchType())
 		if err != nil {
 			return err
@@ -129,8 +141,8 @@ func (s *apiServer) openWriter(ctx context.Context, number int) error {
 }
 
 // write implements backend. It changes an annotation and nothing else.
-func (s *apiServer) write(ctx context.Context, writer int, at stamp) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, stampAnnotation, at)
+func (s *apiServer) write(ctx context.Context, writer int, at wire.Stamp) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, wire.StampAnnotation, at)
 	return s.writers[writer].rest.Patch(types.MergePatchType).AbsPath(s.path(writer)).Body([]byte(patch)).Do(ctx).Error()
 }
 
@@ -145,6 +157,9 @@ func (s *apiServer) close(ctx context.Context) error {
 	}
 	if s.first != nil {
 		s.first.close()
+	}
+	if s.guest {
+		return nil
 	}
 	defer s.admin.close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)

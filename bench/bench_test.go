@@ -7,19 +7,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 )
 
 // BenchmarkStartup measures every further control plane of a process.
 func BenchmarkStartup(b *testing.B) {
-	for _, store := range []string{StoreMemory, StoreEmbedded} {
+	for _, store := range []string{startup.StoreMemory, startup.StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
-			request := startupRequest{Store: store}
-			_, _, err := request.boot(b.Context(), 1)
+			request := startup.Request{Store: store}
+			_, _, err := request.Boot(b.Context(), 1)
 			require.NoError(b, err) // don't count the first boot
 			var starts, stops time.Duration
 			for b.Loop() {
-				start, stop, err := request.boot(b.Context(), 1)
+				start, stop, err := request.Boot(b.Context(), 1)
 				require.NoError(b, err)
 				starts, stops = starts+start, stops+stop
 			}
@@ -32,11 +33,11 @@ func BenchmarkStartup(b *testing.B) {
 // BenchmarkFirstBoot measures the first control plane of a process, each in a process
 // of its own.
 func BenchmarkFirstBoot(b *testing.B) {
-	for _, store := range []string{StoreMemory, StoreEmbedded} {
+	for _, store := range []string{startup.StoreMemory, startup.StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
 			var sum time.Duration
 			for b.Loop() {
-				answer, err := runStartup(b.Context(), startupRequest{Store: store, Boots: 1})
+				answer, err := startup.Run(b.Context(), startup.Request{Store: store, Boots: 1})
 				require.NoError(b, err)
 				sum += answer.Starts[0]
 			}

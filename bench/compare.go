@@ -149,7 +149,7 @@ func (c Changes) Err() error {
 	return fmt.Errorf("%w: %s", ErrSlower, strings.Join(slower, ", "))
 }
 
-func (c Changes) writeText(w *bytes.Buffer) {
+func (c Changes) WriteText(w *bytes.Buffer) {
 	fmt.Fprintf(w, "\nnew time / old time, with intervals that all hold with 95%% confidence\n\n")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\tratio\tinterval\t\trounds to see 5%")

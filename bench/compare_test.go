@@ -54,7 +54,7 @@ func TestCompareTells(t *testing.T) {
 	changes, err := Compare(made(1, 20, nil), made(2, 20, map[string]float64{measureList: 1.3, measureBoot: 0.7}))
 	require.NoError(t, err)
 	text := &bytes.Buffer{}
-	changes.writeText(text)
+	changes.WriteText(text)
 	assert.Regexp(t, `(?m)^list +1\.[23]\d+ +1\.\d+ to 1\.\d+ +slower +\d+$`, text.String())
 	assert.Regexp(t, `(?m)^boot +0\.[67]\d+ +0\.\d+ to 0\.\d+ +faster +\d+$`, text.String())
 	assert.Regexp(t, `(?m)^reset +[01]\.\d+ +[01]\.\d+ to 1\.\d+ +\d+$`, text.String())

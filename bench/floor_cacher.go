@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+
+	"snowglobe.test/bench/wire"
 )
 
 // cacherFloor is upstream's watch cache on a store, with typed objects as protobuf in it, as an
@@ -104,11 +106,11 @@ func (f *cacherFloor) key(writer int) string {
 }
 
 // write implements backend.
-func (f *cacherFloor) write(ctx context.Context, writer int, at stamp) error {
+func (f *cacherFloor) write(ctx context.Context, writer int, at wire.Stamp) error {
 	change := func(object runtime.Object, _ apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
 		accessor, err := meta.Accessor(object)
 		if err == nil {
-			accessor.SetAnnotations(map[string]string{stampAnnotation: at.String()})
+			accessor.SetAnnotations(map[string]string{wire.StampAnnotation: at.String()})
 		}
 		return object, nil, err
 	}

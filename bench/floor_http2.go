@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/wire"
 	"snowglobe.test/internal/pki"
 )
 
@@ -54,7 +56,7 @@ func (o WatchOptions) onBareServer(ctx context.Context, f func(host) error) (err
 		return fmt.Errorf("read an event of an API server: %w", err)
 	}
 	server := &bareServer{
-		event: event, at: bytes.Index(event, []byte(stampMark)), mediaType: encodings[o.Encoding].stream,
+		event: event, at: bytes.Index(event, []byte(wire.StampMark)), mediaType: encodings[o.Encoding].stream,
 		selectors: map[string]string{}, streams: map[string][]*bareStream{},
 	}
 	config, stop, err := server.serve()
@@ -62,7 +64,7 @@ func (o WatchOptions) onBareServer(ctx context.Context, f func(host) error) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	return f(host{name: FloorHTTP2, reached: one(config), read: readSelf, apart: true})
+	return f(host{name: FloorHTTP2, reached: one(config), read: measure.ReadSelf, apart: true})
 }
 
 // captureEvent returns an event of a watch as an API server writes it.
@@ -79,10 +81,10 @@ func (o WatchOptions) captureEvent(ctx context.Context) (event []byte, err error
 			return err
 		}
 		defer events.stop()
-		if err := l.on.write(ctx, 0, stamp{}); err != nil {
+		if err := l.on.write(ctx, 0, wire.Stamp{}); err != nil {
 			return err
 		}
-		got, err := events.receive(ctx, func(stamp, time.Duration) (bool, error) { return true, nil })
+		got, err := events.receive(ctx, func(wire.Stamp, time.Duration) (bool, error) { return true, nil })
 		if err == nil && !got {
 			err = errors.New("the watch ended before it")
 		}
@@ -188,7 +190,7 @@ func (s *bareServer) create(at string, body []byte) (made any, err error) {
 // change sends an event to all who watch the object.
 func (s *bareServer) change(ctx context.Context, at string, body []byte) {
 	event := bytes.Clone(s.event)
-	copy(event[s.at:s.at+stampBytes], body[max(0, bytes.Index(body, []byte(stampMark))):])
+	copy(event[s.at:s.at+wire.StampBytes], body[max(0, bytes.Index(body, []byte(wire.StampMark))):])
 	s.mu.Lock()
 	streams, selector := s.streams[path.Dir(at)], s.selectors[at]
 	s.mu.Unlock()

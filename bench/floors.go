@@ -10,6 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
+	"snowglobe.test/bench/startup"
+	"snowglobe.test/bench/wire"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/storage/memory"
@@ -42,7 +44,7 @@ var stores atomic.Int64
 
 // newStore returns a store that is not started yet.
 func newStore(kind string) storage.Backend {
-	if kind == StoreEmbedded {
+	if kind == startup.StoreEmbedded {
 		return embedded.New(embedded.Config{})
 	}
 	return memory.New(fmt.Sprintf("bench-%d", stores.Add(1)))
@@ -75,7 +77,7 @@ func (f *storeFloor) prepare(ctx context.Context) (from string, err error) {
 }
 
 // write implements backend.
-func (f *storeFloor) write(ctx context.Context, writer int, at stamp) error {
+func (f *storeFloor) write(ctx context.Context, writer int, at wire.Stamp) error {
 	_, err := f.client.Put(ctx, groupPrefix(writer%f.groups)+objectName(writer), at.String()+f.payload())
 	return err
 }
@@ -110,7 +112,7 @@ type storeStream struct {
 	last    int64
 }
 
-func (s *storeStream) receive(ctx context.Context, each func(stamp, time.Duration) (bool, error)) (done bool, err error) {
+func (s *storeStream) receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
 	for {
 		select {
 		case response, ok := <-s.events:

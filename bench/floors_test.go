@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestFloors(t *testing.T) {
 	for name, opts := range map[string]WatchOptions{
 		"json":                     {Watchers: 3, Writers: 2},
-		"protobuf, embedded":       {Watchers: 3, Writers: 2, Resource: "pods", Encoding: "protobuf", Store: StoreEmbedded},
+		"protobuf, embedded":       {Watchers: 3, Writers: 2, Resource: "pods", Encoding: "protobuf", Store: startup.StoreEmbedded},
 		"cbor, decoded in process": {Watchers: 3, Writers: 2, Resource: "leases", Encoding: "cbor"},
 		"selected":                 {Watchers: 6, Writers: 7, Namespaces: 2, Selectors: 3, StreamsPerConnection: 2},
 	} {

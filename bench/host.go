@@ -3,10 +3,13 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/client-go/rest"
 
+	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 	"snowglobe.test/internal/stock"
 )
@@ -14,11 +17,11 @@ import (
 // host is what loads are run on.
 type host struct {
 	name    string
-	on      func(*load) backend                          // in this process, or nil for
-	reached *reached                                     // a server whose clients are in a process of their own
-	read    func(context.Context, phase) (sample, error) // measures the process of the server
-	apart   bool                                         // read sees nothing of the clients
-	control *envtest.ControlPlane                        // ours; nil for another
+	on      func(*load) backend                                          // in this process, or nil for
+	reached *reached                                                     // a server whose clients are in a process of their own
+	read    func(context.Context, measure.Phase) (measure.Sample, error) // measures the process of the server
+	apart   bool                                                         // read sees nothing of the clients
+	control *envtest.ControlPlane                                        // ours; nil for another
 }
 
 // reached is how the clients of a load reach an API server.
@@ -46,7 +49,7 @@ func (o WatchOptions) onHost(ctx context.Context, name string, f func(host) erro
 	case hostPeer:
 		return onTarget(name, o.Peer, f)
 	case FloorStore, FloorCacher:
-		return f(host{name: name, on: floors[name], read: readSelf})
+		return f(host{name: name, on: floors[name], read: measure.ReadSelf})
 	case FloorHTTP2:
 		return o.onBareServer(ctx, f)
 	}
@@ -60,7 +63,7 @@ func onTarget(name string, config *rest.Config, f func(host) error) error {
 		return err
 	}
 	defer client.close()
-	return f(host{name: name, on: onAPIServer(*one(config)), read: scraper(client), apart: true})
+	return f(host{name: name, on: onAPIServer(*one(config)), read: measure.ReadMetrics(client), apart: true})
 }
 
 // stockTimeout bounds the start of each stock program.
@@ -82,12 +85,12 @@ func (o WatchOptions) onStock(f func(host) error) (err error) {
 		return err
 	}
 	defer client.close()
-	return f(host{name: hostStock, reached: one(config), read: scraper(client), apart: true})
+	return f(host{name: hostStock, reached: one(config), read: measure.ReadMetrics(client), apart: true})
 }
 
 // onControlPlane calls f with a control plane of ours.
 func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f func(host) error) (err error) {
-	launch := append(onStore(o.Store), envtest.WithReplicas(o.Servers))
+	launch := append(startup.OnStore(o.Store), envtest.WithReplicas(o.Servers))
 	if o.Encoding == encodingCBOR {
 		launch = append(launch, envtest.WithFlags("--feature-gates="+cborGate))
 	}
@@ -99,7 +102,7 @@ func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f fu
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
-	h := host{name: transport, read: readSelf, control: cp}
+	h := host{name: transport, read: measure.ReadSelf, control: cp}
 	var how []envtest.ConfigOption
 	if transport == TransportTLS {
 		how = append(how, envtest.Remote())
@@ -119,19 +122,23 @@ func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f fu
 // run runs one load. Clients that can be are in another process than the server. It returns a
 // result even if the error is ErrDelivery.
 func (h host) run(ctx context.Context, opts WatchOptions) (*WatchLoad, error) {
-	meter := newMeter(h.read)
-	profiles := &profiler{folder: opts.Profile, name: h.name}
-	load, err := h.load(ctx, opts, func(p phase) {
-		meter.at(ctx, p)
-		profiles.at(p)
+	meter := measure.NewMeter(h.read)
+	profiles := &measure.Profiler{Folder: opts.Profile, Name: h.name}
+	load, err := h.load(ctx, opts, func(p measure.Phase) {
+		meter.At(ctx, p)
+		profiles.At(p)
 	})
 	if load != nil {
-		load.Server, load.sampled = meter.usage(h.apart, load, opts.Progress), nil
+		var unknown error
+		if load.Server, unknown = meter.Usage(h.apart, load.Watchers, load.allDeliveries()); unknown != nil {
+			fmt.Fprintf(opts.Progress, "%s: %v\n", load.Transport, unknown)
+		}
+		load.sampled = nil
 	}
-	return load, errors.Join(err, profiles.stop(), profiles.err)
+	return load, errors.Join(err, profiles.Stop(), profiles.Err)
 }
 
-func (h host) load(ctx context.Context, opts WatchOptions, comesTo func(phase)) (*WatchLoad, error) {
+func (h host) load(ctx context.Context, opts WatchOptions, comesTo func(measure.Phase)) (*WatchLoad, error) {
 	if h.reached != nil {
 		return runApart(ctx, opts, h.name, *h.reached, comesTo)
 	}

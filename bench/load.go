@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/wire"
 )
 
 // load is one measurement of watch fan-out: some clients write and many watch.
@@ -20,12 +24,16 @@ type load struct {
 	from     string // resourceVersion that the watches start after
 	watchers []*watcher
 
+	firstWatcher int              // of those in this process
+	ownWatchers  int              // how many they are
+	elsewhere    []*clientProcess // those of the others
+
 	begun    time.Time     // zero of the load's clock, which writers and watchers share
 	warm     time.Duration // when the warm-up has ended, on that clock
 	caughtUp chan struct{} // closed when laggards read on as fast as they can
-	opening  *latencies
-	delivery *latencies
-	writing  *latencies
+	opening  *measure.Latencies
+	delivery *measure.Latencies
+	writing  *measure.Latencies
 	timedOut bool // watchers did not have all events in time
 }
 
@@ -37,16 +45,17 @@ type backend interface {
 	// watch has a watcher watch the objects of its group after a revision.
 	watch(ctx context.Context, watcher, group int, from string) (stream, error)
 	// write puts a stamp on the object of a writer.
-	write(ctx context.Context, writer int, at stamp) error
+	write(ctx context.Context, writer int, at wire.Stamp) error
 	// close ends all connections, and removes what prepare has made even if it failed.
 	close(ctx context.Context) error
 }
 
 func newLoad(opts WatchOptions, on func(*load) backend) *load {
 	l := &load{
-		opts: opts, caughtUp: make(chan struct{}), opening: newLatencies(), delivery: newLatencies(), writing: newLatencies(),
+		opts: opts, caughtUp: make(chan struct{}), opening: measure.NewLatencies(), delivery: measure.NewLatencies(), writing: measure.NewLatencies(),
 		numbering: numbering{events: opts.events(), objects: opts.Writers, groups: opts.Namespaces * opts.Selectors},
 	}
+	l.ownWatchers = opts.Watchers / (1 + len(opts.ClientProcesses))
 	l.on = on(l)
 	return l
 }
@@ -56,25 +65,25 @@ const parallelOpens = 32
 
 // runLoad runs one load, and says when it comes to a phase. It returns a result even if the error
 // is ErrDelivery.
-func runLoad(ctx context.Context, opts WatchOptions, transport string, on func(*load) backend, comesTo func(phase)) (_ *WatchLoad, err error) {
+func runLoad(ctx context.Context, opts WatchOptions, transport string, on func(*load) backend, comesTo func(measure.Phase)) (_ *WatchLoad, err error) {
 	l := newLoad(opts, on)
 	defer func() { err = errors.Join(err, l.close(ctx)) }()
 	if l.from, err = l.on.prepare(ctx); err != nil {
 		return nil, err
 	}
-	comesTo(phaseOpening)
-	if err := l.openWatches(ctx); err != nil {
+	comesTo(measure.PhaseOpening)
+	if err := l.openAll(ctx); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(opts.Progress, "%s: %d watchers, %g events/s for %s\n", transport, opts.Watchers, opts.Rate, opts.Duration)
-	comesTo(phaseOpen)
+	comesTo(measure.PhaseOpen)
 	written, err := l.run(ctx, comesTo)
-	comesTo(phaseEnded)
+	comesTo(measure.PhaseEnded)
 	if err != nil {
 		return nil, err
 	}
 	result := l.sum(transport, written)
-	fmt.Fprintf(opts.Progress, "%s: %d deliveries, p50 %s, p99 %s\n", transport, result.Deliveries, round(result.Latency.P50), round(result.Latency.P99))
+	fmt.Fprintf(opts.Progress, "%s: %d deliveries, p50 %s, p99 %s\n", transport, result.Deliveries, measure.Round(result.Latency.P50), measure.Round(result.Latency.P99))
 	return result, l.defects()
 }
 
@@ -88,22 +97,35 @@ func (l *load) selectorOf(group int) string { return strconv.Itoa(group / l.opts
 func (l *load) payload() string { return strings.Repeat("x", l.opts.PayloadBytes) }
 
 func (l *load) close(ctx context.Context) error {
+	for _, p := range l.elsewhere {
+		p.close()
+	}
 	for _, w := range l.watchers {
 		w.close()
 	}
 	return l.on.close(ctx)
 }
 
+// openAll opens the watches of this process, and has those of the others opened.
+func (l *load) openAll(ctx context.Context) error {
+	l.startClients(ctx)
+	err := l.openWatches(ctx)
+	for _, p := range l.elsewhere {
+		err = errors.Join(err, p.awaitOpen(l.opts.Progress))
+	}
+	return err
+}
+
 func (l *load) openWatches(ctx context.Context) error {
 	var opening errgroup.Group
 	opening.SetLimit(parallelOpens)
-	for number := range l.opts.Watchers {
+	for number := l.firstWatcher; number < l.firstWatcher+l.ownWatchers; number++ {
 		w := &watcher{number: number, load: l, pace: l.opts.paceOf(number), tally: newTally(l.numbering, number%l.groups)}
 		l.watchers = append(l.watchers, w)
 		opening.Go(func() error {
 			began := time.Now()
 			err := w.open(ctx)
-			l.opening.record(number, time.Since(began))
+			l.opening.Record(number, time.Since(began))
 			return err
 		})
 	}
@@ -115,11 +137,15 @@ var errDrainTimeout = errors.New("the last event did not arrive in time")
 
 // run writes and watches until all watchers have the last event or the drain timeout
 // expires, and returns how long the writing took.
-func (l *load) run(ctx context.Context, comesTo func(phase)) (written time.Duration, err error) {
+func (l *load) run(ctx context.Context, comesTo func(measure.Phase)) (written time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.begun = time.Now()
 	work, ctx := errgroup.WithContext(ctx)
+	for _, p := range l.elsewhere {
+		p.begin <- l.begun
+		work.Go(func() error { return p.await(ctx) })
+	}
 	var prompt sync.WaitGroup
 	for _, w := range l.watchers {
 		if w.pace == paceFull {
@@ -141,10 +167,13 @@ func (l *load) run(ctx context.Context, comesTo func(phase)) (written time.Durat
 		if err := l.warmUp(ctx); err != nil {
 			return err
 		}
-		comesTo(phaseBegun)
+		comesTo(measure.PhaseBegun)
 		l.warm = time.Since(l.begun)
 		err := l.write(ctx)
 		written = time.Since(l.begun) - l.warm
+		for _, p := range l.elsewhere {
+			p.drain()
+		}
 		time.AfterFunc(l.opts.Drain, func() { cancel(errDrainTimeout) })
 		return err
 	})
@@ -158,17 +187,13 @@ func (l *load) run(ctx context.Context, comesTo func(phase)) (written time.Durat
 // defects returns one error for everything the watchers missed.
 func (l *load) defects() error {
 	sick, first := 0, ""
-	for _, w := range l.watchers {
-		if words := w.tally.defects(); words != "" && !w.expired {
-			if sick++; sick == 1 {
-				first = fmt.Sprintf("watcher %d %s", w.number+1, words)
-			}
-		}
+	for _, s := range l.shares() {
+		sick, first = sick+s.Sick, cmp.Or(first, s.Defects)
 	}
 	if sick == 0 {
 		return nil
 	}
-	return &deliveryError{fmt.Sprintf("%d of %d watchers; %s", sick, len(l.watchers), first)}
+	return &deliveryError{fmt.Sprintf("%d of %d watchers; %s", sick, l.opts.Watchers, first)}
 }
 
 // deliveryError is an ErrDelivery that says what was not delivered.

@@ -9,6 +9,9 @@ import (
 	"io"
 
 	"k8s.io/client-go/rest"
+
+	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/measure"
 )
 
 // loadRequest asks a process of its own for a load on an API server of another, so that what the
@@ -22,8 +25,13 @@ type loadRequest struct {
 
 // reached is how the process reaches the servers.
 func (r loadRequest) reached() reached {
-	to := reached{sampled: r.Sampled.config()}
-	for _, server := range r.Servers {
+	to := reachedBy(r.Servers)
+	to.sampled = r.Sampled.config()
+	return to
+}
+
+func reachedBy(servers []*access) (to reached) {
+	for _, server := range servers {
 		to.servers = append(to.servers, server.config())
 	}
 	return to
@@ -43,6 +51,14 @@ func (a *access) config() *rest.Config {
 	return &rest.Config{Host: a.Host, BearerToken: a.Token, TLSClientConfig: rest.TLSClientConfig{CAData: a.CA, CertData: a.Cert, KeyData: a.Key}}
 }
 
+// accesses are how another process reaches the servers.
+func (r reached) accesses() (all []*access) {
+	for _, server := range r.servers {
+		all = append(all, accessOf(server))
+	}
+	return all
+}
+
 func accessOf(config *rest.Config) *access {
 	if config == nil {
 		return nil
@@ -53,7 +69,7 @@ func accessOf(config *rest.Config) *access {
 // loadAnswer is a line that the process prints: a phase that it has reached and waits in until it
 // reads a line, or the end.
 type loadAnswer struct {
-	Phase   phase          `json:"phase,omitempty"`
+	Phase   measure.Phase  `json:"phase,omitempty"`
 	Load    *WatchLoad     `json:"load,omitempty"`
 	Sampled []sampledEvent `json:"sampled,omitempty"`
 	Defects string         `json:"defects,omitempty"` // the text of an ErrDelivery
@@ -61,13 +77,10 @@ type loadAnswer struct {
 }
 
 // runApart is runLoad in a process of its own.
-func runApart(ctx context.Context, opts WatchOptions, transport string, to reached, comesTo func(phase)) (*WatchLoad, error) {
+func runApart(ctx context.Context, opts WatchOptions, transport string, to reached, comesTo func(measure.Phase)) (*WatchLoad, error) {
 	var answer loadAnswer
-	request := loadRequest{Options: opts, Transport: transport, Sampled: accessOf(to.sampled)}
-	for _, server := range to.servers {
-		request.Servers = append(request.Servers, accessOf(server))
-	}
-	err := converse(ctx, childLoad, request, opts.Progress, func(line []byte, reply io.Writer) error {
+	request := loadRequest{Options: opts, Transport: transport, Servers: to.accesses(), Sampled: accessOf(to.sampled)}
+	err := child.Converse(ctx, childLoad, request, opts.Progress, func(line []byte, reply io.Writer) error {
 		answer = loadAnswer{}
 		if err := json.Unmarshal(line, &answer); err != nil {
 			return fmt.Errorf("the process of the clients printed %q: %w", line, err)
@@ -101,7 +114,7 @@ func loadChild(ctx context.Context, in *bufio.Reader, out, progress io.Writer, r
 	request.Options.Progress = progress
 	tell := json.NewEncoder(out)
 	var lost error
-	load, err := runLoad(ctx, request.Options, request.Transport, onAPIServer(request.reached()), func(p phase) {
+	load, err := runLoad(ctx, request.Options, request.Transport, onAPIServer(request.reached()), func(p measure.Phase) {
 		lost = errors.Join(lost, tell.Encode(loadAnswer{Phase: p}))
 		if _, err := in.ReadString('\n'); err != nil {
 			lost = errors.Join(lost, fmt.Errorf("the process of the API server has ended: %w", err))

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"time"
 
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/internal/htmlpage"
 	"snowglobe.test/internal/outfile"
 )
@@ -18,7 +19,7 @@ var pageFiles embed.FS
 // A page of measurements.
 type page struct {
 	Title   string
-	Machine Machine
+	Machine measure.Machine
 	Date    string
 	Text    string // the report as people read it in a terminal
 	Figures []figure
@@ -41,7 +42,7 @@ type PlottedReport interface {
 // and creates missing folders.
 func WriteHTMLFile(path string, r PlottedReport) error {
 	text := &bytes.Buffer{}
-	r.writeText(text)
+	r.WriteText(text)
 	view, err := r.page()
 	view.Text = text.String()
 	var page bytes.Buffer
@@ -64,7 +65,7 @@ func (r AllReport) page() (page, error) {
 		image, err := plotRounds(m)
 		t := m.timing()
 		errs = append(errs, err)
-		p.Figures = append(p.Figures, figure{m.Name, image, fmt.Sprintf("median %s, from %s to %s in %d rounds", round(t.Median), round(t.Min), round(t.Max), len(m.Samples))})
+		p.Figures = append(p.Figures, figure{m.Name, image, fmt.Sprintf("median %s, from %s to %s in %d rounds", measure.Round(t.Median), measure.Round(t.Min), measure.Round(t.Max), len(m.Samples))})
 	}
 	return p, errors.Join(errs...)
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/internal/htmlpage"
 )
 
 // TestPage writes a page of each report that has one, in folders that are not there yet.
 func TestPage(t *testing.T) {
 	load := func(rate float64) *WatchLoad {
-		return &WatchLoad{DeliveriesPerSecond: rate, Server: &Usage{CPUPerMillion: time.Minute, MemoryPerWatch: 60 << 10}}
+		return &WatchLoad{DeliveriesPerSecond: rate, Server: &measure.Usage{CPUPerMillion: time.Minute, MemoryPerWatch: 60 << 10}}
 	}
 	sweep := SweepReport{Option: "watchers", Objective: 50 * time.Millisecond, Points: []SweepPoint{
 		{Value: 1, Transport: "tls", Encoding: "json", Best: load(1000)},

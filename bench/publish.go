@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/internal/outfile"
 	"snowglobe.test/internal/tempdir"
 )
@@ -28,7 +30,7 @@ type PublishOptions struct {
 	// Keep measures nothing: the page is written from the raw data that is there.
 	Keep bool
 	// Against is what is measured in turn with ours: a folder with kube-apiserver and etcd, or
-	// AgainstStock. Empty means nothing.
+	// measure.AgainstStock. Empty means nothing.
 	Against string
 	// Duration is how long events are written at each rate that is tried. Zero means 2 s.
 	Duration time.Duration
@@ -91,7 +93,7 @@ func (o PublishOptions) validate() error {
 func Publish(ctx context.Context, opts PublishOptions) error {
 	opts = opts.withDefaults()
 	if ChildRequested() {
-		return errChild
+		return child.ErrRequested
 	}
 	err := opts.validate()
 	if err == nil {
@@ -114,7 +116,7 @@ func (o PublishOptions) publish(ctx context.Context) error {
 	if !slices.ContainsFunc(o.Only, func(part string) bool { return encodings[part].accepted != "" }) {
 		against.Against = "" // only curves have a peer
 	}
-	var used *Binaries
+	var used *measure.Binaries
 	return against.withStock(ctx, &used, func(with WatchOptions) error {
 		o.Against = with.Against
 		for _, part := range o.Only {
@@ -129,7 +131,7 @@ func (o PublishOptions) publish(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", part, err)
 			}
-			fmt.Fprintf(o.Progress, "%s: measured in %s\n", part, round(time.Since(began)))
+			fmt.Fprintf(o.Progress, "%s: measured in %s\n", part, measure.Round(time.Since(began)))
 		}
 		return nil
 	})
@@ -176,15 +178,15 @@ func (o PublishOptions) sweep(ctx context.Context, load WatchOptions, watchers .
 
 // SharesReport is where the time of a control plane goes, for a load that leaves the machine some.
 type SharesReport struct {
-	Machine Machine      `json:"machine"`
-	Date    time.Time    `json:"date"`
-	Loads   []SharesLoad `json:"loads"`
+	Machine measure.Machine `json:"machine"`
+	Date    time.Time       `json:"date"`
+	Loads   []SharesLoad    `json:"loads"`
 }
 
 // SharesLoad is a load with the shares of its server's CPU time.
 type SharesLoad struct {
 	WatchLoad
-	CPU []CPUShare `json:"cpu"`
+	CPU []measure.CPUShare `json:"cpu"`
 }
 
 // The load whose shares are measured: some 10,000 deliveries a second.
@@ -206,8 +208,8 @@ func (o PublishOptions) shares(ctx context.Context) (report SharesReport, err er
 	watched, err := Watch(ctx, load)
 	report = SharesReport{Machine: watched.Machine, Date: time.Now().UTC().Truncate(time.Second)}
 	for _, load := range watched.Loads {
-		profiles := profiler{folder: folder.Path(), name: load.Transport}
-		shares, sharesErr := cpuShares(profiles.path("cpu"))
+		profiles := measure.Profiler{Folder: folder.Path(), Name: load.Transport}
+		shares, sharesErr := measure.CPUShares(profiles.Path("cpu"))
 		err = errors.Join(err, sharesErr)
 		report.Loads = append(report.Loads, SharesLoad{load, shares})
 	}

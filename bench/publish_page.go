@@ -12,6 +12,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/internal/outfile"
 )
 
@@ -41,7 +42,7 @@ func (o PublishOptions) write() error {
 func (p published) markdown() ([]byte, error) {
 	parsed, err := template.New("PERFORMANCE.md.tmpl").Funcs(template.FuncMap{
 		"percent": func(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) },
-		"round":   round,
+		"round":   measure.Round,
 		"day":     func(at time.Time) string { return at.Format(time.DateOnly) },
 		"count":   count,
 		"comma":   func(n int) string { return humanize.Comma(int64(n)) },

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/bench/measure"
 )
 
 var update = flag.Bool("update", false, "write the page of the tests anew")
@@ -20,15 +22,15 @@ func TestPublishedPage(t *testing.T) {
 	load := func(watchers int, rate float64) *WatchLoad {
 		return &WatchLoad{
 			Watchers: watchers, RateAsked: rate, DeliveriesPerSecond: rate * float64(watchers),
-			Latency: Latency{P50: 3 * time.Millisecond, P99: 40 * time.Millisecond},
-			Server:  &Usage{CPUPerMillion: 26 * time.Second, MemoryPerWatch: 60 << 10},
+			Latency: measure.Latency{P50: 3 * time.Millisecond, P99: 40 * time.Millisecond},
+			Server:  &measure.Usage{CPUPerMillion: 26 * time.Second, MemoryPerWatch: 60 << 10},
 		}
 	}
-	machine := Machine{GOOS: "linux", GOARCH: "amd64", GOMAXPROCS: 2, Go: "go1.26", Kubernetes: "v1.37.1"}
+	machine := measure.Machine{GOOS: "linux", GOARCH: "amd64", GOMAXPROCS: 2, Go: "go1.26", Kubernetes: "v1.37.1"}
 	date := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	curve := SweepReport{
 		Machine: machine, Date: date, Option: "watchers", Objective: 50 * time.Millisecond,
-		Against: &Binaries{APIServer: "Kubernetes v1.37.1", Etcd: "etcd 3.6"},
+		Against: &measure.Binaries{APIServer: "Kubernetes v1.37.1", Etcd: "etcd 3.6"},
 		Points: []SweepPoint{
 			{Value: 1, Transport: TransportProcess, Encoding: "json", Best: load(1, 2345)},
 			{Value: 1, Transport: TransportTLS, Encoding: "json", Best: load(1, 1500)},
@@ -45,12 +47,12 @@ func TestPublishedPage(t *testing.T) {
 		{Value: 10, Transport: hostStock, Encoding: "cbor", Best: load(10, 200)},
 	}}
 	stages := load(1000, 10)
-	stages.Transport, stages.Stages = TransportTLS, []Stage{{"commit", Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
+	stages.Transport, stages.Stages = TransportTLS, []Stage{{"commit", measure.Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
 	parts := map[string]any{
 		"json":     curve,
 		"cbor":     fewer,
 		partMost:   SweepReport{Points: []SweepPoint{{Value: 100_000, Best: load(100_000, 0.4)}, {Value: 200_000}}},
-		partShares: SharesReport{Loads: []SharesLoad{{*stages, []CPUShare{{"HTTP/2 and TLS", 0.55, 0.61}}}}},
+		partShares: SharesReport{Loads: []SharesLoad{{*stages, []measure.CPUShare{{Part: "HTTP/2 and TLS", Self: 0.55, Total: 0.61}}}}},
 	}
 	opts := PublishOptions{Folder: t.TempDir(), Keep: true}
 	require.NoError(t, os.Mkdir(opts.data(), 0o755))

@@ -29,8 +29,8 @@ func ParseFormat(name string) (Format, error) {
 
 // Report is the result of a measurement.
 type Report interface {
-	writeText(w *bytes.Buffer)
-	writeBenchmark(w *bytes.Buffer)
+	WriteText(w *bytes.Buffer)
+	WriteBenchmark(w *bytes.Buffer)
 }
 
 // Write writes a report in a format.
@@ -46,9 +46,9 @@ func Write(w io.Writer, format Format, r Report) error {
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(r)
 	case FormatBenchmark:
-		r.writeBenchmark(text)
+		r.WriteBenchmark(text)
 	default:
-		r.writeText(text)
+		r.WriteText(text)
 	}
 	if err != nil {
 		return fmt.Errorf("write report as %s: %w", format, err)

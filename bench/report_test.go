@@ -7,33 +7,36 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/startup"
 )
 
-var someMachine = Machine{GOOS: "plan9", GOARCH: "arm", CPU: "abacus", GOMAXPROCS: 3, Go: "go1.26", Kubernetes: "v1.37.1"}
+var someMachine = measure.Machine{GOOS: "plan9", GOARCH: "arm", CPU: "abacus", GOMAXPROCS: 3, Go: "go1.26", Kubernetes: "v1.37.1"}
 
-func someStartup() StartupReport {
-	ms := func(values ...time.Duration) Timing {
+func someStartup() startup.Report {
+	ms := func(values ...time.Duration) measure.Timing {
 		for i := range values {
 			values[i] *= time.Millisecond
 		}
-		return timing(values)
+		return measure.NewTiming(values)
 	}
-	report := StartupReport{
-		Machine: someMachine, Store: StoreMemory, Runs: 2,
+	report := startup.Report{
+		Machine: someMachine, Store: startup.StoreMemory, Runs: 2,
 		Load: ms(100, 120), FirstBoot: ms(1000, 1200), FollowingBoot: ms(500, 600, 700), Stop: ms(10, 30),
-		Against: &Comparison{Binaries: Binaries{Folder: "bin", APIServer: "Kubernetes v1.37.1", Etcd: "etcd Version: 3.7.3"}},
+		Against: &startup.Comparison{Binaries: measure.Binaries{Folder: "bin", APIServer: "Kubernetes v1.37.1", Etcd: "etcd Version: 3.7.3"}},
 	}
-	report.Against.compare(&report, ms(2000, 2400), ms(1000))
+	report.Against.Compare(&report, ms(2000, 2400), ms(1000))
 	return report
 }
 
 func someWatch() WatchReport {
-	latency := Latency{Count: 40, Mean: 2e6, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6, Max: 5e6}
+	latency := measure.Latency{Count: 40, Mean: 2e6, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6, Max: 5e6}
 	load := WatchLoad{
-		Transport: TransportProcess, Encoding: "json", Store: StoreMemory, Resource: "configmaps", Watchers: 2, Writers: 1, PayloadBytes: 256,
+		Transport: TransportProcess, Encoding: "json", Store: startup.StoreMemory, Resource: "configmaps", Watchers: 2, Writers: 1, PayloadBytes: 256,
 		StreamsPerConnection: 1, Namespaces: 1, Selectors: 1,
 		RateAsked: 10, Rate: 9.5, Events: 20, Deliveries: 40, DeliveriesPerSecond: 19.5, Latency: latency, WriteLatency: latency,
-		Server: &Usage{CPU: time.Second, CPUPerMillion: 25 * time.Second, AllocsPerDelivery: 12.5, BytesPerDelivery: 2048, MemoryPerWatch: 10_240},
+		Server: &measure.Usage{CPU: time.Second, CPUPerMillion: 25 * time.Second, AllocsPerDelivery: 12.5, BytesPerDelivery: 2048, MemoryPerWatch: 10_240},
 	}
 	lossy := load
 	apart := *load.Server

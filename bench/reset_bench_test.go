@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 )
 
@@ -20,10 +21,10 @@ import (
 // control plane to its state right after boot, and stopping it and starting another. It
 // takes turns with both.
 func BenchmarkReset(b *testing.B) {
-	for _, store := range []string{StoreMemory, StoreEmbedded} {
+	for _, store := range []string{startup.StoreMemory, startup.StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
 			launch := func() *envtest.ControlPlane {
-				cp, err := envtest.Launch(b.Context(), onStore(store)...)
+				cp, err := envtest.Launch(b.Context(), startup.OnStore(store)...)
 				require.NoError(b, err)
 				return cp
 			}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
@@ -16,8 +17,8 @@ import (
 
 // Stage is how long events took from one point of their way to the next.
 type Stage struct {
-	Name    string  `json:"name"`
-	Latency Latency `json:"latency"`
+	Name    string          `json:"name"`
+	Latency measure.Latency `json:"latency"`
 }
 
 // stages are those of the way of an event, which begins when it is due. Each ends at a point, but
@@ -111,11 +112,11 @@ func (s *sampler) sum(events []sampledEvent) ([]Stage, error) {
 		if len(ended) < len(events) {
 			return nil, fmt.Errorf("%d of %d events passed %s", len(ended), len(events), s.point(stage.point))
 		}
-		took := newLatencies()
+		took := measure.NewLatencies()
 		for i := range events {
-			took.record(i, ended[i].Sub(begun[i]))
+			took.Record(i, ended[i].Sub(begun[i]))
 		}
-		sums = append(sums, Stage{stage.name, took.sum()})
+		sums = append(sums, Stage{stage.name, took.Sum()})
 		begun = ended
 	}
 	return sums, nil
@@ -144,8 +145,8 @@ func (h host) stages(ctx context.Context, opts WatchOptions) ([]Stage, error) {
 	opts.WarmUp = noWarmUp // what it writes would pass the points too
 	fmt.Fprintf(opts.Progress, "%s: again, for its stages\n", h.name)
 	var failed error
-	load, err := h.load(ctx, opts, func(p phase) {
-		if p == phaseBegun {
+	load, err := h.load(ctx, opts, func(p measure.Phase) {
+		if p == measure.PhaseBegun {
 			failed = s.begin()
 		}
 	})

@@ -28,7 +28,7 @@ func TestStages(t *testing.T) {
 			assert.Positive(t, load.Stages[0].Latency.P50)
 		}
 		text := &bytes.Buffer{}
-		report.writeText(text)
+		report.WriteText(text)
 		assert.Contains(t, text.String(), "\ncache and dispatch ")
 		decodes(t, report)
 	}

@@ -12,15 +12,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/startup"
 	"snowglobe.test/internal/pages"
 )
 
 func TestStartupMeasuresEveryBoot(t *testing.T) {
 	profiles := t.TempDir()
 	var said bytes.Buffer
-	report, err := Startup(t.Context(), StartupOptions{Runs: 1, Following: 1, Profile: profiles, Progress: &said})
+	report, err := startup.Measure(t.Context(), startup.Options{Runs: 1, Following: 1, Profile: profiles, Progress: &said})
 	require.NoError(t, err)
-	for name, timing := range map[string]Timing{"first": report.FirstBoot, "following": report.FollowingBoot, "load": report.Load} {
+	for name, timing := range map[string]measure.Timing{"first": report.FirstBoot, "following": report.FollowingBoot, "load": report.Load} {
 		assert.Len(t, timing.Samples, 1, "%s: want one positive sample, got %v", name, timing)
 		assert.Greater(t, timing.Min, time.Duration(0), "%s: want one positive sample, got %v", name, timing)
 	}
@@ -53,20 +55,20 @@ func TestStartupRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(broken, "kube-apiserver"), []byte("no program"), 0o644))
 	missing := filepath.Join(empty, "nowhere")
 	for name, test := range map[string]struct {
-		opts StartupOptions
+		opts startup.Options
 		want []string
 	}{
-		"missing folder": {StartupOptions{Against: missing},
+		"missing folder": {startup.Options{Against: missing},
 			[]string{filepath.Join(missing, "kube-apiserver") + " is missing; build it in the folder of this module: go build -o " + missing, "docs/HACKING.md"}},
-		"empty folder":    {StartupOptions{Against: empty}, []string{"kube-apiserver is missing", "k8s.io/kubernetes/cmd/kube-apiserver"}},
-		"no etcd":         {StartupOptions{Against: half}, []string{"etcd is missing", "go.etcd.io/etcd/server/v3"}},
-		"no program":      {StartupOptions{Against: broken}, []string{"kube-apiserver does not run"}},
-		"store":           {StartupOptions{Store: "disk"}, []string{`store "disk" is unknown; use memory or embedded`}},
-		"runs":            {StartupOptions{Runs: -1}, []string{"-1 runs"}},
-		"following boots": {StartupOptions{Following: maxBoots + 1}, []string{"1001 following boots"}},
+		"empty folder":    {startup.Options{Against: empty}, []string{"kube-apiserver is missing", "k8s.io/kubernetes/cmd/kube-apiserver"}},
+		"no etcd":         {startup.Options{Against: half}, []string{"etcd is missing", "go.etcd.io/etcd/server/v3"}},
+		"no program":      {startup.Options{Against: broken}, []string{"kube-apiserver does not run"}},
+		"store":           {startup.Options{Store: "disk"}, []string{`store "disk" is unknown; use memory or embedded`}},
+		"runs":            {startup.Options{Runs: -1}, []string{"-1 runs"}},
+		"following boots": {startup.Options{Following: 1001}, []string{"1001 following boots"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Startup(t.Context(), test.opts)
+			_, err := startup.Measure(t.Context(), test.opts)
 			require.Error(t, err, "not refused")
 			if strings.Contains(err.Error(), "is missing") {
 				pages.Troubleshooting(t, "..", err.Error())
@@ -80,46 +82,9 @@ func TestStartupRefuses(t *testing.T) {
 
 // A program that forgets to call Child would execute itself for ever.
 func TestRefusesToNest(t *testing.T) {
-	t.Setenv(childVariable, childStartup)
-	_, err := Startup(t.Context(), StartupOptions{})
+	t.Setenv("SNOWGLOBE_BENCH", childStartup)
+	_, err := startup.Measure(t.Context(), startup.Options{})
 	assert.ErrorContains(t, err, "bench.Child", "a child must not start children")
 	_, err = Watch(t.Context(), small())
 	assert.ErrorContains(t, err, "bench.Child", "a child must not start children")
-}
-
-func TestChildEnvironment(t *testing.T) {
-	for _, name := range []string{"KUBEBUILDER_ASSETS", "TEST_ASSET_ETCD", "USE_EXISTING_CLUSTER", "KEPT"} {
-		t.Setenv(name, "x")
-	}
-	got := strings.Join(childEnvironment(), "\n")
-	for name, want := range map[string]bool{"KUBEBUILDER_ASSETS=": false, "TEST_ASSET_ETCD=": false, "USE_EXISTING_CLUSTER=": false, "KEPT=": true} {
-		assert.Equal(t, want, strings.Contains(got, name), "%s in the environment of a child", name)
-	}
-}
-
-func TestTiming(t *testing.T) {
-	for _, test := range []struct {
-		samples          []time.Duration
-		median, min, max time.Duration
-	}{
-		{nil, 0, 0, 0},
-		{[]time.Duration{7}, 7, 7, 7},
-		{[]time.Duration{9, 1, 5}, 5, 1, 9},
-		{[]time.Duration{8, 2, 4, 100}, 6, 2, 100},
-	} {
-		got := timing(test.samples)
-		assert.Equal(t, test.median, got.Median, "%v: got %+v", test.samples, got)
-		assert.Equal(t, test.min, got.Min, "%v: got %+v", test.samples, got)
-		assert.Equal(t, test.max, got.Max, "%v: got %+v", test.samples, got)
-	}
-	assert.Equal(t, 0.5, timing([]time.Duration{3}).ratio(timing([]time.Duration{6})))
-	assert.Equal(t, float64(0), timing([]time.Duration{3}).ratio(Timing{}), "ratio to nothing")
-}
-
-func TestRound(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		1234567890: "1.235s", 35123456: "35.12ms", 1234: "1.234µs", 999: "999ns", 0: "0s", 12345678901: "12.35s",
-	} {
-		assert.Equal(t, want, round(d).String(), "%d", d)
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"snowglobe.test/bench/wire"
 	"snowglobe.test/internal/watchframe"
 )
 
@@ -24,7 +25,7 @@ import (
 type stream interface {
 	// receive calls each with every stamped event, and when it arrived, until each returns true
 	// or the server ends the watch.
-	receive(ctx context.Context, each func(at stamp, arrived time.Duration) (done bool, err error)) (done bool, err error)
+	receive(ctx context.Context, each func(at wire.Stamp, arrived time.Duration) (done bool, err error)) (done bool, err error)
 	// newest is the resourceVersion of the last event, to continue from; empty if there was none.
 	newest() (string, error)
 	stop()
@@ -43,7 +44,7 @@ func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) 
 	if s.opts.Selectors > 1 {
 		opts.LabelSelector = groupLabel + "=" + s.selectorOf(group)
 	}
-	client := s.shared[watcher/s.opts.StreamsPerConnection]
+	client := s.shared[(watcher-s.firstWatcher)/s.opts.StreamsPerConnection]
 	if watcher == 0 && s.first != nil {
 		client = *s.first
 	}
@@ -104,7 +105,7 @@ func (l *load) openBytes(ctx context.Context, client connection, address string)
 		cancel()
 		return nil, err
 	}
-	return &raw{load: l, body: body, cancel: cancel, mediaType: mediaType, framer: newFramer(mediaType), buffer: make([]byte, readBytes)}, nil
+	return &raw{load: l, body: body, cancel: cancel, mediaType: mediaType, framer: wire.NewFramer(mediaType), buffer: make([]byte, readBytes)}, nil
 }
 
 // ask asks for something in the encoding of the load, and returns the answer if it has the media
@@ -133,7 +134,7 @@ func (l *load) ask(ctx context.Context, client connection, address, mediaType st
 	if err = errors.Join(err, response.Body.Close()); err != nil {
 		return nil, err
 	}
-	return nil, refusal(response, text)
+	return nil, wire.Refusal(response, text)
 }
 
 // maxRefusal bounds how much of an answer is read that is not what was asked for.
@@ -145,7 +146,7 @@ type raw struct {
 	body      io.ReadCloser
 	cancel    context.CancelFunc
 	mediaType string
-	framer    framer
+	framer    wire.Framer
 	buffer    []byte
 	held      int    // bytes of the buffer that are a part of a frame
 	last      []byte // a copy of the newest frame
@@ -154,9 +155,9 @@ type raw struct {
 // readBytes is how much a watcher reads at a time, at first: one event of the smallest loads.
 const readBytes = 2 << 10
 
-func (s *raw) receive(ctx context.Context, each func(stamp, time.Duration) (bool, error)) (done bool, err error) {
+func (s *raw) receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
 	return s.frames(ctx, func(frame []byte, arrived time.Duration) (bool, error) {
-		at, ok, err := findStamp(frame)
+		at, ok, err := wire.FindStamp(frame)
 		switch {
 		case err != nil:
 			return false, err
@@ -177,7 +178,7 @@ func (s *raw) frames(ctx context.Context, each func(frame []byte, arrived time.D
 		}
 		n, err := s.body.Read(s.buffer[s.held:])
 		arrived := time.Since(s.load.begun)
-		cut, cutErr := s.framer.cut(s.buffer[:s.held+n], func(frame []byte) (err error) {
+		cut, cutErr := s.framer.Cut(s.buffer[:s.held+n], func(frame []byte) (err error) {
 			if !done {
 				s.last = append(s.last[:0], frame...)
 				done, err = each(frame, arrived)
@@ -202,7 +203,7 @@ func (s *raw) unstamped() error {
 	if err != nil || event.Type != string(watch.Error) {
 		return err
 	}
-	object, err := decode(s.mediaType, event.Object.Raw)
+	object, err := wire.Decode(s.mediaType, event.Object.Raw)
 	if err != nil {
 		return fmt.Errorf("an event of type %s: %w", event.Type, err)
 	}
@@ -231,7 +232,7 @@ func (s *raw) newest() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	object, err := decode(s.mediaType, event.Object.Raw)
+	object, err := wire.Decode(s.mediaType, event.Object.Raw)
 	if err != nil {
 		return "", err
 	}
@@ -254,14 +255,14 @@ type decoded struct {
 	last   string
 }
 
-func (s *decoded) receive(ctx context.Context, each func(stamp, time.Duration) (bool, error)) (done bool, err error) {
+func (s *decoded) receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
 	for {
 		object, err := s.next(ctx)
 		if object == nil {
 			return false, err
 		}
 		arrived := time.Since(s.load.begun)
-		if done, err := tell([]byte(object.GetAnnotations()[stampAnnotation]), arrived, each); done || err != nil {
+		if done, err := tell([]byte(object.GetAnnotations()[wire.StampAnnotation]), arrived, each); done || err != nil {
 			return done, err
 		}
 	}
@@ -289,8 +290,8 @@ func (s *decoded) next(ctx context.Context) (metav1.Object, error) {
 }
 
 // tell calls each with the stamp in a text, if there is one.
-func tell(text []byte, arrived time.Duration, each func(stamp, time.Duration) (bool, error)) (done bool, err error) {
-	at, ok, err := findStamp(text)
+func tell(text []byte, arrived time.Duration, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
+	at, ok, err := wire.FindStamp(text)
 	if err != nil || !ok {
 		return false, err
 	}

@@ -10,6 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/measure"
+	"snowglobe.test/envtest"
 )
 
 // Sweep is what a sweep varies, and through which values.
@@ -72,9 +76,9 @@ func WatchSweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
 	if opts.Encodings == nil {
 		opts.Encodings = []string{opts.Encoding}
 	}
-	report := SweepReport{Machine: thisMachine(), Date: time.Now().UTC().Truncate(time.Second), Option: opts.Sweep.Option, Objective: opts.Objective}
+	report := SweepReport{Machine: measure.ThisMachine(envtest.Release()), Date: time.Now().UTC().Truncate(time.Second), Option: opts.Sweep.Option, Objective: opts.Objective}
 	if ChildRequested() {
-		return report, errChild
+		return report, child.ErrRequested
 	}
 	if err := opts.validate(); err != nil {
 		return report, fmt.Errorf("bench watch: %w", err)
@@ -128,8 +132,8 @@ func (o SweepOptions) validate() error {
 	if len(o.Sweep.Values) == 0 || sweepable[o.Sweep.Option] == nil {
 		return fmt.Errorf("sweep of %q: options are %s", o.Sweep.Option, strings.Join(slices.Sorted(maps.Keys(sweepable)), ", "))
 	}
-	if o.Objective < shortestLatency || o.Objective > longestLatency {
-		return fmt.Errorf("an objective of %s: give a time from %s to %s", o.Objective, shortestLatency, longestLatency)
+	if o.Objective < measure.ShortestLatency || o.Objective > measure.LongestLatency {
+		return fmt.Errorf("an objective of %s: give a time from %s to %s", o.Objective, measure.ShortestLatency, measure.LongestLatency)
 	}
 	for _, value := range o.Sweep.Values {
 		for _, encoding := range o.Encodings {
@@ -166,7 +170,7 @@ func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, del
 			fails, verdict = opts.Rate, "fails"
 		}
 		fmt.Fprintf(o.Progress, "%s, %s, %d watchers: %.4g events/s %s: p99 %s, %.4g deliveries/s\n",
-			h.name, opts.Encoding, opts.Watchers, opts.Rate, verdict, round(load.Latency.P99), load.DeliveriesPerSecond)
+			h.name, opts.Encoding, opts.Watchers, opts.Rate, verdict, measure.Round(load.Latency.P99), load.DeliveriesPerSecond)
 	}
 	if point.Best == nil {
 		return point, nil

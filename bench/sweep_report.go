@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"text/tabwriter"
 	"time"
+
+	"snowglobe.test/bench/measure"
 )
 
 // SweepReport is the result of a sweep.
 type SweepReport struct {
-	Machine   Machine       `json:"machine"`
-	Against   *Binaries     `json:"against,omitempty"` // what was measured in turn
-	Date      time.Time     `json:"date"`
-	Option    string        `json:"option"`
-	Objective time.Duration `json:"objectiveNS"` // of the 99th percentile
-	Points    []SweepPoint  `json:"points"`
+	Machine   measure.Machine   `json:"machine"`
+	Against   *measure.Binaries `json:"against,omitempty"` // what was measured in turn
+	Date      time.Time         `json:"date"`
+	Option    string            `json:"option"`
+	Objective time.Duration     `json:"objectiveNS"` // of the 99th percentile
+	Points    []SweepPoint      `json:"points"`
 }
 
 // SweepPoint is what was found for one value.
@@ -28,7 +30,7 @@ type SweepPoint struct {
 	Best *WatchLoad `json:"best"`
 }
 
-func (r SweepReport) writeText(w *bytes.Buffer) {
+func (r SweepReport) WriteText(w *bytes.Buffer) {
 	fmt.Fprintln(w, r.Machine)
 	if len(r.Points) == 0 {
 		return
@@ -43,9 +45,9 @@ func (r SweepReport) writeText(w *bytes.Buffer) {
 		}
 		l := p.Best
 		fmt.Fprintf(table, "%s\t%s\t%d\t%.4g\t%.4g\t%s\t%s\t%s", p.Transport, p.Encoding, p.Value, l.RateAsked, l.DeliveriesPerSecond,
-			round(l.Latency.P50), round(l.Latency.P99), round(l.Latency.P999))
+			measure.Round(l.Latency.P50), measure.Round(l.Latency.P99), measure.Round(l.Latency.P999))
 		if l.Server != nil {
-			fmt.Fprintf(table, "\t%s\t%.3g KiB", round(l.Server.CPUPerMillion), float64(l.Server.MemoryPerWatch)/1024)
+			fmt.Fprintf(table, "\t%s\t%.3g KiB", measure.Round(l.Server.CPUPerMillion), float64(l.Server.MemoryPerWatch)/1024)
 		} else {
 			fmt.Fprint(table, "\t-\t-")
 		}
@@ -54,12 +56,12 @@ func (r SweepReport) writeText(w *bytes.Buffer) {
 	table.Flush()
 }
 
-func (r SweepReport) writeBenchmark(w *bytes.Buffer) {
+func (r SweepReport) WriteBenchmark(w *bytes.Buffer) {
 	report := WatchReport{Machine: r.Machine}
 	for _, p := range r.Points {
 		if p.Best != nil {
 			report.Loads = append(report.Loads, *p.Best)
 		}
 	}
-	report.writeBenchmark(w)
+	report.WriteBenchmark(w)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/envtest"
 )
 
@@ -52,7 +53,7 @@ func TestWatchSweep(t *testing.T) {
 	var said bytes.Buffer
 	opts := SweepOptions{
 		WatchOptions: WatchOptions{Writers: 2, Rate: 1000, Duration: 20 * time.Millisecond, Transport: TransportProcess, Progress: &said},
-		Sweep:        Sweep{"watchers", []int{1, 3}}, Objective: shortestLatency,
+		Sweep:        Sweep{"watchers", []int{1, 3}}, Objective: measure.ShortestLatency,
 	}
 	report, err := WatchSweep(t.Context(), opts)
 	require.NoError(t, err)
@@ -82,7 +83,7 @@ func TestWatchSweepFinds(t *testing.T) {
 	var said bytes.Buffer
 	opts := SweepOptions{
 		WatchOptions: WatchOptions{Writers: 2, Rate: 10, Duration: 100 * time.Millisecond, Transport: TransportProcess, Stages: true, Progress: &said},
-		Sweep:        Sweep{"watchers", []int{1, 2}}, Objective: longestLatency,
+		Sweep:        Sweep{"watchers", []int{1, 2}}, Objective: measure.LongestLatency,
 	}
 	report, err := WatchSweep(t.Context(), opts)
 	require.NoError(t, err)

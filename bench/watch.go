@@ -12,6 +12,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+
+	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/startup"
+	"snowglobe.test/envtest"
 )
 
 // How watchers connect to the API server.
@@ -69,7 +74,7 @@ type WatchOptions struct {
 	// creates and deletes. Transport and Store must then be empty.
 	Target *rest.Config `json:"-"`
 	// Against is a folder with kube-apiserver and etcd, which are run and measured in turn with
-	// ours, or AgainstStock.
+	// ours, or measure.AgainstStock.
 	Against string
 	// Peer is an existing cluster that is measured in turn with ours.
 	Peer *rest.Config `json:"-"`
@@ -95,6 +100,9 @@ type WatchOptions struct {
 	Initial string
 	// Objects is how many objects there are beside those of the writers, of the same size.
 	Objects int
+	// ClientProcesses are commands that run this program, perhaps on other machines, like "ssh node
+	// snowglobe": each has a share of the watchers. A word ends at a space.
+	ClientProcesses []string
 	// Compress has watchers ask for what is compressed.
 	Compress bool
 	// Drain is how long the last event may take to all watchers; zero means 30 s.
@@ -150,8 +158,11 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	defaultTo(&o.Rounds, 1)
 	defaultTo(&o.Servers, 1)
 	if o.Target == nil {
+		if o.ClientProcesses != nil {
+			defaultTo(&o.Transport, TransportTLS)
+		}
 		defaultTo(&o.Transport, TransportBoth)
-		defaultTo(&o.Store, StoreMemory)
+		defaultTo(&o.Store, startup.StoreMemory)
 	}
 	return o
 }
@@ -206,13 +217,13 @@ func (o WatchOptions) validate() error {
 	case o.Target != nil && o.Transport+o.Store != "":
 		return errors.New("an existing cluster has its own transport and store: leave out either these or the cluster")
 	}
-	if err := cmp.Or(o.validateLaggards(), o.validateInitial()); err != nil || o.Target != nil {
+	if err := cmp.Or(o.validateLaggards(), o.validateInitial(), o.validateClients()); err != nil || o.Target != nil {
 		return err
 	}
 	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Floors...); !slices.Contains(known, o.Transport) {
 		return fmt.Errorf("transport %q is unknown; use one of %s", o.Transport, strings.Join(known, ", "))
 	}
-	return checkStore(o.Store)
+	return startup.CheckStore(o.Store)
 }
 
 // ErrDelivery says that a watcher missed an event, or saw one twice or out of order.
@@ -223,9 +234,9 @@ var ErrDelivery = errors.New("events were not delivered once each and in order")
 // holds what was measured before it, and the failed load if that is ErrDelivery.
 func Watch(ctx context.Context, opts WatchOptions) (WatchReport, error) {
 	opts = opts.withDefaults()
-	report := WatchReport{Machine: thisMachine()}
+	report := WatchReport{Machine: measure.ThisMachine(envtest.Release())}
 	if ChildRequested() {
-		return report, errChild
+		return report, child.ErrRequested
 	}
 	if err := opts.validate(); err != nil {
 		return report, fmt.Errorf("bench watch: %w", err)
@@ -251,11 +262,11 @@ func Watch(ctx context.Context, opts WatchOptions) (WatchReport, error) {
 
 // withStock calls f with options that name the folder of the stock binaries, if there are to be any,
 // and says which they are.
-func (o WatchOptions) withStock(ctx context.Context, used **Binaries, f func(WatchOptions) error) error {
+func (o WatchOptions) withStock(ctx context.Context, used **measure.Binaries, f func(WatchOptions) error) error {
 	if o.Against == "" {
 		return f(o)
 	}
-	return withBinaries(ctx, o.Against, o.Progress, func(binaries Binaries) error {
+	return measure.WithBinaries(ctx, o.Against, o.Progress, func(binaries measure.Binaries) error {
 		*used, o.Against = &binaries, binaries.Folder
 		return f(o)
 	})

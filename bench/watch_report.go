@@ -6,13 +6,15 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"snowglobe.test/bench/measure"
 )
 
 // WatchReport is the result of measuring watch fan-out.
 type WatchReport struct {
-	Machine Machine     `json:"machine"`
-	Against *Binaries   `json:"against,omitempty"` // what was measured in turn
-	Loads   []WatchLoad `json:"loads"`
+	Machine measure.Machine   `json:"machine"`
+	Against *measure.Binaries `json:"against,omitempty"` // what was measured in turn
+	Loads   []WatchLoad       `json:"loads"`
 }
 
 // WatchLoad is one load and its result.
@@ -43,12 +45,12 @@ type WatchLoad struct {
 	Deliveries          int     `json:"deliveries"`
 	DeliveriesPerSecond float64 `json:"deliveriesPerSecond"`
 	// Latency is from when an event was due to be written until a watcher has read it.
-	Latency Latency `json:"latency"`
+	Latency measure.Latency `json:"latency"`
 	// OpenLatency is how long it took to open a watch, with all objects that were there if Initial
 	// says so.
-	OpenLatency Latency `json:"openLatency"`
+	OpenLatency measure.Latency `json:"openLatency"`
 	// WriteLatency is from the same moment until the writer has the answer.
-	WriteLatency Latency `json:"writeLatency"`
+	WriteLatency measure.Latency `json:"writeLatency"`
 
 	Lost       int `json:"lost"`
 	Duplicates int `json:"duplicates"`
@@ -57,12 +59,16 @@ type WatchLoad struct {
 	Restarts   int `json:"restarts"` // watches that the server ended early
 	// TimedOut says that some events had not come when the load had waited for its drain time.
 	TimedOut bool `json:"timedOut"`
+	// ClientProcesses is how many more processes had a share of the watchers, and ClockError by how
+	// much a latency that one of them measured may be wrong, since its clock is another one.
+	ClientProcesses int           `json:"clientProcesses,omitempty"`
+	ClockError      time.Duration `json:"clockErrorNS,omitempty"`
 	// Laggards are in no other number but those of the server; nil if there are none.
 	Laggards *Laggards `json:"laggards,omitempty"`
 
 	// Server is what the process of the API server used; nil if that is not known, because it is
 	// one whose metrics the user may not read.
-	Server *Usage `json:"server,omitempty"`
+	Server *measure.Usage `json:"server,omitempty"`
 	// Stages are those of the way of an event, measured in another run of the load; nil if they
 	// were not asked for, or the server is not ours.
 	Stages []Stage `json:"stages,omitempty"`
@@ -71,29 +77,36 @@ type WatchLoad struct {
 }
 
 func (l *load) sum(transport string, written time.Duration) *WatchLoad {
+	for _, s := range l.shares() {
+		l.opening.Add(s.Opening)
+		l.delivery.Add(s.Delivery)
+	}
 	r := &WatchLoad{
 		Transport: transport, Encoding: l.opts.Encoding, Decode: l.opts.Decode, Store: l.opts.Store, Resource: l.opts.Resource,
 		Servers: l.opts.Servers, Watchers: l.opts.Watchers, StreamsPerConnection: l.opts.StreamsPerConnection, Writers: l.opts.Writers,
 		Namespaces: l.opts.Namespaces, Selectors: l.opts.Selectors, PayloadBytes: l.opts.PayloadBytes,
-		Initial: l.opts.Initial, Objects: l.opts.Objects, Compressed: l.opts.Compress, OpenLatency: l.opening.sum(),
+		Initial: l.opts.Initial, Objects: l.opts.Objects, Compressed: l.opts.Compress, OpenLatency: l.opening.Sum(),
 		RateAsked: l.opts.Rate, Rate: float64(l.events) / written.Seconds(), Events: l.events,
-		Latency: l.delivery.sum(), WriteLatency: l.writing.sum(), TimedOut: l.timedOut,
+		Latency: l.delivery.Sum(), WriteLatency: l.writing.Sum(), TimedOut: l.timedOut,
+		ClientProcesses: len(l.elsewhere), ClockError: l.clockError(),
 	}
 	r.sampled = l.watchers[0].sampled
-	var newest time.Duration
 	for _, w := range l.watchers {
-		r.Duplicates += w.tally.duplicates
-		r.Reordered += w.tally.reordered
-		r.Foreign += w.tally.foreign
 		if w.pace != paceFull {
 			defaultTo(&r.Laggards, &Laggards{})
 			r.Laggards.add(w)
-			continue
 		}
-		r.Deliveries += w.tally.seen
-		r.Lost += w.tally.lost()
-		r.Restarts += w.restarts
-		newest = max(newest, w.newest)
+	}
+	var newest time.Duration
+	for _, s := range l.shares() {
+		r.Duplicates += s.Duplicates
+		r.Reordered += s.Reordered
+		r.Foreign += s.Foreign
+		r.Deliveries += s.Deliveries
+		r.Lost += s.Lost
+		r.Restarts += s.Restarts
+		r.TimedOut = r.TimedOut || s.TimedOut
+		newest = max(newest, s.Newest)
 	}
 	if took := newest - l.warm; newest > 0 {
 		r.DeliveriesPerSecond = float64(r.Deliveries) / took.Seconds()
@@ -101,7 +114,7 @@ func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 	return r
 }
 
-func (r WatchReport) writeText(w *bytes.Buffer) {
+func (r WatchReport) WriteText(w *bytes.Buffer) {
 	fmt.Fprintln(w, r.Machine)
 	if len(r.Loads) == 0 {
 		return
@@ -124,17 +137,20 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 	row("events/s written", func(l WatchLoad) string { return fmt.Sprintf("%.0f", l.Rate) })
 	row("events/s delivered", func(l WatchLoad) string { return fmt.Sprintf("%.0f", l.DeliveriesPerSecond) })
 	for _, q := range quantiles {
-		row("delivery "+q.name, func(l WatchLoad) string { return round(q.of(l.Latency)).String() })
+		row("delivery "+q.name, func(l WatchLoad) string { return measure.Round(q.of(l.Latency)).String() })
 	}
 	for _, q := range quantiles {
-		row("write "+q.name, func(l WatchLoad) string { return round(q.of(l.WriteLatency)).String() })
+		row("write "+q.name, func(l WatchLoad) string { return measure.Round(q.of(l.WriteLatency)).String() })
 	}
 	if first.getsObjects() {
-		row("initial objects p50", func(l WatchLoad) string { return round(l.OpenLatency.P50).String() })
-		row("initial objects p99", func(l WatchLoad) string { return round(l.OpenLatency.P99).String() })
+		row("initial objects p50", func(l WatchLoad) string { return measure.Round(l.OpenLatency.P50).String() })
+		row("initial objects p99", func(l WatchLoad) string { return measure.Round(l.OpenLatency.P99).String() })
+	}
+	if first.ClientProcesses > 0 {
+		row("clocks are known within", func(l WatchLoad) string { return measure.Round(l.ClockError).String() })
 	}
 	shared := ""
-	used := func(name string, cell func(Usage) string) {
+	used := func(name string, cell func(measure.Usage) string) {
 		row(name, func(l WatchLoad) string {
 			if l.Server == nil {
 				return "-"
@@ -146,10 +162,10 @@ func (r WatchReport) writeText(w *bytes.Buffer) {
 			return cell(*l.Server)
 		})
 	}
-	used("CPU/million deliveries", func(u Usage) string { return round(u.CPUPerMillion).String() })
-	used("allocations/delivery", func(u Usage) string { return fmt.Sprintf("%.1f", u.AllocsPerDelivery) })
-	used("bytes/delivery", func(u Usage) string { return fmt.Sprintf("%.0f", u.BytesPerDelivery) })
-	used("memory/watch", func(u Usage) string { return fmt.Sprintf("%.3g KiB", float64(u.MemoryPerWatch)/1024) })
+	used("CPU/million deliveries", func(u measure.Usage) string { return measure.Round(u.CPUPerMillion).String() })
+	used("allocations/delivery", func(u measure.Usage) string { return fmt.Sprintf("%.1f", u.AllocsPerDelivery) })
+	used("bytes/delivery", func(u measure.Usage) string { return fmt.Sprintf("%.0f", u.BytesPerDelivery) })
+	used("memory/watch", func(u measure.Usage) string { return fmt.Sprintf("%.3g KiB", float64(u.MemoryPerWatch)/1024) })
 	row("lost", func(l WatchLoad) string { return fmt.Sprint(l.Lost) })
 	row("duplicate", func(l WatchLoad) string { return fmt.Sprint(l.Duplicates) })
 	row("out of order", func(l WatchLoad) string { return fmt.Sprint(l.Reordered) })
@@ -178,7 +194,7 @@ func (r WatchReport) writeStages(w *bytes.Buffer) {
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "\tp50\tp90\tp99\tmax")
 		for _, s := range load.Stages {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, round(s.Latency.P50), round(s.Latency.P90), round(s.Latency.P99), round(s.Latency.Max))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, measure.Round(s.Latency.P50), measure.Round(s.Latency.P90), measure.Round(s.Latency.P99), measure.Round(s.Latency.Max))
 		}
 		table.Flush()
 	}
@@ -222,6 +238,9 @@ func (l WatchLoad) words() []string {
 			words = append(words, fmt.Sprintf("%d %s", each.many, each.of))
 		}
 	}
+	if l.ClientProcesses > 0 {
+		words = append(words, fmt.Sprintf("clients in %d processes", 1+l.ClientProcesses))
+	}
 	if l.Objects > 0 {
 		words = append(words, fmt.Sprintf("%d more objects", l.Objects))
 	}
@@ -243,18 +262,18 @@ func (l WatchLoad) words() []string {
 // quantiles are the columns of a Latency in the order people read them.
 var quantiles = []struct {
 	name string
-	of   func(Latency) time.Duration
+	of   func(measure.Latency) time.Duration
 }{
-	{"p50", func(l Latency) time.Duration { return l.P50 }},
-	{"p90", func(l Latency) time.Duration { return l.P90 }},
-	{"p99", func(l Latency) time.Duration { return l.P99 }},
-	{"p99.9", func(l Latency) time.Duration { return l.P999 }},
-	{"max", func(l Latency) time.Duration { return l.Max }},
+	{"p50", func(l measure.Latency) time.Duration { return l.P50 }},
+	{"p90", func(l measure.Latency) time.Duration { return l.P90 }},
+	{"p99", func(l measure.Latency) time.Duration { return l.P99 }},
+	{"p99.9", func(l measure.Latency) time.Duration { return l.P999 }},
+	{"max", func(l measure.Latency) time.Duration { return l.Max }},
 }
 
-func (r WatchReport) writeBenchmark(w *bytes.Buffer) {
+func (r WatchReport) WriteBenchmark(w *bytes.Buffer) {
 	fmt.Fprintln(w, "Unit events/s better=higher")
-	r.Machine.writeHeader(w)
+	r.Machine.WriteHeader(w)
 	for _, load := range r.Loads {
 		fmt.Fprintf(w, "BenchmarkWatch/%s-%d\t%d", load.name(), r.Machine.GOMAXPROCS, load.Deliveries)
 		for _, m := range load.metrics() {

@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"snowglobe.test/bench/startup"
+	"snowglobe.test/bench/wire"
 	"snowglobe.test/envtest"
 	"snowglobe.test/internal/pages"
 )
@@ -184,7 +186,7 @@ func TestWatchRefuses(t *testing.T) {
 		"client-go decodes no CBOR":                               {Encoding: "cbor", Decode: true},
 		`transport "pigeon" is unknown`:                           {Transport: "pigeon"},
 		`store "disk" is unknown`:                                 {Store: "disk"},
-		"has its own transport and store":                         {Target: &rest.Config{}, Store: StoreMemory},
+		"has its own transport and store":                         {Target: &rest.Config{}, Store: startup.StoreMemory},
 		"for 10s, with -1ns to drain:":                            {Drain: -1},
 		"a share of 1.1 of the watchers":                          {Slow: 1.1},
 		"1 slow and 1 stalled of 2 watchers":                      {Watchers: 2, Slow: 0.5, Stalled: 0.5},
@@ -294,8 +296,8 @@ func (b *editedBody) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		number := -1
-		if at, ok, _ := findStamp([]byte(line)); ok {
-			number = at.number
+		if at, ok, _ := wire.FindStamp([]byte(line)); ok {
+			number = at.Number
 		}
 		line, b.ended = b.edit(number, line)
 		b.ready.WriteString(line)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"snowglobe.test/bench/wire"
 )
 
 // watcher is one client that watches the objects of a load. Like an informer, it
@@ -89,19 +91,19 @@ func (w *watcher) receive(ctx context.Context) error {
 }
 
 // count records an event, and reports whether all of the load that concern the watcher are there.
-func (w *watcher) count(at stamp, arrived time.Duration) (all bool, err error) {
+func (w *watcher) count(at wire.Stamp, arrived time.Duration) (all bool, err error) {
 	if w.pace == paceSlow {
 		w.pause()
 	}
-	if at.number == w.load.warmUpNumber() {
+	if at.Number == w.load.warmUpNumber() {
 		return false, nil
 	}
-	fresh, err := w.tally.see(at.number)
+	fresh, err := w.tally.see(at.Number)
 	if fresh && w.pace == paceFull {
-		w.load.delivery.record(w.number, arrived-at.due)
+		w.load.delivery.Record(w.number, arrived-at.Due)
 		w.newest = arrived
-		if object, _ := w.tally.of(at.number); w.number == 0 && object == 0 {
-			w.sampled = append(w.sampled, sampledEvent{w.load.begun.Add(at.due), w.load.begun.Add(arrived)})
+		if object, _ := w.tally.of(at.Number); w.number == 0 && object == 0 {
+			w.sampled = append(w.sampled, sampledEvent{w.load.begun.Add(at.Due), w.load.begun.Add(arrived)})
 		}
 	}
 	return w.tally.ended(), err

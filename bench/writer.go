@@ -6,23 +6,25 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"snowglobe.test/bench/wire"
 )
 
 // warmUp has the writers write for a while what is not measured, so that what is measured does not
 // begin with the first requests of a connection, and an empty heap.
 func (l *load) warmUp(ctx context.Context) error {
 	return l.paced(ctx, int(l.opts.Rate*l.opts.WarmUp.Seconds()), func(ctx context.Context, writer, _ int, due time.Duration) error {
-		return l.on.write(ctx, writer, stamp{l.warmUpNumber(), due})
+		return l.on.write(ctx, writer, wire.Stamp{Number: l.warmUpNumber(), Due: due})
 	})
 }
 
 // write writes all events, and then the last one of each object.
 func (l *load) write(ctx context.Context) error {
 	err := l.paced(ctx, l.events, func(ctx context.Context, writer, number int, due time.Duration) error {
-		if err := l.on.write(ctx, writer, stamp{number, due}); err != nil {
+		if err := l.on.write(ctx, writer, wire.Stamp{Number: number, Due: due}); err != nil {
 			return fmt.Errorf("write event %d: %w", number+1, err)
 		}
-		l.writing.record(number, time.Since(l.begun)-due)
+		l.writing.Record(number, time.Since(l.begun)-due)
 		return nil
 	})
 	if err != nil {
@@ -31,7 +33,7 @@ func (l *load) write(ctx context.Context) error {
 	last, ctx := errgroup.WithContext(ctx)
 	for writer := range l.objects {
 		last.Go(func() error {
-			if err := l.on.write(ctx, writer, stamp{l.events + writer, 0}); err != nil {
+			if err := l.on.write(ctx, writer, wire.Stamp{Number: l.events + writer}); err != nil {
 				return fmt.Errorf("write the last event of object %d: %w", writer+1, err)
 			}
 			return nil

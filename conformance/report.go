@@ -121,7 +121,7 @@ var marks = map[State]string{Passed: "ok  ", Failed: "FAIL", NotApplicable: "n/a
 
 // Begin implements Reporter.
 func (t Text) Begin(target string, cases int) {
-	t.printf("%d cases on %s\n", cases, target)
+	t.printf("%s on %s\n", plural(cases, "case"), target)
 }
 
 // Case implements Reporter.
@@ -134,6 +134,14 @@ func (t Text) Case(r Result) {
 	if r.State == Failed {
 		t.printf("%s\n", indent(r.Explain(shortExchanges)))
 	}
+}
+
+// plural is a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func indent(text string) string {

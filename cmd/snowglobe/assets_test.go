@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"snowglobe.test/cmd/snowglobe/etcdmain"
 )
 
 // assets makes the folder. Its programs are this test.
@@ -75,7 +77,7 @@ func TestEtcdStandInRefuses(t *testing.T) {
 		"--listen-client-urls=http://127.0.0.1:0": "--advertise-client-urls is required when --listen-client-urls is set explicitly",
 		"--heartbeat-interval=500":                "should be at least as 5 times",
 	} {
-		assert.ErrorContains(t, playEtcd(t.Context(), []string{flag}, io.Discard, io.Discard), want, flag)
+		assert.ErrorContains(t, etcdmain.Run(t.Context(), []string{flag}, io.Discard, io.Discard), want, flag)
 	}
 	for at, want := range map[string]string{
 		"https://127.0.0.1:0":                 "https needs --cert-file and --key-file, or --auto-tls",
@@ -84,13 +86,13 @@ func TestEtcdStandInRefuses(t *testing.T) {
 		"http://127.0.0.1:0,http://0.0.0.0:0": "--listen-client-urls http://0.0.0.0:0: it is not on loopback",
 	} {
 		args := []string{"--listen-client-urls=" + at, "--advertise-client-urls=http://127.0.0.1:1"}
-		assert.ErrorContains(t, playEtcd(t.Context(), args, io.Discard, io.Discard), want, at)
+		assert.ErrorContains(t, etcdmain.Run(t.Context(), args, io.Discard, io.Discard), want, at)
 	}
 }
 
 func TestEtcdStandInHelp(t *testing.T) {
 	var help strings.Builder
-	require.NoError(t, playEtcd(t.Context(), []string{"--help"}, &help, io.Discard))
+	require.NoError(t, etcdmain.Run(t.Context(), []string{"--help"}, &help, io.Discard))
 	assert.Contains(t, help.String(), "--listen-client-urls")
 	assert.Contains(t, help.String(), "--feature-gates")
 	assert.NotContains(t, help.String(), "panic calling")

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/bench/startup"
 )
 
 func newBench() *cobra.Command {
@@ -18,12 +19,12 @@ func newBench() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchAll(), newBenchPublish(), newBenchStartup(), newBenchWatch())
+	cmd.AddCommand(newBenchAll(), newBenchClients(), newBenchPublish(), newBenchStartup(), newBenchWatch())
 	return cmd
 }
 
 func newBenchStartup() *cobra.Command {
-	opts := bench.StartupOptions{}
+	opts := startup.Options{}
 	output := ""
 	cmd := &cobra.Command{
 		Use:   "startup",
@@ -44,7 +45,7 @@ ratios; docs/HACKING.md says how to build the binaries.`,
 				return err
 			}
 			opts.Progress = cmd.ErrOrStderr()
-			report, err := bench.Startup(cmd.Context(), opts)
+			report, err := startup.Measure(cmd.Context(), opts)
 			if err != nil {
 				return failed(err)
 			}

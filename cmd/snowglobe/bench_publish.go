@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/bench/measure"
 )
 
 func newBenchPublish() *cobra.Command {
@@ -40,7 +41,7 @@ an interrupted command loses no more than one, and --only goes on with the other
 	flags := cmd.Flags()
 	flags.StringSliceVar(&opts.Only, "only", nil, "the `parts` to measure: json, protobuf, cbor, most or shares; the page has the others as they were measured last (default all)")
 	flags.BoolVar(&opts.Keep, "keep", false, "measure nothing, and write the page from the raw data that is there")
-	flags.StringVar(&opts.Against, "against", bench.AgainstStock, "measure kube-apiserver and etcd in turn with ours: a `folder` with both, the word stock to build them from the modules of the current folder, or nothing")
+	flags.StringVar(&opts.Against, "against", measure.AgainstStock, "measure kube-apiserver and etcd in turn with ours: a `folder` with both, the word stock to build them from the modules of the current folder, or nothing")
 	flags.DurationVar(&opts.Duration, "duration", 0, "how long to write at each rate that is tried (default 2s)")
 	flags.IntSliceVar(&opts.Watchers, "watchers", nil, "how many watch, in the curves (default 1,10,100,1000,10000)")
 	flags.IntVar(&opts.Most, "most", 0, "how many watch in the part for the most (default 100000)")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -54,8 +55,8 @@ or linked), "failure" if it is about one, and its KEP (KEP-2340).`,
 	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "run against the cluster of this kubeconfig `file` instead")
 	flags.StringVar(&opts.Release, "release", "", "the `release` that the cluster of the kubeconfig is held to, like v1.37.1 (default what it reports)")
 	flags.BoolVar(&opts.VirtualTime, "virtual", false, "run in virtual time (with the memory store)")
-	flags.StringVar(&opts.Selection.Focus, "focus", "", "run only the cases whose ID, area or promise matches this `regexp`")
-	flags.StringVar(&opts.Selection.Skip, "skip", "", "leave out the cases whose ID, area or promise matches this `regexp`")
+	flags.Var(anyOf{&opts.Selection.Focus}, "focus", "run only the cases whose ID, area or promise matches this `regexp`, or one of several")
+	flags.Var(anyOf{&opts.Selection.Skip}, "skip", "leave out the cases whose ID, area or promise matches this `regexp`, or one of several")
 	flags.StringVar(&opts.Selection.Labels, "label-filter", "", "run only the cases whose labels match this `query`")
 	parallelVar(flags, &opts.Parallel, "how many cases to run at a time; in virtual time, one")
 	flags.Int64Var(&opts.Seed, "seed", 0, "run the cases in a random order that this seed decides; 0 is the order of the list")
@@ -68,6 +69,32 @@ or linked), "failure" if it is about one, and its KEP (KEP-2340).`,
 	cmd.AddCommand(newConformanceDiff(), newConformancePage(), newConformanceStore())
 	return cmd
 }
+
+// anyOf is a flag for a regular expression. Given several times, it matches what one of them does.
+type anyOf struct{ expression *string }
+
+// String implements pflag.Value.
+func (a anyOf) String() string {
+	if a.expression == nil {
+		return ""
+	}
+	return *a.expression
+}
+
+// Set implements pflag.Value.
+func (a anyOf) Set(text string) error {
+	if _, err := regexp.Compile(text); err != nil {
+		return err
+	}
+	if *a.expression != "" {
+		text = *a.expression + "|" + text
+	}
+	*a.expression = text
+	return nil
+}
+
+// Type implements pflag.Value.
+func (anyOf) Type() string { return "regexp" }
 
 func listCases(cmd *cobra.Command, opts conformance.Options) error {
 	cases, err := conformance.Select(conformance.Cases(), opts.Selection)

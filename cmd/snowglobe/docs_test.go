@@ -62,13 +62,20 @@ func commandLines(block string) []string {
 	return lines
 }
 
+// word is a word of a command line, as a shell sees it.
+var word = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`)
+
 // parses looks at the command, its flags and its arguments as the program does before it
 // begins.
 func parses(line string) error {
 	defer hideForeignFlags()()
 	root := newRoot()
 	root.InitDefaultHelpCmd()
-	cmd, args, err := root.Find(strings.Fields(strings.NewReplacer(`'`, "", `"`, "").Replace(line)))
+	words := word.FindAllString(line, -1)
+	for i := range words {
+		words[i] = strings.NewReplacer(`'`, "", `"`, "").Replace(words[i])
+	}
+	cmd, args, err := root.Find(words)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"google.golang.org/grpc/grpclog"
 
+	"snowglobe.test/cmd/snowglobe/etcdmain"
 	"snowglobe.test/fakes/etcd"
 	"snowglobe.test/internal/unixsocket"
 )
@@ -44,7 +45,7 @@ that authority only.`,
 			if err != nil {
 				return err
 			}
-			if err := checkEtcdTLS(secure); err != nil {
+			if err := etcdmain.CheckTLS(secure); err != nil {
 				return err
 			}
 			if address.Network() == "unix" && !secure.Empty() {
@@ -110,7 +111,7 @@ func listenEtcd(ctx context.Context, address net.Addr, secure *tls.Config) (list
 
 // serveEtcd serves an in-memory etcd until the context ends.
 func serveEtcd(ctx context.Context, stdout, stderr io.Writer, address net.Addr, files transport.TLSInfo) error {
-	secure, err := etcdTLS(files)
+	secure, err := etcdmain.TLS(files)
 	if err != nil {
 		return err
 	}

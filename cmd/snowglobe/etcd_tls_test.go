@@ -2,12 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -20,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 
+	"snowglobe.test/cmd/snowglobe/etcdmain"
 	"snowglobe.test/envtest/serverflags"
 	"snowglobe.test/envtest/storage/external"
 	"snowglobe.test/internal/pki"
@@ -141,7 +137,7 @@ func TestEtcdStandInTLS(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- playEtcd(ctx, append(files.server(), "--listen-client-urls="+endpoint, "--advertise-client-urls="+endpoint,
+		ended <- etcdmain.Run(ctx, append(files.server(), "--listen-client-urls="+endpoint, "--advertise-client-urls="+endpoint,
 			"--peer-cert-file="+files.serverCert, "--peer-key-file="+files.serverKey, "--peer-trusted-ca-file="+files.ca, "--peer-client-cert-auth",
 			"--tls-min-version=TLS1.3"), io.Discard, io.Discard)
 	}()
@@ -174,29 +170,4 @@ func TestUpTLS(t *testing.T) {
 	var stderr strings.Builder
 	assert.Equal(t, exitUnjudged, execute(ctx, []string{"up", "--etcd-cafile", files.ca}, io.Discard, &stderr))
 	assert.Contains(t, stderr.String(), `--etcd-cafile, --etcd-certfile and --etcd-keyfile are for a --store at https; store "memory" has no TLS`)
-}
-
-// TestRevoked refuses a certificate that a list names, and admits others.
-func TestRevoked(t *testing.T) {
-	authority, err := pki.NewAuthority("etcd")
-	require.NoError(t, err)
-	revoked, err := authority.ClientCertificate(time.Hour, "revoked")
-	require.NoError(t, err)
-	fine, err := authority.ClientCertificate(time.Hour, "fine")
-	require.NoError(t, err)
-	key, err := authority.KeyPEM()
-	require.NoError(t, err)
-	signer, err := tls.X509KeyPair(authority.CertPEM(), key)
-	require.NoError(t, err)
-	issuer := *signer.Leaf
-	issuer.KeyUsage |= x509.KeyUsageCRLSign
-	list, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
-		Number: big.NewInt(1), ThisUpdate: time.Now(), NextUpdate: time.Now().Add(time.Hour),
-		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: revoked.SerialNumber, RevocationTime: time.Now()}},
-	}, &issuer, signer.PrivateKey.(crypto.Signer))
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "crl")
-	require.NoError(t, os.WriteFile(file, list, 0o600))
-	require.ErrorContains(t, checkRevoked(file, []*x509.Certificate{revoked}), "the certificate of CN=revoked has been revoked")
-	require.NoError(t, checkRevoked(file, []*x509.Certificate{fine}))
 }

@@ -25,10 +25,10 @@ var listening = map[string][]string{
 	"bench/definition.go":   {"`snowglobe bench watch --resource converted-widgets`"},
 	"bench/floor_http2.go":  {"`snowglobe bench watch --transport http2`, or `--floors`"},
 	"cmd/snowglobe/etcd.go": {"`snowglobe etcd`", "`snowglobe etcd --listen unix://FILE`", "`snowglobe etcd --client-cert-auth`"},
-	"cmd/snowglobe/standin_etcd.go": {
+	"cmd/snowglobe/etcdmain/etcdmain.go": {
 		"`etcd` of `snowglobe assets`", "`etcd` of `snowglobe assets`, with `unix://` URLs", "`etcd` of `snowglobe assets`, `--client-cert-auth`",
 	},
-	"cmd/snowglobe/standin_etcd_flags.go":      nil, // says where, for the former
+	"cmd/snowglobe/etcdmain/flags.go":          nil, // says where, for the former
 	"cmd/snowglobe/serve.go":                   {"`snowglobe serve`"},
 	"envtest/serve/listener.go":                {"a control plane of `envtest`, `WithListener`", "`snowglobe up`", "`controllerruntime/envtest.Environment`"},
 	"envtest/sim/seeds/search.go":              {"`snowglobe test --seeds`"},

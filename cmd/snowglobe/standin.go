@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"snowglobe.test/cmd/snowglobe/etcdmain"
 )
 
 // standIn is another program, played by this one when it is started by that name.
 type standIn func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
-var standIns = map[string]standIn{"kube-apiserver": playAPIServer, "etcd": playEtcd}
+var standIns = map[string]standIn{"kube-apiserver": playAPIServer, "etcd": etcdmain.Run}
 
 // standInNames are all names by which this program is another.
 func standInNames() []string { return append(slices.Sorted(maps.Keys(standIns)), kubectlName) }
@@ -35,7 +37,7 @@ func standInExit(name string, stderr io.Writer, err error) int {
 		return exitOK
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", name, err)
-	if _, ok := errors.AsType[*etcdFlagError](err); ok {
+	if _, ok := errors.AsType[*etcdmain.FlagError](err); ok {
 		return etcdFlagExit
 	}
 	return standInFailed

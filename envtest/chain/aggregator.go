@@ -3,7 +3,10 @@ package chain
 import (
 	"context"
 	"errors"
+	_ "unsafe" // for go:linkname
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	_ "k8s.io/kubernetes/cmd/kube-apiserver/app" // declares apiVersionPriorities
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
 	"snowglobe.test/envtest/chain/inject"
@@ -38,3 +41,10 @@ func (c *Chain) buildAggregator(context.Context) (err error) {
 	c.servers.aggregator = server
 	return c.observeState()
 }
+
+// apiVersionPriorities is upstream's order of the built-in groups in discovery.
+// Upstream does not export it, and builds its aggregator only together with the
+// servers behind it, which the chain must wrap to see which of them answers.
+//
+//go:linkname apiVersionPriorities k8s.io/kubernetes/cmd/kube-apiserver/app.apiVersionPriorities
+var apiVersionPriorities map[schema.GroupVersion]controlplaneapiserver.APIServicePriority

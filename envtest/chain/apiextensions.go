@@ -9,6 +9,7 @@ import (
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 
+	"snowglobe.test/envtest/chain/egress"
 	"snowglobe.test/envtest/chain/inject"
 )
 
@@ -27,7 +28,7 @@ func (c *Chain) buildAPIExtensionsConfig(context.Context) error {
 	config, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, kube.ControlPlane.VersionedInformers, kube.initializers,
 		c.options.CompletedOptions, c.options.MasterCount, kube.resolver,
 		func(upstream webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
-			return pastTLSProxies(resolve(upstream))
+			return egress.PastTLSProxies(resolve(upstream))
 		})
 	if err != nil {
 		return err

@@ -5,7 +5,7 @@
 //
 // What upstream does not export is reached for in one file each: its lifecycle
 // signals, hooks, controllers and leases in package upstream; the bootstrap roles
-// in package bootstrap; the order of the groups in discovery in priorities.go; the
+// in package bootstrap; the order of the groups in discovery in aggregator.go; the
 // release from the path of a linked source file in version.go; the informers of a
 // factory in package settle; the name of the called webhook in package inject; and
 // the labels and stacks of goroutines in package process.
@@ -35,6 +35,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/controlplane"
 
+	"snowglobe.test/envtest/chain/egress"
 	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/chain/upstream"
@@ -145,7 +146,7 @@ type Chain struct {
 
 	options      options.CompletedOptions
 	informerName *cache.InformerName
-	storeDialer  *storeDialer
+	storeDialer  *egress.StoreDialer
 	egress       *inject.Egress
 
 	generic         *genericStage

@@ -8,6 +8,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/egressselector"
+
+	"snowglobe.test/envtest/chain/egress"
 )
 
 // buildEgress makes the dialer for the store, which a harness owns. Upstream once
@@ -15,10 +17,10 @@ import (
 // stage takes from --egress-selector-config-file, picks a dialer for each network.
 func (c *Chain) buildEgress(context.Context) error {
 	var err error
-	if c.storeDialer, err = newStoreDialer(c.cfg.Store.Endpoints(), c.cfg.Connection, c.injector); err != nil {
+	if c.storeDialer, err = egress.NewStoreDialer(c.cfg.Store.Endpoints(), c.cfg.Connection, c.injector); err != nil {
 		return err
 	}
-	c.storeDialer.unwrap(c.options.Etcd)
+	c.storeDialer.Unwrap(c.options.Etcd)
 	return nil
 }
 
@@ -32,14 +34,12 @@ func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 		}
 		if network == egressselector.Etcd {
 			if c.storeDialer != nil { // or else gRPC alone knows to dial the store
-				dialers[network] = c.egress.Dialer(network, c.storeDialer.through(dial))
+				dialers[network] = c.egress.Dialer(network, c.storeDialer.Through(dial))
 			}
 			continue
 		}
-		if c.cfg.DialInProcess != nil {
-			dial = c.inProcessFirst(dial)
-		}
-		dialers[network] = c.pastProxies(network, dial)
+		reached := egress.Network{InProcess: c.cfg.DialInProcess, Outside: dial, Sealed: c.cfg.Dial != nil}
+		dialers[network] = reached.Dialer(func(dial utilnet.DialFunc) utilnet.DialFunc { return c.egress.Dialer(network, dial) })
 	}
 	config.EgressSelector = egressselector.NewEgressSelectorWithMap(dialers)
 	return nil
@@ -49,7 +49,7 @@ func (c *Chain) injectEgress(config *genericapiserver.Config) error {
 // upstream's direct one. The store is never dialed by the configured one.
 func (c *Chain) selected(config *genericapiserver.Config, network egressselector.EgressType) (utilnet.DialFunc, error) {
 	if c.cfg.Dial != nil && network != egressselector.Etcd {
-		return c.proxied(network)
+		return egress.Selected(c.options.EgressSelector.ConfigFile, network, c.cfg.Dial)
 	}
 	if config.EgressSelector != nil {
 		dial, err := config.EgressSelector.Lookup(network.AsNetworkContext())
@@ -58,16 +58,6 @@ func (c *Chain) selected(config *genericapiserver.Config, network egressselector
 		}
 	}
 	return (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout}).DialContext, nil
-}
-
-// inProcessFirst asks Config.DialInProcess, then the dialer.
-func (c *Chain) inProcessFirst(outside utilnet.DialFunc) utilnet.DialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if conn, ok, err := c.cfg.DialInProcess(ctx, address); ok {
-			return conn, err
-		}
-		return outside(ctx, network, address)
-	}
 }
 
 // dialTimeout is that of upstream's direct dialers, and their keep-alive.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/pkg/controlplane"
 
+	"snowglobe.test/envtest/chain/egress"
 	"snowglobe.test/envtest/chain/inject"
 	"snowglobe.test/envtest/chain/upstream"
 )
@@ -31,7 +32,7 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 	if err != nil {
 		return err
 	}
-	nameProxies(config.ControlPlane.ProxyTransport)
+	egress.NameProxies(config.ControlPlane.ProxyTransport)
 	if extra := &config.ControlPlane.Extra; extra.PeerEndpointLeaseReconciler != nil {
 		c.peerLease = upstream.NewPeerLease(extra.PeerEndpointLeaseReconciler, c.renewals, c.cfg.Connection.Err)
 		extra.PeerEndpointLeaseReconciler = c.peerLease

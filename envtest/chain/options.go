@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/serviceaccount"
 
+	"snowglobe.test/envtest/chain/egress"
 	"snowglobe.test/envtest/chain/inject"
 )
 
@@ -33,7 +34,7 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	}
 	c.informerName, run.InformerName = name, name
 	decorators := &run.Admission.GenericAdmission.Decorators
-	*decorators = append(admission.Decorators{inject.Webhooks(c.injector, pastTLSProxies), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
+	*decorators = append(admission.Decorators{inject.Webhooks(c.injector, egress.PastTLSProxies), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
 	c.setStore(run)
 	if err := awaitSigner(ctx, run); err != nil {
 		return err

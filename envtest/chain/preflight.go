@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"k8s.io/apiserver/pkg/server/egressselector"
@@ -45,7 +44,8 @@ const dialStoreTimeout = 20 * time.Second
 // dialStore dials the store as upstream's own clients do next: one that does not get
 // through in time is an error, and upstream leaves it behind, trying on for ever.
 func (c *Chain) dialStore(ctx context.Context) error {
-	if c.storeDialer == nil || c.storeDialer.proxy == nil {
+	proxied := c.storeDialer.Proxied()
+	if len(proxied) == 0 {
 		return nil // no rule can be in the way
 	}
 	dial, err := c.generic.config.EgressSelector.Lookup(egressselector.Etcd.AsNetworkContext())
@@ -55,9 +55,9 @@ func (c *Chain) dialStore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dialStoreTimeout)
 	defer cancel()
 	for {
-		for _, server := range c.storeDialer.servers {
+		for _, server := range proxied {
 			var conn net.Conn
-			switch conn, err = dial(ctx, "tcp", strings.TrimPrefix(server, "http://")); {
+			switch conn, err = dial(ctx, "tcp", server); {
 			case err == nil:
 				return conn.Close()
 			case errors.Is(err, fault.ErrCrashed):

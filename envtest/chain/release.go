@@ -63,7 +63,7 @@ func (c *Chain) end() error {
 	if c.state.storage != nil {
 		errs = append(errs, c.state.storage.Close(ctx))
 	}
-	errs = append(errs, c.storeDialer.end(ctx))
+	errs = append(errs, c.storeDialer.End(ctx))
 	c.egress.Close()
 	for _, log := range c.auditLogs {
 		errs = append(errs, upstream.EndAuditLog(log))
@@ -80,7 +80,7 @@ func (c *Chain) release() {
 	c.cfg.Endpoint.RefuseLoopback() // or for a server that never serves
 	if c.generic != nil {
 		c.awaitStoreClients()
-		c.storeDialer.stop()
+		c.storeDialer.Stop()
 		c.releaseControllers()
 	}
 	if c.endpoints != nil {

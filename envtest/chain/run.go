@@ -55,7 +55,7 @@ func (c *Chain) serve(ctx context.Context) error {
 			c.stopping.Store(true)
 			c.cfg.Endpoint.Drain()
 			c.finishBoot(serving)
-			c.storeDialer.stop()
+			c.storeDialer.Stop()
 			stop()
 		case <-ended:
 		}

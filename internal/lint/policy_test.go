@@ -81,6 +81,7 @@ const policy = `
 	# The chain and its parts.
 	envtest/chain/upstream           -> internal/turn
 	envtest/chain/bootstrap          ->
+	envtest/chain/egress             -> envtest/fault envtest/storage envtest/storage/intercept fakes/konnectivity
 	envtest/chain/inject             -> envtest/chain/upstream envtest/fault envtest/process envtest/storage/intercept internal/conns internal/watchframe
 	envtest/chain/inject (test)      -> envtest/memnet
 	envtest/chain/reststorage        -> envtest/fault envtest/storage envtest/storage/intercept
@@ -88,7 +89,7 @@ const policy = `
 	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
 	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest internal/hostile
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
-	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept fakes/konnectivity internal/pki internal/tempdir
+	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/egress envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/pki internal/tempdir
 
 	# The face.
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/tempdir internal/diskerr internal/manifests
@@ -141,9 +142,15 @@ const policy = `
 	conformance/mutants/trial        -> conformance/mutants/mutation
 	conformance/mutants/workshop     -> conformance/mutants/trial internal/gobuild internal/group
 	conformance/mutants/judge        -> conformance conformance/mutants/trial internal/wall
-	bench/...                        -> envtest envtest/storage fakes/webhook internal/group internal/htmlpage internal/outfile internal/pki internal/stock internal/watchframe
+	bench/...                        -> bench/... envtest envtest/storage fakes/webhook internal/htmlpage internal/outfile internal/pki internal/stock internal/watchframe
+	bench/child                      -> internal/group
+	bench/measure                    -> internal/stock internal/tempdir
+	bench/wire                       -> internal/watchframe
+	bench/startup                    -> bench/child bench/measure envtest envtest/storage/embedded
 	bench (test)                     -> internal/pages
-	cmd/...                          -> scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/tempdir internal/unixsocket
+	cmd/snowglobe/etcdmain           -> envtest/memnet fakes/etcd internal/unixsocket
+	cmd/snowglobe/etcdmain (test)    -> internal/pki
+	cmd/...                          -> cmd/... scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/tempdir internal/unixsocket
 	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/home internal/pages internal/listeners internal/sample
 
 	# What is below the face is reached through the face.

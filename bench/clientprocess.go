@@ -40,7 +40,7 @@ type clientsRequest struct {
 	First, Count int      // which watchers
 }
 
-// clientsAnswer is a line of such a process. It waits for one after each.
+// clientsAnswer is a line of such a process. Each but the last one has a line in return.
 type clientsAnswer struct {
 	Open  bool   `json:"open,omitempty"`  // the watches are open
 	Clock int64  `json:"clock,omitempty"` // what its clock says, in nanoseconds
@@ -61,7 +61,15 @@ const (
 var clientsCommand = []string{"bench", "clients"}
 
 // startClients starts the client processes. The first watchers are in this one.
-func (l *load) startClients(ctx context.Context) {
+func (l *load) startClients(ctx context.Context) error {
+	if len(l.opts.ClientProcesses) == 0 {
+		return nil
+	}
+	server := l.on.(*apiServer)
+	servers, err := server.accesses()
+	if err != nil {
+		return err
+	}
 	processes := len(l.opts.ClientProcesses) + 1
 	bound := func(number int) int { return number * l.opts.Watchers / processes }
 	for number, command := range l.opts.ClientProcesses {
@@ -69,9 +77,8 @@ func (l *load) startClients(ctx context.Context) {
 			command: append(strings.Fields(command), clientsCommand...), begin: make(chan time.Time, 1),
 			opened: make(chan struct{}), ended: make(chan struct{}), clock: &remoteClock{}, after: &remoteClock{},
 		}
-		server := l.on.(*apiServer)
 		request := clientsRequest{
-			Options: l.opts, Servers: server.accesses(), Namespaces: server.namespaces, From: l.from,
+			Options: l.opts, Servers: servers, Namespaces: server.namespaces, From: l.from,
 			First: bound(number + 1), Count: bound(number+2) - bound(number+1),
 		}
 		var life context.Context
@@ -82,6 +89,7 @@ func (l *load) startClients(ctx context.Context) {
 		}()
 		l.elsewhere = append(l.elsewhere, p)
 	}
+	return nil
 }
 
 func (p *clientProcess) converse(ctx context.Context, request clientsRequest) error {

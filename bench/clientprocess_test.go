@@ -1,15 +1,22 @@
 package bench
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // TestClientProcesses spreads the watchers of a load over three processes, beside that of the server.
@@ -30,7 +37,7 @@ func TestClientProcesses(t *testing.T) {
 	assert.Less(t, load.Latency.Max, time.Minute, "the clocks are compared")
 }
 
-// TestClientProcessesFail names the command that is to blame, and leaves none running.
+// TestClientProcessesFail names the command that is to blame.
 func TestClientProcessesFail(t *testing.T) {
 	for command, want := range map[string]string{
 		"snowglobe-is-not-here": `"snowglobe-is-not-here"`,
@@ -78,6 +85,62 @@ func TestClientsEnd(t *testing.T) {
 		_ = write.Close()
 	}()
 	require.ErrorContains(t, Clients(t.Context(), in, io.Discard, io.Discard), "the measurement has ended")
+}
+
+// TestAnotherClock has a process whose clock is an hour ahead begin when we do.
+func TestAnotherClock(t *testing.T) {
+	p := &clientProcess{begin: make(chan time.Time, 1), opened: make(chan struct{}), clock: &remoteClock{}, after: &remoteClock{}}
+	zero := time.Now()
+	p.begin <- zero
+	var told bytes.Buffer
+	answer, err := json.Marshal(clientsAnswer{Open: true})
+	require.NoError(t, err)
+	require.NoError(t, p.hear(t.Context(), answer, &told))
+	for range pings {
+		answer, err := json.Marshal(clientsAnswer{Clock: time.Now().Add(time.Hour).UnixNano()})
+		require.NoError(t, err)
+		require.NoError(t, p.hear(t.Context(), answer, &told))
+	}
+	clocks, begin, found := strings.Cut(told.String(), toldBegin)
+	require.True(t, found, "%s", &told)
+	assert.Equal(t, strings.Repeat(toldClock+"\n", pings), clocks)
+
+	g := &guest{load: &load{}, begin: make(chan time.Time, 1)}
+	g.listen(bufio.NewReader(strings.NewReader(toldBegin+begin)), func(error) {})
+	begun := <-g.begin
+	assert.InDelta(t, time.Hour, begun.Sub(zero), float64(p.clock.within)+float64(time.Millisecond))
+}
+
+// TestAccess tells another machine what is in files, and what it cannot know.
+func TestAccess(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte("secret\n"), 0o600))
+	told, err := accessOf(&rest.Config{
+		Host: "https://server", BearerTokenFile: file, Impersonate: rest.ImpersonationConfig{UserName: "jane"},
+		TLSClientConfig: rest.TLSClientConfig{CAFile: file, CertFile: file, KeyFile: file, ServerName: "kubernetes"},
+		ExecProvider:    &clientcmdapi.ExecConfig{Command: "login", InteractiveMode: clientcmdapi.NeverExecInteractiveMode},
+	})
+	require.NoError(t, err)
+	text, err := json.Marshal(told)
+	require.NoError(t, err)
+	var heard access
+	require.NoError(t, json.Unmarshal(text, &heard))
+	secret := []byte("secret\n")
+	assert.Equal(t, &rest.Config{
+		Host: "https://server", BearerToken: "secret", Impersonate: rest.ImpersonationConfig{UserName: "jane"},
+		TLSClientConfig: rest.TLSClientConfig{CAData: secret, CertData: secret, KeyData: secret, ServerName: "kubernetes"},
+		ExecProvider:    &clientcmdapi.ExecConfig{Command: "login", InteractiveMode: clientcmdapi.NeverExecInteractiveMode},
+	}, heard.config())
+
+	for want, config := range map[string]*rest.Config{
+		"read the token of the kubeconfig":        {BearerTokenFile: file + "s"},
+		"read the certificates of the kubeconfig": {TLSClientConfig: rest.TLSClientConfig{CAFile: file + "s"}},
+		"auth-provider":                           {AuthProvider: &clientcmdapi.AuthProviderConfig{}},
+		"proxy-url":                               {Proxy: http.ProxyFromEnvironment},
+	} {
+		_, err := accessOf(config)
+		assert.ErrorContains(t, err, want)
+	}
 }
 
 // TestRemoteClock believes the fastest answer, and tells how far it can be wrong.

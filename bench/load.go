@@ -108,7 +108,9 @@ func (l *load) close(ctx context.Context) error {
 
 // openAll opens the watches of this process, and has those of the others opened.
 func (l *load) openAll(ctx context.Context) error {
-	l.startClients(ctx)
+	if err := l.startClients(ctx); err != nil {
+		return err
+	}
 	err := l.openWatches(ctx)
 	for _, p := range l.elsewhere {
 		err = errors.Join(err, p.awaitOpen(l.opts.Progress))

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 
-	"k8s.io/client-go/rest"
-
 	"snowglobe.test/bench/child"
 	"snowglobe.test/bench/measure"
 )
@@ -30,42 +28,6 @@ func (r loadRequest) reached() reached {
 	return to
 }
 
-func reachedBy(servers []*access) (to reached) {
-	for _, server := range servers {
-		to.servers = append(to.servers, server.config())
-	}
-	return to
-}
-
-// access is how a server is reached and logged in to: what of a rest.Config can be told to
-// another process.
-type access struct {
-	Host, Token   string
-	CA, Cert, Key []byte
-}
-
-func (a *access) config() *rest.Config {
-	if a == nil {
-		return nil
-	}
-	return &rest.Config{Host: a.Host, BearerToken: a.Token, TLSClientConfig: rest.TLSClientConfig{CAData: a.CA, CertData: a.Cert, KeyData: a.Key}}
-}
-
-// accesses are how another process reaches the servers.
-func (r reached) accesses() (all []*access) {
-	for _, server := range r.servers {
-		all = append(all, accessOf(server))
-	}
-	return all
-}
-
-func accessOf(config *rest.Config) *access {
-	if config == nil {
-		return nil
-	}
-	return &access{Host: config.Host, Token: config.BearerToken, CA: config.CAData, Cert: config.CertData, Key: config.KeyData}
-}
-
 // loadAnswer is a line that the process prints: a phase that it has reached and waits in until it
 // reads a line, or the end.
 type loadAnswer struct {
@@ -79,8 +41,14 @@ type loadAnswer struct {
 // runApart is runLoad in a process of its own.
 func runApart(ctx context.Context, opts WatchOptions, transport string, to reached, comesTo func(measure.Phase)) (*WatchLoad, error) {
 	var answer loadAnswer
-	request := loadRequest{Options: opts, Transport: transport, Servers: to.accesses(), Sampled: accessOf(to.sampled)}
-	err := child.Converse(ctx, childLoad, request, opts.Progress, func(line []byte, reply io.Writer) error {
+	request := loadRequest{Options: opts, Transport: transport}
+	var err, sampledErr error
+	request.Servers, err = to.accesses()
+	request.Sampled, sampledErr = accessOf(to.sampled)
+	if err := errors.Join(err, sampledErr); err != nil {
+		return nil, err
+	}
+	err = child.Converse(ctx, childLoad, request, opts.Progress, func(line []byte, reply io.Writer) error {
 		answer = loadAnswer{}
 		if err := json.Unmarshal(line, &answer); err != nil {
 			return fmt.Errorf("the process of the clients printed %q: %w", line, err)

@@ -10,7 +10,7 @@ import (
 	"snowglobe.test/internal/tempdir"
 )
 
-// Binaries are what controller-runtime's envtest runs.
+// Binaries are what controller-runtime's envtest runs, and what measurements compare with.
 type Binaries struct {
 	Folder    string `json:"folder"`    // absolute
 	APIServer string `json:"apiserver"` // what kube-apiserver --version prints

@@ -1,5 +1,5 @@
-// Package measure is what measurements count, and on which machine: times and their
-// distributions, and the CPU and memory of a process.
+// Package measure is what measurements count, on which machine, and beside which programs: times
+// and their distributions, and the CPU and memory of a process.
 package measure
 
 import (

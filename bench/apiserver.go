@@ -80,7 +80,7 @@ func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
 		}
 	}
 	if err := s.makeObjects(ctx); err != nil {
-		return "", fmt.Errorf("make the objects that nobody writes to: %w", err)
+		return "", fmt.Errorf("make the objects that are only listed: %w", err)
 	}
 	if err := s.connectWatchers(); err != nil {
 		return "", err

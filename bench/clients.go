@@ -50,7 +50,7 @@ func readRequest(ctx context.Context, lines *bufio.Reader) (request clientsReque
 	select {
 	case err := <-read:
 		return request, err
-	case <-ctx.Done(): // a reader that nobody writes to can't be interrupted
+	case <-ctx.Done(): // a read from a quiet parent can't be interrupted
 		return clientsRequest{}, context.Cause(ctx)
 	}
 }

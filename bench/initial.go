@@ -42,7 +42,7 @@ func (o WatchOptions) validateInitial() error {
 // maxObjects is as many as a store in memory holds with ease.
 const maxObjects = 1_000_000
 
-// makeObjects makes the objects that nobody writes to.
+// makeObjects makes the objects that are only listed: the load writes to others.
 func (s *apiServer) makeObjects(ctx context.Context) error {
 	making, ctx := errgroup.WithContext(ctx)
 	making.SetLimit(parallelOpens)

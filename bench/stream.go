@@ -245,7 +245,7 @@ func (s *raw) newest() (string, error) {
 
 func (s *raw) stop() {
 	s.cancel()
-	_ = s.body.Close() // nobody is left to tell
+	_ = s.body.Close() // the watch is over, and no caller asks how
 }
 
 // decoded is a watch as client-go gives it: each event is decoded.

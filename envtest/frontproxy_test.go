@@ -25,7 +25,7 @@ func trustOf(t *testing.T, h *httpTest) map[string]string {
 }
 
 // TestFrontProxy has the aggregator known to a server that trusts what is published for it and lets
-// nobody else in, as those made with k8s.io/apiserver do.
+// no other client in, as those made with k8s.io/apiserver do.
 func TestFrontProxy(t *testing.T) {
 	h := newHTTPTest(t, envtest.Start(t))
 	trust := trustOf(t, h)

@@ -10,7 +10,7 @@ import (
 	"snowglobe.test/bench/measure"
 )
 
-// StartupReport is how long control planes took to start and to stop.
+// Report is how long control planes took to start and to stop.
 type Report struct {
 	Machine measure.Machine `json:"machine"`
 	Store   string          `json:"store"`

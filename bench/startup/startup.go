@@ -14,7 +14,7 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// StartupOptions say how to measure startup.
+// Options say how to measure startup.
 type Options struct {
 	// Runs is how many processes to measure, one after another; zero means 5.
 	Runs int

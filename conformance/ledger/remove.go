@@ -102,7 +102,7 @@ func (l *Ledger) removeNamespace(ctx context.Context, namespace Object) error {
 			return l.finalize(ctx, namespace)
 		}
 	}
-	return nil // its objects take their time, and somebody waits for them; see Close
+	return nil // its objects take their time, and Close waits for them
 }
 
 // lanes is how many resources of a namespace are looked at together.

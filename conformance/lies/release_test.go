@@ -53,7 +53,7 @@ func repairLies() map[string][]lie {
 	return map[string][]lie{
 		"S13/lost-address-is-made-anew": {
 			changed("it is not", "GET", addresses, code(200, 404)),
-			changed("of nobody", "GET", addresses, text(`"name":"ipv4-gone"`, `"name":"nobody"`)),
+			changed("of nobody", "GET", addresses, text(`"name":"ipv4-gone-1"`, `"name":"nobody"`)),
 			changed("nobody is told", "GET", `/events`, text(`has a wrong reference`, `is wrong`)),
 		},
 		"S13/stray-address-is-removed": {

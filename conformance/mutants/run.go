@@ -71,7 +71,7 @@ starts is given to all cases.`,
 	flags.IntVar(&opts.each, "each", 0, "a sample of this many mutants of each system")
 	flags.Uint64Var(&opts.seed, "seed", 1, "the seed of the sample")
 	flags.BoolVar(&opts.fresh, "fresh", false, "only mutants about which nothing is kept")
-	flags.BoolVar(&opts.open, "open", false, "only mutants that survived the last time, and nobody has said why")
+	flags.BoolVar(&opts.open, "open", false, "only mutants that survived the last time, and not for a known reason")
 	flags.BoolVar(&opts.last, "last", false, "use the program that was built last, as it is")
 	flags.IntVar(&opts.together, "together", 1, "how many `mutants` are on in one process, which is quick for those that survive")
 	flags.BoolVar(&opts.keep, "keep", false, "keep the verdicts in verdicts.json")

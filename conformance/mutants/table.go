@@ -91,7 +91,7 @@ func page(kept *trial.Kept) string {
 
 A mutant is a small change of upstream's source, here of Kubernetes %s: a negated condition,
 a statement left out, another constant, a dropped return, two calls or arguments in the other
-order, && for ||, an off-by-one comparison, or a patch that somebody wrote. The
+order, && for ||, an off-by-one comparison, or a patch written by hand. The
 [conformance cases](conformance.md) run on a control plane with one mutant at a time; a mutant is
 killed when a case fails. Cases run in virtual time, on memory.
 

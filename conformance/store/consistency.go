@@ -205,7 +205,7 @@ func churn(ctx context.Context, client *kubernetes.Client, key string, events in
 	return nil
 }
 
-// unrivalled is the error of a write that nobody else can have come before.
+// unrivalled is the error of a write that no other client can have come before.
 func unrivalled(write string, succeeded bool, now *mvccpb.KeyValue, err error) error {
 	if err == nil && !succeeded {
 		err = fmt.Errorf("it was refused, though nobody else writes the key, with %s as the present state", text(now))

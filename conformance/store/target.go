@@ -14,7 +14,7 @@ import (
 )
 
 // Target is what a case is given: two clients of the store, each with a connection of its
-// own, keys that nobody else uses, and assertions.
+// own, keys that no other case uses, and assertions.
 type Target struct {
 	gomega.Gomega
 	Client *kubernetes.Client

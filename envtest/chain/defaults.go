@@ -12,7 +12,7 @@ import (
 )
 
 // Defaults are what a server does where no flag says otherwise. They are values of the flags, as
-// if upstream had them: nobody has set them, and a list that somebody sets replaces its default.
+// if upstream had them: they count as not set, and a list that a user sets replaces its default.
 type Defaults struct {
 	// Index tells the server from others on its store.
 	Index int
@@ -53,7 +53,7 @@ func (d Defaults) setGates(gates featuregate.MutableVersionedFeatureGate) error 
 }
 
 // advertise sets the default of the address, which depends on what it is for: upstream wants no
-// loopback address among endpoints. 192.0.2.0/24 is for documentation, and nobody's.
+// loopback address among endpoints. 192.0.2.0/24 is for documentation: no host has it.
 func (d Defaults) advertise(run *options.ServerRunOptions) {
 	run.GenericServerRunOptions.AdvertiseAddress = net.IPv4(127, 0, 0, 1)
 	if run.EndpointReconcilerType != string(reconcilers.NoneEndpointReconcilerType) {

@@ -30,7 +30,7 @@ type FrontProxy struct {
 // FrontProxyName is the common name of the client certificate. It and the headers are kubeadm's.
 const FrontProxyName = "front-proxy-client"
 
-// frontProxyFlags are those of a front proxy of somebody's own, beside which there is no other.
+// frontProxyFlags are those of a user's own front proxy, beside which there is no other.
 var frontProxyFlags = []string{
 	"requestheader-client-ca-file", "requestheader-allowed-names", "requestheader-username-headers", "requestheader-uid-headers",
 	"requestheader-group-headers", "requestheader-extra-headers-prefix", "proxy-client-cert-file", "proxy-client-key-file",

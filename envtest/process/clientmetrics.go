@@ -12,7 +12,7 @@ import (
 const upstreamMetrics = "k8s.io/component-base/metrics/prometheus/restclient"
 
 // A process has one set of metrics of client-go. Where they are upstream's, they are the servers',
-// and the servers tell of them at /metrics. Where somebody else has claimed them, such as
+// and the servers tell of them at /metrics. Where another library has claimed them, such as
 // controller-runtime, they are about the clients of a program that had an API server elsewhere: what
 // members ask, hundreds of requests in each boot, is kept out of them.
 func init() {

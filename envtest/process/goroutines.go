@@ -51,7 +51,7 @@ func (m *Member) Wait(ctx context.Context) error {
 
 // there says whether goroutines of the member are there, for a fraction of what the text of the
 // profile costs. It cannot read labels, only compare them, so that there are none is not sure
-// where somebody has added some, nor beside goroutines of members that have left.
+// where a program has added some, nor beside goroutines of members that have left.
 func (m *Member) there() (there, sure bool) {
 	known := map[unsafe.Pointer]bool{nil: true, steady.labels: true}
 	sure = true

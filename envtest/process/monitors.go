@@ -30,7 +30,7 @@ var strangersMonitor atomic.Pointer[etcd3metrics.Monitor]
 
 // takeOverMonitors has the registered collector ask whose metrics it collects. Upstream keeps one
 // source of sizes in a process, that of the server made last: a server of a bubble would ask the
-// store of one outside, through a socket. So the servers set theirs on a collector that nobody has
+// store of one outside, through a socket. So the servers set theirs on a collector that is not
 // registered.
 func takeOverMonitors() {
 	etcd3metrics.Register()

@@ -14,7 +14,7 @@ import (
 var newStoreClient func(storagebackend.TransportConfig) (*kubernetes.Client, error)
 
 // StoreClients are the clients of its store that upstream makes for a member while it is built.
-// A stage that fails in the middle leaves some of them to nobody.
+// A stage that fails in the middle leaves some of them open.
 type StoreClients struct {
 	mu    sync.Mutex
 	built bool

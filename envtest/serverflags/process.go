@@ -124,7 +124,7 @@ func (p *Process) certificate() []string {
 	return []string{"--tls-cert-file=" + base + ".crt", "--tls-private-key-file=" + base + ".key"}
 }
 
-// upstreamDefaults are flags that nobody has given and whose default in a harness is another,
+// upstreamDefaults are flags that are not given and whose default in a harness is another,
 // with upstream's: see chain.Defaults.
 func (p *Process) upstreamDefaults() (flags []string) {
 	if !p.set.Changed("authorization-mode") && !p.set.Changed("authorization-config") {

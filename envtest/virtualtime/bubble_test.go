@@ -25,7 +25,7 @@ func TestVirtual(t *testing.T) {
 	}))
 }
 
-// A goroutine that ends after a pause is given it, though nobody waits for it.
+// A goroutine that ends after a pause is given it, though no test waits for it.
 func TestBubbleGrace(t *testing.T) {
 	ended := false
 	require.NoError(t, virtualtime.Bubble(func() error {

@@ -12,8 +12,8 @@ import (
 // Everything in this package that uses unexported parts of clientv3 is in this
 // file. reach_test.go fails when a field is gone.
 
-// neverDone is what the contexts of clientv3's watches over gRPC wait for: a channel that nobody
-// closes, made before any testing/synctest bubble, in which what waits for it keeps time from going
+// neverDone is what the contexts of clientv3's watches over gRPC wait for: a channel that is never
+// closed, made before any testing/synctest bubble, in which what waits for it keeps time from going
 // on. A nil channel says the same.
 //
 //go:linkname neverDone go.etcd.io/etcd/client/v3.valCtxCh

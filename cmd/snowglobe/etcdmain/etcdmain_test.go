@@ -96,7 +96,7 @@ func run(t *testing.T, endpoint string, args ...string) *running {
 	return e
 }
 
-// freeURL is a URL at which nobody listens.
+// freeURL is a URL at which nothing listens.
 func freeURL(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -55,7 +55,7 @@ var ignoredFlags = []string{
 	"peer-heartbeat-interval", "peer-election-timeout", "retry-interval", "snapshot", "v", "vv", "test.coverprofile", "test.outputdir",
 }
 
-// refusedFlags are those that somebody would miss. Their defaults may be given.
+// refusedFlags are those whose effect a user would miss. Their defaults may be given.
 var refusedFlags = []string{
 	"config-file", "initial-cluster-state", "discovery-token", "discovery-endpoints", "discovery-srv", "auth-token",
 	"cors", "host-whitelist", "enable-distributed-tracing",

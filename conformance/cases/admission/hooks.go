@@ -200,7 +200,7 @@ func (h *hooks) mutate(ctx context.Context, hook string, change ...func(*registr
 	h.active(ctx, hook)
 }
 
-// probeName is that of the objects that nobody keeps.
+// probeName is that of the objects of dry runs and refused requests.
 const probeName = "probe"
 
 // probe asks to make a ConfigMap as a dry run.

@@ -118,30 +118,48 @@ func lose(ctx context.Context, t *suite.Target, whole *networkingv1.IPAddress, c
 
 func lostAddressIsMadeAnew(ctx context.Context, beside *suite.Target) {
 	t := dual(ctx, beside)
-	namespace, addresses := t.Namespace(ctx), t.Kube.NetworkingV1().IPAddresses()
+	namespace := t.Namespace(ctx)
 	for how, is := range lost {
 		for _, family := range []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol} {
-			name := strings.ToLower(string(family)) + "-" + how // Events of one Service are a series
-			service, err := t.Kube.CoreV1().Services(namespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-				Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
-			t.Must(err, "create Service %s", name)
-			ip := service.Spec.ClusterIP
-			whole := address(ip, string(family), namespace, name)
-			lose(ctx, t, whole, is.change)
-			// The server sees the addresses by one watch and the Service by another.
-			times := 0
-			t.Eventually(ctx, func() (*networkingv1.IPAddress, error) {
-				times++
-				touch(ctx, t, service, fmt.Sprint(times))
-				return addresses.Get(ctx, ip, metav1.GetOptions{})
-			}).WithPolling(seldom).Should(gomega.And(gomega.HaveField("Labels", whole.Labels), gomega.HaveField("Spec", whole.Spec)), "an address that is %s", how)
-			if is.event != "" {
-				tells(ctx, t, name, "ClusterIPNotAllocated")
-				tells(ctx, t, name, fmt.Sprintf("[%s]: %s", family, ip))
-				tells(ctx, t, name, is.event)
+			// What the first Event about a Service says stands for all of its kind, so each try has a Service of its own.
+			for try := 1; ; try++ {
+				name := fmt.Sprintf("%s-%s-%d", strings.ToLower(string(family)), how, try)
+				ip := isMadeAnew(ctx, t, namespace, name, family, is.change)
+				if is.event == "" || toldAs(ctx, t, name, fmt.Sprintf("[%s]: %s", family, ip), is.event) {
+					break
+				}
 			}
 		}
 	}
+}
+
+// isMadeAnew makes a Service, loses its IPAddress, and waits until that is as it was.
+func isMadeAnew(ctx context.Context, t *suite.Target, namespace, name string, family corev1.IPFamily, change func(*networkingv1.IPAddress)) (ip string) {
+	service, err := t.Kube.CoreV1().Services(namespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
+	t.Must(err, "create Service %s", name)
+	ip = service.Spec.ClusterIP
+	whole := address(ip, string(family), namespace, name)
+	lose(ctx, t, whole, change)
+	// The server sees the addresses by one watch and the Service by another.
+	times := 0
+	t.Eventually(ctx, func() (*networkingv1.IPAddress, error) {
+		times++
+		touch(ctx, t, service, fmt.Sprint(times))
+		return t.Kube.NetworkingV1().IPAddresses().Get(ctx, ip, metav1.GetOptions{})
+	}).WithPolling(seldom).Should(gomega.And(gomega.HaveField("Labels", whole.Labels), gomega.HaveField("Spec", whole.Spec)), "the address of %s", name)
+	return ip
+}
+
+// toldAs waits for the Event about a Service whose address was lost. It says what the address was,
+// or that there was none, if the server looked while another was being put in its place.
+func toldAs(ctx context.Context, t *suite.Target, name, ip, was string) bool {
+	said := gomega.And(gomega.HavePrefix("ClusterIPNotAllocated: "), gomega.ContainSubstring(ip),
+		gomega.Or(gomega.ContainSubstring(was), gomega.ContainSubstring(lost["gone"].event)))
+	var told []string
+	t.Eventually(ctx, func() []string { told = eventReasons(ctx, t, name); return told }).WithPolling(seldom).
+		Should(gomega.ContainElement(said), "Events about %s", name)
+	return slices.ContainsFunc(told, func(event string) bool { return strings.Contains(event, was) })
 }
 
 func strayAddressIsRemoved(ctx context.Context, beside *suite.Target) {

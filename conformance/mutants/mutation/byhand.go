@@ -11,7 +11,7 @@ import (
 //go:embed byhand.txt
 var byHandText string
 
-// Handwritten is a mutant that somebody wrote: a small patch.
+// Handwritten is a mutant written by hand: a small patch.
 type Handwritten struct {
 	// Name says which promise is broken, as in "put-with-another-uid".
 	Name   string

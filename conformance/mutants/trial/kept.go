@@ -82,8 +82,8 @@ func (k *Kept) Count(mutants []mutation.Mutant, reached map[int]bool) {
 	}
 }
 
-// Add keeps verdicts, in place of older ones about the same mutants. The reason that somebody
-// gave stays while a mutant survives.
+// Add keeps verdicts, in place of older ones about the same mutants. The reason given by hand
+// stays while a mutant survives.
 func (k *Kept) Add(verdicts []Verdict) {
 	byID := map[string]Verdict{}
 	for _, v := range k.Verdicts {
@@ -116,7 +116,7 @@ func (k *Kept) Fresh(mutants []mutation.Mutant) []mutation.Mutant {
 	return fresh
 }
 
-// Open are the mutants that survived, or had no time, and about which nobody has said why.
+// Open are the mutants that survived, or had no time, and whose reason is not known.
 func (k *Kept) Open(mutants []mutation.Mutant) []mutation.Mutant {
 	open := map[string]bool{}
 	for _, v := range k.Verdicts {

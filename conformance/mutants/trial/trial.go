@@ -30,7 +30,7 @@ type Trial struct {
 // together, which is quick for those that survive: when a case fails, it judges each of them
 // alone, and those that it does not kill go on with the cases that are left. A mutant that was
 // alone is judged again: a case that fails once in a thousand runs, whatever the mutant, kills
-// nobody. Mutants that hide each other are taken for survivors.
+// none. Mutants that hide each other are taken for survivors.
 func (t Trial) Of(ctx context.Context, jobs ...Job) ([]Verdict, error) {
 	var verdicts []Verdict
 	passed := map[string]bool{}
@@ -83,7 +83,7 @@ func (t Trial) alone(ctx context.Context, jobs []Job, by string, passed map[stri
 	return verdicts, left, nil
 }
 
-// Steady reports whether a case passes alone without a mutant. One that does not kills nobody.
+// Steady reports whether a case passes alone without a mutant. One that does not kills no mutant.
 func (t Trial) Steady(ctx context.Context, id string) (bool, error) {
 	verdict, err := t.process(ctx, []Job{{Cases: []string{id}}}, map[string]bool{})
 	return verdict.Result == Survived, err

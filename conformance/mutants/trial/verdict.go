@@ -36,6 +36,6 @@ type Verdict struct {
 	Of  int `json:"of,omitempty"`
 	// Change is what was changed. An ID that stands for another change is not this mutant.
 	Change string `json:"change"`
-	// Reason is why no case can kill it, if somebody has found out.
+	// Reason is why no case can kill it, if that is known.
 	Reason string `json:"reason,omitempty"`
 }

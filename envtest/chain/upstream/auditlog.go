@@ -61,7 +61,7 @@ func EndAuditLog(log *lumberjack.Logger) error {
 	if *work != nil {
 		*work <- true // there is room when the goroutine has begun, and so knows this channel
 		close(*work)
-		*work = nil // a late event finds nobody to tell, and goes on
+		*work = nil // a late event wakes no goroutine, and goes on
 	}
 	return err
 }

@@ -21,7 +21,7 @@ type lastingInformers struct {
 	ctx     context.Context //nolint:containedctx // of the server, which starts its informers first
 }
 
-// LastingInformers returns a factory that nobody who starts more informers can end a part of.
+// LastingInformers returns a factory no part of which ends with the informers that are started later.
 func LastingInformers(factory informers.SharedInformerFactory) informers.SharedInformerFactory {
 	return &lastingInformers{SharedInformerFactory: factory}
 }

@@ -18,7 +18,7 @@ const (
 	AccountKeyFile  = "sa-signer.key"
 )
 
-// Issuer is the issuer of tokens if nobody says otherwise. Controller-runtime names the address
+// Issuer is the issuer of tokens if no flag says otherwise. Controller-runtime names the address
 // of the server, which is not known here before it listens.
 const Issuer = "https://kubernetes.default.svc.cluster.local"
 

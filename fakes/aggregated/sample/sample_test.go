@@ -91,7 +91,7 @@ func working(t *testing.T) string {
 	return folder
 }
 
-// freePort returns a port that nobody listens on: sample-apiserver is told it before the
+// freePort returns a port on which nothing listens: sample-apiserver is told it before the
 // aggregator is.
 func freePort(t *testing.T) string {
 	t.Helper()

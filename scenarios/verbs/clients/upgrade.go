@@ -102,7 +102,7 @@ func (u upgradedConn) Read(p []byte) (int, error) { return u.ReadWriteCloser.Rea
 func (u upgradedConn) Write(p []byte) (int, error) { return u.ReadWriteCloser.Write(p) }
 
 // Close does not say that it has been closed before. To SPDY that is an error, which it
-// holds for a second for somebody to read, longer than the script may last.
+// holds for a second for the client to read, longer than the script may last.
 func (u upgradedConn) Close() error {
 	_ = u.ReadWriteCloser.Close()
 	return nil

@@ -24,9 +24,6 @@ import (
 	"snowglobe.test/internal/tempdir"
 )
 
-// AdminUser is the user of Config by default, in the group system:masters.
-const AdminUser = "snowglobe-admin"
-
 // ControlPlane is one or more running API servers on one store; Server has the methods
 // for each of them. All its methods may be called from any goroutine.
 type ControlPlane struct {
@@ -53,7 +50,7 @@ type ControlPlane struct {
 	restorer       *restore.Restorer // nil before the store is started
 
 	member     *process.Member // whose goroutines are the store's
-	adminToken string          // of AdminUser
+	adminToken string          // of trace.AdminUser
 	kubeconfig string          // the file that was written, empty for none
 	boot       *Snapshot       // for Reset, nil if there can be none
 
@@ -78,11 +75,23 @@ var sequence atomic.Int64
 // Launch starts a control plane without a test; the caller stops it. The context
 // bounds only the start.
 func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
+	cp, err := prepare(opts)
+	if err != nil {
+		return nil, err
+	}
+	return cp.launch(ctx)
+}
+
+// prepare makes a control plane that has not started.
+func prepare(opts []Option) (*ControlPlane, error) {
 	cfg, err := newConfig(opts)
+	if err == nil && cfg.clock != nil {
+		err = virtualtime.SetClock(*cfg.clock)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
-	return newControlPlane(cfg).launch(ctx)
+	return newControlPlane(cfg), nil
 }
 
 func newControlPlane(cfg *config) *ControlPlane {

@@ -17,7 +17,7 @@
 //   - what is there: WithCRDs, WithCRDPaths, WithWebhookFlag
 //   - who reaches them, and whom they reach: WithListener, WithKubeconfig, WithPKI, WithDialer
 //   - faults and their order: WithFaults, WithOrder, WithSeed
-//   - virtual time: WithoutLatency, WithoutHousekeeping
+//   - virtual time: WithClock, WithoutLatency, WithoutHousekeeping
 //   - what is told: WithLog, WithObserver, WithFullTrace
 //
 // A ControlPlane hands out what has a package of its own: Faults, Trace, Store, Webhooks.

@@ -1,6 +1,13 @@
 package envtest
 
-import "context"
+import (
+	"context"
+
+	"snowglobe.test/envtest/trace"
+)
+
+// AdminUser is who tests are by default.
+const AdminUser = trace.AdminUser
 
 // WithoutInjectors leaves out whatever asks rules, to measure what that costs.
 func WithoutInjectors() Option { return func(c *config) { c.withoutFaults = true } }

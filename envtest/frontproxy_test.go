@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/fakes/aggregated"
+	"snowglobe.test/internal/pki"
 )
 
 // trustOf is what a control plane tells aggregated API servers to trust.
@@ -58,4 +61,31 @@ func TestFrontProxyOfFlags(t *testing.T) {
 	for name := range trustOf(t, h) {
 		assert.False(t, strings.HasPrefix(name, "requestheader-"), name)
 	}
+}
+
+// TestCertificateFiles names files of certificates by flags in virtual time, where they are looked at
+// now and then; upstream has the operating system tell it of changes, for which time would stand still.
+func TestCertificateFiles(t *testing.T) {
+	dir := t.TempDir()
+	var authorities []*pki.Authority
+	for range 2 {
+		authority, err := pki.NewAuthority("front-proxies")
+		require.NoError(t, err)
+		authorities = append(authorities, authority)
+	}
+	pair, err := authorities[0].Serving("api.example")
+	require.NoError(t, err)
+	cert, key := writeFile(t, filepath.Join(dir, "tls.crt"), string(pair.Cert)), writeFile(t, filepath.Join(dir, "tls.key"), string(pair.Key))
+	ca := writeFile(t, filepath.Join(dir, "ca.crt"), string(authorities[0].CertPEM()))
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		h := newHTTPTest(t, cp)
+		trusts := func() string { return trustOf(t, h)["requestheader-client-ca-file"] }
+		time.Sleep(time.Minute)
+		assert.Equal(t, string(authorities[0].CertPEM()), trusts())
+		writeFile(t, ca, string(authorities[1].CertPEM()))
+		time.Sleep(time.Minute)
+		assert.Contains(t, trusts(), string(authorities[1].CertPEM()))
+		assert.NoError(t, cp.Servers()[0].Crash(t.Context()), "what looks at files ends")
+	}, envtest.WithFlags("--tls-cert-file="+cert, "--tls-private-key-file="+key, "--tls-sni-cert-key="+cert+","+key, "--requestheader-client-ca-file="+ca,
+		"--requestheader-allowed-names=proxy", "--requestheader-username-headers=X-Remote-User", "--proxy-client-cert-file="+cert, "--proxy-client-key-file="+key))
 }

@@ -137,7 +137,8 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Faults:         faults,
 		Restorer:       cp.restorer,
 		UpstreamPauses: virtualtime.Virtual() && !cp.cfg.promptHooks, // where they cost nothing
-		OwnDocuments:   sim.Enabled(),                                // building them takes random numbers of the seed
+		Virtual:        virtualtime.Virtual(),
+		OwnDocuments:   sim.Enabled(), // building them takes random numbers of the seed
 		PostStartHooks: cp.cfg.hooks,
 		CacheWindows:   cp.cfg.cacheWindows,
 		Trace:          i.recorder,

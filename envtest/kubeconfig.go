@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/diskerr"
 )
 
@@ -26,8 +27,8 @@ func (cp *ControlPlane) writeKubeconfig() error {
 	}
 	config := clientcmdapi.NewConfig()
 	config.Clusters["snowglobe"] = &clientcmdapi.Cluster{Server: remote.Host, CertificateAuthorityData: remote.CAData, TLSServerName: remote.ServerName}
-	config.AuthInfos[AdminUser] = &clientcmdapi.AuthInfo{ClientCertificateData: remote.CertData, ClientKeyData: remote.KeyData}
-	config.Contexts["snowglobe"] = &clientcmdapi.Context{Cluster: "snowglobe", AuthInfo: AdminUser}
+	config.AuthInfos[trace.AdminUser] = &clientcmdapi.AuthInfo{ClientCertificateData: remote.CertData, ClientKeyData: remote.KeyData}
+	config.Contexts["snowglobe"] = &clientcmdapi.Context{Cluster: "snowglobe", AuthInfo: trace.AdminUser}
 	config.CurrentContext = "snowglobe"
 	content, err := clientcmd.Write(*config)
 	if err != nil {

@@ -42,6 +42,7 @@ type config struct {
 	fullTrace     bool
 	withoutFaults bool // tests only: without the injectors
 	promptHooks   bool // tests only: in virtual time too
+	clock         *time.Time
 
 	withoutHousekeeping bool
 
@@ -147,6 +148,13 @@ func WithSeed(seed uint64) Option {
 // takes between fault.MinLatency and fault.MaxLatency, depending on the seed, so that a
 // loop without a pause, of which upstream has some, does not stop the clock.
 func WithoutLatency() Option { return func(c *config) { c.noLatency = true } }
+
+// WithClock sets the clock of virtual time before the control plane starts: in a bubble it begins
+// at 2000-01-01T00:00:00Z, and certificates and fixtures of today are not valid yet. It can only
+// go forward. In real time the control plane does not start.
+func WithClock(begin time.Time) Option {
+	return func(c *config) { c.clock = &begin }
+}
 
 // WithOrder gives operations in virtual time their turns in the order of steps, starting
 // with the first operation of the boot; see ControlPlane.Schedule, which begins later.

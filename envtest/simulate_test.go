@@ -2,6 +2,8 @@ package envtest_test
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"os"
 	"path/filepath"
@@ -16,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/internal/pages"
+	"snowglobe.test/internal/pki"
 )
 
 // TestSimulateAudit drains an audit log in batches, which upstream does until
@@ -43,6 +47,38 @@ func TestSimulateIdle(t *testing.T) {
 		ok, red := cp.Servers()[0].Ready(t.Context())
 		assert.True(t, ok, "not ready after ten idle minutes: %v", red)
 	})
+}
+
+// TestWithClock begins today, when a certificate of today is valid, which it is not in the year 2000.
+func TestWithClock(t *testing.T) {
+	authority, err := pki.NewAuthority("today")
+	require.NoError(t, err)
+	pair, err := authority.Client("jane")
+	require.NoError(t, err)
+	block, _ := pem.Decode(pair.Cert)
+	jane, err := x509.ParseCertificate(block.Bytes)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(authority.CertPEM()))
+	verify := func() error {
+		_, err := jane.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: time.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+		return err
+	}
+	envtest.Simulate(t, func(t *testing.T, _ *envtest.ControlPlane) {
+		err := verify()
+		require.ErrorContains(t, err, "x509: certificate has expired or is not yet valid: current time 2000-01-01T")
+		pages.Troubleshooting(t, "..", err.Error())
+	})
+	today := time.Now()
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		assert.NoError(t, verify())
+		assert.WithinRange(t, time.Now(), today, today.Add(time.Minute))
+		namespace, err := kubernetes.NewForConfigOrDie(cp.Config()).CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.WithinRange(t, namespace.CreationTimestamp.Time, today.Truncate(time.Second), today.Add(time.Minute))
+	}, envtest.WithClock(today))
+	_, err = envtest.Launch(t.Context(), envtest.WithClock(today.Add(time.Hour)))
+	assert.EqualError(t, err, "start control plane: only the clock of virtual time can be set")
 }
 
 // TestSimulateContext enters virtual time as a program does.

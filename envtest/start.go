@@ -33,11 +33,10 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 // startFor is Launch for a test, which it fails.
 func startFor(t testing.TB, opts []Option) *ControlPlane {
 	t.Helper()
-	cfg, err := newConfig(opts)
+	cp, err := prepare(opts)
 	if err != nil {
-		t.Fatalf("start control plane: %v", err)
+		t.Fatal(err)
 	}
-	cp := newControlPlane(cfg)
 	if _, err := cp.launch(t.Context()); err != nil {
 		t.Error(err)
 		cp.logSeed(t)

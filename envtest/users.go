@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/chain"
+	"snowglobe.test/envtest/trace"
 	"snowglobe.test/internal/pki"
 	"snowglobe.test/internal/redact"
 )
@@ -91,7 +92,7 @@ type credentials struct {
 }
 
 func newCredentials(opts []ConfigOption) credentials {
-	who := credentials{name: AdminUser, groups: []string{user.SystemPrivilegedGroup}, isAdmin: true}
+	who := credentials{name: trace.AdminUser, groups: []string{user.SystemPrivilegedGroup}, isAdmin: true}
 	for _, opt := range opts {
 		opt(&who)
 	}
@@ -123,6 +124,6 @@ func Certificate(validity time.Duration) ConfigOption {
 func Remote() ConfigOption { return func(c *credentials) { c.remote = true } }
 
 // Config returns the configuration of a client, by default of a cluster admin inside the
-// process: its requests call the handler chain or, for upgrades, go through TLS in memory.
-// With several servers, the first that accepts requests gets them until it is gone.
+// process, trace.AdminUser: its requests call the handler chain or, for upgrades, go through TLS
+// in memory. With several servers, the first that accepts requests gets them until it is gone.
 func (cp *ControlPlane) Config(opts ...ConfigOption) *rest.Config { return cp.client.Config(opts...) }

@@ -106,6 +106,11 @@ func run(ctx context.Context, s script.Script, opts Options) (result Result) {
 	typed := engine.OpenKeyboard(ctx, opts.Prompt)
 	defer typed.Close()
 	inside := func() error {
+		if begin, ok := s.Clock(); ok && !opts.RealTime {
+			if err := virtualtime.SetClock(begin); err != nil {
+				return err
+			}
+		}
 		process.Steady(func() { result = perform(ctx, s, opts, typed, folder.Path()) })
 		return nil
 	}

@@ -14,11 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/trace"
 	"snowglobe.test/scenarios/script"
-	"snowglobe.test/scenarios/story"
 )
 
 // TestCommands runs the scripts that test the commands themselves.
@@ -220,11 +218,6 @@ func TestStoryOfRestart(t *testing.T) {
 	} {
 		assert.Equal(t, want, planes[text], "which control plane %q is said of", text)
 	}
-}
-
-// TestAdminOfStories compares the two places that name the admin.
-func TestAdminOfStories(t *testing.T) {
-	assert.Equal(t, envtest.AdminUser, story.AdminUser, "whom stories take for the admin")
 }
 
 // TestCandidateHearsOtherAnswers has a mutation change the answers that a candidate gets:

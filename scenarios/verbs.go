@@ -46,7 +46,7 @@ func newVerbGroups(run *engine.Run, opts Options) *verbGroups {
 func (g *verbGroups) verbs() []engine.Verb {
 	run, servers, clients, fakes, programs, checks := g.run, g.servers, g.clients, g.fakes, g.programs, g.checks
 	return []engine.Verb{
-		servers.Seed(), servers.Faults(), servers.Start(), servers.Shutdown(), servers.Restart(),
+		servers.Seed(), servers.Clock(), servers.Faults(), servers.Start(), servers.Shutdown(), servers.Restart(),
 		servers.Rule(fault.Hold), servers.Rule(fault.Freeze), servers.Rule(fault.Delay), servers.Release(), servers.Step(),
 		servers.Rule(fault.Fail), servers.Rule(fault.LoseReply), servers.Rule(fault.Drop), servers.Rule(fault.Duplicate), servers.Rule(fault.Cancel),
 		servers.Compact(), servers.Crash(), servers.Rule(fault.LoseLeader), servers.Rule(fault.Partition),

@@ -91,6 +91,9 @@ type Config struct {
 	Faults *fault.Set
 	// UpstreamPauses keeps the second that two of upstream's hooks wait before they try.
 	UpstreamPauses bool
+	// Virtual is whether the server is in virtual time, where files are looked at now and then:
+	// it can't wait until the operating system tells of a change.
+	Virtual bool
 	// OwnDocuments builds the OpenAPI v3 documents anew, where those of an earlier server of
 	// the process could be shared.
 	OwnDocuments bool

@@ -9,6 +9,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/apis/core/validation"
 	"k8s.io/kubernetes/pkg/controlplane/reconcilers"
+
+	"snowglobe.test/envtest/chain/upstream"
 )
 
 // Some of upstream's constructors start goroutines, or make the storage of all resources, and
@@ -82,6 +84,22 @@ func checkAdvertised(run *options.ServerRunOptions) error {
 	address := run.GenericServerRunOptions.AdvertiseAddress.String()
 	if err := validation.ValidateEndpointIP(address, field.NewPath("--advertise-address")).ToAggregate(); err != nil {
 		return fmt.Errorf("--endpoint-reconciler-type=%s: %w", run.EndpointReconcilerType, err)
+	}
+	return nil
+}
+
+// pollCertificates has a server in virtual time look at the files of certificates now and then.
+func (c *Chain) pollCertificates(g *genericStage) error {
+	serving := g.config.SecureServing
+	if !c.cfg.Virtual || serving == nil {
+		return nil
+	}
+	if c.options.Authentication.RequestHeader.ClientCAFile != "" {
+		serving.ClientCA = upstream.PollCA(serving.ClientCA, reloadInterval)
+	}
+	serving.Cert = upstream.PollPair(serving.Cert, reloadInterval)
+	for i, pair := range serving.SNICerts {
+		serving.SNICerts[i] = upstream.PollSNI(pair, reloadInterval)
 	}
 	return nil
 }

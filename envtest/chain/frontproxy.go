@@ -89,7 +89,8 @@ func (c *Chain) publishFrontProxy(config *controlplane.Config) {
 	info.RequestHeaderGroupHeaders, info.RequestHeaderExtraHeaderPrefixes = headers.GroupHeaders, headers.ExtraHeaderPrefixes
 }
 
-// withoutReload ends what would watch the files of the certificate, which are gone.
+// withoutReload ends what would watch the files of the certificate: they are gone, or are watched by
+// the operating system, for which virtual time can't wait.
 func withoutReload(hook genericapiserver.PostStartHookFunc) genericapiserver.PostStartHookFunc {
 	return func(ctx genericapiserver.PostStartHookContext) error {
 		ended, end := context.WithCancel(ctx)

@@ -73,6 +73,7 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 		{"OpenAPI", c.applyOpenAPI},
 		{"storage factory", c.applyStorage},
 		{"authentication", c.applyAuthentication},
+		{"certificates", c.pollCertificates},
 		{"authorization", c.applyAuthorization},
 		{"audit", c.applyAudit},
 	}

@@ -39,7 +39,7 @@ func (c *Chain) wrapHooks(context.Context) error {
 		switch {
 		case name == upstream.AutoregistrationHook:
 			hook = c.autoregistering.Wrap(hook, c.crdsEnabled())
-		case name == reloadProxyCertificateHook && c.ownFrontProxy():
+		case name == reloadProxyCertificateHook && (c.ownFrontProxy() || c.cfg.Virtual):
 			hook = withoutReload(hook)
 		case prompt[name] != nil && !c.cfg.UpstreamPauses:
 			hook = prompt[name]

@@ -19,9 +19,9 @@ import (
 	"k8s.io/kubernetes/pkg/kubeapiserver/options"
 )
 
-// reloadInterval is how often the files of --authentication-config and --authorization-config
-// are looked at. Upstream does it every minute, and has the operating system tell it of changes
-// besides, for which virtual time can't wait.
+// reloadInterval is how often the files of --authentication-config and --authorization-config,
+// and in virtual time those of certificates, are looked at. Upstream does it every minute, and has
+// the operating system tell it of changes besides, for which virtual time can't wait.
 const reloadInterval = time.Second
 
 // withoutFile returns the options without --authentication-config: applyJWT does what

@@ -66,6 +66,10 @@ type Check struct {
 	Reason   string `json:"reason,omitempty"` // why it fails; empty if OK
 }
 
+// AdminUser is who asks with a configuration of envtest that names no other user: a member of the
+// group system:masters.
+const AdminUser = "snowglobe-admin"
+
 // Request is a request to the API server. Phases: Start if it is long-running, End.
 type Request struct {
 	Method    string        `json:"method"`         // such as "GET"

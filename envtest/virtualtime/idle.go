@@ -35,7 +35,7 @@ type StuckError struct{ Goroutines []Goroutine }
 // Error names each goroutine and the line it is at.
 func (e *StuckError) Error() string {
 	return ErrStandstill.Error() + ": " + names(e.Goroutines) +
-		" (a server on a socket: serve it in memory, as envtest's Webhooks do; a mutex: do not wait while holding one, or use WithoutLatency if a library does, with WithSeed in sim mode only; a channel: make it inside the bubble)"
+		" (a server on a socket: serve it in memory, as envtest's Webhooks do; a mutex: do not wait while holding one, or use WithoutLatency if a library does, with WithSeed in sim mode only; a channel: make it inside the bubble; a file that is watched: look at it now and then)"
 }
 
 // Unwrap returns ErrStandstill.

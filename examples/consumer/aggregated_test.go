@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"snowglobe.test/envtest"
+	"snowglobe.test/envtest/trace"
 )
 
 var forecasts = schema.GroupVersionResource{Group: "weather.example.com", Version: "v1", Resource: "forecasts"}
@@ -85,8 +86,8 @@ func TestAggregated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if asks, _, _ := unstructured.NestedString(forecast.Object, "spec", "asks"); asks != envtest.AdminUser {
-			t.Errorf("the server was asked for %q, want %q", asks, envtest.AdminUser)
+		if asks, _, _ := unstructured.NestedString(forecast.Object, "spec", "asks"); asks != trace.AdminUser {
+			t.Errorf("the server was asked for %q, want %q", asks, trace.AdminUser)
 		}
 
 		if err := server.Stop(t.Context()); err != nil {

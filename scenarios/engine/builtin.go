@@ -69,11 +69,14 @@ func stop(r *Run, _ bool, _ []string) error {
 	return nil
 }
 
-// skip ends the script, which says nothing.
+// skip ends the script, as Skip.
 func skip(r *Run, _ bool, args []string) error {
-	r.ended, r.skipped, r.reason = true, true, strings.Join(args, " ")
+	r.Skip(strings.Join(args, " "))
 	return nil
 }
+
+// Skip ends the script after the present command, which says nothing then, for a reason.
+func (r *Run) Skip(reason string) { r.ended, r.skipped, r.reason = true, true, reason }
 
 // unquote takes the > away with which the lines of files begin, as a line that would
 // begin another file has to.

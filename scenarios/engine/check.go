@@ -77,8 +77,14 @@ type checking struct {
 func checkCommands(s script.Script, verbs []Verb, lines []script.Line) error {
 	c := &checking{script: s, verbs: AllVerbs(verbs), files: s.Files()}
 	var errs []error
+	var settings []string // the commands so far, while all of them decide from the start
 	for i, line := range lines {
-		errs = append(errs, c.line(line, i == 0)...)
+		command := line.Words[0]
+		first := len(settings) == i && !slices.Contains(settings, command)
+		errs = append(errs, c.line(line, first)...)
+		if first && isFirst(c.verbs, command) {
+			settings = append(settings, command)
+		}
 	}
 	if last := lines[len(lines)-1]; !c.asserts {
 		errs = append(errs, fmt.Errorf("%s: the script ends here and has asserted nothing, so no server can fail it; add what must be so, as with expect, assert or check", s.Place(last.Number)))
@@ -91,6 +97,11 @@ func checkCommands(s script.Script, verbs []Verb, lines []script.Line) error {
 		there[file.Name] = true
 	}
 	return errors.Join(errs...)
+}
+
+// isFirst reports whether a command decides from the start, so that others of the kind may follow it.
+func isFirst(verbs []Verb, command string) bool {
+	return slices.ContainsFunc(verbs, func(v Verb) bool { return v.First && v.Name == command })
 }
 
 // line returns what is wrong with a line, and its files.
@@ -106,7 +117,7 @@ func (c *checking) line(line script.Line, first bool) []error {
 		c.asserts = true // it may, once it is right
 		return []error{fmt.Errorf("%s: %w", place, err)}
 	case call.verb.First && !first:
-		return []error{fmt.Errorf("%s: %s is the first command of a script, since it decides everything from the start", place, call.verb.Name)}
+		return []error{fmt.Errorf("%s: %s is the first command of a script, since it decides from the start", place, call.verb.Name)}
 	}
 	c.asserts = c.asserts || call.verb.Asserts || call.negated || line.Negated
 	if call.verb.Names != nil {

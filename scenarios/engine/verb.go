@@ -37,7 +37,7 @@ type Verb struct {
 	Wraps      bool // its arguments, after the flags, are another command
 	Verbatim   bool // its arguments are those of another program, flags too
 	Asserts    bool // it fails if a server does not do what the script expects
-	First      bool // it must be the first of the script
+	First      bool // it decides from the start, and is at the beginning of the script
 	FullTrace  bool // it looks at all that clients see and that the store writes
 
 	// Needs says why it can't run now; nil if it always can.

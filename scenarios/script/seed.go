@@ -19,10 +19,24 @@ func ParseSeed(text string) (uint64, error) {
 
 // Seed returns the seed that the script sets, and whether it sets one.
 func (s Script) Seed() (uint64, bool) {
-	lines, _ := s.Commands() // mistakes are reported when the script runs
-	if len(lines) == 0 || lines[0].Words[0] != SeedCommand || len(lines[0].Words) != 2 {
+	text, ok := s.setting(SeedCommand)
+	if !ok {
 		return 0, false
 	}
-	seed, err := ParseSeed(lines[0].Words[1])
+	seed, err := ParseSeed(text)
 	return seed, err == nil
+}
+
+// setting returns the argument of a command that is among the first ones, which decide from the start.
+func (s Script) setting(command string) (argument string, ok bool) {
+	lines, _ := s.Commands() // mistakes are reported when the script runs
+	for _, line := range lines {
+		switch {
+		case line.Words[0] != SeedCommand && line.Words[0] != ClockCommand || len(line.Words) != 2:
+			return "", false
+		case line.Words[0] == command:
+			return line.Words[1], true
+		}
+	}
+	return "", false
 }

@@ -16,9 +16,6 @@ const (
 	KubectlAgent = "kubectl"
 )
 
-// AdminUser is who scripts are if they don't say: envtest's, which would link the API server.
-const AdminUser = "snowglobe-admin"
-
 // FieldManager owns the fields that scripts apply.
 const FieldManager = "script"
 
@@ -123,7 +120,7 @@ func abridgeRequest(request trace.Request) trace.Event {
 	case request.UserAgent == KubectlAgent && isDiscovery(request.URI), request.UserAgent != ScriptAgent && request.UserAgent != KubectlAgent:
 		return nil
 	}
-	if request.User == AdminUser {
+	if request.User == trace.AdminUser {
 		request.User = ""
 	}
 	request.URI = strings.TrimSuffix(request.URI, applyQuery)

@@ -220,8 +220,11 @@ func (cp *ControlPlane) fork(from *Snapshot, opts []Option) (*ControlPlane, erro
 	if err != nil {
 		return nil, err
 	}
-	if cfg.store != nil {
+	switch {
+	case cfg.store != nil:
 		return nil, errors.New("a fork is on a fork of the store; WithStore does not go with it")
+	case cfg.clock != nil:
+		return nil, errors.New("a fork lives at the time of the other; WithClock does not go with it")
 	}
 	fork := newControlPlane(cfg)
 	fork.accountKey = cp.accountKey

@@ -344,6 +344,8 @@ func TestRestoreAndFork(t *testing.T) {
 		assert.Error(t, err, "forked another's snapshot")
 		_, err = cp.Fork(ctx, first, envtest.WithStore(cp.Store()))
 		assert.Error(t, err, "a fork on its parent's store")
+		_, err = cp.Fork(ctx, first, envtest.WithClock(time.Now()))
+		assert.ErrorContains(t, err, "WithClock does not go with it")
 	})
 }
 

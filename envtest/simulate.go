@@ -13,8 +13,9 @@ import (
 // Simulate runs f as a test in virtual time, with a control plane in it:
 // time.Sleep(time.Hour) takes one or a few seconds, in which the server does everything
 // that it does in an hour, and leases, tokens and events expire. The clock begins at
-// 2000-01-01T00:00:00Z, or at the time of WithClock. f must not call t.Run or t.Parallel. If one of its goroutines waits for something that virtual time can't bring,
-// such as a socket, the test fails within five seconds of wall time.
+// 2000-01-01T00:00:00Z, or at the time of WithClock. f must not call t.Run or t.Parallel. If
+// one of its goroutines waits for something that virtual time can't bring, such as a socket,
+// the test fails within five seconds of wall time.
 func Simulate(t *testing.T, f func(t *testing.T, cp *ControlPlane), opts ...Option) {
 	t.Helper()
 	finished := false

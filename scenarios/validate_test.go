@@ -53,6 +53,7 @@ func TestValidate(t *testing.T) {
 		"a seed twice":             {"seed 7\nclock 2026-11-27T09:00:00Z\nseed 8\nready\n", []string{"x.txtar:3: seed is the first command of a script"}},
 		"a clock":                  {"clock tomorrow\nready\n", []string{`x.txtar:1: clock: wrong arguments: a time is written like 2026-11-27T09:00:00Z, not "tomorrow"`}},
 		"an early clock":           {"clock 1999-11-27T09:00:00Z\nready\n", []string{"x.txtar:1: clock: wrong arguments: virtual time can begin between 2000-01-01T00:00:00Z and"}},
+		"a clock under condition":  {"[linux] clock 2026-11-27T09:00:00Z\nready\n", []string{"x.txtar:1: clock has no condition, since it decides from the start"}},
 		"a late clock":             {"start\nclock 2026-11-27T09:00:00Z\nready\n", []string{"x.txtar:2: clock is the first command of a script"}},
 		"times without units":      {"start\neventually --for 5 ready\nas certificate 10 jane\ncandidate --retry-period 2 a b\n", []string{`x.txtar:2: eventually: invalid argument "5" for "--for" flag: time: missing unit in duration "5"`, `x.txtar:3: as: wrong arguments: "10" is not a duration like 1h`, `x.txtar:4: candidate: invalid argument "2" for`}},
 		"bytes":                    {"ready\n\x00\n", []string{"x.txtar:2: this is not text"}},

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/kubernetes/pkg/controlplane"
 
+	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/internal/pki"
 	"snowglobe.test/internal/tempdir"
 )
@@ -79,11 +80,14 @@ func (c *Chain) applyFrontProxy(g *genericStage) error {
 
 // publishFrontProxy has the server write what aggregated API servers have to trust.
 func (c *Chain) publishFrontProxy(config *controlplane.Config) {
+	info := &config.ControlPlane.Extra.ClusterAuthenticationInfo
 	if !c.ownFrontProxy() {
+		if c.cfg.Virtual {
+			info.RequestHeaderCA = upstream.PollCA(info.RequestHeaderCA, reloadInterval)
+		}
 		return
 	}
 	headers := c.generic.config.Authentication.RequestHeaderConfig
-	info := &config.ControlPlane.Extra.ClusterAuthenticationInfo
 	info.RequestHeaderCA, info.RequestHeaderAllowedNames = headers.CAContentProvider, headers.AllowedClientNames
 	info.RequestHeaderUsernameHeaders, info.RequestHeaderUIDHeaders = headers.UsernameHeaders, headers.UIDHeaders
 	info.RequestHeaderGroupHeaders, info.RequestHeaderExtraHeaderPrefixes = headers.GroupHeaders, headers.ExtraHeaderPrefixes

@@ -39,10 +39,6 @@ func (c *Chain) buildKubeAPIConfig(context.Context) error {
 	}
 	c.configs.kubeapi = kubeAPIConfig{Config: config, resolver: resolver, initializers: initializers}
 	c.publishFrontProxy(config)
-	if c.cfg.Virtual {
-		info := &config.ControlPlane.Extra.ClusterAuthenticationInfo
-		info.RequestHeaderCA = upstream.PollCA(info.RequestHeaderCA, reloadInterval)
-	}
 	return nil
 }
 

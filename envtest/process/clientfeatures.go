@@ -24,8 +24,8 @@ type clientGates struct {
 }
 
 // ClientGates returns gates of client-go's features that are servers' for the goroutines of
-// members, and of Steady. For all others KUBE_FEATURE_<name> decides first, as where no program has replaced
-// client-go's own gates: kube-apiserver does, as soon as it is linked.
+// members, and of Steady. For all others KUBE_FEATURE_<name> decides first, as where no program
+// has replaced client-go's own gates: kube-apiserver does, as soon as it is linked.
 func ClientGates(servers clientfeatures.Gates) clientfeatures.Gates {
 	return &clientGates{servers: servers, environment: sync.OnceValue(readEnvironment)}
 }

@@ -118,6 +118,8 @@ func (c *checking) line(line script.Line, first bool) []error {
 		return []error{fmt.Errorf("%s: %w", place, err)}
 	case call.verb.First && !first:
 		return []error{fmt.Errorf("%s: %s is the first command of a script, since it decides from the start", place, call.verb.Name)}
+	case call.verb.First && len(line.Conditions) > 0:
+		return []error{fmt.Errorf("%s: %s has no condition, since it decides from the start", place, call.verb.Name)}
 	}
 	c.asserts = c.asserts || call.verb.Asserts || call.negated || line.Negated
 	if call.verb.Names != nil {

@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/scenarios/script"
@@ -27,9 +28,12 @@ func (c Case) with(s script.Script) script.Script {
 	draft := s.Edit()
 	draft.RemoveCommands(func(line string) bool {
 		words := strings.Fields(line)
-		return len(words) > 1 && (words[0] == script.SeedCommand || words[1] == planFile)
+		return len(words) > 1 && (words[0] == script.SeedCommand || words[0] == script.ClockCommand || words[1] == planFile)
 	})
 	head := []string{fmt.Sprintf("%s %d", script.SeedCommand, c.Seed)}
+	if begin, ok := s.Clock(); ok {
+		head = append(head, script.ClockCommand+" "+begin.Format(time.RFC3339Nano))
+	}
 	draft.RemoveFile(planFile)
 	if len(c.Plan) > 0 {
 		head = append(head, "faults "+planFile)

@@ -255,6 +255,9 @@ func TestWith(t *testing.T) {
 	assert.True(t, strings.HasPrefix(first, "# Objects are written and read.\n\nseed 7\nfaults explore.faults\nstart\n"), "the script begins in another way:\n%s", first)
 	second := Case{Seed: 8}.Task(testScript(first)).Text
 	assert.Equal(t, (Case{Seed: 8}).Task(testScript(sample)).Text, second, "of the first case something is left")
+	const clock = "clock 2026-11-27T09:00:00Z\n" // it stays at the beginning, where it must be
+	timed := Case{Seed: 7, Plan: plan}.Task(testScript(strings.Replace(sample, "start\n", clock+"start\n", 1))).Text
+	assert.Equal(t, strings.Replace(first, "seed 7\n", "seed 7\n"+clock, 1), timed)
 }
 
 func TestCorpusRefuses(t *testing.T) {

@@ -146,12 +146,11 @@ var progressCases = []Case{
 				// A stream of its own, as etcd tells a new watch also the progress that was asked
 				// for before the store knew of it.
 				ctx := metadata.AppendToOutgoingContext(ctx, "stream", fmt.Sprint(i))
-				synced, cache := t.follow(ctx, "", last), t.follow(ctx, "", before)
+				t.follow(ctx, "", last)
+				cache := t.follow(ctx, "", before)
 				cache.ask()
 				cache.reach(last)
 				t.whole(cache.events, written, fmt.Sprintf("watch %d from revision %d, whose progress has reached %d", i+1, before, last))
-				synced.watch.Cancel()
-				cache.watch.Cancel()
 			}
 		},
 	},

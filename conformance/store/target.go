@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
+	"google.golang.org/grpc/metadata"
 )
 
 // Target is what a case is given: two clients of the store, each with a connection of its
@@ -155,9 +156,11 @@ func text(kvs ...*mvccpb.KeyValue) string {
 }
 
 // Watch starts a watch of a key, or with clientv3.WithPrefix of all below it. It ends with
-// the case.
+// the case. The watches of a case have a stream of their own: etcd's client panics if an answer
+// about progress, which an earlier case may have asked for, comes in the moment in which the
+// server ends a watch of the same stream (etcd-io/etcd#21969).
 func (t *Target) Watch(ctx context.Context, name string, opts ...clientv3.OpOption) *Watch {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(ctx, "case", t.Prefix))
 	t.watches = append(t.watches, cancel)
 	return &Watch{t: t, name: name, ctx: ctx, Cancel: cancel, responses: t.Client.Watch(ctx, t.Key(name), opts...)}
 }

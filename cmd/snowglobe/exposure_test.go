@@ -25,7 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/client/session"
+	"snowglobe.test/envtest/session"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/cluster"
 	"snowglobe.test/envtest/storage/embedded"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snowglobe.test/envtest/client/server"
+	"snowglobe.test/envtest/session/server"
 	"snowglobe.test/internal/unixsocket"
 )
 

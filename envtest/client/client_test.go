@@ -6,18 +6,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"snowglobe.test/envtest/client/internal/program"
+	"snowglobe.test/envtest/client/internal/quick"
 )
 
 // alone gives the test a cache folder of its own, and so a server of its own.
@@ -27,9 +29,9 @@ func alone(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("XDG_CACHE_HOME", cache)
 	t.Setenv("HOME", cache) // of other systems
-	t.Setenv(programEnv, os.Args[0])
+	t.Setenv(program.Env, quick.Program)
 	t.Cleanup(func() {
-		require.Eventually(t, func() bool { return len(sockets(t, cache)) == 0 }, time.Minute, linger/10, "the server ends with its last test")
+		require.Eventually(t, func() bool { return len(sockets(t, cache)) == 0 }, time.Minute, quick.Linger/10, "the server ends with its last test")
 		assert.NoError(t, os.RemoveAll(cache))
 	})
 }
@@ -77,11 +79,13 @@ func TestSideBySide(t *testing.T) {
 	errs := make([]error, 3)
 	planes := make([]*ControlPlane, len(errs))
 	for i := range errs {
-		group.Go(func() {
+		group.Add(1)
+		go func() {
+			defer group.Done()
 			if planes[i], errs[i] = Launch(t.Context()); errs[i] == nil {
 				errs[i] = create(t, planes[i].Config(), "a")
 			}
-		})
+		}()
 	}
 	group.Wait()
 	for i := range errs {
@@ -118,8 +122,15 @@ spec:
 		assert.NoError(t, raw.Get().AbsPath(path).Do(t.Context()).Error(), path)
 	}
 	assert.True(t, apierrors.IsServiceUnavailable(create(t, cp.Config(), "a")))
-	require.NoError(t, cp.Inject(t.Context(), "fail http/create resource=configmaps name=default/a with=500 times=1"))
-	assert.True(t, apierrors.IsInternalError(create(t, cp.Config(), "a")))
+	rule, err := cp.Inject(t.Context(), "fail http/create resource=configmaps name=default/a with=500")
+	require.NoError(t, err)
+	for range 2 {
+		assert.True(t, apierrors.IsInternalError(create(t, cp.Config(), "a")))
+	}
+	fired, err := rule.Fired(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 2, fired)
+	require.NoError(t, rule.Remove(t.Context()))
 	jane, err := cp.AddUser(t.Context(), "jane")
 	require.NoError(t, err)
 	assert.True(t, apierrors.IsForbidden(create(t, jane, "a")))
@@ -133,18 +144,19 @@ spec:
 	assert.NoError(t, create(t, config, "a"))
 }
 
-func gadgets() *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+func gadgets() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "gadgets.example.com"},
+		"spec": map[string]any{
+			"group": "example.com", "scope": "Namespaced",
+			"names": map[string]any{"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
 			}},
 		},
-	}
+	}}
 }
 
 // TestErrors says what is wrong, in the words of whoever has found it.
@@ -165,10 +177,10 @@ func TestErrors(t *testing.T) {
 	_, err = cp.AddUser(t.Context(), "jane")
 	assert.Error(t, err)
 
-	t.Setenv(socketEnv, filepath.Join(t.TempDir(), "none"))
+	t.Setenv(program.SocketEnv, filepath.Join(t.TempDir(), "none"))
 	_, err = Launch(t.Context())
 	assert.ErrorContains(t, err, "snowglobe serve --socket")
-	t.Setenv(socketEnv, "globe.sock")
+	t.Setenv(program.SocketEnv, "globe.sock")
 	_, err = Launch(t.Context())
 	assert.ErrorContains(t, err, "not an absolute path")
 }
@@ -181,7 +193,7 @@ func TestNoWay(t *testing.T) {
 	assert.ErrorContains(t, err, "give XDG_CACHE_HOME a shorter folder, or start a server (snowglobe serve --socket FILE) and set SNOWGLOBE_SOCKET")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("PATH", "")
-	t.Setenv(programEnv, "")
+	t.Setenv(program.Env, "")
 	_, err = Launch(t.Context())
 	assert.ErrorContains(t, err, "put the go command there, set SNOWGLOBE to a snowglobe that was built elsewhere, or start a server")
 }
@@ -191,7 +203,7 @@ func TestProgramFails(t *testing.T) {
 	alone(t)
 	script := filepath.Join(t.TempDir(), "snowglobe")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho it snows >&2; exit 3\n"), 0o700))
-	t.Setenv(programEnv, script)
+	t.Setenv(program.Env, script)
 	_, err := Launch(t.Context())
 	assert.ErrorContains(t, err, "it snows")
 }
@@ -207,18 +219,10 @@ func TestServerDies(t *testing.T) {
 	left := filepath.Join(cache, "snowglobe", "serve")
 	found := sockets(t, filepath.Dir(cache))
 	require.Len(t, found, 1)
-	require.Eventually(t, func() bool { return len(sockets(t, filepath.Dir(cache))) == 0 }, time.Minute, linger/10)
+	require.Eventually(t, func() bool { return len(sockets(t, filepath.Dir(cache))) == 0 }, time.Minute, quick.Linger/10)
 	// What a server leaves that is killed.
 	require.NoError(t, os.WriteFile(filepath.Join(left, filepath.Base(found[0])), nil, 0o600))
 	cp, err = Launch(t.Context())
 	require.NoError(t, err)
 	assert.NoError(t, cp.Stop(t.Context()))
-}
-
-// TestVirtualTime is refused.
-func TestVirtualTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, err := Launch(t.Context())
-		assert.ErrorContains(t, err, "envtest.Simulate")
-	})
 }

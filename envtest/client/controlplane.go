@@ -1,12 +1,14 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/rpc"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -15,9 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"snowglobe.test/envtest/client/session"
-	"snowglobe.test/envtest/virtualtime"
-	"snowglobe.test/internal/serverlog"
+	"snowglobe.test/envtest/client/internal/session"
 )
 
 // ControlPlane is a control plane in another process. Its methods may be called from
@@ -42,10 +42,10 @@ func Start(t testing.TB, opts ...Option) *ControlPlane {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if t.Failed() {
-			if log, err := cp.Log(ctx); err != nil {
+			if problems, err := cp.problems(ctx); err != nil {
 				t.Logf("there is no log of the API server: %v", err)
 			} else {
-				t.Logf("log of the API server:\n%s", serverlog.Problems(log))
+				t.Logf("log of the API server:\n%s", problems)
 			}
 		}
 		if err := cp.Stop(ctx); err != nil {
@@ -71,7 +71,7 @@ func launch(ctx context.Context, test string, opts []Option) (*ControlPlane, err
 }
 
 func findAndStart(ctx context.Context, test string, opts []Option) (*ControlPlane, error) {
-	if virtualtime.Virtual() {
+	if inBubble() {
 		return nil, errors.New("another process has no part in virtual time; use envtest.Simulate, which links the API server")
 	}
 	options, err := newConfig(nameOf(test), opts)
@@ -84,6 +84,13 @@ func findAndStart(ctx context.Context, test string, opts []Option) (*ControlPlan
 		cp, err = connect(ctx, options)
 	}
 	return cp, err
+}
+
+// inBubble reports whether this goroutine is in a bubble of testing/synctest.
+func inBubble() bool {
+	var stack [128]byte // whose first line says so
+	header, _, _ := bytes.Cut(stack[:runtime.Stack(stack[:], false)], []byte("\n"))
+	return bytes.Contains(header, []byte("synctest bubble"))
 }
 
 // nameOf is a test's for people: go test runs it in the folder of its package.
@@ -116,6 +123,18 @@ func (cp *ControlPlane) call(ctx context.Context, method string, args, reply any
 		return call.Error
 	case <-ctx.Done():
 		return errors.Join(context.Cause(ctx), cp.calls.Close())
+	}
+}
+
+// await calls a method that may take long. If the context ends first, the answer is not waited
+// for, and the control plane stays.
+func (cp *ControlPlane) await(ctx context.Context, method string, args, reply any) error {
+	call := cp.calls.Go(method, args, reply, make(chan *rpc.Call, 1))
+	select {
+	case <-call.Done:
+		return call.Error
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -153,22 +172,18 @@ func (cp *ControlPlane) Kubeconfig() ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// Inject puts a rule in force, such as "fail http/update resource=pods with=500 times=1".
-func (cp *ControlPlane) Inject(ctx context.Context, rule string) error {
-	return cp.call(ctx, session.Inject, rule, &session.None{})
-}
-
-// Reset restores the state right after boot; see envtest.ControlPlane.Reset.
-func (cp *ControlPlane) Reset(ctx context.Context) error {
-	return cp.call(ctx, session.Reset, session.None{}, &session.None{})
-}
-
 // Log returns the log of the API server, or only its end if it is long. An earlier test
 // may have used the same server.
 func (cp *ControlPlane) Log(ctx context.Context) (string, error) {
 	var log string
 	err := cp.call(ctx, session.Log, session.None{}, &log)
 	return log, err
+}
+
+func (cp *ControlPlane) problems(ctx context.Context) (string, error) {
+	var problems string
+	err := cp.call(ctx, session.Problems, session.None{}, &problems)
+	return problems, err
 }
 
 // Stop gives the control plane back. Its credentials may keep working while another test

@@ -5,12 +5,12 @@
 // A control plane belongs to one test at a time; the next test gets it as it was right
 // after boot, within milliseconds.
 //
-// Time is real here, and only the control plane's API, faults and log are within reach:
-// tests that need virtual time, held hooks or their own webhooks in memory use envtest.
+// Time is real here, and the control plane's API, rules, states, trace and log are within
+// reach: tests that need virtual time, or their own webhooks in memory, use envtest.
 //
-// The program is built from the module that the test is in, which must require it:
-//
-//	go mod edit -tool=snowglobe.test/cmd/snowglobe && go mod tidy
+// This module requires an old client-go, and nothing of the API server: a module that requires
+// it keeps the k8s.io modules that it has. The program is that of the same release, built by the
+// first test, with its own requirements, and kept in the user's cache folder.
 //
 // Two environment variables change that. SNOWGLOBE names a program to start instead;
 // SNOWGLOBE_SOCKET names the socket of a server that is already running, as after

@@ -9,87 +9,56 @@ import (
 	"io"
 	"io/fs"
 	"net/rpc"
-	"net/rpc/jsonrpc"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
-	"github.com/gofrs/flock"
-
-	"snowglobe.test/internal/unixsocket"
+	"snowglobe.test/envtest/client/internal/own"
+	"snowglobe.test/envtest/client/internal/program"
 )
-
-// The environment variables, which doc.go tells of.
-const (
-	programEnv = "SNOWGLOBE"
-	socketEnv  = "SNOWGLOBE_SOCKET"
-)
-
-// howToServe is the way out where a server can't be started by itself.
-const howToServe = "start a server (snowglobe serve --socket FILE) and set " + socketEnv + " to its socket"
 
 // find connects to a server, and starts one if there is none.
 func find(ctx context.Context) (*rpc.Client, error) {
-	if socket := os.Getenv(socketEnv); socket != "" {
+	if socket := os.Getenv(program.SocketEnv); socket != "" {
 		if !filepath.IsAbs(socket) {
-			return nil, fmt.Errorf("%s=%s is not an absolute path, and each package's tests run in another folder", socketEnv, socket)
+			return nil, fmt.Errorf("%s=%s is not an absolute path, and each package's tests run in another folder", program.SocketEnv, socket)
 		}
 		conn, err := dial(ctx, socket)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w; start one there: snowglobe serve --socket %s", socketEnv, err, socket)
+			return nil, fmt.Errorf("%s: %w; start one there: snowglobe serve --socket %s", program.SocketEnv, err, socket)
 		}
 		return conn, nil
 	}
-	folder, err := folder()
+	folder, err := program.Folder()
 	if err != nil {
 		return nil, err
 	}
-	program, err := program(ctx, folder)
+	path, err := program.Find(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(program)
+	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", programEnv, err)
+		return nil, fmt.Errorf("%s: %w", program.Env, err)
 	}
 	// Another build of the program is another server.
-	build := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", program, info.Size(), info.ModTime().UnixNano()))
+	build := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", path, info.Size(), info.ModTime().UnixNano()))
 	socket := filepath.Join(folder, fmt.Sprintf("%x.sock", build[:8]))
-	if len(socket) > unixsocket.MaxPath {
-		return nil, fmt.Errorf("the path of the socket, %s, is longer than %d bytes: give XDG_CACHE_HOME a shorter folder, or %s", socket, unixsocket.MaxPath, howToServe)
+	if len(socket) > maxPath {
+		return nil, fmt.Errorf("the path of the socket, %s, is longer than %d bytes: give XDG_CACHE_HOME a shorter folder, or %s", socket, maxPath, program.HowToServe)
 	}
 	if conn, err := dial(ctx, socket); err == nil {
 		return conn, nil
 	}
-	return startOnce(ctx, program, socket)
-}
-
-// folder is where sockets, locks and programs are: the user's own, so that no other
-// user can put one there.
-func folder() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("%w; or %s", err, howToServe)
-	}
-	path := filepath.Join(cache, "snowglobe", "serve")
-	return path, unixsocket.Folder(path)
-}
-
-func dial(ctx context.Context, socket string) (*rpc.Client, error) {
-	conn, err := unixsocket.Dial(ctx, socket)
-	if err != nil {
-		return nil, err
-	}
-	return jsonrpc.NewClient(conn), nil
+	return startOnce(ctx, path, socket)
 }
 
 // startOnce starts a server, but for the one that others who hold the lock have started
 // meanwhile.
-func startOnce(ctx context.Context, program, socket string) (*rpc.Client, error) {
-	unlock, err := lock(ctx, socket+".lock")
+func startOnce(ctx context.Context, path, socket string) (*rpc.Client, error) {
+	unlock, err := own.Lock(ctx, socket+".lock")
 	if err != nil {
 		return nil, err
 	}
@@ -100,32 +69,21 @@ func startOnce(ctx context.Context, program, socket string) (*rpc.Client, error)
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove what a killed server has left: %w", err)
 	}
-	if err := startServer(program, socket); err != nil {
+	if err := startServer(path, socket); err != nil {
 		return nil, err
 	}
 	return dial(ctx, socket)
 }
 
-// lockRetry is how often a lock is tried that another process holds.
-const lockRetry = 20 * time.Millisecond
-
-func lock(ctx context.Context, path string) (unlock func(), err error) {
-	file := flock.New(path)
-	if _, err := file.TryLockContext(ctx, lockRetry); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return func() { _ = file.Unlock() }, nil
-}
-
 // startServer starts a server that outlives this process, and returns when it listens.
 // What it says later goes to a file beside its socket.
-func startServer(program, socket string) error {
+func startServer(path, socket string) error {
 	log, err := os.Create(socket + ".log")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	server := exec.Command(program, "serve", "--socket", socket)
+	server := exec.Command(path, "serve", "--socket", socket)
 	server.Stderr = log
 	detach(server)
 	stdout, err := server.StdoutPipe()
@@ -139,7 +97,7 @@ func startServer(program, socket string) error {
 	if err != nil {
 		_ = server.Wait()
 		said, _ := os.ReadFile(log.Name())
-		return fmt.Errorf("%s serve ended before it listened: %s", program, strings.TrimSpace(line+string(said)))
+		return fmt.Errorf("%s serve ended before it listened: %s", path, strings.TrimSpace(line+string(said)))
 	}
 	_ = stdout.Close()
 	return server.Process.Release()

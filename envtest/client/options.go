@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
-	"snowglobe.test/envtest/client/session"
+	"snowglobe.test/envtest/client/internal/session"
 )
 
 // An Option says how a control plane differs from the default one.
@@ -35,13 +35,21 @@ func WithFlags(flags ...string) Option {
 	return func(c *config) { c.options.Flags = append(c.options.Flags, flags...) }
 }
 
-// WithCRDs installs definitions and waits until they are established.
-func WithCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) Option {
+// WithArguments starts the API server as a program with these arguments would, and with the
+// defaults of the program: for what starts kube-apiserver, and is to have this one. It is refused
+// where the program's arguments can't be honoured, and beside WithFlags.
+func WithArguments(arguments ...string) Option {
+	return func(c *config) { c.options.Arguments = append(c.options.Arguments, arguments...) }
+}
+
+// WithCRDs installs definitions, each a *CustomResourceDefinition of
+// k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1, and waits until they are established.
+func WithCRDs(crds ...runtime.Object) Option {
 	return func(c *config) {
-		for _, crd := range crds {
+		for i, crd := range crds {
 			content, err := json.Marshal(crd)
 			if err != nil {
-				c.errs = append(c.errs, fmt.Errorf("CRD %s: %w", crd.Name, err))
+				c.errs = append(c.errs, fmt.Errorf("CRD %d: %w", i+1, err))
 			}
 			c.options.CRDs = append(c.options.CRDs, content)
 		}

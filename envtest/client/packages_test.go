@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest/client/internal/program"
 )
 
 var packages = flag.Int("packages", 0, "build and run so many small test packages in three ways: with this package, with envtest, and with controller-runtime's envtest on an etcd and a kube-apiserver, which are built")
@@ -54,7 +56,7 @@ func TestPackages(t *testing.T) {
 	if *packages == 0 {
 		t.Skip("takes minutes; run it with -packages 20")
 	}
-	root := filepath.Dir(output(t, ".", "go", "env", "GOMOD"))
+	root := filepath.Join(filepath.Dir(output(t, ".", "go", "env", "GOMOD")), "..", "..")
 	work, assets := t.TempDir(), t.TempDir()
 	for name, pkg := range map[string]string{"kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver", "etcd": "go.etcd.io/etcd/server/v3"} {
 		output(t, root, "go", "build", "-o", filepath.Join(assets, name), pkg)
@@ -62,6 +64,7 @@ func TestPackages(t *testing.T) {
 	t.Setenv("KUBEBUILDER_ASSETS", assets)
 	module := strings.Replace(read(t, filepath.Join(root, "go.mod")), "module snowglobe.test", "module small.test", 1)
 	module += fmt.Sprintf("\nrequire snowglobe.test v0.0.0\nreplace snowglobe.test => %s\n", root)
+	module += fmt.Sprintf("require %s v0.0.0\nreplace %[1]s => %[2]s\n", program.Module, filepath.Join(root, "envtest", "client"))
 	write(t, filepath.Join(work, "go.mod"), module)
 	write(t, filepath.Join(work, "go.sum"), read(t, filepath.Join(root, "go.sum")))
 	for i, way := range ways {

@@ -25,9 +25,8 @@ var othersMessages = map[string]string{
 	"go: updates to go.mod needed":                                             "the go command's",
 	"timed out waiting for the condition":                                      "kubectl's",
 
-	"control planes side by side share feature gates, ...":                                                "envtest/process makes it, whose tests import nothing",
-	"... their housekeeping":                                                                              "as above",
-	"this module does not require all that snowglobe.test/cmd/snowglobe needs":                            "it takes another module, as in examples/consumer",
+	"control planes side by side share feature gates, ...": "envtest/process makes it, whose tests import nothing",
+	"... their housekeeping":                               "as above",
 	"virtual time stands still at ... things happened ... a client tries again and again without a pause": "envtest/soak makes it, in minutes",
 }
 

@@ -107,10 +107,8 @@ const policy = `
 	envtest/controllerruntime/arguments ->
 	envtest/controllerruntime/envtest -> envtest envtest/controllerruntime/arguments envtest/serverflags internal/pki internal/tempdir
 
-	envtest/client                   -> envtest/client/session envtest/virtualtime internal/gobuild internal/serverlog internal/unixsocket
-	envtest/client (test)            -> envtest/client/server
-	envtest/client/session           ->
-	envtest/client/server            -> envtest envtest/client/session
+	envtest/session                  ->
+	envtest/session/server           -> envtest envtest/fault envtest/serverflags envtest/session envtest/trace internal/serverlog
 
 	envtest/soak                     ->
 	envtest/soak (test)              -> envtest scenarios internal/hostile
@@ -150,7 +148,7 @@ const policy = `
 	bench (test)                     -> internal/pages
 	cmd/snowglobe/etcdmain           -> envtest/memnet fakes/etcd internal/unixsocket
 	cmd/snowglobe/etcdmain (test)    -> internal/pki
-	cmd/...                          -> cmd/... scenarios/... conformance/... bench/... envtest/client/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/tempdir internal/unixsocket
+	cmd/...                          -> cmd/... scenarios/... conformance/... bench/... envtest/session/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/tempdir internal/unixsocket
 	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/home internal/pages internal/listeners internal/sample
 
 	# What is below the face is reached through the face.

@@ -17,31 +17,15 @@ import (
 // mode is that of every socket: connecting takes the permission to write.
 const mode fs.FileMode = 0o600
 
-// MaxPath is how many bytes the path of a socket may have.
-const MaxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+// maxPath is how many bytes the path of a socket may have.
+const maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // checkPath names the limit, which is an invalid argument to the system.
 func checkPath(path string) error {
-	if len(path) > MaxPath {
-		return fmt.Errorf("the path of the socket has %d bytes, and %d at most are possible: %s", len(path), MaxPath, path)
+	if len(path) > maxPath {
+		return fmt.Errorf("the path of the socket has %d bytes, and %d at most are possible: %s", len(path), maxPath, path)
 	}
 	return nil
-}
-
-// Folder makes a folder that is for this user alone, if it is not there. One of another
-// user is refused.
-func Folder(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if err := checkOwner(path, info); err != nil {
-		return err
-	}
-	return os.Chmod(path, 0o700)
 }
 
 // Listen listens at a path, to which only the user of this process can connect. It

@@ -78,7 +78,7 @@ func TestListenRefuses(t *testing.T) {
 		filepath.Join(open, "s"):         "chmod o-w " + open,
 		filepath.Join(open, "gone", "s"): "no such file",
 		filepath.Join(shared, "s"):       "",
-		filepath.Join(shared, strings.Repeat("s", 200)): fmt.Sprintf("bytes, and %d at most are possible", MaxPath),
+		filepath.Join(shared, strings.Repeat("s", 200)): fmt.Sprintf("bytes, and %d at most are possible", maxPath),
 	} {
 		l, err := Listen(t.Context(), path)
 		if want != "" {
@@ -93,17 +93,6 @@ func TestListenRefuses(t *testing.T) {
 		assert.NoError(t, conn.Close())
 		assert.NoError(t, l.Close())
 		assert.NoFileExists(t, path)
-	}
-}
-
-func TestFolder(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a", "b")
-	for range 2 {
-		require.NoError(t, Folder(path))
-		info, err := os.Stat(path)
-		require.NoError(t, err)
-		assert.Equal(t, fs.ModeDir|0o700, info.Mode())
-		require.NoError(t, os.Chmod(path, 0o777))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/client/session"
+	"snowglobe.test/envtest/session"
 )
 
 // pool keeps control planes that no test uses, as they were right after boot.
@@ -63,22 +63,22 @@ func kindOf(options *session.Options) (string, error) {
 }
 
 // take returns a control plane of a kind, a new one if none is idle.
-func (p *pool) take(ctx context.Context, test, kind string, opts []envtest.Option) (*envtest.ControlPlane, error) {
+func (p *pool) take(ctx context.Context, test, kind string, opts []envtest.Option) (cp *envtest.ControlPlane, reused bool, err error) {
 	if cp := p.takeIdle(kind); cp != nil {
 		p.tell("%s: one that was idle", test)
-		return cp, nil
+		return cp, true, nil
 	}
 	if p.log != nil {
 		opts = append(opts, envtest.WithLog(p.log))
 	}
 	begun := time.Now()
-	cp, err := envtest.Launch(ctx, opts...)
+	cp, err = envtest.Launch(ctx, opts...)
 	if err != nil {
 		p.tell("%s: none: %v", test, err)
-		return nil, err
+		return nil, false, err
 	}
 	p.tell("%s: a new one, after %s", test, time.Since(begun).Round(time.Millisecond))
-	return cp, nil
+	return cp, false, nil
 }
 
 func (p *pool) takeIdle(kind string) *envtest.ControlPlane {

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"snowglobe.test/envtest/client/session"
+	"snowglobe.test/envtest/session"
 )
 
 // Config says how a server behaves.

@@ -1,17 +1,21 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest"
-	"snowglobe.test/envtest/client/session"
+	"snowglobe.test/envtest/serverflags"
+	"snowglobe.test/envtest/session"
 )
 
 // controlPlane is the control plane of one connection. Its exported methods are those
@@ -25,6 +29,11 @@ type controlPlane struct {
 	test    string
 	kind    string // in the pool
 	altered bool   // by faults, so that no other test should get it
+	since   int64  // the record of the trace that another test has left last
+
+	last      session.ID // that was given
+	rules     map[session.ID]*rule
+	snapshots map[session.ID]*envtest.Snapshot
 }
 
 var errNotStarted = errors.New("the control plane is not started, or stopped already")
@@ -47,11 +56,14 @@ func (c *controlPlane) Start(options *session.Options, started *session.Started)
 	if err != nil {
 		return err
 	}
-	running, err := c.pool.take(c.ctx, options.Test, kind, opts)
+	running, reused, err := c.pool.take(c.ctx, options.Test, kind, opts)
 	if err != nil {
 		return err
 	}
 	c.running, c.test, c.kind, c.altered = running, options.Test, kind, len(options.Faults) > 0
+	if reused {
+		c.since = running.Trace().Seq()
+	}
 	started.Release = envtest.Release()
 	started.Admin = credentials(running.Config(envtest.Remote()))
 	return nil
@@ -59,10 +71,14 @@ func (c *controlPlane) Start(options *session.Options, started *session.Started)
 
 func launchOptions(options *session.Options) ([]envtest.Option, error) {
 	opts := []envtest.Option{
-		envtest.WithListener("127.0.0.1:0"), envtest.WithFlags(options.Flags...),
 		envtest.WithCRDPaths(options.CRDPaths...), envtest.WithFaults(options.Faults...),
 		envtest.WithTimeouts(options.StartTimeout, options.StopTimeout),
 	}
+	flags, err := flagsOf(options)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, flags...)
 	if options.Seed != 0 {
 		opts = append(opts, envtest.WithSeed(options.Seed))
 	}
@@ -76,6 +92,25 @@ func launchOptions(options *session.Options) ([]envtest.Option, error) {
 	return opts, nil
 }
 
+// flagsOf are the flags and the listener, from either of the two ways to say them.
+func flagsOf(options *session.Options) ([]envtest.Option, error) {
+	if len(options.Arguments) == 0 {
+		return []envtest.Option{envtest.WithListener("127.0.0.1:0"), envtest.WithFlags(options.Flags...)}, nil
+	}
+	if len(options.Flags) > 0 {
+		return nil, errors.New("WithFlags beside WithArguments: give them all as arguments")
+	}
+	process, err := serverflags.ParseProcess(options.Arguments)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("kube-apiserver flags: %w", err)
+	case len(process.EtcdServers) > 0:
+		return nil, errors.New("kube-apiserver flags: --etcd-servers can't be honoured: the store is in memory")
+	}
+	address := net.JoinHostPort(cmp.Or(process.BindAddress, "127.0.0.1"), strconv.Itoa(process.SecurePort))
+	return []envtest.Option{envtest.WithListener(address), envtest.WithFlags(process.Flags...)}, nil
+}
+
 func credentials(config *rest.Config) session.Credentials {
 	return session.Credentials{Host: config.Host, Authority: config.CAData, Certificate: config.CertData, Key: config.KeyData}
 }
@@ -87,38 +122,6 @@ func (c *controlPlane) AddUser(of *session.User, made *session.Credentials) erro
 		return err
 	}
 	*made = credentials(cp.Config(envtest.User(of.Name, of.Groups...), envtest.Remote()))
-	return nil
-}
-
-// Inject puts a rule in force.
-func (c *controlPlane) Inject(rule *string, _ *session.None) error {
-	cp, err := c.get()
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.altered = true
-	c.mu.Unlock()
-	_, err = cp.Faults().Inject(*rule)
-	return err
-}
-
-// Reset brings back the state of right after boot.
-func (c *controlPlane) Reset(*session.None, *session.None) error {
-	cp, err := c.get()
-	if err != nil {
-		return err
-	}
-	return cp.Reset(c.ctx)
-}
-
-// Log is the log of the API server.
-func (c *controlPlane) Log(_ *session.None, log *string) error {
-	cp, err := c.get()
-	if err != nil {
-		return err
-	}
-	*log = cp.Log()
 	return nil
 }
 

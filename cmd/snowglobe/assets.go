@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/internal/diskerr"
+	"snowglobe.test/internal/releases"
 )
 
 // The values of assets --print.
@@ -23,7 +25,7 @@ const (
 )
 
 func newAssets() *cobra.Command {
-	printed := printHelp
+	printed, release := printHelp, ""
 	cmd := &cobra.Command{
 		Use:   "assets FOLDER",
 		Short: "Make a folder of kube-apiserver, etcd and kubectl for envtest's KUBEBUILDER_ASSETS",
@@ -33,10 +35,14 @@ knows nothing about Snowglobe can run on them. They accept the flags of the orig
 and reject those that they can't honour.
 
 The folder gets one copy of this program, about 250 MB, and three links to it. A
-folder that "assets" made earlier is brought up to date.`,
+folder that "assets" made earlier is brought up to date.
+
+With --release, its kube-apiserver is a stock one of another release, which is built if it is
+not there (see "snowglobe release build"); etcd and kubectl are as without.`,
 		Example: `  snowglobe assets bin/snowglobe
   snowglobe assets --print path bin/snowglobe   # for KUBEBUILDER_ASSETS=$(...) go test ./...
-  snowglobe assets --print env bin/snowglobe    # for eval $(...)`,
+  snowglobe assets --print env bin/snowglobe    # for eval $(...)
+  snowglobe assets --release 1.36 bin/1.36      # the stock kube-apiserver of another release`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if printed != printHelp && printed != printPath && printed != printEnv {
@@ -46,37 +52,70 @@ folder that "assets" made earlier is brought up to date.`,
 			if err != nil {
 				return failed(err)
 			}
-			if err := makeAssets(dir); err != nil {
+			stock, err := stockRelease(cmd, release)
+			if err != nil {
+				return err
+			}
+			if err := makeAssets(dir, stock); err != nil {
 				return failed(fmt.Errorf("assets: %w", diskerr.OrSame(dir, err)))
 			}
-			printAssets(cmd.OutOrStdout(), dir, printed)
+			printAssets(cmd.OutOrStdout(), dir, printed, stock)
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&release, "release", "", "have the stock kube-apiserver of this `release`, like 1.36 or 1.36.3 (default Snowglobe's own)")
 	cmd.Flags().StringVarP(&printed, "print", "p", printed, "what to print: help, path, or env for a line that exports the variable")
 	return cmd
 }
 
-func printAssets(w io.Writer, dir, printed string) {
+// stockRelease builds a release, unless none is named or it is there.
+func stockRelease(cmd *cobra.Command, wanted string) (*releases.Release, error) {
+	if wanted == "" {
+		return nil, nil
+	}
+	if err := releases.Check(wanted); err != nil {
+		return nil, fmt.Errorf("--release: %w", err)
+	}
+	folder, err := releases.InCache()
+	if err != nil {
+		return nil, failed(err)
+	}
+	found, err := folder.Find(wanted)
+	if found == nil && err == nil {
+		found, err = folder.Build(cmd.Context(), wanted, cmd.ErrOrStderr())
+	}
+	return found, failed(err)
+}
+
+func printAssets(w io.Writer, dir, printed string, stock *releases.Release) {
 	switch printed {
 	case printPath:
 		fmt.Fprintln(w, dir)
 	case printEnv:
 		fmt.Fprintf(w, "export KUBEBUILDER_ASSETS='%s'\n", dir)
 	default:
-		fmt.Fprintf(w, `kube-apiserver and kubectl %s and an etcd in memory are in %s.
+		apiServer := envtest.Release()
+		if stock != nil {
+			apiServer = stock.Version
+		}
+		fmt.Fprintf(w, `kube-apiserver %s, kubectl %s and an etcd in memory are in %s.
 
-    export KUBEBUILDER_ASSETS='%[2]s'
+    export KUBEBUILDER_ASSETS='%[3]s'
     go test ./...
-`, envtest.Release(), dir)
+`, apiServer, envtest.Release(), dir)
 	}
 }
 
-// assetsProgram is the copy that the others are links to.
-const assetsProgram = "snowglobe"
+// The copies in a folder that the programs are links to, by which a folder is known as ours: of
+// Snowglobe, and of a stock kube-apiserver, if there is one.
+const (
+	assetsProgram  = "snowglobe"
+	stockAPIServer = apiServerName + ".stock"
+)
 
-// makeAssets fills a folder, and touches none that anything else is in.
-func makeAssets(dir string) error {
+// makeAssets fills a folder, and touches none that anything else is in. stock is nil for no other
+// kube-apiserver than our own.
+func makeAssets(dir string, stock *releases.Release) error {
 	if err := checkAssets(dir); err != nil {
 		return err
 	}
@@ -87,12 +126,24 @@ func makeAssets(dir string) error {
 	if err != nil {
 		return err
 	}
-	program := filepath.Join(dir, executable(assetsProgram))
+	program, stockCopy := filepath.Join(dir, executable(assetsProgram)), filepath.Join(dir, executable(stockAPIServer))
 	if err := copyProgram(self, program); err != nil {
 		return err
 	}
+	if stock == nil {
+		err = os.RemoveAll(stockCopy)
+	} else {
+		err = copyProgram(stock.Program, stockCopy)
+	}
+	if err != nil {
+		return err
+	}
 	for _, name := range standInNames() {
-		if err := link(program, filepath.Join(dir, executable(name))); err != nil {
+		from := program
+		if name == apiServerName && stock != nil {
+			from = stockCopy
+		}
+		if err := link(from, filepath.Join(dir, executable(name))); err != nil {
 			return err
 		}
 	}
@@ -104,7 +155,12 @@ func checkAssets(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("%s is a file; name a folder", dir)
 	}
-	ours, oursErr := os.Stat(filepath.Join(dir, executable(assetsProgram)))
+	var ours []fs.FileInfo
+	for _, name := range []string{assetsProgram, stockAPIServer} {
+		if info, err := os.Stat(filepath.Join(dir, executable(name))); err == nil {
+			ours = append(ours, info)
+		}
+	}
 	for _, name := range standInNames() {
 		path := filepath.Join(dir, executable(name))
 		found, err := os.Stat(path)
@@ -114,7 +170,7 @@ func checkAssets(dir string) error {
 		if err != nil {
 			return err
 		}
-		if oursErr != nil || !os.SameFile(found, ours) {
+		if !slices.ContainsFunc(ours, func(our fs.FileInfo) bool { return os.SameFile(found, our) }) {
 			return fmt.Errorf("%s is there already and is not Snowglobe's; name another folder", path)
 		}
 	}

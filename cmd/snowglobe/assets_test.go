@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"snowglobe.test/cmd/snowglobe/etcdmain"
+	globe "snowglobe.test/envtest"
 )
 
 // assets makes the folder. Its programs are this test.
@@ -59,14 +61,48 @@ func TestAssets(t *testing.T) {
 // TestAssetsAgain brings a folder up to date, and leaves one alone that is not its own.
 func TestAssetsAgain(t *testing.T) {
 	dir := assets(t)
-	require.NoError(t, makeAssets(dir))
+	require.NoError(t, makeAssets(dir, nil))
 	theirs := filepath.Join(t.TempDir(), executable("etcd"))
 	require.NoError(t, os.WriteFile(theirs, []byte("etcd"), 0o755))
-	assert.ErrorContains(t, makeAssets(filepath.Dir(theirs)), theirs+" is there already")
-	assert.ErrorContains(t, makeAssets(theirs), "is a file; name a folder")
+	assert.ErrorContains(t, makeAssets(filepath.Dir(theirs), nil), theirs+" is there already")
+	assert.ErrorContains(t, makeAssets(theirs, nil), "is a file; name a folder")
 	left, err := os.ReadDir(filepath.Dir(theirs))
 	require.NoError(t, err)
 	assert.Len(t, left, 1)
+}
+
+// fakeRelease puts a kube-apiserver v1.36.3 that only knows its version into a cache folder.
+func fakeRelease(t *testing.T, cache string) {
+	t.Helper()
+	built := filepath.Join(cache, "snowglobe", "releases", "v1.36.3", "kube-apiserver")
+	require.NoError(t, os.MkdirAll(filepath.Dir(built), 0o700))
+	require.NoError(t, os.WriteFile(built, []byte("#!/bin/sh\necho Kubernetes v1.36.3\n"), 0o700))
+}
+
+// TestAssetsOfRelease has the kube-apiserver of a release that was built, goes back to Snowglobe's,
+// and does it again.
+func TestAssetsOfRelease(t *testing.T) {
+	cache, dir := t.TempDir(), filepath.Join(t.TempDir(), "assets")
+	t.Setenv("XDG_CACHE_HOME", cache)
+	fakeRelease(t, cache)
+	for _, args := range [][]string{{"--release", "1.36"}, {"--release", "v1.36.3"}, nil, {"--release", "1.36.3"}} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, exitOK, execute(t.Context(), append([]string{"assets", dir}, args...), &stdout, &stderr), "%s", &stderr)
+		want := globe.Release()
+		if args != nil {
+			want = "v1.36.3"
+		}
+		assert.Contains(t, stdout.String(), "kube-apiserver "+want+", kubectl "+globe.Release())
+		said, err := exec.Command(filepath.Join(dir, "kube-apiserver"), "--version").CombinedOutput()
+		require.NoError(t, err)
+		assert.Equal(t, "Kubernetes "+want+"\n", string(said))
+		left, err := filepath.Glob(filepath.Join(dir, stockAPIServer))
+		require.NoError(t, err)
+		assert.Equal(t, args != nil, len(left) == 1)
+	}
+	var stderr bytes.Buffer
+	assert.Equal(t, exitUnjudged, execute(t.Context(), []string{"assets", "--release", "newest", dir}, io.Discard, &stderr))
+	assert.Contains(t, stderr.String(), `--release: "newest" is not a release of Kubernetes; give one like 1.36`)
 }
 
 func TestEtcdStandInRefuses(t *testing.T) {

@@ -110,6 +110,8 @@ var interruptible = map[string][]string{
 	"bench publish":     {"page", "--against="},
 	"bench watch":       {"--duration", "1s"},
 	"etcd":              {"--listen", "127.0.0.1:0"},
+	"assets":            {"--release", "1.36", "assets"},
+	"release build":     {"1.36"},
 }
 
 // TestInterruptedCode has Ctrl-C come before anything could begin.

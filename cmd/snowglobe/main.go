@@ -101,7 +101,7 @@ store, in virtual time if you like, with control over its hooks and caches.
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}")
-	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newServe(), newConformance(), newBench(), newEtcd(), newAssets(), newPoints(), newTrace(), newVersion())
+	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newServe(), newConformance(), newBench(), newEtcd(), newAssets(), newRelease(), newPoints(), newTrace(), newVersion())
 	return root
 }
 

@@ -16,7 +16,9 @@ import (
 // standIn is another program, played by this one when it is started by that name.
 type standIn func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
-var standIns = map[string]standIn{"kube-apiserver": playAPIServer, "etcd": etcdmain.Run}
+const apiServerName = "kube-apiserver"
+
+var standIns = map[string]standIn{apiServerName: playAPIServer, "etcd": etcdmain.Run}
 
 // standInNames are all names by which this program is another.
 func standInNames() []string { return append(slices.Sorted(maps.Keys(standIns)), kubectlName) }

@@ -49,6 +49,9 @@ var unwritten = map[string]struct {
 	"bench watch":          {"bench watch --watchers 1 --duration 20ms --transport process", exitUnjudged},
 	"etcd":                 {"etcd --listen unix://s", exitUnjudged},
 	"assets":               {"assets assets", exitUnjudged},
+	"release build":        {"release build v1.36.3", exitUnjudged},
+	"release list":         {"release list", exitUnjudged},
+	"release remove":       {"release remove 1.36", exitUnjudged},
 	"points":               {"points", exitUnjudged},
 	"trace diff":           {"trace diff fails.txtar script.txtar", exitBroken},
 	"trace diff same":      {"trace diff script.txtar script.txtar", exitUnjudged},
@@ -85,6 +88,10 @@ func TestFullStdout(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program)
 			cmd.Args = append([]string{"snowglobe"}, strings.Fields(test.args)...)
 			cmd.Dir, cmd.Stdout, cmd.Stderr = dir, full, &stderr
+			if strings.HasPrefix(name, "release ") {
+				cmd.Env = append(cmd.Environ(), "XDG_CACHE_HOME="+dir)
+				fakeRelease(t, dir)
+			}
 			err = cmd.Run()
 			require.Error(t, err)
 			assert.Equal(t, test.want, cmd.ProcessState.ExitCode(), "%v: %s", err, &stderr)

@@ -32,6 +32,7 @@ const policy = `
 	internal/etcdlog                 ->
 	internal/gobuild                 ->
 	internal/stock                   -> internal/gobuild
+	internal/releases                -> internal/gobuild
 	internal/group                   ->
 	internal/diskerr (test)          -> internal/pages
 	internal/left                    ->
@@ -148,7 +149,7 @@ const policy = `
 	bench (test)                     -> internal/pages
 	cmd/snowglobe/etcdmain           -> envtest/memnet fakes/etcd internal/unixsocket
 	cmd/snowglobe/etcdmain (test)    -> internal/pki
-	cmd/...                          -> cmd/... scenarios/... conformance/... bench/... envtest/session/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/tempdir internal/unixsocket
+	cmd/...                          -> cmd/... scenarios/... conformance/... bench/... envtest/session/server envtest/controllers envtest/nodes envtest/sim/seeds envtest/trace/report internal/group internal/outfile internal/releases internal/tempdir internal/unixsocket
 	cmd/... (test)                   -> envtest/controllerruntime/envtest internal/home internal/pages internal/listeners internal/sample
 
 	# What is below the face is reached through the face.

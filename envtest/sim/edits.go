@@ -23,16 +23,32 @@ var additions = map[string]string{
 // its first file.
 type edit struct {
 	name  string // of the diff
+	path  string // in overlay
 	files []*gitdiff.File
 }
 
-// allEdits are all changes to Go's own source. They touch different lines, so that any of
-// them applies without the others.
-func allEdits() ([]edit, error) {
+// knownGo are the releases of Go whose source the edits are for, such as go1.26. Each has a folder of
+// those edits that are other ones for it.
+func knownGo() ([]string, error) {
+	folders, err := fs.Glob(overlay, "overlay/go1.*")
+	for i, folder := range folders {
+		folders[i] = path.Base(folder)
+	}
+	return folders, err
+}
+
+// allEdits are all changes to the source of a release of Go. They touch different lines, so that
+// any of them applies without the others.
+func allEdits(release string) ([]edit, error) {
 	names, err := fs.Glob(overlay, "overlay/*.diff")
 	if err != nil {
 		return nil, err
 	}
+	own, err := fs.Glob(overlay, "overlay/"+release+"/*.diff")
+	if err != nil {
+		return nil, err
+	}
+	names = append(names, own...)
 	edits := make([]edit, len(names))
 	for i, name := range names {
 		if edits[i], err = readEdit(name); err != nil {
@@ -51,7 +67,7 @@ func readEdit(name string) (edit, error) {
 	if err != nil {
 		return edit{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return edit{name: path.Base(name), files: files}, nil
+	return edit{name: path.Base(name), path: name, files: files}, nil
 }
 
 // apply returns a file's text with what a diff changes in it. The text that a hunk replaces

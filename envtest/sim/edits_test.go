@@ -15,11 +15,8 @@ import (
 // TestEditsAreIndependent is the promise that TestEachEdit stands on: each edit applies to
 // Go's source as it is, and the order of all does not matter.
 func TestEditsAreIndependent(t *testing.T) {
-	_, goRoot, err := installed(t.Context(), ".")
-	require.NoError(t, err)
+	goRoot, edits := installedEdits(t)
 	source := os.DirFS(filepath.Join(goRoot, "src"))
-	edits, err := allEdits()
-	require.NoError(t, err)
 	require.NotEmpty(t, edits)
 	for _, e := range edits {
 		_, err := edited(source, []edit{e})
@@ -33,12 +30,45 @@ func TestEditsAreIndependent(t *testing.T) {
 	assert.Equal(t, forwards, backwards)
 }
 
+// installedEdits are those for the Go that runs here.
+func installedEdits(t *testing.T) (goRoot string, edits []edit) {
+	t.Helper()
+	goVersion, goRoot, err := installed(t.Context(), ".")
+	require.NoError(t, err)
+	release, err := fits(goVersion)
+	require.NoError(t, err)
+	edits, err = allEdits(release)
+	require.NoError(t, err)
+	return goRoot, edits
+}
+
+// TestEditsOfEachRelease has the same edits, by their names, for each release of Go.
+func TestEditsOfEachRelease(t *testing.T) {
+	known, err := knownGo()
+	require.NoError(t, err)
+	require.Contains(t, known, "go1.26")
+	var first []string
+	for _, release := range known {
+		edits, err := allEdits(release)
+		require.NoError(t, err)
+		var names []string
+		for _, e := range edits {
+			names = append(names, e.name)
+		}
+		slices.Sort(names)
+		assert.Equal(t, slices.Compact(slices.Clone(names)), names, "%s: once each", release)
+		if first == nil {
+			first = names
+		}
+		assert.Equal(t, first, names, release)
+	}
+}
+
 // TestEditsSayWhy reads what stands before the first file of each diff.
 func TestEditsSayWhy(t *testing.T) {
-	edits, err := allEdits()
-	require.NoError(t, err)
+	_, edits := installedEdits(t)
 	for _, e := range edits {
-		text, err := overlay.ReadFile("overlay/" + e.name)
+		text, err := overlay.ReadFile(e.path)
 		require.NoError(t, err)
 		_, why, err := gitdiff.Parse(strings.NewReader(string(text)))
 		require.NoError(t, err)

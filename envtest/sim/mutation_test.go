@@ -34,10 +34,7 @@ func TestEachEdit(t *testing.T) {
 	if !*mutate {
 		t.Skip("it builds Go's runtime again for each edit: run it with -mutate")
 	}
-	_, goRoot, err := installed(t.Context(), ".")
-	require.NoError(t, err)
-	edits, err := allEdits()
-	require.NoError(t, err)
+	goRoot, edits := installedEdits(t)
 	for i, left := range edits {
 		t.Run(left.name, func(t *testing.T) {
 			if slices.Contains(needed, left.name) {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -31,14 +32,15 @@ func Overlay(ctx context.Context, folder string) (file string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("sim mode: %w", err)
 	}
-	if err := fits(goVersion); err != nil {
+	release, err := fits(goVersion)
+	if err != nil {
 		return "", err
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("sim mode: %w", err)
 	}
-	edits, err := allEdits()
+	edits, err := allEdits(release)
 	if err != nil {
 		return "", fmt.Errorf("sim mode: %w", err)
 	}
@@ -53,12 +55,19 @@ func Overlay(ctx context.Context, folder string) (file string, err error) {
 	return file, nil
 }
 
-// fits refuses a Go that the edits were not made for, before they are tried.
-func fits(goVersion string) error {
-	if version.Lang(goVersion) == "go1.26" {
-		return nil
+// fits returns the release that a version of Go is of, and refuses one that the edits were not made
+// for, before they are tried.
+func fits(goVersion string) (release string, err error) {
+	known, err := knownGo()
+	if err != nil {
+		return "", fmt.Errorf("sim mode: %w", err)
 	}
-	return fmt.Errorf("sim mode needs Go 1.26, and the go command here is %s: set GOTOOLCHAIN=go1.26.8 or, if go.mod requires a later one, use go test, where a seed decides only the order of operations at the edges", goVersion)
+	release = version.Lang(goVersion)
+	if slices.Contains(known, release) {
+		return release, nil
+	}
+	names := strings.ReplaceAll(strings.Join(known, " or "), "go", "")
+	return "", fmt.Errorf("sim mode needs Go %s, and the go command here is %s: set GOTOOLCHAIN=go1.26.8 or, if go.mod requires a later one, use go test, where a seed decides only the order of operations at the edges", names, goVersion)
 }
 
 // installed asks the go command for its version and its root.

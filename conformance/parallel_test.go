@@ -58,6 +58,31 @@ func TestParallel(t *testing.T) {
 	}
 }
 
+// TestApart has cases that are apart from each other run one after another, beside the others.
+func TestApart(t *testing.T) {
+	for word, want := range map[string]time.Duration{"same": 6 * time.Second, "": 2 * time.Second} {
+		cases := sleepers(5, func(string, int32) {})
+		for _, i := range []int{0, 2, 4} {
+			cases[i].Apart = word
+		}
+		report, err := conformance.Simulate(t.Context(), nowhere{}, cases, nil, conformance.Parallel(100))
+		require.NoError(t, err)
+		assert.Equal(t, 5, report.Count(conformance.Passed))
+		assert.Equal(t, want, report.Took, "apart: %q", word)
+	}
+}
+
+// TestWaits has a case that waits long begin first, unless cases run one at a time.
+func TestWaits(t *testing.T) {
+	for parallel, want := range map[int]string{1: "0", 2: "6"} {
+		cases := sleepers(7, func(string, int32) {})
+		cases[6].Waits = true
+		report, err := conformance.Simulate(t.Context(), nowhere{}, cases, nil, conformance.Parallel(parallel))
+		require.NoError(t, err)
+		assert.Contains(t, order(report)[:parallel], want, "%d at a time", parallel)
+	}
+}
+
 func TestShuffled(t *testing.T) {
 	cases := sleepers(20, func(string, int32) {})
 	run := func(seed int64) []string {

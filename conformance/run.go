@@ -115,26 +115,43 @@ func (e *execution) end(err error) (Report, error) {
 	return e.report, err
 }
 
-// inOrder returns the cases in the order of a seed: those that may run beside each other,
-// and those that must run alone.
-func inOrder(cases []suite.Case, seed int64, parallel int) (beside, alone []suite.Case) {
+// inOrder returns the cases in the order of a seed: those that may run beside others, and those
+// that must run alone. Those of one slice run one after another. Whatever takes long by itself
+// begins first, so that nothing is left to wait for at the end.
+func inOrder(cases []suite.Case, seed int64, parallel int) (beside, alone [][]suite.Case) {
 	cases = slices.Clone(cases)
 	if seed != 0 {
 		rand.New(rand.NewSource(seed)).Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
 	}
+	if parallel > 1 {
+		slices.SortStableFunc(cases, func(a, b suite.Case) int { return waiting(b) - waiting(a) })
+	}
+	apart := map[string]int{} // the index in beside
 	for _, c := range cases {
-		if c.Serial && parallel > 1 {
-			alone = append(alone, c)
-		} else {
-			beside = append(beside, c)
+		i, ok := apart[c.Apart]
+		switch {
+		case parallel > 1 && c.Serial:
+			alone = append(alone, []suite.Case{c})
+		case parallel > 1 && c.Apart != "" && ok:
+			beside[i] = append(beside[i], c)
+		default:
+			apart[c.Apart] = len(beside)
+			beside = append(beside, []suite.Case{c})
 		}
 	}
 	return beside, alone
 }
 
+func waiting(c suite.Case) int {
+	if c.Waits {
+		return 1
+	}
+	return 0
+}
+
 // runAll runs cases, up to parallel of them at a time, until the run stops.
-func (e *execution) runAll(ctx context.Context, cases []suite.Case, parallel int) {
-	left := make(chan suite.Case, len(cases))
+func (e *execution) runAll(ctx context.Context, cases [][]suite.Case, parallel int) {
+	left := make(chan []suite.Case, len(cases))
 	for _, c := range cases {
 		left <- c
 	}
@@ -142,8 +159,10 @@ func (e *execution) runAll(ctx context.Context, cases []suite.Case, parallel int
 	var lanes sync.WaitGroup
 	for range min(parallel, len(cases)) {
 		lanes.Go(func() {
-			for c := range left {
-				e.runOne(ctx, c)
+			for some := range left {
+				for _, c := range some {
+					e.runOne(ctx, c)
+				}
 			}
 		})
 	}

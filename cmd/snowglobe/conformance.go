@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -58,7 +59,8 @@ or linked), "failure" if it is about one, and its KEP (KEP-2340).`,
 	flags.Var(anyOf{&opts.Selection.Focus}, "focus", "run only the cases whose ID, area or promise matches this `regexp`, or one of several")
 	flags.Var(anyOf{&opts.Selection.Skip}, "skip", "leave out the cases whose ID, area or promise matches this `regexp`, or one of several")
 	flags.StringVar(&opts.Selection.Labels, "label-filter", "", "run only the cases whose labels match this `query`")
-	parallelVar(flags, &opts.Parallel, "how many cases to run at a time; in virtual time, one")
+	flags.IntVar(&opts.Parallel, "parallel", 2*runtime.GOMAXPROCS(0), "how many cases to run at a time, each of which waits half of its time; in virtual time, one")
+	flags.Lookup("parallel").DefValue = "two for each processor" // the same on every machine, for the page
 	flags.Int64Var(&opts.Seed, "seed", 0, "run the cases in a random order that this seed decides; 0 is the order of the list")
 	flags.StringVar(&opts.JUnit, "junit", "", "write a JUnit report to this `file`")
 	flags.StringVar(&opts.HTML, "html", "", "write an HTML page to this `file`")

@@ -53,6 +53,12 @@ type Case struct {
 	// Serial cases see what other cases do on the same cluster, or disturb them: they run
 	// alone.
 	Serial bool `json:"serial,omitempty"`
+	// Apart is the same word for cases that disturb each other, and no others: they run one after
+	// another.
+	Apart string `json:"-"`
+	// Waits is for cases that take seconds, in which they wait for what a server does now and then:
+	// they begin before the others.
+	Waits bool `json:"-"`
 	// Needs is what the target must offer.
 	Needs Needs `json:"needs,omitzero"`
 	// Test fails an assertion on the target if the promise is broken. It returns when

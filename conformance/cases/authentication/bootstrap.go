@@ -15,7 +15,7 @@ import (
 )
 
 var bootstrapCases = []suite.Case{
-	{ID: "S7/bootstrap-token-lets-a-node-in", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: bootstrapTokenLetsANodeIn,
+	{ID: "S7/bootstrap-token-lets-a-node-in", Level: suite.Linked, Waits: true, Needs: suite.Needs{Launch: true}, Test: bootstrapTokenLetsANodeIn,
 		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go, AuthenticateToken",
 		Promise: "A bootstrap token, a Secret in kube-system, authenticates as system:bootstrap:ID in system:bootstrappers and its extra groups, until the Secret is deleted."},
 	{ID: "S7/bootstrap-token-must-be-in-order", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: bootstrapTokenMustBeInOrder,

@@ -14,11 +14,14 @@ import (
 
 const reloaded = "KEP-3331; k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, ApplyTo: WatchUntil"
 
+// reloads are counted by a metric of the process: by what all of its servers do.
+const reloads = "reloads of authentication"
+
 var reloadCases = []suite.Case{
-	{ID: "S7/issuers-are-reloaded", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: issuersAreReloaded,
+	{ID: "S7/issuers-are-reloaded", Level: suite.Linked, Failure: true, Apart: reloads, Waits: true, Needs: suite.Needs{Launch: true}, Test: issuersAreReloaded,
 		Source:  reloaded,
 		Promise: "When the file of --authentication-config changes, tokens of an issuer that it names now come in, and those of one that it does not name any more are answered 401; other credentials are not affected."},
-	{ID: "S7/broken-configuration-changes-nothing", Level: suite.Linked, Failure: true, Serial: true, Needs: suite.Needs{Launch: true}, Test: brokenConfigurationChangesNothing,
+	{ID: "S7/broken-configuration-changes-nothing", Level: suite.Linked, Failure: true, Apart: reloads, Waits: true, Needs: suite.Needs{Launch: true}, Test: brokenConfigurationChangesNothing,
 		Source:  reloaded + "; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, ValidateAuthenticationConfiguration; k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics/metrics.go",
 		Promise: "A file of --authentication-config that is no configuration, not a valid one, or changes what is anonymous is counted once as a failed reload, and what was before holds; a good one after it is followed, and counted as a success."},
 	{ID: "S7/broken-configuration-is-refused", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: brokenConfigurationIsRefused,
@@ -46,8 +49,8 @@ func issuersAreReloaded(ctx context.Context, t *suite.Target) {
 	other.WithToken("").Answered(ctx, "/version", http.StatusOK)
 }
 
-// reloads is how often a control plane has reloaded, or has not.
-func reloads(ctx context.Context, t *suite.Target, status string) float64 {
+// reloadsOf is how often a control plane has reloaded, or has not.
+func reloadsOf(ctx context.Context, t *suite.Target, status string) float64 {
 	return t.Metric(ctx, "apiserver_authentication_config_controller_automatic_reloads_total", `status="`+status+`"`)
 }
 
@@ -65,18 +68,18 @@ func brokenConfigurationChangesNothing(ctx context.Context, t *suite.Target) {
 		good[:1] + `"anonymous":{"enabled":false},` + good[1:],
 		string(second.AuthenticationConfiguration("nowhere", "snow")),
 	} {
-		before, successes := reloads(ctx, other, "failure"), reloads(ctx, other, "success")
+		before, successes := reloadsOf(ctx, other, "failure"), reloadsOf(ctx, other, "success")
 		t.Replace(file, []byte(broken))
-		t.Eventually(ctx, func() float64 { return reloads(ctx, other, "failure") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "failures with %s", broken)
-		t.Expect(reloads(ctx, other, "success")).To(gomega.Equal(successes), "successes with %s", broken)
+		t.Eventually(ctx, func() float64 { return reloadsOf(ctx, other, "failure") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "failures with %s", broken)
+		t.Expect(reloadsOf(ctx, other, "success")).To(gomega.Equal(successes), "successes with %s", broken)
 		t.Expect(jane.MustWhoAmI(ctx).Username).To(gomega.Equal("jane"), "with %s", broken)
 		refused(ctx, joe, "the file is broken")
 	}
-	failures, before := reloads(ctx, other, "failure"), reloads(ctx, other, "success")
+	failures, before := reloadsOf(ctx, other, "failure"), reloadsOf(ctx, other, "success")
 	t.Replace(file, []byte(good))
 	untilKnown(ctx, joe, "joe")
-	t.Eventually(ctx, func() float64 { return reloads(ctx, other, "success") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "successes")
-	t.Expect(reloads(ctx, other, "failure")).To(gomega.Equal(failures), "what is broken fails once")
+	t.Eventually(ctx, func() float64 { return reloadsOf(ctx, other, "success") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "successes")
+	t.Expect(reloadsOf(ctx, other, "failure")).To(gomega.Equal(failures), "what is broken fails once")
 	untilRefused(ctx, jane, "the file does not name the issuer any more")
 }
 

@@ -27,7 +27,7 @@ var configuredCases = []suite.Case{
 	{ID: "S8/failing-authorizer-denies-or-is-passed-over", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: failingAuthorizer,
 		Source:  configured + "; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, decisionOnError",
 		Promise: "While a webhook of the configuration fails, what RBAC allows goes on with failurePolicy NoOpinion, and is answered 500 with Deny."},
-	{ID: "S8/authorizers-are-reloaded", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: authorizersAreReloaded,
+	{ID: "S8/authorizers-are-reloaded", Level: suite.Linked, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: authorizersAreReloaded,
 		Source:  "KEP-3221; k8s.io/kubernetes/pkg/kubeapiserver/authorizer/reload.go, checkFile; k8s.io/apiserver/pkg/server/options/authorizationconfig/metrics/metrics.go",
 		Promise: "When the file of --authorization-config changes, its webhooks decide from then on, in its order; one that is no configuration, or leaves out Node or RBAC, is counted as a failed reload and changes nothing."},
 	{ID: "S8/broken-configuration-is-refused", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: brokenConfigurationIsRefused,

@@ -22,7 +22,7 @@ var bootstrapCases = []suite.Case{
 	{ID: "S13/authentication-config-map-comes-back", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: authenticationConfigMap,
 		Source:  "k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go",
 		Promise: "kube-system/extension-apiserver-authentication has the authority of client certificates in PEM, and is made anew when it is deleted."},
-	{ID: "S13/kubernetes-service-is-repaired", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubernetesServiceIsRepaired,
+	{ID: "S13/kubernetes-service-is-repaired", Level: suite.Linked, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubernetesServiceIsRepaired,
 		Source:  "k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go, CreateOrUpdateMasterServiceIfNeeded",
 		Promise: "The service default/kubernetes is made anew with the same cluster IP when it is deleted, by the time the server has looked again."},
 	{ID: "S13/cluster-ip-has-an-address", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: clusterIPHasAnAddress,
@@ -31,7 +31,7 @@ var bootstrapCases = []suite.Case{
 	{ID: "S13/default-roles-are-reconciled", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: defaultRolesAreReconciled,
 		Source:  "k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go, EnsureRBACPolicy; k8s.io/component-helpers/auth/rbac/reconciliation/reconcile_role.go",
 		Promise: "When a server starts, default cluster roles and bindings get back what they have lost and keep what was added, unless they are annotated rbac.authorization.kubernetes.io/autoupdate=false."},
-	{ID: "S13/identity-lease-is-held", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: identityLeaseIsHeld,
+	{ID: "S13/identity-lease-is-held", Level: suite.Linked, Waits: true, Needs: suite.Needs{Launch: true}, Test: identityLeaseIsHeld,
 		Source:  "KEP-1965; k8s.io/kubernetes/pkg/controlplane/apiserver/server.go, IdentityLeaseDurationSeconds",
 		Promise: "Each server holds a Lease apiserver-ID in kube-system, labelled kube-apiserver and with its host name, for an hour, and makes it anew when it is deleted."},
 }

@@ -126,7 +126,7 @@ func goJSON(ctx context.Context, module string, into any, args ...string) error 
 		}
 	}
 	if err != nil && len(out) == 0 {
-		return fmt.Errorf("%s: %w\n%s", command, err, &stderr)
+		return fmt.Errorf("%s: %w: %s", strings.Join(command.Args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return nil
 }

@@ -30,19 +30,22 @@ func (r *Rule) Remove(ctx context.Context) error {
 }
 
 // Gate is where operations wait until it is opened.
-type Gate struct{ rule Rule }
+type Gate struct {
+	of *ControlPlane
+	id session.ID
+}
 
 // Gate makes the operations wait that match, such as "store/put resource=configmaps
-// name=default/a".
+// name=default/a". If a rule "hold MATCH" of WithFaults makes them wait, it is the gate of that.
 func (cp *ControlPlane) Gate(ctx context.Context, match string) (*Gate, error) {
-	g := &Gate{Rule{of: cp}}
-	return g, cp.call(ctx, session.Gate, match, &g.rule.id)
+	g := &Gate{of: cp}
+	return g, cp.call(ctx, session.Gate, match, &g.id)
 }
 
 // Await returns the waiting operations once there are n of them.
 func (g *Gate) Await(ctx context.Context, n int) ([]string, error) {
 	var waiting []string
-	if err := g.rule.of.await(ctx, session.Await, session.Awaited{Rule: g.rule.id, N: n}, &waiting); err != nil {
+	if err := g.of.await(ctx, session.Await, session.Awaited{Gate: g.id, N: n}, &waiting); err != nil {
 		return nil, err
 	}
 	return waiting, nil
@@ -50,8 +53,10 @@ func (g *Gate) Await(ctx context.Context, n int) ([]string, error) {
 
 // Open lets all that wait go, and all that come.
 func (g *Gate) Open(ctx context.Context) error {
-	return g.rule.of.call(ctx, session.Open, g.rule.id, &session.None{})
+	return g.of.call(ctx, session.Open, g.id, &session.None{})
 }
 
 // Remove ends the gate. What waits at it goes on.
-func (g *Gate) Remove(ctx context.Context) error { return g.rule.Remove(ctx) }
+func (g *Gate) Remove(ctx context.Context) error {
+	return g.of.call(ctx, session.Remove, g.id, &session.None{})
+}

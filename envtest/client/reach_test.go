@@ -9,13 +9,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"snowglobe.test/envtest/client/internal/session"
 )
 
-// TestGate has a write wait until the test lets it go.
+// TestGate has a write wait until the test lets it go, at a gate of its own and at that of a rule.
 func TestGate(t *testing.T) {
+	const write = "store/put resource=configmaps name=default/a"
 	alone(t)
-	cp := Start(t)
-	gate, err := cp.Gate(t.Context(), "store/put resource=configmaps name=default/a")
+	for name, opts := range map[string][]Option{"a gate": nil, "a rule's": {WithFaults("hold " + write)}} {
+		t.Run(name, func(t *testing.T) { passGate(t, Start(t, opts...), write) })
+	}
+}
+
+func passGate(t *testing.T, cp *ControlPlane, write string) {
+	t.Helper()
+	gate, err := cp.Gate(t.Context(), write)
 	require.NoError(t, err)
 	created := make(chan error, 1)
 	go func() { created <- create(t, cp.Config(), "a") }()
@@ -30,6 +39,33 @@ func TestGate(t *testing.T) {
 	require.NoError(t, gate.Open(t.Context()))
 	assert.NoError(t, <-created)
 	assert.NoError(t, gate.Remove(t.Context()))
+}
+
+// TestWhatIsNotAGate says so, and the server goes on.
+func TestWhatIsNotAGate(t *testing.T) {
+	alone(t)
+	cp := Start(t)
+	rule, err := cp.Inject(t.Context(), "delay http/create resource=configmaps by=1ms optional")
+	require.NoError(t, err)
+	assert.ErrorContains(t, (&Gate{of: cp, id: rule.id}).Open(t.Context()), "1 is nothing of this control plane that can do that")
+	_, err = (&Rule{of: cp, id: 2}).Fired(t.Context())
+	assert.ErrorContains(t, err, "2 is nothing")
+	assert.NoError(t, create(t, cp.Config(), "a"))
+}
+
+// TestGoneWhileItWaits is a test that dies while it waits at a gate: its control plane is given
+// back, and the server ends, which alone checks.
+func TestGoneWhileItWaits(t *testing.T) {
+	alone(t)
+	cp, err := Launch(t.Context())
+	require.NoError(t, err)
+	gate, err := cp.Gate(t.Context(), "store/put resource=configmaps name=default/a")
+	require.NoError(t, err)
+	await := cp.calls.Go(session.Await, session.Awaited{Gate: gate.id, N: 1}, &[]string{}, nil)
+	_, err = cp.Settle(t.Context()) // so the server has read what comes before
+	require.NoError(t, err)
+	require.NoError(t, cp.calls.Close())
+	assert.Error(t, (<-await.Done).Error)
 }
 
 // TestSnapshot goes back to what was there.

@@ -21,7 +21,7 @@ import (
 // controlPlane is the control plane of one connection. Its exported methods are those
 // of the session, and may be called side by side.
 type controlPlane struct {
-	ctx  context.Context
+	ctx  context.Context // ends with the connection
 	pool *pool
 
 	mu      sync.Mutex
@@ -31,9 +31,9 @@ type controlPlane struct {
 	altered bool   // by faults, so that no other test should get it
 	since   int64  // the record of the trace that another test has left last
 
-	last      session.ID // that was given
-	rules     map[session.ID]*rule
-	snapshots map[session.ID]*envtest.Snapshot
+	// kept is what the test has been given an ID of: a rule, a gate or a snapshot. The ID is the
+	// index, from 1 on.
+	kept []any
 }
 
 var errNotStarted = errors.New("the control plane is not started, or stopped already")
@@ -126,7 +126,27 @@ func (c *controlPlane) AddUser(of *session.User, made *session.Credentials) erro
 }
 
 // Stop gives the control plane back.
-func (c *controlPlane) Stop(*session.None, *session.None) error { return c.giveBack() }
+func (c *controlPlane) Stop(*session.None, *session.None) error { return c.giveBack(c.ctx) }
+
+// keep returns the ID of something.
+func (c *controlPlane) keep(something any) session.ID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept = append(c.kept, something)
+	return session.ID(len(c.kept))
+}
+
+// find returns what has an ID, if it is what is asked for.
+func find[T any](c *controlPlane, id session.ID) (found T, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id > 0 && int(id) <= len(c.kept) {
+		if found, ok := c.kept[id-1].(T); ok {
+			return found, nil
+		}
+	}
+	return found, fmt.Errorf("%d is nothing of this control plane that can do that", id)
+}
 
 func (c *controlPlane) get() (*envtest.ControlPlane, error) {
 	c.mu.Lock()
@@ -138,7 +158,7 @@ func (c *controlPlane) get() (*envtest.ControlPlane, error) {
 }
 
 // giveBack lets the next test have the control plane, or stops it.
-func (c *controlPlane) giveBack() error {
+func (c *controlPlane) giveBack(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cp := c.running
@@ -148,8 +168,8 @@ func (c *controlPlane) giveBack() error {
 	c.running = nil
 	if c.altered || cp.Err() != nil {
 		c.pool.tell("%s: done, and its control plane with it", c.test)
-		return errors.Join(cp.Err(), cp.Stop(context.WithoutCancel(c.ctx)))
+		return errors.Join(cp.Err(), cp.Stop(context.WithoutCancel(ctx)))
 	}
 	c.pool.tell("%s: done", c.test)
-	return c.pool.put(c.ctx, c.test, c.kind, cp)
+	return c.pool.put(ctx, c.test, c.kind, cp)
 }

@@ -1,47 +1,10 @@
 package server
 
 import (
-	"fmt"
-
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/session"
 )
-
-// rule is a rule that the test has put in force.
-type rule struct {
-	fired  func() int
-	remove func()
-	gate   *fault.Gate // of a rule that makes operations wait, else nil
-}
-
-// Inject puts a rule in force.
-func (c *controlPlane) Inject(text *string, id *session.ID) error {
-	cp, err := c.alter()
-	if err != nil {
-		return err
-	}
-	entry, err := cp.Faults().Inject(*text)
-	if err != nil {
-		return err
-	}
-	*id = c.keep(&rule{entry.Fired, entry.Remove, entry.Gate()})
-	return nil
-}
-
-// Gate makes operations wait.
-func (c *controlPlane) Gate(match *string, id *session.ID) error {
-	cp, err := c.alter()
-	if err != nil {
-		return err
-	}
-	entry, err := cp.Faults().Inject("hold " + *match)
-	if err != nil {
-		return fmt.Errorf("gate %q: %w", *match, err)
-	}
-	*id = c.keep(&rule{entry.Fired, entry.Remove, entry.Gate()})
-	return nil
-}
 
 // alter is get, after which no other test gets the control plane.
 func (c *controlPlane) alter() (*envtest.ControlPlane, error) {
@@ -54,65 +17,72 @@ func (c *controlPlane) alter() (*envtest.ControlPlane, error) {
 	return c.running, nil
 }
 
-func (c *controlPlane) keep(r *rule) session.ID {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last++
-	if c.rules == nil {
-		c.rules = map[session.ID]*rule{}
+// Inject puts a rule in force.
+func (c *controlPlane) Inject(text *string, id *session.ID) error {
+	cp, err := c.alter()
+	if err != nil {
+		return err
 	}
-	c.rules[c.last] = r
-	return c.last
+	entry, err := cp.Faults().Inject(*text)
+	if err != nil {
+		return err
+	}
+	*id = c.keep(entry)
+	return nil
 }
 
-// rule returns a rule of this connection.
-func (c *controlPlane) rule(id session.ID) (*rule, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r := c.rules[id]; r != nil {
-		return r, nil
+// Gate makes operations wait, if no rule does yet.
+func (c *controlPlane) Gate(match *string, id *session.ID) error {
+	cp, err := c.alter()
+	if err != nil {
+		return err
 	}
-	return nil, fmt.Errorf("there is no rule %d", id)
+	gate, err := cp.Faults().Gate(*match)
+	if err != nil {
+		return err
+	}
+	*id = c.keep(gate)
+	return nil
 }
 
 // Fired is how often a rule has fired.
 func (c *controlPlane) Fired(id *session.ID, times *int) error {
-	r, err := c.rule(*id)
+	entry, err := find[*fault.Entry](c, *id)
 	if err != nil {
 		return err
 	}
-	*times = r.fired()
+	*times = entry.Fired()
 	return nil
 }
 
-// Remove ends a rule.
+// Remove ends a rule, or that of a gate.
 func (c *controlPlane) Remove(id *session.ID, _ *session.None) error {
-	r, err := c.rule(*id)
+	rule, err := find[interface{ Remove() }](c, *id)
 	if err != nil {
 		return err
 	}
-	r.remove()
+	rule.Remove()
 	return nil
 }
 
 // Await answers once enough operations wait at a gate.
 func (c *controlPlane) Await(awaited *session.Awaited, waiting *[]string) error {
-	r, err := c.rule(awaited.Rule)
+	gate, err := find[*fault.Gate](c, awaited.Gate)
 	if err != nil {
 		return err
 	}
-	operations, err := r.gate.Await(c.ctx, awaited.N)
+	operations, err := gate.Await(c.ctx, awaited.N)
 	*waiting = texts(operations)
 	return err
 }
 
 // Open lets go what waits at a gate.
 func (c *controlPlane) Open(id *session.ID, _ *session.None) error {
-	r, err := c.rule(*id)
+	gate, err := find[*fault.Gate](c, *id)
 	if err != nil {
 		return err
 	}
-	r.gate.Open()
+	gate.Open()
 	return nil
 }
 

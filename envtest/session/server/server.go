@@ -82,16 +82,34 @@ func (t *tests) serve(ctx context.Context, conn net.Conn) {
 		defer t.add(-1)
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 		defer stop()
-		cp := &controlPlane{ctx: ctx, pool: t.pool}
+		connected, disconnect := context.WithCancel(ctx)
+		defer disconnect()
+		cp := &controlPlane{ctx: connected, pool: t.pool}
 		server := rpc.NewServer()
 		if err := server.RegisterName(session.Service, cp); err != nil {
 			panic(err) // of our own methods
 		}
-		server.ServeCodec(jsonrpc.NewServerCodec(conn))
-		if err := cp.giveBack(); err != nil { // the test is gone already
+		server.ServeCodec(jsonrpc.NewServerCodec(&noticing{conn, disconnect}))
+		if err := cp.giveBack(ctx); err != nil { // the test is gone already
 			t.pool.tell("%s: %v", cp.test, err)
 		}
 	})
+}
+
+// noticing is a connection that tells when it has ended: ServeCodec waits for the calls that are on
+// their way, and whoever has gone would leave them waiting.
+type noticing struct {
+	net.Conn
+	ended func()
+}
+
+// Read implements io.Reader.
+func (n *noticing) Read(p []byte) (int, error) {
+	read, err := n.Conn.Read(p)
+	if err != nil {
+		n.ended()
+	}
+	return read, err
 }
 
 // add counts tests that come and go. The last one that goes sets the timer.

@@ -21,13 +21,7 @@ func (c *controlPlane) Snapshot(_ *session.None, id *session.ID) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last++
-	if c.snapshots == nil {
-		c.snapshots = map[session.ID]*envtest.Snapshot{}
-	}
-	c.snapshots[c.last], *id = snapshot, c.last
+	*id = c.keep(snapshot)
 	return nil
 }
 
@@ -37,11 +31,9 @@ func (c *controlPlane) Restore(id *session.ID, _ *session.None) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	snapshot := c.snapshots[*id]
-	c.mu.Unlock()
-	if snapshot == nil {
-		return fmt.Errorf("this control plane has no snapshot %d", *id)
+	snapshot, err := find[*envtest.Snapshot](c, *id)
+	if err != nil {
+		return err
 	}
 	return cp.Restore(c.ctx, snapshot)
 }

@@ -19,7 +19,7 @@ const (
 	Start    = Service + ".Start"    // Options, Started
 	AddUser  = Service + ".AddUser"  // User, Credentials
 	Inject   = Service + ".Inject"   // the rule, its ID
-	Gate     = Service + ".Gate"     // what waits at it, as in "hold", the ID of its rule
+	Gate     = Service + ".Gate"     // what waits at it, as in "hold", its ID
 	Fired    = Service + ".Fired"    // ID, how often
 	Await    = Service + ".Await"    // Awaited, the operations that wait
 	Open     = Service + ".Open"     // ID, None
@@ -38,7 +38,7 @@ const (
 // None is an argument or a result that says nothing.
 type None struct{}
 
-// ID is a rule or a snapshot of this connection.
+// ID is a rule, a gate or a snapshot of this connection.
 type ID int
 
 // Options say which control plane is wanted.
@@ -75,9 +75,9 @@ type Credentials struct {
 	Authority, Certificate, Key []byte
 }
 
-// Awaited is how many operations are to wait because of a rule.
+// Awaited is how many operations are to wait at a gate.
 type Awaited struct {
-	Rule ID
+	Gate ID
 	N    int
 }
 

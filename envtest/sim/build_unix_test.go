@@ -92,6 +92,18 @@ func TestFits(t *testing.T) {
 	for _, other := range []string{"go1.28.0", "go1.25.9", "devel go1.27-abcdef"} {
 		_, err := fits(other)
 		pages.Troubleshooting(t, "../..", err.Error())
-		assert.EqualError(t, err, "sim mode needs Go 1.26 or 1.27, and the go command here is "+other+": set GOTOOLCHAIN=go1.26.8 or, if go.mod requires a later one, use go test, where a seed decides only the order of operations at the edges")
+		assert.EqualError(t, err, "sim mode needs Go 1.26 or 1.27, and the go command here is "+other+": install one of these and put it first in PATH or, if go.mod requires a later one, use go test, where a seed decides only the order of operations at the edges")
+	}
+}
+
+// TestReplaceable refuses a Go among the modules, and no other.
+func TestReplaceable(t *testing.T) {
+	modules := t.TempDir()
+	err := replaceable("go1.27.1", filepath.Join(modules, "golang.org", "toolchain@v0.0.1-go1.27.1.linux-amd64"), modules)
+	require.Error(t, err)
+	pages.Troubleshooting(t, "../..", err.Error())
+	assert.ErrorContains(t, err, "sim mode replaces files of Go's own source, and the go command refuses that for go1.27.1 in "+modules)
+	for _, root := range []string{"/usr/local/go", modules + "-go", filepath.Dir(modules)} {
+		assert.NoError(t, replaceable("go1.27.1", root, modules), root)
 	}
 }

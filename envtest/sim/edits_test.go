@@ -33,7 +33,7 @@ func TestEditsAreIndependent(t *testing.T) {
 // installedEdits are those for the Go that runs here.
 func installedEdits(t *testing.T) (goRoot string, edits []edit) {
 	t.Helper()
-	goVersion, goRoot, err := installed(t.Context(), ".")
+	goVersion, goRoot, _, err := installed(t.Context(), ".")
 	require.NoError(t, err)
 	release, err := fits(goVersion)
 	require.NoError(t, err)

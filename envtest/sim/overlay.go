@@ -28,12 +28,15 @@ var overlay embed.FS
 // go build -overlay wants. The build needs Tag as well. The error names each place
 // of Go's source that the edits do not find.
 func Overlay(ctx context.Context, folder string) (file string, err error) {
-	goVersion, goRoot, err := installed(ctx, folder)
+	goVersion, goRoot, modules, err := installed(ctx, folder)
 	if err != nil {
 		return "", fmt.Errorf("sim mode: %w", err)
 	}
 	release, err := fits(goVersion)
 	if err != nil {
+		return "", err
+	}
+	if err := replaceable(goVersion, goRoot, modules); err != nil {
 		return "", err
 	}
 	cache, err := os.UserCacheDir()
@@ -67,20 +70,29 @@ func fits(goVersion string) (release string, err error) {
 		return release, nil
 	}
 	names := strings.ReplaceAll(strings.Join(known, " or "), "go", "")
-	return "", fmt.Errorf("sim mode needs Go %s, and the go command here is %s: set GOTOOLCHAIN=go1.26.8 or, if go.mod requires a later one, use go test, where a seed decides only the order of operations at the edges", names, goVersion)
+	return "", fmt.Errorf("sim mode needs Go %s, and the go command here is %s: install one of these and put it first in PATH or, if go.mod requires a later one, use go test, where a seed decides only the order of operations at the edges", names, goVersion)
 }
 
-// installed asks the go command for its version and its root.
-func installed(ctx context.Context, folder string) (goVersion, goRoot string, err error) {
-	command := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOROOT")
+// replaceable refuses a Go that the go command has fetched by itself, and keeps among the modules:
+// it lets no overlay replace a file there.
+func replaceable(goVersion, goRoot, modules string) error {
+	if within, err := filepath.Rel(modules, goRoot); err != nil || !filepath.IsLocal(within) {
+		return nil
+	}
+	return fmt.Errorf("sim mode replaces files of Go's own source, and the go command refuses that for %s in %s, which it has fetched because of GOTOOLCHAIN or go.mod: install that Go and put it first in PATH", goVersion, goRoot)
+}
+
+// installed asks the go command for its version, its root, and where it keeps modules.
+func installed(ctx context.Context, folder string) (goVersion, goRoot, modules string, err error) {
+	command := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOROOT", "GOMODCACHE")
 	command.Dir = folder
 	command.Stderr = new(bytes.Buffer)
 	out, err := command.Output()
 	if err != nil {
-		return "", "", fmt.Errorf("it builds with the go command: go env: %w %s", err, command.Stderr)
+		return "", "", "", fmt.Errorf("it builds with the go command: go env: %w %s", err, command.Stderr)
 	}
-	goVersion, goRoot, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return goVersion, goRoot, nil
+	lines := strings.SplitN(string(out)+"\n\n", "\n", 4)
+	return strings.TrimSpace(lines[0]), strings.TrimSpace(lines[1]), strings.TrimSpace(lines[2]), nil
 }
 
 // edited returns the text of every file of Go's source that the edits change, and of

@@ -31,7 +31,7 @@ const policy = `
 	internal/pins                    ->
 	internal/etcdlog                 ->
 	internal/gobuild                 ->
-	internal/stock                   -> internal/gobuild
+	internal/stock                   -> internal/gobuild internal/releases
 	internal/releases                -> internal/gobuild
 	internal/group                   ->
 	internal/diskerr (test)          -> internal/pages

@@ -60,7 +60,7 @@ func build(ctx context.Context, module, version string, progress io.Writer) (str
 	if err := os.WriteFile(filepath.Join(module, "go.mod"), text, 0o600); err != nil {
 		return "", err
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-buildvcs=false", "-trimpath", "-ldflags", stamp(version),
+	command := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-buildvcs=false", "-trimpath", "-ldflags", Stamp(version),
 		"-o", filepath.Join(module, apiServer), kubernetes+"/cmd/"+apiServer)
 	command.Dir, command.Env = module, environment()
 	if said, err := gobuild.Run(ctx, command, apiServer+" "+version, progress); err != nil {
@@ -102,8 +102,8 @@ func requiring(theirs []byte, version string) ([]byte, error) {
 	return ours.Format()
 }
 
-// stamp are the flags of the linker by which a program knows its version.
-func stamp(version string) string {
+// Stamp are the flags of the linker by which a program knows its version.
+func Stamp(version string) string {
 	major, minor, _ := strings.Cut(strings.TrimPrefix(semver.MajorMinor(version), "v"), ".")
 	flags := []string{"-s", "-w"}
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {

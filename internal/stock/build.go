@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"snowglobe.test/internal/gobuild"
+	"snowglobe.test/internal/releases"
 )
 
 // Build builds both programs into a folder, at the releases of the module of the current folder,
@@ -19,8 +20,7 @@ func Build(ctx context.Context, folder string, progress io.Writer) (Programs, er
 	if err != nil {
 		return Programs{}, fmt.Errorf("build a stock %s: %w", apiServer, err)
 	}
-	stamp := fmt.Sprintf("-s -w -X k8s.io/component-base/version.gitVersion=%s -X k8s.io/client-go/pkg/version.gitVersion=%s", release, release)
-	for _, each := range []struct{ name, flags string }{{apiServer, stamp}, {etcd, "-s -w"}} {
+	for _, each := range []struct{ name, flags string }{{apiServer, releases.Stamp(release)}, {etcd, "-s -w"}} {
 		p := Programs{Folder: folder}
 		command := exec.CommandContext(ctx, "go", "build", "-ldflags", each.flags, "-o", p.path(each.name), packages[each.name])
 		if said, err := gobuild.Run(ctx, command, "a stock "+each.name, progress); err != nil {

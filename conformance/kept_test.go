@@ -69,6 +69,15 @@ func (k kept) name() string {
 	return k.Target
 }
 
+// took says how long the run was, on the clock of the target.
+func (k kept) took() string {
+	took := (time.Duration(k.Seconds) * time.Second).String()
+	if k.VirtualTime {
+		return took + " of virtual time"
+	}
+	return took
+}
+
 var notInFileNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 func (k kept) file() string {

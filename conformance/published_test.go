@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
@@ -74,7 +73,7 @@ feature gate switched off. It never counts as kept.
 | --- | --- | --- | --- | --- | --- | --- | --- |
 `, len(cases), count(cases, suite.Core), count(cases, suite.Linked))
 	for _, k := range results {
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %d | %d | %d | %d |\n", k.name(), k.Release, k.Date, time.Duration(k.Seconds)*time.Second,
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %d | %d | %d | %d |\n", k.name(), k.Release, k.Date, k.took(),
 			len(k.Passed), len(k.Failed), sum(k.NotApplicable), sum(k.NotRun))
 	}
 	writeSystems(&out, cases, results)

@@ -96,14 +96,29 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestReplaceable refuses a Go among the modules, and no other.
-func TestReplaceable(t *testing.T) {
-	modules := t.TempDir()
-	err := replaceable("go1.27.1", filepath.Join(modules, "golang.org", "toolchain@v0.0.1-go1.27.1.linux-amd64"), modules)
+// TestFetchedGo is a Go among the modules, and others, which stay where they are.
+func TestFetchedGo(t *testing.T) {
+	modules, cache := t.TempDir(), t.TempDir()
+	fetched := toolchain{version: "go1.27.1", modules: modules, root: filepath.Join(modules, "golang.org", "toolchain@v0.0.1-go1.27.1.linux-amd64")}
+	_, err := fetched.outOfModules(cache)
 	require.Error(t, err)
 	pages.Troubleshooting(t, "../..", err.Error())
-	assert.ErrorContains(t, err, "sim mode replaces files of Go's own source, and the go command refuses that for go1.27.1 in "+modules)
+	assert.ErrorContains(t, err, "sim mode replaces files of Go's own source, which the go command refuses for go1.27.1 in "+modules)
+
+	require.NoError(t, os.MkdirAll(filepath.Join(fetched.root, "src", "errors"), 0o755))
+	for range 2 { // the second time the links are there
+		moved, err := fetched.outOfModules(cache)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"GOROOT=" + moved.root, "GOTOOLCHAIN=local"}, moved.env)
+		assert.DirExists(t, filepath.Join(moved.root, "src", "errors"))
+		within, err := filepath.Rel(cache, moved.root)
+		require.NoError(t, err)
+		assert.True(t, filepath.IsLocal(within))
+	}
 	for _, root := range []string{"/usr/local/go", modules + "-go", filepath.Dir(modules)} {
-		assert.NoError(t, replaceable("go1.27.1", root, modules), root)
+		installed := toolchain{version: "go1.27.1", modules: modules, root: root}
+		same, err := installed.outOfModules(cache)
+		require.NoError(t, err)
+		assert.Equal(t, installed, same)
 	}
 }

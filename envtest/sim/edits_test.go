@@ -15,8 +15,8 @@ import (
 // TestEditsAreIndependent is the promise that TestEachEdit stands on: each edit applies to
 // Go's source as it is, and the order of all does not matter.
 func TestEditsAreIndependent(t *testing.T) {
-	goRoot, edits := installedEdits(t)
-	source := os.DirFS(filepath.Join(goRoot, "src"))
+	toolchain, edits := installedEdits(t)
+	source := os.DirFS(filepath.Join(toolchain.root, "src"))
 	require.NotEmpty(t, edits)
 	for _, e := range edits {
 		_, err := edited(source, []edit{e})
@@ -31,15 +31,15 @@ func TestEditsAreIndependent(t *testing.T) {
 }
 
 // installedEdits are those for the Go that runs here.
-func installedEdits(t *testing.T) (goRoot string, edits []edit) {
+func installedEdits(t *testing.T) (toolchain, []edit) {
 	t.Helper()
-	goVersion, goRoot, _, err := installed(t.Context(), ".")
+	here, err := inFolder(t.Context(), ".")
 	require.NoError(t, err)
-	release, err := fits(goVersion)
+	release, err := fits(here.version)
 	require.NoError(t, err)
-	edits, err = allEdits(release)
+	edits, err := allEdits(release)
 	require.NoError(t, err)
-	return goRoot, edits
+	return here, edits
 }
 
 // TestEditsOfEachRelease has the same edits, by their names, for each release of Go.

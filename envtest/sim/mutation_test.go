@@ -34,7 +34,9 @@ func TestEachEdit(t *testing.T) {
 	if !*mutate {
 		t.Skip("it builds Go's runtime again for each edit: run it with -mutate")
 	}
-	goRoot, edits := installedEdits(t)
+	here, edits := installedEdits(t)
+	here, err := here.outOfModules(t.TempDir())
+	require.NoError(t, err)
 	for i, left := range edits {
 		t.Run(left.name, func(t *testing.T) {
 			if slices.Contains(needed, left.name) {
@@ -43,7 +45,7 @@ func TestEachEdit(t *testing.T) {
 			if slices.Contains(rare, left.name) {
 				t.Skip("runs differ too rarely without it")
 			}
-			program := buildWith(t, goRoot, slices.Delete(slices.Clone(edits), i, i+1))
+			program := buildWith(t, here, slices.Delete(slices.Clone(edits), i, i+1))
 			workload, differs := findDifference(t, program)
 			t.Logf("differs: %t %s", differs, workload)
 			assert.True(t, differs || left.name == invisible, "without this edit all runs are the same: is it needed?")
@@ -52,16 +54,16 @@ func TestEachEdit(t *testing.T) {
 }
 
 // buildWith builds the program of testdata with some of the edits.
-func buildWith(t *testing.T, goRoot string, some []edit) string {
+func buildWith(t *testing.T, here toolchain, some []edit) string {
 	t.Helper()
-	source := filepath.Join(goRoot, "src")
+	source := filepath.Join(here.root, "src")
 	files, err := edited(os.DirFS(source), some)
 	require.NoError(t, err)
 	folder := t.TempDir()
-	list, err := write(folder, source, files)
+	here.overlay, err = write(folder, source, files)
 	require.NoError(t, err)
 	program := filepath.Join(folder, "decided")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay="+list, "-tags="+Tag, "-o", program, "./testdata/decided").CombinedOutput()
+	out, err := here.command(t.Context(), "build", nil, "-o", program, "./testdata/decided").CombinedOutput()
 	require.NoError(t, err, string(out))
 	return program
 }

@@ -3,7 +3,9 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -72,6 +74,31 @@ func TestPublishedPage(t *testing.T) {
 	plot, err := os.ReadFile(filepath.Join(opts.data(), "json.svg"))
 	require.NoError(t, err)
 	assert.Contains(t, string(plot), "<svg")
+}
+
+// TestPerformanceIsFresh compares docs/PERFORMANCE.md and its plots with the raw data beside them.
+func TestPerformanceIsFresh(t *testing.T) {
+	docs := PublishOptions{Folder: filepath.Join("..", "docs")}
+	fresh := PublishOptions{Folder: t.TempDir(), Keep: true}
+	require.NoError(t, os.Mkdir(fresh.data(), 0o755))
+	for _, part := range PublishParts {
+		text, err := os.ReadFile(docs.file(part))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has not been measured
+		}
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(fresh.file(part), text, 0o644))
+	}
+	require.NoError(t, Publish(t.Context(), fresh))
+	want, err := fs.Glob(os.DirFS(fresh.Folder), "performance/*.svg")
+	require.NoError(t, err)
+	for _, name := range append(want, "PERFORMANCE.md") {
+		want, err := os.ReadFile(filepath.Join(fresh.Folder, name))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(docs.Folder, name))
+		require.NoError(t, err)
+		assert.Equal(t, string(want), string(got), "%s is stale; run: go run ./cmd/snowglobe bench publish docs --keep", name)
+	}
 }
 
 // TestPublish measures the parts of a page that take the least, and leaves those that are there.

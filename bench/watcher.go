@@ -68,7 +68,7 @@ func (w *watcher) follow(ctx context.Context) error {
 
 func (w *watcher) receive(ctx context.Context) error {
 	for idle := 0; idle < maxIdleRestarts; {
-		before := w.tally.seen
+		from := w.from
 		done, err := w.stream.receive(ctx, w.count)
 		switch {
 		case done:
@@ -78,13 +78,12 @@ func (w *watcher) receive(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("watcher %d: %w", w.number+1, err)
 		}
-		idle++
-		if w.tally.seen > before {
-			idle = 0
-		}
 		w.restarts++
 		if err := w.open(ctx); err != nil {
 			return err
+		}
+		if idle++; w.from != from { // also by events of the warm-up, which are not counted
+			idle = 0
 		}
 	}
 	return fmt.Errorf("watcher %d: the server ended the watch %d times in a row without an event", w.number+1, maxIdleRestarts)

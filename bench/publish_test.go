@@ -90,9 +90,9 @@ func TestPerformanceIsFresh(t *testing.T) {
 		require.NoError(t, os.WriteFile(fresh.file(part), text, 0o644))
 	}
 	require.NoError(t, Publish(t.Context(), fresh))
-	want, err := fs.Glob(os.DirFS(fresh.Folder), "performance/*.svg")
+	written, err := fs.Glob(os.DirFS(fresh.Folder), "performance/*.svg")
 	require.NoError(t, err)
-	for _, name := range append(want, "PERFORMANCE.md") {
+	for _, name := range append(written, "PERFORMANCE.md") {
 		want, err := os.ReadFile(filepath.Join(fresh.Folder, name))
 		require.NoError(t, err)
 		got, err := os.ReadFile(filepath.Join(docs.Folder, name))

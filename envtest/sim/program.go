@@ -17,7 +17,7 @@ import (
 // so that checkouts side by side keep theirs. The first time it takes minutes, as all that the
 // program is made of is built again; the build cache keeps that. Run tells of progress.
 func Program(ctx context.Context, folder, importPath string, progress io.Writer) (string, error) {
-	toolchain, err := prepare(ctx, folder)
+	here, err := prepare(ctx, folder)
 	if err != nil {
 		return "", err
 	}
@@ -26,8 +26,8 @@ func Program(ctx context.Context, folder, importPath string, progress io.Writer)
 		return "", fmt.Errorf("folder of the program: %w", err)
 	}
 	place := fmt.Sprintf("%x", sha256.Sum256([]byte(absolute)))[:16]
-	program := filepath.Join(filepath.Dir(toolchain.overlay), "bin", place, filepath.Base(importPath))
-	build := toolchain.command(ctx, "build", nil, "-o", program, importPath)
+	program := filepath.Join(filepath.Dir(here.overlay), "bin", place, filepath.Base(importPath))
+	build := here.command(ctx, "build", nil, "-o", program, importPath)
 	build.Dir = folder
 	var out bytes.Buffer
 	build.Stdout, build.Stderr = &out, &out
@@ -49,12 +49,12 @@ func Test(ctx context.Context, args ...string) (*exec.Cmd, error) {
 			return nil, fmt.Errorf("argument %d: sim mode is an overlay itself, and go test takes only one", i+1)
 		}
 	}
-	toolchain, err := prepare(ctx, "")
+	here, err := prepare(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	tags, args := takeTags(args)
-	return toolchain.command(ctx, "test", tags, append([]string{"-count=1", "-vet=off"}, args...)...), nil
+	return here.command(ctx, "test", tags, append([]string{"-count=1", "-vet=off"}, args...)...), nil
 }
 
 // takeTags takes the build tags out of arguments of go test, or else of GOFLAGS.

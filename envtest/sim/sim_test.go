@@ -146,7 +146,7 @@ func TestTest(t *testing.T) {
 		t.Setenv("GOFLAGS", test.flags)
 		command, err := sim.Test(t.Context(), strings.Fields(test.args)...)
 		require.NoError(t, err)
-		assert.Equal(t, "go", filepath.Base(command.Path))
+		assert.Equal(t, "go", filepath.Base(command.Args[0]))
 		require.Equal(t, "test", command.Args[1])
 		overlay, ok := strings.CutPrefix(command.Args[2], "-overlay=")
 		require.True(t, ok)

@@ -51,6 +51,8 @@ func knownCustomResourceIsNever404(ctx context.Context, beside *suite.Target) {
 		t.Must(err, "%s", rule)
 	}
 	ready := t.Restarting(ctx, server)
+	// Hooks begin while the server serves already.
+	t.Eventually(ctx, func() []string { return cp.Faults().HeldHooks(server.Name()) }).Should(gomega.HaveLen(len(withoutCRDs)))
 	t.ExpectStatus(t.Get(ctx, w.Path+"/one"), http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
 	t.Must(cp.Faults().Release("hook/start-apiextensions-informers"), "release the informers")
 	t.Eventually(ctx, func() int {

@@ -34,30 +34,51 @@ type PublishOptions struct {
 	Against string
 	// Duration is how long events are written at each rate that is tried. Zero means 2 s.
 	Duration time.Duration
-	// Watchers are how many watch; empty means 1, 10, 100, 1,000 and 10,000.
+	// Watchers are how many watch, in the curves; empty means 1, 10, 100 and 1,000.
 	Watchers []int
-	// Most is how many watch in the part for the most; zero means 100,000.
-	Most int
+	// Many is how many watch in the part for many; zero means 10,000.
+	Many int
+	// Most are how many watch in the part for the most; empty means 12,000, 25,000, 50,000 and 100,000.
+	Most []int
 	// Progress gets a line now and then; it may be nil.
 	Progress io.Writer
 }
 
-// The parts of a page: the curves of each encoding, as many watchers as a machine holds, and where
-// the time goes.
+// The parts of a page: the curves of each encoding, their last points, as many watchers as a machine
+// holds, and where the time goes.
 const (
+	partMany   = "many"
 	partMost   = "most"
 	partShares = "shares"
 )
 
 // PublishParts are the parts of a page that can be measured by themselves.
-var PublishParts = []string{"json", "protobuf", encodingCBOR, partMost, partShares}
+var PublishParts = []string{"json", "protobuf", encodingCBOR, partMany, partMost, partShares}
+
+// What the curves are held to, and what is in reach of so many watchers that one event takes longer
+// than that to all of them.
+const (
+	curveObjective = 50 * time.Millisecond
+	manyObjective  = time.Second
+	mostObjective  = 10 * time.Second
+)
+
+// How much longer than for the others events are written for many and for the most watchers: an
+// objective that is long is met for that long at any rate.
+const (
+	manyLonger = 3
+	mostLonger = 5
+)
 
 func (o PublishOptions) withDefaults() PublishOptions {
 	defaultTo(&o.Duration, 2*time.Second)
-	defaultTo(&o.Most, maxWatchers)
+	defaultTo(&o.Many, 10_000)
 	defaultTo(&o.Progress, io.Discard)
 	if len(o.Watchers) == 0 {
-		o.Watchers = []int{1, 10, 100, 1_000, 10_000}
+		o.Watchers = []int{1, 10, 100, 1_000}
+	}
+	if len(o.Most) == 0 {
+		o.Most = []int{12_000, 25_000, 50_000, maxWatchers}
 	}
 	if len(o.Only) == 0 {
 		o.Only = PublishParts
@@ -75,7 +96,7 @@ func (o PublishOptions) validate() error {
 	case o.Duration < 0:
 		return fmt.Errorf("a duration of %s: it must be positive", o.Duration)
 	}
-	for _, watchers := range append(slices.Clone(o.Watchers), o.Most) {
+	for _, watchers := range append(slices.Concat(o.Watchers, o.Most), o.Many) {
 		if watchers < 1 || watchers > maxWatchers {
 			return fmt.Errorf("%d watchers: give a number from 1 to %d", watchers, maxWatchers)
 		}
@@ -113,7 +134,7 @@ func (o PublishOptions) publish(ctx context.Context) error {
 		return err
 	}
 	against := WatchOptions{Against: o.Against, Progress: o.Progress}
-	if !slices.ContainsFunc(o.Only, func(part string) bool { return encodings[part].accepted != "" }) {
+	if !slices.ContainsFunc(o.Only, func(part string) bool { return part == partMany || encodings[part].accepted != "" }) {
 		against.Against = "" // only curves have a peer
 	}
 	var used *measure.Binaries
@@ -122,6 +143,9 @@ func (o PublishOptions) publish(ctx context.Context) error {
 		for _, part := range o.Only {
 			began := time.Now()
 			measured, err := o.measure(ctx, part)
+			if curve, ok := measured.(SweepReport); ok && err == nil {
+				measured, err = o.merge(part, curve)
+			}
 			if err == nil {
 				err = o.keep(part, measured)
 			}
@@ -143,6 +167,38 @@ func (o PublishOptions) data() string { return filepath.Join(o.Folder, "performa
 
 func (o PublishOptions) file(part string) string { return filepath.Join(o.data(), part+".json") }
 
+// merge adds to a sweep the points of the raw data at other values, if they are of this machine.
+func (o PublishOptions) merge(part string, now SweepReport) (SweepReport, error) {
+	var old SweepReport
+	if err := o.load(part, &old); errors.Is(err, os.ErrNotExist) {
+		return now, nil
+	} else if err != nil {
+		return now, err
+	}
+	if old.Machine != now.Machine || old.Objective != now.Objective {
+		return now, nil
+	}
+	measured := now.values()
+	for _, point := range old.Points {
+		if !slices.Contains(measured, point.Value) {
+			now.Points = append(now.Points, point)
+		}
+	}
+	return now, nil
+}
+
+// load reads the raw data of a part, if it is there.
+func (o PublishOptions) load(part string, into any) error {
+	text, err := os.ReadFile(o.file(part))
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("read the raw data: %s: %w", o.file(part), err)
+	}
+	return nil
+}
+
 // keep writes the raw data of a part.
 func (o PublishOptions) keep(part string, measured any) error {
 	var text bytes.Buffer
@@ -155,21 +211,28 @@ func (o PublishOptions) keep(part string, measured any) error {
 }
 
 func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
-	load := WatchOptions{Duration: o.Duration, Progress: o.Progress}
+	sweep := SweepOptions{
+		WatchOptions: WatchOptions{Duration: o.Duration, Progress: o.Progress, Against: o.Against, Floors: true},
+		Sweep:        Sweep{"watchers", o.Watchers}, Objective: curveObjective,
+	}
 	switch part {
 	case partShares:
 		return o.shares(ctx)
 	case partMost:
-		load.Transport = TransportProcess
-		return o.sweep(ctx, load, o.Most)
+		sweep.Transport, sweep.Against, sweep.Floors = TransportProcess, "", false
+		sweep.Sweep.Values, sweep.Objective = o.Most, mostObjective
+		sweep.Duration, sweep.Rate = mostLonger*o.Duration, 10
+	case partMany:
+		sweep.Sweep.Values, sweep.Objective, sweep.Encodings = []int{o.Many}, manyObjective, PublishParts[:3]
+		sweep.Duration, sweep.Rate, sweep.Rounds = manyLonger*o.Duration, 4, 1
+	default:
+		sweep.Encoding, sweep.again = part, part != PublishParts[0]
 	}
-	load.Encoding, load.Against, load.Floors = part, o.Against, true
-	load.again = part != PublishParts[0]
-	return o.sweep(ctx, load, o.Watchers...)
+	return o.sweep(ctx, sweep)
 }
 
-func (o PublishOptions) sweep(ctx context.Context, load WatchOptions, watchers ...int) (SweepReport, error) {
-	report, err := WatchSweep(ctx, SweepOptions{WatchOptions: load, Sweep: Sweep{"watchers", watchers}})
+func (o PublishOptions) sweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
+	report, err := WatchSweep(ctx, opts)
 	if report.Against != nil {
 		report.Against.Folder = "" // it says nothing elsewhere
 	}
@@ -219,6 +282,7 @@ func (o PublishOptions) shares(ctx context.Context) (report SharesReport, err er
 // published is the raw data of a page.
 type published struct {
 	Curves map[string]*SweepReport // by encoding
+	Many   *SweepReport
 	Most   *SweepReport
 	Shares *SharesReport
 }
@@ -227,6 +291,7 @@ type published struct {
 func (o PublishOptions) read() (published, error) {
 	p := published{Curves: map[string]*SweepReport{}}
 	into := map[string]func() any{
+		partMany:   func() any { p.Many = &SweepReport{}; return p.Many },
 		partMost:   func() any { p.Most = &SweepReport{}; return p.Most },
 		partShares: func() any { p.Shares = &SharesReport{}; return p.Shares },
 	}
@@ -234,19 +299,16 @@ func (o PublishOptions) read() (published, error) {
 		into[encoding] = func() any { p.Curves[encoding] = &SweepReport{}; return p.Curves[encoding] }
 	}
 	for _, part := range PublishParts {
-		text, err := os.ReadFile(o.file(part))
-		if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(o.file(part)); errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		if err == nil {
-			err = json.Unmarshal(text, into[part]())
-		}
-		if err != nil {
-			return p, fmt.Errorf("read the raw data: %s: %w", o.file(part), err)
+		if err := o.load(part, into[part]()); err != nil {
+			return p, err
 		}
 	}
 	if p.Any() == nil && p.Shares == nil {
 		return p, fmt.Errorf("there is no raw data in %s: measure it first, without --keep", o.data())
 	}
+	p.extend()
 	return p, nil
 }

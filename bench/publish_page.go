@@ -46,6 +46,7 @@ func (p published) markdown() ([]byte, error) {
 		"day":     func(at time.Time) string { return at.Format(time.DateOnly) },
 		"count":   count,
 		"comma":   func(n int) string { return humanize.Comma(int64(n)) },
+		"values":  (*SweepReport).values,
 		"kib":     kib,
 		"load":    func() WatchOptions { return WatchOptions{}.withDefaults() },
 		"host":    func(name string) string { return hostTitles[name] },
@@ -90,14 +91,55 @@ func seconds(s float64) string { return fmt.Sprintf("%.3g", s) }
 
 func kib(bytes int64) string { return fmt.Sprintf("%.3g KiB", float64(bytes)/1024) }
 
-// best is the load that was found for a value on a host; nil if there is none.
-func (r *SweepReport) best(host string, value int) *WatchLoad {
-	for _, point := range r.Points {
-		if point.Transport == host && point.Value == value {
-			return point.Best
+// extend puts the points of many watchers at the end of their curves.
+func (p published) extend() {
+	if p.Many == nil {
+		return
+	}
+	for _, encoding := range PublishParts[:3] {
+		curve := p.Curves[encoding]
+		if curve == nil {
+			begun := *p.Many
+			begun.Points, curve = nil, &begun
+		}
+		curve.Points = slices.DeleteFunc(curve.Points, func(point SweepPoint) bool {
+			return slices.Contains(p.Many.values(), point.Value)
+		})
+		for _, point := range p.Many.Points {
+			if point.Encoding == encoding {
+				point.within = p.Many.Objective
+				curve.Points = append(curve.Points, point)
+			}
+		}
+		if len(curve.Points) > 0 {
+			p.Curves[encoding] = curve
 		}
 	}
-	return nil
+}
+
+// best is the load with the highest rate that was found for a value on a host, in any round; nil if
+// there is none.
+func (r *SweepReport) best(host string, value int) (best *WatchLoad) {
+	for _, point := range r.Points {
+		if point.Transport != host || point.Value != value || point.Best == nil {
+			continue
+		}
+		if best == nil || point.Best.DeliveriesPerSecond > best.DeliveriesPerSecond {
+			best = point.Best
+		}
+	}
+	return best
+}
+
+// label is what a row calls its value.
+func (r *SweepReport) label(value int) string {
+	label := humanize.Comma(int64(value))
+	for _, point := range r.Points {
+		if point.Value == value && point.within > 0 {
+			return fmt.Sprintf("%s, within %s", label, point.within)
+		}
+	}
+	return label
 }
 
 // most is the load with the most watchers on a host; nil if there is none.
@@ -136,7 +178,7 @@ func (r *SweepReport) markdown(cell func(WatchLoad) string) string {
 	}
 	rows := [][]string{header, line}
 	for _, value := range r.values() {
-		row := []string{humanize.Comma(int64(value))}
+		row := []string{r.label(value)}
 		for _, host := range r.hosts() {
 			text := "-"
 			if load := r.best(host, value); load != nil {
@@ -170,13 +212,28 @@ func (p published) Any() *SweepReport {
 	return p.Most
 }
 
+// MostTable is how many events a second reach the most watchers.
+func (p published) MostTable() string {
+	rows := [][]string{{"watchers", "events/s", "deliveries/s", "p50", "p99", "memory of a watch", "CPUs in use"}}
+	rows = append(rows, slices.Repeat([]string{"---:"}, len(rows[0])))
+	for _, value := range p.Most.values() {
+		row := append([]string{humanize.Comma(int64(value))}, slices.Repeat([]string{"-"}, len(rows[0])-1)...)
+		if load := p.Most.best(TransportProcess, value); load != nil {
+			row = append(row[:1], count(load.RateAsked), count(load.DeliveriesPerSecond), measure.Round(load.Latency.P50).String(), measure.Round(load.Latency.P99).String(),
+				kib(load.Server.MemoryPerWatch), fmt.Sprintf("%.2f", load.Server.CPUPerMillion.Seconds()*load.DeliveriesPerSecond/1e6))
+		}
+		rows = append(rows, row)
+	}
+	return markdownTable(rows)
+}
+
 // Ratios are how many deliveries a second ours makes for each of stock's, by watchers and encoding.
 func (p published) Ratios() string {
 	header, line := []string{"watchers"}, []string{"---:"}
 	rows := map[int][]string{}
 	for _, encoding := range p.Encodings() {
 		for _, value := range p.Curves[encoding].values() {
-			rows[value] = []string{humanize.Comma(int64(value))}
+			rows[value] = []string{p.Curves[encoding].label(value)}
 		}
 	}
 	for _, encoding := range p.Encodings() {

@@ -42,6 +42,7 @@ func TestPublishedPage(t *testing.T) {
 			{Value: 1000, Transport: TransportTLS, Encoding: "json"},
 			{Value: 1000, Transport: hostStock, Encoding: "json", Best: load(1000, 14)},
 			{Value: 1000, Transport: FloorStore, Encoding: "json", Best: load(1000, 400)},
+			{Value: 10_000, Transport: TransportTLS, Encoding: "json"}, // measured anew with many
 		},
 	}
 	fewer := SweepReport{Option: "watchers", Points: []SweepPoint{
@@ -51,9 +52,18 @@ func TestPublishedPage(t *testing.T) {
 	stages := load(1000, 10)
 	stages.Transport, stages.Stages = TransportTLS, []Stage{{"commit", measure.Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
 	parts := map[string]any{
-		"json":     curve,
-		"cbor":     fewer,
-		partMost:   SweepReport{Points: []SweepPoint{{Value: 100_000, Best: load(100_000, 0.4)}, {Value: 200_000}}},
+		"json": curve,
+		"cbor": fewer,
+		partMany: SweepReport{Objective: time.Second, Points: []SweepPoint{
+			{Value: 10_000, Transport: TransportProcess, Encoding: "json", Best: load(10_000, 4)},
+			{Value: 10_000, Transport: hostStock, Encoding: "json", Best: load(10_000, 1.5), Round: 1},
+			{Value: 10_000, Transport: hostStock, Encoding: "json", Best: load(10_000, 2), Round: 2},
+			{Value: 10_000, Transport: TransportProcess, Encoding: "protobuf", Best: load(10_000, 3)},
+		}},
+		partMost: SweepReport{Machine: machine, Points: []SweepPoint{
+			{Value: 100_000, Transport: TransportProcess, Best: load(100_000, 0.4)},
+			{Value: 200_000, Transport: TransportProcess},
+		}},
 		partShares: SharesReport{Loads: []SharesLoad{{*stages, []measure.CPUShare{{Part: "HTTP/2 and TLS", Self: 0.55, Total: 0.61}}}}},
 	}
 	opts := PublishOptions{Folder: t.TempDir(), Keep: true}
@@ -106,7 +116,7 @@ func TestPublish(t *testing.T) {
 	var said bytes.Buffer
 	opts := PublishOptions{
 		Folder: filepath.Join(t.TempDir(), "new"), Only: []string{partMost, partShares},
-		Watchers: []int{2}, Most: 3, Duration: 50 * time.Millisecond, Progress: &said,
+		Watchers: []int{2}, Most: []int{3}, Duration: 50 * time.Millisecond, Progress: &said,
 	}
 	require.NoError(t, Publish(t.Context(), opts))
 	data, err := opts.read()
@@ -117,13 +127,19 @@ func TestPublish(t *testing.T) {
 		assert.NotEmpty(t, load.Stages, load.Transport)
 	}
 	assert.Contains(t, said.String(), "most: measured in ")
+
+	opts.Only, opts.Most = []string{partMost}, []int{4}
+	require.NoError(t, Publish(t.Context(), opts))
+	data, err = opts.read()
+	require.NoError(t, err)
+	assert.Equal(t, []int{3, 4}, data.Most.values(), "a point that is not measured anew is kept")
 }
 
 func TestPublishRefuses(t *testing.T) {
 	for want, opts := range map[string]PublishOptions{
 		"bench publish: give a folder for the page": {},
 		"0 watchers: give a number from 1 to":       {Folder: "none", Watchers: []int{1, 0}},
-		"200000 watchers: give a number from 1 to":  {Folder: "none", Most: 200_000},
+		"200000 watchers: give a number from 1 to":  {Folder: "none", Most: []int{200_000}},
 		"a duration of -1ns":                        {Folder: "none", Duration: -1},
 		"there is no raw data in none":              {Folder: "none", Keep: true},
 	} {

@@ -28,6 +28,8 @@ type SweepPoint struct {
 	Trials    int    `json:"trials"`
 	// Best is the load with the highest rate that met the objective; nil if none did.
 	Best *WatchLoad `json:"best"`
+
+	within time.Duration // the objective, where it is not that of the report
 }
 
 func (r SweepReport) WriteText(w *bytes.Buffer) {

@@ -3,10 +3,11 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
 
+	"github.com/fxamacker/cbor/v2"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"snowglobe.test/internal/watchframe"
 )
 
 // Framer cuts the bytes of a watch into its frames, of one event each.
@@ -24,7 +25,7 @@ func NewFramer(mediaType string) Framer {
 	case runtime.ContentTypeProtobuf:
 		return lengths{}
 	}
-	return &items{watchframe.NewSplitter(mediaType)}
+	return items{}
 }
 
 // lines are frames that end with a line break and have no other.
@@ -62,9 +63,29 @@ func (lengths) Cut(p []byte, each func([]byte) error) (cut int, err error) {
 	return cut, nil
 }
 
-// items are frames that follow one another.
-type items struct{ splitter *watchframe.Splitter }
+// items are frames that follow one another, each an item of CBOR.
+type items struct{}
 
-func (i *items) Cut(p []byte, each func([]byte) error) (int, error) {
-	return len(p), i.splitter.Add(p, func(frame watchframe.Frame) error { return each(frame.Wire) })
+func (items) Cut(p []byte, each func([]byte) error) (cut int, err error) {
+	for cut < len(p) {
+		rest, err := cbor.UnmarshalFirst(p[cut:], &unread{})
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			break // the item is not whole
+		}
+		if err != nil {
+			return cut, err
+		}
+		end := len(p) - len(rest)
+		if err := each(p[cut:end]); err != nil {
+			return cut, err
+		}
+		cut = end
+	}
+	return cut, nil
 }
+
+// unread is an item of which only the length counts.
+type unread struct{}
+
+// UnmarshalCBOR implements cbor.Unmarshaler.
+func (*unread) UnmarshalCBOR([]byte) error { return nil }

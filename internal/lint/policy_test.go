@@ -144,7 +144,6 @@ const policy = `
 	bench/...                        -> bench/... envtest envtest/storage fakes/webhook internal/htmlpage internal/outfile internal/pki internal/stock internal/watchframe
 	bench/child                      -> internal/group
 	bench/measure                    -> internal/stock internal/tempdir
-	bench/wire                       -> internal/watchframe
 	bench/startup                    -> bench/child bench/measure envtest envtest/storage/embedded
 	bench (test)                     -> internal/pages
 	cmd/snowglobe/etcdmain           -> envtest/memnet fakes/etcd internal/unixsocket

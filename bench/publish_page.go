@@ -214,13 +214,13 @@ func (p published) Any() *SweepReport {
 
 // MostTable is how many events a second reach the most watchers.
 func (p published) MostTable() string {
-	rows := [][]string{{"watchers", "events/s", "deliveries/s", "p50", "p99", "memory of a watch", "CPUs in use"}}
+	rows := [][]string{{"watchers", "events/s", "deliveries/s", "p50", "p99", "memory of a watch", "CPU time for a million"}}
 	rows = append(rows, slices.Repeat([]string{"---:"}, len(rows[0])))
 	for _, value := range p.Most.values() {
 		row := append([]string{humanize.Comma(int64(value))}, slices.Repeat([]string{"-"}, len(rows[0])-1)...)
 		if load := p.Most.best(TransportProcess, value); load != nil {
 			row = append(row[:1], count(load.RateAsked), count(load.DeliveriesPerSecond), measure.Round(load.Latency.P50).String(), measure.Round(load.Latency.P99).String(),
-				kib(load.Server.MemoryPerWatch), fmt.Sprintf("%.2f", load.Server.CPUPerMillion.Seconds()*load.DeliveriesPerSecond/1e6))
+				kib(load.Server.MemoryPerWatch), seconds(cpuOf(*load))+" s")
 		}
 		rows = append(rows, row)
 	}

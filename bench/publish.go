@@ -55,6 +55,9 @@ const (
 // PublishParts are the parts of a page that can be measured by themselves.
 var PublishParts = []string{"json", "protobuf", encodingCBOR, partMany, partMost, partShares}
 
+// curveParts are the parts of which each is the curve of the encoding with its name.
+var curveParts = PublishParts[:3]
+
 // What the curves are held to, and what is in reach of so many watchers that one event takes longer
 // than that to all of them.
 const (
@@ -134,7 +137,7 @@ func (o PublishOptions) publish(ctx context.Context) error {
 		return err
 	}
 	against := WatchOptions{Against: o.Against, Progress: o.Progress}
-	if !slices.ContainsFunc(o.Only, func(part string) bool { return part == partMany || encodings[part].accepted != "" }) {
+	if !slices.ContainsFunc(o.Only, func(part string) bool { return part == partMany || slices.Contains(curveParts, part) }) {
 		against.Against = "" // only curves have a peer
 	}
 	var used *measure.Binaries
@@ -223,7 +226,7 @@ func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
 		sweep.Sweep.Values, sweep.Objective = o.Most, mostObjective
 		sweep.Duration, sweep.Rate = mostLonger*o.Duration, 10
 	case partMany:
-		sweep.Sweep.Values, sweep.Objective, sweep.Encodings = []int{o.Many}, manyObjective, PublishParts[:3]
+		sweep.Sweep.Values, sweep.Objective, sweep.Encodings = []int{o.Many}, manyObjective, curveParts
 		sweep.Duration, sweep.Rate, sweep.Rounds = manyLonger*o.Duration, 4, 1
 	default:
 		sweep.Encoding, sweep.again = part, part != PublishParts[0]
@@ -306,9 +309,9 @@ func (o PublishOptions) read() (published, error) {
 			return p, err
 		}
 	}
+	p.extend()
 	if p.Any() == nil && p.Shares == nil {
 		return p, fmt.Errorf("there is no raw data in %s: measure it first, without --keep", o.data())
 	}
-	p.extend()
 	return p, nil
 }

@@ -96,7 +96,7 @@ func (p published) extend() {
 	if p.Many == nil {
 		return
 	}
-	for _, encoding := range PublishParts[:3] {
+	for _, encoding := range curveParts {
 		curve := p.Curves[encoding]
 		if curve == nil {
 			begun := *p.Many
@@ -210,6 +210,18 @@ func (p published) Any() *SweepReport {
 		return p.Curves[encoding]
 	}
 	return p.Most
+}
+
+// MostUse is for which share of the time the CPUs were in use, at the rate of the row where that
+// was least.
+func (p published) MostUse() float64 {
+	least := 1.0
+	for _, value := range p.Most.values() {
+		if load := p.Most.best(TransportProcess, value); load != nil {
+			least = min(least, cpuOf(*load)*load.DeliveriesPerSecond/1e6/float64(p.Most.Machine.GOMAXPROCS))
+		}
+	}
+	return least
 }
 
 // MostTable is how many events a second reach the most watchers.

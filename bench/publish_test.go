@@ -135,6 +135,19 @@ func TestPublish(t *testing.T) {
 	assert.Equal(t, []int{3, 4}, data.Most.values(), "a point that is not measured anew is kept")
 }
 
+// TestPublishManyAlone has no curve to put the points of many watchers at the end of.
+func TestPublishManyAlone(t *testing.T) {
+	opts := PublishOptions{Folder: t.TempDir(), Keep: true}
+	require.NoError(t, os.Mkdir(opts.data(), 0o755))
+	require.NoError(t, opts.keep(partMany, SweepReport{Option: "watchers", Objective: time.Second, Points: []SweepPoint{
+		{Value: 5, Transport: TransportProcess, Encoding: "json", Best: &WatchLoad{Watchers: 5, DeliveriesPerSecond: 40}},
+	}}))
+	require.NoError(t, Publish(t.Context(), opts))
+	page, err := os.ReadFile(opts.page())
+	require.NoError(t, err)
+	assert.Contains(t, string(page), "| 5, within 1s | 40 |")
+}
+
 func TestPublishRefuses(t *testing.T) {
 	for want, opts := range map[string]PublishOptions{
 		"bench publish: give a folder for the page": {},

@@ -158,12 +158,12 @@ func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, del
 		if opts.events() < 1 || opts.validate() != nil {
 			break // lower or higher than a load can be
 		}
-		load, err := o.try(ctx, h, opts, &point.Trials)
+		held, err := o.try(ctx, h, opts, &point)
 		switch {
 		case err != nil:
 			return point, err
-		case load != nil:
-			holds, point.Best = opts.Rate, load
+		case held:
+			holds = opts.Rate
 		default:
 			fails = opts.Rate
 		}
@@ -180,13 +180,13 @@ func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, del
 // attempts is how often a rate has to fail: what else the machine does for a moment is not the server's.
 const attempts = 2
 
-// try tries a rate, and returns the load that met the objective at it, or nil.
-func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, trials *int) (*WatchLoad, error) {
+// try reports whether a rate meets the objective, and puts the load that does into the point.
+func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point *SweepPoint) (held bool, err error) {
 	for range attempts {
-		*trials++
+		point.Trials++
 		load, err := h.run(ctx, opts)
 		if err != nil && (load == nil || !load.TimedOut) {
-			return nil, err // what is slow is not broken
+			return false, err // what is slow is not broken
 		}
 		holds, verdict := err == nil && o.holds(*load), "fails"
 		if holds {
@@ -195,10 +195,11 @@ func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, trials
 		fmt.Fprintf(o.Progress, "%s, %s, %d watchers: %.4g events/s %s: p99 %s, %.4g deliveries/s\n",
 			h.name, opts.Encoding, opts.Watchers, opts.Rate, verdict, measure.Round(load.Latency.P99), load.DeliveriesPerSecond)
 		if holds {
-			return load, nil
+			point.Best = load
+			return true, nil
 		}
 	}
-	return nil, nil
+	return false, nil
 }
 
 // holds reports whether a load met the objective with what was asked of it.

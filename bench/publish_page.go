@@ -54,7 +54,7 @@ func (p published) markdown() ([]byte, error) {
 			return r.markdown(func(l WatchLoad) string { return count(l.DeliveriesPerSecond) })
 		},
 		"cost": func(r *SweepReport) string {
-			return r.markdown(func(l WatchLoad) string { return seconds(cpuOf(l)) + " s" })
+			return r.markdown(func(l WatchLoad) string { return count(cpuOf(l)) + " s" })
 		},
 	}).ParseFS(pageFiles, "page/PERFORMANCE.md.tmpl")
 	if err != nil {
@@ -87,9 +87,7 @@ func count(n float64) string {
 	return humanize.Comma(int64(unit) * int64(n/unit+0.5))
 }
 
-func seconds(s float64) string { return fmt.Sprintf("%.3g", s) }
-
-func kib(bytes int64) string { return fmt.Sprintf("%.3g KiB", float64(bytes)/1024) }
+func kib(bytes int64) string { return count(float64(bytes)/1024) + " KiB" }
 
 // extend puts the points of many watchers at the end of their curves.
 func (p published) extend() {
@@ -232,7 +230,7 @@ func (p published) MostTable() string {
 		row := append([]string{humanize.Comma(int64(value))}, slices.Repeat([]string{"-"}, len(rows[0])-1)...)
 		if load := p.Most.best(TransportProcess, value); load != nil {
 			row = append(row[:1], count(load.RateAsked), count(load.DeliveriesPerSecond), measure.Round(load.Latency.P50).String(), measure.Round(load.Latency.P99).String(),
-				kib(load.Server.MemoryPerWatch), seconds(cpuOf(*load))+" s")
+				kib(load.Server.MemoryPerWatch), count(cpuOf(*load))+" s")
 		}
 		rows = append(rows, row)
 	}

@@ -192,8 +192,8 @@ func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point 
 		if holds {
 			verdict = "holds"
 		}
-		fmt.Fprintf(o.Progress, "%s, %s, %d watchers: %.4g events/s %s: p99 %s, %.4g deliveries/s\n",
-			h.name, opts.Encoding, opts.Watchers, opts.Rate, verdict, measure.Round(load.Latency.P99), load.DeliveriesPerSecond)
+		fmt.Fprintf(o.Progress, "%s, %s, %s watchers: %s events/s %s: p99 %s, %s deliveries/s\n",
+			h.name, opts.Encoding, count(float64(opts.Watchers)), count(opts.Rate), verdict, measure.Round(load.Latency.P99), count(load.DeliveriesPerSecond))
 		if holds {
 			point.Best = load
 			return true, nil

@@ -46,10 +46,10 @@ func (r SweepReport) WriteText(w *bytes.Buffer) {
 			continue
 		}
 		l := p.Best
-		fmt.Fprintf(table, "%s\t%s\t%d\t%.4g\t%.4g\t%s\t%s\t%s", p.Transport, p.Encoding, p.Value, l.RateAsked, l.DeliveriesPerSecond,
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s", p.Transport, p.Encoding, p.Value, count(l.RateAsked), count(l.DeliveriesPerSecond),
 			measure.Round(l.Latency.P50), measure.Round(l.Latency.P99), measure.Round(l.Latency.P999))
 		if l.Server != nil {
-			fmt.Fprintf(table, "\t%s\t%.3g KiB", measure.Round(l.Server.CPUPerMillion), float64(l.Server.MemoryPerWatch)/1024)
+			fmt.Fprintf(table, "\t%s\t%s", measure.Round(l.Server.CPUPerMillion), kib(l.Server.MemoryPerWatch))
 		} else {
 			fmt.Fprint(table, "\t-\t-")
 		}

@@ -165,7 +165,7 @@ func (r WatchReport) WriteText(w *bytes.Buffer) {
 	used("CPU/million deliveries", func(u measure.Usage) string { return measure.Round(u.CPUPerMillion).String() })
 	used("allocations/delivery", func(u measure.Usage) string { return fmt.Sprintf("%.1f", u.AllocsPerDelivery) })
 	used("bytes/delivery", func(u measure.Usage) string { return fmt.Sprintf("%.0f", u.BytesPerDelivery) })
-	used("memory/watch", func(u measure.Usage) string { return fmt.Sprintf("%.3g KiB", float64(u.MemoryPerWatch)/1024) })
+	used("memory/watch", func(u measure.Usage) string { return kib(u.MemoryPerWatch) })
 	row("lost", func(l WatchLoad) string { return fmt.Sprint(l.Lost) })
 	row("duplicate", func(l WatchLoad) string { return fmt.Sprint(l.Duplicates) })
 	row("out of order", func(l WatchLoad) string { return fmt.Sprint(l.Reordered) })

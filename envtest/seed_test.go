@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -66,6 +67,18 @@ func TestSeedOfFailure(t *testing.T) {
 	assert.NotRegexp(t, "the seed is [^3]", out)
 
 	assert.Contains(t, seedFailure(t, sim.SeedVariable+"=three"), `start control plane: the environment variable SNOWGLOBE_SEED is "three", and must be a seed`)
+}
+
+// An error from before anything has begun is the same in every run: it says nothing of what a seed leaves to
+// chance.
+func TestUndecided(t *testing.T) {
+	const leaves = "(not in sim mode: the seed decides the order of operations at the edges"
+	refused := envtest.SimulateContext(nil, envtest.WithSeed(7), envtest.WithFaults("drop nowhere"))
+	require.ErrorContains(t, refused, "nowhere")
+	assert.NotContains(t, refused.Error(), leaves)
+	failed := envtest.SimulateContext(func(context.Context, *envtest.ControlPlane) error { return errors.New("it fails") }, envtest.WithSeed(7))
+	require.ErrorContains(t, failed, "it fails")
+	assert.Equal(t, !sim.Enabled(), strings.Contains(failed.Error(), leaves))
 }
 
 // endVariable makes TestSeedEnd, in a process of its own, end it.

@@ -138,7 +138,6 @@ func TestJSONRoundTrip(t *testing.T) {
 	assert.Equal(t, story(), back, "came back")
 }
 
-// What a full trace adds keeps all it knows.
 // TestJSONTimeZone shows that the time zone of the machine is not in the file.
 func TestJSONTimeZone(t *testing.T) {
 	written := func(zone *time.Location) string {
@@ -150,6 +149,7 @@ func TestJSONTimeZone(t *testing.T) {
 	assert.Equal(t, there, here)
 }
 
+// What a full trace adds keeps all it knows.
 func TestJSONRoundTripFull(t *testing.T) {
 	object := Object{Kind: "ConfigMap", Namespace: "default", Name: "snow", UID: "u1", Revision: 7, Labels: "app=snow", Finalizers: "example.com/a", Deleting: true, Digest: "d1"}
 	recs := []Record{

@@ -36,24 +36,26 @@ type PublishOptions struct {
 	Duration time.Duration
 	// Watchers are how many watch, in the curves; empty means 1, 10, 100 and 1,000.
 	Watchers []int
-	// Many is how many watch in the part for many; zero means 10,000.
+	// Many is how many watch in the parts for many and for memory; zero means 10,000.
 	Many int
-	// Most are how many watch in the part for the most; empty means 12,000, 25,000, 50,000 and 100,000.
+	// Most are how many watch in the part for the most, and the largest in that for memory; empty means
+	// 12,000, 25,000, 50,000 and 100,000.
 	Most []int
 	// Progress gets a line now and then; it may be nil.
 	Progress io.Writer
 }
 
-// The parts of a page: the curves of each encoding, their last points, as many watchers as a machine
-// holds, and where the time goes.
+// The parts of a page: the curves of each encoding, their last points, what a watch takes, as many
+// watchers as a machine holds, and where the time goes.
 const (
 	partMany   = "many"
+	partMemory = "memory"
 	partMost   = "most"
 	partShares = "shares"
 )
 
 // PublishParts are the parts of a page that can be measured by themselves.
-var PublishParts = []string{"json", "protobuf", encodingCBOR, partMany, partMost, partShares}
+var PublishParts = []string{"json", "protobuf", encodingCBOR, partMany, partMemory, partMost, partShares}
 
 // curveParts are the parts of which each is the curve of the encoding with its name.
 var curveParts = PublishParts[:3]
@@ -137,8 +139,8 @@ func (o PublishOptions) publish(ctx context.Context) error {
 		return err
 	}
 	against := WatchOptions{Against: o.Against, Progress: o.Progress}
-	if !slices.ContainsFunc(o.Only, func(part string) bool { return part == partMany || slices.Contains(curveParts, part) }) {
-		against.Against = "" // only curves have a peer
+	if !slices.ContainsFunc(o.Only, func(part string) bool { return part != partMost && part != partShares }) {
+		against.Against = "" // these have no peer
 	}
 	var used *measure.Binaries
 	return against.withStock(ctx, &used, func(with WatchOptions) error {
@@ -221,6 +223,8 @@ func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
 	switch part {
 	case partShares:
 		return o.shares(ctx)
+	case partMemory:
+		return o.memory(ctx)
 	case partMost:
 		sweep.Transport, sweep.Against, sweep.Floors = TransportProcess, "", false
 		sweep.Sweep.Values, sweep.Objective = o.Most, mostObjective
@@ -239,6 +243,23 @@ func (o PublishOptions) sweep(ctx context.Context, opts SweepOptions) (SweepRepo
 	if report.Against != nil {
 		report.Against.Folder = "" // it says nothing elsewhere
 	}
+	return report, err
+}
+
+// memory is what a watch takes beside stock, and in process where there are the most.
+func (o PublishOptions) memory(ctx context.Context) (WatchReport, error) {
+	oneEvent := 1 / min(1, o.Duration.Seconds())
+	load := WatchOptions{Watchers: o.Many, Rate: oneEvent, Duration: o.Duration, Against: o.Against, Rounds: 1, Progress: o.Progress}
+	report, err := Watch(ctx, load)
+	if report.Against != nil {
+		report.Against.Folder = "" // it says nothing elsewhere
+	}
+	if err != nil {
+		return report, err
+	}
+	load.Watchers, load.Transport, load.Against = slices.Max(o.Most), TransportProcess, ""
+	most, err := Watch(ctx, load)
+	report.Loads = append(report.Loads, most.Loads...)
 	return report, err
 }
 
@@ -286,6 +307,7 @@ func (o PublishOptions) shares(ctx context.Context) (report SharesReport, err er
 type published struct {
 	Curves map[string]*SweepReport // by encoding
 	Many   *SweepReport
+	Memory *WatchReport
 	Most   *SweepReport
 	Shares *SharesReport
 }
@@ -295,6 +317,7 @@ func (o PublishOptions) read() (published, error) {
 	p := published{Curves: map[string]*SweepReport{}}
 	into := map[string]func() any{
 		partMany:   func() any { p.Many = &SweepReport{}; return p.Many },
+		partMemory: func() any { p.Memory = &WatchReport{}; return p.Memory },
 		partMost:   func() any { p.Most = &SweepReport{}; return p.Most },
 		partShares: func() any { p.Shares = &SharesReport{}; return p.Shares },
 	}
@@ -310,7 +333,7 @@ func (o PublishOptions) read() (published, error) {
 		}
 	}
 	p.extend()
-	if p.Any() == nil && p.Shares == nil {
+	if p.Any() == nil && p.Shares == nil && p.Memory == nil {
 		return p, fmt.Errorf("there is no raw data in %s: measure it first, without --keep", o.data())
 	}
 	return p, nil

@@ -140,16 +140,6 @@ func (r *SweepReport) label(value int) string {
 	return label
 }
 
-// most is the load with the most watchers on a host; nil if there is none.
-func (r *SweepReport) most(host string) *WatchLoad {
-	for _, value := range slices.Backward(r.values()) {
-		if load := r.best(host, value); load != nil {
-			return load
-		}
-	}
-	return nil
-}
-
 // hosts are those that were measured, in the order of columns.
 func (r *SweepReport) hosts() (hosts []string) {
 	for _, host := range hostOrder {
@@ -224,13 +214,13 @@ func (p published) MostUse() float64 {
 
 // MostTable is how many events a second reach the most watchers.
 func (p published) MostTable() string {
-	rows := [][]string{{"watchers", "events/s", "deliveries/s", "p50", "p99", "memory of a watch", "CPU time for a million"}}
+	rows := [][]string{{"watchers", "events/s", "deliveries/s", "p50", "p99", "CPU time for a million"}}
 	rows = append(rows, slices.Repeat([]string{"---:"}, len(rows[0])))
 	for _, value := range p.Most.values() {
 		row := append([]string{humanize.Comma(int64(value))}, slices.Repeat([]string{"-"}, len(rows[0])-1)...)
 		if load := p.Most.best(TransportProcess, value); load != nil {
 			row = append(row[:1], count(load.RateAsked), count(load.DeliveriesPerSecond), measure.Round(load.Latency.P50).String(), measure.Round(load.Latency.P99).String(),
-				kib(load.Server.MemoryPerWatch), count(cpuOf(*load))+" s")
+				count(cpuOf(*load))+" s")
 		}
 		rows = append(rows, row)
 	}
@@ -270,18 +260,12 @@ func (r *SweepReport) ratio(host string, value int) string {
 	return fmt.Sprintf("%.2f", ours.DeliveriesPerSecond/stock.DeliveriesPerSecond)
 }
 
-// Memory is what a watch takes, of the largest number of watchers that met the objective.
-func (p published) Memory() string {
+// MemoryTable is what a watch takes.
+func (p published) MemoryTable() string {
 	rows := [][]string{{"", "watchers", "memory of a watch"}, {"---", "---:", "---:"}}
-	add := func(host string, load *WatchLoad) {
-		if load != nil && load.Server != nil {
-			rows = append(rows, []string{hostTitles[host], humanize.Comma(int64(load.Watchers)), kib(load.Server.MemoryPerWatch)})
-		}
-	}
-	for _, encoding := range p.Encodings()[:1] {
-		curve := p.Curves[encoding]
-		for _, host := range []string{TransportProcess, TransportTLS, hostStock} {
-			add(host, curve.most(host))
+	for _, load := range p.Memory.Loads {
+		if load.Server != nil {
+			rows = append(rows, []string{hostTitles[load.Transport], humanize.Comma(int64(load.Watchers)), kib(load.Server.MemoryPerWatch)})
 		}
 	}
 	return markdownTable(rows)

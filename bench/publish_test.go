@@ -51,6 +51,8 @@ func TestPublishedPage(t *testing.T) {
 	}}
 	stages := load(1000, 10)
 	stages.Transport, stages.Stages = TransportTLS, []Stage{{"commit", measure.Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
+	memory := load(10_000, 1)
+	memory.Transport = hostStock
 	parts := map[string]any{
 		"json": curve,
 		"cbor": fewer,
@@ -60,6 +62,7 @@ func TestPublishedPage(t *testing.T) {
 			{Value: 10_000, Transport: hostStock, Encoding: "json", Best: load(10_000, 2), Round: 2},
 			{Value: 10_000, Transport: TransportProcess, Encoding: "protobuf", Best: load(10_000, 3)},
 		}},
+		partMemory: WatchReport{Loads: []WatchLoad{*memory}},
 		partMost: SweepReport{Machine: machine, Points: []SweepPoint{
 			{Value: 100_000, Transport: TransportProcess, Best: load(100_000, 0.4)},
 			{Value: 200_000, Transport: TransportProcess},
@@ -115,8 +118,8 @@ func TestPerformanceIsFresh(t *testing.T) {
 func TestPublish(t *testing.T) {
 	var said bytes.Buffer
 	opts := PublishOptions{
-		Folder: filepath.Join(t.TempDir(), "new"), Only: []string{partMost, partShares},
-		Watchers: []int{2}, Most: []int{3}, Duration: 50 * time.Millisecond, Progress: &said,
+		Folder: filepath.Join(t.TempDir(), "new"), Only: []string{partMemory, partMost, partShares},
+		Watchers: []int{2}, Many: 2, Most: []int{3}, Duration: 50 * time.Millisecond, Progress: &said,
 	}
 	require.NoError(t, Publish(t.Context(), opts))
 	data, err := opts.read()
@@ -127,6 +130,11 @@ func TestPublish(t *testing.T) {
 		assert.NotEmpty(t, load.Stages, load.Transport)
 	}
 	assert.Contains(t, said.String(), "most: measured in ")
+	require.Len(t, data.Memory.Loads, 3)
+	for i, load := range data.Memory.Loads {
+		assert.Equal(t, []string{TransportProcess, TransportTLS, TransportProcess}[i], load.Transport)
+		assert.NotNil(t, load.Server)
+	}
 
 	opts.Only, opts.Most = []string{partMost}, []int{4}
 	require.NoError(t, Publish(t.Context(), opts))

@@ -14,7 +14,7 @@ import (
 // The metrics of a process that any kube-apiserver has. Its etcd is another process.
 const (
 	metricCPU    = "process_cpu_seconds_total"
-	metricHeap   = "go_memstats_heap_inuse_bytes"
+	metricHeap   = "go_memstats_heap_alloc_bytes"
 	metricStacks = "go_memstats_stack_inuse_bytes"
 	metricAllocs = "go_memstats_mallocs_total"
 	metricBytes  = "go_memstats_alloc_bytes_total"
@@ -23,11 +23,10 @@ const (
 // collectGarbage is what kube-apiserver collects its garbage for, unless --profiling=false.
 const collectGarbage = "/debug/pprof/heap"
 
-// ReadMetrics measures the process of an API server by its metrics. Its memory is what is in use after
-// a garbage collection: how much of what is free the process has given back is not known.
+// ReadMetrics measures the process of an API server by its metrics.
 func ReadMetrics(client kubernetes.Interface) func(context.Context, Phase) (Sample, error) {
 	return func(ctx context.Context, p Phase) (Sample, error) {
-		if p.weighs() {
+		for range collections(p) {
 			if err := client.CoreV1().RESTClient().Get().AbsPath(collectGarbage).Param("gc", "1").Do(ctx).Error(); err != nil {
 				return Sample{}, err
 			}

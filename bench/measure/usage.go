@@ -3,10 +3,7 @@ package measure
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
-	"runtime/debug"
-	"strings"
 	"time"
 )
 
@@ -19,9 +16,8 @@ type Usage struct {
 	CPUPerMillion     time.Duration `json:"cpuPerMillionDeliveriesNS"`
 	AllocsPerDelivery float64       `json:"allocsPerDelivery"`
 	BytesPerDelivery  float64       `json:"bytesPerDelivery"`
-	// MemoryPerWatch is by how many bytes the process grew for each watch that was opened, and so
-	// no use for a few: of this process, as the system sees it, on Linux, and zero elsewhere; of
-	// another one, what its heap and stacks have in use.
+	// MemoryPerWatch is by how many bytes the heap and the stacks grew for each watch that was opened,
+	// and so no use for a few. Garbage does not count: it depends on what was measured before.
 	MemoryPerWatch int64 `json:"memoryPerWatchBytes"`
 }
 
@@ -35,8 +31,14 @@ const (
 	PhaseEnded   Phase = "ended"   // all watches have all events, or as many as come in time
 )
 
-// weighs reports whether the memory of the process matters at a phase.
-func (p Phase) weighs() bool { return p == PhaseOpening || p == PhaseOpen }
+// collections is how often garbage is collected first at a phase where memory matters: what is in
+// a pool goes the second time.
+func collections(p Phase) int {
+	if p == PhaseOpening || p == PhaseOpen {
+		return 2
+	}
+	return 0
+}
 
 // Meter measures the process of an API server at the phases of a load.
 type Meter struct {
@@ -49,7 +51,7 @@ type Meter struct {
 type Sample struct {
 	CPU           time.Duration
 	Allocs, Bytes float64 // since it began
-	Memory        int64   // bytes, where it is asked for
+	Memory        int64   // bytes in use
 }
 
 // NewMeter returns a meter that reads samples in some way.
@@ -85,27 +87,12 @@ func (m *Meter) Usage(apart bool, watches, deliveries int) (*Usage, error) {
 
 // ReadSelf measures this process.
 func ReadSelf(_ context.Context, p Phase) (s Sample, err error) {
-	if p.weighs() { // what is free does not count, and here there is time
-		debug.FreeOSMemory()
-		s.Memory = residentMemory()
+	for range collections(p) {
+		runtime.GC()
 	}
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
+	s.Memory = int64(stats.HeapAlloc + stats.StackInuse)
 	s.Allocs, s.Bytes, s.CPU = float64(stats.Mallocs), float64(stats.TotalAlloc), cpuTime()
 	return s, nil
-}
-
-// residentMemory is how many bytes this process has in memory beside its program and other
-// files, 0 if that is not known.
-func residentMemory() int64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	_, anonymous, _ := strings.Cut(string(status), "RssAnon:")
-	var kibibytes int64
-	if _, err := fmt.Sscan(anonymous, &kibibytes); err != nil {
-		return 0
-	}
-	return kibibytes << 10
 }

@@ -63,7 +63,7 @@ func TestWatchSweep(t *testing.T) {
 		assert.Nil(t, point.Best, "nothing is delivered within a microsecond: %+v", point)
 		assert.Greater(t, point.Trials, 1, "lower rates are tried")
 	}
-	assert.Equal(t, attempts, strings.Count(said.String(), "process, json, 3 watchers: 1000 events/s fails: p99 "))
+	assert.Equal(t, attempts, strings.Count(said.String(), "process, json, 3 watchers: 1,000 events/s fails: p99 "))
 	assert.Len(t, slices.Collect(strings.Lines(said.String())), report.Points[0].Trials+report.Points[1].Trials, "a line for each trial: %s", said.String())
 	decodes(t, report)
 

@@ -240,20 +240,23 @@ func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
 
 func (o PublishOptions) sweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
 	report, err := WatchSweep(ctx, opts)
-	if report.Against != nil {
-		report.Against.Folder = "" // it says nothing elsewhere
-	}
+	forgetFolder(report.Against)
 	return report, err
+}
+
+// forgetFolder leaves out where binaries lay, which says nothing on other machines.
+func forgetFolder(b *measure.Binaries) {
+	if b != nil {
+		b.Folder = ""
+	}
 }
 
 // memory is what a watch takes beside stock, and in process where there are the most.
 func (o PublishOptions) memory(ctx context.Context) (WatchReport, error) {
-	oneEvent := 1 / min(1, o.Duration.Seconds())
-	load := WatchOptions{Watchers: o.Many, Rate: oneEvent, Duration: o.Duration, Against: o.Against, Rounds: 1, Progress: o.Progress}
+	rate := max(1, 1/o.Duration.Seconds()) // one event or more
+	load := WatchOptions{Watchers: o.Many, Rate: rate, Duration: o.Duration, Against: o.Against, Rounds: 1, Progress: o.Progress}
 	report, err := Watch(ctx, load)
-	if report.Against != nil {
-		report.Against.Folder = "" // it says nothing elsewhere
-	}
+	forgetFolder(report.Against)
 	if err != nil {
 		return report, err
 	}

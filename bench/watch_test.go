@@ -71,19 +71,6 @@ func TestWatchDeliversEverythingOnce(t *testing.T) {
 	}
 }
 
-// TestWatchMemory opens as many watches again: each takes what it took, although the process has kept some
-// of the memory of the first.
-func TestWatchMemory(t *testing.T) {
-	report, err := Watch(t.Context(), WatchOptions{Watchers: 400, Rate: 10, Duration: 100 * time.Millisecond, Transport: TransportTLS, Rounds: 3})
-	require.NoError(t, err)
-	require.Len(t, report.Loads, 3)
-	first := report.Loads[0].Server.MemoryPerWatch
-	assert.Greater(t, first, int64(10<<10))
-	for _, load := range report.Loads[1:] {
-		assert.InEpsilon(t, first, load.Server.MemoryPerWatch, 0.1, "round %d", load.Round)
-	}
-}
-
 // TestWatchSelects has each watcher get the events of one label in one namespace.
 func TestWatchSelects(t *testing.T) {
 	opts := small()

@@ -32,3 +32,9 @@ func LoadPKI(ctx context.Context, dir string) ([]byte, error) {
 
 // Name returns the control plane's name, unique in the process.
 func (cp *ControlPlane) Name() string { return cp.name }
+
+// Unsettled is why Settle has given up.
+var Unsettled = unsettled
+
+// Moved is what Settle says of a store that does not stand still.
+func (cp *ControlPlane) Moved(before, now int64) string { return cp.moved(before, now) }

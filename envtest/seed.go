@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/trace"
 )
@@ -34,7 +36,7 @@ func (cp *ControlPlane) applySeed() {
 // withUndecided adds to an error what the seed has not decided, if another run may not have
 // it.
 func (cp *ControlPlane) withUndecided(err error) error {
-	if err == nil || !cp.undecided || !cp.begun {
+	if _, mistaken := errors.AsType[*fault.MistakeError](err); err == nil || mistaken || !cp.undecided || !cp.begun {
 		return err
 	}
 	return fmt.Errorf("%w (%s)", err, undecided)

@@ -69,13 +69,18 @@ func TestSeedOfFailure(t *testing.T) {
 	assert.Contains(t, seedFailure(t, sim.SeedVariable+"=three"), `start control plane: the environment variable SNOWGLOBE_SEED is "three", and must be a seed`)
 }
 
-// An error from before anything has begun is the same in every run: it says nothing of what a seed leaves to
-// chance.
+// A mistake in an option is the same in every run: its error says nothing of what a seed leaves to chance.
 func TestUndecided(t *testing.T) {
 	const leaves = "(not in sim mode: the seed decides the order of operations at the edges"
-	refused := envtest.SimulateContext(nil, envtest.WithSeed(7), envtest.WithFaults("drop nowhere"))
-	require.ErrorContains(t, refused, "nowhere")
-	assert.NotContains(t, refused.Error(), leaves)
+	for wrong, option := range map[string]envtest.Option{
+		"--nope":           envtest.WithFlags("--nope"),
+		"unknown point":    envtest.WithFaults("crash stage/nowhere"),
+		"unknown resource": envtest.WithFaults("delay http/get resource=nothing by=1s"), // known only when a server boots
+	} {
+		refused := envtest.SimulateContext(nil, envtest.WithSeed(7), option)
+		require.ErrorContains(t, refused, wrong)
+		assert.NotContains(t, refused.Error(), leaves)
+	}
 	failed := envtest.SimulateContext(func(context.Context, *envtest.ControlPlane) error { return errors.New("it fails") }, envtest.WithSeed(7))
 	require.ErrorContains(t, failed, "it fails")
 	assert.Equal(t, !sim.Enabled(), strings.Contains(failed.Error(), leaves))

@@ -245,6 +245,35 @@ func neverEnding(t *testing.T, cp *envtest.ControlPlane) <-chan int {
 	return code
 }
 
+// Settle that gives up says what is late or held, or else what it saw at the look before.
+func TestUnsettled(t *testing.T) {
+	enough := errors.New("enough")
+	many := []string{"1", "2", "3", "4", "5", "6", "7"}
+	held := []fault.Operation{{Point: "cache/pods", Verb: "event"}}
+	for want, err := range map[string]error{
+		"the control plane has not settled; enough":                                 envtest.Unsettled(nil, nil, nil, enough),
+		"the control plane has not settled; late; enough":                           envtest.Unsettled([]string{"late"}, []string{"before"}, nil, enough),
+		"the control plane has not settled; a moment before; before; enough":        envtest.Unsettled(nil, []string{"before"}, nil, enough),
+		"the control plane has not settled; 1; 2; 3; 4; 5; and 2 more; enough":      envtest.Unsettled(many, nil, nil, enough),
+		"the control plane has not settled; held: " + held[0].String() + "; enough": envtest.Unsettled(nil, nil, held, enough),
+	} {
+		assert.EqualError(t, err, want)
+	}
+}
+
+// A store that does not stand still is named with who wrote last.
+func TestMoved(t *testing.T) {
+	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
+		configMaps := configMapsOf(cp.Config())
+		createAt(t, configMaps, "moving")
+		settle(t, cp)
+		_, err := configMaps.Get(t.Context(), "moving", metav1.GetOptions{}) // which moves nothing
+		require.NoError(t, err)
+		assert.Equal(t, "the store went on from revision 5 to 9, last by create /api/v1/namespaces/default/configmaps of "+envtest.AdminUser, cp.Moved(5, 9))
+		assert.Equal(t, "the store was at revision 9, and there was no second look to see whether it stays there", cp.Moved(0, 9))
+	})
+}
+
 // A bubble that cannot fall idle does not hang: the error names the line.
 func TestSettleStuck(t *testing.T) {
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {

@@ -26,7 +26,7 @@ const collectGarbage = "/debug/pprof/heap"
 // ReadMetrics measures the process of an API server by its metrics.
 func ReadMetrics(client kubernetes.Interface) func(context.Context, Phase) (Sample, error) {
 	return func(ctx context.Context, p Phase) (Sample, error) {
-		for range collections(p) {
+		for range p.collections() {
 			if err := client.CoreV1().RESTClient().Get().AbsPath(collectGarbage).Param("gc", "1").Do(ctx).Error(); err != nil {
 				return Sample{}, err
 			}

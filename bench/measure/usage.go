@@ -31,9 +31,9 @@ const (
 	PhaseEnded   Phase = "ended"   // all watches have all events, or as many as come in time
 )
 
-// collections is how often garbage is collected first at a phase where memory matters: what is in
-// a pool goes the second time.
-func collections(p Phase) int {
+// collections is how often garbage is collected first: twice where memory matters, as what is in a
+// pool goes the second time.
+func (p Phase) collections() int {
 	if p == PhaseOpening || p == PhaseOpen {
 		return 2
 	}
@@ -87,7 +87,7 @@ func (m *Meter) Usage(apart bool, watches, deliveries int) (*Usage, error) {
 
 // ReadSelf measures this process.
 func ReadSelf(_ context.Context, p Phase) (s Sample, err error) {
-	for range collections(p) {
+	for range p.collections() {
 		runtime.GC()
 	}
 	var stats runtime.MemStats

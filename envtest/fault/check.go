@@ -33,10 +33,19 @@ func (r Rule) validate(known Names) (checked, error) {
 	kinds, faults := r.check(known)
 	var errs []error
 	for _, f := range faults {
-		errs = append(errs, fmt.Errorf("rule %q: %s", r, f.text))
+		errs = append(errs, &MistakeError{r, f.text})
 	}
 	return checked{r, kinds}, errors.Join(errs...)
 }
+
+// MistakeError says what is wrong with a rule, whatever else happens.
+type MistakeError struct {
+	Rule   Rule
+	Reason string
+}
+
+// Error implements error.
+func (e *MistakeError) Error() string { return fmt.Sprintf("rule %q: %s", e.Rule, e.Reason) }
 
 // mistake is something wrong with a part of a rule: "action", "point", or a key.
 type mistake struct{ part, text string }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,9 +36,9 @@ func TestAll(t *testing.T) {
 
 // TestPlant has a write take twice as long.
 func TestPlant(t *testing.T) {
-	r := &allRound{opts: AllOptions{Plant: 1}, found: map[string]float64{}}
+	r := &allRound{opts: AllOptions{Plant: 1}, took: map[string][]time.Duration{}}
 	require.NoError(t, r.timed(measureWrite, 3, func() error { return sleep(t.Context(), 5e6) }))
-	assert.GreaterOrEqual(t, r.found[measureWrite], 0.01)
+	assert.GreaterOrEqual(t, r.samples()[measureWrite], 0.01)
 }
 
 // TestAllRefuses measures nothing for options that make no sense.

@@ -14,8 +14,8 @@ import (
 // Change is what has become of one measure.
 type Change struct {
 	Measure string `json:"measure"`
-	// Ratio is the new time divided by the old one, each in yardsticks of its round, so that what
-	// else the machine did counts for less; with its confidence interval, by bootstrap.
+	// Ratio is the new time divided by the old one, with its confidence interval by bootstrap. If the
+	// yardstick shows that the machine itself is another, it is divided by the yardstick's.
 	Ratio float64 `json:"ratio"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
@@ -32,8 +32,8 @@ type Changes struct {
 // ErrSlower says that a measure takes longer than in the report that it was compared with.
 var ErrSlower = errors.New("slower")
 
-// smallest is the smallest change that counts: what is smaller comes and goes with how a program
-// lies in memory.
+// smallest is the smallest change that counts, for all of its interval: what is smaller comes and
+// goes with how a program lies in memory, and with the minute in which it runs on a shared machine.
 const smallest = 0.03
 
 // Compare compares two reports of one machine.
@@ -41,53 +41,60 @@ func Compare(old, now AllReport) (Changes, error) {
 	if old.Machine.CPU != now.Machine.CPU || old.Machine.GOMAXPROCS != now.Machine.GOMAXPROCS || old.Quick != now.Quick {
 		return Changes{}, fmt.Errorf("compare: the old report is of %s, quick=%t, and the new one of %s, quick=%t: measure both in the same way", old.Machine, old.Quick, now.Machine, now.Quick)
 	}
-	before, after := old.inYardsticks(), now.inYardsticks()
-	names := slices.DeleteFunc(slices.Clone(measures), func(name string) bool { return len(before[name]) < 2 || len(after[name]) < 2 })
+	names := slices.DeleteFunc(slices.Clone(measures), func(name string) bool { return len(old.samples(name)) < 2 || len(now.samples(name)) < 2 })
 	if len(names) == 0 {
 		return Changes{}, errors.New("compare: the reports have no measure in common, of two rounds or more")
 	}
 	c := Changes{Confidence: 1 - 0.05/float64(len(names))}
+	var machine []float64 // the ratios of the yardstick, if the machine is another
 	for _, name := range names {
-		c.Changes = append(c.Changes, compare(name, before[name], after[name], c.Confidence))
+		before, after := old.samples(name), now.samples(name)
+		change := compare(name, before, after, machine, c.Confidence)
+		if name == measureYardstick && change.verdict() != "" {
+			machine = ratios(before, after)
+		}
+		c.Changes = append(c.Changes, change)
 	}
 	return c, nil
 }
 
-// inYardsticks returns the samples of each measure, divided by the yardstick of their round.
-func (r AllReport) inYardsticks() map[string][]float64 {
-	at := slices.IndexFunc(r.Measures, func(m Measure) bool { return m.Name == measureYardstick })
+// samples returns the samples of a measure, none if it was not measured.
+func (r AllReport) samples(name string) []float64 {
+	at := slices.IndexFunc(r.Measures, func(m Measure) bool { return m.Name == name })
 	if at < 0 {
 		return nil
 	}
-	samples := map[string][]float64{}
-	for _, m := range r.Measures {
-		if m.Name == measureYardstick || len(m.Samples) != len(r.Measures[at].Samples) {
-			continue
-		}
-		for round, sample := range m.Samples {
-			samples[m.Name] = append(samples[m.Name], sample/r.Measures[at].Samples[round])
-		}
-	}
-	return samples
+	return r.Measures[at].Samples
 }
 
 // resamples is how often the bootstrap draws: enough for some of them to be beyond each end of an interval.
 const resamples = 5_000
 
-// compare compares the samples of one measure.
-func compare(name string, before, after []float64, confidence float64) Change {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same reports always give the same answer
-	ratios := make([]float64, resamples)
-	for i := range ratios {
-		ratios[i] = middle(resample(random, after)) / middle(resample(random, before))
+// compare compares the samples of one measure, in yardsticks if there are ratios of them.
+func compare(name string, before, after, yardsticks []float64, confidence float64) Change {
+	ratio, drawn := low(slices.Clone(after))/low(slices.Clone(before)), ratios(before, after)
+	if yardsticks != nil {
+		ratio /= mean(yardsticks)
+		for i := range drawn {
+			drawn[i] /= yardsticks[i]
+		}
 	}
-	slices.Sort(ratios)
-	at := func(share float64) float64 { return ratios[int(share*float64(len(ratios)-1))] }
+	slices.Sort(drawn)
+	at := func(share float64) float64 { return drawn[int(share*float64(len(drawn)-1))] }
 	return Change{
-		Measure: name, Ratio: middle(slices.Clone(after)) / middle(slices.Clone(before)),
-		Low: at((1 - confidence) / 2), High: at((1 + confidence) / 2),
-		Rounds: rounds(ratios, len(before), len(after)),
+		Measure: name, Ratio: ratio, Low: at((1 - confidence) / 2), High: at((1 + confidence) / 2),
+		Rounds: rounds(drawn, len(before), len(after), confidence),
 	}
+}
+
+// ratios draws what the ratio of the new samples to the old ones could have been, always the same.
+func ratios(before, after []float64) []float64 {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same reports always give the same answer
+	drawn := make([]float64, resamples)
+	for i := range drawn {
+		drawn[i] = low(resample(random, after)) / low(resample(random, before))
+	}
+	return drawn
 }
 
 func resample(random *rand.Rand, samples []float64) []float64 {
@@ -98,38 +105,41 @@ func resample(random *rand.Rand, samples []float64) []float64 {
 	return drawn
 }
 
-// middle is the mean of the middle three fifths, which a few busy rounds do not move. It sorts.
-func middle(samples []float64) float64 {
+// low is the mean of the lower half, which busy rounds do not move. It sorts.
+func low(samples []float64) float64 {
 	slices.Sort(samples)
-	cut := len(samples) / 5
+	return mean(samples[:(len(samples)+1)/2])
+}
+
+func mean(samples []float64) float64 {
 	sum := 0.0
-	for _, sample := range samples[cut : len(samples)-cut] {
+	for _, sample := range samples {
 		sum += sample
 	}
-	return sum / float64(len(samples)-2*cut)
+	return sum / float64(len(samples))
 }
 
 // rounds is how many rounds of each side would see a change of 5% four times of five: the spread
 // of the ratio shrinks with the square root of their number.
-func rounds(ratios []float64, before, after int) int {
-	const quantiles = 1.96 + 0.84 // of a normal distribution: 97.5% and 80%
-	mean, squares := 0.0, 0.0
-	for _, ratio := range ratios {
-		mean += math.Log(ratio) / float64(len(ratios))
+func rounds(ratios []float64, before, after int, confidence float64) int {
+	logs, squares := make([]float64, len(ratios)), make([]float64, len(ratios))
+	for i, ratio := range ratios {
+		logs[i] = math.Log(ratio)
+		squares[i] = logs[i] * logs[i]
 	}
-	for _, ratio := range ratios {
-		squares += math.Pow(math.Log(ratio)-mean, 2) / float64(len(ratios))
-	}
+	variance := mean(squares) - mean(logs)*mean(logs)
+	quantiles := math.Sqrt2 * (math.Erfinv(confidence) + math.Erfinv(2*0.8-1)) // of a normal distribution
+	enough := math.Log(1.05/(1+smallest)) / quantiles
 	many := 2 / (1/float64(before) + 1/float64(after)) // rounds of each side, on average
-	return max(2, int(math.Ceil(many*squares*math.Pow(quantiles/math.Log(1.05), 2))))
+	return max(2, int(math.Ceil(many*variance/(enough*enough))))
 }
 
 // verdict says what the interval tells.
 func (c Change) verdict() string {
 	switch {
-	case c.Low > 1 && c.Ratio > 1+smallest:
+	case c.Low > 1+smallest:
 		return "slower"
-	case c.High < 1 && c.Ratio < 1-smallest:
+	case c.High < 1-smallest:
 		return "faster"
 	}
 	return ""
@@ -139,7 +149,7 @@ func (c Change) verdict() string {
 func (c Changes) Err() error {
 	var slower []string
 	for _, change := range c.Changes {
-		if change.verdict() == "slower" {
+		if change.verdict() == "slower" && change.Measure != measureYardstick {
 			slower = append(slower, change.Measure)
 		}
 	}
@@ -150,7 +160,11 @@ func (c Changes) Err() error {
 }
 
 func (c Changes) WriteText(w *bytes.Buffer) {
-	fmt.Fprintf(w, "\nnew time / old time, with intervals that all hold with 95%% confidence\n\n")
+	fmt.Fprintf(w, "\nnew time / old time, with intervals that all hold with 95%% confidence\n")
+	if at := slices.IndexFunc(c.Changes, func(c Change) bool { return c.Measure == measureYardstick }); at >= 0 && c.Changes[at].verdict() != "" {
+		fmt.Fprintf(w, "the machine itself is %s, so that all else is counted in yardsticks\n", c.Changes[at].verdict())
+	}
+	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\tratio\tinterval\t\trounds to see 5%")
 	for _, change := range c.Changes {

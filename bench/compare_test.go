@@ -9,12 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// made is a report of samples that differ by a few percent, and take so many times as long.
+// made is a report of samples that differ by a few percent, and take so many times as long. One
+// round of four is busy.
 func made(seed uint64, rounds int, longer map[string]float64) AllReport {
 	random := rand.New(rand.NewPCG(seed, seed))
 	var report AllReport
 	for range rounds {
-		busy := 1 + random.Float64()/2 // all of the round takes longer
+		busy := 1.0 // all of the round takes longer
+		if random.IntN(4) == 0 {
+			busy += random.Float64()
+		}
 		found := map[string]float64{}
 		for _, name := range measures {
 			found[name] = busy * (1 + 0.03*random.NormFloat64())
@@ -32,14 +36,14 @@ func TestCompare(t *testing.T) {
 	const times = 10
 	seen, imagined := 0, 0
 	for seed := range uint64(times) {
-		old := made(seed, 20, nil)
-		changes, err := Compare(old, made(seed+100, 20, map[string]float64{measureList: 1.1}))
+		old := made(seed, 30, nil)
+		changes, err := Compare(old, made(seed+100, 30, map[string]float64{measureList: 1.1}))
 		require.NoError(t, err)
 		if err := changes.Err(); err != nil && err.Error() == "slower: list" {
 			assert.ErrorIs(t, err, ErrSlower)
 			seen++
 		}
-		same, err := Compare(old, made(seed+200, 20, nil))
+		same, err := Compare(old, made(seed+200, 30, nil))
 		require.NoError(t, err)
 		if same.Err() != nil {
 			imagined++
@@ -62,9 +66,31 @@ func TestCompareTells(t *testing.T) {
 	few, err := Compare(made(1, 4, nil), made(2, 4, nil))
 	require.NoError(t, err)
 	for i, change := range changes.Changes {
-		assert.InDelta(t, 12, change.Rounds, 10, "3%% of noise, and as much of the yardstick: %s", change.Measure)
+		assert.InDelta(t, 100, change.Rounds, 60, "3%% of noise: %s", change.Measure)
 		assert.Less(t, change.High-change.Low, few.Changes[i].High-few.Changes[i].Low+0.1, "more rounds tell more: %s", change.Measure)
 	}
+}
+
+// TestCompareMachines has all take longer on a machine that is another, and a list more than that.
+func TestCompareMachines(t *testing.T) {
+	longer := map[string]float64{}
+	for _, name := range measures {
+		longer[name] = 1.3
+	}
+	old := made(1, 20, nil)
+	same, err := Compare(old, made(2, 20, longer))
+	require.NoError(t, err)
+	require.NoError(t, same.Err())
+	text := &bytes.Buffer{}
+	same.WriteText(text)
+	assert.Contains(t, text.String(), "the machine itself is slower, so that all else is counted in yardsticks\n")
+	assert.Regexp(t, `(?m)^yardstick +1\.[23]\d+ `, text.String())
+	assert.Regexp(t, `(?m)^boot +(0\.9|1\.0)\d+ `, text.String())
+
+	longer[measureList] = 1.5
+	slower, err := Compare(old, made(3, 20, longer))
+	require.NoError(t, err)
+	assert.EqualError(t, slower.Err(), "slower: list")
 }
 
 // TestCompareRefuses compares what can't be compared.

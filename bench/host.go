@@ -122,7 +122,7 @@ func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f fu
 // run runs one load. Clients that can be are in another process than the server. It returns a
 // result even if the error is ErrDelivery.
 func (h host) run(ctx context.Context, opts WatchOptions) (*WatchLoad, error) {
-	meter := measure.NewMeter(h.read)
+	meter := measure.NewMeter(opts.Watchers, h.read)
 	profiles := &measure.Profiler{Folder: opts.Profile, Name: h.name}
 	load, err := h.load(ctx, opts, func(p measure.Phase) {
 		meter.At(ctx, p)
@@ -130,7 +130,7 @@ func (h host) run(ctx context.Context, opts WatchOptions) (*WatchLoad, error) {
 	})
 	if load != nil {
 		var unknown error
-		if load.Server, unknown = meter.Usage(h.apart, load.Watchers, load.allDeliveries()); unknown != nil {
+		if load.Server, unknown = meter.Usage(h.apart, load.allDeliveries()); unknown != nil {
 			fmt.Fprintf(opts.Progress, "%s: %v\n", load.Transport, unknown)
 		}
 		load.sampled = nil

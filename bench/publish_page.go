@@ -87,7 +87,15 @@ func count(n float64) string {
 	return humanize.Comma(int64(unit) * int64(n/unit+0.5))
 }
 
-func kib(bytes int64) string { return count(float64(bytes)/1024) + " KiB" }
+// unknown is in a table for what was not measured, such as the memory of a few watches.
+const unknown = "-"
+
+func kib(bytes int64) string {
+	if bytes == 0 {
+		return unknown
+	}
+	return count(float64(bytes)/1024) + " KiB"
+}
 
 // extend puts the points of many watchers at the end of their curves.
 func (p published) extend() {

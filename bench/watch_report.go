@@ -153,13 +153,14 @@ func (r WatchReport) WriteText(w *bytes.Buffer) {
 	used := func(name string, cell func(measure.Usage) string) {
 		row(name, func(l WatchLoad) string {
 			if l.Server == nil {
-				return "-"
+				return unknown
 			}
-			if !l.Server.Apart {
+			text := cell(*l.Server)
+			if text != unknown && !l.Server.Apart {
 				shared = "\n* of the server and its clients, which were in one process\n"
-				return cell(*l.Server) + "*"
+				return text + "*"
 			}
-			return cell(*l.Server)
+			return text
 		})
 	}
 	used("CPU/million deliveries", func(u measure.Usage) string { return measure.Round(u.CPUPerMillion).String() })
@@ -326,9 +327,12 @@ func (l WatchLoad) metrics() []metric {
 	if l.Server == nil {
 		return metrics
 	}
-	return append(metrics,
+	metrics = append(metrics,
 		metric{l.Server.CPUPerMillion.Seconds(), "cpu-s/million"},
 		metric{l.Server.BytesPerDelivery, "B/delivery"},
-		metric{l.Server.AllocsPerDelivery, "allocs/delivery"},
-		metric{float64(l.Server.MemoryPerWatch), "B/watch"})
+		metric{l.Server.AllocsPerDelivery, "allocs/delivery"})
+	if memory := l.Server.MemoryPerWatch; memory != 0 {
+		metrics = append(metrics, metric{float64(memory), "B/watch"})
+	}
+	return metrics
 }

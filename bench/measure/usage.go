@@ -16,8 +16,9 @@ type Usage struct {
 	CPUPerMillion     time.Duration `json:"cpuPerMillionDeliveriesNS"`
 	AllocsPerDelivery float64       `json:"allocsPerDelivery"`
 	BytesPerDelivery  float64       `json:"bytesPerDelivery"`
-	// MemoryPerWatch is by how many bytes the heap and the stacks grew for each watch that was opened,
-	// and so no use for a few. Garbage does not count: it depends on what was measured before.
+	// MemoryPerWatch is by how many bytes the heap and the stacks grew for each watch that was opened;
+	// for fewer than 100 it says nothing, and is 0. Garbage does not count: it depends on what was
+	// measured before.
 	MemoryPerWatch int64 `json:"memoryPerWatchBytes"`
 }
 
@@ -31,17 +32,24 @@ const (
 	PhaseEnded   Phase = "ended"   // all watches have all events, or as many as come in time
 )
 
+// ofMemory says that only the memory of a phase matters.
+func (p Phase) ofMemory() bool { return p == PhaseOpening || p == PhaseOpen }
+
 // collections is how often garbage is collected first: twice where memory matters, as what is in a
 // pool goes the second time.
 func (p Phase) collections() int {
-	if p == PhaseOpening || p == PhaseOpen {
+	if p.ofMemory() {
 		return 2
 	}
 	return 0
 }
 
+// enoughWatches have their memory measured.
+const enoughWatches = 100
+
 // Meter measures the process of an API server at the phases of a load.
 type Meter struct {
+	watches int
 	read    func(context.Context, Phase) (Sample, error)
 	samples map[Phase]Sample
 	err     error // why there is no sample of a phase
@@ -54,13 +62,17 @@ type Sample struct {
 	Memory        int64   // bytes in use
 }
 
-// NewMeter returns a meter that reads samples in some way.
-func NewMeter(read func(context.Context, Phase) (Sample, error)) *Meter {
-	return &Meter{read: read, samples: map[Phase]Sample{}}
+// NewMeter returns a meter of a load of so many watches, which reads samples in some way.
+func NewMeter(watches int, read func(context.Context, Phase) (Sample, error)) *Meter {
+	return &Meter{watches: watches, read: read, samples: map[Phase]Sample{}}
 }
 
-// At takes a sample. A load goes on where that fails, as for a user who may not see the metrics.
+// At takes a sample, unless it is of the memory of a few watches: to collect garbage takes longer than
+// a short load. A load goes on where that fails, as for a user who may not see the metrics.
 func (m *Meter) At(ctx context.Context, p Phase) {
+	if p.ofMemory() && m.watches < enoughWatches {
+		return
+	}
 	s, err := m.read(ctx, p)
 	if err != nil {
 		m.err = err
@@ -68,15 +80,15 @@ func (m *Meter) At(ctx context.Context, p Phase) {
 	m.samples[p] = s
 }
 
-// Usage is what the process used between the phases, for so many watches that were opened and
-// events that they got. Clients were in another process, or not.
-func (m *Meter) Usage(apart bool, watches, deliveries int) (*Usage, error) {
+// Usage is what the process used between the phases, for so many events that the watches got. Clients
+// were in another process, or not.
+func (m *Meter) Usage(apart bool, deliveries int) (*Usage, error) {
 	if m.err != nil {
 		return nil, fmt.Errorf("what the server uses is not known: %w", m.err)
 	}
 	begun, ended := m.samples[PhaseBegun], m.samples[PhaseEnded]
 	grown := m.samples[PhaseOpen].Memory - m.samples[PhaseOpening].Memory
-	u := &Usage{Apart: apart, CPU: ended.CPU - begun.CPU, MemoryPerWatch: grown / int64(watches)}
+	u := &Usage{Apart: apart, CPU: ended.CPU - begun.CPU, MemoryPerWatch: grown / int64(m.watches)}
 	if deliveries := float64(deliveries); deliveries > 0 {
 		u.CPUPerMillion = time.Duration(float64(u.CPU) / deliveries * 1e6)
 		u.AllocsPerDelivery = (ended.Allocs - begun.Allocs) / deliveries

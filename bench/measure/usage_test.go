@@ -1,7 +1,9 @@
 package measure_test
 
 import (
+	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -29,4 +31,23 @@ func TestMemoryIsInUse(t *testing.T) {
 	assert.InDelta(t, size*all/one, after.Memory-before.Memory, size*all/one/4)
 	runtime.KeepAlive(kept)
 	runtime.KeepAlive(&pool)
+}
+
+// TestFewHaveNoMemory has no garbage collected for a load of a few watches.
+func TestFewHaveNoMemory(t *testing.T) {
+	for watches, want := range map[int]int64{99: 0, 100: 10} {
+		var at []measure.Phase
+		meter := measure.NewMeter(watches, func(_ context.Context, p measure.Phase) (measure.Sample, error) {
+			at = append(at, p)
+			return measure.Sample{Memory: 1000 * int64(len(at))}, nil
+		})
+		for _, p := range []measure.Phase{measure.PhaseOpening, measure.PhaseOpen, measure.PhaseBegun, measure.PhaseEnded} {
+			meter.At(t.Context(), p)
+		}
+		usage, err := meter.Usage(false, 1)
+		require.NoError(t, err)
+		assert.Equal(t, want, usage.MemoryPerWatch)
+		assert.Equal(t, want != 0, slices.Contains(at, measure.PhaseOpening))
+		assert.Contains(t, at, measure.PhaseEnded)
+	}
 }

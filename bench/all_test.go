@@ -34,11 +34,14 @@ func TestAll(t *testing.T) {
 	assert.Contains(t, text.String(), "\nBenchmarkAll/tls-CPU/million-deliveries-")
 }
 
-// TestPlant has a write take twice as long.
+// TestPlant has a write take a hundred times as long, and not the yardstick.
 func TestPlant(t *testing.T) {
-	r := &allRound{opts: AllOptions{Plant: 1}, took: map[string][]time.Duration{}}
-	require.NoError(t, r.timed(measureWrite, 3, func() error { return sleep(t.Context(), 5e6) }))
-	assert.GreaterOrEqual(t, r.samples()[measureWrite], 0.01)
+	r := &allRound{opts: AllOptions{Plant: 99}, took: map[string][]time.Duration{}}
+	for _, name := range []string{measureWrite, measureYardstick} {
+		require.NoError(t, r.timed(name, 5, func() error { return sleep(t.Context(), 2e6) }))
+	}
+	assert.GreaterOrEqual(t, r.samples()[measureWrite], 0.2)
+	assert.Less(t, r.samples()[measureYardstick], 0.2)
 }
 
 // TestAllRefuses measures nothing for options that make no sense.

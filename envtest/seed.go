@@ -12,6 +12,7 @@ import (
 
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
+	"snowglobe.test/envtest/chain"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/sim"
 	"snowglobe.test/envtest/trace"
@@ -36,10 +37,17 @@ func (cp *ControlPlane) applySeed() {
 // withUndecided adds to an error what the seed has not decided, if another run may not have
 // it.
 func (cp *ControlPlane) withUndecided(err error) error {
-	if _, mistaken := errors.AsType[*fault.MistakeError](err); err == nil || mistaken || !cp.undecided || !cp.begun {
+	if err == nil || mistaken(err) || !cp.undecided || !cp.begun {
 		return err
 	}
 	return fmt.Errorf("%w (%s)", err, undecided)
+}
+
+// mistaken reports whether an error is about an option, which each run has.
+func mistaken(err error) bool {
+	_, rule := errors.AsType[*fault.MistakeError](err)
+	_, flags := errors.AsType[*chain.FlagsError](err)
+	return rule || flags
 }
 
 // takeGivenSeed takes the seed of "snowglobe test --seed", in a test.

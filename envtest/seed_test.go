@@ -74,6 +74,7 @@ func TestUndecided(t *testing.T) {
 	const leaves = "(not in sim mode: the seed decides the order of operations at the edges"
 	for wrong, option := range map[string]envtest.Option{
 		"--nope":           envtest.WithFlags("--nope"),
+		"service-cluster-": envtest.WithFlags("--service-cluster-ip-range=x"), // refused when a server boots
 		"unknown point":    envtest.WithFaults("crash stage/nowhere"),
 		"unknown resource": envtest.WithFaults("delay http/get resource=nothing by=1s"), // known only when a server boots
 	} {

@@ -41,13 +41,23 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	}
 
 	if c.options, err = c.complete(ctx, run); err != nil {
-		return err
+		if ctx.Err() != nil {
+			return err
+		}
+		return &FlagsError{err}
 	}
 	if err := preread(run); err != nil {
 		return err
 	}
 	return checkAdvertised(run)
 }
+
+// FlagsError says what is wrong with the flags of a server, whatever else happens.
+type FlagsError struct{ Err error }
+
+func (e *FlagsError) Error() string { return e.Err.Error() }
+
+func (e *FlagsError) Unwrap() error { return e.Err }
 
 // complete is upstream's completion and validation. A certificate file that is
 // named meanwhile keeps it from writing an RSA key to the disk.

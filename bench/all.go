@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -94,7 +93,10 @@ type allRound struct {
 func (r *allRound) run(ctx context.Context) error {
 	parts := map[string]func(context.Context) error{"startup": r.startup, "requests": r.requests, "watch": r.watch}
 	for _, part := range r.opts.Only {
-		if err := errors.Join(r.yardstick(), parts[part](ctx)); err != nil {
+		if err := r.yardstick(); err != nil {
+			return err
+		}
+		if err := parts[part](ctx); err != nil {
 			return err
 		}
 	}

@@ -43,8 +43,10 @@ type AllReport struct {
 
 // Measure is one quantity. Less is better.
 type Measure struct {
-	Name    string    `json:"name"`
-	Samples []float64 `json:"samplesSeconds"`
+	Name string `json:"name"`
+	// Samples are the lower quartiles of what the rounds have repeated. In JSON they are named by that, so
+	// that a report of another statistic is not compared with one of this.
+	Samples []float64 `json:"lowerQuartilesSeconds"`
 }
 
 // add adds the samples of a round.

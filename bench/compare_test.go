@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"encoding/json"
 	"math/rand/v2"
 	"testing"
 
@@ -101,4 +102,8 @@ func TestCompareRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "measure both in the same way")
 	_, err = Compare(report, made(1, 1, nil))
 	require.ErrorContains(t, err, "no measure in common")
+	var older AllReport
+	require.NoError(t, json.Unmarshal([]byte(`{"measures": [{"name": "write", "samplesSeconds": [1, 1]}]}`), &older))
+	_, err = Compare(older, report)
+	require.ErrorContains(t, err, "no measure in common", "an older report, of medians")
 }

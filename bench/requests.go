@@ -73,7 +73,10 @@ func (r *allRound) requests(ctx context.Context) (err error) {
 		return err
 	}
 	for range resets {
-		if err := errors.Join(r.timed(measureWrite, resetObjects, write), r.timed(measureReset, 1, func() error { return cp.Reset(ctx) })); err != nil {
+		if err := r.timed(measureWrite, resetObjects, write); err != nil {
+			return err
+		}
+		if err := r.timed(measureReset, 1, func() error { return cp.Reset(ctx) }); err != nil {
 			return err
 		}
 	}

@@ -73,8 +73,11 @@ func TestSeedOfFailure(t *testing.T) {
 func TestUndecided(t *testing.T) {
 	const leaves = "(not in sim mode: the seed decides the order of operations at the edges"
 	for wrong, option := range map[string]envtest.Option{
-		"--nope":           envtest.WithFlags("--nope"),
-		"service-cluster-": envtest.WithFlags("--service-cluster-ip-range=x"), // refused when a server boots
+		"--nope": envtest.WithFlags("--nope"),
+		// Refused when a server boots.
+		"service-cluster-": envtest.WithFlags("--service-cluster-ip-range=x"),
+		"no-such-ca":       envtest.WithFlags("--client-ca-file=no-such-ca"),
+		"no-such-cert":     envtest.WithFlags("--tls-cert-file=no-such-cert", "--tls-private-key-file=no-such-key"),
 		"unknown point":    envtest.WithFaults("crash stage/nowhere"),
 		"unknown resource": envtest.WithFaults("delay http/get resource=nothing by=1s"), // known only when a server boots
 	} {

@@ -22,6 +22,30 @@ import (
 // completeOptions is the first stage: parsed flags become completed, valid options.
 func (c *Chain) completeOptions(ctx context.Context) error {
 	run := c.cfg.Flags.run
+	if err := c.setOwn(run); err != nil {
+		return &FlagsError{err}
+	}
+	if err := awaitSigner(ctx, run); err != nil {
+		return err
+	}
+	if err := c.check(ctx, run); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return &FlagsError{err}
+	}
+	return nil
+}
+
+// FlagsError says what is wrong with the flags of a server, whatever else happens.
+type FlagsError struct{ Err error }
+
+func (e *FlagsError) Error() string { return e.Err.Error() }
+
+func (e *FlagsError) Unwrap() error { return e.Err }
+
+// setOwn sets what is the harness's own, as far as flags leave it to us.
+func (c *Chain) setOwn(run *options.ServerRunOptions) error {
 	if err := c.setServing(run); err != nil {
 		return err
 	}
@@ -36,28 +60,19 @@ func (c *Chain) completeOptions(ctx context.Context) error {
 	decorators := &run.Admission.GenericAdmission.Decorators
 	*decorators = append(admission.Decorators{inject.Webhooks(c.injector, egress.PastTLSProxies), admission.DecoratorFunc(c.quota.Decorate)}, *decorators...)
 	c.setStore(run)
-	if err := awaitSigner(ctx, run); err != nil {
-		return err
-	}
+	return nil
+}
 
+// check completes the options, and refuses those with which a server would fail later.
+func (c *Chain) check(ctx context.Context, run *options.ServerRunOptions) (err error) {
 	if c.options, err = c.complete(ctx, run); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		return &FlagsError{err}
+		return err
 	}
 	if err := preread(run); err != nil {
 		return err
 	}
 	return checkAdvertised(run)
 }
-
-// FlagsError says what is wrong with the flags of a server, whatever else happens.
-type FlagsError struct{ Err error }
-
-func (e *FlagsError) Error() string { return e.Err.Error() }
-
-func (e *FlagsError) Unwrap() error { return e.Err }
 
 // complete is upstream's completion and validation. A certificate file that is
 // named meanwhile keeps it from writing an RSA key to the disk.

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -156,13 +157,17 @@ func (r *allRound) startup(ctx context.Context) error {
 	return nil
 }
 
-// watch fans out events of a rate that leaves the machine some time, in this process and over TLS.
+// watch fans out events of a rate that leaves the machine some time, in the process and over TLS. The
+// process is a new one each round, so that the spread of the rounds holds how processes differ.
 func (r *allRound) watch(ctx context.Context) error {
 	opts := WatchOptions{Watchers: 100, Rate: 50, Duration: 4 * time.Second}
 	if r.opts.Quick {
 		opts.Duration = 1500 * time.Millisecond
 	}
-	report, err := Watch(ctx, opts)
+	var report WatchReport
+	err := child.Converse(ctx, childWatch, opts, io.Discard, func(line []byte, _ io.Writer) error {
+		return json.Unmarshal(line, &report)
+	})
 	for _, load := range report.Loads {
 		r.add(load.Transport+measureDelivery, load.Latency.P50)
 		r.add(load.Transport+measureCPU, load.Server.CPUPerMillion)

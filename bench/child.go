@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -15,6 +16,7 @@ import (
 // What is measured in a process of its own, which is this program again.
 const (
 	childStartup = startup.Kind // boots, of which the first of a process is not like the others
+	childWatch   = "watch"      // watch fan-out, whose latency and CPU time differ from process to process
 	childLoad    = "load"       // the clients of a load, beside the process of the API server
 )
 
@@ -38,6 +40,14 @@ func Child(ctx context.Context, in io.Reader, out, progress io.Writer) error {
 			return fmt.Errorf("read what to measure: %w", err)
 		}
 		return startup.Child(ctx, out, begun, boots)
+	case childWatch:
+		var opts WatchOptions
+		if err := json.Unmarshal(request, &opts); err != nil {
+			return fmt.Errorf("read what to measure: %w", err)
+		}
+		opts.Progress = progress
+		report, err := watchHere(ctx, opts)
+		return errors.Join(err, json.NewEncoder(out).Encode(report))
 	case childLoad:
 		var load loadRequest
 		if err := json.Unmarshal(request, &load); err != nil {
@@ -45,6 +55,6 @@ func Child(ctx context.Context, in io.Reader, out, progress io.Writer) error {
 		}
 		return loadChild(ctx, lines, out, progress, load)
 	default:
-		return fmt.Errorf("what to measure is %q, and should be %s or %s", kind, childStartup, childLoad)
+		return fmt.Errorf("what to measure is %q, and should be %s, %s or %s", kind, childStartup, childWatch, childLoad)
 	}
 }

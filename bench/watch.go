@@ -233,11 +233,16 @@ var ErrDelivery = errors.New("events were not delivered once each and in order")
 // has read the event, on a control plane per transport. With an error the report
 // holds what was measured before it, and the failed load if that is ErrDelivery.
 func Watch(ctx context.Context, opts WatchOptions) (WatchReport, error) {
+	if ChildRequested() {
+		return WatchReport{Machine: measure.ThisMachine(envtest.Release())}, child.ErrRequested
+	}
+	return watchHere(ctx, opts)
+}
+
+// watchHere is Watch in any process, a child too.
+func watchHere(ctx context.Context, opts WatchOptions) (WatchReport, error) {
 	opts = opts.withDefaults()
 	report := WatchReport{Machine: measure.ThisMachine(envtest.Release())}
-	if ChildRequested() {
-		return report, child.ErrRequested
-	}
 	if err := opts.validate(); err != nil {
 		return report, fmt.Errorf("bench watch: %w", err)
 	}

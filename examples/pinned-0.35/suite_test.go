@@ -7,15 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"snowglobe.test/envtest/client/controllerruntime/envtest"
 )
 
-// TestReconciler runs a manager, as a suite on controller-runtime's envtest does.
-func TestReconciler(t *testing.T) {
-	environment := &envtest.Environment{}
+// start starts a control plane that stops after the test.
+func start(t *testing.T, environment *envtest.Environment) *rest.Config {
+	t.Helper()
 	config, err := environment.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -25,6 +26,12 @@ func TestReconciler(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return config
+}
+
+// TestReconciler runs a manager, as a suite on controller-runtime's envtest does.
+func TestReconciler(t *testing.T) {
+	config := start(t, &envtest.Environment{})
 	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		t.Fatal(err)

@@ -33,8 +33,8 @@ func TestFitNames(t *testing.T) {
 	require.NoError(t, err)
 	inNode(t, string(names), `
 const assert = require("node:assert");
-const painter = { measure: (text) => [...text].length };
-const fit = (room, ...names) => fitNames(names, room, painter);
+const ruler = { measure: (text) => [...text].length };
+const fit = (room, ...names) => fitNames(names, room, ruler);
 
 assert.deepEqual(fit(20, "short", "kube-scheduler"), ["short", "kube-scheduler"]);
 
@@ -51,13 +51,70 @@ for (const names of [
 ]) {
   const shown = fit(24, ...names);
   assert.equal(new Set(shown).size, names.length, shown);
-  for (const name of shown) assert.ok(painter.measure(name) <= 24, name);
+  for (const name of shown) assert.ok(ruler.measure(name) <= 24, name);
 }
 assert.match(fit(24, "/registry/configmaps/default/snowflake-1", "/registry/configmaps/default/snowflake-2")[1], /2$/);
 
 // One name twice is one name.
 const twice = fit(10, "a name that is long", "a name that is long");
 assert.equal(twice[0], twice[1]);
+`)
+}
+
+// TestWrap has headings keep all their letters, in lines that fit.
+func TestWrap(t *testing.T) {
+	names, err := files.ReadFile("page/names.js")
+	require.NoError(t, err)
+	inNode(t, string(names), `
+const assert = require("node:assert");
+const ruler = { measure: (text) => [...text].length };
+assert.deepEqual(wrap("Clients 30", 20, ruler), ["Clients 30"]);
+assert.deepEqual(wrap("apiserver-0 · Stages and signals 36", 20, ruler), ["apiserver-0 · Stages", "and signals 36"]);
+assert.deepEqual(wrap("a-server-of-a-long-name · Hooks", 10, ruler), ["a-server-o", "f-a-long-n", "ame ·", "Hooks"]);
+assert.deepEqual(wrap("❄❄❄", 2, ruler), ["❄❄", "❄"]);
+assert.deepEqual(wrap("ab", 0, ruler), ["a", "b"], "no room at all");
+`)
+}
+
+// inBrowser runs a page, and then a program that looks at it, in as much of a browser as there
+// is in node.
+func inBrowser(t *testing.T, records []trace.Record, program string) {
+	t.Helper()
+	text := page(t, Page{Title: "snow", Runs: []Run{{Name: "snow", Records: records}}})
+	browser, err := os.ReadFile("testdata/browser.js")
+	require.NoError(t, err)
+	data := strconv.Quote(block(t, text, dataBegin, scriptEnd))
+	parts := []string{string(browser), `document.getElementById("data").textContent = ` + data + `;`}
+	for _, name := range scripts {
+		text, err := files.ReadFile("page/" + name)
+		require.NoError(t, err)
+		parts = append(parts, string(text))
+	}
+	inNode(t, append(parts, `const assert = require("node:assert");`, program)...)
+}
+
+// TestHeadings has the headings of groups whole in a narrow window, in rows that hold them.
+func TestHeadings(t *testing.T) {
+	var s tale
+	for _, server := range []string{"apiserver-0", "apiserver-1"} {
+		s.boot(server)
+		s.add(server, trace.Check{Endpoint: "readyz", Name: "etcd", Reason: "gone"})
+	}
+	inBrowser(t, s.recs, `
+const text = (element) => element instanceof FakeElement ? element.children.map(text).join("") : element;
+const lines = (row) => row.element.children[0].children.map(text);
+for (const width of [100, 176, 340]) {
+  labels.clientWidth = width;
+  relayOut();
+  showFrame();
+  const headings = state.rows.filter((row) => row.groups);
+  assert.ok(headings.length > 3, headings.length);
+  for (const row of headings) {
+    assert.equal(lines(row).join("").replaceAll(" ", ""), (row.groups[0].name + row.groups[0].events.length).replaceAll(" ", ""));
+    for (const line of lines(row)) assert.ok(boldRuler.measure(line) <= width - 22, line);
+    assert.ok(row.height >= lines(row).length * lineHeight, lines(row));
+  }
+}
 `)
 }
 
@@ -71,18 +128,7 @@ func TestOpensByClick(t *testing.T) {
 	s.note("> apply a.yaml")
 	s.answered(700)
 	s.add("apiserver-0", trace.Check{Endpoint: "readyz", Name: "etcd", Reason: "gone"})
-	text := page(t, Page{Runs: []Run{{Name: "snow", Records: s.recs}}})
-	browser, err := os.ReadFile("testdata/browser.js")
-	require.NoError(t, err)
-	data := strconv.Quote(block(t, text, dataBegin, scriptEnd))
-	var program []byte
-	for _, name := range scripts {
-		text, err := files.ReadFile("page/" + name)
-		require.NoError(t, err)
-		program = append(program, text...)
-	}
-	inNode(t, string(browser), `document.getElementById("data").textContent = `+data+`;`, string(program), `
-const assert = require("node:assert");
+	inBrowser(t, s.recs, `
 const click = (x, y) => {
   for (const name of ["pointerdown", "pointerup"]) canvas.dispatch(name, { button: 0, pointerId: 1, offsetX: x, offsetY: y });
   showFrame();

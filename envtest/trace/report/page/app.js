@@ -3,8 +3,8 @@
 const model = readModel(JSON.parse(byId("data").textContent));
 const painter = new Painter(byId("chart"));
 const [scroller, canvas, labels, panel] = [byId("lanes"), byId("chart"), byId("rows"), byId("details")];
-const groupHeight = 26, runHeight = 30;
-const labelScale = 12 / 13.2; // the painter's letters are smaller than those of labels
+const lineHeight = 16, groupPadding = 5, runHeight = 30;
+const [ruler, boldRuler] = [new Ruler(`13px ${fontFamily}`), new Ruler(`600 13px ${fontFamily}`)]; // as in the style of rows
 
 const state = {
   axis: null, steps: true, from: 0, to: 1,
@@ -43,30 +43,35 @@ function layOut() {
 
 /** Adds the groups of runs: those of one name share a row, and so do not their lanes. */
 function layOutGroups(runs) {
-  const first = state.rows.length;
   const there = (group) => !group.script && (!state.matches || group.lanes.some(hasRow));
   for (const groups of byName(runs.map((run) => run.groups.filter(there)))) {
     const lanes = groups[0].open ? byName(groups.map((g) => g.lanes.filter(hasRow))) : [];
-    addRow({ groups, closed: !lanes.length, run: groups.length < 2 ? groups[0].run : undefined }, groupHeight);
-    const names = fitNames(lanes.map(([lane]) => lane.short), nameRoom(), painter);
+    const heading = wrap(`${groups[0].name} ${countOf(groups)}`, headingRoom(), boldRuler);
+    const run = groups.length < 2 ? groups[0].run : undefined;
+    addRow({ groups, closed: !lanes.length, run, heading }, heading.length * lineHeight + 2 * groupPadding);
+    const names = fitNames(lanes.map(([lane]) => lane.short), nameRoom(), ruler);
     lanes.forEach((same, i) => {
       for (const lane of same) addRow({ run: lane.run, lane, name: names[i], odd: i % 2 === 1 }, heightOf(lane));
     });
   }
-  const headings = state.rows.slice(first).filter((row) => row.groups);
-  fitNames(headings.map((row) => row.groups[0].name), headingRoom(), painter).forEach((name, i) => { headings[i].name = name; });
 }
 
-/** The width that the name of a group has, between its sign and how many events it has. */
-function headingRoom() { return (labels.clientWidth - 40) * labelScale * 0.94 - painter.measure("9999"); }
+/** How many events groups have to show, as one word. */
+function countOf(groups) {
+  const events = groups.flatMap((group) => group.events);
+  return state.matches ? `${events.filter((e) => state.matches.has(e)).length}\u00a0found` : String(events.length);
+}
+
+/** The width that the heading of a group has beside its sign. */
+function headingRoom() { return labels.clientWidth - 22 - boldRuler.measure("▾"); }
 
 /** Reports whether a lane of an open group has anything to show: a match, or an event that is not folded. */
 function hasRow(lane) { return lane.events.some((e) => (state.matches ? state.matches.has(e) : !isFolded(e))); }
 
-/** The width that a name has beside the lanes, as the painter measures it. */
+/** The width that a name has beside the lanes. */
 function nameRoom() {
-  const runs = model.runs.length > 1 && state.paired ? Math.max(...model.runs.map((run) => painter.measure(run.name))) + 6 : 0;
-  return (labels.clientWidth - 34 - runs) * labelScale;
+  const runs = model.runs.length > 1 && state.paired ? Math.max(...model.runs.map((run) => ruler.measure(run.name))) + 6 : 0;
+  return labels.clientWidth - 32 - runs;
 }
 
 /** Merges sorted lists: what has the same name in several is one entry. */
@@ -98,19 +103,26 @@ function label(row, y) {
     element = el("div", { ...properties, title: row.lane.name }, el("span", null, row.name || row.lane.name), whose);
   } else if (row.groups) {
     const [group] = row.groups;
-    const events = row.groups.flatMap((g) => g.events);
-    const count = state.matches ? `${events.filter((e) => state.matches.has(e)).length} found` : events.length;
-    const folded = new Set(events.filter(isFolded).map((e) => e.fold.name));
+    const folded = new Set(row.groups.flatMap((g) => g.events).filter(isFolded).map((e) => e.fold.name));
     const title = joined(group.name, folded.size && `some events are folded: ${[...folded].join(", ")}`);
     element = el("button", { ...properties, title, "aria-label": group.name, "aria-expanded": !row.closed, click: () => fold(group) },
-      el("span", null, row.name), el("small", null, String(count)));
+      el("span", null, ...headingLines(row)));
   } else {
     element = el("div", properties, el("span", null, row.run.name));
   }
   element.style.top = `${y}px`;
   element.style.height = `${row.height}px`;
-  element.style.lineHeight = `${row.height}px`;
+  if (!row.groups) element.style.lineHeight = `${row.height}px`;
   return element;
+}
+
+/** The lines of a group's heading; after its name, how many events it has. */
+function headingLines({ groups, heading }) {
+  const count = countOf(groups);
+  return heading.map((line, i) => {
+    if (i < heading.length - 1) return el("span", null, line);
+    return el("span", null, line.slice(0, -count.length), el("small", null, count));
+  });
 }
 
 /** Makes the labels of the rows that can be seen, and of all groups, for Tab; removes the others. */

@@ -1,7 +1,7 @@
 // Draws the lanes on a canvas. It knows nothing of input: a scene says what to show.
 
 const trackHeight = 20, lanePadding = 3, axisHeight = 30, textInset = 5;
-const font = '12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+const font = `12px ${fontFamily}`;
 
 /** The shapes of the kinds of events, in a box of 12 by 12 around the origin. */
 const shapes = {
@@ -26,9 +26,8 @@ class Painter {
   constructor(canvas) {
     this.canvas = canvas;
     this.ctx = canvas.getContext("2d", { alpha: false });
-    this.ctx.font = font; // names are measured before there is a size
     this.paths = Object.fromEntries(Object.entries(shapes).map(([kind, d]) => [kind, new Path2D(d)]));
-    this.widths = new Map(); // of texts, in pixels
+    this.ruler = new Ruler(font);
   }
 
   /** Reads the colours of the style sheet, which depend on the theme. */
@@ -272,15 +271,7 @@ class Painter {
     return n < 3 ? "" : text.slice(0, n) + "…";
   }
 
-  measure(text) {
-    let width = this.widths.get(text);
-    if (width === undefined) {
-      if (this.widths.size > 30000) this.widths.clear();
-      width = this.ctx.measureText(text).width;
-      this.widths.set(text, width);
-    }
-    return width;
-  }
+  measure(text) { return this.ruler.measure(text); }
 
   tone(event) { return event.run.failed && event.run.failed.event === event.index ? "bad" : event.tone; }
 

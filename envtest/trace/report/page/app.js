@@ -46,9 +46,9 @@ function layOutGroups(runs) {
   const there = (group) => !group.script && (!state.matches || group.lanes.some(hasRow));
   for (const groups of byName(runs.map((run) => run.groups.filter(there)))) {
     const lanes = groups[0].open ? byName(groups.map((g) => g.lanes.filter(hasRow))) : [];
-    const heading = wrap(`${groups[0].name} ${countOf(groups)}`, headingRoom(), boldRuler);
-    const run = groups.length < 2 ? groups[0].run : undefined;
-    addRow({ groups, closed: !lanes.length, run, heading }, heading.length * lineHeight + 2 * groupPadding);
+    const run = groups.length < 2 ? groups[0].run : undefined, count = countOf(groups);
+    const heading = wrap(`${groups[0].name} ${count}`, headingRoom(), boldRuler);
+    addRow({ groups, closed: !lanes.length, run, heading, count }, heading.length * lineHeight + 2 * groupPadding);
     const names = fitNames(lanes.map(([lane]) => lane.short), nameRoom(), ruler);
     lanes.forEach((same, i) => {
       for (const lane of same) addRow({ run: lane.run, lane, name: names[i], odd: i % 2 === 1 }, heightOf(lane));
@@ -56,14 +56,14 @@ function layOutGroups(runs) {
   }
 }
 
-/** How many events groups have to show, as one word. */
+/** How many events groups have to show, as one word: it stays on one line. */
 function countOf(groups) {
   const events = groups.flatMap((group) => group.events);
   return state.matches ? `${events.filter((e) => state.matches.has(e)).length}\u00a0found` : String(events.length);
 }
 
 /** The width that the heading of a group has beside its sign. */
-function headingRoom() { return labels.clientWidth - 22 - boldRuler.measure("▾"); }
+function headingRoom() { return labels.clientWidth - 22 - boldRuler.measure("▾"); } // 22 is its padding and the gap
 
 /** Reports whether a lane of an open group has anything to show: a match, or an event that is not folded. */
 function hasRow(lane) { return lane.events.some((e) => (state.matches ? state.matches.has(e) : !isFolded(e))); }
@@ -71,7 +71,7 @@ function hasRow(lane) { return lane.events.some((e) => (state.matches ? state.ma
 /** The width that a name has beside the lanes. */
 function nameRoom() {
   const runs = model.runs.length > 1 && state.paired ? Math.max(...model.runs.map((run) => ruler.measure(run.name))) + 6 : 0;
-  return labels.clientWidth - 32 - runs;
+  return labels.clientWidth - 32 - runs; // 32 is its padding
 }
 
 /** Merges sorted lists: what has the same name in several is one entry. */
@@ -112,17 +112,14 @@ function label(row, y) {
   }
   element.style.top = `${y}px`;
   element.style.height = `${row.height}px`;
-  if (!row.groups) element.style.lineHeight = `${row.height}px`;
+  element.style.lineHeight = `${row.heading ? lineHeight : row.height}px`;
   return element;
 }
 
 /** The lines of a group's heading; after its name, how many events it has. */
-function headingLines({ groups, heading }) {
-  const count = countOf(groups);
-  return heading.map((line, i) => {
-    if (i < heading.length - 1) return el("span", null, line);
-    return el("span", null, line.slice(0, -count.length), el("small", null, count));
-  });
+function headingLines({ heading, count }) {
+  const last = heading.at(-1).slice(0, -count.length);
+  return [...heading.slice(0, -1).map((line) => el("span", null, line)), el("span", null, last, el("small", null, count))];
 }
 
 /** Makes the labels of the rows that can be seen, and of all groups, for Tab; removes the others. */

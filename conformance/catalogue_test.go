@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 	"snowglobe.test/conformance/suite"
 )
 
@@ -24,7 +26,7 @@ const page = "../docs/reference/conformance.md"
 
 func TestPageIsFresh(t *testing.T) {
 	var fresh bytes.Buffer
-	require.NoError(t, conformance.List(&fresh, conformance.Cases(), conformance.OutputMarkdown))
+	require.NoError(t, reports.Reference(&fresh, engine.Infos(conformance.Cases())))
 	if *update {
 		require.NoError(t, os.WriteFile(page, fresh.Bytes(), 0o644))
 	}
@@ -35,7 +37,7 @@ func TestPageIsFresh(t *testing.T) {
 
 func TestCasesAreWellFormed(t *testing.T) {
 	var listed bytes.Buffer
-	require.NoError(t, conformance.List(&listed, conformance.Cases(), conformance.OutputMarkdown))
+	require.NoError(t, reports.Reference(&listed, engine.Infos(conformance.Cases())))
 	name := regexp.MustCompile(`^S\d+/[A-Za-z0-9]+(-[A-Za-z0-9]+)*$`)
 	seen := map[string]bool{}
 	for _, c := range conformance.Cases() {
@@ -74,13 +76,13 @@ func TestEverySystemIsCovered(t *testing.T) {
 
 func TestList(t *testing.T) {
 	var text, document bytes.Buffer
-	require.NoError(t, conformance.List(&text, conformance.Cases(), ""))
+	require.NoError(t, reports.List(&text, conformance.Cases(), ""))
 	for _, c := range conformance.Cases() {
 		assert.Contains(t, text.String(), c.ID)
 	}
-	require.NoError(t, conformance.List(&document, conformance.Cases(), conformance.OutputJSON))
+	require.NoError(t, reports.List(&document, conformance.Cases(), reports.OutputJSON))
 	var read []suite.Case
 	assert.NoError(t, json.Unmarshal(document.Bytes(), &read))
 	assert.Len(t, read, len(conformance.Cases()))
-	assert.ErrorContains(t, conformance.List(&text, conformance.Cases(), "xml"), `"xml" is not known`)
+	assert.ErrorContains(t, reports.List(&text, conformance.Cases(), "xml"), `"xml" is not known`)
 }

@@ -1,10 +1,10 @@
-// Package conformance owns the list of cases, their runs and the reports of these. A case
-// is a promise that a Kubernetes API server makes, and its test; the packages below cases
-// have them. It is a library first: Run runs cases against a target and returns the results
-// as values, and Simulate does so in virtual time. Package specs declares the same cases as
-// ginkgo specs. Execute is what the command line calls.
+// Package conformance owns the list of conformance cases, and what the command line does with them.
+// A case is a promise that a Kubernetes API server makes, and its test; the packages below cases
+// have them. They are values first: package engine runs them against what package target opens, in
+// real or in virtual time, and package reports tells what came of it. Package specs declares the
+// same cases as ginkgo specs.
 //
-//	report, err := conformance.Run(ctx, conformance.Kubeconfig{Path: path}, conformance.Cases(), nil)
+//	told, err := engine.Run(ctx, target.Kubeconfig{Path: path}, conformance.Cases(), nil)
 //
 // A case uses names of its own, depends on no other, removes what it made and never sleeps.
 // It judges a server by what its API says. Cases that need one to fail, to be late or to

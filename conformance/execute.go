@@ -12,7 +12,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"snowglobe.test/envtest/storage"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
+	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 	"snowglobe.test/envtest/storage/cluster"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/envtest/storage/external"
@@ -37,7 +40,7 @@ type Options struct {
 	// whose promises it is held to; empty if what it reports is to be believed.
 	Release string
 	// Selection says which cases to run.
-	Selection Selection
+	Selection engine.Selection
 	// Parallel is how many cases run at a time; 0 means one. In virtual time it is always one.
 	Parallel int
 	// Seed decides a random order of the cases; 0 means the order of the list.
@@ -55,48 +58,45 @@ type Options struct {
 	Notices io.Writer
 }
 
-// The values of Options.Store that are not URLs, and of Options.Output.
+// The values of Options.Store that are not URLs.
 const (
 	StoreMemory   = "memory"
 	StoreEmbedded = "embedded"
 	StoreCluster  = "cluster"
-	OutputText    = "text"
-	OutputJSON    = "json"
-	// OutputMarkdown is for List only.
-	OutputMarkdown = "markdown"
 )
 
-// Execute runs the cases. The error wraps ErrFailed if a promise is broken; other errors say
+// Execute runs the cases. The error wraps engine.ErrFailed if a promise is broken; other errors say
 // why cases could not run.
-func Execute(ctx context.Context, opts Options) (Report, error) {
+func Execute(ctx context.Context, opts Options) (engine.Report, error) {
 	source, err := opts.source()
 	if err != nil {
-		return Report{}, err
+		return engine.Report{}, err
 	}
-	cases, err := Select(Cases(), opts.Selection)
+	cases, err := engine.Select(Cases(), opts.Selection)
 	if err != nil {
-		return Report{}, err
+		return engine.Report{}, err
 	}
-	reporter, err := opts.reporter()
+	reporter, err := reports.For(opts.Output, opts.Out)
 	if err != nil {
-		return Report{}, err
+		return engine.Report{}, err
 	}
 	if err := opts.createFiles(); err != nil {
-		return Report{}, err
+		return engine.Report{}, err
 	}
-	start, parallel := Run, max(opts.Parallel, 1)
+	start, parallel := engine.Run[*suite.T], max(opts.Parallel, 1)
 	if opts.VirtualTime {
-		start, parallel = Simulate, 1
+		start, parallel = engine.Simulate[*suite.T], 1
 	}
-	report, err := start(ctx, source, cases, reporter, Parallel(parallel), Shuffled(opts.Seed), Announced(cmp.Or[io.Writer](opts.Notices, os.Stderr)))
-	errs := []error{err, report.Err(), report.unjudged()}
+	told, err := start(ctx, source, cases, reporter, engine.Parallel(parallel), engine.Shuffled(opts.Seed),
+		engine.Announced(cmp.Or[io.Writer](opts.Notices, os.Stderr)))
+	errs := []error{err, told.Err(), told.Unjudged()}
 	if opts.JUnit != "" {
-		errs = append(errs, report.WriteJUnit(opts.JUnit))
+		errs = append(errs, reports.WriteJUnit(opts.JUnit, told))
 	}
 	if opts.HTML != "" {
-		errs = append(errs, WriteHTMLFile(opts.HTML, report))
+		errs = append(errs, reports.WriteHTMLFile(opts.HTML, told))
 	}
-	return report, errors.Join(errs...)
+	return told, errors.Join(errs...)
 }
 
 // createFiles makes sure, before anything starts, that the reports can be written. What an
@@ -108,7 +108,7 @@ func (o Options) createFiles() error {
 	return nil
 }
 
-func (o Options) source() (Source, error) {
+func (o Options) source() (engine.Source[*suite.T], error) {
 	switch {
 	case o.Kubeconfig != "" && o.Store != "":
 		return nil, errors.New("conformance: both a store and a kubeconfig are given; a kubeconfig names a cluster that has its store")
@@ -127,62 +127,26 @@ func (o Options) source() (Source, error) {
 		if _, err := os.Stat(o.Kubeconfig); err != nil {
 			return nil, fmt.Errorf("conformance: kubeconfig: %w", err)
 		}
-		return Kubeconfig{Path: o.Kubeconfig, Release: o.Release}, nil
+		return target.Kubeconfig{Path: o.Kubeconfig, Release: o.Release}, nil
 	case o.Stock != "":
-		return Stock{Folder: o.Stock, StartTimeout: o.StartTimeout}, nil
+		return target.Stock{Folder: o.Stock, StartTimeout: o.StartTimeout}, nil
 	case o.Store == "" || o.Store == StoreMemory:
-		return o.patient(Memory(), nil)
+		return o.patient(target.Memory(), nil)
 	case o.VirtualTime:
 		return nil, fmt.Errorf("conformance: store %q uses sockets, which do not work in virtual time; use %q", o.Store, StoreMemory)
 	case o.Store == StoreEmbedded:
-		return o.patient(Embedded(embedded.Config{StartTimeout: o.StartTimeout}), nil)
+		return o.patient(target.Embedded(embedded.Config{StartTimeout: o.StartTimeout}), nil)
 	case o.Store == StoreCluster:
-		return o.patient(Cluster(cluster.Config{StartTimeout: o.StartTimeout}), nil)
+		return o.patient(target.Cluster(cluster.Config{StartTimeout: o.StartTimeout}), nil)
 	case strings.Contains(o.Store, "://"):
-		return o.patient(External(external.Config{URLs: strings.Split(o.Store, ","), DialTimeout: o.StartTimeout / 3}))
+		return o.patient(target.External(external.Config{URLs: strings.Split(o.Store, ","), DialTimeout: o.StartTimeout / 3}))
 	}
 	return nil, fmt.Errorf("conformance: store %q is not known; use %q, %q, %q or the URL of an etcd, like http://127.0.0.1:2379",
 		o.Store, StoreMemory, StoreEmbedded, StoreCluster)
 }
 
 // patient gives a control plane its time to start.
-func (o Options) patient(source Launched, err error) (Source, error) {
+func (o Options) patient(source target.ControlPlane, err error) (engine.Source[*suite.T], error) {
 	source.StartTimeout = o.StartTimeout
 	return source, err
-}
-
-func (o Options) reporter() (Reporter, error) {
-	out := cmp.Or[io.Writer](o.Out, os.Stdout)
-	switch o.Output {
-	case "", OutputText:
-		return Text{Out: out}, nil
-	case OutputJSON:
-		return JSON{Out: out}, nil
-	}
-	return nil, fmt.Errorf("conformance: output %q is not known; use %q or %q", o.Output, OutputText, OutputJSON)
-}
-
-// Memory is a control plane on an in-memory store.
-func Memory() Launched {
-	return Launched{Name: StoreMemory}
-}
-
-// Embedded is a control plane on an etcd in this process.
-func Embedded(cfg embedded.Config) Launched {
-	return Launched{Name: "embedded etcd", NewStore: func() (storage.Backend, error) { return embedded.New(cfg), nil }}
-}
-
-// Cluster is a control plane of three API servers on an etcd of three members in this process.
-func Cluster(cfg cluster.Config) Launched {
-	return Launched{Name: "cluster of three", Servers: 3, NewStore: func() (storage.Backend, error) { return cluster.New(cfg) }}
-}
-
-// External is a control plane on an etcd that the caller runs. What it writes there,
-// such as its system namespaces, stays.
-func External(cfg external.Config) (Launched, error) {
-	store, err := external.New(cfg)
-	if err != nil {
-		return Launched{}, err
-	}
-	return Launched{Name: "etcd " + store.String(), NewStore: func() (storage.Backend, error) { return store, nil }, Borrowed: true, Check: store.Start}, nil
 }

@@ -15,18 +15,23 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 )
 
 // faked is a source of a server of the test.
 type faked struct{ url string }
 
-// Open implements conformance.Source.
-func (f faked) Open(context.Context) (*suite.Cluster, error) {
-	return &suite.Cluster{Name: "a fake", Config: &rest.Config{Host: f.url, BearerToken: "not-to-be-shown"}}, nil
+// Open implements engine.Source[*suite.T].
+func (f faked) Open(ctx context.Context) (engine.Target[*suite.T], error) {
+	cluster := &suite.Cluster{Name: "a fake", Config: &rest.Config{Host: f.url, BearerToken: "not-to-be-shown"}}
+	target.Learn(ctx, cluster)
+	return cluster, nil
 }
 
-// String implements conformance.Source.
+// String implements engine.Source[*suite.T].
 func (f faked) String() string { return "a fake" }
 
 // sick returns a source whose server answers little, and none of its health checks well.
@@ -50,10 +55,10 @@ func sick(t *testing.T) faked {
 
 // TestFailureReadsLikeABugReport has a case of the suite fail.
 func TestFailureReadsLikeABugReport(t *testing.T) {
-	cases, err := conformance.Select(conformance.Cases(), conformance.Selection{Focus: "^S15/readyz-answers-ok$"})
+	cases, err := engine.Select(conformance.Cases(), engine.Selection{Focus: "^S15/readyz-answers-ok$"})
 	require.NoError(t, err)
 	var text bytes.Buffer
-	report, err := conformance.Run(t.Context(), sick(t), cases, conformance.Text{Out: &text})
+	report, err := engine.Run(t.Context(), sick(t), cases, reports.Text{Out: &text})
 	require.NoError(t, err)
 	assert.Regexp(t, `promised  .+
      source    .+
@@ -74,18 +79,18 @@ func TestFailureReadsLikeABugReport(t *testing.T) {
 
 // TestExplainIsShort says how many requests it leaves out.
 func TestExplainIsShort(t *testing.T) {
-	many := made("S0/asks", suite.Needs{}, func(ctx context.Context, t *suite.Target) {
+	many := made("S0/asks", suite.Needs{}, func(ctx context.Context, t *suite.T) {
 		for i := range 5 {
 			t.Get(ctx, fmt.Sprint("/missing/", i))
 		}
 		fails(ctx, t)
 	})
-	report, err := conformance.Run(t.Context(), sick(t), []suite.Case{many}, nil)
+	report, err := engine.Run(t.Context(), sick(t), []suite.Case{many}, nil)
 	require.NoError(t, err)
-	short := report.Results[0].Explain(3)
+	short := reports.Explain(report.Results[0], 3)
 	assert.Equal(t, []string{"/missing/2", "/missing/3", "/missing/4"}, regexp.MustCompile(`/missing/\d`).FindAllString(short, -1))
 	assert.Contains(t, short, "(and 2 requests before: see --html, --junit or --output json)")
-	assert.Equal(t, 5, strings.Count(report.Results[0].Explain(10), "/missing/"))
+	assert.Equal(t, 5, strings.Count(reports.Explain(report.Results[0], 10), "/missing/"))
 }
 
 // TestNotApplicable is for cases that the target is too old for, or has switched off.
@@ -96,7 +101,7 @@ func TestNotApplicable(t *testing.T) {
 		return c
 	}
 	cases := []suite.Case{at("1.35"), at("1.36"), at("", "On"), at("", "On", "Off"), at("", "Missing")}
-	report, err := conformance.Run(t.Context(), sick(t), cases, nil)
+	report, err := engine.Run(t.Context(), sick(t), cases, nil)
 	require.NoError(t, err)
 	assert.Equal(t, "v1.35.4-vendor", report.Release)
 	assert.Equal(t, []string{
@@ -107,7 +112,7 @@ func TestNotApplicable(t *testing.T) {
 		"S0/Missing not applicable needs feature gate Missing: it is not known whether it is on at a fake",
 	}, plain(report))
 
-	report, err = conformance.Run(t.Context(), nowhere{}, cases[:1], nil)
+	report, err = engine.Run(t.Context(), nowhere{}, cases[:1], nil)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"S0/1.35 not applicable needs release 1.35 or newer: it is not known which one runs at nowhere"}, plain(report))
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/conformance/transcript"
 	"snowglobe.test/internal/htmlpage"
@@ -24,23 +25,23 @@ import (
 var keepPage = flag.String("page", "", "write the page of TestPage to this file, to look at it")
 
 // reported is a report of three cases: kept, broken, not applicable.
-func reported(target string, broken bool) conformance.Report {
-	cases := []suite.Case{
+func reported(target string, broken bool) engine.Report {
+	cases := []engine.Info{
 		{ID: "S6/first", System: "S6", Area: "watch", Promise: "First.", Source: "KEP-2340; k8s.io/apiserver/pkg/storage/cacher/cacher.go, consistent reads", Level: suite.Core},
 		{ID: "S6/second", System: "S6", Area: "watch", Promise: "Second <b>.", Source: "k8s.io/kube-openapi/pkg/handler3", Level: suite.Linked, Failure: true},
 		{ID: "S12/third", System: "S12", Area: "write", Promise: "Third.", Source: "sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Update", Level: suite.Linked},
 	}
-	report := conformance.Report{
+	report := engine.Report{
 		Target: target, Cluster: target, Release: "v1.37.1", Took: 90 * time.Second,
 		Date: time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC),
 	}
 	for _, c := range cases {
-		report.Results = append(report.Results, conformance.Result{Case: c, State: conformance.Passed, Took: 12 * time.Millisecond})
+		report.Results = append(report.Results, engine.Result{Case: c, State: engine.Passed, Took: 12 * time.Millisecond})
 	}
-	report.Results[2].State, report.Results[2].Message, report.Results[2].Took = conformance.NotApplicable, "needs control planes of its own: none can be started beside it", 0
+	report.Results[2].State, report.Results[2].Message, report.Results[2].Took = engine.NotApplicable, "needs control planes of its own: none can be started beside it", 0
 	if broken {
-		report.Results[1].State = conformance.Failed
-		report.Results[1].Finding = conformance.Finding{
+		report.Results[1].State = engine.Failed
+		report.Results[1].Finding = engine.Finding{
 			Message: "Expected\n    <string>: 748\nto equal\n    <string>: <script>alert(1)</script>", Location: "watch.go:42", Step: "t.Expect(a).To(Equal(b))",
 			Exchanges: []transcript.Exchange{{
 				Server: "127.0.0.1:6443", Method: "GET", Path: "/api/v1/namespaces/a/configmaps?limit=1", Status: 200, Times: 3, At: time.Second, Took: time.Millisecond,
@@ -60,7 +61,7 @@ func TestPage(t *testing.T) {
 	if *keepPage != "" {
 		file = *keepPage
 	}
-	require.NoError(t, conformance.WriteHTMLFile(file, reported("memory", false), reported("another", true)))
+	require.NoError(t, reports.WriteHTMLFile(file, reported("memory", false), reported("another", true)))
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	text := string(content)
@@ -84,7 +85,7 @@ func TestPageOfOneCase(t *testing.T) {
 	report := reported("memory", false)
 	report.Results = report.Results[:1]
 	file := filepath.Join(t.TempDir(), "page.html")
-	require.NoError(t, conformance.WriteHTMLFile(file, report))
+	require.NoError(t, reports.WriteHTMLFile(file, report))
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Contains(t, string(content), "<p>1 promise of a Kubernetes API server, 1 system</p>")
@@ -93,7 +94,7 @@ func TestPageOfOneCase(t *testing.T) {
 // TestPageStandsAlone loads nothing, and lets in nothing but its own style and program.
 func TestPageStandsAlone(t *testing.T) {
 	var page bytes.Buffer
-	require.NoError(t, conformance.WriteHTML(&page, reported("memory", true)))
+	require.NoError(t, reports.WriteHTML(&page, reported("memory", true)))
 	text := page.String()
 	assert.Contains(t, text, "Conformance of memory")
 	for _, loads := range []string{" src=", "@import", "url(", "<link rel=\"stylesheet", " style="} {
@@ -113,18 +114,18 @@ func TestPageStandsAlone(t *testing.T) {
 	for _, anchor := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(text, -1) {
 		assert.Contains(t, text, `id="`+anchor[1]+`"`)
 	}
-	assert.ErrorContains(t, conformance.WriteHTML(&page), "needs a report")
+	assert.ErrorContains(t, reports.WriteHTML(&page), "needs a report")
 }
 
 func TestReadReport(t *testing.T) {
 	folder := t.TempDir()
-	read := func(content string) (conformance.Report, error) {
+	read := func(content string) (engine.Report, error) {
 		file := filepath.Join(folder, "report.json")
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
-		return conformance.ReadReport(file)
+		return reports.Read(file)
 	}
 	var document bytes.Buffer
-	conformance.JSON{Out: &document}.End(reported("memory", true))
+	reports.JSON{Out: &document}.End(reported("memory", true))
 	report, err := read(document.String())
 	require.NoError(t, err)
 	assert.Equal(t, reported("memory", true), report)
@@ -138,15 +139,15 @@ func TestReadReport(t *testing.T) {
 		_, err := read(content)
 		assert.ErrorContains(t, err, want, content)
 	}
-	_, err = conformance.ReadReport(filepath.Join(folder, "missing"))
+	_, err = reports.Read(filepath.Join(folder, "missing"))
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestDiff(t *testing.T) {
 	a, b := reported("memory", false), reported("another", true)
-	b.Results = append(b.Results[:2], conformance.Result{Case: suite.Case{ID: "S12/fourth", Promise: "Fourth."}, State: conformance.Passed})
+	b.Results = append(b.Results[:2], engine.Result{Case: engine.Info{ID: "S12/fourth", Promise: "Fourth."}, State: engine.Passed})
 	var text bytes.Buffer
-	comparison := conformance.Diff("a.json", a, "b.json", b)
+	comparison := reports.Diff("a.json", a, "b.json", b)
 	require.NoError(t, comparison.WriteText(&text))
 	assert.Equal(t, `A is a.json: memory, v1.37.1
 B is b.json: another, v1.37.1
@@ -172,8 +173,8 @@ S12/fourth: Fourth.
 `, text.String())
 	text.Reset()
 	require.NoError(t, comparison.WriteJSON(&text))
-	var read conformance.Comparison
+	var read reports.Comparison
 	require.NoError(t, json.Unmarshal(text.Bytes(), &read))
 	assert.Equal(t, comparison, read)
-	assert.Empty(t, conformance.Diff("a", a, "a", a).Differences)
+	assert.Empty(t, reports.Diff("a", a, "a", a).Differences)
 }

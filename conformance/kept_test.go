@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 )
 
 var keepReports = flag.String("keep", "", "keep these reports for docs/CONFORMANCE.md: [TARGET=]FILE, separated by commas")
@@ -39,7 +41,7 @@ type kept struct {
 	Passed        []string            `json:"passed"`
 }
 
-func newKept(r conformance.Report) kept {
+func newKept(r engine.Report) kept {
 	k := kept{
 		Target: r.Target, Release: r.Release, VirtualTime: r.VirtualTime, Date: r.Date.Format(time.DateOnly), Seconds: r.Took.Round(time.Second).Seconds(),
 		Failed: map[string]string{}, NotApplicable: map[string][]string{}, NotRun: map[string][]string{},
@@ -47,13 +49,13 @@ func newKept(r conformance.Report) kept {
 	for _, result := range r.Results {
 		id := result.Case.ID
 		switch result.State {
-		case conformance.Passed:
+		case engine.Passed:
 			k.Passed = append(k.Passed, id)
-		case conformance.Failed:
+		case engine.Failed:
 			k.Failed[id] = result.Message
-		case conformance.NotApplicable:
+		case engine.NotApplicable:
 			k.NotApplicable[result.Message] = append(k.NotApplicable[result.Message], id)
-		case conformance.NotRun:
+		case engine.NotRun:
 			k.NotRun[result.Message] = append(k.NotRun[result.Message], id)
 		}
 	}
@@ -85,15 +87,15 @@ func (k kept) file() string {
 }
 
 // states are how the cases ended, by ID.
-func (k kept) states() map[string]conformance.State {
-	states := map[string]conformance.State{}
+func (k kept) states() map[string]engine.State {
+	states := map[string]engine.State{}
 	for _, id := range k.Passed {
-		states[id] = conformance.Passed
+		states[id] = engine.Passed
 	}
 	for id := range k.Failed {
-		states[id] = conformance.Failed
+		states[id] = engine.Failed
 	}
-	for state, byReason := range map[conformance.State]map[string][]string{conformance.NotApplicable: k.NotApplicable, conformance.NotRun: k.NotRun} {
+	for state, byReason := range map[engine.State]map[string][]string{engine.NotApplicable: k.NotApplicable, engine.NotRun: k.NotRun} {
 		for _, ids := range byReason {
 			for _, id := range ids {
 				states[id] = state
@@ -111,7 +113,7 @@ func keepResults(t *testing.T) {
 		if !named {
 			file = path
 		}
-		report, err := conformance.ReadReport(file)
+		report, err := reports.Read(file)
 		require.NoError(t, err)
 		k := newKept(report)
 		if named { // that of a kubeconfig is a path of somebody's machine

@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 )
 
 // TestLaunchedIsCleanedUp registers clean-ups with control planes of a case's own: they run
@@ -17,7 +18,7 @@ import (
 func TestLaunchedIsCleanedUp(t *testing.T) {
 	var ran []string
 	var folder string
-	tested := suite.Case{ID: "S1/launched", Test: func(ctx context.Context, t *suite.Target) {
+	tested := suite.Case{ID: "S1/launched", Test: func(ctx context.Context, t *suite.T) {
 		_, other := t.Launch(ctx)
 		folder = other.Folder()
 		other.Namespace(ctx)
@@ -35,9 +36,9 @@ func TestLaunchedIsCleanedUp(t *testing.T) {
 		jane.Cleanup(did("a user's"))
 		jane.CleanupObjects(did("a user's objects"))
 	}}
-	report, err := conformance.Simulate(t.Context(), conformance.Memory(), []suite.Case{tested}, nil)
+	report, err := engine.Simulate(t.Context(), target.Memory(), []suite.Case{tested}, nil)
 	require.NoError(t, err)
-	assert.Equal(t, conformance.Passed, report.Results[0].State, report.Results[0].Message)
+	assert.Equal(t, engine.Passed, report.Results[0].State, report.Results[0].Message)
 	assert.Equal(t, []string{"before it is stopped: <nil>", "a user's: <nil>", "its own: <nil>"}, ran)
 	assert.NoDirExists(t, folder)
 }

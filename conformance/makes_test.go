@@ -13,9 +13,10 @@ import (
 	"snowglobe.test/conformance"
 	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 )
 
-const makesFile = "makes.json"
+const makesFile = "target/makes.json"
 
 // refused are the cases that ask for a change of what is not theirs, because a server must refuse it.
 var refused = []string{
@@ -23,7 +24,7 @@ var refused = []string{
 	"S13/system-namespaces-are-immortal", "S18/verbs-are-what-is-served",
 }
 
-// checkMakes compares what cases have made with what conformance.Makes says, or has it say so.
+// checkMakes compares what cases have made with what target.Makes says, or has it say so.
 func checkMakes(t *testing.T, pages []*ledger.Page) {
 	t.Helper()
 	seen := map[string][]string{}
@@ -42,7 +43,7 @@ func checkMakes(t *testing.T, pages []*ledger.Page) {
 		return
 	}
 	for id, made := range seen {
-		assert.Equal(t, conformance.Makes(id), made, "what %s makes; run: go test ./conformance -run TestConformanceOverTLS -all -update", id)
+		assert.Equal(t, target.Makes(id), made, "what %s makes; run: go test ./conformance -run TestConformanceOverTLS -all -update", id)
 	}
 }
 
@@ -76,7 +77,7 @@ func updateMakes(t *testing.T, seen map[string][]string) {
 	for _, c := range conformance.Cases() {
 		made, ran := seen[c.ID]
 		if !ran {
-			made = conformance.Makes(c.ID)
+			made = target.Makes(c.ID)
 		}
 		if len(made) > 0 {
 			all[c.ID] = made

@@ -18,9 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 	"snowglobe.test/envtest"
 )
 
@@ -30,31 +31,31 @@ type somebodys struct {
 	before, after []string                    // the objects there
 }
 
-// Open implements conformance.Source.
-func (s *somebodys) Open(ctx context.Context) (*suite.Cluster, error) {
-	cluster, err := conformance.Memory().Open(ctx)
+// Open implements engine.Source.
+func (s *somebodys) Open(ctx context.Context) (engine.Target[*suite.T], error) {
+	cp, err := envtest.Launch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	closing := cluster.Close
+	cluster := &suite.Cluster{Name: "somebody's", Config: cp.Config()}
+	cluster.Wrap = func(next http.RoundTripper) http.RoundTripper { return impatient{next, s} }
 	if cluster.Ledger, err = ledger.New(cluster.Config); err == nil {
 		s.before, err = objects(ctx, cluster.Config)
 	}
 	if err != nil {
-		return nil, errors.Join(err, closing(ctx))
+		return nil, errors.Join(err, cp.Stop(ctx))
 	}
-	cluster.Wrap = func(next http.RoundTripper) http.RoundTripper { return impatient{next, s} }
-	cluster.Close = func(ctx context.Context) error {
+	lasting := target.Lasting{Cluster: cluster, Alive: func(context.Context) error { return cp.Err() }}
+	return hooked{Target: lasting, close: func(ctx context.Context) error {
 		ctx = context.WithoutCancel(ctx)
-		left := cluster.Ledger.Close(ctx)
+		left := lasting.Close(ctx)
 		var err error
 		s.after, err = objects(ctx, cluster.Config)
-		return errors.Join(left, err, closing(ctx))
-	}
-	return cluster, nil
+		return errors.Join(left, err, cp.Stop(ctx))
+	}}, nil
 }
 
-// String implements conformance.Source.
+// String implements engine.Source[*suite.T].
 func (s *somebodys) String() string { return "somebody's cluster" }
 
 // impatient is a transport that gives no answer to those who have lost interest in it.
@@ -79,7 +80,7 @@ func (i impatient) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // litters makes what is hard to remove, and leaves the removal to others.
-func litters(ctx context.Context, t *suite.Target) {
+func litters(ctx context.Context, t *suite.T) {
 	held := []string{"conformance.snowglobe.test/hold"}
 	maps := t.ConfigMaps(ctx)
 	object := maps.Object("held", "first")
@@ -94,30 +95,30 @@ func litters(ctx context.Context, t *suite.Target) {
 }
 
 // asks asks whether the server is there.
-func asks(ctx context.Context, t *suite.Target) {
+func asks(ctx context.Context, t *suite.T) {
 	t.Must(t.Kube.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Error(), "ask for the version")
 }
 
 // TestNothingIsLeft has cases end in all ways on somebody's cluster.
 func TestNothingIsLeft(t *testing.T) {
 	source := &somebodys{}
-	report, err := conformance.Simulate(t.Context(), source, []suite.Case{
+	report, err := engine.Simulate(t.Context(), source, []suite.Case{
 		littering(passes), littering(fails), littering(panics),
 	}, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []conformance.State{conformance.Passed, conformance.Failed, conformance.Failed}, states(report))
+	assert.Equal(t, []engine.State{engine.Passed, engine.Failed, engine.Failed}, states(report))
 	assert.Equal(t, source.before, source.after)
 }
 
 // littering is a case that litters first.
-func littering(then func(context.Context, *suite.Target)) suite.Case {
-	return made("S0/litters", suite.Needs{}, func(ctx context.Context, t *suite.Target) {
+func littering(then func(context.Context, *suite.T)) suite.Case {
+	return made("S0/litters", suite.Needs{}, func(ctx context.Context, t *suite.T) {
 		litters(ctx, t)
 		then(ctx, t)
 	})
 }
 
-func states(report conformance.Report) (states []conformance.State) {
+func states(report engine.Report) (states []engine.State) {
 	for _, result := range report.Results {
 		states = append(states, result.State)
 	}
@@ -138,10 +139,10 @@ func TestNothingIsLeftAfterInterrupt(t *testing.T) {
 					interrupt(interrupted)
 				}
 			}}
-			report, err := conformance.Run(ctx, source, []suite.Case{littering(asks)}, nil)
+			report, err := engine.Run(ctx, source, []suite.Case{littering(asks)}, nil)
 			require.ErrorIs(t, err, interrupted)
 			assert.NotContains(t, err.Error(), "left at")
-			assert.Equal(t, []conformance.State{conformance.NotRun}, states(report))
+			assert.Equal(t, []engine.State{engine.NotRun}, states(report))
 			assert.Equal(t, source.before, source.after)
 		})
 	}
@@ -150,14 +151,14 @@ func TestNothingIsLeftAfterInterrupt(t *testing.T) {
 // TestWhatIsLeftIsTold has a definition that waits for somebody.
 func TestWhatIsLeftIsTold(t *testing.T) {
 	name := ""
-	report, err := conformance.Simulate(t.Context(), &somebodys{}, []suite.Case{made("S0/keeps", suite.Needs{}, func(ctx context.Context, target *suite.Target) {
+	report, err := engine.Simulate(t.Context(), &somebodys{}, []suite.Case{made("S0/keeps", suite.Needs{}, func(ctx context.Context, target *suite.T) {
 		definition := target.WidgetCRD()
 		definition.Finalizers = []string{"conformance.snowglobe.test/hold"}
 		name = target.Install(ctx, definition).CRD.Name
 	})}, nil)
 	require.ErrorContains(t, err, "customresourcedefinitions.apiextensions.k8s.io "+name)
-	require.NotErrorIs(t, err, conformance.ErrFailed)
-	assert.Equal(t, 1, report.Count(conformance.Passed))
+	require.NotErrorIs(t, err, engine.ErrFailed)
+	assert.Equal(t, 1, report.Count(engine.Passed))
 }
 
 // TestForgottenDefinition has upstream's finalizer forget a definition: the cache of its instances is

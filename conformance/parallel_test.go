@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/suite"
 )
 
@@ -21,7 +21,7 @@ func sleepers(n int, atOnce func(id string, running int32)) []suite.Case {
 	var cases []suite.Case
 	for i := range n {
 		id := fmt.Sprint(i)
-		cases = append(cases, made(id, suite.Needs{}, func(context.Context, *suite.Target) {
+		cases = append(cases, made(id, suite.Needs{}, func(context.Context, *suite.T) {
 			running.Add(1)
 			time.Sleep(time.Second)
 			atOnce(id, running.Load())
@@ -32,7 +32,7 @@ func sleepers(n int, atOnce func(id string, running int32)) []suite.Case {
 	return cases
 }
 
-func order(report conformance.Report) []string {
+func order(report engine.Report) []string {
 	var ids []string
 	for _, result := range report.Results {
 		ids = append(ids, result.Case.ID)
@@ -50,9 +50,9 @@ func TestParallel(t *testing.T) {
 			}
 		})
 		cases[3].Serial = true
-		report, err := conformance.Simulate(t.Context(), nowhere{}, cases, nil, conformance.Parallel(parallel))
+		report, err := engine.Simulate(t.Context(), nowhere{}, cases, nil, engine.Parallel(parallel))
 		require.NoError(t, err)
-		assert.Equal(t, 7, report.Count(conformance.Passed))
+		assert.Equal(t, 7, report.Count(engine.Passed))
 		assert.Equal(t, want, report.Took, "%d at a time", parallel)
 		assert.Equal(t, parallel > 1, order(report)[6] == "3", "a serial case runs last, if others would run beside it: %v", order(report))
 	}
@@ -65,9 +65,9 @@ func TestApart(t *testing.T) {
 		for _, i := range []int{0, 2, 4} {
 			cases[i].Apart = word
 		}
-		report, err := conformance.Simulate(t.Context(), nowhere{}, cases, nil, conformance.Parallel(100))
+		report, err := engine.Simulate(t.Context(), nowhere{}, cases, nil, engine.Parallel(100))
 		require.NoError(t, err)
-		assert.Equal(t, 5, report.Count(conformance.Passed))
+		assert.Equal(t, 5, report.Count(engine.Passed))
 		assert.Equal(t, want, report.Took, "apart: %q", word)
 	}
 }
@@ -77,7 +77,7 @@ func TestWaits(t *testing.T) {
 	for parallel, want := range map[int]string{1: "0", 2: "6"} {
 		cases := sleepers(7, func(string, int32) {})
 		cases[6].Waits = true
-		report, err := conformance.Simulate(t.Context(), nowhere{}, cases, nil, conformance.Parallel(parallel))
+		report, err := engine.Simulate(t.Context(), nowhere{}, cases, nil, engine.Parallel(parallel))
 		require.NoError(t, err)
 		assert.Contains(t, order(report)[:parallel], want, "%d at a time", parallel)
 	}
@@ -86,7 +86,7 @@ func TestWaits(t *testing.T) {
 func TestShuffled(t *testing.T) {
 	cases := sleepers(20, func(string, int32) {})
 	run := func(seed int64) []string {
-		report, err := conformance.Simulate(t.Context(), nowhere{}, cases, nil, conformance.Shuffled(seed))
+		report, err := engine.Simulate(t.Context(), nowhere{}, cases, nil, engine.Shuffled(seed))
 		require.NoError(t, err)
 		assert.Equal(t, seed, report.Seed)
 		return order(report)

@@ -24,7 +24,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage/external"
 	"snowglobe.test/fakes/etcd"
@@ -67,12 +70,12 @@ func TestUnreachable(t *testing.T) {
 			var out bytes.Buffer
 			report, err := conformance.Execute(t.Context(), conformance.Options{Kubeconfig: test.path, Out: &out})
 			require.ErrorContains(t, err, test.want)
-			require.NotErrorIs(t, err, conformance.ErrFailed, "a promise is said to be broken")
+			require.NotErrorIs(t, err, engine.ErrFailed, "a promise is said to be broken")
 			require.NotContains(t, err.Error(), "\n", "the error is longer than a line")
 			assert.True(t, strings.HasPrefix(err.Error(), "conformance: the cluster at ") && strings.Contains(err.Error(), " can't be tested: creating a namespace as a dry run, within 10s, failed: "), "error %v does not say what was tried", err)
 			pages.Troubleshooting(t, "..", err.Error())
 			assert.Empty(t, out.String(), "it also says something")
-			assert.Equal(t, len(conformance.Cases()), report.Count(conformance.NotRun), "cases that did not run")
+			assert.Equal(t, len(conformance.Cases()), report.Count(engine.NotRun), "cases that did not run")
 		})
 	}
 }
@@ -92,12 +95,9 @@ type mortal struct {
 	why *error
 }
 
-func (m mortal) Open(ctx context.Context) (*suite.Cluster, error) {
+func (m mortal) Open(ctx context.Context) (engine.Target[*suite.T], error) {
 	cluster, err := m.nowhere.Open(ctx)
-	if err == nil {
-		cluster.Check = func(context.Context) error { return *m.why }
-	}
-	return cluster, err
+	return hooked{cluster, func(context.Context) error { return *m.why }, cluster.Close}, err
 }
 
 // TestTargetDies ends the run where the target does, and keeps what was judged.
@@ -106,14 +106,14 @@ func TestTargetDies(t *testing.T) {
 	cases := []suite.Case{
 		made("passes", suite.Needs{}, passes),
 		made("fails", suite.Needs{}, fails),
-		made("meets the end", suite.Needs{}, func(ctx context.Context, target *suite.Target) {
+		made("meets the end", suite.Needs{}, func(ctx context.Context, target *suite.T) {
 			why = errors.New("no server answers; is it there?")
 			fails(ctx, target)
 		}),
 		made("is left", suite.Needs{}, fails),
 	}
 	var text, document bytes.Buffer
-	report, err := conformance.Run(t.Context(), mortal{why: &why}, cases, conformance.Text{Out: &text})
+	report, err := engine.Run(t.Context(), mortal{why: &why}, cases, reports.Text{Out: &text})
 	assert.True(t, errors.Is(err, why) && !strings.Contains(err.Error(), "\n"), "error %v", err)
 	got := plain(report)
 	for i := range got {
@@ -124,10 +124,10 @@ func TestTargetDies(t *testing.T) {
 	assert.Empty(t, cmp.Diff(want, got))
 	assert.Contains(t, text.String(), "1 passed, 1 failed, 0 not applicable, 2 not run in ")
 
-	conformance.JSON{Out: &document}.End(report)
-	var read conformance.Report
+	reports.JSON{Out: &document}.End(report)
+	var read engine.Report
 	require.NoError(t, json.Unmarshal(document.Bytes(), &read))
-	assert.True(t, read.Count(conformance.NotRun) == 2 && read.Error == why.Error(), "JSON %s", &document)
+	assert.True(t, read.Count(engine.NotRun) == 2 && read.Error == why.Error(), "JSON %s", &document)
 	suites := readJUnit(t, report)
 	assert.True(t, suites.Tests == 4 && suites.Failures == 1 && suites.Disabled == 2, "JUnit: %d tests, %d failures, %d disabled", suites.Tests, suites.Failures, suites.Disabled)
 }
@@ -136,19 +136,19 @@ func TestTargetDies(t *testing.T) {
 // run on them.
 func TestClusterDies(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(t *testing.T) (source conformance.Source, stop func()){
-		"kubeconfig": func(t *testing.T) (conformance.Source, func()) {
+	for name, start := range map[string]func(t *testing.T) (source engine.Source[*suite.T], stop func()){
+		"kubeconfig": func(t *testing.T) (engine.Source[*suite.T], func()) {
 			path := filepath.Join(t.TempDir(), "kubeconfig")
 			cp, err := envtest.Launch(t.Context(), envtest.WithKubeconfig(path))
 			require.NoError(t, err)
 			copied := path + ".copy" // Stop removes the other
 			content, err := os.ReadFile(path)
 			require.NoError(t, errors.Join(err, os.WriteFile(copied, content, 0o600)))
-			return conformance.Kubeconfig{Path: copied}, func() {
+			return target.Kubeconfig{Path: copied}, func() {
 				assert.NoError(t, cp.Stop(context.WithoutCancel(t.Context())))
 			}
 		},
-		"external store": func(t *testing.T) (conformance.Source, func()) {
+		"external store": func(t *testing.T) (engine.Source[*suite.T], func()) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			endpoint := "http://" + listener.Addr().String()
@@ -156,7 +156,7 @@ func TestClusterDies(t *testing.T) {
 			require.NoError(t, err)
 			served := make(chan error, 1)
 			go func() { served <- server.Serve(listener) }()
-			source, err := conformance.External(external.Config{URLs: []string{endpoint}})
+			source, err := target.External(external.Config{URLs: []string{endpoint}})
 			require.NoError(t, err)
 			return source, func() {
 				assert.NoError(t, errors.Join(server.Close(), <-served))
@@ -166,20 +166,20 @@ func TestClusterDies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits for what does not answer
 			source, stop := start(t)
-			report, err := conformance.Run(t.Context(), source, []suite.Case{
+			report, err := engine.Run(t.Context(), source, []suite.Case{
 				made("before", suite.Needs{}, passes),
-				made("meets the end", suite.Needs{}, func(ctx context.Context, target *suite.Target) {
+				made("meets the end", suite.Needs{}, func(ctx context.Context, target *suite.T) {
 					stop()
 					fails(ctx, target)
 				}),
 				made("is left", suite.Needs{}, fails),
 			}, nil)
-			if err == nil || errors.Is(err, conformance.ErrFailed) || !strings.Contains(err.Error(), "running there") {
+			if err == nil || errors.Is(err, engine.ErrFailed) || !strings.Contains(err.Error(), "running there") {
 				t.Errorf("error %v", err)
 			} else {
 				pages.Troubleshooting(t, "..", err.Error())
 			}
-			assert.True(t, report.Count(conformance.Passed) == 1 && report.Count(conformance.NotRun) == 2, "results %q", plain(report))
+			assert.True(t, report.Count(engine.Passed) == 1 && report.Count(engine.NotRun) == 2, "results %q", plain(report))
 		})
 	}
 }
@@ -194,8 +194,8 @@ func (fatal) Read([]byte) (int, error) {
 
 // TestCrashIsBroken takes a server that ends by itself for a broken promise, and says so once.
 func TestCrashIsBroken(t *testing.T) {
-	report, err := conformance.Run(t.Context(), conformance.Memory(), []suite.Case{
-		made("meets the end", suite.Needs{}, func(ctx context.Context, target *suite.Target) {
+	report, err := engine.Run(t.Context(), target.Memory(), []suite.Case{
+		made("meets the end", suite.Needs{}, func(ctx context.Context, target *suite.T) {
 			client, err := rest.HTTPClientFor(target.Config)
 			target.Expect(err).NotTo(gomega.HaveOccurred())
 			request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.Config.Host+"/api/v1/namespaces", fatal{})
@@ -205,6 +205,6 @@ func TestCrashIsBroken(t *testing.T) {
 		}),
 		made("is left", suite.Needs{}, fails),
 	}, nil)
-	assert.True(t, errors.Is(err, conformance.ErrFailed) && strings.Count(err.Error(), "the API server crashed: ") == 1, "error %v", err)
-	assert.Equal(t, 2, report.Count(conformance.NotRun), "results %q", plain(report))
+	assert.True(t, errors.Is(err, engine.ErrFailed) && strings.Count(err.Error(), "the API server crashed: ") == 1, "error %v", err)
+	assert.Equal(t, 2, report.Count(engine.NotRun), "results %q", plain(report))
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 	"snowglobe.test/conformance/suite"
 )
 
@@ -82,7 +84,7 @@ feature gate switched off. It never counts as kept.
 	return out.String()
 }
 
-func count(cases []suite.Case, level suite.Level) (n int) {
+func count(cases []suite.Case, level engine.Level) (n int) {
 	for _, c := range cases {
 		if c.Level == level {
 			n++
@@ -105,7 +107,7 @@ func writeSystems(out *strings.Builder, cases []suite.Case, results []kept) {
 		fmt.Fprintf(out, " %s |", k.name())
 	}
 	fmt.Fprint(out, "\n| --- | --- |"+strings.Repeat(" --- |", len(results))+"\n")
-	for _, system := range conformance.Systems() {
+	for _, system := range reports.Systems() {
 		n, passed, judged := 0, make([]int, len(results)), make([]int, len(results))
 		for _, c := range cases {
 			if c.System != system.ID {
@@ -114,10 +116,10 @@ func writeSystems(out *strings.Builder, cases []suite.Case, results []kept) {
 			n++
 			for i, k := range results {
 				switch k.states()[c.ID] {
-				case conformance.Passed:
+				case engine.Passed:
 					passed[i]++
 					judged[i]++
-				case conformance.Failed:
+				case engine.Failed:
 					judged[i]++
 				}
 			}
@@ -204,7 +206,7 @@ func writeKEPs(t *testing.T, out *strings.Builder, cases []suite.Case) map[int][
 	t.Helper()
 	index := map[int][]string{}
 	for _, c := range cases {
-		for _, label := range conformance.Labels(c) {
+		for _, label := range c.Labels() {
 			if number, found := strings.CutPrefix(label, "KEP-"); found {
 				kep, err := strconv.Atoi(number)
 				require.NoError(t, err)

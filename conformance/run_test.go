@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 	"snowglobe.test/conformance/suite"
 )
 
@@ -29,11 +30,12 @@ type nowhere struct {
 	closed *bool
 }
 
-func (n nowhere) Open(context.Context) (*suite.Cluster, error) {
+func (n nowhere) Open(context.Context) (engine.Target[*suite.T], error) {
 	if n.err != nil {
 		return nil, n.err
 	}
-	return &suite.Cluster{Name: "nowhere", Config: &rest.Config{Host: "http://127.0.0.1:1"}, Close: func(context.Context) error {
+	cluster := &suite.Cluster{Name: "nowhere", Config: &rest.Config{Host: "http://127.0.0.1:1"}}
+	return hooked{Target: cluster, close: func(context.Context) error {
 		if n.closed != nil {
 			*n.closed = true
 		}
@@ -41,23 +43,38 @@ func (n nowhere) Open(context.Context) (*suite.Cluster, error) {
 	}}, nil
 }
 
+// hooked is a target of which a test decides whether it is there, and what closes it.
+type hooked struct {
+	engine.Target[*suite.T]
+	check, close func(ctx context.Context) error
+}
+
+func (h hooked) Check(ctx context.Context) error {
+	if h.check == nil {
+		return h.Target.Check(ctx)
+	}
+	return h.check(ctx)
+}
+
+func (h hooked) Close(ctx context.Context) error { return h.close(ctx) }
+
 func (n nowhere) String() string { return "a fake" }
 
 // made returns a case with a fixed area and promise.
-func made(id string, needs suite.Needs, test func(ctx context.Context, t *suite.Target)) suite.Case {
+func made(id string, needs suite.Needs, test func(ctx context.Context, t *suite.T)) suite.Case {
 	return suite.Case{ID: id, System: "S0", Area: "area", Promise: id + " holds.", Needs: needs, Test: test}
 }
 
-func passes(context.Context, *suite.Target) {}
+func passes(context.Context, *suite.T) {}
 
-func fails(_ context.Context, t *suite.Target) {
+func fails(_ context.Context, t *suite.T) {
 	t.Expect(1).To(gomega.Equal(2), "counting")
 }
 
-func panics(context.Context, *suite.Target) { panic("at the case") }
+func panics(context.Context, *suite.T) { panic("at the case") }
 
 // plain formats results without what differs from run to run.
-func plain(report conformance.Report) []string {
+func plain(report engine.Report) []string {
 	var lines []string
 	for _, r := range report.Results {
 		message, _, _ := strings.Cut(r.Message, "\n")
@@ -68,19 +85,19 @@ func plain(report conformance.Report) []string {
 
 func TestRunReportsResults(t *testing.T) {
 	var tidied []string
-	report, err := conformance.Run(t.Context(), nowhere{}, []suite.Case{
+	report, err := engine.Run(t.Context(), nowhere{}, []suite.Case{
 		made("passes", suite.Needs{}, passes),
 		made("fails", suite.Needs{}, fails),
 		made("panics", suite.Needs{}, panics),
 		made("needs a release", suite.Needs{Release: true}, fails),
 		made("needs another", suite.Needs{Launch: true}, fails),
-		made("tidies up", suite.Needs{}, func(_ context.Context, t *suite.Target) {
+		made("tidies up", suite.Needs{}, func(_ context.Context, t *suite.T) {
 			for _, name := range []string{"first", "second"} {
 				t.Cleanup(func(context.Context) error { tidied = append(tidied, name); return nil })
 			}
 			t.Expect(true).To(gomega.BeFalse())
 		}),
-		made("leaves something", suite.Needs{}, func(_ context.Context, t *suite.Target) {
+		made("leaves something", suite.Needs{}, func(_ context.Context, t *suite.T) {
 			t.Cleanup(func(context.Context) error { return errors.New("it would not go") })
 		}),
 	}, nil)
@@ -101,24 +118,24 @@ func TestRunReportsResults(t *testing.T) {
 	assert.Empty(t, cmp.Diff(want, got))
 	assert.Empty(t, cmp.Diff([]string{"second", "first"}, tidied))
 	err = report.Err()
-	assert.True(t, errors.Is(err, conformance.ErrFailed) && strings.Contains(err.Error(), "4 of 7 cases failed: fails panics tidies up leaves something"), "error %v", err)
+	assert.True(t, errors.Is(err, engine.ErrFailed) && strings.Contains(err.Error(), "4 of 7 cases failed: fails panics tidies up leaves something"), "error %v", err)
 }
 
 func TestCaseIsLimited(t *testing.T) {
-	forever := made("waits", suite.Needs{}, func(ctx context.Context, t *suite.Target) {
+	forever := made("waits", suite.Needs{}, func(ctx context.Context, t *suite.T) {
 		t.Eventually(ctx, func() bool { return false }).Should(gomega.BeTrue())
 	})
 	wall := time.Now()
-	report, err := conformance.Simulate(t.Context(), nowhere{}, []suite.Case{forever}, nil)
+	report, err := engine.Simulate(t.Context(), nowhere{}, []suite.Case{forever}, nil)
 	require.NoError(t, err)
 	result := report.Results[0]
-	assert.True(t, result.State == conformance.Failed && result.Took == 5*time.Minute, "%s after %s: %s", result.State, result.Took, result.Message)
+	assert.True(t, result.State == engine.Failed && result.Took == 5*time.Minute, "%s after %s: %s", result.State, result.Took, result.Message)
 	assert.Less(t, time.Since(wall), time.Minute, "what five virtual minutes took")
 }
 
 func TestRunIsInterrupted(t *testing.T) {
-	for name, run := range map[string]func(context.Context, conformance.Source, []suite.Case, conformance.Reporter, ...conformance.RunOption) (conformance.Report, error){
-		"real time": conformance.Run, "virtual time": conformance.Simulate,
+	for name, run := range map[string]func(context.Context, engine.Source[*suite.T], []suite.Case, engine.Reporter, ...engine.Option) (engine.Report, error){
+		"real time": engine.Run[*suite.T], "virtual time": engine.Simulate[*suite.T],
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -127,7 +144,7 @@ func TestRunIsInterrupted(t *testing.T) {
 			reason := errors.New("interrupt")
 			report, err := run(ctx, nowhere{closed: &closed}, []suite.Case{
 				made("before", suite.Needs{}, passes),
-				made("during", suite.Needs{}, func(context.Context, *suite.Target) { cancel(reason) }),
+				made("during", suite.Needs{}, func(context.Context, *suite.T) { cancel(reason) }),
 				made("after", suite.Needs{}, fails),
 			}, nil)
 			assert.ErrorIs(t, err, reason)
@@ -140,7 +157,7 @@ func TestRunIsInterrupted(t *testing.T) {
 func TestRunWithoutTarget(t *testing.T) {
 	reason := errors.New("no such thing")
 	var out bytes.Buffer
-	report, err := conformance.Run(t.Context(), nowhere{err: reason}, []suite.Case{made("a", suite.Needs{}, passes)}, conformance.Text{Out: &out})
+	report, err := engine.Run(t.Context(), nowhere{err: reason}, []suite.Case{made("a", suite.Needs{}, passes)}, reports.Text{Out: &out})
 	assert.True(t, errors.Is(err, reason) && report.Error == reason.Error(), "error %v, report %v", err, report)
 	assert.Empty(t, cmp.Diff([]string{"a not run no such thing"}, plain(report)))
 	assert.Empty(t, out.String(), "the error says it all")
@@ -153,7 +170,7 @@ func TestReports(t *testing.T) {
 		made("S0/fails", suite.Needs{}, fails),
 		made("S0/needs", suite.Needs{Release: true}, passes),
 	}
-	report, err := conformance.Simulate(t.Context(), nowhere{}, cases, conformance.Text{Out: &text})
+	report, err := engine.Simulate(t.Context(), nowhere{}, cases, reports.Text{Out: &text})
 	require.NoError(t, err)
 	want := `3 cases on a fake
 ok   S0/passes (0s)
@@ -170,8 +187,8 @@ a fake: 1 passed, 1 failed, 1 not applicable in 0s of virtual time
 `
 	assert.Empty(t, cmp.Diff(want, lineNumber.ReplaceAllString(text.String(), "_test.go:LINE")))
 
-	conformance.JSON{Out: &document}.End(report)
-	var read conformance.Report
+	reports.JSON{Out: &document}.End(report)
+	var read engine.Report
 	require.NoError(t, json.Unmarshal(document.Bytes(), &read))
 	assert.Empty(t, cmp.Diff(plain(report), plain(read)))
 
@@ -187,10 +204,10 @@ a fake: 1 passed, 1 failed, 1 not applicable in 0s of virtual time
 }
 
 // readJUnit writes a report as JUnit, in a folder that is not there yet, and reads it.
-func readJUnit(t *testing.T, report conformance.Report) (suites reporters.JUnitTestSuites) {
+func readJUnit(t *testing.T, report engine.Report) (suites reporters.JUnitTestSuites) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "made", "junit.xml")
-	require.NoError(t, report.WriteJUnit(file))
+	require.NoError(t, reports.WriteJUnit(file, report))
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NoError(t, xml.Unmarshal(content, &suites))

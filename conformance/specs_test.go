@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 )
 
 // TestSpecsAreSelected has ginkgo select among the specs of TestConformance, without running
 // them, as this package selects among the cases.
 func TestSpecsAreSelected(t *testing.T) {
-	selection := conformance.Selection{Labels: "(S6 || KEP-555) && core && !failure", Skip: "[Bb]ookmark"}
-	want, err := conformance.Select(conformance.Cases(), selection)
+	selection := engine.Selection{Labels: "(S6 || KEP-555) && core && !failure", Skip: "[Bb]ookmark"}
+	want, err := engine.Select(conformance.Cases(), selection)
 	require.NoError(t, err)
 	program, err := os.Executable()
 	require.NoError(t, err)

@@ -19,9 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/conformance/specs"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage/embedded"
 	"snowglobe.test/internal/sample"
@@ -31,9 +33,9 @@ import (
 // The whole suite is a command, and a step of CI of its own.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	specs.DescribeVirtual("in virtual time, on memory", conformance.Memory(), inPart(25))
+	specs.DescribeVirtual("in virtual time, on memory", target.Memory(), inPart(25))
 	if !testing.Short() {
-		target := specs.On(conformance.Embedded(embedded.Config{}))
+		target := specs.On(target.Embedded(embedded.Config{}))
 		ginkgo.BeforeSuite(target.Open)
 		target.Describe("on embedded etcd", inPart(25)[:1])
 	}
@@ -50,13 +52,13 @@ func TestConformanceOnEtcd(t *testing.T) {
 	}
 	t.Parallel()
 	cases := inPart(48)
-	report, err := conformance.Run(t.Context(), conformance.Embedded(embedded.Config{}), cases, nil, conformance.Parallel(2))
+	report, err := engine.Run(t.Context(), target.Embedded(embedded.Config{}), cases, nil, engine.Parallel(2))
 	require.NoError(t, err)
 	checkPassed(t, report, len(cases))
 }
 
 // TestConformanceOverTLS judges a control plane as somebody's cluster, by its kubeconfig: nothing
-// is touched there that the cases have not made, what they make is what conformance.Makes says,
+// is touched there that the cases have not made, what they make is what target.Makes says,
 // and nothing is left.
 func TestConformanceOverTLS(t *testing.T) {
 	if testing.Short() {
@@ -64,7 +66,7 @@ func TestConformanceOverTLS(t *testing.T) {
 	}
 	t.Parallel()
 	cases, source := inPart(16), &remote{folder: t.TempDir()}
-	report, err := conformance.Run(t.Context(), source, cases, nil)
+	report, err := engine.Run(t.Context(), source, cases, nil)
 	require.NoError(t, err)
 	checkPassed(t, report, len(cases))
 	checkMakes(t, source.ledger.Pages())
@@ -72,11 +74,11 @@ func TestConformanceOverTLS(t *testing.T) {
 }
 
 // checkPassed asserts that a run judged so many cases, and no failure.
-func checkPassed(t *testing.T, report conformance.Report, cases int) {
+func checkPassed(t *testing.T, report engine.Report, cases int) {
 	t.Helper()
 	assert.Len(t, report.Results, cases)
 	for _, result := range report.Results {
-		assert.True(t, result.State == conformance.Passed || result.State == conformance.NotApplicable, "%s %s: %s: %s", result.Case.ID, result.State, result.Location, result.Message)
+		assert.True(t, result.State == engine.Passed || result.State == engine.NotApplicable, "%s %s: %s: %s", result.Case.ID, result.State, result.Location, result.Message)
 	}
 }
 
@@ -98,32 +100,31 @@ type remote struct {
 	before, after []string // the objects there, before the first case and after the last
 }
 
-// Open implements conformance.Source.
-func (r *remote) Open(ctx context.Context) (*suite.Cluster, error) {
+// Open implements engine.Source.
+func (r *remote) Open(ctx context.Context) (engine.Target[*suite.T], error) {
 	path := filepath.Join(r.folder, "kubeconfig")
 	cp, err := envtest.Launch(ctx, envtest.WithKubeconfig(path))
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := conformance.Kubeconfig{Path: path, Release: envtest.Release()}.Open(ctx)
+	opened, err := target.Kubeconfig{Path: path, Release: envtest.Release()}.Open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, cp.Stop(ctx))
 	}
+	cluster := opened.(target.Lasting).Cluster
 	r.ledger = cluster.Ledger
 	if r.before, err = objects(ctx, cluster.Config); err != nil {
 		return nil, errors.Join(err, cp.Stop(ctx))
 	}
-	disconnect := cluster.Close
-	cluster.Close = func(ctx context.Context) error {
-		err := disconnect(ctx)
+	return hooked{Target: opened, close: func(ctx context.Context) error {
+		err := opened.Close(ctx)
 		var listed error
 		r.after, listed = objects(context.WithoutCancel(ctx), cluster.Config)
 		return errors.Join(err, listed, cp.Stop(context.WithoutCancel(ctx)), cp.Err())
-	}
-	return cluster, nil
+	}}, nil
 }
 
-// String implements conformance.Source.
+// String implements engine.Source[*suite.T].
 func (r *remote) String() string { return "kubeconfig" }
 
 // servers are objects that a server makes a while after it is ready.

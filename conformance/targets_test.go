@@ -16,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 	"snowglobe.test/envtest/storage/cluster"
 )
 
@@ -29,7 +31,7 @@ func TestClusterOfThree(t *testing.T) {
 	asked := map[http.RoundTripper]bool{} // the ways to servers
 	var cases []suite.Case
 	for i := range 12 {
-		cases = append(cases, made(fmt.Sprint("S0/", i), suite.Needs{}, func(ctx context.Context, target *suite.Target) {
+		cases = append(cases, made(fmt.Sprint("S0/", i), suite.Needs{}, func(ctx context.Context, target *suite.T) {
 			asked[target.Cluster.Config.Transport] = true
 			// A server is ready before it has written its Lease.
 			target.Eventually(ctx, func(ctx context.Context) ([]coordinationv1.Lease, error) {
@@ -42,9 +44,9 @@ func TestClusterOfThree(t *testing.T) {
 			assert.GreaterOrEqual(t, len(before.Items), i, "those of the cases before")
 		}))
 	}
-	report, err := conformance.Run(t.Context(), conformance.Cluster(cluster.Config{}), cases, nil)
+	report, err := engine.Run(t.Context(), target.Cluster(cluster.Config{}), cases, nil)
 	require.NoError(t, errors.Join(err, report.Err()))
-	assert.Equal(t, len(cases), report.Count(conformance.Passed), plain(report))
+	assert.Equal(t, len(cases), report.Count(engine.Passed), plain(report))
 	assert.Len(t, asked, 3, "the servers")
 }
 
@@ -57,9 +59,9 @@ func TestStock(t *testing.T) {
 	if folder == "" {
 		t.Skipf("%s names no folder with kube-apiserver and etcd", stockFolder)
 	}
-	report, err := conformance.Run(t.Context(), conformance.Stock{Folder: folder}, inPart(8), nil)
+	report, err := engine.Run(t.Context(), target.Stock{Folder: folder}, inPart(8), nil)
 	require.NoError(t, errors.Join(err, report.Err()))
-	assert.Positive(t, report.Count(conformance.Passed))
+	assert.Positive(t, report.Count(engine.Passed))
 }
 
 // TestStockIsMissing names the program that is not there, or is none.

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 )
 
 func newConformance() *cobra.Command {
@@ -45,7 +47,7 @@ or linked), "failure" if it is about one, and its KEP (KEP-2340).`,
 			}
 			opts.Out, opts.Notices = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			_, err := conformance.Execute(cmd.Context(), opts)
-			return verdictIf(err, conformance.ErrFailed)
+			return verdictIf(err, engine.ErrFailed)
 		},
 	}
 	flags := cmd.Flags()
@@ -64,7 +66,7 @@ or linked), "failure" if it is about one, and its KEP (KEP-2340).`,
 	flags.Int64Var(&opts.Seed, "seed", 0, "run the cases in a random order that this seed decides; 0 is the order of the list")
 	flags.StringVar(&opts.JUnit, "junit", "", "write a JUnit report to this `file`")
 	flags.StringVar(&opts.HTML, "html", "", "write an HTML page to this `file`")
-	flags.StringVarP(&opts.Output, "output", "o", conformance.OutputText, "text or json")
+	flags.StringVarP(&opts.Output, "output", "o", reports.OutputText, "text or json")
 	cmd.MarkFlagsMutuallyExclusive("store", "stock", "kubeconfig")
 	cmd.MarkFlagsMutuallyExclusive("virtual", "stock", "kubeconfig")
 	cmd.MarkFlagsMutuallyExclusive("start-timeout", "kubeconfig")
@@ -99,9 +101,9 @@ func (a anyOf) Set(text string) error {
 func (anyOf) Type() string { return "regexp" }
 
 func listCases(cmd *cobra.Command, opts conformance.Options) error {
-	cases, err := conformance.Select(conformance.Cases(), opts.Selection)
+	cases, err := engine.Select(conformance.Cases(), opts.Selection)
 	if err != nil {
 		return failed(err)
 	}
-	return failed(conformance.List(cmd.OutOrStdout(), cases, opts.Output))
+	return failed(reports.List(cmd.OutOrStdout(), cases, opts.Output))
 }

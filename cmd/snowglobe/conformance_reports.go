@@ -6,7 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 )
 
 // errTargetsDiffer is the error of a comparison that found a difference.
@@ -25,16 +26,16 @@ another state, with what each of the two found. The exit code is 0 if there are 
   snowglobe conformance diff a.json b.json`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != conformance.OutputText && output != conformance.OutputJSON {
-				return fmt.Errorf("output %q is not known; use %q or %q", output, conformance.OutputText, conformance.OutputJSON)
+			if output != reports.OutputText && output != reports.OutputJSON {
+				return fmt.Errorf("output %q is not known; use %q or %q", output, reports.OutputText, reports.OutputJSON)
 			}
-			reports, err := readReports(args)
+			read, err := readReports(args)
 			if err != nil {
 				return failed(err)
 			}
-			comparison := conformance.Diff(args[0], reports[0], args[1], reports[1])
+			comparison := reports.Diff(args[0], read[0], args[1], read[1])
 			write := comparison.WriteText
-			if output == conformance.OutputJSON {
+			if output == reports.OutputJSON {
 				write = comparison.WriteJSON
 			}
 			err = failed(write(cmd.OutOrStdout()))
@@ -44,7 +45,7 @@ another state, with what each of the two found. The exit code is 0 if there are 
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", conformance.OutputText, "text or json")
+	cmd.Flags().StringVarP(&output, "output", "o", reports.OutputText, "text or json")
 	return cmd
 }
 
@@ -64,24 +65,24 @@ the requests and the answers around it. The page is one file, and needs no netwo
 			if html == "" {
 				return errors.New("nothing to write; say where to, with --html")
 			}
-			reports, err := readReports(args)
+			read, err := readReports(args)
 			if err != nil {
 				return failed(err)
 			}
-			return failed(conformance.WriteHTMLFile(html, reports...))
+			return failed(reports.WriteHTMLFile(html, read...))
 		},
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write the page to this `file`")
 	return cmd
 }
 
-func readReports(paths []string) ([]conformance.Report, error) {
-	reports := make([]conformance.Report, len(paths))
+func readReports(paths []string) ([]engine.Report, error) {
+	read := make([]engine.Report, len(paths))
 	for i, path := range paths {
 		var err error
-		if reports[i], err = conformance.ReadReport(path); err != nil {
+		if read[i], err = reports.Read(path); err != nil {
 			return nil, err
 		}
 	}
-	return reports, nil
+	return read, nil
 }

@@ -4,6 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 	"snowglobe.test/conformance/store"
 )
 
@@ -27,12 +29,16 @@ Those of level kubernetes are promises that an API server relies on, asked for a
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if list {
-				return failed(conformance.ListStore(cmd.OutOrStdout(), opts))
+				cases, err := opts.Cases()
+				if err != nil {
+					return failed(err)
+				}
+				return failed(reports.List(cmd.OutOrStdout(), cases, opts.Output))
 			}
 			onlyGRPCErrors() // why there is no connection is told at the end
 			opts.Out, opts.Notices = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			_, err := conformance.ExecuteStore(cmd.Context(), opts)
-			return verdictIf(err, conformance.ErrFailed)
+			return verdictIf(err, engine.ErrFailed)
 		},
 	}
 	flags := cmd.Flags()
@@ -47,6 +53,6 @@ Those of level kubernetes are promises that an API server relies on, asked for a
 	flags.DurationVar(&opts.Patience, "patience", 0, "how long to wait for what should come at once, like an event (default 10s)")
 	flags.Var(anyOf{&opts.Focus}, "focus", "run only the cases whose ID or promise matches this `regexp`, or one of several")
 	flags.StringVar(&opts.JUnit, "junit", "", "write a JUnit report to this `file`")
-	flags.StringVarP(&opts.Output, "output", "o", conformance.OutputText, "text or json")
+	flags.StringVarP(&opts.Output, "output", "o", reports.OutputText, "text or json")
 	return cmd
 }

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 )
 
 // TestConformanceStore judges the command's own etcd, and leaves nothing in it.
@@ -36,10 +36,10 @@ func TestConformanceStore(t *testing.T) {
 	require.Equal(t, exitOK, execute(ctx, args, &stdout, &stderr), "%s", &stderr)
 	assert.FileExists(t, junit)
 	assert.Regexp(t, "^At "+endpoint+", keys are written below /ours/[a-z0-9]+/ only, and removed at the end. Its history is not compacted.\n$", stderr.String())
-	var report conformance.Report
+	var report engine.Report
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &report))
-	assert.Positive(t, report.Count(conformance.Passed))
-	assert.Equal(t, 2, report.Count(conformance.NotApplicable), "the cases that compact")
+	assert.Positive(t, report.Count(engine.Passed))
+	assert.Equal(t, 2, report.Count(engine.NotApplicable), "the cases that compact")
 	got, err := client.Get(ctx, "", clientv3.WithPrefix())
 	require.NoError(t, err)
 	assert.Len(t, got.Kvs, 1, "what is left of it")

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 	"snowglobe.test/envtest/virtualtime"
 	"snowglobe.test/internal/sample"
 )
@@ -25,15 +27,15 @@ type opened struct {
 	wrap    func(http.RoundTripper) http.RoundTripper
 }
 
-// Open implements conformance.Source.
-func (o opened) Open(context.Context) (*suite.Cluster, error) {
+// Open implements engine.Source. Closing what it returns closes nothing.
+func (o opened) Open(context.Context) (engine.Target[*suite.T], error) {
 	cluster := *o.cluster
-	cluster.Wrap, cluster.Close = o.wrap, nil
+	cluster.Wrap = o.wrap
 	cluster.PollInterval = time.Second // a lie is told for as long as the case asks
 	return &cluster, nil
 }
 
-// String implements conformance.Source.
+// String implements engine.Source.
 func (o opened) String() string { return "a liar" }
 
 var lieTo = flag.String("lie-to", "", "lie to the cases whose ID matches this regexp, and to no others")
@@ -45,7 +47,7 @@ func TestEveryCaseCanFail(t *testing.T) {
 	named := regexp.MustCompile(*lieTo)
 	all := lies()
 	err := virtualtime.Bubble(func() error {
-		cluster, err := conformance.Memory().Open(context.Background())
+		cluster, err := target.Memory().Open(context.Background())
 		if err != nil {
 			return err
 		}
@@ -55,7 +57,7 @@ func TestEveryCaseCanFail(t *testing.T) {
 				all[tested.ID] = all[tested.ID][:0]
 			}
 			for _, told := range all[tested.ID] {
-				assert.Empty(t, undetected(cluster, tested, told), "%s: %q", tested.ID, told.name)
+				assert.Empty(t, undetected(cluster.(*target.Launched).Cluster, tested, told), "%s: %q", tested.ID, told.name)
 			}
 			delete(all, tested.ID)
 		}
@@ -73,7 +75,7 @@ func undetected(cluster *suite.Cluster, tested suite.Case, told lie) string {
 	source := opened{cluster: cluster, wrap: func(honest http.RoundTripper) http.RoundTripper {
 		return &liar{honest: honest, lie: told, told: &times}
 	}}
-	report, err := conformance.Run(context.Background(), source, []suite.Case{tested}, nil)
+	report, err := engine.Run(context.Background(), source, []suite.Case{tested}, nil)
 	if err != nil {
 		return err.Error()
 	}
@@ -81,7 +83,7 @@ func undetected(cluster *suite.Cluster, tested suite.Case, told lie) string {
 	switch {
 	case times.Load() == 0:
 		return fmt.Sprintf("the lie was never told, and the case %s: %s %s", result.State, result.Location, result.Message)
-	case result.State != conformance.Failed:
+	case result.State != engine.Failed:
 		return "the case " + string(result.State) + " all the same"
 	case result.Location == "":
 		return "no assertion of the case failed, only: " + result.Message

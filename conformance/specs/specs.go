@@ -5,9 +5,9 @@
 //
 // A suite opens its targets, and declares their cases:
 //
-//	var target = specs.On(conformance.Memory())
-//	var _ = ginkgo.BeforeSuite(target.Open)
-//	var _ = target.Describe("memory", conformance.Cases())
+//	var memory = specs.On(target.Memory())
+//	var _ = ginkgo.BeforeSuite(memory.Open)
+//	var _ = memory.Describe("memory", conformance.Cases())
 //
 // It is run as any other, for example with: ginkgo -p --randomize-all --label-filter 'S6 && core'
 package specs
@@ -17,7 +17,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 
-	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/reports"
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/conformance/transcript"
 )
@@ -25,30 +26,26 @@ import (
 // Target is what specs test. Each of ginkgo's parallel processes opens a cluster of its own,
 // unless the source finds the same one.
 type Target struct {
-	source  conformance.Source
-	cases   []suite.Case   // all that are declared
-	cluster *suite.Cluster // nil before Open
+	source engine.Source[*suite.T]
+	target engine.Target[*suite.T] // nil before Open
 }
 
 // On returns a target. Its cluster is not there before Open.
-func On(source conformance.Source) *Target { return &Target{source: source} }
+func On(source engine.Source[*suite.T]) *Target { return &Target{source: source} }
 
 // Open opens the cluster, and has it closed after the suite. It is for BeforeSuite.
 func (t *Target) Open(ctx context.Context) {
-	cluster, err := conformance.Open(ctx, t.source, t.cases)
+	target, err := t.source.Open(ctx)
 	if err != nil {
 		ginkgo.Fail(err.Error())
 	}
-	t.cluster = cluster
-	if cluster.Close != nil {
-		ginkgo.DeferCleanup(cluster.Close)
-	}
+	t.target = target
+	ginkgo.DeferCleanup(target.Close)
 }
 
 // Describe declares a container of specs, one for each case. They know nothing of each other:
 // ginkgo may run them in any order, and in parallel processes.
 func (t *Target) Describe(text string, cases []suite.Case) bool {
-	t.cases = append(t.cases, cases...)
 	return ginkgo.Describe(text, func() {
 		for _, c := range cases {
 			if c.Serial { // parallel processes may test the same cluster
@@ -61,25 +58,25 @@ func (t *Target) Describe(text string, cases []suite.Case) bool {
 }
 
 func (t *Target) judge(ctx context.Context, c suite.Case) {
-	if t.cluster == nil {
+	if t.target == nil {
 		ginkgo.Fail("the cluster of " + t.source.String() + " is not open: call the target's Open in BeforeSuite")
 	}
-	if reason := c.Unmet(t.cluster); reason != "" {
+	if reason := t.target.Unmet(c.Info()); reason != "" {
 		ginkgo.Skip(reason)
 	}
-	conformance.Judge(ctx, t.cluster, c, transcript.NewRecorder(), func(found conformance.Finding, callerSkip int) {
-		ginkgo.Fail(explain(conformance.Result{Case: c, Finding: found}), callerSkip+1)
+	engine.Do(ctx, t.target, c, transcript.NewRecorder(), func(found engine.Finding, callerSkip int) {
+		ginkgo.Fail(explain(engine.Result{Case: c.Info(), Finding: found}), callerSkip+1)
 	})
 }
 
 // exchanges is how many of the last requests a failure tells.
 const exchanges = 5
 
-func explain(result conformance.Result) string { return result.Explain(exchanges) }
+func explain(result engine.Result) string { return reports.Explain(result, exchanges) }
 
 // it declares the spec of a case.
 func it(c suite.Case, run func(ctx context.Context, c suite.Case), decorators ...any) {
-	ginkgo.It(name(c), ginkgo.Label(conformance.Labels(c)...), decorators, func(ctx context.Context) { run(ctx, c) })
+	ginkgo.It(name(c), ginkgo.Label(c.Labels()...), decorators, func(ctx context.Context) { run(ctx, c) })
 }
 
 func name(c suite.Case) string { return c.ID + ": " + c.Promise }

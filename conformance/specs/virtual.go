@@ -7,18 +7,18 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 
-	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/suite"
 )
 
 // DescribeVirtual declares a container of specs that run in virtual time. A spec can't begin
 // inside a bubble, so the cases that ginkgo selects run in one before the first spec, and each
 // spec reports its result. One of ginkgo's parallel processes runs them all, in their order.
-func DescribeVirtual(text string, source conformance.Source, cases []suite.Case) bool {
+func DescribeVirtual(text string, source engine.Source[*suite.T], cases []suite.Case) bool {
 	return ginkgo.Describe(text, ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
-		ended := map[string]conformance.Result{}
+		ended := map[string]engine.Result{}
 		simulate := func(ctx context.Context, cases []suite.Case) {
-			report, err := conformance.Simulate(ctx, source, cases, nil)
+			report, err := engine.Simulate(ctx, source, cases, nil)
 			if err != nil {
 				ginkgo.Fail(err.Error())
 			}
@@ -43,12 +43,12 @@ func DescribeVirtual(text string, source conformance.Source, cases []suite.Case)
 }
 
 // tell has the spec end as the case did.
-func tell(result conformance.Result) {
+func tell(result engine.Result) {
 	ginkgo.AddReportEntry("virtual time", result.Took.String(), ginkgo.ReportEntryVisibilityFailureOrVerbose)
 	switch result.State {
-	case conformance.Failed:
+	case engine.Failed:
 		ginkgo.Fail(explain(result))
-	case conformance.NotApplicable, conformance.NotRun:
+	case engine.NotApplicable, engine.NotRun:
 		ginkgo.Skip(result.Message)
 	}
 }
@@ -56,13 +56,13 @@ func tell(result conformance.Result) {
 // selected are the cases that ginkgo's flags select in a container.
 func selected(container string, cases []suite.Case) (chosen []suite.Case) {
 	config, _ := ginkgo.GinkgoConfiguration()
-	labelled, err := conformance.ParseLabels(config.LabelFilter)
+	labelled, err := engine.ParseLabels(config.LabelFilter)
 	if err != nil {
 		return nil
 	}
 	for _, c := range cases {
 		text := container + " " + name(c)
-		if labelled(conformance.Labels(c)) && (len(config.FocusStrings) == 0 || matches(config.FocusStrings, text)) && !matches(config.SkipStrings, text) {
+		if labelled(c.Labels()) && (len(config.FocusStrings) == 0 || matches(config.FocusStrings, text)) && !matches(config.SkipStrings, text) {
 			chosen = append(chosen, c)
 		}
 	}

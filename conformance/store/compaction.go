@@ -8,6 +8,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
+
+	"snowglobe.test/conformance/engine"
 )
 
 const (
@@ -21,8 +23,8 @@ var compactionCases = []Case{
 	{
 		ID:      "compaction/older-reads-are-refused",
 		Promise: "Reads before a revision that the store has compacted are refused with mvcc: required revision has been compacted.",
-		Source:  etcd3Errors, Failure: true, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  etcd3Errors, Failure: true, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			compacted := t.Update(ctx, "a", "3", t.Update(ctx, "a", "2", old))
 			t.Compact(ctx, compacted)
@@ -37,8 +39,8 @@ var compactionCases = []Case{
 	{
 		ID:      "compaction/keeps-what-is-newer",
 		Promise: "Reads at the compacted revision and after it find what they did before.",
-		Source:  dataModel, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  dataModel, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			kept := t.Create(ctx, "kept", "1")
 			a := t.Update(ctx, "a", "2", t.Create(ctx, "a", "1"))
 			gone := t.Create(ctx, "gone", "1")
@@ -57,8 +59,8 @@ var compactionCases = []Case{
 	{
 		ID:      "compaction/keeps-revisions",
 		Promise: "A compaction changes no key's creation or modification, and the next update is of that revision.",
-		Source:  dataModel, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  dataModel, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
 			t.Compact(ctx, t.Fill(ctx, "b", "c"))
@@ -72,8 +74,8 @@ var compactionCases = []Case{
 	{
 		ID:      "compaction/watch-begins-after-it",
 		Promise: "A watch from the revision after the compacted one has every event from there on.",
-		Source:  etcd3Watcher, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  etcd3Watcher, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			compacted := t.Fill(ctx, "a", "b")
 			t.Fill(ctx, "c", "d")
 			t.Compact(ctx, compacted)
@@ -83,8 +85,8 @@ var compactionCases = []Case{
 	{
 		ID:      "compaction/of-the-future-is-refused",
 		Promise: "A compaction at a revision that the store has not reached is refused with mvcc: required revision is a future revision, and compacts nothing.",
-		Source:  kvAPI, Failure: true, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  kvAPI, Failure: true, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			now := t.Update(ctx, "a", "2", old)
 			_, err := t.Client.Compact(ctx, now+1<<40)
@@ -96,8 +98,8 @@ var compactionCases = []Case{
 	{
 		ID:      "compaction/under-load-loses-nothing",
 		Promise: "Compactions under load lose no write, and no event of a watch that keeps up.",
-		Source:  "https://github.com/etcd-io/etcd/issues/18089", Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  "https://github.com/etcd-io/etcd/issues/18089", Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			watch := t.WatchAfter(ctx, t.Create(ctx, "before", "1"))
 			var all []*clientv3.Event
 			revision := int64(0)
@@ -122,7 +124,7 @@ var compactionCases = []Case{
 		ID:      "compaction/late-compactor-is-refused",
 		Promise: "An API server that expects another version of " + compactRevisionKey + " than it has is refused, and told the key: another one compacts.",
 		Source:  etcd3Compact, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			resp, err := t.Client.Txn(ctx).If(
 				clientv3.Compare(clientv3.Version(compactRevisionKey), "=", 1<<40),
 			).Then(clientv3.OpPut(compactRevisionKey, "0")).Else(clientv3.OpGet(compactRevisionKey)).Commit()
@@ -137,9 +139,9 @@ var compactionCases = []Case{
 // compactedAway fails the case unless a request for what should be compacted is refused. A
 // store that keeps more of its history than it was told to breaks no API server, and the
 // case is skipped.
-func (t *Target) compactedAway(err error, request string) {
+func (t *T) compactedAway(err error, request string) {
 	if err == nil {
-		t.Skip("the store keeps history that it was told to compact, so that it refuses nothing")
+		engine.Skip("the store keeps history that it was told to compact, so that it refuses nothing")
 	}
 	t.refused(err, rpctypes.ErrCompacted, request)
 }

@@ -17,7 +17,7 @@ var consistencyCases = []Case{
 		ID:      "consistency/others-read-what-is-written",
 		Promise: "Once a write has succeeded, a read by any client finds it.",
 		Source:  guarantees + " (linearizable)",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "0")
 			for i := range 100 {
 				want := strconv.Itoa(i)
@@ -34,7 +34,7 @@ var consistencyCases = []Case{
 		ID:      "consistency/lists-are-of-now",
 		Promise: "Once a write has succeeded, a list by any client has it, and so has a count.",
 		Source:  guarantees + " (linearizable); KEP-2340",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			for i, name := range numbered(50) {
 				revision := t.Create(ctx, name, "1")
 				got, err := t.Other.Kubernetes.List(ctx, t.Prefix, kubernetes.ListOptions{})
@@ -52,7 +52,7 @@ var consistencyCases = []Case{
 		ID:      "consistency/histories-are-linearizable",
 		Promise: "Concurrent reads and conditional writes of a key by several clients are as if one came after another.",
 		Source:  guarantees + " (linearizable)",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			for _, key := range []string{"a", "b"} {
 				operations, err := recordRegister(ctx, t, key)
 				t.Must(err, "read and write %s by several clients", key)
@@ -66,7 +66,7 @@ var consistencyCases = []Case{
 		ID:      "consistency/list-is-one-moment",
 		Promise: "A list is of one moment: of two keys that are written in turn, it never has the second write without the first.",
 		Source:  guarantees,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "a", "-1")
 			t.Create(ctx, "b", "-1")
 			var ended atomic.Bool
@@ -90,7 +90,7 @@ var consistencyCases = []Case{
 		ID:      "consistency/revisions-do-not-go-back",
 		Promise: "Of reads one after another, by whichever client, none tells an older revision than the one before.",
 		Source:  guarantees + "; KEP-2340",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			var ended atomic.Bool
 			var writing errgroup.Group
 			writing.Go(func() error {
@@ -114,7 +114,7 @@ var consistencyCases = []Case{
 		ID:      "consistency/past-does-not-change",
 		Promise: "A list at a revision of the past is the same each time, whatever is written meanwhile.",
 		Source:  guarantees + "; KEP-4988",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			written := t.load(ctx, 4, 25)
 			at := written[len(written)/2]
 			want := text(t.List(ctx, "", at).Kvs...)
@@ -130,7 +130,7 @@ var consistencyCases = []Case{
 		ID:      "consistency/events-add-up-to-the-list",
 		Promise: "The events up to a revision add up to the list at that revision, under load and with deletions.",
 		Source:  guarantees + "; k8s.io/apiserver/pkg/storage/cacher",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			watch := t.WatchAfter(ctx, before)
 			var churning errgroup.Group
@@ -161,14 +161,14 @@ var consistencyCases = []Case{
 }
 
 // number is the value of a key that holds one.
-func (t *Target) number(kv *mvccpb.KeyValue) int {
+func (t *T) number(kv *mvccpb.KeyValue) int {
 	n, err := strconv.Atoi(string(kv.Value))
 	t.Must(err, "read the number in %s", kv.Key)
 	return n
 }
 
 // writeInTurn updates existing keys one after another, so many times.
-func writeInTurn(ctx context.Context, t *Target, times int, names ...string) error {
+func writeInTurn(ctx context.Context, t *T, times int, names ...string) error {
 	for i := range times {
 		for _, name := range names {
 			got, err := t.Other.Kubernetes.Get(ctx, t.Key(name), kubernetes.GetOptions{})

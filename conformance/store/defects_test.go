@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/proto"
 
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/store"
 	"snowglobe.test/fakes/etcd"
 )
@@ -167,9 +168,12 @@ func TestDefectsAreFound(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			endpoint := plant(t, serve(t, etcd.Config{MinLeaseTTL: 1}), d.defect)
-			o := open(t, store.Config{Endpoints: []string{endpoint}, Patience: 3 * time.Second}).Judge(t.Context(), cases[d.found])
-			assert.Contains(t, o.Broken, d.says, "%s, which was skipped: %q", d.found, o.Skipped)
-			assert.NotEmpty(t, o.Location, "the line of %s that failed", d.found)
+			s := open(t, store.Config{Endpoints: []string{endpoint}, Patience: 3 * time.Second})
+			result := engine.Judge(t.Context(), s, cases[d.found])
+			assert.Equal(t, engine.Failed, result.State, d.found)
+			assert.Contains(t, result.Message, d.says, d.found)
+			assert.NotEmpty(t, result.Location, "the line of %s that failed", d.found)
+			assert.NotEmpty(t, result.Step, "the step of %s that failed", d.found)
 		})
 	}
 }
@@ -178,10 +182,7 @@ func TestDefectsAreFound(t *testing.T) {
 func TestHonestProxy(t *testing.T) {
 	t.Parallel()
 	s := open(t, store.Config{Endpoints: []string{plant(t, serve(t, etcd.Config{}), defect{})}})
-	for _, c := range store.Cases() {
-		o := s.Judge(t.Context(), c)
-		assert.Empty(t, o.Broken+o.Skipped, "%s, at %s", c.ID, o.Location)
-	}
+	judgeKept(t, s)
 }
 
 // got makes a defect of the answer of a read, asked one of its request.

@@ -12,8 +12,8 @@ var etcdCompactionCases = []Case{
 	{
 		ID:      "etcd-compaction/is-done-when-it-is-answered",
 		Promise: "Once a compaction is answered, what it was to remove can't be read.",
-		Source:  kvAPI, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  kvAPI, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			compacted := t.Update(ctx, "a", "2", old)
 			t.Compact(ctx, compacted)
@@ -24,8 +24,8 @@ var etcdCompactionCases = []Case{
 	{
 		ID:      "etcd-compaction/of-the-past-is-refused",
 		Promise: "A compaction at a revision that has been compacted is refused with mvcc: required revision has been compacted.",
-		Source:  kvAPI, Failure: true, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  kvAPI, Failure: true, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			t.Compact(ctx, t.Fill(ctx, "b", "c"))
 			_, err := t.Client.Compact(ctx, old)

@@ -17,7 +17,7 @@ var etcdKVCases = []Case{
 		ID:      "etcd-kv/version-counts-updates",
 		Promise: "A key's version is 1 when it is created, also again, and one more after each update.",
 		Source:  dataModel,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			version := func() int64 {
 				got, _ := t.Get(ctx, "a", 0)
 				return got.GetVersion()
@@ -35,7 +35,7 @@ var etcdKVCases = []Case{
 		ID:      "etcd-kv/put-returns-the-previous-value",
 		Promise: "A put without a condition creates or updates a key, and returns what it was if asked to.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			first, err := t.Client.KV.Put(ctx, t.Key("a"), "1", clientv3.WithPrevKV())
 			t.Must(err, "put a")
 			t.Expect(first.PrevKv).To(gomega.BeNil(), "what a was before it was created")
@@ -51,7 +51,7 @@ var etcdKVCases = []Case{
 		ID:      "etcd-kv/range-delete-is-one-revision",
 		Promise: "A delete of a range deletes all its keys at one revision, and returns how many and what they were.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			last := t.Fill(ctx, "a/1", "a/2", "a/3", "b/1")
 			resp, err := t.Client.KV.Delete(ctx, t.Key("a/"), clientv3.WithPrefix(), clientv3.WithPrevKV())
 			t.Must(err, "delete a/")
@@ -66,7 +66,7 @@ var etcdKVCases = []Case{
 		ID:      "etcd-kv/ranges-are-sorted",
 		Promise: "A range is sorted by key, version, creation, modification or value, either way, before it is limited.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			c := t.Create(ctx, "c", "1")
 			t.Create(ctx, "a", "3")
 			t.Create(ctx, "b", "2")
@@ -92,7 +92,7 @@ var etcdKVCases = []Case{
 		ID:      "etcd-kv/ranges-are-filtered-by-revision",
 		Promise: "A range can be limited to keys that were created or modified from or until a revision.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			a := t.Create(ctx, "a", "1")
 			b := t.Create(ctx, "b", "1")
 			modified := t.Update(ctx, "a", "2", a)
@@ -114,7 +114,7 @@ var etcdKVCases = []Case{
 		ID:      "etcd-kv/serializable-read",
 		Promise: "A serializable read, which may be of the past, is answered.",
 		Source:  guarantees,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "a", "1")
 			_, err := t.Client.KV.Get(ctx, t.Key("a"), clientv3.WithSerializable())
 			t.Must(err, "get a, serializable")
@@ -124,7 +124,7 @@ var etcdKVCases = []Case{
 		ID:      "etcd-kv/too-large-request-is-refused",
 		Promise: "A request of more than 1.5 MiB, or what the store is configured with, is refused whole: etcdserver: request is too large.",
 		Source:  "https://etcd.io/docs/v3.6/dev-guide/limit/", Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			_, err := t.Client.KV.Put(ctx, t.Key("a"), strings.Repeat("x", 1700<<10))
 			t.refused(err, rpctypes.ErrRequestTooLarge, "a put of 1,700 KiB")
 			if got, _ := t.Get(ctx, "a", 0); got != nil {
@@ -135,8 +135,8 @@ var etcdKVCases = []Case{
 	{
 		ID:      "etcd-kv/errors-have-their-codes",
 		Promise: "Refused revisions have the gRPC code OutOfRange, by which clients in other languages know them.",
-		Source:  "go.etcd.io/etcd/api/v3/v3rpc/rpctypes", Failure: true, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  "go.etcd.io/etcd/api/v3/v3rpc/rpctypes", Failure: true, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			t.Compact(ctx, t.Update(ctx, "a", "2", old))
 			raw := pb.NewKVClient(t.Client.ActiveConnection())

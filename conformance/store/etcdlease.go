@@ -16,7 +16,7 @@ var etcdLeaseCases = []Case{
 		ID:      "etcd-lease/revocation-deletes-its-keys",
 		Promise: "When a lease is revoked, its keys are deleted at once, at one revision.",
 		Source:  leaseAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			lease := t.Grant(ctx, longTTL)
 			for _, name := range []string{"a", "b"} {
 				t.createWith(ctx, name, "1", kubernetes.PutOptions{LeaseID: lease})
@@ -33,7 +33,7 @@ var etcdLeaseCases = []Case{
 		ID:      "etcd-lease/tells-its-time-and-keys",
 		Promise: "A lease tells its granted and remaining time to live, and its keys.",
 		Source:  leaseAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			lease := t.Grant(ctx, longTTL)
 			t.createWith(ctx, "a", "1", kubernetes.PutOptions{LeaseID: lease})
 			got, err := t.Client.TimeToLive(ctx, lease, clientv3.WithAttachedKeys())
@@ -47,7 +47,7 @@ var etcdLeaseCases = []Case{
 		ID:      "etcd-lease/keepalive-renews-it",
 		Promise: "A lease that is kept alive has its whole time to live again.",
 		Source:  leaseAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			lease := t.Grant(ctx, longTTL)
 			got, err := t.Client.KeepAliveOnce(ctx, lease)
 			t.Must(err, "keep lease %d alive", lease)
@@ -58,7 +58,7 @@ var etcdLeaseCases = []Case{
 		ID:      "etcd-lease/unknown-one-is-refused",
 		Promise: "A write with a lease that does not exist, or no longer does, is refused and writes nothing: etcdserver: requested lease not found.",
 		Source:  leaseAPI, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			lease := t.Grant(ctx, longTTL)
 			_, err := t.Client.Revoke(ctx, lease)
 			t.Must(err, "revoke lease %d", lease)

@@ -15,7 +15,7 @@ var etcdTxnCases = []Case{
 		ID:      "etcd-txn/is-one-revision",
 		Promise: "All writes of a transaction have one revision, and a watch has their events in one response.",
 		Source:  guarantees + " (atomic)",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			last := t.Create(ctx, "gone", "1")
 			watch := t.WatchAfter(ctx, last)
 			resp, err := t.Client.Txn(ctx).Then(clientv3.OpPut(t.Key("a"), "1"), clientv3.OpPut(t.Key("b"), "1"), clientv3.OpDelete(t.Key("gone"))).Commit()
@@ -31,7 +31,7 @@ var etcdTxnCases = []Case{
 		ID:      "etcd-txn/takes-its-branch",
 		Promise: "A transaction does what follows if all its comparisons hold, and the other branch if one does not, and nothing of the one not taken.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Update(ctx, "a", "2", t.Create(ctx, "a", "1"))
 			for i, by := range []struct {
 				name  string
@@ -63,7 +63,7 @@ var etcdTxnCases = []Case{
 		ID:      "etcd-txn/reads-its-own-writes",
 		Promise: "A read after a write in a transaction finds it, and one before does not.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			resp, err := t.Client.Txn(ctx).Then(clientv3.OpGet(t.Key("a")), clientv3.OpPut(t.Key("a"), "1"), clientv3.OpGet(t.Key("a"))).Commit()
 			t.Must(err, "read, write and read a")
 			t.Expect(resp.Responses).To(gomega.HaveLen(3), "the responses")
@@ -75,7 +75,7 @@ var etcdTxnCases = []Case{
 		ID:      "etcd-txn/refused-one-writes-nothing",
 		Promise: "A transaction that writes a key twice is refused whole: etcdserver: duplicate key given in txn request.",
 		Source:  kvAPI, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			_, err := t.Client.Txn(ctx).Then(clientv3.OpPut(t.Key("a"), "1"), clientv3.OpPut(t.Key("b"), "1"), clientv3.OpPut(t.Key("b"), "2")).Commit()
 			t.refused(err, rpctypes.ErrDuplicateKey, "a transaction that writes b twice")
 			t.Expect(t.names(t.List(ctx, "", 0).Kvs)).To(gomega.BeEmpty(), "what the refused transaction has written")
@@ -85,7 +85,7 @@ var etcdTxnCases = []Case{
 		ID:      "etcd-txn/is-atomic",
 		Promise: "Of two keys that a transaction writes together, no read under load has one without the other.",
 		Source:  guarantees + " (atomic)",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			var writing errgroup.Group
 			writing.Go(func() error {
 				for _, value := range numbered(200) {

@@ -14,7 +14,7 @@ var etcdWatchCases = []Case{
 		ID:      "etcd-watch/filters-kinds-of-events",
 		Promise: "A watch without puts has only deletions, and one without deletions only puts.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			deletions := t.Watch(ctx, "a", clientv3.WithRev(revision), clientv3.WithFilterPut())
 			puts := t.Watch(ctx, "a", clientv3.WithRev(revision), clientv3.WithFilterDelete())
@@ -29,7 +29,7 @@ var etcdWatchCases = []Case{
 		ID:      "etcd-watch/previous-value-only-if-asked-for",
 		Promise: "An event has the value before only if the watch asks for it.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			watch := t.Watch(ctx, "a", clientv3.WithRev(revision+1))
 			t.Update(ctx, "a", "2", revision)
@@ -40,7 +40,7 @@ var etcdWatchCases = []Case{
 		ID:      "etcd-watch/progress-of-any-watch",
 		Promise: "Progress that is asked for reaches also watches that were created without it.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "elsewhere", "1")
 			watch := t.Watch(ctx, "watched/", clientv3.WithPrefix(), clientv3.WithRev(revision+1))
 			cache := &cache{t: t, watch: watch, values: map[string]string{}}
@@ -51,7 +51,7 @@ var etcdWatchCases = []Case{
 		ID:      "etcd-watch/client-chooses-the-id",
 		Promise: "A client may choose the ID of a watch, and several watches of one stream are told apart by it.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			stream, err := pb.NewWatchClient(t.Client.ActiveConnection()).Watch(ctx)
 			t.Must(err, "open a stream")
 			for id, name := range map[int64]string{7: "a", 8: "b"} {
@@ -72,7 +72,7 @@ var etcdWatchCases = []Case{
 		ID:      "etcd-watch/large-responses-are-fragmented",
 		Promise: "A watch that asks for fragments has a large response in several, which together are whole.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			var all []clientv3.Op
 			for _, name := range numbered(5) {

@@ -23,7 +23,7 @@ var kvCases = []Case{
 		ID:      "kv/create-is-read-back",
 		Promise: "A created key is read with its value, and the revision of the write as its creation and modification.",
 		Source:  dataModel + "; " + etcd3Store,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "value")
 			got, _ := t.Get(ctx, "a", 0)
 			if got == nil {
@@ -40,7 +40,7 @@ var kvCases = []Case{
 		ID:      "kv/update-keeps-creation",
 		Promise: "An update changes a key's value and modification, and keeps its creation.",
 		Source:  dataModel,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
 			got, _ := t.Get(ctx, "a", 0)
@@ -53,7 +53,7 @@ var kvCases = []Case{
 		ID:      "kv/recreated-key-is-new",
 		Promise: "A key that is deleted and created again has a new creation.",
 		Source:  dataModel,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Delete(ctx, "a", t.Update(ctx, "a", "2", t.Create(ctx, "a", "1")))
 			again := t.Create(ctx, "a", "3")
 			got, _ := t.Get(ctx, "a", 0)
@@ -66,7 +66,7 @@ var kvCases = []Case{
 		ID:      "kv/every-write-has-a-higher-revision",
 		Promise: "Each write, of whatever key, has a higher revision than all before it.",
 		Source:  dataModel + "; KEP-5504",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			a := t.Create(ctx, "a", "1")
 			b := t.Create(ctx, "b", "1")
 			updated := t.Update(ctx, "a", "2", a)
@@ -83,7 +83,7 @@ var kvCases = []Case{
 		ID:      "kv/read-tells-the-stores-revision",
 		Promise: "Every read tells a revision of the store that is no older than the last write before it, whatever key was written.",
 		Source:  guarantees + "; KEP-2340",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "read", "1")
 			written := t.Create(ctx, "another", "1")
 			_, got := t.Get(ctx, "read", 0)
@@ -98,7 +98,7 @@ var kvCases = []Case{
 		ID:      "kv/missing-key-is-no-error",
 		Promise: "A read of a key that does not exist, or no longer does, finds nothing and is no error.",
 		Source:  etcd3Store, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			got, _ := t.Get(ctx, "never", 0)
 			if got != nil {
 				t.Failf("never was not written, and a read finds %s", text(got))
@@ -113,7 +113,7 @@ var kvCases = []Case{
 		ID:      "kv/read-at-a-revision",
 		Promise: "A read at a revision finds the key as it was then: not yet created, each value, or deleted.",
 		Source:  guarantees + "; KEP-4988",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
@@ -133,7 +133,7 @@ var kvCases = []Case{
 		ID:      "kv/future-revision-is-refused",
 		Promise: "A read at a revision that the store has not reached is refused with mvcc: required revision is a future revision.",
 		Source:  kvAPI, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			const ahead = 1 << 40
 			_, err := t.Client.Kubernetes.Get(ctx, t.Key("a"), kubernetes.GetOptions{Revision: revision + ahead})
@@ -146,7 +146,7 @@ var kvCases = []Case{
 		ID:      "kv/list-is-in-the-order-of-bytes",
 		Promise: "A list is in the order of its keys' bytes.",
 		Source:  kvAPI + "; " + etcd3Store,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, "b", "a/b", "B", "a-b", "a", "aa", "a.b", "a/", "0", "a_b", "~")
 			got := t.List(ctx, "", 0)
 			t.Expect(t.names(got.Kvs)).To(gomega.Equal([]string{"0", "B", "a", "a-b", "a.b", "a/", "a/b", "a_b", "aa", "b", "~"}))
@@ -156,7 +156,7 @@ var kvCases = []Case{
 		ID:      "kv/list-has-only-the-prefix",
 		Promise: "A list has all keys that begin with its prefix and no others, however close their names and whatever their wildcards would be in SQL.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, "pods/a", "pods/b/c", "pods0", "pods", "pod/a", "podsx/a", "Pods/a", "p_ds/a", "p%/a", "pods-a")
 			t.Expect(t.names(t.List(ctx, "pods/", 0).Kvs)).To(gomega.Equal([]string{"pods/a", "pods/b/c"}), "below pods/")
 			t.Expect(t.names(t.List(ctx, "p_ds/", 0).Kvs)).To(gomega.Equal([]string{"p_ds/a"}), "below p_ds/")
@@ -168,7 +168,7 @@ var kvCases = []Case{
 		ID:      "kv/keys-differ-in-case",
 		Promise: "Keys are bytes: two that differ in upper and lower case, or in a trailing space, are two keys.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			for _, name := range []string{"a", "A", "a ", "ä", "Ä"} {
 				t.Create(ctx, name, "of "+name)
 			}
@@ -183,7 +183,7 @@ var kvCases = []Case{
 		ID:      "kv/list-at-a-revision",
 		Promise: "A list at a revision has the keys and values of then, also those that are gone now, and none that came later.",
 		Source:  guarantees + "; KEP-4988",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			a := t.Create(ctx, "a", "1")
 			b := t.Create(ctx, "b", "1")
 			then := t.Update(ctx, "a", "2", a)
@@ -201,7 +201,7 @@ var kvCases = []Case{
 		ID:      "kv/count",
 		Promise: "A count is the number of keys below a prefix, without those that are deleted.",
 		Source:  "k8s.io/apiserver/pkg/storage/etcd3/stats.go; " + etcd3Store,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			last := t.Fill(ctx, append(numbered(30), "x/a", "x/b")...)
 			t.Delete(ctx, "x/b", last)
 			for prefix, want := range map[string]int64{"00": 30, "000": 10, "x/": 1, "none/": 0} {
@@ -215,7 +215,7 @@ var kvCases = []Case{
 		ID:      "kv/keys-only-has-no-values",
 		Promise: "A list of keys only has all keys with their revisions, and no values.",
 		Source:  "k8s.io/apiserver/pkg/storage/etcd3/stats.go",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Fill(ctx, "a", "b")
 			got, err := t.Client.KV.Get(ctx, t.Prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 			t.Must(err, "list the keys")
@@ -228,7 +228,7 @@ var kvCases = []Case{
 		ID:      "kv/values-are-bytes",
 		Promise: "Values are bytes, returned as they were written: zeros, invalid UTF-8, and none at all.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			bytesOfAllKinds := make([]byte, 256)
 			for i := range bytesOfAllKinds {
 				bytesOfAllKinds[i] = byte(i)
@@ -246,7 +246,7 @@ var kvCases = []Case{
 		ID:      "kv/megabyte-value",
 		Promise: "A value of a megabyte is stored whole, and listed with others like it.",
 		Source:  "https://etcd.io/docs/v3.6/dev-guide/limit/",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			for _, name := range []string{"a", "b", "c", "d", "e"} {
 				t.Create(ctx, name, strings.Repeat(name, 1<<20))
 			}
@@ -262,7 +262,7 @@ var kvCases = []Case{
 }
 
 // refused fails the case unless an error is the one that Kubernetes compares with.
-func (t *Target) refused(err, want error, request string) {
+func (t *T) refused(err, want error, request string) {
 	switch {
 	case err == nil:
 		t.Failf("%s: want the error %q, and it succeeded", request, want)

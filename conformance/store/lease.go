@@ -26,7 +26,7 @@ var leaseCases = []Case{
 		ID:      "lease/grant-has-at-least-its-ttl",
 		Promise: "A lease is granted with an ID and at least the time to live that was asked for.",
 		Source:  leaseManager,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			granted, err := t.Client.Grant(ctx, longTTL)
 			t.Must(err, "grant a lease")
 			t.Expect(granted.ID).NotTo(gomega.BeZero(), "the ID of the lease")
@@ -37,7 +37,7 @@ var leaseCases = []Case{
 		ID:      "lease/key-tells-its-lease",
 		Promise: "A key tells its lease, and none once it is updated without one.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			lease := t.Grant(ctx, longTTL)
 			revision := t.createWith(ctx, "a", "1", kubernetes.PutOptions{LeaseID: lease})
 			got, _ := t.Get(ctx, "a", 0)
@@ -51,7 +51,7 @@ var leaseCases = []Case{
 		ID:      "lease/expiry-deletes-all-its-keys",
 		Promise: "When a lease expires, each key that has it is deleted, with an event that has a revision, the key and its last value.",
 		Source:  leaseManager + "; https://etcd.io/docs/v3.6/learning/api/#lease-api",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			kept := t.Create(ctx, "kept", "1")
 			watch := t.WatchAfter(ctx, kept)
 			lease := t.Grant(ctx, shortTTL)
@@ -73,7 +73,7 @@ var leaseCases = []Case{
 		ID:      "lease/does-not-expire-early",
 		Promise: "A key is there for at least its lease's time to live.",
 		Source:  leaseManager,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			watch := t.WatchAfter(ctx, t.Create(ctx, "kept", "1"))
 			before := time.Now()
 			lease := t.Grant(ctx, shortTTL)
@@ -87,7 +87,7 @@ var leaseCases = []Case{
 		ID:      "lease/update-takes-a-key-off-its-lease",
 		Promise: "A key that was updated without a lease, or with another, outlives its former one.",
 		Source:  "k8s.io/apiserver/pkg/storage/etcd3/store.go (GuaranteedUpdate); k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			watch := t.WatchAfter(ctx, t.Create(ctx, "kept", "1"))
 			short, long := t.Grant(ctx, shortTTL), t.Grant(ctx, longTTL)
 			for _, name := range []string{"freed", "moved", "expires"} {
@@ -109,7 +109,7 @@ var leaseCases = []Case{
 		ID:      "lease/expired-key-can-be-created-again",
 		Promise: "A key whose lease has expired can be created again, and stays.",
 		Source:  leaseManager,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			watch := t.WatchAfter(ctx, t.Create(ctx, "kept", "1"))
 			t.createWith(ctx, "a", "1", kubernetes.PutOptions{LeaseID: t.Grant(ctx, shortTTL)})
 			watch.Events(1)
@@ -122,7 +122,7 @@ var leaseCases = []Case{
 }
 
 // Grant returns a new lease, with a time to live in seconds.
-func (t *Target) Grant(ctx context.Context, ttl int64) clientv3.LeaseID {
+func (t *T) Grant(ctx context.Context, ttl int64) clientv3.LeaseID {
 	granted, err := t.Client.Grant(ctx, ttl)
 	t.Must(err, "grant a lease of %d s", ttl)
 	return granted.ID

@@ -12,7 +12,7 @@ var maintenanceCases = []Case{
 		ID:      "maintenance/version-supports-progress-requests",
 		Promise: "Each endpoint tells a version of etcd with which API servers ask for progress: 3.4.31, 3.5.13 or later.",
 		Source:  "k8s.io/apiserver/pkg/storage/feature/feature_support_checker.go; KEP-2340",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			for _, endpoint := range t.Client.Endpoints() {
 				status, err := t.Client.Status(ctx, endpoint)
 				t.Must(err, "ask %s for its status", endpoint)
@@ -28,7 +28,7 @@ var maintenanceCases = []Case{
 		ID:      "maintenance/tells-its-size",
 		Promise: "Each endpoint tells the size of its database, which is the metric apiserver_storage_size_bytes.",
 		Source:  "k8s.io/apiserver/pkg/server/storage; k8s.io/apiserver/pkg/storage/storagebackend/factory",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "a", "1")
 			for _, endpoint := range t.Client.Endpoints() {
 				status, err := t.Client.Status(ctx, endpoint)
@@ -41,7 +41,7 @@ var maintenanceCases = []Case{
 		ID:      "maintenance/health-check-succeeds",
 		Promise: "A read of a key named health, which nobody writes, is the health check of API servers, and succeeds.",
 		Source:  "k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			got, err := t.Client.KV.Get(ctx, t.Key("health"))
 			t.Must(err, "get the key health")
 			t.Expect(got.Kvs).To(gomega.BeEmpty(), "the key health")

@@ -17,7 +17,7 @@ var pagingCases = []Case{
 		ID:      "paging/pages-join-up",
 		Promise: "Pages of a list, each from the key after the last of the one before at the same revision, are the whole list.",
 		Source:  apiChunking,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(10)...)
 			for _, limit := range []int64{1, 3, 5, 10, 11} {
 				kvs, _ := t.pages(ctx, limit, nil)
@@ -29,7 +29,7 @@ var pagingCases = []Case{
 		ID:      "paging/page-is-not-longer-than-its-limit",
 		Promise: "A page has as many keys as its limit, if there are that many.",
 		Source:  apiChunking,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(10)...)
 			got, err := t.Client.Kubernetes.List(ctx, t.Prefix, kubernetes.ListOptions{Limit: 4})
 			t.Must(err, "list a page of 4 of 10 keys")
@@ -40,7 +40,7 @@ var pagingCases = []Case{
 		ID:      "paging/count-is-of-all-that-is-left",
 		Promise: "A page tells how many keys there are from its first one on, as remainingItemCount needs it, and whether there are more.",
 		Source:  apiChunking,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(10)...)
 			for _, at := range []struct {
 				from  string
@@ -59,7 +59,7 @@ var pagingCases = []Case{
 		ID:      "paging/writes-between-pages-do-not-show",
 		Promise: "Pages of one revision are of that revision, whatever is created, changed or deleted in between.",
 		Source:  apiChunking + "; " + guarantees,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(9)...)
 			kvs, revision := t.pages(ctx, 3, func(page int) {
 				switch page {
@@ -81,7 +81,7 @@ var pagingCases = []Case{
 		ID:      "paging/count-is-of-the-revision",
 		Promise: "The count of a page at a revision is of that revision, not of now.",
 		Source:  apiChunking,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			then := t.Fill(ctx, numbered(6)...)
 			t.Fill(ctx, "x", "y", "z")
 			got, err := t.Client.Kubernetes.List(ctx, t.Prefix, kubernetes.ListOptions{Limit: 2, Revision: then})
@@ -92,8 +92,8 @@ var pagingCases = []Case{
 	{
 		ID:      "paging/compaction-ends-a-list",
 		Promise: "A page at a revision that has been compacted is refused with mvcc: required revision has been compacted.",
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(6)...)
 			first, err := t.Client.Kubernetes.List(ctx, t.Prefix, kubernetes.ListOptions{Limit: 3})
 			t.Must(err, "list the first page")
@@ -108,8 +108,8 @@ var pagingCases = []Case{
 	{
 		ID:      "paging/goes-on-at-a-new-revision",
 		Promise: "After that, the rest can be listed as it is now, from the key where the list ended.",
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(6)...)
 			t.Compact(ctx, t.Fill(ctx, "0004a", "x"))
 			got, err := t.Client.Kubernetes.List(ctx, t.Prefix, kubernetes.ListOptions{Continue: t.Key("0003\x00")})
@@ -121,7 +121,7 @@ var pagingCases = []Case{
 
 // pages lists all of the case page by page, as an API server does. After each page, between
 // may write.
-func (t *Target) pages(ctx context.Context, limit int64, between func(page int)) ([]*mvccpb.KeyValue, int64) {
+func (t *T) pages(ctx context.Context, limit int64, between func(page int)) ([]*mvccpb.KeyValue, int64) {
 	opts := kubernetes.ListOptions{Limit: limit}
 	var all []*mvccpb.KeyValue
 	const most = 100 // a store that repeats itself would go on for ever
@@ -145,7 +145,7 @@ func (t *Target) pages(ctx context.Context, limit int64, between func(page int))
 }
 
 // Compact compacts the history before a revision, as an API server does.
-func (t *Target) Compact(ctx context.Context, revision int64) {
+func (t *T) Compact(ctx context.Context, revision int64) {
 	_, err := t.Client.Compact(ctx, revision)
 	t.Must(err, "compact at revision %d", revision)
 }

@@ -23,7 +23,7 @@ var progressCases = []Case{
 		ID:      "progress/comes-when-asked-for",
 		Promise: "A watch that has had all events tells its progress when asked, also if nothing is written.",
 		Source:  consistentReads,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			cache := t.follow(ctx, "", revision-1)
 			cache.reach(revision)
@@ -42,7 +42,7 @@ var progressCases = []Case{
 		ID:      "progress/reaches-writes-elsewhere",
 		Promise: "Progress reaches the revision of writes that the watch does not cover, each time it is asked for.",
 		Source:  consistentReads + "; https://github.com/k3s-io/kine/issues/577",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "elsewhere", "0")
 			cache := t.follow(ctx, "watched/", revision)
 			for i := range 20 {
@@ -55,7 +55,7 @@ var progressCases = []Case{
 		ID:      "progress/reaches-every-watch",
 		Promise: "All watches of a client's stream are told the progress that one request asks for.",
 		Source:  consistentReads,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "before", "1")
 			var caches []*cache
 			for _, resource := range numbered(10) {
@@ -72,7 +72,7 @@ var progressCases = []Case{
 		ID:      "progress/is-never-before-an-event",
 		Promise: "Under load, no event comes after a progress of its revision or a later one.",
 		Source:  bookmarkable + "; " + consistentReads + "; https://github.com/k3s-io/kine/issues/731",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			var caches []*cache
 			for range 10 {
@@ -110,7 +110,7 @@ var progressCases = []Case{
 		ID:      "progress/makes-cached-reads-consistent",
 		Promise: "A cache that has reached the revision of a read, by events or progress, holds every write before that read.",
 		Source:  consistentReads + "; https://github.com/k3s-io/kine/issues/577; https://github.com/k3s-io/kine/issues/731",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "watched/a", "-1")
 			cache := t.follow(ctx, "watched/", revision-1)
 			loading, stop := context.WithCancel(ctx)
@@ -137,7 +137,7 @@ var progressCases = []Case{
 		ID:      "progress/waits-for-history",
 		Promise: "A watch from a revision of the past is told no progress before its history, however many others of its stream wait for none.",
 		Source:  bookmarkable + "; https://github.com/etcd-io/etcd/issues/15220",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			written := t.load(ctx, 4, 75)
 			last := t.Create(ctx, "after", "1")
@@ -158,7 +158,7 @@ var progressCases = []Case{
 		ID:      "progress/is-a-revision-of-the-store",
 		Promise: "Progress is a revision that the store has reached, and never 0.",
 		Source:  bookmarkable + "; https://github.com/k3s-io/k3s/issues/13316", Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "elsewhere", "0")
 			cache := t.follow(ctx, "watched/", revision)
 			for i := range 10 {
@@ -174,7 +174,7 @@ var progressCases = []Case{
 		ID:      "progress/outlives-cancelled-watches",
 		Promise: "A watch is told its progress also after another of its stream was cancelled, or refused.",
 		Source:  consistentReads, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			stays, ends := t.follow(ctx, "", revision), t.follow(ctx, "", revision)
 			revision = t.Create(ctx, "b", "1")
@@ -189,7 +189,7 @@ var progressCases = []Case{
 // cache follows a watch as a watch cache does, and fails the case if progress and events do
 // not agree.
 type cache struct {
-	t     *Target
+	t     *T
 	watch *Watch
 	// revision is the highest that an event or progress has told, progress the highest of
 	// the latter.
@@ -199,7 +199,7 @@ type cache struct {
 }
 
 // follow watches all below a name after a revision, as a watch cache does.
-func (t *Target) follow(ctx context.Context, name string, revision int64) *cache {
+func (t *T) follow(ctx context.Context, name string, revision int64) *cache {
 	watch := t.Watch(ctx, name, clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithProgressNotify(), clientv3.WithRev(revision+1))
 	return &cache{t: t, watch: watch, values: map[string]string{}}
 }
@@ -229,7 +229,7 @@ func (c *cache) reach(revision int64) {
 }
 
 // progressAttempts is how often progress is asked for until the case fails.
-func (t *Target) progressAttempts() int { return int(t.patience / progressInterval) }
+func (t *T) progressAttempts() int { return int(t.patience / progressInterval) }
 
 // upTo takes responses until the cache has had n events, or no more come.
 func (c *cache) upTo(n int) {

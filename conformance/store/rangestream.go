@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"snowglobe.test/conformance/engine"
 )
 
 const etcdRangeStream = "feature gate EtcdRangeStream; " + etcd3Watcher
@@ -18,7 +20,7 @@ var streamCases = []Case{
 		ID:      "rangestream/is-the-list",
 		Promise: "The chunks of a range stream join up to the list, with its count and one revision.",
 		Source:  etcdRangeStream,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			names := numbered(500)
 			last := t.Fill(ctx, names...)
 			got := t.Stream(ctx)
@@ -32,7 +34,7 @@ var streamCases = []Case{
 		ID:      "rangestream/empty-one-tells-the-revision",
 		Promise: "A range stream of no keys tells the revision of the store.",
 		Source:  etcdRangeStream, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			last := t.Create(ctx, "a", "1")
 			t.Delete(ctx, "a", last)
 			got := t.Stream(ctx)
@@ -44,7 +46,7 @@ var streamCases = []Case{
 		ID:      "rangestream/is-of-one-revision",
 		Promise: "A range stream under load is the state at the revision that it tells, so that a watch from there misses nothing.",
 		Source:  etcdRangeStream,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(200)...)
 			var loading errgroup.Group
 			loading.Go(func() error {
@@ -66,8 +68,8 @@ var streamCases = []Case{
 	{
 		ID:      "rangestream/compacted-revision-is-refused",
 		Promise: "A range stream at a revision that has been compacted ends with mvcc: required revision has been compacted.",
-		Source:  etcdRangeStream, Failure: true, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  etcdRangeStream, Failure: true, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			t.Stream(ctx) // is there any?
 			old := t.Create(ctx, "a", "1")
 			compacted := t.Fill(ctx, "b", "c")
@@ -80,16 +82,16 @@ var streamCases = []Case{
 
 // Stream returns a range stream of the case's keys as one response. The case is skipped if
 // the store has no range streams: API servers list then.
-func (t *Target) Stream(ctx context.Context, opts ...clientv3.OpOption) *clientv3.GetResponse {
+func (t *T) Stream(ctx context.Context, opts ...clientv3.OpOption) *clientv3.GetResponse {
 	got, err := t.tryStream(ctx, opts...)
 	if status.Code(err) == codes.Unimplemented {
-		t.Skip("the store has no range streams: %v", err)
+		engine.Skip("the store has no range streams: %v", err)
 	}
 	t.Must(err, "read a range stream")
 	return got
 }
 
-func (t *Target) tryStream(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (t *T) tryStream(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	chunks, err := t.Client.KV.GetStream(ctx, t.Prefix, append(opts, clientv3.WithPrefix())...)
 	if err != nil {
 		return nil, err

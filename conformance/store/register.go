@@ -36,7 +36,7 @@ type answer struct {
 }
 
 // recordRegister has several clients read and write one key.
-func recordRegister(ctx context.Context, t *Target, name string) ([]porcupine.Operation, error) {
+func recordRegister(ctx context.Context, t *T, name string) ([]porcupine.Operation, error) {
 	const clients, each = 6, 40
 	histories := make([][]porcupine.Operation, clients)
 	start := time.Now()

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
+	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/transcript"
 	"snowglobe.test/envtest/storage/external"
 )
 
@@ -37,7 +39,13 @@ type Config struct {
 	Patience time.Duration
 }
 
-// Store is an open store. It is not for concurrent use.
+// String names the store for people. It implements engine.Source, and so does Open.
+func (c Config) String() string { return strings.Join(c.Endpoints, ",") }
+
+// Open is described at String.
+func (c Config) Open(ctx context.Context) (engine.Target[*T], error) { return Open(ctx, c) }
+
+// Store is an open store, and implements engine.Target. It is not for concurrent use.
 type Store struct {
 	cfg     Config
 	prefix  string // of this run
@@ -87,15 +95,42 @@ func (s *Store) Check(ctx context.Context) error {
 }
 
 // String names the store for people.
-func (s *Store) String() string { return strings.Join(s.cfg.Endpoints, ",") }
+func (s *Store) String() string { return s.cfg.String() }
+
+// Reports implements engine.Target: a store is of no release of Kubernetes.
+func (s *Store) Reports() string { return "" }
 
 // Notice says what judging the store does to it.
-func (s *Store) Notice() string {
-	history := "Its history is compacted, as API servers do every five minutes: a list or a watch of another client may have to begin anew."
+func (s *Store) Notice([]engine.Info) string {
+	history := "Its history is compacted, as API servers do every five minutes: " +
+		"a list or a watch of another client may have to begin anew."
 	if s.cfg.KeepHistory {
 		history = "Its history is not compacted."
 	}
-	return fmt.Sprintf("At %s, keys are written below %s only, and removed at the end. %s", s, s.prefix, history)
+	const notice = "At %s, keys are written below %s only, and removed at the end. %s\n"
+	return fmt.Sprintf(notice, s, s.prefix, history)
+}
+
+// Unmet implements engine.Target.
+func (s *Store) Unmet(c engine.Info) string {
+	if c.Needs.Compaction && s.cfg.KeepHistory {
+		return "needs " + engine.NeedsCompaction + ": that of " + s.String() + " is to be kept"
+	}
+	return ""
+}
+
+// caseTimeout bounds one case.
+const caseTimeout = time.Minute
+
+// Do implements engine.Target. A store's requests are no HTTP, so they are not recorded.
+func (s *Store) Do(ctx context.Context, c Case, _ *transcript.Recorder, fail func(string, ...int)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := newT(s, c, fail)
+	c.Within(ctx, caseTimeout, t, func(ctx context.Context) error {
+		cancel() // for what the case has left running
+		return t.cleanUp(ctx)
+	}, fail)
 }
 
 // cleanupTimeout bounds the removal of what was written.

@@ -20,7 +20,7 @@ var txnCases = []Case{
 		ID:      "txn/create-of-an-existing-key-is-refused",
 		Promise: "Creating a key that exists is refused and changes nothing.",
 		Source:  optimistic, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), 0, kubernetes.PutOptions{})
 			t.Must(err, "create a again")
@@ -32,7 +32,7 @@ var txnCases = []Case{
 		ID:      "txn/stale-update-is-refused",
 		Promise: "An update of another revision than the last is refused, changes nothing, and returns what the key is now.",
 		Source:  optimistic, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
 			for _, stale := range []int64{created, created - 1, updated + 1, 0} {
@@ -47,7 +47,7 @@ var txnCases = []Case{
 		ID:      "txn/update-of-a-missing-key-is-refused",
 		Promise: "An update of a key that is gone is refused, creates nothing, and returns nothing.",
 		Source:  optimistic, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			t.Delete(ctx, "a", created)
 			resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), created, kubernetes.PutOptions{GetOnFailure: true})
@@ -64,7 +64,7 @@ var txnCases = []Case{
 		ID:      "txn/update-of-revision-zero-creates",
 		Promise: "An update of revision 0 creates the key, as guaranteed updates of missing objects do.",
 		Source:  optimistic,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.unchanged(ctx, "a", "1", t.Update(ctx, "a", "1", 0))
 		},
 	},
@@ -72,7 +72,7 @@ var txnCases = []Case{
 		ID:      "txn/stale-delete-is-refused",
 		Promise: "A delete of another revision than the last is refused, changes nothing, and returns what the key is now.",
 		Source:  optimistic, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
 			for _, stale := range []int64{created, updated + 1} {
@@ -87,7 +87,7 @@ var txnCases = []Case{
 		ID:      "txn/delete-of-a-missing-key-is-refused",
 		Promise: "A delete of a key that is gone, or was never there, is refused and returns nothing: of two clients that delete it, one is told that it did.",
 		Source:  optimistic, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "gone", "1")
 			t.Delete(ctx, "gone", created)
 			for _, name := range []string{"gone", "never"} {
@@ -103,7 +103,7 @@ var txnCases = []Case{
 		ID:      "txn/delete-has-a-revision",
 		Promise: "A delete has a revision of its own, which is that of its event, and from which on the key is gone.",
 		Source:  dataModel,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			deleted := t.Delete(ctx, "a", created)
 			t.Expect(deleted).To(gomega.BeNumerically(">", created), "the revision of the delete")
@@ -118,7 +118,7 @@ var txnCases = []Case{
 		ID:      "txn/write-tells-its-own-revision",
 		Promise: "Under load, creation, update, deletion and creation again each tell the revision of that write, which becomes the object's resourceVersion.",
 		Source:  etcd3Store + "; KEP-5504",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			watch := t.Watch(ctx, "a", clientv3.WithRev(t.Create(ctx, "before", "1")+1))
 			stop := make(chan struct{})
 			var loading errgroup.Group
@@ -142,7 +142,7 @@ var txnCases = []Case{
 		ID:      "txn/refused-write-has-no-event",
 		Promise: "What is refused makes no event.",
 		Source:  optimistic, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			watch := t.WatchAfter(ctx, revision)
 			_, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), 0, kubernetes.PutOptions{})
@@ -156,7 +156,7 @@ var txnCases = []Case{
 		ID:      "txn/one-of-many-creates-wins",
 		Promise: "Of many clients that create one key at the same time, exactly one succeeds.",
 		Source:  guarantees + "; k8s.io/client-go/tools/leaderelection",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			for _, name := range numbered(10) {
 				var won [20]bool
 				var racing errgroup.Group
@@ -185,7 +185,7 @@ var txnCases = []Case{
 		ID:      "txn/no-update-is-lost",
 		Promise: "Of many clients that update one key at the same time, each of the revision that it read, none overwrites another.",
 		Source:  guarantees + "; " + etcd3Store,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "counter", "0")
 			const clients, each = 8, 10
 			var counting errgroup.Group
@@ -207,7 +207,7 @@ var txnCases = []Case{
 }
 
 // either is one of the two clients.
-func (t *Target) either(i int) *kubernetes.Client {
+func (t *T) either(i int) *kubernetes.Client {
 	if i%2 == 0 {
 		return t.Client
 	}
@@ -235,7 +235,7 @@ func increment(ctx context.Context, client *kubernetes.Client, key string) error
 }
 
 // unchanged fails the case unless a key has this value of this revision.
-func (t *Target) unchanged(ctx context.Context, name, value string, revision int64) {
+func (t *T) unchanged(ctx context.Context, name, value string, revision int64) {
 	got, _ := t.Get(ctx, name, 0)
 	if got == nil || string(got.Value) != value || got.ModRevision != revision {
 		t.Failf("%s should have the value %q of revision %d; a read finds %s", name, value, revision, text(got))
@@ -243,7 +243,7 @@ func (t *Target) unchanged(ctx context.Context, name, value string, revision int
 }
 
 // refusal fails the case unless a write of a stale revision was refused with the present state.
-func (t *Target) refusal(succeeded bool, got *mvccpb.KeyValue, stale int64, value string, revision int64) {
+func (t *T) refusal(succeeded bool, got *mvccpb.KeyValue, stale int64, value string, revision int64) {
 	if succeeded || got == nil || string(got.Value) != value || got.ModRevision != revision {
 		t.Failf("a has the value %q of revision %d; a write of its revision %d: succeeded: %t, with %s as the present state", value, revision, stale, succeeded, text(got))
 	}

@@ -21,7 +21,7 @@ var watchCases = []Case{
 		ID:      "watch/event-tells-what-happened",
 		Promise: "Creation, update and deletion each have an event with the key, its revision, its value and the value before.",
 		Source:  guarantees + "; k8s.io/apiserver/pkg/storage/etcd3/event.go",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			watch := t.WatchAfter(ctx, t.Create(ctx, "before", "1"))
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
@@ -48,7 +48,7 @@ var watchCases = []Case{
 		ID:      "watch/replays-history",
 		Promise: "A watch from a revision of the past begins with the first event at or after it, and leaves none out.",
 		Source:  guarantees + "; " + etcd3Watcher,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			first := t.Create(ctx, "a", "1")
 			second := t.Update(ctx, "a", "2", first)
 			third := t.Create(ctx, "b", "1")
@@ -64,7 +64,7 @@ var watchCases = []Case{
 		ID:      "watch/from-now",
 		Promise: "A watch without a revision has the events after its creation, and none before.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "before", "1")
 			watch := t.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 			watch.Created()
@@ -75,7 +75,7 @@ var watchCases = []Case{
 		ID:      "watch/from-the-next-revision",
 		Promise: "A watch from the revision after the store's begins with the next write.",
 		Source:  etcd3Watcher,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "before", "1")
 			t.WatchAfter(ctx, revision).Quiet(ctx, "after")
 		},
@@ -84,7 +84,7 @@ var watchCases = []Case{
 		ID:      "watch/tells-when-it-is-created",
 		Promise: "A watch is acknowledged before its first event, with the revision of the store.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			watch := t.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(revision), clientv3.WithCreatedNotify())
 			t.Expect(watch.Created().Header.GetRevision()).To(gomega.BeNumerically(">=", revision), "the store's revision in the acknowledgement")
@@ -95,7 +95,7 @@ var watchCases = []Case{
 		ID:      "watch/prefix-has-only-its-keys",
 		Promise: "A watch of a prefix has the events of all keys below it, and of no others.",
 		Source:  kvAPI,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			first := t.Fill(ctx, "pods0", "pods")
 			watch := t.Watch(ctx, "pods/", clientv3.WithPrefix(), clientv3.WithRev(first))
 			t.Fill(ctx, "pod/a", "pods/a", "podsx/a", "pods/b/c", "Pods/a", "pods-a", "pods/d")
@@ -106,7 +106,7 @@ var watchCases = []Case{
 		ID:      "watch/key-has-only-itself",
 		Promise: "A watch of one key has its events, and none of keys that begin with it.",
 		Source:  etcd3Watcher,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			watch := t.Watch(ctx, "a", clientv3.WithRev(revision+1))
 			t.Fill(ctx, "a/b", "aa", "A")
@@ -118,7 +118,7 @@ var watchCases = []Case{
 		ID:      "watch/every-event-once-and-in-order",
 		Promise: "Under load, a watch has every event exactly once, in the order of revisions across all keys.",
 		Source:  guarantees + "; https://github.com/k3s-io/kine/issues/577",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			watch := t.WatchAfter(ctx, t.Create(ctx, "before", "1"))
 			written := t.load(ctx, 8, 40)
 			watch.Whole(written, "a watch from before the load")
@@ -128,7 +128,7 @@ var watchCases = []Case{
 		ID:      "watch/no-gap-between-history-and-now",
 		Promise: "Watches that begin under load, at a revision of the past, go from history to new events without a gap.",
 		Source:  guarantees + "; " + etcd3Watcher,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			var written []int64
 			var loading errgroup.Group
@@ -151,7 +151,7 @@ var watchCases = []Case{
 		ID:      "watch/deletion-has-the-last-value",
 		Promise: "The event of a deletion has the key's last value, also when it is replayed from history.",
 		Source:  "k8s.io/apiserver/pkg/storage/etcd3/event.go",
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			deleted := t.Delete(ctx, "a", t.Update(ctx, "a", "last", t.Create(ctx, "a", "first")))
 			events := t.WatchAfter(ctx, before).Events(3)
@@ -164,7 +164,7 @@ var watchCases = []Case{
 		ID:      "watch/many-have-each-their-own",
 		Promise: "A hundred watches of one client, of as many prefixes, each have the events of theirs.",
 		Source:  etcd3Watcher,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			resources := numbered(100)
 			var watches []*Watch
@@ -185,7 +185,7 @@ var watchCases = []Case{
 		ID:      "watch/slow-reader-misses-nothing",
 		Promise: "A watch whose reader is late has every event when it reads.",
 		Source:  guarantees,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			slow, fast := t.WatchAfter(ctx, before), t.WatchAfter(ctx, before)
 			written := t.load(ctx, 4, 150)
@@ -197,7 +197,7 @@ var watchCases = []Case{
 		ID:      "watch/large-history-is-replayed",
 		Promise: "Events of many megabytes are replayed to a watch, whole.",
 		Source:  etcd3Watcher,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			large := strings.Repeat("x", 1<<20)
 			for _, name := range numbered(6) {
@@ -214,7 +214,7 @@ var watchCases = []Case{
 		ID:      "watch/cancelled-one-leaves-others-alone",
 		Promise: "A watch that is cancelled ends, and other watches of the same client go on.",
 		Source:  etcd3Watcher, Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			ends, stays := t.WatchAfter(ctx, before), t.WatchAfter(ctx, before)
 			t.Create(ctx, "a", "1")
@@ -238,7 +238,7 @@ var watchCases = []Case{
 		ID:      "watch/resumed-one-misses-nothing",
 		Promise: "A watch from the revision after the last event of another goes on where that ended.",
 		Source:  guarantees + " (resumable); k8s.io/client-go/tools/cache/reflector.go", Failure: true,
-		Test: func(ctx context.Context, t *Target) {
+		Test: func(ctx context.Context, t *T) {
 			last := t.Create(ctx, "before", "1")
 			var events []*clientv3.Event
 			var written []int64
@@ -265,8 +265,8 @@ var watchCases = []Case{
 	{
 		ID:      "watch/compacted-start-is-refused",
 		Promise: "A watch from a revision that the store has compacted ends with mvcc: required revision has been compacted, and the revision from which it may begin.",
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			compacted := t.Update(ctx, "a", "2", t.Update(ctx, "a", "1", old))
 			t.Compact(ctx, compacted)
@@ -285,8 +285,8 @@ var watchCases = []Case{
 	{
 		ID:      "watch/survives-compaction",
 		Promise: "A watch that has had all events goes on after a compaction, and misses none.",
-		Source:  etcd3Watcher, Failure: true, Compacts: true,
-		Test: func(ctx context.Context, t *Target) {
+		Source:  etcd3Watcher, Failure: true, Needs: compacts,
+		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			watch := t.WatchAfter(ctx, revision)
 			for i := range 5 {
@@ -308,7 +308,7 @@ func revisions(events []*clientv3.Event) []int64 {
 }
 
 // eventNames returns the names of the events' keys, without the prefix.
-func (t *Target) eventNames(events []*clientv3.Event) []string {
+func (t *T) eventNames(events []*clientv3.Event) []string {
 	var kvs []*mvccpb.KeyValue
 	for _, event := range events {
 		kvs = append(kvs, event.Kv)
@@ -317,20 +317,20 @@ func (t *Target) eventNames(events []*clientv3.Event) []string {
 }
 
 // load has writers create and update keys at the same time, and returns the revisions.
-func (t *Target) load(ctx context.Context, writers, each int) []int64 {
+func (t *T) load(ctx context.Context, writers, each int) []int64 {
 	written, err := t.tryLoad(ctx, writers, each)
 	t.Must(err, "write by %d clients at the same time", writers)
 	return written
 }
 
 // tryLoad is load for other goroutines than the case's.
-func (t *Target) tryLoad(ctx context.Context, writers, each int) ([]int64, error) {
+func (t *T) tryLoad(ctx context.Context, writers, each int) ([]int64, error) {
 	return t.loadUntil(ctx, writers, each, nil)
 }
 
 // loadUntil is tryLoad that ends earlier, between two writes, when a channel is closed. A writer
 // that is refused goes on, so that the load stays what it is; the error comes at the end.
-func (t *Target) loadUntil(ctx context.Context, writers, each int, stop <-chan struct{}) ([]int64, error) {
+func (t *T) loadUntil(ctx context.Context, writers, each int, stop <-chan struct{}) ([]int64, error) {
 	written := make([][]int64, writers)
 	var loading errgroup.Group
 	for i := range writers {
@@ -368,7 +368,7 @@ func (t *Target) loadUntil(ctx context.Context, writers, each int, stop <-chan s
 }
 
 // whole fails the case unless events are exactly those that were written, in order.
-func (t *Target) whole(events []*clientv3.Event, written []int64, what string) {
+func (t *T) whole(events []*clientv3.Event, written []int64, what string) {
 	got := revisions(events)
 	for i, want := range written {
 		switch {

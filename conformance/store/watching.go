@@ -15,7 +15,7 @@ type Watch struct {
 	// Cancel ends it.
 	Cancel context.CancelFunc
 
-	t         *Target
+	t         *T
 	name      string
 	ctx       context.Context // by which the client finds the watch's stream
 	responses clientv3.WatchChan

@@ -9,7 +9,7 @@ import (
 )
 
 // Account creates a service account in the case's namespace.
-func (t *Target) Account(ctx context.Context, name string) *corev1.ServiceAccount {
+func (t *T) Account(ctx context.Context, name string) *corev1.ServiceAccount {
 	accounts := t.Kube.CoreV1().ServiceAccounts(t.Namespace(ctx))
 	created, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	t.Must(err, "create service account %s", name)
@@ -18,13 +18,13 @@ func (t *Target) Account(ctx context.Context, name string) *corev1.ServiceAccoun
 }
 
 // RequestToken asks for a token of a service account in the case's namespace.
-func (t *Target) RequestToken(ctx context.Context, account string, spec authenticationv1.TokenRequestSpec) (*authenticationv1.TokenRequest, error) {
+func (t *T) RequestToken(ctx context.Context, account string, spec authenticationv1.TokenRequestSpec) (*authenticationv1.TokenRequest, error) {
 	return t.Kube.CoreV1().ServiceAccounts(t.Namespace(ctx)).
 		CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
 }
 
 // Token returns a token of a service account in the case's namespace.
-func (t *Target) Token(ctx context.Context, account string, spec authenticationv1.TokenRequestSpec) string {
+func (t *T) Token(ctx context.Context, account string, spec authenticationv1.TokenRequestSpec) string {
 	request, err := t.RequestToken(ctx, account, spec)
 	t.Must(err, "request a token of service account %s", account)
 	return request.Status.Token

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/ledger"
 )
 
@@ -39,12 +41,22 @@ type Cluster struct {
 	// Ledger has what cases make on a cluster that outlives the run, and removes it. Nil means
 	// that what is made ends with the cluster.
 	Ledger *ledger.Ledger
-	// Check is asked when a case has failed, and says why further ones can't be judged:
-	// the cluster is gone. Nil means that it can't be.
-	Check func(ctx context.Context) error
-	// Close releases what Open took. Nil means there is nothing to release.
-	Close func(ctx context.Context) error
 }
+
+// String implements engine.Target, and so do the methods below: of a cluster that needs no closing.
+func (c *Cluster) String() string { return c.Name }
+
+// Reports is described at String.
+func (c *Cluster) Reports() string { return cmp.Or(c.Reported, c.Release) }
+
+// Notice is described at String.
+func (c *Cluster) Notice([]engine.Info) string { return "" }
+
+// Check is described at String.
+func (c *Cluster) Check(context.Context) error { return nil }
+
+// Close is described at String.
+func (c *Cluster) Close(context.Context) error { return nil }
 
 // serving returns the cluster as a case sees it: of several servers, always the same one.
 func (c *Cluster) serving(id string) *Cluster {

@@ -17,14 +17,14 @@ const CaseLabel = "conformance.snowglobe.test/case"
 // ConfigMaps is the built-in resource that cases write, in the case's namespace.
 type ConfigMaps struct {
 	typedcorev1.ConfigMapInterface
-	Target    *Target
+	T         *T
 	Namespace string
 }
 
 // ConfigMaps returns those of the case\'s namespace.
-func (t *Target) ConfigMaps(ctx context.Context) *ConfigMaps {
+func (t *T) ConfigMaps(ctx context.Context) *ConfigMaps {
 	namespace := t.Namespace(ctx)
-	return &ConfigMaps{ConfigMapInterface: t.Kube.CoreV1().ConfigMaps(namespace), Target: t, Namespace: namespace}
+	return &ConfigMaps{ConfigMapInterface: t.Kube.CoreV1().ConfigMaps(namespace), T: t, Namespace: namespace}
 }
 
 // Path is that of the collection.
@@ -32,7 +32,7 @@ func (c *ConfigMaps) Path() string { return "/api/v1/namespaces/" + c.Namespace 
 
 // Mine selects the case's own ConfigMaps.
 func (c *ConfigMaps) Mine(change ...func(*metav1.ListOptions)) metav1.ListOptions {
-	opts := metav1.ListOptions{LabelSelector: CaseLabel + "=" + c.Target.Name}
+	opts := metav1.ListOptions{LabelSelector: CaseLabel + "=" + c.T.Name}
 	for _, f := range change {
 		f(&opts)
 	}
@@ -47,7 +47,7 @@ func From(version string) func(*metav1.ListOptions) {
 // Object returns a ConfigMap of the case without creating it.
 func (c *ConfigMaps) Object(name, content string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{CaseLabel: c.Target.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{CaseLabel: c.T.Name}},
 		Data:       map[string]string{"content": content},
 	}
 }
@@ -64,7 +64,7 @@ func (c *ConfigMaps) Make(ctx context.Context, names ...string) *corev1.ConfigMa
 // MustCreate creates one, or fails the case.
 func (c *ConfigMaps) MustCreate(ctx context.Context, object *corev1.ConfigMap) *corev1.ConfigMap {
 	created, err := c.Create(ctx, object, metav1.CreateOptions{})
-	c.Target.Must(err, "create ConfigMap %s", object.Name)
+	c.T.Must(err, "create ConfigMap %s", object.Name)
 	return created
 }
 
@@ -80,7 +80,7 @@ func (c *ConfigMaps) MakeColored(ctx context.Context, colors map[string]string) 
 // Read gets one, or fails the case.
 func (c *ConfigMaps) Read(ctx context.Context, name string) *corev1.ConfigMap {
 	got, err := c.Get(ctx, name, metav1.GetOptions{})
-	c.Target.Must(err, "get ConfigMap %s", name)
+	c.T.Must(err, "get ConfigMap %s", name)
 	return got
 }
 
@@ -92,27 +92,27 @@ func (c *ConfigMaps) Merge(ctx context.Context, name, patch string) (*corev1.Con
 // Change updates the content of one, or fails the case.
 func (c *ConfigMaps) Change(ctx context.Context, name, content string) *corev1.ConfigMap {
 	updated, err := c.Update(ctx, c.Object(name, content), metav1.UpdateOptions{})
-	c.Target.Must(err, "update ConfigMap %s", name)
+	c.T.Must(err, "update ConfigMap %s", name)
 	return updated
 }
 
 // Remove deletes one, or fails the case.
 func (c *ConfigMaps) Remove(ctx context.Context, name string) {
-	c.Target.Must(c.Delete(ctx, name, metav1.DeleteOptions{}), "delete ConfigMap %s", name)
+	c.T.Must(c.Delete(ctx, name, metav1.DeleteOptions{}), "delete ConfigMap %s", name)
 }
 
 // Refuses asserts that requests of the collection with these queries are invalid.
 func (c *ConfigMaps) Refuses(ctx context.Context, queries ...string) {
 	for _, query := range queries {
-		got := c.Target.Get(ctx, c.Path()+"?"+query)
-		c.Target.ExpectStatus(got, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		got := c.T.Get(ctx, c.Path()+"?"+query)
+		c.T.ExpectStatus(got, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	}
 }
 
 // MustList lists them, or fails the case.
 func (c *ConfigMaps) MustList(ctx context.Context, opts metav1.ListOptions) *corev1.ConfigMapList {
 	list, err := c.List(ctx, opts)
-	c.Target.Must(err, "list ConfigMaps with %s", show(opts))
+	c.T.Must(err, "list ConfigMaps with %s", show(opts))
 	return list
 }
 

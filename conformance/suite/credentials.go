@@ -13,7 +13,7 @@ import (
 
 // WithToken returns a target whose clients show a bearer token and no other credentials;
 // none at all if it is empty. Like that of As, it shares the namespace of this one.
-func (t *Target) WithToken(token string) *Target {
+func (t *T) WithToken(token string) *T {
 	config := rest.AnonymousClientConfig(t.Cluster.Config)
 	config.Transport = t.Cluster.Config.Transport // the way to a server in this process
 	config.BearerToken = token
@@ -22,10 +22,10 @@ func (t *Target) WithToken(token string) *Target {
 
 // With returns a target whose clients have another configuration for the same cluster, such
 // as other credentials, or that of one of several servers.
-func (t *Target) With(config *rest.Config) *Target {
+func (t *T) With(config *rest.Config) *T {
 	cluster := *t.Cluster
 	cluster.Config = config
-	other, err := newTarget(&cluster, t.id, t.fail)
+	other, err := newT(&cluster, t.id, t.fail)
 	t.Must(err, "clients of %s", config.Host)
 	other.Name, other.namespace, other.temporary = t.Name, t.namespace, t.temporary
 	t.Cleanup(other.cleanUp)
@@ -33,7 +33,7 @@ func (t *Target) With(config *rest.Config) *Target {
 }
 
 // WhoAmI asks the server whom it takes the target's clients for.
-func (t *Target) WhoAmI(ctx context.Context) (authenticationv1.UserInfo, error) {
+func (t *T) WhoAmI(ctx context.Context) (authenticationv1.UserInfo, error) {
 	review, err := t.Kube.AuthenticationV1().SelfSubjectReviews().
 		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
@@ -43,20 +43,20 @@ func (t *Target) WhoAmI(ctx context.Context) (authenticationv1.UserInfo, error) 
 }
 
 // MustWhoAmI is WhoAmI for those whom the server must know.
-func (t *Target) MustWhoAmI(ctx context.Context) authenticationv1.UserInfo {
+func (t *T) MustWhoAmI(ctx context.Context) authenticationv1.UserInfo {
 	info, err := t.WhoAmI(ctx)
 	t.Must(err, "ask who one is")
 	return info
 }
 
 // AskWhoAmI is WhoAmI with headers that no client would send by itself.
-func (t *Target) AskWhoAmI(ctx context.Context, header map[string]string) Answer {
+func (t *T) AskWhoAmI(ctx context.Context, header map[string]string) Answer {
 	return t.Ask(ctx, Request{Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", Header: header,
 		Body: metav1.TypeMeta{Kind: "SelfSubjectReview", APIVersion: authenticationv1.SchemeGroupVersion.String()}})
 }
 
 // UserIn is the user that an answer to AskWhoAmI names.
-func (t *Target) UserIn(got Answer) authenticationv1.UserInfo {
+func (t *T) UserIn(got Answer) authenticationv1.UserInfo {
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
 	var review authenticationv1.SelfSubjectReview
 	t.Must(json.Unmarshal(got.Body, &review), "decode: %s", got)

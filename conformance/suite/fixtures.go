@@ -27,7 +27,7 @@ const GroupSuffix = ".conformance.snowglobe.test"
 
 // WidgetCRD returns a cluster-scoped definition in a group of the target's own: v1
 // Widgets with spec.size and spec.color. It does not install it.
-func (t *Target) WidgetCRD(change ...func(*CRD)) *CRD {
+func (t *T) WidgetCRD(change ...func(*CRD)) *CRD {
 	group := t.Name + GroupSuffix
 	definition := &CRD{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
@@ -84,14 +84,14 @@ func WithSubresources(s apiextensionsv1.CustomResourceSubresources) func(*CRD) {
 // Widgets is an installed resource, in its first version.
 type Widgets struct {
 	dynamic.ResourceInterface
-	Target   *Target
+	T        *T
 	CRD      *CRD
 	Resource schema.GroupVersionResource
 	Path     string // of the collection
 }
 
 // Install creates a CRD for the case, and waits until it is established and served.
-func (t *Target) Install(ctx context.Context, definition *CRD) *Widgets {
+func (t *T) Install(ctx context.Context, definition *CRD) *Widgets {
 	created, err := t.CreateCRD(ctx, definition)
 	t.Must(err, "create CRD %s", definition.Name)
 	t.CRDWith(ctx, created, apiextensionsv1.Established, apiextensionsv1.ConditionTrue)
@@ -101,7 +101,7 @@ func (t *Target) Install(ctx context.Context, definition *CRD) *Widgets {
 }
 
 // CreateCRD creates a definition. It is removed when the case ends.
-func (t *Target) CreateCRD(ctx context.Context, definition *CRD) (*CRD, error) {
+func (t *T) CreateCRD(ctx context.Context, definition *CRD) (*CRD, error) {
 	created, err := t.CRDs.Create(ctx, definition, metav1.CreateOptions{})
 	if err == nil {
 		t.CleanupObjects(func(ctx context.Context) error { return t.CRDs.Delete(ctx, definition.Name, metav1.DeleteOptions{}) })
@@ -110,32 +110,32 @@ func (t *Target) CreateCRD(ctx context.Context, definition *CRD) (*CRD, error) {
 }
 
 // WidgetsOf returns the resource of one version of a definition.
-func (t *Target) WidgetsOf(definition *CRD, version string) *Widgets {
+func (t *T) WidgetsOf(definition *CRD, version string) *Widgets {
 	resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version, Resource: definition.Spec.Names.Plural}
 	return &Widgets{
-		ResourceInterface: t.Dynamic.Resource(resource), Target: t, CRD: definition, Resource: resource,
+		ResourceInterface: t.Dynamic.Resource(resource), T: t, CRD: definition, Resource: resource,
 		Path: fmt.Sprintf("/apis/%s/%s/%s", resource.Group, resource.Version, resource.Resource),
 	}
 }
 
 // RemoveCRD deletes the definition, or fails the case.
 func (w *Widgets) RemoveCRD(ctx context.Context) {
-	w.Target.Must(w.Target.CRDs.Delete(ctx, w.CRD.Name, metav1.DeleteOptions{}), "delete the CRD")
+	w.T.Must(w.T.CRDs.Delete(ctx, w.CRD.Name, metav1.DeleteOptions{}), "delete the CRD")
 }
 
 // Served polls until a path is answered 200: handlers follow a CRD's conditions
 // through an informer, and nothing that could be watched says that they have.
-func (t *Target) Served(ctx context.Context, path string) {
+func (t *T) Served(ctx context.Context, path string) {
 	t.Eventually(ctx, func() int { return t.Get(ctx, path).Code }).Should(gomega.Equal(http.StatusOK), "%s is not served", path)
 }
 
 // CRDWith waits until a definition has a condition, and returns the definition.
-func (t *Target) CRDWith(ctx context.Context, definition *CRD, kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) *CRD {
+func (t *T) CRDWith(ctx context.Context, definition *CRD, kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) *CRD {
 	return t.CRDUntil(ctx, definition, func(seen *CRD) bool { return Condition(seen, kind).Status == status })
 }
 
 // CRDUntil watches a definition until a condition holds.
-func (t *Target) CRDUntil(ctx context.Context, definition *CRD, wanted func(*CRD) bool) *CRD {
+func (t *T) CRDUntil(ctx context.Context, definition *CRD, wanted func(*CRD) bool) *CRD {
 	events := t.Watch(ctx, t.CRDs.Watch, metav1.SingleObject(metav1.ObjectMeta{Name: definition.Name}))
 	for {
 		if seen, ok := events.Next(ctx).Object.(*CRD); ok && wanted(seen) {
@@ -157,7 +157,7 @@ func (w *Widgets) Object(name string, settings ...Setting) *unstructured.Unstruc
 	object.SetKind(w.CRD.Spec.Names.Kind)
 	object.SetName(name)
 	for _, s := range settings {
-		w.Target.Set(object, s)
+		w.T.Set(object, s)
 	}
 	return object
 }
@@ -166,7 +166,7 @@ func (w *Widgets) Object(name string, settings ...Setting) *unstructured.Unstruc
 // seconds (customresource_handler.go, serveResource), and POST has cases of its own.
 func (w *Widgets) Make(ctx context.Context, name string, settings ...Setting) *unstructured.Unstructured {
 	created, err := w.TryMake(ctx, name, settings...)
-	w.Target.Must(err, "create Widget %s", name)
+	w.T.Must(err, "create Widget %s", name)
 	return created
 }
 
@@ -184,14 +184,14 @@ func (w *Widgets) Probe(ctx context.Context, settings ...Setting) (*unstructured
 // Read gets one, or fails the case.
 func (w *Widgets) Read(ctx context.Context, name string) *unstructured.Unstructured {
 	got, err := w.Get(ctx, name, metav1.GetOptions{})
-	w.Target.Must(err, "get Widget %s", name)
+	w.T.Must(err, "get Widget %s", name)
 	return got
 }
 
 // MustList lists them, or fails the case.
 func (w *Widgets) MustList(ctx context.Context) *unstructured.UnstructuredList {
 	list, err := w.List(ctx, metav1.ListOptions{})
-	w.Target.Must(err, "list Widgets")
+	w.T.Must(err, "list Widgets")
 	return list
 }
 
@@ -210,7 +210,7 @@ type Setting struct {
 func At(value any, path ...string) Setting { return Setting{value, path} }
 
 // Set sets a value of an object, or fails the case.
-func (t *Target) Set(object *unstructured.Unstructured, s Setting) {
+func (t *T) Set(object *unstructured.Unstructured, s Setting) {
 	t.Must(unstructured.SetNestedField(object.Object, s.value, s.path...), "set %v", s.path)
 }
 

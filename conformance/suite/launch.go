@@ -101,7 +101,7 @@ func (l *Launcher) Stop(ctx context.Context) error {
 
 // Launch starts a control plane beside the cluster, until the case ends, and returns it
 // with a target whose clients are for it.
-func (t *Target) Launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *Target) {
+func (t *T) Launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *T) {
 	cp, err := t.Cluster.Launcher.start(ctx, opts...)
 	t.Must(err, "launch a control plane beside %s", t.Cluster.Name)
 	other := t.beside(cp)
@@ -111,7 +111,7 @@ func (t *Target) Launch(ctx context.Context, opts ...envtest.Option) (*envtest.C
 }
 
 // NotLaunched asserts that no control plane starts with these options, and returns why.
-func (t *Target) NotLaunched(ctx context.Context, opts ...envtest.Option) string {
+func (t *T) NotLaunched(ctx context.Context, opts ...envtest.Option) string {
 	cp, err := t.Cluster.Launcher.start(ctx, opts...)
 	if err == nil {
 		t.Cleanup(cp.Stop)
@@ -122,14 +122,14 @@ func (t *Target) NotLaunched(ctx context.Context, opts ...envtest.Option) string
 
 // Refuses asserts that no control plane starts with these flags, because of an error that says
 // why.
-func (t *Target) Refuses(ctx context.Context, why string, flags ...string) {
+func (t *T) Refuses(ctx context.Context, why string, flags ...string) {
 	t.Expect(t.NotLaunched(ctx, envtest.WithFlags(flags...))).To(gomega.ContainSubstring(why), "the refusal of a control plane with %q", flags)
 }
 
 // Shared is Launch for cases that ask for the same server: the first that asks for a name
 // launches it, with these options, and it lives on while others are likely to ask for it. Cases
 // must not break it, and are not alone in it.
-func (t *Target) Shared(ctx context.Context, name string, opts ...envtest.Option) (*envtest.ControlPlane, *Target) {
+func (t *T) Shared(ctx context.Context, name string, opts ...envtest.Option) (*envtest.ControlPlane, *T) {
 	cp, done, err := t.Cluster.Launcher.share(ctx, name, opts...)
 	t.Must(err, "launch the control plane %s beside %s", name, t.Cluster.Name)
 	other := t.beside(cp)
@@ -139,7 +139,7 @@ func (t *Target) Shared(ctx context.Context, name string, opts ...envtest.Option
 
 // Restarting starts a server again, and returns when it accepts requests. The function that
 // it returns waits until the server is ready.
-func (t *Target) Restarting(ctx context.Context, server *envtest.Server) (ready func()) {
+func (t *T) Restarting(ctx context.Context, server *envtest.Server) (ready func()) {
 	done := make(chan error, 1)
 	go func() { done <- server.Restart(ctx) }()
 	t.Eventually(ctx, func() error {
@@ -150,10 +150,10 @@ func (t *Target) Restarting(ctx context.Context, server *envtest.Server) (ready 
 }
 
 // beside returns a target for another control plane.
-func (t *Target) beside(cp *envtest.ControlPlane) *Target {
+func (t *T) beside(cp *envtest.ControlPlane) *T {
 	cluster := *t.Cluster
 	cluster.Config = cp.Config()
-	other, err := newTarget(&cluster, t.id, t.fail)
+	other, err := newT(&cluster, t.id, t.fail)
 	t.Must(err, "clients of a control plane beside %s", t.Cluster.Name)
 	return other
 }

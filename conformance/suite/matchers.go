@@ -50,7 +50,7 @@ func BeSorted() gomegatypes.GomegaMatcher {
 }
 
 // Causes returns the fields that a 422 answer names as causes.
-func (t *Target) Causes(err error) []string {
+func (t *T) Causes(err error) []string {
 	t.Expect(err).To(BeStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
 	var fields []string
 	if details := StatusOf(err).Details; details != nil {

@@ -55,7 +55,7 @@ func (n *Network) leave(address string) {
 
 // AtAddress returns the listener at an address of the network that all control planes beside the
 // cluster reach, unless they are launched with another. It is there until the case ends.
-func (t *Target) AtAddress(address string) net.Listener {
+func (t *T) AtAddress(address string) net.Listener {
 	network := &t.Cluster.Launcher.network
 	listener := network.At(address)
 	t.Cleanup(func(context.Context) error {

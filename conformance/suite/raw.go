@@ -68,7 +68,7 @@ func (a Answer) String() string {
 const TableType = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 // Ask makes a raw request. The case fails if there is no answer.
-func (t *Target) Ask(ctx context.Context, r Request) Answer {
+func (t *T) Ask(ctx context.Context, r Request) Answer {
 	var body io.Reader
 	if r.Body != nil {
 		content, raw := r.Body.([]byte)
@@ -100,31 +100,31 @@ func (t *Target) Ask(ctx context.Context, r Request) Answer {
 }
 
 // Get makes a raw GET request.
-func (t *Target) Get(ctx context.Context, path string) Answer {
+func (t *T) Get(ctx context.Context, path string) Answer {
 	return t.Ask(ctx, Request{Path: path})
 }
 
 // Answered makes a raw GET request, which must be answered with that code.
-func (t *Target) Answered(ctx context.Context, path string, code int) Answer {
+func (t *T) Answered(ctx context.Context, path string, code int) Answer {
 	got := t.Get(ctx, path)
 	t.Expect(got.Code).To(gomega.Equal(code), "%s", got)
 	return got
 }
 
 // GetJSON makes a raw GET request, which must be answered 200 with JSON.
-func (t *Target) GetJSON(ctx context.Context, path string, into any) {
+func (t *T) GetJSON(ctx context.Context, path string, into any) {
 	t.JSON(t.Get(ctx, path), into)
 }
 
 // JSON decodes an answer, which must be 200 with JSON.
-func (t *Target) JSON(got Answer, into any) {
+func (t *T) JSON(got Answer, into any) {
 	t.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
 	t.Must(json.Unmarshal(got.Body, into), "decode: %s", got)
 }
 
 // Metric returns the value of a metric of the server: the sum of its series that have all these
 // labels, each like `status="failure"`. Servers of one process count together.
-func (t *Target) Metric(ctx context.Context, name string, labels ...string) (sum float64) {
+func (t *T) Metric(ctx context.Context, name string, labels ...string) (sum float64) {
 	for line := range strings.Lines(string(t.Answered(ctx, "/metrics", http.StatusOK).Body)) {
 		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
 		ofName, found := strings.CutPrefix(series, name+"{")
@@ -139,7 +139,7 @@ func (t *Target) Metric(ctx context.Context, name string, labels ...string) (sum
 }
 
 // ExpectStatus asserts that the answer is a Status with a code and a reason.
-func (t *Target) ExpectStatus(got Answer, code int, reason metav1.StatusReason) metav1.Status {
+func (t *T) ExpectStatus(got Answer, code int, reason metav1.StatusReason) metav1.Status {
 	t.Expect(got.Code).To(gomega.Equal(code), "%s", got)
 	var status metav1.Status
 	t.Must(json.Unmarshal(got.Body, &status), "decode: %s", got)

@@ -15,12 +15,12 @@ import (
 // stream is a watch that fails the case if an expected event does not come.
 type stream struct {
 	watch.Interface
-	target *Target
+	target *T
 	asked  metav1.ListOptions
 }
 
 // Watch opens a watch. It is stopped when the case ends.
-func (t *Target) Watch(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error), opts metav1.ListOptions) *stream {
+func (t *T) Watch(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error), opts metav1.ListOptions) *stream {
 	opened, err := open(ctx, opts)
 	t.Must(err, "watch with %s", show(opts))
 	t.watches = append(t.watches, opened)
@@ -132,7 +132,7 @@ func VersionOf(object any) string {
 }
 
 // Number reads a resourceVersion: comparable within a resource type since KEP-5504.
-func (t *Target) Number(version string) uint64 {
+func (t *T) Number(version string) uint64 {
 	n, err := strconv.ParseUint(version, 10, 64)
 	t.Must(err, "resourceVersion %q is not a number", version)
 	return n

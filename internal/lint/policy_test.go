@@ -131,8 +131,12 @@ const policy = `
 	scenarios/verbs/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/verbs/clients
 	scenarios/explore                -> envtest/fault internal/diskerr internal/shrink scenarios/script
 	scenarios/explore/worker         -> envtest/sim internal/group scenarios scenarios/explore
-	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/htmlpage internal/outfile internal/stock
+	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/outfile
 	conformance/transcript           -> internal/redact internal/watchframe
+	conformance/engine               -> conformance/transcript envtest/virtualtime
+	conformance/reports              -> conformance/engine conformance/transcript envtest internal/htmlpage internal/outfile
+	conformance/store                -> conformance/engine conformance/transcript envtest/storage/external
+	conformance/target               -> conformance/engine conformance/ledger conformance/suite envtest internal/stock
 	conformance/cases                ->
 	conformance (test)               -> internal/pages internal/sample
 	conformance/lies (test)          -> internal/sample

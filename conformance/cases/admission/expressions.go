@@ -173,7 +173,7 @@ sets.contains([1, 2], [2]) && !sets.contains([1], [2]) && sets.equivalent([1, 2]
 optional.of(1).hasValue() && !optional.none().hasValue() && {'a': 1}[?'a'].orValue(2) == 1 && {'a': 1}[?'b'].orValue(2) == 2
 `
 
-func celLibraryComputes(ctx context.Context, t *suite.Target) {
+func celLibraryComputes(ctx context.Context, t *suite.T) {
 	p := newPolicies(ctx, t)
 	validations := []registrationv1.Validation{{Expression: "object.metadata.name != 'marker'", Message: "in force"}}
 	for line := range strings.Lines(strings.TrimSpace(truths)) {

@@ -28,9 +28,9 @@ type (
 // hooks are the admission webhooks of one case, each at a path of one server, and about the
 // ConfigMaps of the case's namespace unless they are changed.
 type hooks struct {
-	*suite.Target // for the control plane that calls them
-	maps          *suite.ConfigMaps
-	at            func(path string) registrationv1.WebhookClientConfig
+	*suite.T // for the control plane that calls them
+	maps     *suite.ConfigMaps
+	at       func(path string) registrationv1.WebhookClientConfig
 
 	mu      sync.Mutex
 	answers map[string]answer
@@ -44,9 +44,9 @@ type call struct {
 }
 
 // newHooks serves hooks to the control plane that the cases with webhooks share.
-func newHooks(ctx context.Context, t *suite.Target) *hooks {
+func newHooks(ctx context.Context, t *suite.T) *hooks {
 	cp, beside := t.Shared(ctx, "admission")
-	h := &hooks{Target: beside, maps: beside.ConfigMaps(ctx), answers: map[string]answer{}}
+	h := &hooks{T: beside, maps: beside.ConfigMaps(ctx), answers: map[string]answer{}}
 	served, err := cp.Webhooks().Serve(h)
 	t.Must(err, "serve webhooks")
 	h.at = served.ClientConfig

@@ -34,7 +34,7 @@ var namespaceCases = []suite.Case{
 
 var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
-func systemNamespacesStay(ctx context.Context, t *suite.Target) {
+func systemNamespacesStay(ctx context.Context, t *suite.T) {
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
 		err := t.Kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun.DryRun})
 		t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden), "delete %s", name)
@@ -42,7 +42,7 @@ func systemNamespacesStay(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func terminatingNamespaceTakesNothingNew(ctx context.Context, t *suite.Target) {
+func terminatingNamespaceTakesNothingNew(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	held := maps.Object("held", "first")
 	held.Finalizers = []string{"conformance.snowglobe.test/hold"} // and with it the namespace
@@ -66,7 +66,7 @@ func cpu(text string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(text)}
 }
 
-func limitRangeDefaultsAndLimits(ctx context.Context, t *suite.Target) {
+func limitRangeDefaultsAndLimits(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	ranges := t.Kube.CoreV1().LimitRanges(p.namespace)
 	_, err := ranges.Create(ctx, &corev1.LimitRange{
@@ -93,7 +93,7 @@ func limitRangeDefaultsAndLimits(ctx context.Context, t *suite.Target) {
 	})
 }
 
-func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.Target) {
+func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 	namespace := t.Namespace(ctx)
 	quotas, leases := t.Kube.CoreV1().ResourceQuotas(namespace), t.Kube.CoordinationV1().Leases(namespace)
 	const counted, none = corev1.ResourceName("count/leases.coordination.k8s.io"), corev1.ResourceName("count/secrets")
@@ -134,7 +134,7 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.Target) {
 	t.Expect(used.String()).To(gomega.Equal("2"), "what the quota counts")
 }
 
-func defaultClassIsSetOnClaims(ctx context.Context, t *suite.Target) {
+func defaultClassIsSetOnClaims(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "admission")
 	classes, claims := beside.Kube.StorageV1().StorageClasses(), beside.Kube.CoreV1().PersistentVolumeClaims(beside.Namespace(ctx))
 	for name, isDefault := range map[string]string{"plain": "false", "usual": "true"} {

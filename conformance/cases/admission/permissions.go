@@ -26,14 +26,14 @@ var permissionCases = []suite.Case{
 }
 
 // strict is a control plane whose plugins are not those of the default.
-func strict(ctx context.Context, t *suite.Target) *suite.Target {
+func strict(ctx context.Context, t *suite.T) *suite.T {
 	_, beside := t.Shared(ctx, "strict-admission", envtest.WithFlags(
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement,DenyServiceExternalIPs,NamespaceAutoProvision",
 		"--disable-admission-plugins=DefaultTolerationSeconds"))
 	return beside
 }
 
-func ownerReferencesNeedPermission(ctx context.Context, t *suite.Target) {
+func ownerReferencesNeedPermission(ctx context.Context, t *suite.T) {
 	beside := strict(ctx, t)
 	maps := beside.ConfigMaps(ctx)
 	owner := maps.Make(ctx, "owner")
@@ -65,7 +65,7 @@ func ownerReferencesNeedPermission(ctx context.Context, t *suite.Target) {
 }
 
 // grant lets a user do something in a namespace.
-func grant(ctx context.Context, t *suite.Target, namespace, user string, rules ...rbacv1.PolicyRule) {
+func grant(ctx context.Context, t *suite.T, namespace, user string, rules ...rbacv1.PolicyRule) {
 	roles, bindings := t.Kube.RbacV1().Roles(namespace), t.Kube.RbacV1().RoleBindings(namespace)
 	_, err := roles.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
 	t.Must(err, "create role %s", user)
@@ -79,7 +79,7 @@ func grant(ctx context.Context, t *suite.Target, namespace, user string, rules .
 	t.CleanupObjects(func(ctx context.Context) error { return bindings.Delete(ctx, user, metav1.DeleteOptions{}) })
 }
 
-func externalIPsCanBeDenied(ctx context.Context, t *suite.Target) {
+func externalIPsCanBeDenied(ctx context.Context, t *suite.T) {
 	beside := strict(ctx, t)
 	services := beside.Kube.CoreV1().Services(beside.Namespace(ctx))
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
@@ -91,7 +91,7 @@ func externalIPsCanBeDenied(ctx context.Context, t *suite.Target) {
 	t.Expect(err).To(gomega.MatchError(`services "a" is forbidden: Use of external IPs is denied by admission control`))
 }
 
-func pluginCanBeDisabled(ctx context.Context, t *suite.Target) {
+func pluginCanBeDisabled(ctx context.Context, t *suite.T) {
 	beside := strict(ctx, t)
 	namespaces := beside.Kube.CoreV1().Namespaces()
 	beside.CleanupObjects(func(ctx context.Context) error { return namespaces.Delete(ctx, beside.Name, metav1.DeleteOptions{}) })

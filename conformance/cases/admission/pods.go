@@ -43,12 +43,12 @@ var podCases = []suite.Case{
 
 // pods makes pods in the case's namespace, as dry runs.
 type pods struct {
-	*suite.Target
+	*suite.T
 	namespace string
 }
 
 // newPods also makes the service account that pods need where its controller does not run.
-func newPods(ctx context.Context, t *suite.Target) *pods {
+func newPods(ctx context.Context, t *suite.T) *pods {
 	p := &pods{t, t.Namespace(ctx)}
 	p.account(ctx, "default")
 	return p
@@ -131,7 +131,7 @@ func (p *pods) deployment(change ...func(*corev1.Pod)) *appsv1.Deployment {
 
 const violation = `privileged (container "c" must not set securityContext.privileged=true)`
 
-func podSecurityIsEnforced(ctx context.Context, t *suite.Target) {
+func podSecurityIsEnforced(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	p.created(ctx, privileged)
 	p.label(ctx, map[string]string{"enforce": "baseline"}, func() bool {
@@ -151,7 +151,7 @@ func podSecurityIsEnforced(ctx context.Context, t *suite.Target) {
 		[]string{"metadata.labels[pod-security.kubernetes.io/enforce]"}))
 }
 
-func podSecurityWarns(ctx context.Context, t *suite.Target) {
+func podSecurityWarns(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	post := func(path string, object any) suite.Answer {
 		return t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: path + "/namespaces/" + p.namespace + "/" + kindPath(object) + "?dryRun=All", Body: object})
@@ -174,7 +174,7 @@ func kindPath(object any) string {
 	return "deployments"
 }
 
-func priorityClassIsResolved(ctx context.Context, t *suite.Target) {
+func priorityClassIsResolved(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	classes := t.Kube.SchedulingV1().PriorityClasses()
 	_, err := classes.Create(ctx, &schedulingv1.PriorityClass{
@@ -195,7 +195,7 @@ func priorityClassIsResolved(ctx context.Context, t *suite.Target) {
 		func(pod *corev1.Pod) { pod.Spec.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority) })
 }
 
-func tolerationsAreDefaulted(ctx context.Context, t *suite.Target) {
+func tolerationsAreDefaulted(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	seconds := func(key string, n int64) corev1.Toleration {
 		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &n}
@@ -210,7 +210,7 @@ func tolerationsAreDefaulted(ctx context.Context, t *suite.Target) {
 		gomega.Equal([]corev1.Toleration{all}))
 }
 
-func runtimeClassSetsOverhead(ctx context.Context, t *suite.Target) {
+func runtimeClassSetsOverhead(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	classes := t.Kube.NodeV1().RuntimeClasses()
 	_, err := classes.Create(ctx, &nodev1.RuntimeClass{
@@ -234,7 +234,7 @@ func runtimeClassSetsOverhead(ctx context.Context, t *suite.Target) {
 		func(pod *corev1.Pod) { pod.Spec.NodeSelector["kind"] = "bare" })
 }
 
-func newNodeIsTainted(ctx context.Context, t *suite.Target) {
+func newNodeIsTainted(ctx context.Context, t *suite.T) {
 	notReady := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
 	own := corev1.Taint{Key: "own.example.com/taint", Value: "x", Effect: corev1.TaintEffectNoExecute}
 	for _, brought := range [][]corev1.Taint{nil, {own}, {notReady}} {
@@ -249,7 +249,7 @@ func newNodeIsTainted(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func serviceAccountIsDefaulted(ctx context.Context, t *suite.Target) {
+func serviceAccountIsDefaulted(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "service-accounts", envtest.WithFlags("--enable-admission-plugins=ServiceAccount"))
 	p := newPods(ctx, beside)
 	p.account(ctx, "puller", func(account *corev1.ServiceAccount) {

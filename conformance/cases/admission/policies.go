@@ -40,11 +40,11 @@ var policyCases = []suite.Case{
 
 // policies are the admission policies of a case, about the ConfigMaps of its namespace.
 type policies struct {
-	*suite.Target
+	*suite.T
 	maps *suite.ConfigMaps
 }
 
-func newPolicies(ctx context.Context, t *suite.Target) *policies {
+func newPolicies(ctx context.Context, t *suite.T) *policies {
 	return &policies{t, t.ConfigMaps(ctx)}
 }
 
@@ -150,7 +150,7 @@ func (p *policies) invalid(ctx context.Context, short string, object *corev1.Con
 	p.denied(ctx, short, object, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, message)
 }
 
-func policyValidates(ctx context.Context, t *suite.Target) {
+func policyValidates(ctx context.Context, t *suite.T) {
 	p := newPolicies(ctx, t)
 	object := p.policy("v",
 		registrationv1.Validation{Expression: "variables.twice <= 10", MessageExpression: "'twice is ' + string(variables.twice)", Message: "unused"},
@@ -173,7 +173,7 @@ func policyValidates(ctx context.Context, t *suite.Target) {
 	p.invalid(ctx, "v", p.object("forbidden", "6", ""), "twice is 12") // the first decides
 }
 
-func policyReadsItsParams(ctx context.Context, t *suite.Target) {
+func policyReadsItsParams(ctx context.Context, t *suite.T) {
 	p := newPolicies(ctx, t)
 	limit := p.object("limit", "3", "")
 	p.maps.MustCreate(ctx, limit)
@@ -205,7 +205,7 @@ func policyReadsItsParams(ctx context.Context, t *suite.Target) {
 	p.allowed(ctx, p.object("a", "4", "red"))
 }
 
-func policyWarns(ctx context.Context, t *suite.Target) {
+func policyWarns(ctx context.Context, t *suite.T) {
 	p := newPolicies(ctx, t)
 	p.create(ctx, p.policy("w", registrationv1.Validation{Expression: "object.metadata.name != 'odd'", Message: "that is odd"}))
 	bound := p.binding("w")
@@ -217,7 +217,7 @@ func policyWarns(ctx context.Context, t *suite.Target) {
 	p.Expect(p.allowed(ctx, p.object("even", "", "")).Header.Values("Warning")).To(gomega.BeEmpty())
 }
 
-func policyAppliesWhereItIsBound(ctx context.Context, t *suite.Target) {
+func policyAppliesWhereItIsBound(ctx context.Context, t *suite.T) {
 	p := newPolicies(ctx, t)
 	never := registrationv1.Validation{Expression: "false", Message: "never"}
 	p.create(ctx, p.policy("unbound", never))
@@ -246,7 +246,7 @@ func policyAppliesWhereItIsBound(ctx context.Context, t *suite.Target) {
 	p.Expect(err).NotTo(gomega.HaveOccurred(), "another namespace is not bound")
 }
 
-func policyFailurePolicy(ctx context.Context, t *suite.Target) {
+func policyFailurePolicy(ctx context.Context, t *suite.T) {
 	p := newPolicies(ctx, t)
 	for short, policy := range map[string]registrationv1.FailurePolicyType{"fail": registrationv1.Fail, "ignore": registrationv1.Ignore} {
 		object := p.policy(short,
@@ -263,7 +263,7 @@ func policyFailurePolicy(ctx context.Context, t *suite.Target) {
 	p.allowed(ctx, p.object("a", "", "ignore"))
 }
 
-func brokenPolicyIsRefused(ctx context.Context, t *suite.Target) {
+func brokenPolicyIsRefused(ctx context.Context, t *suite.T) {
 	p := newPolicies(ctx, t)
 	for _, expression := range []string{"object.metadata.", "'a string'", "nothing.size > 1"} {
 		_, err := p.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx,
@@ -278,7 +278,7 @@ func brokenPolicyIsRefused(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func mutatingPolicyChangesTheObject(ctx context.Context, t *suite.Target) {
+func mutatingPolicyChangesTheObject(ctx context.Context, t *suite.T) {
 	p := newPolicies(ctx, t)
 	object := &registrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name("m")},

@@ -39,7 +39,7 @@ var sickWebhookCases = []suite.Case{
 		Promise: "A webhook for everything that denies everything can still be removed: requests for webhook configurations call none."},
 }
 
-func webhookDenialHasItsCodeAndMessage(ctx context.Context, t *suite.Target) {
+func webhookDenialHasItsCodeAndMessage(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	statuses := map[string]*metav1.Status{
 		"coded":   {Code: http.StatusTeapot, Message: "short and stout"},
@@ -61,7 +61,7 @@ func webhookDenialHasItsCodeAndMessage(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func mutatingWebhookCanDeny(ctx context.Context, t *suite.Target) {
+func mutatingWebhookCanDeny(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.validate(ctx, h.validating("last"))
 	h.mutate(ctx, "b")
@@ -93,7 +93,7 @@ func called(name string) func(*registrationv1.ValidatingWebhook) {
 
 func ignoring(w *registrationv1.ValidatingWebhook) { w.FailurePolicy = ptr.To(registrationv1.Ignore) }
 
-func unreachableWebhookFailsOrIsIgnored(ctx context.Context, t *suite.Target) {
+func unreachableWebhookFailsOrIsIgnored(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.register(ctx,
 		h.validating("gone", called("closed"), nowhere),
@@ -113,7 +113,7 @@ func (h *hooks) failing(ctx context.Context, name, hook, why string) {
 	h.absent(ctx, name)
 }
 
-func slowWebhookIsCutOff(ctx context.Context, t *suite.Target) {
+func slowWebhookIsCutOff(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.says("slow", silent)
 	h.says("loose", silent)
@@ -135,7 +135,7 @@ func slowWebhookIsCutOff(ctx context.Context, t *suite.Target) {
 	h.Expect(h.asked("open")).To(gomega.ConsistOf("loose", "there"))
 }
 
-func webhookAnswerIsChecked(ctx context.Context, t *suite.Target) {
+func webhookAnswerIsChecked(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.says("check", func(r *review) *verdict {
 		said := patch(`[{"op":"replace","path":"/data/content","value":"x"}]`)(r)
@@ -171,7 +171,7 @@ func webhookAnswerIsChecked(ctx context.Context, t *suite.Target) {
 	h.Must(err, "create fine")
 }
 
-func ignoredFailureIsNoDenial(ctx context.Context, t *suite.Target) {
+func ignoredFailureIsNoDenial(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.says("no", func(r *review) *verdict {
 		if r.Name == "allowed" || r.Name == probeName {
@@ -187,7 +187,7 @@ func ignoredFailureIsNoDenial(ctx context.Context, t *suite.Target) {
 	h.Expect(h.asked("allowed")).To(gomega.ConsistOf("no", "yes"))
 }
 
-func webhookConfigurationsCallNoWebhook(ctx context.Context, t *suite.Target) {
+func webhookConfigurationsCallNoWebhook(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.says("all", func(r *review) *verdict {
 		if r.Namespace == h.maps.Namespace || r.Resource.Group == registrationv1.GroupName {

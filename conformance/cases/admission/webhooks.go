@@ -45,7 +45,7 @@ var webhookCases = []suite.Case{
 		Promise: "What a webhook warns of is a Warning header of the answer, whether it allows the request or denies it."},
 }
 
-func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.Target) {
+func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.validate(ctx, h.validating("told", func(w *registrationv1.ValidatingWebhook) {
 		w.Rules = append(w.Rules, rule("", "v1", "configmaps", registrationv1.Update, registrationv1.Delete))
@@ -100,7 +100,7 @@ func (h *hooks) decode(raw runtime.RawExtension) (object corev1.ConfigMap) {
 	return object
 }
 
-func mutatingWebhooksRunInOrder(ctx context.Context, t *suite.Target) {
+func mutatingWebhooksRunInOrder(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.says("b", patch(`[{"op":"test","path":"/data/content","value":"by a"},{"op":"add","path":"/data/b","value":"too"}]`))
 	h.says("a", patch(`[{"op":"replace","path":"/data/content","value":"by a"}]`))
@@ -119,7 +119,7 @@ func mutatingWebhooksRunInOrder(ctx context.Context, t *suite.Target) {
 	h.Expect(h.content(calls[2].request.Object)).To(gomega.Equal("by a"), "what the validating one sees")
 }
 
-func webhookIsReinvokedIfNeeded(ctx context.Context, t *suite.Target) {
+func webhookIsReinvokedIfNeeded(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	policy := func(p registrationv1.ReinvocationPolicyType) func(*registrationv1.MutatingWebhook) {
 		return func(w *registrationv1.MutatingWebhook) { w.ReinvocationPolicy = &p }
@@ -143,7 +143,7 @@ func webhookIsReinvokedIfNeeded(ctx context.Context, t *suite.Target) {
 	h.Expect(h.content(h.about("stormy")[3].request.Object)).To(gomega.Equal("by c"), "what a sees then")
 }
 
-func matchConditionsChooseRequests(ctx context.Context, t *suite.Target) {
+func matchConditionsChooseRequests(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	on := func(policy registrationv1.FailurePolicyType, conditions ...string) func(*registrationv1.ValidatingWebhook) {
 		return func(w *registrationv1.ValidatingWebhook) {
@@ -173,7 +173,7 @@ func matchConditionsChooseRequests(ctx context.Context, t *suite.Target) {
 	h.absent(ctx, "worse")
 }
 
-func selectorsChooseRequests(ctx context.Context, t *suite.Target) {
+func selectorsChooseRequests(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	updates := func(w *registrationv1.ValidatingWebhook) {
 		w.Rules = append(w.Rules, rule("", "v1", "configmaps", registrationv1.Update))
@@ -207,7 +207,7 @@ func selectorsChooseRequests(ctx context.Context, t *suite.Target) {
 	h.Expect(changes).To(gomega.Equal(map[string]bool{" to red": true, "red to grey": true, "grey to red": true}), "not from grey to grey")
 }
 
-func equivalentRequestsMatch(ctx context.Context, t *suite.Target) {
+func equivalentRequestsMatch(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	match := func(policy registrationv1.MatchPolicyType) func(*registrationv1.ValidatingWebhook) {
 		return func(w *registrationv1.ValidatingWebhook) {
@@ -233,7 +233,7 @@ func equivalentRequestsMatch(ctx context.Context, t *suite.Target) {
 	h.Expect(string(told.Object.Raw)).To(gomega.ContainSubstring(`"apiVersion":"autoscaling/v1"`))
 }
 
-func dryRunIsToldToWebhooks(ctx context.Context, t *suite.Target) {
+func dryRunIsToldToWebhooks(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	effect := func(class registrationv1.SideEffectClass) func(*registrationv1.ValidatingWebhook) {
 		return func(w *registrationv1.ValidatingWebhook) { w.SideEffects = &class }
@@ -259,7 +259,7 @@ func dryRunIsToldToWebhooks(ctx context.Context, t *suite.Target) {
 	h.Expect(h.about("real")[0].request.DryRun).To(gomega.HaveValue(gomega.BeFalse()), "a real request")
 }
 
-func webhookWarningsReachTheClient(ctx context.Context, t *suite.Target) {
+func webhookWarningsReachTheClient(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.says("warns", func(r *review) *verdict {
 		return &verdict{Allowed: r.Name != "bad", Warnings: []string{"mind the gap", "and the step"}}

@@ -30,7 +30,7 @@ var Cases = slices.Concat(proxyCases, unavailableCases, mergedCases)
 // of a group of its own.
 type backend struct {
 	*aggregated.Server
-	Target      *suite.Target
+	T           *suite.T
 	APIServices aggregatorclient.APIServiceInterface
 	Group       string
 	Namespace   string // of its Service
@@ -39,12 +39,12 @@ type backend struct {
 
 // serve starts an aggregated server and its Service beside a control plane that cases
 // share. No APIService leads to it yet.
-func serve(ctx context.Context, beside *suite.Target) *backend {
+func serve(ctx context.Context, beside *suite.T) *backend {
 	_, t := beside.Shared(ctx, "aggregation")
 	client, err := aggregatorclient.NewForConfig(t.Config)
 	t.Must(err, "client for APIServices")
 	b := &backend{
-		Target: t, APIServices: client.APIServices(), Group: t.Name + suite.GroupSuffix,
+		T: t, APIServices: client.APIServices(), Group: t.Name + suite.GroupSuffix,
 		Namespace: t.Namespace(ctx), External: t.Name + ".example.com",
 	}
 	b.Server, err = aggregated.Serve(t.AtAddress(b.External), aggregated.Config{
@@ -69,10 +69,10 @@ func (b *backend) makeService(ctx context.Context, change ...func(*corev1.Servic
 	for _, f := range change {
 		f(&service.Spec)
 	}
-	services := b.Target.Kube.CoreV1().Services(b.Namespace)
+	services := b.T.Kube.CoreV1().Services(b.Namespace)
 	_, err := services.Create(ctx, service, metav1.CreateOptions{})
-	b.Target.Must(err, "create Service api")
-	b.Target.CleanupObjects(func(ctx context.Context) error { return services.Delete(ctx, "api", metav1.DeleteOptions{}) })
+	b.T.Must(err, "create Service api")
+	b.T.CleanupObjects(func(ctx context.Context) error { return services.Delete(ctx, "api", metav1.DeleteOptions{}) })
 }
 
 // register creates the APIService of a version.
@@ -88,8 +88,8 @@ func (b *backend) register(ctx context.Context, version string, change ...func(*
 		f(&service.Spec)
 	}
 	_, err := b.APIServices.Create(ctx, service, metav1.CreateOptions{})
-	b.Target.Must(err, "create APIService %s", service.Name)
-	b.Target.CleanupObjects(func(ctx context.Context) error {
+	b.T.Must(err, "create APIService %s", service.Name)
+	b.T.CleanupObjects(func(ctx context.Context) error {
 		return b.APIServices.Delete(ctx, service.Name, metav1.DeleteOptions{})
 	})
 }
@@ -107,7 +107,7 @@ func (b *backend) available(ctx context.Context, version string) string {
 
 func (b *backend) condition(ctx context.Context, version string) apiregistrationv1.APIServiceCondition {
 	service, err := b.APIServices.Get(ctx, b.name(version), metav1.GetOptions{})
-	b.Target.Must(err, "get APIService %s", b.name(version))
+	b.T.Must(err, "get APIService %s", b.name(version))
 	for _, condition := range service.Status.Conditions {
 		if condition.Type == apiregistrationv1.Available {
 			return condition
@@ -118,22 +118,22 @@ func (b *backend) condition(ctx context.Context, version string) apiregistration
 
 // until waits until the Available condition has a status and a reason.
 func (b *backend) until(ctx context.Context, version, wanted string) {
-	b.Target.Eventually(ctx, b.available).WithArguments(version).Should(gomega.Equal(wanted), "APIService %s", b.name(version))
+	b.T.Eventually(ctx, b.available).WithArguments(version).Should(gomega.Equal(wanted), "APIService %s", b.name(version))
 }
 
 // ready is serve with a Service and an APIService for v1, through which Widgets are served.
-func ready(ctx context.Context, beside *suite.Target) *backend {
+func ready(ctx context.Context, beside *suite.T) *backend {
 	b := serve(ctx, beside)
 	b.makeService(ctx)
 	b.register(ctx, "v1")
 	b.until(ctx, "v1", "True Passed")
-	b.Target.Served(ctx, b.path("v1"))
+	b.T.Served(ctx, b.path("v1"))
 	return b
 }
 
 // client for Widgets through the aggregator.
 func (b *backend) client() dynamic.ResourceInterface {
-	return b.Target.Dynamic.Resource(schema.GroupVersionResource{Group: b.Group, Version: "v1", Resource: "widgets"})
+	return b.T.Dynamic.Resource(schema.GroupVersionResource{Group: b.Group, Version: "v1", Resource: "widgets"})
 }
 
 func (b *backend) resource() schema.GroupResource {
@@ -151,7 +151,7 @@ func (b *backend) widget(name, color string) *unstructured.Unstructured {
 // put changes an object behind the aggregator's back.
 func (b *backend) put(name, color string) {
 	_, err := b.Put(b.widget(name, color))
-	b.Target.Must(err, "put Widget %s", name)
+	b.T.Must(err, "put Widget %s", name)
 }
 
 // last returns the newest request for Widgets, which the aggregator does not make by itself.
@@ -161,7 +161,7 @@ func (b *backend) last() aggregated.Request {
 			return call.Request
 		}
 	}
-	b.Target.Expect(b.Requests.Calls()).NotTo(gomega.BeEmpty(), "no request for Widgets reached the aggregated server")
+	b.T.Expect(b.Requests.Calls()).NotTo(gomega.BeEmpty(), "no request for Widgets reached the aggregated server")
 	return aggregated.Request{}
 }
 

@@ -30,9 +30,9 @@ var mergedCases = []suite.Case{
 		Promise: "Without its APIService an aggregated group is answered 404 and is not in discovery; other versions of the group stay."},
 }
 
-func prioritiesOrder(ctx context.Context, beside *suite.Target) {
+func prioritiesOrder(ctx context.Context, beside *suite.T) {
 	b := serve(ctx, beside)
-	t := b.Target
+	t := b.T
 	b.makeService(ctx)
 	with := func(group, version int32) func(*apiregistrationv1.APIServiceSpec) {
 		return func(spec *apiregistrationv1.APIServiceSpec) {
@@ -65,7 +65,7 @@ func prioritiesOrder(ctx context.Context, beside *suite.Target) {
 func (b *backend) discovered(ctx context.Context, version string) []string {
 	const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	var list apidiscoveryv2.APIGroupDiscoveryList
-	b.Target.JSON(b.Target.Ask(ctx, suite.Request{Path: "/apis", Accept: accept}), &list)
+	b.T.JSON(b.T.Ask(ctx, suite.Request{Path: "/apis", Accept: accept}), &list)
 	var found []string
 	for _, group := range list.Items {
 		for _, v := range group.Versions {
@@ -82,9 +82,9 @@ func (b *backend) discovered(ctx context.Context, version string) []string {
 	return found
 }
 
-func aggregatedGroupIsInDiscovery(ctx context.Context, beside *suite.Target) {
+func aggregatedGroupIsInDiscovery(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	fresh := []string{"Current", "widgets Widget", "wdg"}
 	t.Eventually(ctx, b.discovered).WithArguments("v1").Should(gomega.Equal(fresh))
 	t.Expect(b.discovered(ctx, "v2")).To(gomega.BeEmpty(), "v2 has no APIService")
@@ -93,9 +93,9 @@ func aggregatedGroupIsInDiscovery(ctx context.Context, beside *suite.Target) {
 	t.Expect(list.APIResources).To(gomega.ConsistOf(gomega.HaveField("Name", "widgets")))
 }
 
-func openAPIIsMerged(ctx context.Context, beside *suite.Target) {
+func openAPIIsMerged(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	holds := func(document, text string) func() bool {
 		return func() bool { return strings.Contains(string(t.Answered(ctx, document, http.StatusOK).Body), text) }
 	}
@@ -108,9 +108,9 @@ func openAPIIsMerged(ctx context.Context, beside *suite.Target) {
 	t.Expect(holds("/openapi/v2", `"/apis/apps/v1/deployments"`)()).To(gomega.BeTrue(), "/openapi/v2 has lost the built-in paths")
 }
 
-func deletedAPIServiceEndsItsGroup(ctx context.Context, beside *suite.Target) {
+func deletedAPIServiceEndsItsGroup(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	b.register(ctx, "v2")
 	b.until(ctx, "v2", "True Passed")
 	t.Served(ctx, b.path("v2"))

@@ -38,9 +38,9 @@ var proxyCases = []suite.Case{
 		Promise: "If an aggregated server breaks the connection off instead of answering, the client gets 503, and the next request is served."},
 }
 
-func requestReachesTheServer(ctx context.Context, beside *suite.Target) {
+func requestReachesTheServer(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	got := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1") + "?fieldManager=me%2Byou", Body: b.widget("one", "red")})
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
 	asked := b.last()
@@ -57,9 +57,9 @@ func requestReachesTheServer(ctx context.Context, beside *suite.Target) {
 	t.Expect(string(got.Body)).To(gomega.Equal("short and stout"))
 }
 
-func identityGoesInHeaders(ctx context.Context, beside *suite.Target) {
+func identityGoesInHeaders(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	got := t.Ask(ctx, suite.Request{Path: b.path("v1"), Header: map[string]string{
 		"Impersonate-User": "jane", "Impersonate-Uid": "4711", "Impersonate-Group": "system:masters",
 		"Impersonate-Extra-Example.com%2fScopes": "development",
@@ -75,9 +75,9 @@ func identityGoesInHeaders(ctx context.Context, beside *suite.Target) {
 	}
 }
 
-func ownIdentityHeadersAreDropped(ctx context.Context, beside *suite.Target) {
+func ownIdentityHeadersAreDropped(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	t.Answered(ctx, b.path("v1"), http.StatusOK)
 	honest := b.last()
 	got := t.Ask(ctx, suite.Request{Path: b.path("v1"), Header: map[string]string{
@@ -92,9 +92,9 @@ func ownIdentityHeadersAreDropped(ctx context.Context, beside *suite.Target) {
 	t.Expect(asked.Extra).To(gomega.Equal(honest.Extra))
 }
 
-func watchGoesThrough(ctx context.Context, beside *suite.Target) {
+func watchGoesThrough(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	events := t.Watch(ctx, b.client().Watch, metav1.ListOptions{})
 	b.put("one", "red")
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED one"}))
@@ -108,9 +108,9 @@ func watchGoesThrough(ctx context.Context, beside *suite.Target) {
 	}
 }
 
-func redirectIsNotPassedOn(ctx context.Context, beside *suite.Target) {
+func redirectIsNotPassedOn(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	for _, code := range []int{http.StatusMovedPermanently, http.StatusTemporaryRedirect} {
 		b.reply(nil, stub.Status{Code: code, Header: http.Header{"Location": {"https://elsewhere.example.com/steal"}}})
 		got := t.Answered(ctx, b.path("v1"), http.StatusBadGateway)
@@ -122,9 +122,9 @@ func redirectIsNotPassedOn(ctx context.Context, beside *suite.Target) {
 	t.Answered(ctx, b.path("v1"), http.StatusNotModified)
 }
 
-func upgradeIsPassedOn(ctx context.Context, beside *suite.Target) {
+func upgradeIsPassedOn(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	b.reply(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -143,9 +143,9 @@ func upgradeIsPassedOn(ctx context.Context, beside *suite.Target) {
 	t.Expect(string(got.Body)).To(gomega.Equal("hello jane"), "%s", got)
 }
 
-func brokenAnswerIsAnError(ctx context.Context, beside *suite.Target) {
+func brokenAnswerIsAnError(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
-	t := b.Target
+	t := b.T
 	remove := b.reply(nil, stub.ErrBreak)
 	got := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1"), Body: b.widget("one", "red")})
 	t.Expect(got.Code).To(gomega.Equal(http.StatusServiceUnavailable), "%s", got)

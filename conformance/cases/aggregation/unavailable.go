@@ -40,16 +40,16 @@ var unavailableCases = []suite.Case{
 // notServed waits until the group is answered 503: its handler and its condition are the work
 // of two controllers.
 func (b *backend) notServed(ctx context.Context, version string) (got suite.Answer) {
-	b.Target.Eventually(ctx, func() int {
-		got = b.Target.Get(ctx, b.path(version))
+	b.T.Eventually(ctx, func() int {
+		got = b.T.Get(ctx, b.path(version))
 		return got.Code
 	}).Should(gomega.Equal(http.StatusServiceUnavailable), "%s is not answered as unavailable", b.path(version))
 	return got
 }
 
-func missingServiceMakesUnavailable(ctx context.Context, beside *suite.Target) {
+func missingServiceMakesUnavailable(ctx context.Context, beside *suite.T) {
 	b := serve(ctx, beside)
-	t := b.Target
+	t := b.T
 	b.register(ctx, "v1")
 	b.until(ctx, "v1", "False ServiceNotFound")
 	t.Expect(b.condition(ctx, "v1").Message).To(gomega.Equal(`service/api in "` + b.Namespace + `" is not present`))
@@ -63,9 +63,9 @@ func missingServiceMakesUnavailable(ctx context.Context, beside *suite.Target) {
 	t.Served(ctx, b.path("v1"))
 }
 
-func serviceWithoutEndpoints(ctx context.Context, beside *suite.Target) {
+func serviceWithoutEndpoints(ctx context.Context, beside *suite.T) {
 	b := serve(ctx, beside)
-	t := b.Target
+	t := b.T
 	b.makeService(ctx, func(spec *corev1.ServiceSpec) {
 		*spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "https", Port: 8443}}}
 	})
@@ -92,9 +92,9 @@ func serviceWithoutEndpoints(ctx context.Context, beside *suite.Target) {
 	b.notServed(ctx, "v1")
 }
 
-func failingDiscovery(ctx context.Context, beside *suite.Target) {
+func failingDiscovery(ctx context.Context, beside *suite.T) {
 	b := serve(ctx, beside)
-	t := b.Target
+	t := b.T
 	b.makeService(ctx)
 	for version, answer := range map[string]stub.Status{
 		"v1": {Code: http.StatusInternalServerError},
@@ -116,9 +116,9 @@ func failingDiscovery(ctx context.Context, beside *suite.Target) {
 	t.Expect(checks).To(gomega.ContainElement("/apis/" + b.Group + "/v1 system:kube-aggregator [system:masters]"))
 }
 
-func untrustedServer(ctx context.Context, beside *suite.Target) {
+func untrustedServer(ctx context.Context, beside *suite.T) {
 	b := serve(ctx, beside)
-	t := b.Target
+	t := b.T
 	b.makeService(ctx)
 	wrong, err := b.WrongCA()
 	t.Must(err, "make a certificate authority")
@@ -129,7 +129,7 @@ func untrustedServer(ctx context.Context, beside *suite.Target) {
 	t.Expect(b.Requests.Calls()).To(gomega.BeEmpty())
 }
 
-func insecureAndBundle(ctx context.Context, beside *suite.Target) {
+func insecureAndBundle(ctx context.Context, beside *suite.T) {
 	b := serve(ctx, beside)
 	refused := func(change func(*apiregistrationv1.APIService), field string) {
 		service := &apiregistrationv1.APIService{
@@ -141,7 +141,7 @@ func insecureAndBundle(ctx context.Context, beside *suite.Target) {
 		}
 		change(service)
 		_, err := b.APIServices.Create(ctx, service, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		b.Target.Expect(b.Target.Causes(err)).To(gomega.Equal([]string{field}))
+		b.T.Expect(b.T.Causes(err)).To(gomega.Equal([]string{field}))
 	}
 	refused(func(s *apiregistrationv1.APIService) { s.Spec.InsecureSkipTLSVerify = true }, "spec.insecureSkipTLSVerify")
 	refused(func(s *apiregistrationv1.APIService) { s.Name = "v2." + b.Group }, "metadata.name")

@@ -45,17 +45,17 @@ var Cases = slices.Concat([]suite.Case{
 
 // object is one object that managers apply.
 type object struct {
-	*suite.Target
+	*suite.T
 	collection, apiVersion, kind, name string
 }
 
 // configMap is a ConfigMap in the case's namespace that is not there yet.
-func configMap(ctx context.Context, t *suite.Target) object {
+func configMap(ctx context.Context, t *suite.T) object {
 	return object{t, t.ConfigMaps(ctx).Path(), "v1", "ConfigMap", "a"}
 }
 
 // deployment is a Deployment in the case's namespace that is not there yet.
-func deployment(ctx context.Context, t *suite.Target) object {
+func deployment(ctx context.Context, t *suite.T) object {
 	namespace := t.Namespace(ctx)
 	t.CleanupObjects(func(ctx context.Context) error {
 		return t.Kube.AppsV1().Deployments(namespace).Delete(ctx, "a", metav1.DeleteOptions{})

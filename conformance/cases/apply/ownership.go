@@ -11,7 +11,7 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-func applyCreatesOnce(ctx context.Context, t *suite.Target) {
+func applyCreatesOnce(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	got := o.ask(ctx, "alice", data(`"color":"red"`))
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
@@ -31,7 +31,7 @@ func applyCreatesOnce(ctx context.Context, t *suite.Target) {
 	t.Expect(o.decoded(again)).To(gomega.Equal(created), "applied again")
 }
 
-func applyHandsAFieldOver(ctx context.Context, t *suite.Target) {
+func applyHandsAFieldOver(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	o.apply(ctx, "alice", data(`"color":"red","size":"L"`))
 	shared := o.apply(ctx, "bob", data(`"color":"red"`))
@@ -49,7 +49,7 @@ func applyHandsAFieldOver(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Value(gone, "data")).To(gomega.Equal(map[string]any{"size": "L"}))
 }
 
-func applyDryRunDecidesAlike(ctx context.Context, t *suite.Target) {
+func applyDryRunDecidesAlike(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	imagined := o.ask(ctx, "alice", data(`"color":"red"`), "dryRun=All")
 	t.Expect(imagined.Code).To(gomega.Equal(http.StatusCreated), "%s", imagined)
@@ -65,7 +65,7 @@ func applyDryRunDecidesAlike(ctx context.Context, t *suite.Target) {
 	t.Expect(o.read(ctx)).To(gomega.Equal(created), "after three dry runs")
 }
 
-func updateTakesFieldsOver(ctx context.Context, t *suite.Target) {
+func updateTakesFieldsOver(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	o.apply(ctx, "alice", data(`"color":"red","size":"L"`))
 	updated := o.put(ctx, "bob", data(`"color":"blue","size":"L"`))
@@ -79,7 +79,7 @@ func updateTakesFieldsOver(ctx context.Context, t *suite.Target) {
 	t.Expect(back.GetManagedFields()).To(gomega.HaveLen(1), "bob owns nothing any more")
 }
 
-func removedFieldHasNoOwner(ctx context.Context, t *suite.Target) {
+func removedFieldHasNoOwner(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	o.apply(ctx, "alice", data(`"color":"red","size":"L"`))
 	without := o.put(ctx, "bob", data(`"size":"L"`))
@@ -89,7 +89,7 @@ func removedFieldHasNoOwner(ctx context.Context, t *suite.Target) {
 	t.Expect(owners(anew, "f:color")).To(gomega.Equal([]string{"carol Apply"}))
 }
 
-func managersBeforeTheFirstApply(ctx context.Context, t *suite.Target) {
+func managersBeforeTheFirstApply(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	o.apply(ctx, "alice", data(`"color":"red"`))
 	cleared := o.put(ctx, "bob", fields{metadata: `"managedFields":[{}]`, top: `"data":{"color":"red"}`})
@@ -99,7 +99,7 @@ func managersBeforeTheFirstApply(ctx context.Context, t *suite.Target) {
 	t.Expect(owners(shared, "f:color")).To(gomega.Equal([]string{"before-first-apply Update", "carol Apply"}))
 }
 
-func oldUpdateManagersAreMerged(ctx context.Context, t *suite.Target) {
+func oldUpdateManagersAreMerged(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	o.apply(ctx, "alice", data(`"own":"x"`))
 	content := `"own":"x"`

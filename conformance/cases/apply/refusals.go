@@ -24,7 +24,7 @@ var refusalCases = []suite.Case{
 		Promise: "An apply that names a uid or a resourceVersion is about that object: 409 if there is none or it has changed, 422 if it is another."},
 }
 
-func applyNeedsAManager(ctx context.Context, t *suite.Target) {
+func applyNeedsAManager(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	body := o.body(data(`"color":"red"`))
 	for _, query := range []string{"", "fieldManager=", "fieldManager=" + strings.Repeat("x", 129), "fieldManager=a%07b"} {
@@ -44,7 +44,7 @@ func applyNeedsAManager(ctx context.Context, t *suite.Target) {
 	t.Expect(status.Details.Causes).To(gomega.ConsistOf(gomega.HaveField("Field", "force")), "%s", forced)
 }
 
-func applyOfManagedFieldsIsRefused(ctx context.Context, t *suite.Target) {
+func applyOfManagedFieldsIsRefused(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	before := o.apply(ctx, "alice", data(`"color":"red"`))
 	refused := func(body []byte, why string) {
@@ -64,7 +64,7 @@ func applyOfManagedFieldsIsRefused(ctx context.Context, t *suite.Target) {
 	t.Expect(o.read(ctx)).To(gomega.Equal(before), "after what was refused")
 }
 
-func applyWithUIDDoesNotCreate(ctx context.Context, t *suite.Target) {
+func applyWithUIDDoesNotCreate(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	const other = "00000000-0000-0000-0000-000000000000"
 	identified := func(metadata string) fields { return fields{metadata: metadata, top: `"data":{"color":"red"}`} }

@@ -35,7 +35,7 @@ func whole(podFields, containerFields string) fields {
 		`"spec":{"containers":[{"name":"one","image":"first"` + containerFields + `}]` + podFields + `}}}`}
 }
 
-func applyMergesListsByKey(ctx context.Context, t *suite.Target) {
+func applyMergesListsByKey(ctx context.Context, t *suite.T) {
 	o := deployment(ctx, t)
 	o.apply(ctx, "alice", whole("", ""))
 	o.apply(ctx, "bob", containers(`{"name":"two","image":"second"},{"name":"one","env":[{"name":"COLOR","value":"red"}]}`))
@@ -62,7 +62,7 @@ func applyMergesListsByKey(ctx context.Context, t *suite.Target) {
 	t.Expect(list()).To(gomega.Equal([]string{"one first"}), "bob applies neither env nor the second container any more")
 }
 
-func applyReplacesAtomicValues(ctx context.Context, t *suite.Target) {
+func applyReplacesAtomicValues(ctx context.Context, t *suite.T) {
 	o := deployment(ctx, t)
 	o.apply(ctx, "alice", whole(`,"nodeSelector":{"disk":"ssd"}`, `,"args":["x","y"]`))
 	args := containers(`{"name":"one","args":["x"]}`)
@@ -79,7 +79,7 @@ func applyReplacesAtomicValues(ctx context.Context, t *suite.Target) {
 	t.Expect(owners(replaced, "f:nodeSelector")).To(gomega.Equal([]string{"carol Apply"}))
 }
 
-func applyJoinsSets(ctx context.Context, t *suite.Target) {
+func applyJoinsSets(ctx context.Context, t *suite.T) {
 	o := configMap(ctx, t)
 	held := func(names string) fields { return fields{metadata: `"finalizers":[` + names + `]`} }
 	const first, second = "conformance.snowglobe.test/first", "conformance.snowglobe.test/second"
@@ -97,7 +97,7 @@ func applyJoinsSets(ctx context.Context, t *suite.Target) {
 	t.Expect(o.apply(ctx, "bob", fields{}).GetFinalizers()).To(gomega.BeEmpty())
 }
 
-func applyToStatusIsApart(ctx context.Context, t *suite.Target) {
+func applyToStatusIsApart(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSubresources(apiextensionsv1.CustomResourceSubresources{
 		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 	})))

@@ -18,7 +18,7 @@ import (
 
 // auditor is a webhook backend, and the control plane whose events it gets.
 type auditor struct {
-	*suite.Target
+	*suite.T
 	cp *envtest.ControlPlane
 
 	mu      sync.Mutex
@@ -30,11 +30,11 @@ type auditor struct {
 const blocking = "--audit-webhook-mode=blocking"
 
 // launch starts a control plane with an audit policy.
-func launch(ctx context.Context, t *suite.Target, policy string, flags ...string) *auditor {
+func launch(ctx context.Context, t *suite.T, policy string, flags ...string) *auditor {
 	a := &auditor{}
 	path := t.File("policy.yaml", []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\n"+policy))
 	flags = append(flags, "--audit-policy-file="+path, "--audit-webhook-initial-backoff=1ms")
-	a.cp, a.Target = t.Launch(ctx, envtest.WithWebhookFlag("audit-webhook-config-file", a), envtest.WithFlags(flags...))
+	a.cp, a.T = t.Launch(ctx, envtest.WithWebhookFlag("audit-webhook-config-file", a), envtest.WithFlags(flags...))
 	return a
 }
 

@@ -24,7 +24,7 @@ var backendCases = []suite.Case{
 		Promise: "In the mode blocking-strict a request of which the backend does not hear when it is received is answered 500 and has no effect; one that is not to be told of is served."},
 }
 
-func batchesAreOfTheirSize(ctx context.Context, t *suite.Target) {
+func batchesAreOfTheirSize(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, `
 omitStages: [RequestReceived]
 rules:
@@ -53,7 +53,7 @@ func (a *auditor) sizes() []int {
 	return sizes
 }
 
-func failingBackendIsNoHindrance(ctx context.Context, t *suite.Target) {
+func failingBackendIsNoHindrance(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, everything, blocking)
 	maps := a.ConfigMaps(ctx)
 	maps.Make(ctx, "before")
@@ -64,7 +64,7 @@ func failingBackendIsNoHindrance(ctx context.Context, t *suite.Target) {
 	a.Expect(a.about("/configmaps/after")).To(gomega.BeEmpty(), "what the backend did not take")
 }
 
-func strictModeServesNothingUntold(ctx context.Context, t *suite.Target) {
+func strictModeServesNothingUntold(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, `
 rules:
 - {level: Metadata, resources: [{group: "", resources: [configmaps]}]}

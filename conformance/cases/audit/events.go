@@ -35,7 +35,7 @@ rules:
 - {level: Metadata}
 `
 
-func requestHasItsStages(ctx context.Context, t *suite.Target) {
+func requestHasItsStages(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, everything, blocking)
 	const get = "/api/v1/namespaces/default/configmaps/a"
 	got := a.Ask(ctx, suite.Request{Path: get, Header: map[string]string{"Audit-ID": "chosen"}})
@@ -56,7 +56,7 @@ func requestHasItsStages(ctx context.Context, t *suite.Target) {
 		"RequestReceived Metadata watch", "ResponseStarted Metadata watch", "ResponseComplete Metadata watch"}))
 }
 
-func impersonatedUserIsTold(ctx context.Context, t *suite.Target) {
+func impersonatedUserIsTold(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, `
 omitStages: [RequestReceived]
 rules:
@@ -73,7 +73,7 @@ rules:
 		gomega.HaveField("Groups", []string{"painters", "system:authenticated"}))))
 }
 
-func refusalIsTold(ctx context.Context, t *suite.Target) {
+func refusalIsTold(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, everything, blocking)
 	const path = "/api/v1/namespaces/default/configmaps/"
 	a.WithToken("no-such-token").Answered(ctx, path+"unknown", http.StatusUnauthorized)
@@ -101,7 +101,7 @@ func (a *auditor) last(uri string) auditv1.Event {
 	return events[len(events)-1]
 }
 
-func admissionAnnotates(ctx context.Context, t *suite.Target) {
+func admissionAnnotates(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, everything, blocking)
 	maps := a.ConfigMaps(ctx)
 	a.policy(ctx)

@@ -29,7 +29,7 @@ var policyCases = []suite.Case{
 		Promise: "With omitManagedFields the bodies in the log leave managed fields out, those of lists too, unless a rule says otherwise, and answers keep them."},
 }
 
-func levelDecidesTheContents(ctx context.Context, t *suite.Target) {
+func levelDecidesTheContents(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, `
 omitStages: [RequestReceived]
 rules:
@@ -69,7 +69,7 @@ rules:
 	}
 }
 
-func firstRuleThatMatchesDecides(ctx context.Context, t *suite.Target) {
+func firstRuleThatMatchesDecides(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, `
 omitStages: [RequestReceived]
 rules:
@@ -98,7 +98,7 @@ rules:
 	a.Expect(told(a.about(map1))).To(gomega.HaveLen(2), "the admin is no painter")
 }
 
-func stagesCanBeOmitted(ctx context.Context, t *suite.Target) {
+func stagesCanBeOmitted(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, `
 omitStages: [ResponseStarted]
 rules:
@@ -120,7 +120,7 @@ func (a *auditor) watched(ctx context.Context, resource string) {
 	a.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
 }
 
-func managedFieldsCanBeOmitted(ctx context.Context, t *suite.Target) {
+func managedFieldsCanBeOmitted(ctx context.Context, t *suite.T) {
 	a := launch(ctx, t, `
 omitManagedFields: true
 omitStages: [RequestReceived]

@@ -53,7 +53,7 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-func claimsOf(t *suite.Target, token string) claims {
+func claimsOf(t *suite.T, token string) claims {
 	parts := strings.Split(token, ".")
 	t.Expect(parts).To(gomega.HaveLen(3), "a token has three parts")
 	content, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -63,7 +63,7 @@ func claimsOf(t *suite.Target, token string) claims {
 	return c
 }
 
-func accountTokenIsItsAccount(ctx context.Context, t *suite.Target) {
+func accountTokenIsItsAccount(ctx context.Context, t *suite.T) {
 	ns, account := t.Namespace(ctx), t.Account(ctx, "robot")
 	request, err := t.RequestToken(ctx, "robot", authenticationv1.TokenRequestSpec{})
 	t.Must(err, "request a token")
@@ -88,14 +88,14 @@ func accountTokenIsItsAccount(ctx context.Context, t *suite.Target) {
 }
 
 // tokenReview asks whose a token is.
-func tokenReview(ctx context.Context, t *suite.Target, token string, audiences ...string) authenticationv1.TokenReviewStatus {
+func tokenReview(ctx context.Context, t *suite.T, token string, audiences ...string) authenticationv1.TokenReviewStatus {
 	review, err := t.Kube.AuthenticationV1().TokenReviews().Create(ctx,
 		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}, metav1.CreateOptions{})
 	t.Must(err, "create a TokenReview")
 	return review.Status
 }
 
-func tokenHoldsForItsAudiences(ctx context.Context, t *suite.Target) {
+func tokenHoldsForItsAudiences(ctx context.Context, t *suite.T) {
 	t.Account(ctx, "robot")
 	name := "system:serviceaccount:" + t.Namespace(ctx) + ":robot"
 	own := claimsOf(t, t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{})).Issuer
@@ -112,7 +112,7 @@ func tokenHoldsForItsAudiences(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func tokenReviewTellsWhoseATokenIs(ctx context.Context, t *suite.Target) {
+func tokenReviewTellsWhoseATokenIs(ctx context.Context, t *suite.T) {
 	account := t.Account(ctx, "robot")
 	name := "system:serviceaccount:" + t.Namespace(ctx) + ":robot"
 	good := tokenReview(ctx, t, t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{}))
@@ -124,7 +124,7 @@ func tokenReviewTellsWhoseATokenIs(ctx context.Context, t *suite.Target) {
 	t.Expect(err).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest), "no token")
 }
 
-func malformedTokenRequestIsRefused(ctx context.Context, t *suite.Target) {
+func malformedTokenRequestIsRefused(ctx context.Context, t *suite.T) {
 	t.Account(ctx, "robot")
 	type spec = authenticationv1.TokenRequestSpec
 	for _, seconds := range []int64{-1, 599, 1<<32 + 1} {
@@ -149,7 +149,7 @@ func malformedTokenRequestIsRefused(ctx context.Context, t *suite.Target) {
 	t.Expect(bound("Pod", "others", "")).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest), "a Pod of another account")
 }
 
-func changedTokenIsWorthless(ctx context.Context, t *suite.Target) {
+func changedTokenIsWorthless(ctx context.Context, t *suite.T) {
 	t.Account(ctx, "robot")
 	t.Account(ctx, "other")
 	token := t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{})

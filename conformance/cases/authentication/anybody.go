@@ -30,7 +30,7 @@ var anybodyCases = []suite.Case{
 		Promise: "A SelfSubjectReview tells name, UID, groups and extra of whoever asks, also of whom one impersonates."},
 }
 
-func unknownTokenIs401(ctx context.Context, t *suite.Target) {
+func unknownTokenIs401(ctx context.Context, t *suite.T) {
 	stranger := t.WithToken("s7-nobody-knows-this")
 	for _, path := range []string{"/api/v1/namespaces", "/version", "/readyz", "/s7-no-such-path"} {
 		status := t.ExpectStatus(stranger.Get(ctx, path), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
@@ -49,7 +49,7 @@ func unknownTokenIs401(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func anonymousIsAUserOfFewRights(ctx context.Context, t *suite.Target) {
+func anonymousIsAUserOfFewRights(ctx context.Context, t *suite.T) {
 	anonymous := t.WithToken("")
 	for _, path := range []string{"/version", "/readyz", "/livez", "/healthz"} {
 		anonymous.Answered(ctx, path, http.StatusOK)
@@ -62,7 +62,7 @@ func anonymousIsAUserOfFewRights(ctx context.Context, t *suite.Target) {
 	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden), "not even that is for the anonymous")
 }
 
-func anonymousCanBeLimitedToPaths(ctx context.Context, t *suite.Target) {
+func anonymousCanBeLimitedToPaths(ctx context.Context, t *suite.T) {
 	file := t.File("authentication.yaml", []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration",
 		"anonymous":{"enabled":true,"conditions":[{"path":"/healthz"},{"path":"/livez"}]}}`))
 	_, other := t.Launch(ctx, envtest.WithFlags("--authentication-config="+file))
@@ -75,7 +75,7 @@ func anonymousCanBeLimitedToPaths(ctx context.Context, t *suite.Target) {
 	other.Answered(ctx, "/version", http.StatusOK)
 }
 
-func anonymousCanBeTurnedOff(ctx context.Context, t *suite.Target) {
+func anonymousCanBeTurnedOff(ctx context.Context, t *suite.T) {
 	_, other := t.Launch(ctx, envtest.WithFlags("--anonymous-auth=false"))
 	for _, path := range []string{"/healthz", "/readyz", "/version", "/api/v1/namespaces"} {
 		t.ExpectStatus(other.WithToken("").Get(ctx, path), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
@@ -83,7 +83,7 @@ func anonymousCanBeTurnedOff(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func selfReviewTellsWhoOneIs(ctx context.Context, t *suite.Target) {
+func selfReviewTellsWhoOneIs(ctx context.Context, t *suite.T) {
 	jane := t.As("jane", "devs", "ops")
 	t.Expect(jane.WhoAmI(ctx)).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane", Groups: []string{"devs", "ops", "system:authenticated"}}))
 	t.Expect(t.MustWhoAmI(ctx).Groups).To(gomega.ContainElement("system:authenticated"))

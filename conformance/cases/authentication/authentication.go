@@ -17,18 +17,18 @@ import (
 var Cases = slices.Concat(anybodyCases, accountCases, boundCases, certificateCases, bootstrapCases, webhookCases, issuerCases, publishedCases, reloadCases)
 
 // refused asserts that the server does not know who the target is.
-func refused(ctx context.Context, t *suite.Target, why string) {
+func refused(ctx context.Context, t *suite.T, why string) {
 	_, err := t.WhoAmI(ctx)
 	t.Expect(err).To(suite.BeStatus(http.StatusUnauthorized, metav1.StatusReasonUnauthorized), why)
 }
 
 // untilRefused is refused for what the server learns from a watch, or remembers a while.
-func untilRefused(ctx context.Context, t *suite.Target, why string) {
+func untilRefused(ctx context.Context, t *suite.T, why string) {
 	t.Eventually(ctx, func() error { _, err := t.WhoAmI(ctx); return err }).
 		Should(suite.BeStatus(http.StatusUnauthorized, metav1.StatusReasonUnauthorized), why)
 }
 
 // untilKnown waits until the server takes the target for a user.
-func untilKnown(ctx context.Context, t *suite.Target, user string) {
+func untilKnown(ctx context.Context, t *suite.T, user string) {
 	t.Eventually(ctx, func() string { info, _ := t.WhoAmI(ctx); return info.Username }).Should(gomega.Equal(user))
 }

@@ -24,7 +24,7 @@ var bootstrapCases = []suite.Case{
 }
 
 // withBootstrapTokens is a control plane that knows bootstrap tokens.
-func withBootstrapTokens(ctx context.Context, t *suite.Target) *suite.Target {
+func withBootstrapTokens(ctx context.Context, t *suite.T) *suite.T {
 	_, other := t.Shared(ctx, "bootstrap-tokens", envtest.WithFlags("--enable-bootstrap-token-auth"))
 	return other
 }
@@ -32,7 +32,7 @@ func withBootstrapTokens(ctx context.Context, t *suite.Target) *suite.Target {
 const tokenSecret = "0123456789abcdef"
 
 // makeBootstrapToken creates the Secret of a token; what data says replaces what is in order.
-func makeBootstrapToken(ctx context.Context, t *suite.Target, id string, data map[string]string) {
+func makeBootstrapToken(ctx context.Context, t *suite.T, id string, data map[string]string) {
 	all := map[string]string{"token-id": id, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true",
 		"expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
 	maps.Copy(all, data)
@@ -49,7 +49,7 @@ func makeBootstrapToken(ctx context.Context, t *suite.Target, id string, data ma
 	})
 }
 
-func bootstrapTokenLetsANodeIn(ctx context.Context, t *suite.Target) {
+func bootstrapTokenLetsANodeIn(ctx context.Context, t *suite.T) {
 	other := withBootstrapTokens(ctx, t)
 	makeBootstrapToken(ctx, other, "lets1n", map[string]string{"auth-extra-groups": "system:bootstrappers:north"})
 	node := other.WithToken("lets1n." + tokenSecret)
@@ -62,7 +62,7 @@ func bootstrapTokenLetsANodeIn(ctx context.Context, t *suite.Target) {
 	untilRefused(ctx, node, "the Secret is deleted")
 }
 
-func bootstrapTokenMustBeInOrder(ctx context.Context, t *suite.Target) {
+func bootstrapTokenMustBeInOrder(ctx context.Context, t *suite.T) {
 	other := withBootstrapTokens(ctx, t)
 	broken := map[string]map[string]string{
 		"expir3": {"expiration": time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)},

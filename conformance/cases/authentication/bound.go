@@ -25,7 +25,7 @@ var boundCases = []suite.Case{
 		Promise: "A token that is bound to a Pod names the Pod and its node as extra of the user, and is answered 401 once the Pod is deleted."},
 }
 
-func makeSecret(ctx context.Context, t *suite.Target, name string) *corev1.Secret {
+func makeSecret(ctx context.Context, t *suite.T, name string) *corev1.Secret {
 	secrets := t.Kube.CoreV1().Secrets(t.Namespace(ctx))
 	secret, err := secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	t.Must(err, "create Secret %s", name)
@@ -34,7 +34,7 @@ func makeSecret(ctx context.Context, t *suite.Target, name string) *corev1.Secre
 }
 
 // makePod creates a Pod of a service account, on a node that does not exist.
-func makePod(ctx context.Context, t *suite.Target, name, account string) *corev1.Pod {
+func makePod(ctx context.Context, t *suite.T, name, account string) *corev1.Pod {
 	pods := t.Kube.CoreV1().Pods(t.Namespace(ctx))
 	pod, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		ServiceAccountName: account, NodeName: "s7-no-such-node", Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
@@ -46,7 +46,7 @@ func makePod(ctx context.Context, t *suite.Target, name, account string) *corev1
 
 var atOnce = metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
 
-func tokenDiesWithItsAccount(ctx context.Context, t *suite.Target) {
+func tokenDiesWithItsAccount(ctx context.Context, t *suite.T) {
 	ns := t.Namespace(ctx)
 	t.Account(ctx, "robot")
 	token := t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{})
@@ -64,7 +64,7 @@ func boundTo(kind, name string) authenticationv1.TokenRequestSpec {
 	return authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: kind, Name: name}}
 }
 
-func tokenDiesWithItsSecret(ctx context.Context, t *suite.Target) {
+func tokenDiesWithItsSecret(ctx context.Context, t *suite.T) {
 	t.Account(ctx, "robot")
 	secret := makeSecret(ctx, t, "bound")
 	token, free := t.Token(ctx, "robot", boundTo("Secret", "bound")), t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{})
@@ -78,7 +78,7 @@ func tokenDiesWithItsSecret(ctx context.Context, t *suite.Target) {
 	t.WithToken(free).MustWhoAmI(ctx)
 }
 
-func tokenDiesWithItsPod(ctx context.Context, t *suite.Target) {
+func tokenDiesWithItsPod(ctx context.Context, t *suite.T) {
 	_, t = t.Shared(ctx, "plain")
 	t.Account(ctx, "robot")
 	pod := makePod(ctx, t, "main", "robot")

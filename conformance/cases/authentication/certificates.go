@@ -26,11 +26,11 @@ var certificateCases = []suite.Case{
 }
 
 // certified returns a target that shows a client certificate.
-func certified(t *suite.Target, cp *envtest.ControlPlane, validity time.Duration, user string, groups ...string) *suite.Target {
+func certified(t *suite.T, cp *envtest.ControlPlane, validity time.Duration, user string, groups ...string) *suite.T {
 	return t.With(cp.NewClient().Config(envtest.User(user, groups...), envtest.Certificate(validity)))
 }
 
-func certificateNamesUserAndGroups(ctx context.Context, t *suite.Target) {
+func certificateNamesUserAndGroups(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "plain")
 	info := certified(other, cp, time.Hour, "jane", "dev", "ops").MustWhoAmI(ctx)
 	t.Expect(info).To(gomega.And(gomega.HaveField("Username", "jane"), gomega.HaveField("UID", ""),
@@ -42,7 +42,7 @@ func certificateNamesUserAndGroups(ctx context.Context, t *suite.Target) {
 	certified(other, cp, time.Hour, "root", "system:masters").Answered(ctx, "/api/v1/nodes", http.StatusOK)
 }
 
-func expiredCertificateIs401(ctx context.Context, t *suite.Target) {
+func expiredCertificateIs401(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "plain")
 	old := certified(other, cp, -time.Minute, "jane")
 	t.ExpectStatus(old.Get(ctx, "/version"), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
@@ -50,7 +50,7 @@ func expiredCertificateIs401(ctx context.Context, t *suite.Target) {
 	t.Expect(certified(other, cp, time.Hour, "jane").MustWhoAmI(ctx).Username).To(gomega.Equal("jane"), "with a new one")
 }
 
-func frontProxyHeadersNeedAFrontProxy(ctx context.Context, t *suite.Target) {
+func frontProxyHeadersNeedAFrontProxy(ctx context.Context, t *suite.T) {
 	header := map[string]string{"X-Remote-User": "system:admin", "X-Remote-Group": "system:masters", "X-Remote-Uid": "u-1", "X-Remote-Extra-Project": "snow"}
 	got := t.WithToken("").Ask(ctx, suite.Request{Path: "/api/v1/nodes", Header: header})
 	status := t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)

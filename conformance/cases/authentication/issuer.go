@@ -24,7 +24,7 @@ var issuerCases = []suite.Case{
 const issuerHost = "issuer.example.com"
 
 // serveIssuer serves an issuer of ID tokens.
-func serveIssuer(t *suite.Target, network *suite.Network, host string) *oidc.Issuer {
+func serveIssuer(t *suite.T, network *suite.Network, host string) *oidc.Issuer {
 	issuer, err := oidc.Serve(network.At(host+":443"), host)
 	t.Must(err, "serve the issuer %s", host)
 	t.Cleanup(issuer.Stop)
@@ -32,7 +32,7 @@ func serveIssuer(t *suite.Target, network *suite.Network, host string) *oidc.Iss
 }
 
 // withIssuer launches a control plane that accepts an issuer's tokens for one audience.
-func withIssuer(ctx context.Context, t *suite.Target) (*oidc.Issuer, *suite.Target) {
+func withIssuer(ctx context.Context, t *suite.T) (*oidc.Issuer, *suite.T) {
 	network := &suite.Network{}
 	issuer := serveIssuer(t, network, issuerHost)
 	file := t.File("authentication.yaml", issuer.AuthenticationConfiguration("controlplane", "snow"))
@@ -40,7 +40,7 @@ func withIssuer(ctx context.Context, t *suite.Target) (*oidc.Issuer, *suite.Targ
 	return issuer, other
 }
 
-func issue(t *suite.Target, issuer *oidc.Issuer, change func(*oidc.Token)) string {
+func issue(t *suite.T, issuer *oidc.Issuer, change func(*oidc.Token)) string {
 	token := oidc.Token{Subject: "jane", Audience: []string{"ice", "snow"}, Claims: map[string]any{"groups": []string{"devs", "ops"}}}
 	if change != nil {
 		change(&token)
@@ -50,7 +50,7 @@ func issue(t *suite.Target, issuer *oidc.Issuer, change func(*oidc.Token)) strin
 	return text
 }
 
-func idTokenOfAnIssuerIsItsUser(ctx context.Context, t *suite.Target) {
+func idTokenOfAnIssuerIsItsUser(ctx context.Context, t *suite.T) {
 	issuer, other := withIssuer(ctx, t)
 	jane := other.WithToken(issue(t, issuer, nil))
 	untilKnown(ctx, jane, "jane") // the server fetches the keys in the background
@@ -62,7 +62,7 @@ func idTokenOfAnIssuerIsItsUser(ctx context.Context, t *suite.Target) {
 	t.Expect(other.WithToken(previous).MustWhoAmI(ctx).Username).To(gomega.Equal("jane"), "the old key is still published")
 }
 
-func badIDTokenIs401(ctx context.Context, t *suite.Target) {
+func badIDTokenIs401(ctx context.Context, t *suite.T) {
 	issuer, other := withIssuer(ctx, t)
 	untilKnown(ctx, other.WithToken(issue(t, issuer, nil)), "jane")
 	for why, change := range map[string]func(*oidc.Token){

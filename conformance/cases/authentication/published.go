@@ -21,7 +21,7 @@ var publishedCases = []suite.Case{
 		Promise: "A server publishes the issuer of its accounts' tokens and the key that each token names, as OpenID Connect wants it, where --service-account-jwks-uri says; accounts may read them, strangers not, and tokens of each accepted issuer are good."},
 }
 
-func issuerOfAccountsIsPublished(ctx context.Context, beside *suite.Target) {
+func issuerOfAccountsIsPublished(ctx context.Context, beside *suite.T) {
 	const first, second, keys = "https://first.example.com", "https://second.example.com", "https://keys.example.com/keys"
 	_, t := beside.Launch(ctx, envtest.WithFlags("--service-account-issuer="+first, "--service-account-issuer="+second, "--service-account-jwks-uri="+keys))
 	var metadata map[string]any
@@ -29,7 +29,7 @@ func issuerOfAccountsIsPublished(ctx context.Context, beside *suite.Target) {
 	t.Expect(got.Header.Get("Content-Type")).To(gomega.Equal("application/json"))
 	t.Expect(got.Header.Get("Cache-Control")).To(gomega.Equal("public, max-age=3600"))
 	t.JSON(got, &metadata)
-	read := func(as *suite.Target, path string) suite.Answer {
+	read := func(as *suite.T, path string) suite.Answer {
 		return as.Ask(ctx, suite.Request{Path: path, Accept: "*/*"})
 	}
 	got = read(t, "/openid/v1/jwks")

@@ -33,7 +33,7 @@ var reloadCases = []suite.Case{
 // end it deletes the metrics of issuers that are gone.
 var patient = envtest.WithTimeouts(0, 2*time.Minute)
 
-func issuersAreReloaded(ctx context.Context, t *suite.Target) {
+func issuersAreReloaded(ctx context.Context, t *suite.T) {
 	network := &suite.Network{}
 	first, second := serveIssuer(t, network, issuerHost), serveIssuer(t, network, "second.example.com")
 	file := t.File("authentication.yaml", first.AuthenticationConfiguration("controlplane", "snow"))
@@ -50,11 +50,11 @@ func issuersAreReloaded(ctx context.Context, t *suite.Target) {
 }
 
 // reloadsOf is how often a control plane has reloaded, or has not.
-func reloadsOf(ctx context.Context, t *suite.Target, status string) float64 {
+func reloadsOf(ctx context.Context, t *suite.T, status string) float64 {
 	return t.Metric(ctx, "apiserver_authentication_config_controller_automatic_reloads_total", `status="`+status+`"`)
 }
 
-func brokenConfigurationChangesNothing(ctx context.Context, t *suite.Target) {
+func brokenConfigurationChangesNothing(ctx context.Context, t *suite.T) {
 	network := &suite.Network{}
 	first, second := serveIssuer(t, network, issuerHost), serveIssuer(t, network, "second.example.com")
 	file := t.File("authentication.yaml", first.AuthenticationConfiguration("controlplane", "snow"))
@@ -83,7 +83,7 @@ func brokenConfigurationChangesNothing(ctx context.Context, t *suite.Target) {
 	untilRefused(ctx, jane, "the file does not name the issuer any more")
 }
 
-func brokenConfigurationIsRefused(ctx context.Context, t *suite.Target) {
+func brokenConfigurationIsRefused(ctx context.Context, t *suite.T) {
 	issuer := func(url, more, mappings string) string {
 		return `{"issuer":{"url":"` + url + `"` + more + `},"claimMappings":{` + mappings + `}}`
 	}

@@ -28,7 +28,7 @@ var webhookCases = []suite.Case{
 const reviewHost = "tokens.example.com"
 
 // withTokenWebhook launches a control plane that asks a webhook about tokens.
-func withTokenWebhook(ctx context.Context, t *suite.Target) (*webhook.TokenReview, *suite.Target) {
+func withTokenWebhook(ctx context.Context, t *suite.T) (*webhook.TokenReview, *suite.T) {
 	network := &suite.Network{}
 	hook, err := webhook.ServeTokenReview(network.At(reviewHost+":443"), reviewHost)
 	t.Must(err, "serve the webhook")
@@ -49,7 +49,7 @@ func asked(hook *webhook.TokenReview, token string) int {
 	return times
 }
 
-func tokenWebhookVouches(ctx context.Context, t *suite.Target) {
+func tokenWebhookVouches(ctx context.Context, t *suite.T) {
 	hook, other := withTokenWebhook(ctx, t)
 	hook.SetToken("janes", authenticationv1.UserInfo{Username: "jane", UID: "u-1", Groups: []string{"devs"},
 		Extra: map[string]authenticationv1.ExtraValue{"acme.com/project": {"snow", "ice"}}})
@@ -67,7 +67,7 @@ func tokenWebhookVouches(ctx context.Context, t *suite.Target) {
 	t.Expect(asked(hook, own)).To(gomega.BeZero(), "questions about the server's own tokens")
 }
 
-func tokenWebhookRefuses(ctx context.Context, t *suite.Target) {
+func tokenWebhookRefuses(ctx context.Context, t *suite.T) {
 	hook, other := withTokenWebhook(ctx, t)
 	hook.SetToken("elsewhere", authenticationv1.UserInfo{Username: "jane"}, "ice")
 	hook.SetToken("here", authenticationv1.UserInfo{Username: "jane"}, "ice", "snow")
@@ -82,7 +82,7 @@ func tokenWebhookRefuses(ctx context.Context, t *suite.Target) {
 	other.WithToken("").Answered(ctx, "/version", http.StatusOK)
 }
 
-func failingTokenWebhookIs401(ctx context.Context, t *suite.Target) {
+func failingTokenWebhookIs401(ctx context.Context, t *suite.T) {
 	hook, other := withTokenWebhook(ctx, t)
 	hook.SetToken("before", authenticationv1.UserInfo{Username: "jane"})
 	hook.SetToken("during", authenticationv1.UserInfo{Username: "joe"})

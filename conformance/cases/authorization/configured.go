@@ -46,7 +46,7 @@ var builtInAuthorizers = []entry{{"type": "Node", "name": "node"}, {"type": "RBA
 
 // authorizers are webhooks that a configuration can name.
 type authorizers struct {
-	*suite.Target
+	*suite.T
 	network suite.Network
 }
 
@@ -94,15 +94,15 @@ func (a *authorizers) configuration(entries ...entry) []byte {
 
 // launch starts a control plane with webhooks before Node and RBAC, which let the user ruled
 // list ConfigMaps. It returns the file, too.
-func (a *authorizers) launch(ctx context.Context, hooks ...entry) (file string, t *suite.Target) {
+func (a *authorizers) launch(ctx context.Context, hooks ...entry) (file string, t *suite.T) {
 	file = a.File("authorization.json", a.configuration(append(hooks, builtInAuthorizers...)...))
 	_, t = a.Launch(ctx, a.network.Option(), envtest.WithFlags("--authorization-config="+file))
 	grantAll(ctx, t, "ruled")
 	return file, t
 }
 
-func authorizersAreAskedInOrder(ctx context.Context, t *suite.Target) {
-	a := &authorizers{Target: t}
+func authorizersAreAskedInOrder(ctx context.Context, t *suite.T) {
+	a := &authorizers{T: t}
 	first, firstEntry := a.serve("first")
 	second, secondEntry := a.serve("second")
 	first.Allow(webhook.Access{User: "allowed"}, "")
@@ -128,8 +128,8 @@ func authorizersAreAskedInOrder(ctx context.Context, t *suite.Target) {
 	t.Expect(questions(first, "root")).To(gomega.BeEmpty(), "about system:masters")
 }
 
-func matchConditionsChooseQuestions(ctx context.Context, t *suite.Target) {
-	a := &authorizers{Target: t}
+func matchConditionsChooseQuestions(ctx context.Context, t *suite.T) {
+	a := &authorizers{T: t}
 	loose, looseEntry := a.serve("loose")
 	strict, strictEntry := a.serve("strict")
 	for _, hook := range []*webhook.SubjectAccessReview{loose, strict} {
@@ -140,7 +140,7 @@ func matchConditionsChooseQuestions(ctx context.Context, t *suite.Target) {
 	_, other := a.launch(ctx,
 		with(looseEntry, conditions("request.user == 'jane'", "request.resourceAttributes.namespace == 'default'", "!('guests' in request.groups)")),
 		with(with(strictEntry, conditions("request.user == 'ruled'", "request.resourceAttributes.namespace == 'kube-system'")), object{"failurePolicy": "Deny"}))
-	said := func(as *suite.Target, path string) string {
+	said := func(as *suite.T, path string) string {
 		return t.ExpectStatus(as.Get(ctx, path), http.StatusForbidden, metav1.StatusReasonForbidden).Message
 	}
 	jane := other.As("jane")
@@ -160,9 +160,9 @@ func matchConditionsChooseQuestions(ctx context.Context, t *suite.Target) {
 	t.Expect(questions(strict, "ruled")).To(gomega.HaveLen(asked), "a condition that fails is no question")
 }
 
-func failingAuthorizer(ctx context.Context, t *suite.Target) {
+func failingAuthorizer(ctx context.Context, t *suite.T) {
 	for policy, code := range map[string]int{"NoOpinion": http.StatusOK, "Deny": http.StatusInternalServerError} {
-		a := &authorizers{Target: t}
+		a := &authorizers{T: t}
 		hook, hookEntry := a.serve("hook")
 		_, other := a.launch(ctx, with(hookEntry, object{"failurePolicy": policy}))
 		ruled := other.As("ruled")
@@ -179,12 +179,12 @@ func failingAuthorizer(ctx context.Context, t *suite.Target) {
 }
 
 // reloads is how often a control plane has reloaded, or has not.
-func reloads(ctx context.Context, t *suite.Target, status string) float64 {
+func reloads(ctx context.Context, t *suite.T, status string) float64 {
 	return t.Metric(ctx, "apiserver_authorization_config_controller_automatic_reloads_total", `status="`+status+`"`)
 }
 
-func authorizersAreReloaded(ctx context.Context, t *suite.Target) {
-	a := &authorizers{Target: t}
+func authorizersAreReloaded(ctx context.Context, t *suite.T) {
+	a := &authorizers{T: t}
 	first, firstEntry := a.serve("first")
 	second, secondEntry := a.serve("second")
 	first.Allow(webhook.Access{User: "jane"}, "")
@@ -215,8 +215,8 @@ func authorizersAreReloaded(ctx context.Context, t *suite.Target) {
 	other.As("ruled").Answered(ctx, defaultConfigMaps, http.StatusOK)
 }
 
-func brokenConfigurationIsRefused(ctx context.Context, t *suite.Target) {
-	a := &authorizers{Target: t}
+func brokenConfigurationIsRefused(ctx context.Context, t *suite.T) {
+	a := &authorizers{T: t}
 	_, hook := a.serve("hook")
 	node, rbac := builtInAuthorizers[0], builtInAuthorizers[1]
 	for why, entries := range map[string][]entry{

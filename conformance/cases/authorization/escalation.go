@@ -29,7 +29,7 @@ var grantCases = []suite.Case{
 
 // keeper is a user who may keep objects of RBAC in the case's namespace, and reads
 // ConfigMaps.
-func keeper(ctx context.Context, t *suite.Target, resources ...string) (user string, as *suite.Target) {
+func keeper(ctx context.Context, t *suite.T, resources ...string) (user string, as *suite.T) {
 	user = t.Name + "-keeper"
 	grant(ctx, t, "keeper", user, rule("configmaps", "get", "list"),
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: resources, Verbs: []string{"create", "update"}})
@@ -38,12 +38,12 @@ func keeper(ctx context.Context, t *suite.Target, resources ...string) (user str
 }
 
 // post creates an object of RBAC in the case's namespace.
-func post(ctx context.Context, t *suite.Target, resource string, object any) suite.Answer {
+func post(ctx context.Context, t *suite.T, resource string, object any) suite.Answer {
 	path := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + t.Namespace(ctx) + "/" + resource
 	return t.Ask(ctx, suite.Request{Method: "POST", Path: path, Body: object})
 }
 
-func noRoleBeyondOnesOwnRights(ctx context.Context, t *suite.Target) {
+func noRoleBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	user, as := keeper(ctx, t, "roles")
 	make := func(name string, rules ...rbacv1.PolicyRule) suite.Answer {
 		t.CleanupObjects(func(ctx context.Context) error {
@@ -68,7 +68,7 @@ func noRoleBeyondOnesOwnRights(ctx context.Context, t *suite.Target) {
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
 }
 
-func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.Target) {
+func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	user, as := keeper(ctx, t, "rolebindings")
 	makeRole(ctx, t, "own", rule("configmaps", "get"))
 	makeRole(ctx, t, "more", rule("secrets", "get"))
@@ -94,7 +94,7 @@ func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.Target) {
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
 }
 
-func aggregationNeedsAllRights(ctx context.Context, t *suite.Target) {
+func aggregationNeedsAllRights(ctx context.Context, t *suite.T) {
 	user, name := t.Name+"-keeper", t.Name+"-keeper"
 	for _, role := range []string{"admin", "edit", "view"} {
 		t.Expect(t.Kube.RbacV1().ClusterRoles().Get(ctx, role, metav1.GetOptions{})).To(gomega.HaveField("AggregationRule.ClusterRoleSelectors",
@@ -103,7 +103,7 @@ func aggregationNeedsAllRights(ctx context.Context, t *suite.Target) {
 	makeClusterRole(ctx, t, name, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"create"}})
 	bindEverywhere(ctx, t, name, clusterRole(name), userSubject(user))
 	untilMay(ctx, t, user, attributes{Verb: "create", Group: rbacv1.GroupName, Resource: "clusterroles"})
-	create := func(as *suite.Target, aggregates *rbacv1.AggregationRule) suite.Answer {
+	create := func(as *suite.T, aggregates *rbacv1.AggregationRule) suite.Answer {
 		object := rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: t.Name + "-sum"}, AggregationRule: aggregates}
 		return as.Ask(ctx, suite.Request{Method: "POST", Path: "/apis/rbac.authorization.k8s.io/v1/clusterroles?dryRun=All", Body: object})
 	}
@@ -116,7 +116,7 @@ func aggregationNeedsAllRights(ctx context.Context, t *suite.Target) {
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "by an admin: %s", got)
 }
 
-func roleOfABindingIsImmutable(ctx context.Context, t *suite.Target) {
+func roleOfABindingIsImmutable(ctx context.Context, t *suite.T) {
 	bind(ctx, t, "bound", role("one"), userSubject("jane"))
 	bindings := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx))
 	binding, err := bindings.Get(ctx, "bound", metav1.GetOptions{})

@@ -38,7 +38,7 @@ func role(name string) rbacv1.RoleRef {
 }
 
 // makeRole creates a Role in the case's namespace.
-func makeRole(ctx context.Context, t *suite.Target, name string, rules ...rbacv1.PolicyRule) {
+func makeRole(ctx context.Context, t *suite.T, name string, rules ...rbacv1.PolicyRule) {
 	roles := t.Kube.RbacV1().Roles(t.Namespace(ctx))
 	_, err := roles.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
 	t.Must(err, "create Role %s", name)
@@ -46,7 +46,7 @@ func makeRole(ctx context.Context, t *suite.Target, name string, rules ...rbacv1
 }
 
 // makeClusterRole creates a ClusterRole.
-func makeClusterRole(ctx context.Context, t *suite.Target, name string, rules ...rbacv1.PolicyRule) {
+func makeClusterRole(ctx context.Context, t *suite.T, name string, rules ...rbacv1.PolicyRule) {
 	roles := t.Kube.RbacV1().ClusterRoles()
 	_, err := roles.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
 	t.Must(err, "create ClusterRole %s", name)
@@ -54,7 +54,7 @@ func makeClusterRole(ctx context.Context, t *suite.Target, name string, rules ..
 }
 
 // bind creates a RoleBinding in the case's namespace.
-func bind(ctx context.Context, t *suite.Target, name string, to rbacv1.RoleRef, subjects ...rbacv1.Subject) {
+func bind(ctx context.Context, t *suite.T, name string, to rbacv1.RoleRef, subjects ...rbacv1.Subject) {
 	bindings := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx))
 	_, err := bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: to, Subjects: subjects}, metav1.CreateOptions{})
 	t.Must(err, "create RoleBinding %s", name)
@@ -62,7 +62,7 @@ func bind(ctx context.Context, t *suite.Target, name string, to rbacv1.RoleRef, 
 }
 
 // bindEverywhere creates a ClusterRoleBinding.
-func bindEverywhere(ctx context.Context, t *suite.Target, name string, to rbacv1.RoleRef, subjects ...rbacv1.Subject) {
+func bindEverywhere(ctx context.Context, t *suite.T, name string, to rbacv1.RoleRef, subjects ...rbacv1.Subject) {
 	bindings := t.Kube.RbacV1().ClusterRoleBindings()
 	_, err := bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: to, Subjects: subjects}, metav1.CreateOptions{})
 	t.Must(err, "create ClusterRoleBinding %s", name)
@@ -70,13 +70,13 @@ func bindEverywhere(ctx context.Context, t *suite.Target, name string, to rbacv1
 }
 
 // grant gives a user rules in the case's namespace, by a Role and a RoleBinding of one name.
-func grant(ctx context.Context, t *suite.Target, name, user string, rules ...rbacv1.PolicyRule) {
+func grant(ctx context.Context, t *suite.T, name, user string, rules ...rbacv1.PolicyRule) {
 	makeRole(ctx, t, name, rules...)
 	bind(ctx, t, name, role(name), userSubject(user))
 }
 
 // review asks what a user may do.
-func review(ctx context.Context, t *suite.Target, spec authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func review(ctx context.Context, t *suite.T, spec authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	answer, err := t.Kube.AuthorizationV1().SubjectAccessReviews().
 		Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
 	t.Must(err, "review the access of %q in %q", spec.User, spec.Groups)
@@ -84,12 +84,12 @@ func review(ctx context.Context, t *suite.Target, spec authorizationv1.SubjectAc
 }
 
 // may reports whether a user may do something.
-func may(ctx context.Context, t *suite.Target, user string, what attributes) bool {
+func may(ctx context.Context, t *suite.T, user string, what attributes) bool {
 	return review(ctx, t, authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &what}).Allowed
 }
 
 // untilMay waits until a grant has reached the authorizer, which learns of it by a watch.
-func untilMay(ctx context.Context, t *suite.Target, user string, what attributes) {
+func untilMay(ctx context.Context, t *suite.T, user string, what attributes) {
 	t.Eventually(ctx, func() bool { return may(ctx, t, user, what) }).Should(gomega.BeTrue(),
 		"%s may not %s %s/%s in %q", user, what.Verb, what.Group, what.Resource, what.Namespace)
 }
@@ -102,13 +102,13 @@ type access struct {
 }
 
 // expectAccess asserts the answers to reviews.
-func expectAccess(ctx context.Context, t *suite.Target, questions ...access) {
+func expectAccess(ctx context.Context, t *suite.T, questions ...access) {
 	for _, q := range questions {
 		t.Expect(may(ctx, t, q.user, q.what)).To(gomega.Equal(q.want), "may %s %s: %+v", q.user, q.what.Verb, q.what)
 	}
 }
 
 // reviewNode reports whether a node may do something.
-func reviewNode(ctx context.Context, t *suite.Target, user string, what attributes) bool {
+func reviewNode(ctx context.Context, t *suite.T, user string, what attributes) bool {
 	return review(ctx, t, authorizationv1.SubjectAccessReviewSpec{User: user, Groups: []string{"system:nodes", "system:authenticated"}, ResourceAttributes: &what}).Allowed
 }

@@ -29,7 +29,7 @@ var impersonationCases = []suite.Case{
 }
 
 // robot is a service account of the case, who has rights as a user of its name.
-func robot(ctx context.Context, t *suite.Target, rules ...rbacv1.PolicyRule) (user string, as *suite.Target) {
+func robot(ctx context.Context, t *suite.T, rules ...rbacv1.PolicyRule) (user string, as *suite.T) {
 	t.Account(ctx, "robot")
 	user = "system:serviceaccount:" + t.Namespace(ctx) + ":robot"
 	makeClusterRole(ctx, t, t.Name+"-robot", rules...)
@@ -37,7 +37,7 @@ func robot(ctx context.Context, t *suite.Target, rules ...rbacv1.PolicyRule) (us
 	return user, t.WithToken(t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{}))
 }
 
-func impersonationReplacesTheUser(ctx context.Context, t *suite.Target) {
+func impersonationReplacesTheUser(ctx context.Context, t *suite.T) {
 	full := t.UserIn(t.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "devs",
 		"Impersonate-Uid": "u-1", "Impersonate-Extra-Acme.com%2fproject": "snow"}))
 	t.Expect(full).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane", UID: "u-1", Groups: []string{"devs", "system:authenticated"},
@@ -55,7 +55,7 @@ func impersonationReplacesTheUser(ctx context.Context, t *suite.Target) {
 		http.StatusForbidden, metav1.StatusReasonForbidden)
 }
 
-func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.Target) {
+func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.T) {
 	uid := named(rule("uids", "impersonate"), "u-1")
 	uid.APIGroups = []string{authenticationv1.GroupName}
 	user, as := robot(ctx, t, named(rule("users", "impersonate"), "jane"), named(rule("groups", "impersonate"), "devs"), uid)
@@ -77,14 +77,14 @@ func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.Target) {
 	t.Expect(t.UserIn(as.AskWhoAmI(ctx, nil)).Username).To(gomega.Equal(user))
 }
 
-func impersonationNeedsAUser(ctx context.Context, t *suite.Target) {
+func impersonationNeedsAUser(ctx context.Context, t *suite.T) {
 	for name, value := range map[string]string{"Impersonate-Group": "devs", "Impersonate-Uid": "u-1", "Impersonate-Extra-project": "snow"} {
 		status := t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{name: value}), http.StatusBadRequest, metav1.StatusReasonBadRequest)
 		t.Expect(status.Message).To(gomega.ContainSubstring("without impersonating a user"), name)
 	}
 }
 
-func constrainedImpersonation(ctx context.Context, t *suite.Target) {
+func constrainedImpersonation(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	jane := t.Name + "-jane"
 	who := named(rule("users", "impersonate:user-info"), jane)

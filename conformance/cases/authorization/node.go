@@ -22,7 +22,7 @@ var nodeCases = []suite.Case{
 		Promise: "A node may keep its own Lease in kube-node-lease and no other, create and change Nodes but not delete them, and list Services but not create them."},
 }
 
-func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.Target) {
+func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
 	_, t = t.Shared(ctx, "plain")
 	ns, kube := t.Namespace(ctx), t.Kube.CoreV1()
 	north, south := t.As("system:node:north-"+t.Name, "system:nodes"), t.As("system:node:south-"+t.Name, "system:nodes")
@@ -31,7 +31,7 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.Target) {
 		t.Must(err, "create Secret %s", name)
 	}
 	secrets := "/api/v1/namespaces/" + ns + "/secrets"
-	unrelated := func(as *suite.Target, node, name string) {
+	unrelated := func(as *suite.T, node, name string) {
 		status := t.ExpectStatus(as.Get(ctx, secrets+"/"+name), http.StatusForbidden, metav1.StatusReasonForbidden)
 		t.Expect(status.Message).To(gomega.HaveSuffix(": no relationship found between node '%s-%s' and this object", node, t.Name))
 	}
@@ -57,7 +57,7 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.Target) {
 	t.Eventually(ctx, code).Should(gomega.Equal(http.StatusForbidden), "the Pod is gone")
 }
 
-func nodeWritesWhatIsItsOwn(ctx context.Context, t *suite.Target) {
+func nodeWritesWhatIsItsOwn(ctx context.Context, t *suite.T) {
 	node := "system:node:" + t.Name
 	ask := func(verb, group, resource, namespace, name string) func(want bool) {
 		what := attributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}

@@ -30,7 +30,7 @@ var reviewCases = []suite.Case{
 		Promise: "A review may name the selectors of a request: well-formed ones change nothing for RBAC, malformed ones are told as an evaluation error beside the answer, and a raw selector with requirements is refused."},
 }
 
-func accessReviewsAgree(ctx context.Context, t *suite.Target) {
+func accessReviewsAgree(ctx context.Context, t *suite.T) {
 	ns, user := t.Namespace(ctx), t.Name+"-jane"
 	grant(ctx, t, "reader", user, rule("configmaps", "get"))
 	allowed := attributes{Verb: "get", Resource: "configmaps", Namespace: ns, Name: "a"}
@@ -61,11 +61,11 @@ func accessReviewsAgree(ctx context.Context, t *suite.Target) {
 	t.Expect(review(ctx, t, members)).To(gomega.And(gomega.HaveField("Allowed", true), gomega.HaveField("Reason", gomega.HaveSuffix(`to Group "system:authenticated"`))))
 }
 
-func rulesReviewListsOnesRules(ctx context.Context, t *suite.Target) {
+func rulesReviewListsOnesRules(ctx context.Context, t *suite.T) {
 	ns, user := t.Namespace(ctx), t.Name+"-jane"
 	grant(ctx, t, "reader", user, named(rule("configmaps", "get", "watch"), "a"))
 	untilMay(ctx, t, user, attributes{Verb: "get", Resource: "configmaps", Namespace: ns, Name: "a"})
-	rules := func(as *suite.Target, namespace string) authorizationv1.SubjectRulesReviewStatus {
+	rules := func(as *suite.T, namespace string) authorizationv1.SubjectRulesReviewStatus {
 		answer, err := as.Kube.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx,
 			&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}, metav1.CreateOptions{})
 		t.Must(err, "create a SelfSubjectRulesReview")
@@ -84,7 +84,7 @@ func rulesReviewListsOnesRules(ctx context.Context, t *suite.Target) {
 		gomega.HaveField("EvaluationError", gomega.ContainSubstring("node authorizer does not support user rule resolution"))))
 }
 
-func malformedReviewIsRefused(ctx context.Context, t *suite.Target) {
+func malformedReviewIsRefused(ctx context.Context, t *suite.T) {
 	ns := t.Namespace(ctx)
 	resource, path := &attributes{Verb: "get", Resource: "pods", Namespace: ns}, &authorizationv1.NonResourceAttributes{Path: "/", Verb: "get"}
 	for name, spec := range map[string]authorizationv1.SubjectAccessReviewSpec{
@@ -109,7 +109,7 @@ func malformedReviewIsRefused(ctx context.Context, t *suite.Target) {
 	t.Expect(err).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest), "rules without a namespace")
 }
 
-func mastersMayDoEverything(ctx context.Context, t *suite.Target) {
+func mastersMayDoEverything(ctx context.Context, t *suite.T) {
 	what := attributes{Verb: "anything", Group: "any.example.com", Resource: "anything", Namespace: "anywhere"}
 	path := authorizationv1.NonResourceAttributes{Path: "/anything", Verb: "anything"}
 	for groups, want := range map[string]bool{"system:masters": true, "system:master": false, "system:authenticated": false} {
@@ -122,7 +122,7 @@ func mastersMayDoEverything(ctx context.Context, t *suite.Target) {
 	t.As("system:masters").Answered(ctx, "/api/v1/nodes", http.StatusForbidden)
 }
 
-func selectorsAreReviewed(ctx context.Context, t *suite.Target) {
+func selectorsAreReviewed(ctx context.Context, t *suite.T) {
 	ns, user := t.Namespace(ctx), t.Name+"-jane"
 	grant(ctx, t, "lister", user, rule("configmaps", "list"))
 	what := attributes{Verb: "list", Resource: "configmaps", Namespace: ns}

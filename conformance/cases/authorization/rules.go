@@ -41,7 +41,7 @@ var ruleCases = []suite.Case{
 		Promise: "A binding to a role that does not exist grants nothing, the 403 says which role is missing, and the user's other bindings go on."},
 }
 
-func deniedByDefault(ctx context.Context, t *suite.Target) {
+func deniedByDefault(ctx context.Context, t *suite.T) {
 	ns, user := t.Namespace(ctx), t.Name+"-nobody"
 	path := "/api/v1/namespaces/" + ns + "/"
 	in := fmt.Sprintf(` in the namespace "%s"`, ns)
@@ -69,7 +69,7 @@ func deniedByDefault(ctx context.Context, t *suite.Target) {
 	t.Expect(status.Details).To(gomega.HaveValue(gomega.Equal(metav1.StatusDetails{Kind: "configmaps", Name: "a"})))
 }
 
-func roleAllowsInItsNamespace(ctx context.Context, t *suite.Target) {
+func roleAllowsInItsNamespace(ctx context.Context, t *suite.T) {
 	maps, user := t.ConfigMaps(ctx), t.Name+"-jane"
 	grant(ctx, t, "reader", user, rule("configmaps", "get", "list"))
 	untilMay(ctx, t, user, attributes{Verb: "list", Resource: "configmaps", Namespace: maps.Namespace})
@@ -88,7 +88,7 @@ func roleAllowsInItsNamespace(ctx context.Context, t *suite.Target) {
 	t.Eventually(ctx, func() int { return jane.Get(ctx, path).Code }).Should(gomega.Equal(http.StatusForbidden), "the binding is deleted")
 }
 
-func clusterRoleReachesAsFarAsItsBinding(ctx context.Context, t *suite.Target) {
+func clusterRoleReachesAsFarAsItsBinding(ctx context.Context, t *suite.T) {
 	ns := t.Namespace(ctx)
 	near, far, name := t.Name+"-near", t.Name+"-far", t.Name+"-reader"
 	makeClusterRole(ctx, t, name, rule("configmaps", "list"), rule("nodes", "list"))
@@ -104,7 +104,7 @@ func clusterRoleReachesAsFarAsItsBinding(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func subjectsAreUsersGroupsAndAccounts(ctx context.Context, t *suite.Target) {
+func subjectsAreUsersGroupsAndAccounts(ctx context.Context, t *suite.T) {
 	ns, name := t.Namespace(ctx), t.Name+"-name"
 	group := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: name}
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "other", Name: name}
@@ -127,7 +127,7 @@ func subjectsAreUsersGroupsAndAccounts(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func resourceNamesLimitARule(ctx context.Context, t *suite.Target) {
+func resourceNamesLimitARule(ctx context.Context, t *suite.T) {
 	maps, user := t.ConfigMaps(ctx), t.Name+"-jane"
 	grant(ctx, t, "one", user, named(rule("configmaps", "get", "list", "watch", "create", "delete", "deletecollection"), "a", "z"))
 	untilMay(ctx, t, user, attributes{Verb: "get", Resource: "configmaps", Name: "z", Namespace: maps.Namespace})
@@ -145,7 +145,7 @@ func resourceNamesLimitARule(ctx context.Context, t *suite.Target) {
 	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden), "a name in the body does not count")
 }
 
-func ruleMatchesVerbGroupAndSubresource(ctx context.Context, t *suite.Target) {
+func ruleMatchesVerbGroupAndSubresource(ctx context.Context, t *suite.T) {
 	ns, user := t.Namespace(ctx), t.Name+"-jane"
 	everything := []string{"*"}
 	grant(ctx, t, "rules", user,
@@ -167,7 +167,7 @@ func ruleMatchesVerbGroupAndSubresource(ctx context.Context, t *suite.Target) {
 	)
 }
 
-func pathsNeedNonResourceRules(ctx context.Context, t *suite.Target) {
+func pathsNeedNonResourceRules(ctx context.Context, t *suite.T) {
 	user, name := t.Name+"-jane", t.Name+"-paths"
 	jane := t.As(user)
 	jane.Answered(ctx, "/s8/one", http.StatusForbidden)
@@ -184,7 +184,7 @@ func pathsNeedNonResourceRules(ctx context.Context, t *suite.Target) {
 	t.Expect(status.Reason).To(gomega.Equal(fmt.Sprintf(`RBAC: allowed by ClusterRoleBinding "%[1]s" of ClusterRole "%[1]s" to User "%[2]s"`, name, user)))
 }
 
-func bindingWithoutItsRoleGrantsNothing(ctx context.Context, t *suite.Target) {
+func bindingWithoutItsRoleGrantsNothing(ctx context.Context, t *suite.T) {
 	maps, user := t.ConfigMaps(ctx), t.Name+"-jane"
 	bind(ctx, t, "broken", role("no-such-role"), userSubject(user))
 	jane := t.As(user)

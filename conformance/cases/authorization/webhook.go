@@ -33,7 +33,7 @@ var webhookCases = []suite.Case{
 const accessHost = "access.example.com"
 
 // withWebhook launches a control plane that asks a webhook before RBAC.
-func withWebhook(ctx context.Context, t *suite.Target) (*webhook.SubjectAccessReview, *suite.Target) {
+func withWebhook(ctx context.Context, t *suite.T) (*webhook.SubjectAccessReview, *suite.T) {
 	network := &suite.Network{}
 	hook, err := webhook.ServeSubjectAccessReview(network.At(accessHost+":443"), accessHost)
 	t.Must(err, "serve the webhook")
@@ -58,7 +58,7 @@ func questions(hook *webhook.SubjectAccessReview, user string) []authorizationv1
 
 const defaultConfigMaps = "/api/v1/namespaces/default/configmaps"
 
-func webhookDecidesBeforeRBAC(ctx context.Context, t *suite.Target) {
+func webhookDecidesBeforeRBAC(ctx context.Context, t *suite.T) {
 	hook, other := withWebhook(ctx, t)
 	hook.Allow(webhook.Access{User: "allowed"}, "because")
 	hook.Deny(webhook.Access{User: "denied"}, "not today")
@@ -83,7 +83,7 @@ func webhookDecidesBeforeRBAC(ctx context.Context, t *suite.Target) {
 }
 
 // grantAll lets users list ConfigMaps by RBAC.
-func grantAll(ctx context.Context, t *suite.Target, users ...string) {
+func grantAll(ctx context.Context, t *suite.T, users ...string) {
 	makeClusterRole(ctx, t, "lister", rule("configmaps", "list"))
 	for _, user := range users {
 		bindEverywhere(ctx, t, user, clusterRole("lister"), userSubject(user))
@@ -92,7 +92,7 @@ func grantAll(ctx context.Context, t *suite.Target, users ...string) {
 	t.Eventually(ctx, func() bool { return may(ctx, t, users[len(users)-1], what) }).Should(gomega.BeTrue(), "the grants hold")
 }
 
-func webhookIsAskedAllAboutARequest(ctx context.Context, t *suite.Target) {
+func webhookIsAskedAllAboutARequest(ctx context.Context, t *suite.T) {
 	hook, other := withWebhook(ctx, t)
 	jane := other.As("jane", "devs")
 	asked := func(path string) authorizationv1.SubjectAccessReviewSpec {
@@ -122,7 +122,7 @@ func webhookIsAskedAllAboutARequest(ctx context.Context, t *suite.Target) {
 	t.Expect(broken.LabelSelector).To(gomega.BeNil(), "a malformed selector narrows nothing")
 }
 
-func webhookAnswersAreRemembered(ctx context.Context, t *suite.Target) {
+func webhookAnswersAreRemembered(ctx context.Context, t *suite.T) {
 	hook, other := withWebhook(ctx, t)
 	hook.Allow(webhook.Access{User: "jane", Resource: "configmaps"}, "")
 	for range 2 {
@@ -141,7 +141,7 @@ func webhookAnswersAreRemembered(ctx context.Context, t *suite.Target) {
 	other.As("joe").Answered(ctx, defaultConfigMaps, http.StatusOK)
 }
 
-func failingWebhookIsNoOpinion(ctx context.Context, t *suite.Target) {
+func failingWebhookIsNoOpinion(ctx context.Context, t *suite.T) {
 	hook, other := withWebhook(ctx, t)
 	grantAll(ctx, other, "ruled")
 	hook.Allow(webhook.Access{User: "jane"}, "")

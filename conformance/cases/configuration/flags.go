@@ -22,7 +22,7 @@ var flagCases = []suite.Case{
 		Promise: "A server that emulates no other release does not start with the APIs of later ones, and none starts with a gate that the release it emulates does not have."},
 }
 
-func badFlagsAreRefused(ctx context.Context, beside *suite.Target) {
+func badFlagsAreRefused(ctx context.Context, beside *suite.T) {
 	for flag, why := range map[string]string{
 		"--max-requests-inflight=-1":                       "--max-requests-inflight can not be negative value",
 		"--request-timeout=-1s":                            "--request-timeout can not be negative value",
@@ -40,7 +40,7 @@ func badFlagsAreRefused(ctx context.Context, beside *suite.Target) {
 	startsWithGoodOnes(ctx, beside)
 }
 
-func malformedRangesAreRefused(ctx context.Context, beside *suite.Target) {
+func malformedRangesAreRefused(ctx context.Context, beside *suite.T) {
 	for flag, why := range map[string]string{
 		"--service-cluster-ip-range=10.0.0.0/33": "service-cluster-ip-range",
 		"--service-node-port-range=70000-70001":  "service-node-port-range",
@@ -52,7 +52,7 @@ func malformedRangesAreRefused(ctx context.Context, beside *suite.Target) {
 	startsWithGoodOnes(ctx, beside)
 }
 
-func impossibleEmulationIsRefused(ctx context.Context, beside *suite.Target) {
+func impossibleEmulationIsRefused(ctx context.Context, beside *suite.T) {
 	for _, refused := range []struct {
 		why   string
 		flags []string
@@ -68,7 +68,7 @@ func impossibleEmulationIsRefused(ctx context.Context, beside *suite.Target) {
 }
 
 // startsWithGoodOnes shows that it was the flags that were refused.
-func startsWithGoodOnes(ctx context.Context, beside *suite.Target) {
+func startsWithGoodOnes(ctx context.Context, beside *suite.T) {
 	_, t := beside.Shared(ctx, "plain")
 	t.Answered(ctx, "/readyz", http.StatusOK)
 }

@@ -34,14 +34,14 @@ var rangeCases = []suite.Case{
 }
 
 // ranged returns a control plane with small ranges that cases share.
-func ranged(ctx context.Context, beside *suite.Target) *suite.Target {
+func ranged(ctx context.Context, beside *suite.T) *suite.T {
 	_, t := beside.Shared(ctx, "ranges", envtest.WithFlags("--service-cluster-ip-range=10.9.0.0/24",
 		"--service-node-port-range=30100-30109", "--advertise-address=192.0.2.77", "--endpoint-reconciler-type=lease"))
 	return t
 }
 
 // makeService creates a Service until the case ends.
-func makeService(ctx context.Context, t *suite.Target, name string, spec corev1.ServiceSpec) (*corev1.Service, error) {
+func makeService(ctx context.Context, t *suite.T, name string, spec corev1.ServiceSpec) (*corev1.Service, error) {
 	services := t.Kube.CoreV1().Services(t.Namespace(ctx))
 	service, err := services.Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
 	if err == nil {
@@ -55,7 +55,7 @@ func ports(nodePort int32) []corev1.ServicePort {
 	return []corev1.ServicePort{{Port: 80, NodePort: nodePort}}
 }
 
-func clusterIPsComeFromTheRange(ctx context.Context, beside *suite.Target) {
+func clusterIPsComeFromTheRange(ctx context.Context, beside *suite.T) {
 	t := ranged(ctx, beside)
 	t.Served(ctx, "/api/v1/namespaces/default/services/kubernetes")
 	kubernetes, err := t.Kube.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
@@ -80,7 +80,7 @@ func clusterIPsComeFromTheRange(ctx context.Context, beside *suite.Target) {
 	}).Should(gomega.Succeed(), "a cluster IP that was given back is not free")
 }
 
-func clusterIPOutside(ctx context.Context, beside *suite.Target) {
+func clusterIPOutside(ctx context.Context, beside *suite.T) {
 	t := ranged(ctx, beside)
 	taken, err := makeService(ctx, t, "taken", corev1.ServiceSpec{Ports: ports(0)})
 	t.Must(err, "create Service taken")
@@ -93,7 +93,7 @@ func clusterIPOutside(ctx context.Context, beside *suite.Target) {
 	t.Expect(headless.Spec.ClusterIPs).To(gomega.Equal([]string{corev1.ClusterIPNone}))
 }
 
-func nodePortsComeFromTheRange(ctx context.Context, beside *suite.Target) {
+func nodePortsComeFromTheRange(ctx context.Context, beside *suite.T) {
 	t := ranged(ctx, beside)
 	of := func(nodePort int32) corev1.ServiceSpec {
 		return corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(nodePort)}
@@ -116,7 +116,7 @@ func nodePortsComeFromTheRange(ctx context.Context, beside *suite.Target) {
 	t.Expect(string(got.Body)).To(gomega.ContainSubstring(`"type":"NodePort"`))
 }
 
-func advertisedAddress(ctx context.Context, beside *suite.Target) {
+func advertisedAddress(ctx context.Context, beside *suite.T) {
 	t := ranged(ctx, beside)
 	t.Eventually(ctx, func() []string {
 		list, err := t.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx,
@@ -135,7 +135,7 @@ func advertisedAddress(ctx context.Context, beside *suite.Target) {
 	t.Expect(versions.ServerAddressByClientCIDRs).To(gomega.ConsistOf(gomega.HaveField("ServerAddress", gomega.HavePrefix("192.0.2.77:"))))
 }
 
-func fullRange(ctx context.Context, beside *suite.Target) {
+func fullRange(ctx context.Context, beside *suite.T) {
 	t := ranged(ctx, beside)
 	spec := corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(0)}
 	var err error
@@ -152,7 +152,7 @@ func fullRange(ctx context.Context, beside *suite.Target) {
 	t.Must(err, "create a Service with a node port that was given back")
 }
 
-func clusterIPStays(ctx context.Context, beside *suite.Target) {
+func clusterIPStays(ctx context.Context, beside *suite.T) {
 	t := ranged(ctx, beside)
 	made, err := makeService(ctx, t, "one", corev1.ServiceSpec{Ports: ports(0)})
 	t.Must(err, "create Service one")

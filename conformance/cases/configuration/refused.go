@@ -52,7 +52,7 @@ func split(flags string) []string {
 }
 
 // refuses asserts that no server starts with flags that are refused, and one does with others.
-func refuses(ctx context.Context, beside *suite.Target, refusals []refusal, good ...string) {
+func refuses(ctx context.Context, beside *suite.T, refusals []refusal, good ...string) {
 	for _, r := range refusals {
 		beside.Refuses(ctx, r.why, r.flags...)
 	}
@@ -60,7 +60,7 @@ func refuses(ctx context.Context, beside *suite.Target, refusals []refusal, good
 	t.Answered(ctx, "/livez", http.StatusOK)
 }
 
-func impossibleFlagsAreRefused(ctx context.Context, beside *suite.Target) {
+func impossibleFlagsAreRefused(ctx context.Context, beside *suite.T) {
 	refuses(ctx, beside, []refusal{
 		refuse("--service-cluster-ip-range must not contain more than two entries", "--service-cluster-ip-range=10.9.0.0/24,fd00:9::/112,10.8.0.0/24"),
 		refuse("must be of different IP family", "--service-cluster-ip-range=10.9.0.0/24,10.8.0.0/24"),
@@ -77,7 +77,7 @@ func impossibleFlagsAreRefused(ctx context.Context, beside *suite.Target) {
 		"--advertise-address=192.0.2.77", "--endpoint-reconciler-type=lease", "--enable-priority-and-fairness=false", "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false")
 }
 
-func flagsHaveLimits(ctx context.Context, beside *suite.Target) {
+func flagsHaveLimits(ctx context.Context, beside *suite.T) {
 	refuses(ctx, beside, []refusal{
 		refuse("--max-mutating-requests-inflight can not be negative value", "--max-mutating-requests-inflight=-1"),
 		refuse("--min-request-timeout can not be negative value", "--min-request-timeout=-1"),
@@ -97,7 +97,7 @@ func flagsHaveLimits(ctx context.Context, beside *suite.Target) {
 		"--strict-transport-security-directives=max-age=1,includeSubDomains,preload", "--cors-allowed-origins=//example.com$,//other.com(:|$)")
 }
 
-func badStorageFlags(ctx context.Context, beside *suite.Target) {
+func badStorageFlags(ctx context.Context, beside *suite.T) {
 	refuses(ctx, beside, []refusal{
 		refuse("--storage-backend invalid, allowed values: etcd3", "--storage-backend=etcd2"),
 		refuse(`--storage-media-type "text/plain" invalid`, "--storage-media-type=text/plain"),
@@ -111,7 +111,7 @@ func badStorageFlags(ctx context.Context, beside *suite.Target) {
 	}, "--storage-media-type=application/json", "--watch-cache-sizes=pods#0,deployments.apps#7")
 }
 
-func badAuthenticationFlags(ctx context.Context, beside *suite.Target) {
+func badAuthenticationFlags(ctx context.Context, beside *suite.T) {
 	const issuer = "--service-account-issuer="
 	refuses(ctx, beside, []refusal{
 		refuse(`service-account-issuer "https://a.example.com" is already specified`, issuer+"https://a.example.com "+issuer+"https://b.example.com "+issuer+"https://a.example.com"),
@@ -134,7 +134,7 @@ func badAuthenticationFlags(ctx context.Context, beside *suite.Target) {
 		"--service-account-jwks-uri=https://example.com/keys", "--api-audiences=snow")
 }
 
-func badAuthorizationFlags(ctx context.Context, beside *suite.Target) {
+func badAuthorizationFlags(ctx context.Context, beside *suite.T) {
 	kubeconfig := beside.File("authorizer.kubeconfig", []byte(`{"kind":"Config","apiVersion":"v1","current-context":"c",`+
 		`"clusters":[{"name":"a","cluster":{"server":"https://authorizer.example.com"}}],"contexts":[{"name":"c","context":{"cluster":"a"}}]}`))
 	policy := beside.File("policy.jsonl", []byte(`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"jane","readonly":true,"nonResourcePath":"*"}}`+"\n"))
@@ -156,7 +156,7 @@ func badAuthorizationFlags(ctx context.Context, beside *suite.Target) {
 	}, "--authorization-mode=Node,RBAC,ABAC,Webhook,AlwaysDeny", "--authorization-policy-file="+policy, "--authorization-webhook-config-file="+kubeconfig)
 }
 
-func badAdmissionFlags(ctx context.Context, beside *suite.Target) {
+func badAdmissionFlags(ctx context.Context, beside *suite.T) {
 	refuses(ctx, beside, []refusal{
 		refuse(`enable-admission-plugins plugin "Guess" is unknown`, "--enable-admission-plugins=Guess"),
 		refuse(`disable-admission-plugins plugin "Guess" is unknown`, "--disable-admission-plugins=Guess"),
@@ -166,7 +166,7 @@ func badAdmissionFlags(ctx context.Context, beside *suite.Target) {
 	}, "--enable-admission-plugins=ResourceQuota,AlwaysPullImages", "--disable-admission-plugins=LimitRanger,DefaultStorageClass,ServiceAccount")
 }
 
-func badAuditFlags(ctx context.Context, beside *suite.Target) {
+func badAuditFlags(ctx context.Context, beside *suite.T) {
 	file := func(text string) string {
 		return "--audit-policy-file=" + beside.File("policy.yaml", []byte(text)) + " "
 	}

@@ -88,7 +88,7 @@ func changing(change func(*unstructured.Unstructured)) func(*apiextensionsv1.Con
 }
 
 // installConverted installs a CRD whose webhook converts between v1, which is stored, and v2.
-func installConverted(ctx context.Context, t *suite.Target) (*converter, *suite.Widgets, *suite.Widgets) {
+func installConverted(ctx context.Context, t *suite.T) (*converter, *suite.Widgets, *suite.Widgets) {
 	cp, other := t.Shared(ctx, "defaults")
 	webhook := &converter{}
 	server, err := cp.Webhooks().Serve(webhook)
@@ -109,7 +109,7 @@ func installConverted(ctx context.Context, t *suite.Target) (*converter, *suite.
 	return webhook, v1, v2
 }
 
-func conversionWebhookConverts(ctx context.Context, t *suite.Target) {
+func conversionWebhookConverts(ctx context.Context, t *suite.T) {
 	_, v1, v2 := installConverted(ctx, t)
 	written := v1.Make(ctx, "one", suite.At("red", "spec", "color"))
 	read := v2.Read(ctx, "one")
@@ -135,7 +135,7 @@ func conversionWebhookConverts(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Value(back, "spec")).To(gomega.Equal(map[string]any{"color": "green"}))
 }
 
-func conversionFailureIsTold(ctx context.Context, t *suite.Target) {
+func conversionFailureIsTold(ctx context.Context, t *suite.T) {
 	webhook, v1, v2 := installConverted(ctx, t)
 	v1.Make(ctx, "one", suite.At("red", "spec", "color"))
 	webhook.set(func(review *apiextensionsv1.ConversionReview) {
@@ -158,7 +158,7 @@ func conversionFailureIsTold(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Value(v2.Read(ctx, "one"), "spec", "colour")).To(gomega.Equal("red"))
 }
 
-func conversionAnswersAreChecked(ctx context.Context, t *suite.Target) {
+func conversionAnswersAreChecked(ctx context.Context, t *suite.T) {
 	webhook, v1, v2 := installConverted(ctx, t)
 	v1.Make(ctx, "one", suite.At("red", "spec", "color"))
 	for name, c := range map[string]struct {
@@ -184,7 +184,7 @@ func conversionAnswersAreChecked(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func conversionKeepsMetadata(ctx context.Context, t *suite.Target) {
+func conversionKeepsMetadata(ctx context.Context, t *suite.T) {
 	webhook, v1, v2 := installConverted(ctx, t)
 	written := v1.Make(ctx, "one", suite.At("red", "spec", "color"), suite.At("v1", "metadata", "labels", "form"))
 	webhook.set(changing(func(u *unstructured.Unstructured) {

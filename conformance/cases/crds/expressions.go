@@ -91,7 +91,7 @@ func valueSchema(spec *suite.Schema) {
 	spec.XValidations = rules(valueRules)
 }
 
-func celValuesFollowTheirSchema(ctx context.Context, t *suite.Target) {
+func celValuesFollowTheirSchema(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(valueSchema)))
 	texts := func(all ...any) any { return all }
 	entry := func(name string, value int64) any { return map[string]any{"name": name, "value": value} }
@@ -141,7 +141,7 @@ self.all(a, (a + a).contains(a))
 self.all(a, sets.contains(self, [a]))
 `
 
-func celCostsAreLimited(ctx context.Context, t *suite.Target) {
+func celCostsAreLimited(ctx context.Context, t *suite.T) {
 	definition := func(rule apiextensionsv1.ValidationRule, bound *int64) *suite.CRD {
 		return t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 			spec.Properties["texts"] = suite.Schema{Type: "array", MaxItems: bound, XValidations: apiextensionsv1.ValidationRules{rule},

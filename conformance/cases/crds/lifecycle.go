@@ -53,7 +53,7 @@ var lifecycleCases = []suite.Case{
 		Promise: "A deleted CRD stays Terminating while a finalizer keeps one of its objects, and admits no new objects."},
 }
 
-func crdIsEstablished(ctx context.Context, t *suite.Target) {
+func crdIsEstablished(ctx context.Context, t *suite.T) {
 	definition := t.WidgetCRD()
 	definition.Spec.Names.Singular, definition.Spec.Names.ListKind = "", "" // are defaulted
 	created, err := t.CreateCRD(ctx, definition)
@@ -69,7 +69,7 @@ func crdIsEstablished(ctx context.Context, t *suite.Target) {
 	t.Served(ctx, "/apis/"+seen.Spec.Group+"/v1/widgets")
 }
 
-func customResourceIsAnObject(ctx context.Context, t *suite.Target) {
+func customResourceIsAnObject(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	created, err := w.Create(ctx, w.Object("one", suite.At(int64(1), "spec", "size")), metav1.CreateOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
@@ -95,7 +95,7 @@ func customResourceIsAnObject(ctx context.Context, t *suite.Target) {
 	t.Expect(w.Get(ctx, "one", metav1.GetOptions{})).Error().To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
 }
 
-func nameConflictIsRefused(ctx context.Context, t *suite.Target) {
+func nameConflictIsRefused(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	for plural, want := range map[string]struct {
 		names  apiextensionsv1.CustomResourceDefinitionNames
@@ -118,7 +118,7 @@ func nameConflictIsRefused(ctx context.Context, t *suite.Target) {
 	t.Expect(t.Get(ctx, w.Path).Code).To(gomega.Equal(http.StatusOK), "the first CRD keeps its names")
 }
 
-func versionsShareTheirObjects(ctx context.Context, t *suite.Target) {
+func versionsShareTheirObjects(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		unserved := suite.WidgetVersion("v1alpha1", false)
 		unserved.Served = false
@@ -142,7 +142,7 @@ func versionsShareTheirObjects(ctx context.Context, t *suite.Target) {
 	t.Answered(ctx, gone.Path, http.StatusNotFound)
 }
 
-func storedVersionsAreRemembered(ctx context.Context, t *suite.Target) {
+func storedVersionsAreRemembered(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1beta1", true), suite.WidgetVersion("v1", false)}
 	}))
@@ -154,7 +154,7 @@ func storedVersionsAreRemembered(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Value(t.WidgetsOf(w.CRD, "v1").Read(ctx, "one"), "spec", "size")).To(gomega.BeEquivalentTo(3))
 }
 
-func statusIsASubresource(ctx context.Context, t *suite.Target) {
+func statusIsASubresource(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSubresources(apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}})))
 	one, err := w.Create(ctx, w.Object("one", suite.At(int64(1), "spec", "size"), suite.At("Ready", "status", "phase")), metav1.CreateOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
@@ -179,7 +179,7 @@ func statusIsASubresource(ctx context.Context, t *suite.Target) {
 	t.Expect(one.GetGeneration()).To(gomega.BeEquivalentTo(2))
 }
 
-func scaleIsASubresource(ctx context.Context, t *suite.Target) {
+func scaleIsASubresource(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSubresources(apiextensionsv1.CustomResourceSubresources{
 		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
@@ -209,7 +209,7 @@ func scaleIsASubresource(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Value(one, "status", "size")).To(gomega.BeEquivalentTo(2))
 }
 
-func printerColumnsMakeATable(ctx context.Context, t *suite.Target) {
+func printerColumnsMakeATable(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		definition.Spec.Versions[0].AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
 			{Name: "Size", Type: "integer", JSONPath: ".spec.size"},
@@ -230,7 +230,7 @@ func printerColumnsMakeATable(ctx context.Context, t *suite.Target) {
 	t.Expect(found.Rows[1].Cells).To(gomega.Equal([]any{"two", 4.0, nil}))
 }
 
-func selectableFieldsSelect(ctx context.Context, t *suite.Target) {
+func selectableFieldsSelect(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		definition.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".spec.color"}}
 	}))
@@ -244,14 +244,14 @@ func selectableFieldsSelect(ctx context.Context, t *suite.Target) {
 }
 
 // gone waits until a definition does not exist any more.
-func gone(ctx context.Context, t *suite.Target, definition *suite.CRD) {
+func gone(ctx context.Context, t *suite.T, definition *suite.CRD) {
 	t.Eventually(ctx, func() error {
 		_, err := t.CRDs.Get(ctx, definition.Name, metav1.GetOptions{})
 		return err
 	}).Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "CRD %s still exists", definition.Name)
 }
 
-func deletingACRDDeletesItsObjects(ctx context.Context, t *suite.Target) {
+func deletingACRDDeletesItsObjects(ctx context.Context, t *suite.T) {
 	definition := t.WidgetCRD()
 	w := t.Install(ctx, definition.DeepCopy())
 	t.Expect(w.CRD.Finalizers).To(gomega.BeEmpty(), "the finalizer is added by the deletion")
@@ -266,7 +266,7 @@ func deletingACRDDeletesItsObjects(ctx context.Context, t *suite.Target) {
 	t.Expect(t.Install(ctx, definition).MustList(ctx).Items).To(gomega.BeEmpty())
 }
 
-func terminatingCRDWaitsForItsObjects(ctx context.Context, t *suite.Target) {
+func terminatingCRDWaitsForItsObjects(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	w.Make(ctx, "held", suite.At([]any{"conformance.snowglobe.test/hold"}, "metadata", "finalizers"))
 	release := func(ctx context.Context) error {

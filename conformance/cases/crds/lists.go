@@ -48,7 +48,7 @@ func parts(list string, items ...any) suite.Setting {
 	return suite.At(values, "spec", list)
 }
 
-func unknownFieldsInListsArePruned(ctx context.Context, t *suite.Target) {
+func unknownFieldsInListsArePruned(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		inner := item(suite.Schema{Type: "integer"})
 		inner.Schema.Properties["parts"] = suite.Schema{Type: "array", Items: item(suite.Schema{Type: "integer"})}
@@ -78,7 +78,7 @@ func unknownFieldsInListsArePruned(ctx context.Context, t *suite.Target) {
 		`","kind":"Widget","metadata":{"name":"one","resourceVersion":"`+version+`"},"spec":`+dirty+`}`)
 }
 
-func strictValidationOfEveryWrite(ctx context.Context, t *suite.Target) {
+func strictValidationOfEveryWrite(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.Properties["parts"] = suite.Schema{Type: "array", Items: item(suite.Schema{Type: "integer"})}
 	})))
@@ -107,7 +107,7 @@ func strictValidationOfEveryWrite(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func listKeysAreUnique(ctx context.Context, t *suite.Target) {
+func listKeysAreUnique(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		keyed := suite.Schema{Type: "array", Items: item(suite.Schema{Type: "integer"}), XListType: new("map"), XListMapKeys: []string{"name"}}
 		spec.Properties["keyed"] = keyed
@@ -134,7 +134,7 @@ func listKeysAreUnique(ctx context.Context, t *suite.Target) {
 	t.Expect(t.Causes(err)).To(gomega.Equal([]string{"spec.keyed[1]"}), "%v", err)
 }
 
-func nullIsKeptOrDefaulted(ctx context.Context, t *suite.Target) {
+func nullIsKeptOrDefaulted(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		grey := &apiextensionsv1.JSON{Raw: []byte(`"grey"`)}
 		spec.Properties["nullable"] = suite.Schema{Type: "string", Nullable: true}
@@ -151,7 +151,7 @@ func nullIsKeptOrDefaulted(ctx context.Context, t *suite.Target) {
 	t.Expect(t.Causes(err)).To(gomega.Equal([]string{"spec.list[1]"}))
 }
 
-func unchangedItemsAreTolerated(ctx context.Context, t *suite.Target) {
+func unchangedItemsAreTolerated(ctx context.Context, t *suite.T) {
 	loose := func(spec *suite.Schema) {
 		spec.Properties["keyed"] = suite.Schema{Type: "array", Items: item(suite.Schema{Type: "integer"}), XListType: new("map"), XListMapKeys: []string{"name"}}
 		spec.Properties["whole"] = suite.Schema{Type: "array", Items: item(suite.Schema{Type: "integer"})}

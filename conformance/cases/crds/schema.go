@@ -41,7 +41,7 @@ var schemaCases = []suite.Case{
 		Promise: "A CRD in a *.k8s.io group is refused without the annotation that says who approved it."},
 }
 
-func schemaValidates(ctx context.Context, t *suite.Target) {
+func schemaValidates(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.Required = []string{"color"}
 		spec.Properties["size"] = suite.Schema{Type: "integer", Minimum: new(1.0)}
@@ -62,7 +62,7 @@ func schemaValidates(ctx context.Context, t *suite.Target) {
 	w.Make(ctx, "good", suite.At(int64(1), "spec", "size"), suite.At("red", "spec", "color"))
 }
 
-func celRuleValidates(ctx context.Context, t *suite.Target) {
+func celRuleValidates(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.XValidations = apiextensionsv1.ValidationRules{
 			{Rule: "!has(self.size) || self.size % 2 == 0", Message: "size must be even"},
@@ -81,7 +81,7 @@ func celRuleValidates(ctx context.Context, t *suite.Target) {
 
 // changeSchema changes the schema of spec, and waits until probe shows it in force.
 func changeSchema(ctx context.Context, w *suite.Widgets, change func(spec *suite.Schema), probe func() bool) {
-	t := w.Target
+	t := w.T
 	definition, err := t.CRDs.Get(ctx, w.CRD.Name, metav1.GetOptions{})
 	t.Must(err, "get the CRD")
 	suite.WithSpec(change)(definition)
@@ -93,7 +93,7 @@ func changeSchema(ctx context.Context, w *suite.Widgets, change func(spec *suite
 	t.Eventually(ctx, probe).Should(gomega.BeTrue(), "the new schema of %s did not come into force", w.CRD.Name)
 }
 
-func unchangedValuesAreTolerated(ctx context.Context, t *suite.Target) {
+func unchangedValuesAreTolerated(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	w.Make(ctx, "old", suite.At(int64(100), "spec", "size"))
 	changeSchema(ctx, w, func(spec *suite.Schema) {
@@ -107,7 +107,7 @@ func unchangedValuesAreTolerated(ctx context.Context, t *suite.Target) {
 	t.Expect(t.Causes(err)).To(gomega.Equal([]string{"spec.size"}))
 }
 
-func defaultsAreSet(ctx context.Context, t *suite.Target) {
+func defaultsAreSet(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.Default = &apiextensionsv1.JSON{Raw: []byte(`{}`)}
 		spec.Properties["color"] = suite.Schema{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"grey"`)}}
@@ -127,7 +127,7 @@ func defaultsAreSet(ctx context.Context, t *suite.Target) {
 	t.Expect(read.GetResourceVersion()).To(gomega.Equal(before.GetResourceVersion()), "reading writes nothing")
 }
 
-func unknownFieldsArePruned(ctx context.Context, t *suite.Target) {
+func unknownFieldsArePruned(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.Properties["free"] = suite.Schema{Type: "object", XPreserveUnknownFields: new(true)}
 	})))
@@ -140,7 +140,7 @@ func unknownFieldsArePruned(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Value(w.Read(ctx, "one"), "spec")).To(gomega.Equal(suite.Value(created, "spec")))
 }
 
-func strictValidationNamesUnknownFields(ctx context.Context, t *suite.Target) {
+func strictValidationNamesUnknownFields(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	create := func(name, mode string) suite.Answer {
 		object := w.Object(name, suite.At("x", "spec", "surprise")).Object
@@ -157,7 +157,7 @@ func strictValidationNamesUnknownFields(ctx context.Context, t *suite.Target) {
 	t.Expect(ignored.Header.Get("Warning")).To(gomega.BeEmpty())
 }
 
-func brokenCRDIsRefused(ctx context.Context, t *suite.Target) {
+func brokenCRDIsRefused(ctx context.Context, t *suite.T) {
 	for name, broken := range map[string]struct {
 		change func(*suite.CRD)
 		blamed string
@@ -176,7 +176,7 @@ func brokenCRDIsRefused(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func protectedGroupNeedsApproval(ctx context.Context, t *suite.Target) {
+func protectedGroupNeedsApproval(ctx context.Context, t *suite.T) {
 	protected := t.WidgetCRD(func(definition *suite.CRD) {
 		definition.Spec.Group = t.Name + ".k8s.io"
 		definition.Name = "widgets." + definition.Spec.Group

@@ -29,7 +29,7 @@ var versionCases = []suite.Case{
 		Promise: "A watch by a selectable field shows an object that starts to match as ADDED and one that stops as DELETED; deletecollection deletes what the field selects."},
 }
 
-func deprecatedVersionWarns(ctx context.Context, t *suite.Target) {
+func deprecatedVersionWarns(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		old, own := suite.WidgetVersion("v1alpha1", false), suite.WidgetVersion("v1beta1", false)
 		old.Deprecated, own.Deprecated = true, true
@@ -57,7 +57,7 @@ func deprecatedVersionWarns(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func storedVersionCantGo(ctx context.Context, t *suite.Target) {
+func storedVersionCantGo(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1beta1", true), suite.WidgetVersion("v1", false)}
 	}))
@@ -82,7 +82,7 @@ func storedVersionCantGo(ctx context.Context, t *suite.Target) {
 	t.Expect(change(t.CRDs.Update, onlyV1)).To(gomega.Succeed())
 }
 
-func freedNameIsAccepted(ctx context.Context, t *suite.Target) {
+func freedNameIsAccepted(ctx context.Context, t *suite.T) {
 	first := t.Install(ctx, t.WidgetCRD())
 	second := t.WidgetCRD(func(definition *suite.CRD) {
 		definition.Name = "gadgets." + definition.Spec.Group
@@ -103,7 +103,7 @@ func freedNameIsAccepted(ctx context.Context, t *suite.Target) {
 	t.Served(ctx, t.WidgetsOf(created, "v1").Path)
 }
 
-func celRuleSaysWhereAndWhy(ctx context.Context, t *suite.Target) {
+func celRuleSaysWhereAndWhy(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.XValidations = apiextensionsv1.ValidationRules{
 			{Rule: "!has(self.size) || self.size < 10", FieldPath: ".size", Reason: new(apiextensionsv1.FieldValueForbidden),
@@ -124,7 +124,7 @@ func celRuleSaysWhereAndWhy(ctx context.Context, t *suite.Target) {
 	t.Expect(w.Merge(ctx, "one", `{"spec":{"color":"red","size":9}}`)).Error().NotTo(gomega.HaveOccurred())
 }
 
-func selectableFieldsSelectWatches(ctx context.Context, t *suite.Target) {
+func selectableFieldsSelectWatches(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		definition.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".spec.color"}, {JSONPath: ".spec.size"}}
 	}))

@@ -58,13 +58,13 @@ var delegationCases = []suite.Case{
 }
 
 // typeOf returns the apiVersion and kind of an answer.
-func typeOf(t *suite.Target, got suite.Answer) string {
+func typeOf(t *suite.T, got suite.Answer) string {
 	var meta metav1.TypeMeta
 	t.JSON(got, &meta)
 	return meta.APIVersion + " " + meta.Kind
 }
 
-func builtInPathIsAnswered(ctx context.Context, t *suite.Target) {
+func builtInPathIsAnswered(ctx context.Context, t *suite.T) {
 	for path, want := range map[string]string{
 		"/api/v1/namespaces/default":                                      "v1 Namespace",
 		"/api/v1/configmaps?limit=1":                                      "v1 ConfigMapList",
@@ -76,7 +76,7 @@ func builtInPathIsAnswered(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func customResourcePathIsAnswered(ctx context.Context, t *suite.Target) {
+func customResourcePathIsAnswered(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	w.Make(ctx, "one")
 	gv := w.Resource.GroupVersion().String()
@@ -86,7 +86,7 @@ func customResourcePathIsAnswered(ctx context.Context, t *suite.Target) {
 	t.Expect(t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound).Details.Name).To(gomega.Equal("two"), "%s", got)
 }
 
-func unknownPathIs404(ctx context.Context, t *suite.Target) {
+func unknownPathIs404(ctx context.Context, t *suite.T) {
 	group := t.Name + suite.GroupSuffix
 	for _, path := range []string{
 		"/" + t.Name,
@@ -100,7 +100,7 @@ func unknownPathIs404(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func unknownPathIs503BeforeCRDsAreKnown(ctx context.Context, t *suite.Target) {
+func unknownPathIs503BeforeCRDsAreKnown(ctx context.Context, t *suite.T) {
 	const hook = "crd-informer-synced"
 	cp, other := t.Launch(ctx, envtest.WithFaults("hold hook/"+hook))
 	unknown := "/apis/" + t.Name + suite.GroupSuffix + "/v1/things"
@@ -113,7 +113,7 @@ func unknownPathIs503BeforeCRDsAreKnown(ctx context.Context, t *suite.Target) {
 	t.Must(cp.WaitReady(ctx), "wait until the control plane is ready")
 }
 
-func unknownResourceIs404(ctx context.Context, t *suite.Target) {
+func unknownResourceIs404(ctx context.Context, t *suite.T) {
 	for _, path := range []string{"/apis/apps/v1/no-such-things", "/api/v1/no-such-things", "/apis/apps/v0/deployments", "/api/v0"} {
 		got := t.Get(ctx, path)
 		status := t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound)
@@ -122,7 +122,7 @@ func unknownResourceIs404(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func missingObjectIs404(ctx context.Context, t *suite.Target) {
+func missingObjectIs404(ctx context.Context, t *suite.T) {
 	for path, want := range map[string]metav1.StatusDetails{
 		"/api/v1/namespaces/default/configmaps/no-such-object":        {Name: "no-such-object", Kind: "configmaps"},
 		"/apis/apps/v1/namespaces/default/deployments/no-such-object": {Name: "no-such-object", Kind: "deployments", Group: "apps"},
@@ -133,7 +133,7 @@ func missingObjectIs404(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func methodIsNotAllowed(ctx context.Context, t *suite.Target) {
+func methodIsNotAllowed(ctx context.Context, t *suite.T) {
 	for _, r := range []suite.Request{
 		{Method: http.MethodPatch, Path: "/api/v1/namespaces"},
 		{Method: http.MethodPut, Path: "/api/v1/namespaces/default/configmaps"},
@@ -143,7 +143,7 @@ func methodIsNotAllowed(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func apiServices(t *suite.Target) dynamic.ResourceInterface {
+func apiServices(t *suite.T) dynamic.ResourceInterface {
 	return t.Dynamic.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
 }
 
@@ -161,7 +161,7 @@ func availability(service *unstructured.Unstructured) string {
 // automanaged is the label of APIServices that the server registers by itself.
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 
-func localAPIServicesAreAvailable(ctx context.Context, t *suite.Target) {
+func localAPIServicesAreAvailable(ctx context.Context, t *suite.T) {
 	list, err := apiServices(t).List(ctx, metav1.ListOptions{LabelSelector: automanaged + "=onstart"})
 	t.Must(err, "list APIServices")
 	var found []string
@@ -174,7 +174,7 @@ func localAPIServicesAreAvailable(ctx context.Context, t *suite.Target) {
 }
 
 // registered waits until an APIService exists and is available, and returns it.
-func registered(ctx context.Context, t *suite.Target, name string) *unstructured.Unstructured {
+func registered(ctx context.Context, t *suite.T, name string) *unstructured.Unstructured {
 	t.Eventually(ctx, apiServices(t).Get).WithArguments(name, metav1.GetOptions{}).
 		Should(gomega.WithTransform(availability, gomega.Equal("True Local")), "APIService %s", name)
 	service, err := apiServices(t).Get(ctx, name, metav1.GetOptions{})
@@ -182,7 +182,7 @@ func registered(ctx context.Context, t *suite.Target, name string) *unstructured
 	return service
 }
 
-func customGroupHasAnAPIService(ctx context.Context, t *suite.Target) {
+func customGroupHasAnAPIService(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	name := "v1." + w.Resource.Group
 	service := registered(ctx, t, name)
@@ -195,7 +195,7 @@ func customGroupHasAnAPIService(ctx context.Context, t *suite.Target) {
 	}).Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "APIService %s outlives its CRD", name)
 }
 
-func deletedAPIServiceComesBack(ctx context.Context, t *suite.Target) {
+func deletedAPIServiceComesBack(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	name := "v1." + w.Resource.Group
 	before := registered(ctx, t, name).GetUID()
@@ -206,7 +206,7 @@ func deletedAPIServiceComesBack(ctx context.Context, t *suite.Target) {
 	t.Served(ctx, w.Path)
 }
 
-func indexListsTheChain(ctx context.Context, t *suite.Target) {
+func indexListsTheChain(ctx context.Context, t *suite.T) {
 	var index metav1.RootPaths
 	t.GetJSON(ctx, "/", &index)
 	t.Expect(index.Paths).To(gomega.ContainElements("/api", "/apis", "/api/v1", "/apis/apps/v1", "/apis/apiextensions.k8s.io/v1",

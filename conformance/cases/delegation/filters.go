@@ -40,7 +40,7 @@ var filterCases = []suite.Case{
 }
 
 // answeredBy returns the code of a request and the server of the chain that answered it.
-func answeredBy(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, path string) string {
+func answeredBy(ctx context.Context, t *suite.T, cp *envtest.ControlPlane, path string) string {
 	uri := path + "?by=" + t.Name
 	t.Get(ctx, uri)
 	record, err := cp.Trace().Await(ctx, func(r trace.Record) bool {
@@ -52,7 +52,7 @@ func answeredBy(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, 
 	return fmt.Sprint(request.Code, " ", request.Server)
 }
 
-func requestsGoDownTheChain(ctx context.Context, beside *suite.Target) {
+func requestsGoDownTheChain(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Shared(ctx, "chain")
 	w := t.Install(ctx, t.WidgetCRD())
 	for path, want := range map[string]string{
@@ -66,7 +66,7 @@ func requestsGoDownTheChain(ctx context.Context, beside *suite.Target) {
 	}
 }
 
-func failedStage(ctx context.Context, beside *suite.Target) {
+func failedStage(ctx context.Context, beside *suite.T) {
 	why := beside.NotLaunched(ctx, envtest.WithFaults("fail stage/apiextensions with=error"))
 	beside.Expect(why).To(gomega.ContainSubstring("stage apiextensions: "))
 	cp, t := beside.Launch(ctx)
@@ -84,7 +84,7 @@ func failedStage(ctx context.Context, beside *suite.Target) {
 	}
 }
 
-func authenticationComesFirst(ctx context.Context, t *suite.Target) {
+func authenticationComesFirst(ctx context.Context, t *suite.T) {
 	stranger := t.WithToken("not-a-token")
 	for _, path := range []string{"/api/v1/namespaces", "/no/such/path"} {
 		t.ExpectStatus(stranger.Get(ctx, path), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
@@ -92,7 +92,7 @@ func authenticationComesFirst(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func deadlineIsCheckedFirst(ctx context.Context, t *suite.Target) {
+func deadlineIsCheckedFirst(ctx context.Context, t *suite.T) {
 	stranger := t.WithToken("not-a-token")
 	for _, timeout := range []string{"soon", "10"} {
 		t.ExpectStatus(stranger.Get(ctx, "/api/v1/namespaces?timeout="+timeout), http.StatusBadRequest, metav1.StatusReasonBadRequest)
@@ -101,7 +101,7 @@ func deadlineIsCheckedFirst(ctx context.Context, t *suite.Target) {
 	t.Answered(ctx, "/api/v1/namespaces?timeout=10s", http.StatusOK)
 }
 
-func impersonationReplacesTheCaller(ctx context.Context, t *suite.Target) {
+func impersonationReplacesTheCaller(ctx context.Context, t *suite.T) {
 	status := t.ExpectStatus(t.As("jane").Get(ctx, "/api/v1/namespaces"), http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.Expect(status.Message).To(gomega.Equal(`namespaces is forbidden: User "jane" cannot list resource "namespaces" in API group "" at the cluster scope`))
 	t.Expect(status.Details.Kind).To(gomega.Equal("namespaces"))
@@ -111,9 +111,9 @@ func impersonationReplacesTheCaller(ctx context.Context, t *suite.Target) {
 }
 
 // answers returns one answer of each kind.
-func answers(ctx context.Context, t *suite.Target, header map[string]string) map[int]suite.Answer {
+func answers(ctx context.Context, t *suite.T, header map[string]string) map[int]suite.Answer {
 	found := map[int]suite.Answer{}
-	ask := func(t *suite.Target, path string) {
+	ask := func(t *suite.T, path string) {
 		got := t.Ask(ctx, suite.Request{Path: path, Header: header})
 		found[got.Code] = got
 	}
@@ -124,13 +124,13 @@ func answers(ctx context.Context, t *suite.Target, header map[string]string) map
 	return found
 }
 
-func answersAreNotForCaches(ctx context.Context, t *suite.Target) {
+func answersAreNotForCaches(ctx context.Context, t *suite.T) {
 	for _, got := range answers(ctx, t, nil) {
 		t.Expect(got.Header.Get("Cache-Control")).To(gomega.Equal("no-cache, private"), "%s", got)
 	}
 }
 
-func answersCarryAnAuditID(ctx context.Context, t *suite.Target) {
+func answersCarryAnAuditID(ctx context.Context, t *suite.T) {
 	seen := map[string]int{}
 	for code, got := range answers(ctx, t, nil) {
 		id := got.Header.Get("Audit-Id")

@@ -40,7 +40,7 @@ var signalCases = []suite.Case{
 // withoutCRDs holds a server's knowledge of definitions.
 var withoutCRDs = []string{"hold hook/start-apiextensions-informers", "hold hook/crd-informer-synced"}
 
-func knownCustomResourceIsNever404(ctx context.Context, beside *suite.Target) {
+func knownCustomResourceIsNever404(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	w := t.Install(ctx, t.WidgetCRD())
 	w.Make(ctx, "one")
@@ -78,7 +78,7 @@ func complete(cp *envtest.ControlPlane) bool {
 	return false
 }
 
-func syncedIsACheck(ctx context.Context, beside *suite.Target) {
+func syncedIsACheck(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithFaults("hold hook/crd-informer-synced"))
 	red := func() string {
 		got := t.Get(ctx, "/readyz?verbose")
@@ -97,7 +97,7 @@ func syncedIsACheck(ctx context.Context, beside *suite.Target) {
 	t.Eventually(ctx, func() bool { return complete(cp) }).Should(gomega.BeTrue(), "the server never says that it knows all paths")
 }
 
-func everyMethodWaits(ctx context.Context, beside *suite.Target) {
+func everyMethodWaits(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithFaults("hold hook/crd-informer-synced"))
 	path := "/apis/" + t.Name + suite.GroupSuffix + "/v1/things/one"
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete} {
@@ -111,12 +111,12 @@ func everyMethodWaits(ctx context.Context, beside *suite.Target) {
 }
 
 // endOfTheChain asserts that a path is answered by the end of the chain.
-func endOfTheChain(ctx context.Context, t *suite.Target, path string) {
+func endOfTheChain(ctx context.Context, t *suite.T, path string) {
 	got := t.Answered(ctx, path, http.StatusNotFound)
 	t.Expect(string(got.Body)).To(gomega.Equal("404 page not found\n"), "%s", got)
 }
 
-func removedCustomResourceIs404(ctx context.Context, t *suite.Target) {
+func removedCustomResourceIs404(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	t.Answered(ctx, w.Path, http.StatusOK)
 	w.RemoveCRD(ctx)
@@ -125,7 +125,7 @@ func removedCustomResourceIs404(ctx context.Context, t *suite.Target) {
 	endOfTheChain(ctx, t, w.Path+"/one")
 }
 
-func unservedVersionIs404(ctx context.Context, t *suite.Target) {
+func unservedVersionIs404(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	group := "/apis/" + w.Resource.Group
 	endOfTheChain(ctx, t, group+"/v9/widgets")
@@ -134,7 +134,7 @@ func unservedVersionIs404(ctx context.Context, t *suite.Target) {
 	t.Answered(ctx, w.Path, http.StatusOK)
 }
 
-func unknownPathAsksFirst(ctx context.Context, t *suite.Target) {
+func unknownPathAsksFirst(ctx context.Context, t *suite.T) {
 	jane := t.As("jane")
 	for _, path := range []string{"/no/such/path", "/apis/no.such.group/v1/things", "/api/v9/things"} {
 		t.ExpectStatus(jane.Get(ctx, path), http.StatusForbidden, metav1.StatusReasonForbidden)

@@ -65,7 +65,7 @@ func groupPath(groupVersion string) string {
 	return "/apis/" + groupVersion
 }
 
-func coreVersionsAreListed(ctx context.Context, t *suite.Target) {
+func coreVersionsAreListed(ctx context.Context, t *suite.T) {
 	var versions metav1.APIVersions
 	t.GetJSON(ctx, "/api", &versions)
 	t.Expect(versions.Kind).To(gomega.Equal("APIVersions"))
@@ -73,7 +73,7 @@ func coreVersionsAreListed(ctx context.Context, t *suite.Target) {
 	t.Expect(versions.ServerAddressByClientCIDRs).To(gomega.HaveEach(gomega.HaveField("ServerAddress", gomega.Not(gomega.BeEmpty()))))
 }
 
-func groupsPreferAVersion(ctx context.Context, t *suite.Target) {
+func groupsPreferAVersion(ctx context.Context, t *suite.T) {
 	var groups metav1.APIGroupList
 	t.GetJSON(ctx, "/apis", &groups)
 	listed := map[string]metav1.APIGroup{}
@@ -93,13 +93,13 @@ func groupsPreferAVersion(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func resources(ctx context.Context, t *suite.Target, groupVersion string) metav1.APIResourceList {
+func resources(ctx context.Context, t *suite.T, groupVersion string) metav1.APIResourceList {
 	var list metav1.APIResourceList
 	t.GetJSON(ctx, groupPath(groupVersion), &list)
 	return list
 }
 
-func resourcesAreDescribed(ctx context.Context, t *suite.Target) {
+func resourcesAreDescribed(ctx context.Context, t *suite.T) {
 	for _, groupVersion := range builtIn {
 		list := resources(ctx, t, groupVersion)
 		t.Expect(list.Kind).To(gomega.Equal("APIResourceList"))
@@ -122,7 +122,7 @@ func resourcesAreDescribed(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func shortNamesAndCategories(ctx context.Context, t *suite.Target) {
+func shortNamesAndCategories(ctx context.Context, t *suite.T) {
 	for _, want := range []struct {
 		groupVersion, resource, kind string
 		shortNames, categories       []string
@@ -157,7 +157,7 @@ func resourceNamed(list metav1.APIResourceList, name string) metav1.APIResource 
 const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // aggregated fetches aggregated discovery and returns it by group version.
-func aggregated(ctx context.Context, t *suite.Target, path string) map[string]apidiscoveryv2.APIVersionDiscovery {
+func aggregated(ctx context.Context, t *suite.T, path string) map[string]apidiscoveryv2.APIVersionDiscovery {
 	got := t.Ask(ctx, suite.Request{Path: path, Accept: aggregatedType})
 	var list apidiscoveryv2.APIGroupDiscoveryList
 	t.JSON(got, &list)
@@ -173,7 +173,7 @@ func aggregated(ctx context.Context, t *suite.Target, path string) map[string]ap
 	return versions
 }
 
-func aggregatedDiscoveryAgrees(ctx context.Context, t *suite.Target) {
+func aggregatedDiscoveryAgrees(ctx context.Context, t *suite.T) {
 	core, groups := aggregated(ctx, t, "/api"), aggregated(ctx, t, "/apis")
 	for _, groupVersion := range builtIn {
 		version, ok := groups[groupVersion]
@@ -198,7 +198,7 @@ func aggregatedDiscoveryAgrees(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func aggregatedDiscoveryIsCacheable(ctx context.Context, t *suite.Target) {
+func aggregatedDiscoveryIsCacheable(ctx context.Context, t *suite.T) {
 	// Other users' CRDs may change the document between two requests.
 	t.Eventually(ctx, func() string {
 		first := t.Ask(ctx, suite.Request{Path: "/apis", Accept: aggregatedType})
@@ -215,7 +215,7 @@ func aggregatedDiscoveryIsCacheable(ctx context.Context, t *suite.Target) {
 	t.Expect(other.Code).To(gomega.Equal(http.StatusOK), "%s", other)
 }
 
-func customResourceComesAndGoes(ctx context.Context, t *suite.Target) {
+func customResourceComesAndGoes(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	groupVersion := w.Resource.GroupVersion().String()
 	t.Served(ctx, "/apis/"+groupVersion)
@@ -233,7 +233,7 @@ func customResourceComesAndGoes(ctx context.Context, t *suite.Target) {
 	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+groupVersion).Code }).Should(gomega.Equal(http.StatusNotFound))
 }
 
-func preferredVersionOfACustomGroup(ctx context.Context, t *suite.Target) {
+func preferredVersionOfACustomGroup(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		hidden := suite.WidgetVersion("v3", false)
 		hidden.Served = false
@@ -254,7 +254,7 @@ func preferredVersionOfACustomGroup(ctx context.Context, t *suite.Target) {
 		gomega.HaveField("Version", "v1"), gomega.HaveField("Version", "v1beta1"), gomega.HaveField("Version", "v2alpha1")))
 }
 
-func unknownMediaTypeIs406(ctx context.Context, t *suite.Target) {
+func unknownMediaTypeIs406(ctx context.Context, t *suite.T) {
 	for _, path := range []string{"/apis", "/api/v1/namespaces"} {
 		got := t.Ask(ctx, suite.Request{Path: path, Accept: "application/x-no-such-type"})
 		t.ExpectStatus(got, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)

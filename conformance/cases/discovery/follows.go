@@ -33,7 +33,7 @@ var followingCases = []suite.Case{
 		Promise: "A client that accepts aggregated discovery gets it, one that accepts only a newer form beside plain JSON gets the plain document, and a form that there is not is 406 by itself."},
 }
 
-func etagFollowsTheResources(ctx context.Context, t *suite.Target) {
+func etagFollowsTheResources(ctx context.Context, t *suite.T) {
 	ask := func(tag string) suite.Answer {
 		return t.Ask(ctx, suite.Request{Path: "/apis", Accept: aggregatedType, IfNoneMatch: tag})
 	}
@@ -53,7 +53,7 @@ func etagFollowsTheResources(ctx context.Context, t *suite.Target) {
 	t.Expect(without.Header.Get("ETag")).NotTo(gomega.Equal(with.Header.Get("ETag")))
 }
 
-func staleGroupIsMarked(ctx context.Context, t *suite.Target) {
+func staleGroupIsMarked(ctx context.Context, t *suite.T) {
 	group := t.Name + suite.GroupSuffix
 	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
 	created := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: services, Body: map[string]any{
@@ -75,7 +75,7 @@ func staleGroupIsMarked(ctx context.Context, t *suite.Target) {
 	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").ShouldNot(gomega.HaveKey(group + "/v1"))
 }
 
-func verbsAreWhatIsServed(ctx context.Context, t *suite.Target) {
+func verbsAreWhatIsServed(ctx context.Context, t *suite.T) {
 	for _, groupVersion := range builtIn {
 		for _, resource := range resources(ctx, t, groupVersion).APIResources {
 			if strings.Contains(resource.Name, "/") {
@@ -108,7 +108,7 @@ func hashOf(version string) string {
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
-func storageVersionHasAHash(ctx context.Context, t *suite.Target) {
+func storageVersionHasAHash(ctx context.Context, t *suite.T) {
 	hash := func(groupVersion, resource string) string {
 		return resourceNamed(resources(ctx, t, groupVersion), resource).StorageVersionHash
 	}
@@ -134,7 +134,7 @@ func storageVersionHasAHash(ctx context.Context, t *suite.Target) {
 	t.Eventually(ctx, hash).WithArguments(w.Resource.Group+"/v1", "widgets").Should(gomega.Equal(hashOf(w.Resource.Group + "/v2/Widget")))
 }
 
-func formOfDiscoveryIsNegotiated(ctx context.Context, t *suite.Target) {
+func formOfDiscoveryIsNegotiated(ctx context.Context, t *suite.T) {
 	kind := func(accept string) string {
 		got := t.Ask(ctx, suite.Request{Path: "/apis", Accept: accept})
 		var document metav1.TypeMeta

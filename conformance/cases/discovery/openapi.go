@@ -35,7 +35,7 @@ type swagger struct {
 	Definitions map[string]any
 }
 
-func openAPIV2IsServed(ctx context.Context, t *suite.Target) {
+func openAPIV2IsServed(ctx context.Context, t *suite.T) {
 	var document swagger
 	t.GetJSON(ctx, "/openapi/v2", &document)
 	t.Expect(document.Swagger).To(gomega.Equal("2.0"))
@@ -53,7 +53,7 @@ func openAPIV2IsServed(ctx context.Context, t *suite.Target) {
 	t.Expect(bytes.HasPrefix(binary.Body, []byte("\x0a\x032.0"))).To(gomega.BeTrue(), "not a protobuf document: %.20q", binary.Body)
 }
 
-func openAPIV2IsCacheable(ctx context.Context, t *suite.Target) {
+func openAPIV2IsCacheable(ctx context.Context, t *suite.T) {
 	// Other users' CRDs may change the document between two requests.
 	t.Eventually(ctx, func() int {
 		etag := t.Get(ctx, "/openapi/v2").Header.Get("ETag")
@@ -63,7 +63,7 @@ func openAPIV2IsCacheable(ctx context.Context, t *suite.Target) {
 }
 
 // openAPIIndex returns the URL of each OpenAPI v3 document.
-func openAPIIndex(ctx context.Context, t *suite.Target) map[string]struct{ ServerRelativeURL string } {
+func openAPIIndex(ctx context.Context, t *suite.T) map[string]struct{ ServerRelativeURL string } {
 	var index struct {
 		Paths map[string]struct{ ServerRelativeURL string }
 	}
@@ -85,7 +85,7 @@ type openAPI struct {
 	}
 }
 
-func openAPIV3IsServed(ctx context.Context, t *suite.Target) {
+func openAPIV3IsServed(ctx context.Context, t *suite.T) {
 	for _, groupVersion := range builtIn {
 		t.Eventually(ctx, openAPIIndex).WithArguments(t).Should(gomega.HaveKey(strings.TrimPrefix(groupPath(groupVersion), "/")))
 	}
@@ -103,7 +103,7 @@ func openAPIV3IsServed(ctx context.Context, t *suite.Target) {
 	t.Expect(again.Code).To(gomega.Equal(http.StatusNotModified), "%s", again)
 }
 
-func openAPIV3FollowsACRD(ctx context.Context, t *suite.Target) {
+func openAPIV3FollowsACRD(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.Properties["size"] = suite.Schema{Type: "integer", Description: "edge length in mm"}
 	})))

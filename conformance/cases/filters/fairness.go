@@ -40,7 +40,7 @@ const (
 )
 
 // flows are the flow schemas and priority levels of a case.
-type flows struct{ *suite.Target }
+type flows struct{ *suite.T }
 
 // schema is a flow schema for a user's requests about resources of all namespaces.
 func (f flows) schema(name, level, user string, precedence int32) *flowcontrolv1.FlowSchema {
@@ -98,10 +98,10 @@ func classified(got suite.Answer) [2]string {
 
 const anyMap = "/api/v1/namespaces/default/configmaps/a"
 
-func answerNamesItsPriorityLevel(ctx context.Context, t *suite.Target) {
+func answerNamesItsPriorityLevel(ctx context.Context, t *suite.T) {
 	f := flows{t}
 	// The server makes the default schemas in the background, and learns of them by a watch.
-	falls := func(as *suite.Target, path, schema, level string) {
+	falls := func(as *suite.T, path, schema, level string) {
 		t.Served(ctx, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/"+schema)
 		t.Eventually(ctx, func() [2]string { return classified(as.Get(ctx, path)) }).Should(gomega.Equal(f.uids(ctx, schema, level)), "GET %s", path)
 	}
@@ -111,7 +111,7 @@ func answerNamesItsPriorityLevel(ctx context.Context, t *suite.Target) {
 	falls(t.As("jane"), "/readyz", "probes", "exempt")
 }
 
-func lowestPrecedenceMatchesFirst(ctx context.Context, t *suite.Target) {
+func lowestPrecedenceMatchesFirst(ctx context.Context, t *suite.T) {
 	f := flows{t}
 	f.create(ctx, f.schema("late", "workload-low", t.Name, 900))
 	f.create(ctx, f.schema("b", "workload-low", t.Name, 500))
@@ -132,7 +132,7 @@ func lowestPrecedenceMatchesFirst(ctx context.Context, t *suite.Target) {
 	t.Expect(of("/version")()).To(gomega.Equal(f.uids(ctx, "global-default", "global-default")), "no resource")
 }
 
-func danglingSchemaSaysSo(ctx context.Context, t *suite.Target) {
+func danglingSchemaSaysSo(ctx context.Context, t *suite.T) {
 	f := flows{t}
 	schema := f.create(ctx, f.schema("dangling", t.Name, t.Name, 100))
 	dangling := func() flowcontrolv1.ConditionStatus {
@@ -154,7 +154,7 @@ func danglingSchemaSaysSo(ctx context.Context, t *suite.Target) {
 		gomega.Equal([2]string{string(schema.UID), string(level.UID)}), "it decides")
 }
 
-func mandatorySchemasAreFixed(ctx context.Context, t *suite.Target) {
+func mandatorySchemasAreFixed(ctx context.Context, t *suite.T) {
 	schemas, levels := t.Kube.FlowcontrolV1().FlowSchemas(), t.Kube.FlowcontrolV1().PriorityLevelConfigurations()
 	for _, name := range []string{"exempt", "catch-all"} {
 		schema, err := schemas.Get(ctx, name, metav1.GetOptions{})
@@ -173,7 +173,7 @@ func mandatorySchemasAreFixed(ctx context.Context, t *suite.Target) {
 }
 
 // seats is a control plane with twenty seats, of which the level of the case has one.
-func seats(ctx context.Context, t *suite.Target, response flowcontrolv1.LimitResponse) (*envtest.ControlPlane, flows, [2]string) {
+func seats(ctx context.Context, t *suite.T, response flowcontrolv1.LimitResponse) (*envtest.ControlPlane, flows, [2]string) {
 	cp, beside := t.Launch(ctx, envtest.WithFlags("--max-requests-inflight=10", "--max-mutating-requests-inflight=10"))
 	f := flows{beside}
 	admins(ctx, beside, "jane", "bob")
@@ -184,7 +184,7 @@ func seats(ctx context.Context, t *suite.Target, response flowcontrolv1.LimitRes
 	return cp, f, uids
 }
 
-func levelWithoutSeatsRejects(ctx context.Context, t *suite.Target) {
+func levelWithoutSeatsRejects(ctx context.Context, t *suite.T) {
 	cp, f, uids := seats(ctx, t, flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
 	jane := f.As("jane")
 	end := busy(ctx, t, cp, jane)
@@ -197,7 +197,7 @@ func levelWithoutSeatsRejects(ctx context.Context, t *suite.Target) {
 	t.Eventually(ctx, func() int { return jane.Get(ctx, anyMap).Code }).Should(gomega.Equal(http.StatusNotFound), "there is a seat again")
 }
 
-func queueWaitsAndOverflows(ctx context.Context, t *suite.Target) {
+func queueWaitsAndOverflows(ctx context.Context, t *suite.T) {
 	cp, f, _ := seats(ctx, t, flowcontrolv1.LimitResponse{
 		Type:    flowcontrolv1.LimitResponseTypeQueue,
 		Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 1},

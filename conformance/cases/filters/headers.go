@@ -31,7 +31,7 @@ var headerCases = []suite.Case{
 		Promise: "Whoever uses a deprecated resource is warned of it by a header that names what to use instead."},
 }
 
-func largeAnswersAreCompressed(ctx context.Context, t *suite.Target) {
+func largeAnswersAreCompressed(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	maps.MustCreate(ctx, maps.Object("large", large(140)))
 	maps.MustCreate(ctx, maps.Object("medium", large(100)))
@@ -55,9 +55,9 @@ func largeAnswersAreCompressed(ctx context.Context, t *suite.Target) {
 	t.Expect(ask(maps.Path()+"?limit=500", "gzip").Header.Get("Content-Encoding")).To(gomega.Equal("gzip"), "the list is large too")
 }
 
-func originsAreAllowedByPattern(ctx context.Context, t *suite.Target) {
+func originsAreAllowedByPattern(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "filters", flags())
-	ask := func(t *suite.Target, method, origin string) suite.Answer {
+	ask := func(t *suite.T, method, origin string) suite.Answer {
 		return t.Ask(ctx, suite.Request{Method: method, Path: "/api/v1/namespaces", Header: map[string]string{"Origin": origin}})
 	}
 	for _, origin := range []string{"https://example.com", "http://example.com:8080"} {
@@ -79,7 +79,7 @@ func originsAreAllowedByPattern(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func strictTransportSecurityIsSaid(ctx context.Context, t *suite.Target) {
+func strictTransportSecurityIsSaid(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "filters", flags())
 	const name = "Strict-Transport-Security"
 	for _, path := range []string{"/api/v1/namespaces", "/no/such/path", "/readyz"} {
@@ -88,7 +88,7 @@ func strictTransportSecurityIsSaid(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func answersAreNotToBeCached(ctx context.Context, t *suite.Target) {
+func answersAreNotToBeCached(ctx context.Context, t *suite.T) {
 	for path, code := range map[string]int{"/api/v1/namespaces": 200, "/version": 200, "/no/such/path": 404, "/api/v1/namespaces/" + t.Name: 404} {
 		t.Expect(t.Answered(ctx, path, code).Header.Get("Cache-Control")).To(gomega.Equal("no-cache, private"), path)
 	}
@@ -97,7 +97,7 @@ func answersAreNotToBeCached(ctx context.Context, t *suite.Target) {
 	t.Expect(refused.Header.Get("X-Content-Type-Options")).To(gomega.Equal("nosniff"), "a refusal")
 }
 
-func deprecatedResourceWarns(ctx context.Context, t *suite.Target) {
+func deprecatedResourceWarns(ctx context.Context, t *suite.T) {
 	want := []string{`299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"`}
 	const endpoints = "/api/v1/namespaces/default/endpoints"
 	for _, path := range []string{endpoints, endpoints + "/missing"} {

@@ -36,7 +36,7 @@ var limitCases = []suite.Case{
 		Promise: "With --profiling=false there is no /debug/pprof/, and with the default there is, for those who may read it; /metrics is there in both."},
 }
 
-func largeBodyIs413(ctx context.Context, t *suite.Target) {
+func largeBodyIs413(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	maps.Make(ctx, "a")
 	huge := maps.Object("a", large(3*1024))
@@ -63,7 +63,7 @@ const held = "store/range resource=secrets"
 
 const secret = "/api/v1/namespaces/default/secrets/a"
 
-func requestHasItsTime(ctx context.Context, t *suite.Target) {
+func requestHasItsTime(ctx context.Context, t *suite.T) {
 	cp, beside := t.Launch(ctx, envtest.WithFlags("--request-timeout=3s"))
 	gate, err := cp.Faults().Gate(held)
 	t.Must(err, "hold reads of Secrets")
@@ -82,10 +82,10 @@ func requestHasItsTime(ctx context.Context, t *suite.Target) {
 	maps.Until(ctx, "ADDED", "after")
 }
 
-func filtersAreInOrder(ctx context.Context, t *suite.Target) {
+func filtersAreInOrder(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	wrong := map[string]any{"metadata": map[string]any{"name": "NOT A NAME"}}
-	post := func(t *suite.Target, header map[string]string) suite.Answer {
+	post := func(t *suite.T, header map[string]string) suite.Answer {
 		return t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: maps.Path(), Body: wrong, Header: header})
 	}
 	stranger, nobody := t.WithToken("no-such-token"), t.As("nobody")
@@ -102,7 +102,7 @@ func filtersAreInOrder(ctx context.Context, t *suite.Target) {
 }
 
 // admins makes users who may do all, without being of the group system:masters.
-func admins(ctx context.Context, t *suite.Target, users ...string) {
+func admins(ctx context.Context, t *suite.T, users ...string) {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: t.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}
 	for _, user := range users {
@@ -121,7 +121,7 @@ func admins(ctx context.Context, t *suite.Target, users ...string) {
 // busy holds a user's request in the server until the function that it returns is called, which
 // returns the answer's code. Requests of the server itself are counted too, so that the first
 // ones of the user may be refused.
-func busy(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, user *suite.Target) (end func() int32) {
+func busy(ctx context.Context, t *suite.T, cp *envtest.ControlPlane, user *suite.T) (end func() int32) {
 	gate, err := cp.Faults().Gate(held)
 	t.Must(err, "hold reads of Secrets")
 	t.Cleanup(func(context.Context) error { gate.Open(); return nil })
@@ -138,7 +138,7 @@ func busy(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, user *
 }
 
 // begin reads a Secret in the background. It sends the answer's code.
-func begin(ctx context.Context, user *suite.Target, name string) <-chan int32 {
+func begin(ctx context.Context, user *suite.T, name string) <-chan int32 {
 	code := make(chan int32, 1)
 	go func() {
 		_, err := user.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
@@ -147,7 +147,7 @@ func begin(ctx context.Context, user *suite.Target, name string) <-chan int32 {
 	return code
 }
 
-func tooManyInFlightIs429(ctx context.Context, t *suite.Target) {
+func tooManyInFlightIs429(ctx context.Context, t *suite.T) {
 	cp, beside := t.Launch(ctx, envtest.WithFlags(
 		"--enable-priority-and-fairness=false", "--max-requests-inflight=1", "--max-mutating-requests-inflight=1"))
 	admins(ctx, beside, "jane")
@@ -165,13 +165,13 @@ func tooManyInFlightIs429(ctx context.Context, t *suite.Target) {
 }
 
 // tooMany asserts that a request was one too many.
-func tooMany(t *suite.Target, got suite.Answer) {
+func tooMany(t *suite.T, got suite.Answer) {
 	t.Expect(got.Code).To(gomega.Equal(http.StatusTooManyRequests), "%s", got)
 	t.Expect(got.Header.Get("Retry-After")).To(gomega.Equal("1"), "%s", got)
 	t.Expect(string(got.Body)).To(gomega.Equal("Too many requests, please try again later.\n"))
 }
 
-func groupsCanBeTurnedOff(ctx context.Context, t *suite.Target) {
+func groupsCanBeTurnedOff(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "filters", flags())
 	beside.Answered(ctx, "/apis/autoscaling/v1/horizontalpodautoscalers", http.StatusNotFound)
 	beside.Answered(ctx, "/apis/autoscaling/v1", http.StatusNotFound)
@@ -188,12 +188,12 @@ func flags() envtest.Option {
 		`--cors-allowed-origins=//example\.com(:\d+)?$`, "--strict-transport-security-directives=max-age=31536000,includeSubDomains")
 }
 
-func profilingCanBeTurnedOff(ctx context.Context, t *suite.Target) {
+func profilingCanBeTurnedOff(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "filters", flags())
 	beside.Answered(ctx, "/debug/pprof/", http.StatusNotFound)
 	t.Answered(ctx, "/debug/pprof/", http.StatusOK)
 	t.ExpectStatus(t.As("nobody").Get(ctx, "/debug/pprof/"), http.StatusForbidden, metav1.StatusReasonForbidden)
-	for _, at := range []*suite.Target{t, beside} {
+	for _, at := range []*suite.T{t, beside} {
 		got := at.Answered(ctx, "/metrics", http.StatusOK)
 		t.Expect(string(got.Body)).To(gomega.ContainSubstring("apiserver_request_total"), "/metrics")
 	}

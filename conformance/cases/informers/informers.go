@@ -51,7 +51,7 @@ var Cases = []suite.Case{
 
 const webhookInformer = "informer/validatingwebhookconfigurations.admissionregistration.k8s.io verb=sync"
 
-func unsyncedInformer(ctx context.Context, beside *suite.Target) {
+func unsyncedInformer(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	server := cp.Servers()[0]
 	maps := t.ConfigMaps(ctx)
@@ -74,12 +74,12 @@ func unsyncedInformer(ctx context.Context, beside *suite.Target) {
 
 // reader is a user who may read the ConfigMaps of the case's namespace once that is granted.
 type reader struct {
-	*suite.Target
+	*suite.T
 	path string
 }
 
 // grant creates a Role and its binding to a user that only this case knows.
-func grant(ctx context.Context, t *suite.Target, verbs ...string) reader {
+func grant(ctx context.Context, t *suite.T, verbs ...string) reader {
 	namespace := t.Namespace(ctx)
 	rbac := t.Kube.RbacV1()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: rulesFor(verbs...)}
@@ -89,7 +89,7 @@ func grant(ctx context.Context, t *suite.Target, verbs ...string) reader {
 		return rbac.Roles(namespace).Delete(ctx, "reader", metav1.DeleteOptions{})
 	})
 	bind(ctx, t)
-	return reader{Target: t.As(t.Name), path: "/api/v1/namespaces/" + namespace + "/configmaps"}
+	return reader{T: t.As(t.Name), path: "/api/v1/namespaces/" + namespace + "/configmaps"}
 }
 
 func rulesFor(verbs ...string) []rbacv1.PolicyRule {
@@ -97,7 +97,7 @@ func rulesFor(verbs ...string) []rbacv1.PolicyRule {
 }
 
 // bind creates the binding of the Role to the user.
-func bind(ctx context.Context, t *suite.Target) {
+func bind(ctx context.Context, t *suite.T) {
 	bindings := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx))
 	_, err := bindings.Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
@@ -108,7 +108,7 @@ func bind(ctx context.Context, t *suite.Target) {
 	t.CleanupObjects(func(ctx context.Context) error { return bindings.Delete(ctx, "reader", metav1.DeleteOptions{}) })
 }
 
-func unbind(ctx context.Context, t *suite.Target) {
+func unbind(ctx context.Context, t *suite.T) {
 	err := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx)).Delete(ctx, "reader", metav1.DeleteOptions{})
 	t.Must(err, "delete RoleBinding reader")
 }
@@ -118,7 +118,7 @@ func (r reader) soon(ctx context.Context, code int) {
 	r.Eventually(ctx, func() int { return r.Get(ctx, r.path).Code }).Should(gomega.Equal(code), "GET %s by %s", r.path, r.Name)
 }
 
-func permissionsFollowWrites(ctx context.Context, t *suite.Target) {
+func permissionsFollowWrites(ctx context.Context, t *suite.T) {
 	user := grant(ctx, t, "get")
 	got := user.path + "/none"
 	user.Eventually(ctx, func() int { return user.Get(ctx, got).Code }).Should(gomega.Equal(http.StatusNotFound), "get is not granted")
@@ -132,7 +132,7 @@ func permissionsFollowWrites(ctx context.Context, t *suite.Target) {
 	user.Answered(ctx, got, http.StatusForbidden)
 }
 
-func laggingInformer(ctx context.Context, beside *suite.Target) {
+func laggingInformer(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	frozen, err := cp.Faults().Gate("watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver")
 	t.Must(err, "hold the informer's events")
@@ -149,12 +149,12 @@ func laggingInformer(ctx context.Context, beside *suite.Target) {
 const bindingInformer = "informer/rolebindings.rbac.authorization.k8s.io verb=watch"
 
 // inject adds a rule.
-func inject(t *suite.Target, cp *envtest.ControlPlane, rule string) {
+func inject(t *suite.T, cp *envtest.ControlPlane, rule string) {
 	_, err := cp.Faults().Inject(rule)
 	t.Must(err, "%s", rule)
 }
 
-func lostWatch(ctx context.Context, beside *suite.Target) {
+func lostWatch(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	// The next event is the last that the informer gets, and it gets on only at the third try.
 	inject(t, cp, "fail watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver with=eof times=1")
@@ -165,7 +165,7 @@ func lostWatch(ctx context.Context, beside *suite.Target) {
 	user.soon(ctx, http.StatusForbidden)
 }
 
-func expiredWatch(ctx context.Context, beside *suite.Target) {
+func expiredWatch(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	user := grant(ctx, t, "list")
 	user.soon(ctx, http.StatusOK)
@@ -177,14 +177,14 @@ func expiredWatch(ctx context.Context, beside *suite.Target) {
 	user.soon(ctx, http.StatusOK)
 }
 
-func failedList(ctx context.Context, beside *suite.Target) {
+func failedList(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx, envtest.WithFaults("fail informer/limitranges verb=list with=500 times=2"))
 	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz/informer-sync").Code }).Should(gomega.Equal(http.StatusOK))
 	t.Answered(ctx, "/readyz", http.StatusOK)
 	t.ConfigMaps(ctx).Make(ctx, "one")
 }
 
-func quotaIsKnown(ctx context.Context, t *suite.Target) {
+func quotaIsKnown(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	quotas := t.Kube.CoreV1().ResourceQuotas(maps.Namespace)
 	none := corev1.ResourceList{"count/secrets": resource.MustParse("0")}
@@ -208,7 +208,7 @@ func quotaIsKnown(ctx context.Context, t *suite.Target) {
 	t.Eventually(ctx, probe).Should(gomega.Succeed())
 }
 
-func limitsFollowWrites(ctx context.Context, t *suite.Target) {
+func limitsFollowWrites(ctx context.Context, t *suite.T) {
 	namespace := t.Namespace(ctx)
 	limits := t.Kube.CoreV1().LimitRanges(namespace)
 	with := func(memory string) *corev1.LimitRange {

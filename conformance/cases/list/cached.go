@@ -44,7 +44,7 @@ var cachedCases = []suite.Case{
 		Promise: "A continue token can't be combined with a resourceVersionMatch: 422; by itself it goes on."},
 }
 
-func listsComeFromTheCache(ctx context.Context, t *suite.Target) {
+func listsComeFromTheCache(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "defaults")
 	cms := other.ConfigMaps(ctx)
 	then := cms.Make(ctx, "a", "b", "c").ResourceVersion
@@ -80,7 +80,7 @@ func listsComeFromTheCache(ctx context.Context, t *suite.Target) {
 	t.Expect(w.MustList(ctx).Items).To(gomega.HaveLen(1))
 }
 
-func lateCacheGivesNoStaleList(ctx context.Context, t *suite.Target) {
+func lateCacheGivesNoStaleList(ctx context.Context, t *suite.T) {
 	cp, other := t.Launch(ctx)
 	cms := other.ConfigMaps(ctx)
 	seen := cms.Make(ctx, "a")
@@ -101,12 +101,12 @@ func lateCacheGivesNoStaleList(ctx context.Context, t *suite.Target) {
 }
 
 // tooLarge asserts that an answer says that the version asked for is in the future.
-func tooLarge(t *suite.Target, got suite.Answer) {
+func tooLarge(t *suite.T, got suite.Answer) {
 	status := t.ExpectStatus(got, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
 	t.Expect(status.Details.Causes).To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)), "%s", got)
 }
 
-func startingCacheIs429(ctx context.Context, t *suite.Target) {
+func startingCacheIs429(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "defaults")
 	definition := other.WidgetCRD()
 	gate, err := cp.Faults().Gate("cache/widgets." + definition.Spec.Group + " verb=ready")
@@ -134,7 +134,7 @@ func startingCacheIs429(ctx context.Context, t *suite.Target) {
 	t.Expect(w.MustList(ctx).Items).To(gomega.HaveLen(1))
 }
 
-func largeListsAreWhole(ctx context.Context, t *suite.Target) {
+func largeListsAreWhole(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	for i := range 20 {
 		object := cms.Object(fmt.Sprintf("n%02d", i), strings.Repeat("snow <&> ", 1000))
@@ -173,7 +173,7 @@ func largeListsAreWhole(ctx context.Context, t *suite.Target) {
 	t.Expect(binary.Items).To(gomega.Equal(list.Items))
 }
 
-func unzip(t *suite.Target, body []byte) []byte {
+func unzip(t *suite.T, body []byte) []byte {
 	reader, err := gzip.NewReader(bytes.NewReader(body))
 	t.Must(err, "decompress an answer")
 	content, err := io.ReadAll(reader)
@@ -181,7 +181,7 @@ func unzip(t *suite.Target, body []byte) []byte {
 	return content
 }
 
-func listFromZeroHasNoPages(ctx context.Context, t *suite.Target) {
+func listFromZeroHasNoPages(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b", "c")
 	t.Eventually(ctx, func() []string {
@@ -194,7 +194,7 @@ func listFromZeroHasNoPages(ctx context.Context, t *suite.Target) {
 	t.Expect(paged.Continue).NotTo(gomega.BeEmpty())
 }
 
-func futureGetTimesOut(ctx context.Context, t *suite.Target) {
+func futureGetTimesOut(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	written := cms.Make(ctx, "a")
 	future := fmt.Sprint(t.Number(written.ResourceVersion) + 1_000_000_000)
@@ -203,7 +203,7 @@ func futureGetTimesOut(ctx context.Context, t *suite.Target) {
 	t.Served(ctx, cms.Path()+"/a?resourceVersion=0")
 }
 
-func continueStandsAlone(ctx context.Context, t *suite.Target) {
+func continueStandsAlone(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	last := cms.Make(ctx, "a", "b")
 	token := cms.MustList(ctx, cms.Mine(limited(1, ""))).Continue

@@ -60,7 +60,7 @@ var Cases = slices.Concat([]suite.Case{
 		Promise: "A list requested as a PartialObjectMetadataList has the metadata of each object and nothing else."},
 }, cachedCases, streamedCases)
 
-func listSeesEveryWrite(ctx context.Context, t *suite.Target) {
+func listSeesEveryWrite(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	for i := range 20 {
 		name := fmt.Sprintf("n%02d", i)
@@ -77,7 +77,7 @@ func listSeesEveryWrite(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func listIsNoOlderThanItsItems(ctx context.Context, t *suite.Target) {
+func listIsNoOlderThanItsItems(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	last := uint64(0)
 	for i := range 5 {
@@ -99,7 +99,7 @@ func limited(size int64, token string) func(*metav1.ListOptions) {
 	return func(opts *metav1.ListOptions) { opts.Limit, opts.Continue = size, token }
 }
 
-func pagesShowOneMoment(ctx context.Context, t *suite.Target) {
+func pagesShowOneMoment(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b", "c", "d", "e", "f", "g")
 	page := cms.MustList(ctx, cms.Mine(limited(3, "")))
@@ -121,7 +121,7 @@ func pagesShowOneMoment(ctx context.Context, t *suite.Target) {
 }
 
 // Leases, because nothing else creates any in a fresh namespace.
-func remainingItemsAreCounted(ctx context.Context, t *suite.Target) {
+func remainingItemsAreCounted(ctx context.Context, t *suite.T) {
 	leases := t.Kube.CoordinationV1().Leases(t.Namespace(ctx))
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"all": "yes"}}}
@@ -148,7 +148,7 @@ func remainingItemsAreCounted(ctx context.Context, t *suite.Target) {
 	t.Expect(selected.RemainingItemCount).To(gomega.BeNil())
 }
 
-func brokenContinueTokenIsRefused(ctx context.Context, t *suite.Target) {
+func brokenContinueTokenIsRefused(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	_, err := cms.List(ctx, cms.Mine(limited(1, "no-such-token")))
 	t.Expect(err).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
@@ -159,7 +159,7 @@ func match(kind metav1.ResourceVersionMatch, version string) func(*metav1.ListOp
 	return func(opts *metav1.ListOptions) { opts.ResourceVersionMatch, opts.ResourceVersion = kind, version }
 }
 
-func exactVersionIsExact(ctx context.Context, t *suite.Target) {
+func exactVersionIsExact(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	moments := map[string][]string{cms.Make(ctx, "a").ResourceVersion: {"a"}, cms.Make(ctx, "b").ResourceVersion: {"a", "b"}}
 	cms.Remove(ctx, "a")
@@ -174,7 +174,7 @@ func exactVersionIsExact(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func notOlderThanIsNotOlder(ctx context.Context, t *suite.Target) {
+func notOlderThanIsNotOlder(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	for i := range 10 {
 		name := "n" + strconv.Itoa(i)
@@ -186,7 +186,7 @@ func notOlderThanIsNotOlder(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func futureVersionTimesOut(ctx context.Context, t *suite.Target) {
+func futureVersionTimesOut(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	future := strconv.FormatUint(t.Number(cms.MustList(ctx, cms.Mine()).ResourceVersion)+1_000_000_000, 10)
 	// A raw request, because clients retry after the time the server gives.
@@ -196,7 +196,7 @@ func futureVersionTimesOut(ctx context.Context, t *suite.Target) {
 	t.Expect(status.Details.RetryAfterSeconds).To(gomega.BeNumerically(">", 0), "%s", got)
 }
 
-func versionMatchMustBeAskedRight(ctx context.Context, t *suite.Target) {
+func versionMatchMustBeAskedRight(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Refuses(ctx,
 		"resourceVersionMatch=Exact",
@@ -205,7 +205,7 @@ func versionMatchMustBeAskedRight(ctx context.Context, t *suite.Target) {
 		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=1")
 }
 
-func fieldSelectorsSelect(ctx context.Context, t *suite.Target) {
+func fieldSelectorsSelect(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b", "c")
 	everywhere := t.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll)
@@ -227,7 +227,7 @@ func fieldSelectorsSelect(ctx context.Context, t *suite.Target) {
 	t.Expect(t.Kube.CoreV1().Namespaces().List(ctx, active)).To(gomega.HaveField("Items", gomega.HaveLen(1)))
 }
 
-func labelSelectorsSelect(ctx context.Context, t *suite.Target) {
+func labelSelectorsSelect(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.MakeColored(ctx, map[string]string{"a": "red", "b": "blue", "c": "green"})
 	cms.Make(ctx, "d")
@@ -248,7 +248,7 @@ func labelSelectorsSelect(ctx context.Context, t *suite.Target) {
 	t.Expect(err).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
 }
 
-func listAsTable(ctx context.Context, t *suite.Target) {
+func listAsTable(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b")
 	path := cms.Path() + "?labelSelector=" + cms.Mine().LabelSelector + "&includeObject="
@@ -268,7 +268,7 @@ func listAsTable(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func listAsMetadata(ctx context.Context, t *suite.Target) {
+func listAsMetadata(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b")
 	got := t.Ask(ctx, suite.Request{

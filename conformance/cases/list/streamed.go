@@ -27,7 +27,7 @@ var streamedCases = []suite.Case{
 		Promise: "While CBORServingAndStorage is off, who accepts CBOR alone is answered 406, who accepts JSON too gets JSON, and a body or a patch in CBOR is 415 and writes nothing."},
 }
 
-func streamedListsAreTheSameBytes(ctx context.Context, t *suite.Target) {
+func streamedListsAreTheSameBytes(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	for i := range 5 {
 		cms.MustCreate(ctx, cms.Object(fmt.Sprint("n", i), "snow <&> \u2028 \"quoted\""))
@@ -50,7 +50,7 @@ func streamedListsAreTheSameBytes(ctx context.Context, t *suite.Target) {
 }
 
 // reencoded decodes an answer, and encodes it as a whole.
-func reencoded(t *suite.Target, got suite.Answer, into any) string {
+func reencoded(t *suite.T, got suite.Answer, into any) string {
 	t.JSON(got, into)
 	var whole bytes.Buffer
 	t.Must(json.NewEncoder(&whole).Encode(into), "encode: %s", got)
@@ -58,7 +58,7 @@ func reencoded(t *suite.Target, got suite.Answer, into any) string {
 }
 
 // reencodedProtobuf is reencoded for a list of ConfigMaps in protobuf.
-func reencodedProtobuf(t *suite.Target, got suite.Answer) []byte {
+func reencodedProtobuf(t *suite.T, got suite.Answer) []byte {
 	const magic = "k8s\x00"
 	content, found := bytes.CutPrefix(got.Body, []byte(magic))
 	t.Expect(found).To(gomega.BeTrue(), "not in protobuf: %s", got)
@@ -73,7 +73,7 @@ func reencodedProtobuf(t *suite.Target, got suite.Answer) []byte {
 	return append([]byte(magic), whole...)
 }
 
-func streamingListIsCompressed(ctx context.Context, t *suite.Target) {
+func streamingListIsCompressed(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b")
 	watched := cms.Path() + "?watch=1&timeoutSeconds=2&labelSelector=" + cms.Mine().LabelSelector
@@ -107,7 +107,7 @@ func streamingListIsCompressed(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func cborIsBehindItsGate(ctx context.Context, t *suite.Target) {
+func cborIsBehindItsGate(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	before := cms.Make(ctx, "a")
 	const cbor, sequence = "application/cbor", "application/cbor-seq"

@@ -42,7 +42,7 @@ func Resources(list metav1.APIResourceList) []string {
 }
 
 // served describes all that a server serves by itself, without custom resources.
-func served(ctx context.Context, t *suite.Target) []string {
+func served(ctx context.Context, t *suite.T) []string {
 	var groups metav1.APIGroupList
 	t.GetJSON(ctx, "/apis", &groups)
 	paths := []string{"/api/v1"}
@@ -69,14 +69,14 @@ func withoutGated(described []string) []string {
 	})
 }
 
-func resourcesAreThoseOfTheRelease(ctx context.Context, beside *suite.Target) {
+func resourcesAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 	t := everything(ctx, beside)
 	kept := withoutGated(lines(keptResources))
 	// The aggregator learns of group versions in the background.
 	t.Eventually(ctx, func() []string { return differences(kept, withoutGated(served(ctx, t))) }).WithPolling(seldom).Should(gomega.BeEmpty(), "resources")
 }
 
-func stableVersionsAreServedByDefault(ctx context.Context, beside *suite.Target) {
+func stableVersionsAreServedByDefault(ctx context.Context, beside *suite.T) {
 	t := plain(ctx, beside)
 	stable := slices.DeleteFunc(withoutGated(lines(keptResources)), func(line string) bool {
 		groupVersion, _, _ := strings.Cut(line, " ")

@@ -35,7 +35,7 @@ func ungiven(flags []string) []string {
 	})
 }
 
-func flagsAreThoseOfTheRelease(ctx context.Context, beside *suite.Target) {
+func flagsAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 	t := plain(ctx, beside)
 	var page struct {
 		metav1.TypeMeta

@@ -27,7 +27,7 @@ func Flow(kind, name string, spec any) (string, error) {
 	return fmt.Sprintf("%s %s %s", kind, name, text), err
 }
 
-func defaultFlowsAreThoseOfTheRelease(ctx context.Context, beside *suite.Target) {
+func defaultFlowsAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 	t := plain(ctx, beside)
 	found := func() []string {
 		var all []string
@@ -58,7 +58,7 @@ func defaultFlowsAreThoseOfTheRelease(ctx context.Context, beside *suite.Target)
 
 // notSound are the flow schemas of the release of which the server has not said that they are not
 // dangling.
-func notSound(ctx context.Context, t *suite.Target) []string {
+func notSound(ctx context.Context, t *suite.T) []string {
 	schemas, err := t.Kube.FlowcontrolV1().FlowSchemas().List(ctx, metav1.ListOptions{})
 	t.Must(err, "list FlowSchemas")
 	var names []string

@@ -55,7 +55,7 @@ func reduce(value any) {
 	}
 }
 
-func openAPIIsThatOfTheRelease(ctx context.Context, beside *suite.Target) {
+func openAPIIsThatOfTheRelease(ctx context.Context, beside *suite.T) {
 	t := everything(ctx, beside)
 	var kept, found []string
 	for _, line := range withoutGated(lines(keptOpenAPI)) {

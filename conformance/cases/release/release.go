@@ -24,13 +24,13 @@ const seldom = 5 * time.Second
 
 // everything launches a control plane that serves each API of the release, for all cases that
 // ask for it.
-func everything(ctx context.Context, beside *suite.Target) *suite.Target {
+func everything(ctx context.Context, beside *suite.T) *suite.T {
 	_, t := beside.Shared(ctx, "everything", envtest.WithFlags("--runtime-config=api/all=true"))
 	return t
 }
 
 // plain launches a control plane without flags, for all cases that ask for it.
-func plain(ctx context.Context, beside *suite.Target) *suite.Target {
+func plain(ctx context.Context, beside *suite.T) *suite.T {
 	_, t := beside.Shared(ctx, "plain")
 	return t
 }
@@ -59,6 +59,6 @@ func differences(kept, found []string) []string {
 }
 
 // expectSame asserts that what is found is what is kept, in any order.
-func expectSame(t *suite.Target, kept, found []string, what string) {
+func expectSame(t *suite.T, kept, found []string, what string) {
 	t.Expect(differences(kept, found)).To(gomega.BeEmpty(), what)
 }

@@ -51,7 +51,7 @@ func Binding(kind string, meta metav1.ObjectMeta, role rbacv1.RoleRef, subjects 
 		meta.Labels, meta.Annotations, role.Kind, role.Name, whom)
 }
 
-func defaultRolesAreThoseOfTheRelease(ctx context.Context, beside *suite.Target) {
+func defaultRolesAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 	t := plain(ctx, beside)
 	client, marked := t.Kube.RbacV1(), metav1.ListOptions{LabelSelector: "kubernetes.io/bootstrapping=rbac-defaults"}
 	var found []string

@@ -25,7 +25,7 @@ var membershipCases = []suite.Case{
 }
 
 // identities returns the holders of the identity Leases, by the Leases' names.
-func identities(ctx context.Context, t *suite.Target) map[string]coordinationv1.LeaseSpec {
+func identities(ctx context.Context, t *suite.T) map[string]coordinationv1.LeaseSpec {
 	list, err := t.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
 	t.Must(err, "list identity Leases")
@@ -49,7 +49,7 @@ func renewed(before, after map[string]coordinationv1.LeaseSpec) bool {
 	return others == 1 && len(after) == len(before)
 }
 
-func eachServerHasAnIdentity(ctx context.Context, beside *suite.Target) {
+func eachServerHasAnIdentity(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithReplicas(2))
 	t.Eventually(ctx, func() int { return len(identities(ctx, t)) }).Should(gomega.Equal(2))
 	before := identities(ctx, t)
@@ -68,7 +68,7 @@ func eachServerHasAnIdentity(ctx context.Context, beside *suite.Target) {
 }
 
 // endpoints returns the addresses behind default/kubernetes, sorted.
-func endpoints(ctx context.Context, t *suite.Target) []string {
+func endpoints(ctx context.Context, t *suite.T) []string {
 	list, err := t.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx,
 		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
 	t.Must(err, "list EndpointSlices")
@@ -82,7 +82,7 @@ func endpoints(ctx context.Context, t *suite.Target) []string {
 	return addresses
 }
 
-func endpointsFollow(ctx context.Context, beside *suite.Target) {
+func endpointsFollow(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithReplicas(2))
 	listed := func() []string { return endpoints(ctx, t) }
 	t.Eventually(ctx, listed).Should(gomega.Equal([]string{"192.0.2.1", "192.0.2.2"}))
@@ -93,7 +93,7 @@ func endpointsFollow(ctx context.Context, beside *suite.Target) {
 	t.Eventually(ctx, listed).Should(gomega.Equal([]string{"192.0.2.1", "192.0.2.2"}))
 }
 
-func otherServesOn(ctx context.Context, beside *suite.Target) {
+func otherServesOn(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithReplicas(2))
 	t.Namespace(ctx)
 	first, second := t.With(cp.Servers()[0].Config()), t.With(cp.Servers()[1].Config())

@@ -40,13 +40,13 @@ var sharedCases = []suite.Case{
 
 // pair returns targets for both servers of a control plane that cases share. They have one
 // namespace.
-func pair(ctx context.Context, beside *suite.Target) (first, second *suite.Target) {
+func pair(ctx context.Context, beside *suite.T) (first, second *suite.T) {
 	cp, t := beside.Shared(ctx, "replicas", envtest.WithReplicas(2))
 	t.Namespace(ctx)
 	return t.With(cp.Servers()[0].Config()), t.With(cp.Servers()[1].Config())
 }
 
-func writeIsReadAtAnother(ctx context.Context, beside *suite.Target) {
+func writeIsReadAtAnother(ctx context.Context, beside *suite.T) {
 	first, second := pair(ctx, beside)
 	here, there := first.ConfigMaps(ctx), second.ConfigMaps(ctx)
 	for _, name := range []string{"a", "b", "c"} {
@@ -61,7 +61,7 @@ func writeIsReadAtAnother(ctx context.Context, beside *suite.Target) {
 	first.Expect(suite.Names(here.MustList(ctx, here.Mine()))).To(gomega.Equal([]string{"b", "c"}))
 }
 
-func watchSeesOthers(ctx context.Context, beside *suite.Target) {
+func watchSeesOthers(ctx context.Context, beside *suite.T) {
 	first, second := pair(ctx, beside)
 	here, there := first.ConfigMaps(ctx), second.ConfigMaps(ctx)
 	here.Make(ctx, "before")
@@ -78,7 +78,7 @@ func watchSeesOthers(ctx context.Context, beside *suite.Target) {
 	}))
 }
 
-func versionsCompare(ctx context.Context, beside *suite.Target) {
+func versionsCompare(ctx context.Context, beside *suite.T) {
 	first, second := pair(ctx, beside)
 	here, there := first.ConfigMaps(ctx), second.ConfigMaps(ctx)
 	here.Make(ctx, "one")
@@ -93,7 +93,7 @@ func versionsCompare(ctx context.Context, beside *suite.Target) {
 	first.Expect(first.Number(list.ResourceVersion)).To(gomega.BeNumerically(">=", before))
 }
 
-func conflictIsSeen(ctx context.Context, beside *suite.Target) {
+func conflictIsSeen(ctx context.Context, beside *suite.T) {
 	first, second := pair(ctx, beside)
 	here, there := first.ConfigMaps(ctx), second.ConfigMaps(ctx)
 	old := here.Make(ctx, "one")
@@ -106,7 +106,7 @@ func conflictIsSeen(ctx context.Context, beside *suite.Target) {
 	first.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists))
 }
 
-func crdIsServedByAll(ctx context.Context, beside *suite.Target) {
+func crdIsServedByAll(ctx context.Context, beside *suite.T) {
 	first, second := pair(ctx, beside)
 	here := first.Install(ctx, first.WidgetCRD())
 	second.Served(ctx, here.Path)
@@ -114,17 +114,17 @@ func crdIsServedByAll(ctx context.Context, beside *suite.Target) {
 	made := here.Make(ctx, "one")
 	first.Expect(there.Read(ctx, "one").GetUID()).To(gomega.Equal(made.GetUID()))
 	here.RemoveCRD(ctx)
-	for _, t := range []*suite.Target{first, second} {
+	for _, t := range []*suite.T{first, second} {
 		t.Eventually(ctx, func() int { return t.Get(ctx, here.Path).Code }).Should(gomega.Equal(http.StatusNotFound))
 	}
 }
 
-func clusterIPsAreUnique(ctx context.Context, beside *suite.Target) {
+func clusterIPsAreUnique(ctx context.Context, beside *suite.T) {
 	first, second := pair(ctx, beside)
 	seen := map[string]string{}
 	var last string
 	for i, name := range []string{"a", "b", "c", "d"} {
-		t := []*suite.Target{first, second}[i%2]
+		t := []*suite.T{first, second}[i%2]
 		service, err := makeService(ctx, t, name, "")
 		t.Must(err, "create Service %s", name)
 		last = service.Spec.ClusterIP
@@ -136,7 +136,7 @@ func clusterIPsAreUnique(ctx context.Context, beside *suite.Target) {
 }
 
 // makeService creates a Service, with a cluster IP if one is given.
-func makeService(ctx context.Context, t *suite.Target, name, ip string) (*corev1.Service, error) {
+func makeService(ctx context.Context, t *suite.T, name, ip string) (*corev1.Service, error) {
 	services := t.Kube.CoreV1().Services(t.Namespace(ctx))
 	return services.Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

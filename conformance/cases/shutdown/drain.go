@@ -35,7 +35,7 @@ var drainCases = []suite.Case{
 }
 
 // write creates a ConfigMap in the background. The function that it returns waits for it.
-func write(ctx context.Context, t *suite.Target, maps *suite.ConfigMaps, name string) (written func() *corev1.ConfigMap) {
+func write(ctx context.Context, t *suite.T, maps *suite.ConfigMaps, name string) (written func() *corev1.ConfigMap) {
 	type result struct {
 		object *corev1.ConfigMap
 		err    error
@@ -52,7 +52,7 @@ func write(ctx context.Context, t *suite.Target, maps *suite.ConfigMaps, name st
 	}
 }
 
-func newRequestsAreToldToRetry(ctx context.Context, beside *suite.Target) {
+func newRequestsAreToldToRetry(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithFlags("--shutdown-send-retry-after"))
 	maps := t.ConfigMaps(ctx)
 	slow := holdAdmission(ctx, t, cp)
@@ -73,7 +73,7 @@ func newRequestsAreToldToRetry(ctx context.Context, beside *suite.Target) {
 	t.Expect(signals(cp)).To(gomega.ContainElements("InFlightRequestsDrained", "HTTPServerStoppedListening"))
 }
 
-func requestsInFlightAreAnswered(ctx context.Context, beside *suite.Target) {
+func requestsInFlightAreAnswered(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	maps := t.ConfigMaps(ctx)
 	held := holdAdmission(ctx, t, cp)
@@ -92,7 +92,7 @@ func requestsInFlightAreAnswered(ctx context.Context, beside *suite.Target) {
 	t.Expect(maps.Read(ctx, "slow").UID).To(gomega.Equal(slow.UID))
 }
 
-func watchesEndWithTheServer(ctx context.Context, beside *suite.Target) {
+func watchesEndWithTheServer(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithFlags("--shutdown-watch-termination-grace-period=10s"))
 	maps := t.ConfigMaps(ctx)
 	events := t.Watch(ctx, maps.Watch, maps.Mine())
@@ -144,7 +144,7 @@ func (a *auditor) about(user string) []string {
 	return found
 }
 
-func auditEventsAreFlushed(ctx context.Context, beside *suite.Target) {
+func auditEventsAreFlushed(ctx context.Context, beside *suite.T) {
 	audit := &auditor{}
 	policy := beside.File("policy.yaml", []byte(`{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
 "rules": [{"level": "Metadata", "resources": [{"group": "", "resources": ["configmaps"]}]}]}`))

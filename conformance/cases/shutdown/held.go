@@ -28,7 +28,7 @@ type held struct {
 // holdAdmission registers a webhook that holds requests about the ConfigMap slow in the
 // case's namespace, and allows all others. What a server's own rules hold is let go when the
 // server begins to stop; what a webhook holds is not.
-func holdAdmission(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane) *held {
+func holdAdmission(ctx context.Context, t *suite.T, cp *envtest.ControlPlane) *held {
 	h := &held{asked: make(chan struct{}), answer: make(chan struct{})}
 	h.release = sync.OnceFunc(func() { close(h.answer) })
 	served, err := cp.Webhooks().Serve(h)

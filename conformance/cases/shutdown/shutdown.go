@@ -42,7 +42,7 @@ var endCases = []suite.Case{
 }
 
 // stop begins a graceful end of the only server. The function that it returns waits for it.
-func stop(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane) (ended func()) {
+func stop(ctx context.Context, t *suite.T, cp *envtest.ControlPlane) (ended func()) {
 	done := make(chan error, 1)
 	go func() { done <- cp.Servers()[0].Stop(context.WithoutCancel(ctx)) }()
 	return func() {
@@ -56,7 +56,7 @@ func stop(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane) (ended
 }
 
 // signal waits for a lifecycle signal, and returns when it was.
-func signal(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, name string) time.Duration {
+func signal(ctx context.Context, t *suite.T, cp *envtest.ControlPlane, name string) time.Duration {
 	fired, err := cp.Trace().Await(ctx, func(r trace.Record) bool { return r.Event == trace.Signal{Name: name} })
 	t.Must(err, "signal %s", name)
 	return fired.Elapsed
@@ -77,19 +77,19 @@ func signals(cp *envtest.ControlPlane) []string {
 const preShutdownHook = "hook/stop-kubernetes-service-controller verb=pre-shutdown"
 
 // gate holds operations of a control plane.
-func gate(t *suite.Target, cp *envtest.ControlPlane, match string) *fault.Gate {
+func gate(t *suite.T, cp *envtest.ControlPlane, match string) *fault.Gate {
 	held, err := cp.Faults().Gate(match)
 	t.Must(err, "hold %s", match)
 	return held
 }
 
 // await waits until one operation waits at a gate.
-func await(ctx context.Context, t *suite.Target, held *fault.Gate) {
+func await(ctx context.Context, t *suite.T, held *fault.Gate) {
 	_, err := held.Await(ctx, 1)
 	t.Must(err, "nothing came to the gate")
 }
 
-func readyzFailsFirst(ctx context.Context, beside *suite.Target) {
+func readyzFailsFirst(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	maps := t.ConfigMaps(ctx)
 	events := t.Watch(ctx, maps.Watch, maps.Mine())
@@ -113,7 +113,7 @@ func readyzFailsFirst(ctx context.Context, beside *suite.Target) {
 	ended()
 }
 
-func shutdownWaitsForItsHooks(ctx context.Context, beside *suite.Target) {
+func shutdownWaitsForItsHooks(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	hook := gate(t, cp, preShutdownHook)
 	ended := stop(ctx, t, cp)
@@ -139,7 +139,7 @@ func after(signals []string, first string) []string {
 	return signals[at:min(at+4, len(signals))]
 }
 
-func shutdownDelayIsKept(ctx context.Context, beside *suite.Target) {
+func shutdownDelayIsKept(ctx context.Context, beside *suite.T) {
 	const delay = time.Second
 	cp, t := beside.Launch(ctx, envtest.WithFlags("--shutdown-delay-duration="+delay.String()))
 	t.Answered(ctx, "/version", http.StatusOK)
@@ -155,7 +155,7 @@ func shutdownDelayIsKept(ctx context.Context, beside *suite.Target) {
 	t.Expect(then[3]).To(gomega.Equal("NotAcceptingNewRequest"))
 }
 
-func failedHookEndsTheServer(ctx context.Context, beside *suite.Target) {
+func failedHookEndsTheServer(ctx context.Context, beside *suite.T) {
 	const name = "conformance/a-hook"
 	why := beside.NotLaunched(ctx, envtest.WithPostStartHook(name, func(context.Context, *rest.Config) error { return errFailed }))
 	beside.Expect(why).To(gomega.And(gomega.ContainSubstring(name), gomega.ContainSubstring(errFailed.Error())))
@@ -164,7 +164,7 @@ func failedHookEndsTheServer(ctx context.Context, beside *suite.Target) {
 	t.Answered(ctx, "/readyz", http.StatusOK)
 }
 
-func restartedServerHasAll(ctx context.Context, beside *suite.Target) {
+func restartedServerHasAll(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	maps := t.ConfigMaps(ctx)
 	first := maps.Make(ctx, "first")

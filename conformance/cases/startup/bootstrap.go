@@ -36,7 +36,7 @@ var bootstrapCases = []suite.Case{
 		Promise: "Each server holds a Lease apiserver-ID in kube-system, labelled kube-apiserver and with its host name, for an hour, and makes it anew when it is deleted."},
 }
 
-func systemNamespacesAreImmortal(ctx context.Context, t *suite.Target) {
+func systemNamespacesAreImmortal(ctx context.Context, t *suite.T) {
 	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}} // should a server not refuse
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
 		err := t.Kube.CoreV1().Namespaces().Delete(ctx, name, dryRun)
@@ -47,7 +47,7 @@ func systemNamespacesAreImmortal(ctx context.Context, t *suite.Target) {
 	t.Must(t.Kube.CoreV1().Namespaces().Delete(ctx, namespace, dryRun), "delete namespace %s", namespace)
 }
 
-func authenticationConfigMap(ctx context.Context, beside *suite.Target) {
+func authenticationConfigMap(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx)
 	const name = "extension-apiserver-authentication"
 	t.Served(ctx, "/api/v1/namespaces/kube-system/configmaps/"+name)
@@ -61,7 +61,7 @@ func authenticationConfigMap(ctx context.Context, beside *suite.Target) {
 		gomega.HaveField("UID", gomega.Not(gomega.Equal(before.UID))), gomega.HaveField("Data", before.Data)))
 }
 
-func kubernetesServiceIsRepaired(ctx context.Context, beside *suite.Target) {
+func kubernetesServiceIsRepaired(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx)
 	t.Served(ctx, "/api/v1/namespaces/default/services/kubernetes")
 	services := t.Kube.CoreV1().Services(metav1.NamespaceDefault)
@@ -73,7 +73,7 @@ func kubernetesServiceIsRepaired(ctx context.Context, beside *suite.Target) {
 		gomega.HaveField("Spec.Ports", before.Spec.Ports)))
 }
 
-func clusterIPHasAnAddress(ctx context.Context, beside *suite.Target) {
+func clusterIPHasAnAddress(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx)
 	namespace := t.Namespace(ctx)
 	services := t.Kube.CoreV1().Services(namespace)
@@ -94,7 +94,7 @@ func clusterIPHasAnAddress(ctx context.Context, beside *suite.Target) {
 	}).Should(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "the IPAddress outlives its Service")
 }
 
-func defaultRolesAreReconciled(ctx context.Context, beside *suite.Target) {
+func defaultRolesAreReconciled(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	roles := t.Kube.RbacV1().ClusterRoles()
 	own := rbacv1.PolicyRule{NonResourceURLs: []string{"/own"}, Verbs: []string{"get"}}
@@ -133,7 +133,7 @@ func defaultRolesAreReconciled(ctx context.Context, beside *suite.Target) {
 	t.Answered(ctx, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:basic-user", http.StatusOK)
 }
 
-func identityLeaseIsHeld(ctx context.Context, beside *suite.Target) {
+func identityLeaseIsHeld(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx)
 	leases := t.Kube.CoordinationV1().Leases(metav1.NamespaceSystem)
 	held := func() []coordinationv1.Lease {

@@ -24,7 +24,7 @@ var ensuredCases = []suite.Case{
 		Promise: "A server that starts removes the identity Leases of servers that have expired or say no time, and no others: not one that holds, nor one of another component or namespace."},
 }
 
-func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.Target) {
+func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx)
 	schemas, levels := t.Kube.FlowcontrolV1().FlowSchemas(), t.Kube.FlowcontrolV1().PriorityLevelConfigurations()
 	const group = "/apis/flowcontrol.apiserver.k8s.io/v1"
@@ -91,7 +91,7 @@ func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.Target) {
 	}
 }
 
-func expiredIdentityIsRemoved(ctx context.Context, beside *suite.Target) {
+func expiredIdentityIsRemoved(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithReplicas(2))
 	const of = "apiserver.kubernetes.io/identity"
 	now, longAgo := metav1.NewMicroTime(time.Now()), metav1.NewMicroTime(time.Now().Add(-2*time.Hour))

@@ -27,7 +27,7 @@ var healthCases = []suite.Case{
 		Promise: "A health check is answered in plain text that no client may take for anything else, and no cache may keep; a report has a line for each check, in the same order at each path and each time, and its verdict last."},
 }
 
-func failedCheckWithholdsItsReason(ctx context.Context, beside *suite.Target) {
+func failedCheckWithholdsItsReason(ctx context.Context, beside *suite.T) {
 	const hook = "poststarthook/scheduling/bootstrap-system-priority-classes"
 	cp, t := beside.Launch(ctx, envtest.WithFaults("hold hook/scheduling/bootstrap-system-priority-classes"))
 	got := t.Answered(ctx, "/readyz", http.StatusInternalServerError)
@@ -41,7 +41,7 @@ func failedCheckWithholdsItsReason(ctx context.Context, beside *suite.Target) {
 	t.Must(cp.Faults().Release("hook/scheduling/bootstrap-system-priority-classes"), "release the hook")
 }
 
-func livezGracePeriod(ctx context.Context, beside *suite.Target) {
+func livezGracePeriod(ctx context.Context, beside *suite.T) {
 	const hold = "hold hook/apiservice-openapiv3-controller"
 	for flag, livez := range map[string]int{"--livez-grace-period=1h": http.StatusOK, "--livez-grace-period=0s": http.StatusInternalServerError} {
 		cp, t := beside.Launch(ctx, envtest.WithFaults(hold), envtest.WithFlags(flag))
@@ -52,7 +52,7 @@ func livezGracePeriod(ctx context.Context, beside *suite.Target) {
 	}
 }
 
-func strangersMayAskForHealth(ctx context.Context, t *suite.Target) {
+func strangersMayAskForHealth(ctx context.Context, t *suite.T) {
 	stranger := t.As("system:anonymous", "system:unauthenticated")
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/version"} {
 		stranger.Answered(ctx, path, http.StatusOK)
@@ -62,7 +62,7 @@ func strangersMayAskForHealth(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func healthIsPlainText(ctx context.Context, t *suite.Target) {
+func healthIsPlainText(ctx context.Context, t *suite.T) {
 	for _, path := range []string{"/readyz", "/livez", "/healthz"} {
 		for _, asked := range []string{path, path + "?verbose", path + "?verbose=false", path + "?verbose&exclude=ping"} {
 			got := t.Answered(ctx, asked, http.StatusOK)

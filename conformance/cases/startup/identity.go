@@ -38,7 +38,7 @@ var identityCases = []suite.Case{
 		Promise: "A rule for a version that a custom resource does not serve matches no request of another version, and a webhook's refusal of an equivalent one is the answer."},
 }
 
-func versionNamesWhatItEmulates(ctx context.Context, t *suite.Target) {
+func versionNamesWhatItEmulates(ctx context.Context, t *suite.T) {
 	info := versionOf(ctx, t)
 	minor, err := strconv.Atoi(strings.TrimSuffix(info.Minor, "+"))
 	t.Must(err, "minor %q", info.Minor)
@@ -46,7 +46,7 @@ func versionNamesWhatItEmulates(ctx context.Context, t *suite.Target) {
 	t.Expect(info.MinCompatibilityMajor + "." + info.MinCompatibilityMinor).To(gomega.Equal(info.Major + "." + strconv.Itoa(minor-1)))
 }
 
-func versionIsForEverybody(ctx context.Context, t *suite.Target) {
+func versionIsForEverybody(ctx context.Context, t *suite.T) {
 	stranger := t.As("system:anonymous", "system:unauthenticated")
 	t.Expect(versionOf(ctx, stranger)).To(gomega.Equal(versionOf(ctx, t)))
 	for _, method := range []string{http.MethodPost, http.MethodDelete} {
@@ -55,7 +55,7 @@ func versionIsForEverybody(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func storageVersionHash(ctx context.Context, t *suite.Target) {
+func storageVersionHash(ctx context.Context, t *suite.T) {
 	hash := func(path, resource string) string {
 		var list metav1.APIResourceList
 		t.GetJSON(ctx, path, &list)
@@ -123,7 +123,7 @@ func (r *reviewer) knows() bool {
 
 // reviewed installs Widgets with v1 and v2, and a webhook for one version of them. When it
 // returns, the server knows the webhook.
-func reviewed(ctx context.Context, beside *suite.Target, r *reviewer, version string, policy admissionregistrationv1.MatchPolicyType) *suite.Widgets {
+func reviewed(ctx context.Context, beside *suite.T, r *reviewer, version string, policy admissionregistrationv1.MatchPolicyType) *suite.Widgets {
 	cp, t := beside.Shared(ctx, "identity")
 	w := t.Install(ctx, t.WidgetCRD(func(d *suite.CRD) {
 		d.Spec.Versions = append(d.Spec.Versions, suite.WidgetVersion("v2", false))
@@ -157,25 +157,25 @@ func reviewed(ctx context.Context, beside *suite.Target, r *reviewer, version st
 	return w
 }
 
-func equivalentResources(ctx context.Context, beside *suite.Target) {
+func equivalentResources(ctx context.Context, beside *suite.T) {
 	equivalent, exact := &reviewer{}, &reviewer{}
 	w := reviewed(ctx, beside, equivalent, "v2", admissionregistrationv1.Equivalent)
 	made := w.Make(ctx, "one")
-	w.Target.Expect(made.GetAPIVersion()).To(gomega.Equal(w.Resource.Group + "/v1"))
-	w.Target.Expect(equivalent.about("one")).To(gomega.Equal([]string{"one: v2 for v1"}))
+	w.T.Expect(made.GetAPIVersion()).To(gomega.Equal(w.Resource.Group + "/v1"))
+	w.T.Expect(equivalent.about("one")).To(gomega.Equal([]string{"one: v2 for v1"}))
 	other := reviewed(ctx, beside, exact, "v2", admissionregistrationv1.Exact)
 	other.Make(ctx, "two")
-	w.Target.Expect(exact.about("two")).To(gomega.BeEmpty())
+	w.T.Expect(exact.about("two")).To(gomega.BeEmpty())
 }
 
-func unservedIsNotEquivalent(ctx context.Context, beside *suite.Target) {
+func unservedIsNotEquivalent(ctx context.Context, beside *suite.T) {
 	unserved, refusing := &reviewer{refuses: true}, &reviewer{refuses: true}
 	w := reviewed(ctx, beside, unserved, "v9", admissionregistrationv1.Equivalent)
 	w.Make(ctx, "one")
-	w.Target.Expect(unserved.about("one")).To(gomega.BeEmpty())
+	w.T.Expect(unserved.about("one")).To(gomega.BeEmpty())
 	w = reviewed(ctx, beside, refusing, "v2", admissionregistrationv1.Equivalent)
 	_, err := w.TryMake(ctx, "two")
-	w.Target.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
-	w.Target.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`admission webhook "review.example.com" denied the request: not this one`)))
-	w.Target.Answered(ctx, w.Path+"/two", http.StatusNotFound)
+	w.T.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
+	w.T.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`admission webhook "review.example.com" denied the request: not this one`)))
+	w.T.Answered(ctx, w.Path+"/two", http.StatusNotFound)
 }

@@ -42,14 +42,14 @@ var repairCases = []suite.Case{
 const seldom = 500 * time.Millisecond
 
 // dual launches a control plane with cluster IPs of both families.
-func dual(ctx context.Context, beside *suite.Target) (*envtest.ControlPlane, *suite.Target) {
+func dual(ctx context.Context, beside *suite.T) (*envtest.ControlPlane, *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithFlags("--service-cluster-ip-range=10.9.0.0/24,fd00:9::/112"))
 	t.Served(ctx, "/apis/networking.k8s.io/v1/servicecidrs/kubernetes")
 	return cp, t
 }
 
 // eventReasons are the reasons and messages of the Events about an object.
-func eventReasons(ctx context.Context, t *suite.Target, name string) []string {
+func eventReasons(ctx context.Context, t *suite.T, name string) []string {
 	list, err := t.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
 	t.Must(err, "list Events")
 	var reasons []string
@@ -60,12 +60,12 @@ func eventReasons(ctx context.Context, t *suite.Target, name string) []string {
 }
 
 // tells waits until an Event about an object has a reason and a message like this.
-func tells(ctx context.Context, t *suite.Target, name, reason string) {
+func tells(ctx context.Context, t *suite.T, name, reason string) {
 	t.Eventually(ctx, func() []string { return eventReasons(ctx, t, name) }).WithPolling(seldom).Should(gomega.ContainElement(gomega.ContainSubstring(reason)), "Events about %s", name)
 }
 
 // touch has the server look at a Service again.
-func touch(ctx context.Context, t *suite.Target, service *corev1.Service, why string) {
+func touch(ctx context.Context, t *suite.T, service *corev1.Service, why string) {
 	_, err := t.Kube.CoreV1().Services(service.Namespace).Patch(ctx, service.Name, types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, why), metav1.PatchOptions{})
 	t.Must(err, "annotate Service %s", service.Name)
@@ -103,7 +103,7 @@ var lost = map[string]struct {
 
 // lose deletes an IPAddress, or puts a changed one in its place, which can be made only when the
 // first one is gone: the server may have made that anew in between.
-func lose(ctx context.Context, t *suite.Target, whole *networkingv1.IPAddress, change func(*networkingv1.IPAddress)) {
+func lose(ctx context.Context, t *suite.T, whole *networkingv1.IPAddress, change func(*networkingv1.IPAddress)) {
 	addresses := t.Kube.NetworkingV1().IPAddresses()
 	t.Eventually(ctx, func() error {
 		if err := addresses.Delete(ctx, whole.Name, metav1.DeleteOptions{}); change == nil {
@@ -116,7 +116,7 @@ func lose(ctx context.Context, t *suite.Target, whole *networkingv1.IPAddress, c
 	}).Should(gomega.Succeed(), "lose IPAddress %s", whole.Name)
 }
 
-func lostAddressIsMadeAnew(ctx context.Context, beside *suite.Target) {
+func lostAddressIsMadeAnew(ctx context.Context, beside *suite.T) {
 	_, t := dual(ctx, beside)
 	namespace := t.Namespace(ctx)
 	for how, is := range lost {
@@ -134,7 +134,7 @@ func lostAddressIsMadeAnew(ctx context.Context, beside *suite.Target) {
 }
 
 // isMadeAnew makes a Service, loses its IPAddress, and waits until that is as it was.
-func isMadeAnew(ctx context.Context, t *suite.Target, namespace, name string, family corev1.IPFamily, change func(*networkingv1.IPAddress)) (ip string) {
+func isMadeAnew(ctx context.Context, t *suite.T, namespace, name string, family corev1.IPFamily, change func(*networkingv1.IPAddress)) (ip string) {
 	service, err := t.Kube.CoreV1().Services(namespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
 	t.Must(err, "create Service %s", name)
@@ -153,7 +153,7 @@ func isMadeAnew(ctx context.Context, t *suite.Target, namespace, name string, fa
 
 // toldAs waits for the Event about a Service whose address was lost. It says what the address was,
 // or that there was none, if the server looked while another was being put in its place.
-func toldAs(ctx context.Context, t *suite.Target, name, ip, was string) bool {
+func toldAs(ctx context.Context, t *suite.T, name, ip, was string) bool {
 	said := gomega.And(gomega.HavePrefix("ClusterIPNotAllocated: "), gomega.ContainSubstring(ip),
 		gomega.Or(gomega.ContainSubstring(was), gomega.ContainSubstring(lost["gone"].event)))
 	var told []string
@@ -162,7 +162,7 @@ func toldAs(ctx context.Context, t *suite.Target, name, ip, was string) bool {
 	return slices.ContainsFunc(told, func(event string) bool { return strings.Contains(event, was) })
 }
 
-func strayAddressIsRemoved(ctx context.Context, beside *suite.Target) {
+func strayAddressIsRemoved(ctx context.Context, beside *suite.T) {
 	_, t := dual(ctx, beside)
 	namespace, addresses := t.Namespace(ctx), t.Kube.NetworkingV1().IPAddresses()
 	for name, kind := range map[string]corev1.ServiceType{"one": corev1.ServiceTypeClusterIP, "headless": corev1.ServiceTypeClusterIP} {
@@ -201,7 +201,7 @@ func strayAddressIsRemoved(ctx context.Context, beside *suite.Target) {
 	}
 }
 
-func clusterIPWithoutARange(ctx context.Context, beside *suite.Target) {
+func clusterIPWithoutARange(ctx context.Context, beside *suite.T) {
 	_, t := dual(ctx, beside)
 	namespace, ranges := t.Namespace(ctx), t.Kube.NetworkingV1().ServiceCIDRs()
 	more, err := ranges.Create(ctx, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"},
@@ -236,7 +236,7 @@ func clusterIPWithoutARange(ctx context.Context, beside *suite.Target) {
 }
 
 // readiness is what a ServiceCIDR says of itself.
-func readiness(ctx context.Context, t *suite.Target) string {
+func readiness(ctx context.Context, t *suite.T) string {
 	got, err := t.Kube.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
 		return err.Error()
@@ -248,7 +248,7 @@ func readiness(ctx context.Context, t *suite.Target) string {
 	return described
 }
 
-func defaultRangeIsReady(ctx context.Context, beside *suite.Target) {
+func defaultRangeIsReady(ctx context.Context, beside *suite.T) {
 	cp, t := dual(ctx, beside)
 	const ready = "[10.9.0.0/24 fd00:9::/112] Ready=True: Kubernetes default Service CIDR is ready"
 	ranges := t.Kube.NetworkingV1().ServiceCIDRs()
@@ -276,7 +276,7 @@ func defaultRangeIsReady(ctx context.Context, beside *suite.Target) {
 	t.Eventually(ctx, said).WithPolling(seldom).Should(gomega.Equal(ready), "it gets the other range")
 }
 
-func kubernetesEndpointsAreRepaired(ctx context.Context, beside *suite.Target) {
+func kubernetesEndpointsAreRepaired(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithReplicas(2))
 	const slicePath = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
 	endpoints := t.Kube.CoreV1().Endpoints(metav1.NamespaceDefault) //nolint:staticcheck // the server still makes them

@@ -62,12 +62,12 @@ var startupCases = []suite.Case{
 		Promise: "A ready server has both system priority classes, with their fixed values."},
 }
 
-func healthAnswersOK(ctx context.Context, t *suite.Target) {
+func healthAnswersOK(ctx context.Context, t *suite.T) {
 	answeredOK(ctx, t, "/readyz", "/livez", "/healthz")
 }
 
 // answeredOK asserts that health checks pass.
-func answeredOK(ctx context.Context, t *suite.Target, paths ...string) {
+func answeredOK(ctx context.Context, t *suite.T, paths ...string) {
 	for _, path := range paths {
 		got := t.Answered(ctx, path, http.StatusOK)
 		t.Expect(string(got.Body)).To(gomega.Equal("ok"), "%s", got)
@@ -75,7 +75,7 @@ func answeredOK(ctx context.Context, t *suite.Target, paths ...string) {
 }
 
 // checks parses a verbose health report into the state of each check and the last line.
-func checks(t *suite.Target, got suite.Answer) (states map[string]string, verdict string) {
+func checks(t *suite.T, got suite.Answer) (states map[string]string, verdict string) {
 	states = map[string]string{}
 	for line := range strings.Lines(string(got.Body)) {
 		line = strings.TrimSpace(line)
@@ -93,7 +93,7 @@ func checks(t *suite.Target, got suite.Answer) (states map[string]string, verdic
 	return states, verdict
 }
 
-func readyzNamesItsChecks(ctx context.Context, t *suite.Target) {
+func readyzNamesItsChecks(ctx context.Context, t *suite.T) {
 	got := t.Answered(ctx, "/readyz?verbose", http.StatusOK)
 	states, verdict := checks(t, got)
 	t.Expect(verdict).To(gomega.Equal("readyz check passed"), "%s", got)
@@ -103,7 +103,7 @@ func readyzNamesItsChecks(ctx context.Context, t *suite.Target) {
 	t.Expect(states).To(gomega.HaveEach("[+]ok"), "%s", got)
 }
 
-func livezLeavesReadinessOut(ctx context.Context, t *suite.Target) {
+func livezLeavesReadinessOut(ctx context.Context, t *suite.T) {
 	for _, name := range []string{"livez", "healthz"} {
 		got := t.Get(ctx, "/"+name+"?verbose")
 		states, verdict := checks(t, got)
@@ -115,13 +115,13 @@ func livezLeavesReadinessOut(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func checkHasAPath(ctx context.Context, t *suite.Target) {
+func checkHasAPath(ctx context.Context, t *suite.T) {
 	answeredOK(ctx, t, "/readyz/ping", "/readyz/etcd", "/readyz/informer-sync", "/livez/ping", "/readyz/poststarthook/crd-informer-synced")
 	t.Answered(ctx, "/readyz/no-such-check", http.StatusNotFound)
 	t.Answered(ctx, "/livez/informer-sync", http.StatusNotFound)
 }
 
-func checkCanBeExcluded(ctx context.Context, t *suite.Target) {
+func checkCanBeExcluded(ctx context.Context, t *suite.T) {
 	got := t.Answered(ctx, "/readyz?verbose&exclude=etcd&exclude=no-such-check", http.StatusOK)
 	states, verdict := checks(t, got)
 	t.Expect(states).To(gomega.HaveKeyWithValue("etcd", "[+]excluded: ok"), "%s", got)
@@ -145,7 +145,7 @@ var hooks = []string{
 	"kube-apiserver-autoregistration",
 }
 
-func postStartHooksAreChecks(ctx context.Context, t *suite.Target) {
+func postStartHooksAreChecks(ctx context.Context, t *suite.T) {
 	got := t.Get(ctx, "/readyz?verbose")
 	states, _ := checks(t, got)
 	for _, hook := range hooks {
@@ -153,7 +153,7 @@ func postStartHooksAreChecks(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func heldHookKeepsReadyzRed(ctx context.Context, t *suite.Target) {
+func heldHookKeepsReadyzRed(ctx context.Context, t *suite.T) {
 	const hook = "scheduling/bootstrap-system-priority-classes"
 	cp, other := t.Launch(ctx, envtest.WithFaults("hold hook/"+hook))
 	readyz := func() string {
@@ -173,30 +173,30 @@ func heldHookKeepsReadyzRed(ctx context.Context, t *suite.Target) {
 	t.Eventually(ctx, readyz).Should(gomega.Equal("200 []"))
 }
 
-func versionOf(ctx context.Context, t *suite.Target) version.Info {
+func versionOf(ctx context.Context, t *suite.T) version.Info {
 	var info version.Info
 	t.GetJSON(ctx, "/version", &info)
 	return info
 }
 
-func versionIsWellFormed(ctx context.Context, t *suite.Target) {
+func versionIsWellFormed(ctx context.Context, t *suite.T) {
 	info := versionOf(ctx, t)
 	t.Expect(info.GitVersion).To(gomega.HavePrefix("v%s.%s.", info.Major, strings.TrimSuffix(info.Minor, "+")))
 	t.Expect(info.Platform).To(gomega.MatchRegexp(`^\w+/\w+$`))
 	t.Expect(info.GoVersion).NotTo(gomega.BeEmpty())
 }
 
-func versionIsTheRelease(ctx context.Context, t *suite.Target) {
+func versionIsTheRelease(ctx context.Context, t *suite.T) {
 	t.Expect(versionOf(ctx, t).GitVersion).To(gomega.Equal(t.Cluster.Release))
 }
 
-func systemNamespacesExist(ctx context.Context, t *suite.Target) {
+func systemNamespacesExist(ctx context.Context, t *suite.T) {
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"} {
 		t.Served(ctx, "/api/v1/namespaces/"+name)
 	}
 }
 
-func kubernetesServiceExists(ctx context.Context, t *suite.Target) {
+func kubernetesServiceExists(ctx context.Context, t *suite.T) {
 	t.Served(ctx, "/api/v1/namespaces/default/services/kubernetes")
 	service, err := t.Kube.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	t.Must(err, "get service default/kubernetes")
@@ -207,7 +207,7 @@ func kubernetesServiceExists(ctx context.Context, t *suite.Target) {
 		gomega.And(gomega.HaveField("Name", "https"), gomega.HaveField("Port", int32(443)))))
 }
 
-func bootstrapRolesExist(ctx context.Context, t *suite.Target) {
+func bootstrapRolesExist(ctx context.Context, t *suite.T) {
 	for _, name := range []string{"cluster-admin", "system:discovery", "system:public-info-viewer", "system:basic-user"} {
 		t.Expect(t.Kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})).To(
 			gomega.HaveField("Labels", gomega.HaveKeyWithValue("kubernetes.io/bootstrapping", "rbac-defaults")))
@@ -215,7 +215,7 @@ func bootstrapRolesExist(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func systemPriorityClassesExist(ctx context.Context, t *suite.Target) {
+func systemPriorityClassesExist(ctx context.Context, t *suite.T) {
 	for name, value := range map[string]int32{"system-node-critical": 2000001000, "system-cluster-critical": 2000000000} {
 		t.Expect(t.Kube.SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})).To(
 			gomega.And(gomega.HaveField("Value", value), gomega.HaveField("GlobalDefault", false)))

@@ -34,7 +34,7 @@ var encryptionCases = []suite.Case{
 func token(content string) string { return base64.RawURLEncoding.EncodeToString([]byte(content)) }
 
 // encrypting is the flag for a configuration that encrypts Secrets with keys, by name.
-func encrypting(t *suite.Target, names ...string) envtest.Option {
+func encrypting(t *suite.T, names ...string) envtest.Option {
 	return envtest.WithFlags("--encryption-provider-config=" + t.File("encryption.yaml", encryption(names...)))
 }
 
@@ -64,7 +64,7 @@ func on(cp *envtest.ControlPlane) envtest.Option {
 const plaintext = "this is the plaintext"
 
 // secret writes a Secret in the default namespace.
-func secret(ctx context.Context, t *suite.Target, name string) *corev1.Secret {
+func secret(ctx context.Context, t *suite.T, name string) *corev1.Secret {
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"text": plaintext}}
 	created, err := t.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Create(ctx, object, metav1.CreateOptions{})
 	t.Must(err, "create Secret %s", name)
@@ -72,7 +72,7 @@ func secret(ctx context.Context, t *suite.Target, name string) *corev1.Secret {
 }
 
 // reads asserts that a Secret is read back.
-func reads(ctx context.Context, t *suite.Target, name string) *corev1.Secret {
+func reads(ctx context.Context, t *suite.T, name string) *corev1.Secret {
 	read, err := t.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred(), "read Secret %s", name)
 	t.Expect(string(read.Data["text"])).To(gomega.Equal(plaintext))
@@ -80,13 +80,13 @@ func reads(ctx context.Context, t *suite.Target, name string) *corev1.Secret {
 }
 
 // stored asserts how a Secret lies in the store.
-func stored(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, name, prefix string) {
+func stored(ctx context.Context, t *suite.T, cp *envtest.ControlPlane, name, prefix string) {
 	value := string(entry(ctx, t, cp, "/registry/secrets/default/"+name).Value)
 	t.Expect(value).To(gomega.HavePrefix(prefix), "Secret %s in the store", name)
 	t.Expect(strings.Contains(value, plaintext)).To(gomega.Equal(prefix == protobuf), "the plaintext of Secret %s is in the store", name)
 }
 
-func encryptionAtRest(ctx context.Context, t *suite.Target) {
+func encryptionAtRest(ctx context.Context, t *suite.T) {
 	cp, first := t.Launch(ctx)
 	early := secret(ctx, first, "early")
 	_, second := t.Launch(ctx, on(cp), encrypting(t, "one"))
@@ -104,7 +104,7 @@ func encryptionAtRest(ctx context.Context, t *suite.Target) {
 	reads(ctx, second, "early")
 }
 
-func encryptionKeysRotate(ctx context.Context, t *suite.Target) {
+func encryptionKeysRotate(ctx context.Context, t *suite.T) {
 	cp, first := t.Launch(ctx, encrypting(t, "one"))
 	secret(ctx, first, "old")
 	secret(ctx, first, "rewritten")
@@ -125,7 +125,7 @@ func encryptionKeysRotate(ctx context.Context, t *suite.Target) {
 	reads(ctx, first, "old")
 }
 
-func kmsV2Encrypts(ctx context.Context, t *suite.Target) {
+func kmsV2Encrypts(ctx context.Context, t *suite.T) {
 	network := &suite.Network{}
 	plugin := kms.Serve(network.At("/@conformance"), kms.Config{})
 	t.Cleanup(plugin.Stop)

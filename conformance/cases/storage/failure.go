@@ -31,7 +31,7 @@ var failureCases = []suite.Case{
 
 // broken launches a control plane with a ControllerRevision "broken" that nothing can decode, and
 // one, "whole", beside it.
-func broken(ctx context.Context, t *suite.Target) (*envtest.ControlPlane, *suite.Target, string) {
+func broken(ctx context.Context, t *suite.T) (*envtest.ControlPlane, *suite.T, string) {
 	cp, other := t.Shared(ctx, "without-watch-cache", envtest.WithFlags("--watch-cache=false"))
 	namespace := other.Namespace(ctx)
 	whole := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "whole"}, Data: runtime.RawExtension{Raw: []byte(`{}`)}}
@@ -59,7 +59,7 @@ func brokenKey(namespace string) string {
 	return "/registry/controllerrevisions/" + namespace + "/broken"
 }
 
-func undecodableObjectIsTold(ctx context.Context, t *suite.Target) {
+func undecodableObjectIsTold(ctx context.Context, t *suite.T) {
 	cp, other, path := broken(ctx, t)
 	got := other.Get(ctx, path+"/broken")
 	t.Expect(got.Code).To(gomega.Equal(http.StatusInternalServerError), "%s", got)
@@ -75,7 +75,7 @@ func undecodableObjectIsTold(ctx context.Context, t *suite.Target) {
 }
 
 // unsafely deletes a path with the option, and others.
-func unsafely(ctx context.Context, t *suite.Target, path string, others ...string) suite.Answer {
+func unsafely(ctx context.Context, t *suite.T, path string, others ...string) suite.Answer {
 	options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "ignoreStoreReadErrorWithClusterBreakingPotential": true}
 	for _, other := range others {
 		options[other] = map[string]any{"dryRun": []string{metav1.DryRunAll}, "gracePeriodSeconds": 0}[other]
@@ -83,7 +83,7 @@ func unsafely(ctx context.Context, t *suite.Target, path string, others ...strin
 	return t.Ask(ctx, suite.Request{Method: http.MethodDelete, Path: path, Body: options})
 }
 
-func unsafeDeletionIsGuarded(ctx context.Context, t *suite.Target) {
+func unsafeDeletionIsGuarded(ctx context.Context, t *suite.T) {
 	cp, other, path := broken(ctx, t)
 	namespace := other.Namespace(ctx)
 	janitor := allowed(ctx, other, namespace, "delete", "deletecollection")
@@ -110,7 +110,7 @@ func unsafeDeletionIsGuarded(ctx context.Context, t *suite.Target) {
 
 // allowed is a user who may do that to ControllerRevisions of a namespace, once the authorizer
 // knows.
-func allowed(ctx context.Context, t *suite.Target, namespace string, verbs ...string) *suite.Target {
+func allowed(ctx context.Context, t *suite.T, namespace string, verbs ...string) *suite.T {
 	name := verbs[len(verbs)-1]
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: verbs},
@@ -130,7 +130,7 @@ func allowed(ctx context.Context, t *suite.Target, namespace string, verbs ...st
 	return user
 }
 
-func storeIsAHealthCheck(ctx context.Context, t *suite.Target) {
+func storeIsAHealthCheck(ctx context.Context, t *suite.T) {
 	cp, other := t.Launch(ctx)
 	codes := func() []int {
 		return []int{other.Get(ctx, "/livez/etcd").Code, other.Get(ctx, "/readyz/etcd").Code, other.Get(ctx, "/readyz/etcd-readiness").Code}
@@ -144,7 +144,7 @@ func storeIsAHealthCheck(ctx context.Context, t *suite.Target) {
 	t.Eventually(ctx, codes).Should(gomega.Equal([]int{200, 200, 200}), "after the store has come back")
 }
 
-func lostReplyIsAnError(ctx context.Context, t *suite.Target) {
+func lostReplyIsAnError(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "defaults")
 	cms := other.ConfigMaps(ctx)
 	rule, err := cp.Faults().Inject("lose-reply store/put resource=configmaps name=" + cms.Namespace + "/a with=unavailable times=1")

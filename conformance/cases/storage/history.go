@@ -31,11 +31,11 @@ var historyCases = []suite.Case{
 }
 
 // withoutCache is a control plane that asks its store for everything.
-func withoutCache(ctx context.Context, t *suite.Target) (*envtest.ControlPlane, *suite.Target) {
+func withoutCache(ctx context.Context, t *suite.T) (*envtest.ControlPlane, *suite.T) {
 	return t.Shared(ctx, "without-watch-cache", envtest.WithFlags("--watch-cache=false"))
 }
 
-func compactedListIsGone(ctx context.Context, t *suite.Target) {
+func compactedListIsGone(ctx context.Context, t *suite.T) {
 	cp, other := withoutCache(ctx, t)
 	cms := other.ConfigMaps(ctx)
 	before := cms.Make(ctx, "a").ResourceVersion
@@ -61,7 +61,7 @@ func compactedListIsGone(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Brief(running.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED c"}))
 }
 
-func continueOverCompaction(ctx context.Context, t *suite.Target) {
+func continueOverCompaction(ctx context.Context, t *suite.T) {
 	cp, other := withoutCache(ctx, t)
 	cms := other.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b", "d", "e")
@@ -90,7 +90,7 @@ type listed struct {
 	Items    []struct{ Metadata metav1.ObjectMeta }
 }
 
-func page(ctx context.Context, t *suite.Target, path string) listed {
+func page(ctx context.Context, t *suite.T, path string) listed {
 	var found listed
 	t.GetJSON(ctx, path, &found)
 	return found
@@ -104,7 +104,7 @@ func (l listed) names() []string {
 	return found
 }
 
-func watchSurvivesCompaction(ctx context.Context, t *suite.Target) {
+func watchSurvivesCompaction(ctx context.Context, t *suite.T) {
 	cp, other := withoutCache(ctx, t)
 	cms := other.ConfigMaps(ctx)
 	start := cms.Make(ctx, "a").ResourceVersion
@@ -119,7 +119,7 @@ func watchSurvivesCompaction(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Brief(seen)[1]).To(gomega.Equal("DELETED a"))
 }
 
-func continueTokenIsChecked(ctx context.Context, t *suite.Target) {
+func continueTokenIsChecked(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	last := cms.Make(ctx, "a", "b")
 	refused := func(query string) {

@@ -18,7 +18,7 @@ var reloadCases = []suite.Case{
 		Promise: "With --encryption-provider-config-automatic-reload a new first key is used to write without a restart, and older keys still read; a file that is no configuration is counted as a failed reload, and the keys of before go on."},
 }
 
-func encryptionIsReloaded(ctx context.Context, t *suite.Target) {
+func encryptionIsReloaded(ctx context.Context, t *suite.T) {
 	file := t.File("encryption.yaml", encryption("one"))
 	cp, other := t.Launch(ctx, envtest.WithFlags("--encryption-provider-config="+file, "--encryption-provider-config-automatic-reload=true"))
 	secret(ctx, other, "old")

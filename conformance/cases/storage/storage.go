@@ -46,7 +46,7 @@ var Cases = slices.Concat([]suite.Case{
 }, historyCases, encryptionCases, reloadCases, failureCases)
 
 // entries are what lies in the store of a control plane below a prefix, by key.
-func entries(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, prefix string) map[string]*mvccpb.KeyValue {
+func entries(ctx context.Context, t *suite.T, cp *envtest.ControlPlane, prefix string) map[string]*mvccpb.KeyValue {
 	client, err := cp.Store().Client()
 	t.Must(err, "reach the store")
 	defer func() { _ = client.Close() }()
@@ -60,21 +60,21 @@ func entries(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, pre
 }
 
 // entry is what lies at a key, which must be there.
-func entry(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, key string) *mvccpb.KeyValue {
+func entry(ctx context.Context, t *suite.T, cp *envtest.ControlPlane, key string) *mvccpb.KeyValue {
 	found := entries(ctx, t, cp, key)[key]
 	t.Expect(found).NotTo(gomega.BeNil(), "nothing is stored at %s", key)
 	return found
 }
 
 // storedJSON decodes what lies at a key, which must be JSON.
-func storedJSON(ctx context.Context, t *suite.Target, cp *envtest.ControlPlane, key string) map[string]any {
+func storedJSON(ctx context.Context, t *suite.T, cp *envtest.ControlPlane, key string) map[string]any {
 	content := map[string]any{}
 	value := entry(ctx, t, cp, key).Value
 	t.Must(json.Unmarshal(value, &content), "decode what is stored at %s: %q", key, value)
 	return content
 }
 
-func resourceVersionsCompare(ctx context.Context, t *suite.Target) {
+func resourceVersionsCompare(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	outside := t.Kube.CoreV1().ConfigMaps(metav1.NamespaceDefault)
 	last := cms.Make(ctx, "a").ResourceVersion
@@ -105,7 +105,7 @@ func resourceVersionsCompare(ctx context.Context, t *suite.Target) {
 }
 
 // event is an Event of the newer group in the case's namespace.
-func event(t *suite.Target, namespace string) map[string]any {
+func event(t *suite.T, namespace string) map[string]any {
 	return map[string]any{
 		"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": map[string]any{"name": "snow", "namespace": namespace},
 		"eventTime": "2026-01-01T00:00:00.000000Z", "regarding": map[string]any{"kind": "ConfigMap", "name": "a", "namespace": namespace},
@@ -115,7 +115,7 @@ func event(t *suite.Target, namespace string) map[string]any {
 }
 
 // createEvent creates it, until the case ends.
-func createEvent(ctx context.Context, t *suite.Target) (namespace string) {
+func createEvent(ctx context.Context, t *suite.T) (namespace string) {
 	namespace = t.Namespace(ctx)
 	got := t.Ask(ctx, suite.Request{Method: "POST", Path: "/apis/events.k8s.io/v1/namespaces/" + namespace + "/events", Body: event(t, namespace)})
 	t.Expect(got.Code).To(gomega.Equal(201), "%s", got)
@@ -125,7 +125,7 @@ func createEvent(ctx context.Context, t *suite.Target) (namespace string) {
 	return namespace
 }
 
-func eventsCohabit(ctx context.Context, t *suite.Target) {
+func eventsCohabit(ctx context.Context, t *suite.T) {
 	old := t.Kube.CoreV1().Events(t.Namespace(ctx))
 	list, err := old.List(ctx, metav1.ListOptions{})
 	t.Must(err, "list events of the core group")
@@ -152,7 +152,7 @@ func eventsCohabit(ctx context.Context, t *suite.Target) {
 // protobuf begins what is stored in protobuf.
 const protobuf = "k8s\x00"
 
-func keysAndEncodings(ctx context.Context, t *suite.Target) {
+func keysAndEncodings(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "defaults")
 	cms := other.ConfigMaps(ctx)
 	created := cms.Make(ctx, "a")
@@ -178,7 +178,7 @@ func keysAndEncodings(ctx context.Context, t *suite.Target) {
 	t.Expect(entries(ctx, t, cp, "/registry/configmaps/"+cms.Namespace+"/a")).To(gomega.BeEmpty(), "after the deletion")
 }
 
-func prefixAndMediaTypeAreFlags(ctx context.Context, t *suite.Target) {
+func prefixAndMediaTypeAreFlags(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "elsewhere-in-json", envtest.WithFlags("--etcd-prefix=/elsewhere", "--storage-media-type=application/json"))
 	cms := other.ConfigMaps(ctx)
 	cms.Make(ctx, "a")
@@ -189,7 +189,7 @@ func prefixAndMediaTypeAreFlags(ctx context.Context, t *suite.Target) {
 	t.Expect(cms.Read(ctx, "a").Data).To(gomega.HaveKeyWithValue("content", "first"))
 }
 
-func eventsExpireByLease(ctx context.Context, t *suite.Target) {
+func eventsExpireByLease(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "defaults")
 	namespace := createEvent(ctx, other)
 	other.ConfigMaps(ctx).Make(ctx, "a")
@@ -208,7 +208,7 @@ func eventsExpireByLease(ctx context.Context, t *suite.Target) {
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 }
 
-func storageVersionIsRewritten(ctx context.Context, t *suite.Target) {
+func storageVersionIsRewritten(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "defaults")
 	w := other.Install(ctx, other.WidgetCRD(func(definition *suite.CRD) {
 		definition.Spec.Versions = append(definition.Spec.Versions, suite.WidgetVersion("v2", false))
@@ -242,7 +242,7 @@ func storageVersionIsRewritten(ctx context.Context, t *suite.Target) {
 // migrations is the collection of StorageVersionMigrations.
 const migrations = "/apis/storagemigration.k8s.io/v1/storageversionmigrations"
 
-func storageMigrationIsValidated(ctx context.Context, t *suite.Target) {
+func storageMigrationIsValidated(ctx context.Context, t *suite.T) {
 	metadata := map[string]any{"name": t.Name}
 	send := func(method, path string, resource string, conditions ...any) suite.Answer {
 		return t.Ask(ctx, suite.Request{Method: method, Path: path, Body: map[string]any{

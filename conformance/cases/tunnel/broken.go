@@ -36,7 +36,7 @@ func broken(ctx context.Context, n *node) {
 	n.Answered(ctx, "/readyz", http.StatusOK)
 }
 
-func kubeletThatIsGone(ctx context.Context, t *suite.Target) {
+func kubeletThatIsGone(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	n.app.Log.End()
 	n.Answered(ctx, n.path+"/log?container=app", http.StatusOK)
@@ -44,7 +44,7 @@ func kubeletThatIsGone(ctx context.Context, t *suite.Target) {
 	broken(ctx, n)
 }
 
-func kubeletMustBeTheRightOne(ctx context.Context, t *suite.Target) {
+func kubeletMustBeTheRightOne(ctx context.Context, t *suite.T) {
 	other, err := kubelet.Serve(memnet.Listen(), kubelet.Config{})
 	t.Must(err, "serve another kubelet")
 	t.Cleanup(other.Stop)
@@ -59,7 +59,7 @@ func kubeletMustBeTheRightOne(ctx context.Context, t *suite.Target) {
 	t.Expect(string(got.Body)).To(gomega.Equal("it snows\n"))
 }
 
-func redirectsAreRefused(ctx context.Context, t *suite.Target) {
+func redirectsAreRefused(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	n.kubelet.Requests.Use(stub.Rule[kubelet.Request, kubelet.Answer]{
 		When: func(r kubelet.Request) bool { return r.Path != "/healthz" },

@@ -28,7 +28,7 @@ var kubeletCases = []suite.Case{
 		Promise: "A request below /proxy of a node goes to its kubelet with method, path, query and body, without the client's credentials, and the kubelet's answer comes back as it is."},
 }
 
-func logComesFromTheKubelet(ctx context.Context, t *suite.Target) {
+func logComesFromTheKubelet(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	n.app.Log.Print("it snows", "it snows more")
 	n.app.Log.End()
@@ -50,7 +50,7 @@ func logComesFromTheKubelet(ctx context.Context, t *suite.Target) {
 	t.Expect(n.last().Query).To(gomega.HaveKeyWithValue("follow", []string{"true"}))
 }
 
-func malformedLogRequestIsRefused(ctx context.Context, t *suite.Target) {
+func malformedLogRequestIsRefused(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	status := t.ExpectStatus(n.Get(ctx, n.path+"/log"), http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	t.Expect(status.Message).To(gomega.Equal("a container name must be specified for pod web, choose one of: [app side]"))
@@ -63,7 +63,7 @@ func malformedLogRequestIsRefused(ctx context.Context, t *suite.Target) {
 	t.Expect(n.kubelet.Requests.Calls()).To(gomega.BeEmpty(), "requests to the kubelet")
 }
 
-func kubeletErrorsArePassedOn(ctx context.Context, t *suite.Target) {
+func kubeletErrorsArePassedOn(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	const why = "the kubelet says why"
 	for code, reason := range map[int]metav1.StatusReason{
@@ -79,7 +79,7 @@ func kubeletErrorsArePassedOn(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func nodeProxyReachesTheKubelet(ctx context.Context, t *suite.Target) {
+func nodeProxyReachesTheKubelet(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	proxy := "/api/v1/nodes/" + nodeName + "/proxy"
 	got := n.Answered(ctx, proxy+"/healthz", http.StatusOK)

@@ -19,7 +19,7 @@ const (
 
 // node is a node with a Pod "web" in a control plane of the case's own.
 type node struct {
-	*suite.Target
+	*suite.T
 	kubelet *kubelet.Kubelet
 	app     *kubelet.Container
 	pod     *kubelet.Pod
@@ -35,7 +35,7 @@ type setting struct {
 }
 
 // newNode launches a control plane with a node, and returns the network that the node is in.
-func newNode(ctx context.Context, t *suite.Target, s setting) (*node, *suite.Network) {
+func newNode(ctx context.Context, t *suite.T, s setting) (*node, *suite.Network) {
 	if s.network == nil {
 		s.network = &suite.Network{}
 	}
@@ -52,7 +52,7 @@ func newNode(ctx context.Context, t *suite.Target, s setting) (*node, *suite.Net
 		s.ca = n.kubelet.CA()
 	}
 	flags := append([]string{"--kubelet-certificate-authority=" + t.File("kubelet.crt", s.ca)}, s.flags...)
-	_, n.Target = t.Launch(ctx, s.network.Option(), envtest.WithFlags(flags...))
+	_, n.T = t.Launch(ctx, s.network.Option(), envtest.WithFlags(flags...))
 	n.addNode(ctx)
 	n.addPod(ctx)
 	return n, of

@@ -28,7 +28,7 @@ var podCases = []suite.Case{
 const podIP = "192.0.2.50"
 
 // page serves at a port of the Pod, and answers what it was asked.
-func page(t *suite.Target, network *suite.Network, port int) {
+func page(t *suite.T, network *suite.Network, port int) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // the client may be gone
 		w.Header().Set("X-Page", "snow")
@@ -41,7 +41,7 @@ func page(t *suite.Target, network *suite.Network, port int) {
 }
 
 // withPages launches a control plane with the Pod "pages", which serves at two ports.
-func withPages(ctx context.Context, t *suite.Target) *suite.Target {
+func withPages(ctx context.Context, t *suite.T) *suite.T {
 	network := &suite.Network{}
 	page(t, network, 8080)
 	page(t, network, 8081)
@@ -51,7 +51,7 @@ func withPages(ctx context.Context, t *suite.Target) *suite.Target {
 }
 
 // pod creates a Pod that has an address, if any.
-func pod(ctx context.Context, t *suite.Target, name, ip string) {
+func pod(ctx context.Context, t *suite.T, name, ip string) {
 	pods := t.Kube.CoreV1().Pods(metav1.NamespaceDefault)
 	made, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{
 		{Name: "silent", Image: "example.com/app"}, {Name: "app", Image: "example.com/app", Ports: []corev1.ContainerPort{{ContainerPort: 8080}, {ContainerPort: 8081}}},
@@ -65,14 +65,14 @@ func pod(ctx context.Context, t *suite.Target, name, ip string) {
 }
 
 // says asserts what the page behind a path answers.
-func says(ctx context.Context, t *suite.Target, request suite.Request, answer string) {
+func says(ctx context.Context, t *suite.T, request suite.Request, answer string) {
 	got := t.Ask(ctx, request)
 	t.Expect(got.Code).To(gomega.Equal(http.StatusTeapot), "%s", got)
 	t.Expect(got.Header.Get("X-Page")).To(gomega.Equal("snow"), "%s", got)
 	t.Expect(string(got.Body)).To(gomega.Equal(answer), "%s", got)
 }
 
-func podProxyReachesThePod(ctx context.Context, beside *suite.Target) {
+func podProxyReachesThePod(ctx context.Context, beside *suite.T) {
 	t := withPages(ctx, beside)
 	const pods = "/api/v1/namespaces/default/pods/"
 	says(ctx, t, suite.Request{Path: pods + "pages/proxy/"}, "8080: GET / ")
@@ -94,7 +94,7 @@ func podProxyReachesThePod(ctx context.Context, beside *suite.Target) {
 	t.ExpectStatus(t.As("jane").Get(ctx, pods+"pages/proxy/"), http.StatusForbidden, metav1.StatusReasonForbidden)
 }
 
-func serviceProxyReachesAnEndpoint(ctx context.Context, beside *suite.Target) {
+func serviceProxyReachesAnEndpoint(ctx context.Context, beside *suite.T) {
 	t := withPages(ctx, beside)
 	const services = "/api/v1/namespaces/default/services/"
 	_, err := t.Kube.CoreV1().Services(metav1.NamespaceDefault).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "pages"},

@@ -23,7 +23,7 @@ var proxyCases = []suite.Case{
 const socket = "/tunnel"
 
 // newProxiedNode launches a control plane whose node is behind a proxy.
-func newProxiedNode(ctx context.Context, t *suite.Target, protocol string) (*node, *konnectivity.Proxy) {
+func newProxiedNode(ctx context.Context, t *suite.T, protocol string) (*node, *konnectivity.Proxy) {
 	network, proxy := &suite.Network{}, konnectivity.New()
 	t.Cleanup(proxy.Stop)
 	if protocol == konnectivity.GRPC {
@@ -40,7 +40,7 @@ func newProxiedNode(ctx context.Context, t *suite.Target, protocol string) (*nod
 	return n, proxy
 }
 
-func nodeTrafficGoesThroughTheProxy(ctx context.Context, t *suite.Target) {
+func nodeTrafficGoesThroughTheProxy(ctx context.Context, t *suite.T) {
 	for _, protocol := range []string{konnectivity.HTTPConnect, konnectivity.GRPC} {
 		n, proxy := newProxiedNode(ctx, t, protocol)
 		got := n.Answered(ctx, n.path+"/log?container=app", http.StatusOK)
@@ -53,7 +53,7 @@ func nodeTrafficGoesThroughTheProxy(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func cutTunnelFailsWhatNeedsIt(ctx context.Context, t *suite.Target) {
+func cutTunnelFailsWhatNeedsIt(ctx context.Context, t *suite.T) {
 	n, proxy := newProxiedNode(ctx, t, konnectivity.HTTPConnect)
 	log := n.path + "/log?container=app"
 	n.Answered(ctx, log, http.StatusOK)

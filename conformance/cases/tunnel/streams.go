@@ -47,7 +47,7 @@ func (n *node) exec(ctx context.Context, stdin string, command ...string) (stdou
 	return out.String(), failures.String(), err
 }
 
-func execRunsAtTheKubelet(ctx context.Context, t *suite.Target) {
+func execRunsAtTheKubelet(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	n.app.Exec = func(_ context.Context, p *kubelet.Process) (int, error) {
 		input, err := io.ReadAll(p.Stdin)
@@ -94,7 +94,7 @@ func (n *node) forward(ctx context.Context, port int, send string) (received, fa
 	return string(answer), string(why)
 }
 
-func portForwardReachesThePod(ctx context.Context, t *suite.Target) {
+func portForwardReachesThePod(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	n.pod.Ports = map[int]func(context.Context, net.Conn) error{
 		80: func(_ context.Context, conn net.Conn) error {
@@ -112,13 +112,13 @@ func portForwardReachesThePod(ctx context.Context, t *suite.Target) {
 	t.Expect(failure).To(gomega.ContainSubstring("out of snow"))
 }
 
-func streamsNeedAPlaceAndAnUpgrade(ctx context.Context, t *suite.Target) {
+func streamsNeedAPlaceAndAnUpgrade(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
 	_, err := n.Kube.CoreV1().Pods("default").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "homeless"}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "app", Image: "example.com/app"}}}}, metav1.CreateOptions{})
 	t.Must(err, "create Pod homeless")
 	const exec = "/exec?command=ls&stdout=true"
-	post := func(as *suite.Target, path string) suite.Answer {
+	post := func(as *suite.T, path string) suite.Answer {
 		return as.Ask(ctx, suite.Request{Method: "POST", Path: path})
 	}
 	for path, message := range map[string]string{
@@ -129,10 +129,10 @@ func streamsNeedAPlaceAndAnUpgrade(ctx context.Context, t *suite.Target) {
 		n.path + exec + "&container=app":                       "Upgrade request required",
 		n.path + "/portforward":                                "Upgrade request required",
 	} {
-		status := t.ExpectStatus(post(n.Target, path), http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		status := t.ExpectStatus(post(n.T, path), http.StatusBadRequest, metav1.StatusReasonBadRequest)
 		t.Expect(status.Message).To(gomega.Equal(message), "POST %s", path)
 	}
-	t.ExpectStatus(post(n.Target, "/api/v1/namespaces/default/pods/other"+exec), http.StatusNotFound, metav1.StatusReasonNotFound)
+	t.ExpectStatus(post(n.T, "/api/v1/namespaces/default/pods/other"+exec), http.StatusNotFound, metav1.StatusReasonNotFound)
 	t.ExpectStatus(post(n.As("jane"), n.path+exec+"&container=app"), http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.Expect(n.kubelet.Requests.Calls()).To(gomega.BeEmpty(), "requests to the kubelet")
 }

@@ -32,7 +32,7 @@ var cachedCases = []suite.Case{
 		Promise: "A watch in protobuf has the same events and objects as one in JSON, whatever the order in which they are encoded."},
 }
 
-func bookmarkPassesWhatASelectorHides(ctx context.Context, t *suite.Target) {
+func bookmarkPassesWhatASelectorHides(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
 	blind := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start), func(opts *metav1.ListOptions) {
@@ -48,7 +48,7 @@ func bookmarkPassesWhatASelectorHides(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Brief(resumed.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED c"}))
 }
 
-func streamingListFromAVersion(ctx context.Context, t *suite.Target) {
+func streamingListFromAVersion(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	first := cms.Make(ctx, "a")
 	last := cms.Make(ctx, "b")
@@ -84,7 +84,7 @@ func streamingListFromAVersion(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Brief(only.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED c"}))
 }
 
-func slowWatcherIsEnded(ctx context.Context, t *suite.Target) {
+func slowWatcherIsEnded(ctx context.Context, t *suite.T) {
 	cp, other := t.Launch(ctx)
 	cms := other.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
@@ -107,7 +107,7 @@ func slowWatcherIsEnded(ctx context.Context, t *suite.Target) {
 	t.Expect(seen).To(gomega.Equal(want[:len(seen)]), "the slow watch has no gap")
 }
 
-func watchInProtobuf(ctx context.Context, t *suite.Target) {
+func watchInProtobuf(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
 	config := rest.CopyConfig(t.Config)

@@ -73,7 +73,7 @@ var Cases = slices.Concat([]suite.Case{
 		Promise: "A watch can be requested as PartialObjectMetadata, or as a Table whose columns come with the first event only."},
 }, cachedCases)
 
-func watchBeginsWithWhatIsThere(ctx context.Context, t *suite.Target) {
+func watchBeginsWithWhatIsThere(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b", "c")
 	cms.Remove(ctx, "b")
@@ -85,7 +85,7 @@ func watchBeginsWithWhatIsThere(ctx context.Context, t *suite.Target) {
 }
 
 // The cache may lag, so earlier changes may come as state or as events.
-func watchFromZero(ctx context.Context, t *suite.Target) {
+func watchFromZero(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b")
 	events := t.Watch(ctx, cms.Watch, cms.Mine(suite.From("0")))
@@ -109,7 +109,7 @@ func story(ctx context.Context, c *suite.ConfigMaps) []string {
 	return told
 }
 
-func watchFollowsAListWithoutAGap(ctx context.Context, t *suite.Target) {
+func watchFollowsAListWithoutAGap(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "before")
 	list := cms.MustList(ctx, cms.Mine())
@@ -121,7 +121,7 @@ func watchFollowsAListWithoutAGap(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Brief(events.Take(ctx, 2))).To(gomega.Equal([]string{"DELETED x", "ADDED last"}))
 }
 
-func watchResumesFromAnyEvent(ctx context.Context, t *suite.Target) {
+func watchResumesFromAnyEvent(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
 	told := story(ctx, cms)
@@ -135,7 +135,7 @@ func watchResumesFromAnyEvent(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func watchersSeeTheSame(ctx context.Context, t *suite.Target) {
+func watchersSeeTheSame(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
 	early := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start)))
@@ -149,7 +149,7 @@ func watchersSeeTheSame(ctx context.Context, t *suite.Target) {
 }
 
 // The cache of a new CRD begins with the CRD, so 1 is before it.
-func tooOldAWatchIsGone(ctx context.Context, t *suite.Target) {
+func tooOldAWatchIsGone(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	w.Make(ctx, "one")
 	events := t.Watch(ctx, w.Watch, metav1.ListOptions{ResourceVersion: "1"})
@@ -160,7 +160,7 @@ func tooOldAWatchIsGone(ctx context.Context, t *suite.Target) {
 }
 
 // To a watch, this release answers 500; only the refusal is promised.
-func malformedVersionIsRefused(ctx context.Context, t *suite.Target) {
+func malformedVersionIsRefused(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	listed := t.Get(ctx, cms.Path()+"?resourceVersion=abc")
 	t.ExpectStatus(listed, http.StatusBadRequest, metav1.StatusReasonBadRequest)
@@ -168,7 +168,7 @@ func malformedVersionIsRefused(ctx context.Context, t *suite.Target) {
 	t.Expect(watched.Code).To(gomega.BeNumerically(">=", http.StatusBadRequest), "%s", watched)
 }
 
-func bookmarksOnRequest(ctx context.Context, t *suite.Target) {
+func bookmarksOnRequest(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	short := func(opts *metav1.ListOptions) { opts.TimeoutSeconds = new(int64(3)) }
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
@@ -188,7 +188,7 @@ func streaming(opts *metav1.ListOptions) {
 	opts.SendInitialEvents, opts.ResourceVersionMatch, opts.AllowWatchBookmarks = new(true), metav1.ResourceVersionMatchNotOlderThan, true
 }
 
-func streamingListEndsWithABookmark(ctx context.Context, t *suite.Target) {
+func streamingListEndsWithABookmark(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	last := cms.Make(ctx, "a", "b", "c")
 	events := t.Watch(ctx, cms.Watch, cms.Mine(streaming))
@@ -200,7 +200,7 @@ func streamingListEndsWithABookmark(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Exact(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED d@" + added.ResourceVersion}))
 }
 
-func streamingListMustBeAskedRight(ctx context.Context, t *suite.Target) {
+func streamingListMustBeAskedRight(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	const watched = "watch=1&allowWatchBookmarks=true&timeoutSeconds=1&"
 	cms.Refuses(ctx,
@@ -209,7 +209,7 @@ func streamingListMustBeAskedRight(ctx context.Context, t *suite.Target) {
 		watched+"resourceVersionMatch=NotOlderThan&resourceVersion=1")
 }
 
-func deletedCarriesTheLastState(ctx context.Context, t *suite.Target) {
+func deletedCarriesTheLastState(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a")
 	last := cms.Change(ctx, "a", "the last")
@@ -224,7 +224,7 @@ func deletedCarriesTheLastState(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Exact(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED a@" + again.ResourceVersion}))
 }
 
-func finalizedDeletionIsTwoEvents(ctx context.Context, t *suite.Target) {
+func finalizedDeletionIsTwoEvents(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	object := cms.Object("held", "first")
 	object.Finalizers = []string{"conformance.snowglobe.test/hold"}
@@ -243,7 +243,7 @@ func finalizedDeletionIsTwoEvents(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"DELETED held"}))
 }
 
-func labelSelectorTurnsUpdates(ctx context.Context, t *suite.Target) {
+func labelSelectorTurnsUpdates(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
 	events := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start), func(opts *metav1.ListOptions) { opts.LabelSelector += ",color=red" }))
@@ -268,7 +268,7 @@ func labelSelectorTurnsUpdates(ctx context.Context, t *suite.Target) {
 	t.Expect(seen[2].Object.(*corev1.ConfigMap).Data["content"]).To(gomega.Equal("stays"))
 }
 
-func fieldSelectorWatchesOne(ctx context.Context, t *suite.Target) {
+func fieldSelectorWatchesOne(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
 	events := t.Watch(ctx, cms.Watch, metav1.ListOptions{ResourceVersion: start, FieldSelector: "metadata.name=y"})
@@ -278,7 +278,7 @@ func fieldSelectorWatchesOne(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Brief(events.Take(ctx, 3))).To(gomega.Equal([]string{"ADDED y", "MODIFIED y", "DELETED y"}))
 }
 
-func watchStaysInItsNamespace(ctx context.Context, t *suite.Target) {
+func watchStaysInItsNamespace(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
 	inside := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start)))
@@ -294,7 +294,7 @@ func watchStaysInItsNamespace(ctx context.Context, t *suite.Target) {
 }
 
 // frames decodes the JSON documents of a watch stream that has ended.
-func frames(t *suite.Target, got suite.Answer) []frame {
+func frames(t *suite.T, got suite.Answer) []frame {
 	t.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
 	var events []frame
 	for line := range strings.Lines(string(got.Body)) {
@@ -318,7 +318,7 @@ type frame struct {
 	}
 }
 
-func watchTimesOut(ctx context.Context, t *suite.Target) {
+func watchTimesOut(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b")
 	got := t.Get(ctx, cms.Path()+"?watch=1&timeoutSeconds=1&labelSelector="+cms.Mine().LabelSelector)
@@ -330,7 +330,7 @@ func watchTimesOut(ctx context.Context, t *suite.Target) {
 	t.Expect(seen).To(gomega.ConsistOf("ADDED v1 ConfigMap a", "ADDED v1 ConfigMap b"))
 }
 
-func watchAsMetadataOrTable(ctx context.Context, t *suite.Target) {
+func watchAsMetadataOrTable(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b")
 	path := cms.Path() + "?watch=1&timeoutSeconds=1&labelSelector=" + cms.Mine().LabelSelector

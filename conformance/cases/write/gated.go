@@ -19,7 +19,7 @@ var gatedCases = []suite.Case{
 		Promise: "What is declared and what is written by hand about the fields of a ReplicationController refuse a broken one with 422 that names each field once, for a create and an update, and no difference between the two and no panic is counted."},
 }
 
-func fieldBehindAGateIsDropped(ctx context.Context, t *suite.Target) {
+func fieldBehindAGateIsDropped(ctx context.Context, t *suite.T) {
 	leases := "/apis/coordination.k8s.io/v1/namespaces/" + t.Namespace(ctx) + "/leases"
 	send := func(method, path, version string) suite.Answer {
 		return t.Ask(ctx, suite.Request{Method: method, Path: path, Body: map[string]any{
@@ -42,7 +42,7 @@ func fieldBehindAGateIsDropped(ctx context.Context, t *suite.Target) {
 	t.Answered(ctx, "/apis/coordination.k8s.io/v1beta1/leasecandidates", http.StatusNotFound)
 }
 
-func declaredValidationAgrees(ctx context.Context, t *suite.Target) {
+func declaredValidationAgrees(ctx context.Context, t *suite.T) {
 	path := "/api/v1/namespaces/" + t.Namespace(ctx) + "/replicationcontrollers"
 	counted := func() float64 {
 		return t.Metric(ctx, "apiserver_validation_declarative_validation_parity_discrepancies_total") +

@@ -38,14 +38,14 @@ func (w write) ask(ctx context.Context, c *suite.ConfigMaps, query string) suite
 	if w.method != http.MethodPost {
 		path += "/a"
 	}
-	return c.Target.Ask(ctx, suite.Request{
+	return c.T.Ask(ctx, suite.Request{
 		Method: w.method, Path: path + "?" + query, Body: []byte(w.body), Header: map[string]string{"Content-Type": w.media},
 	})
 }
 
 const asJSON = "application/json"
 
-func strictValidationOfEveryWrite(ctx context.Context, t *suite.Target) {
+func strictValidationOfEveryWrite(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a")
 	whole := func(name string) string {
@@ -74,7 +74,7 @@ func strictValidationOfEveryWrite(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func strictValidationFindsDuplicates(ctx context.Context, t *suite.Target) {
+func strictValidationFindsDuplicates(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a")
 	const twice = `"data":{"content":"one","content":"two"}`
@@ -100,7 +100,7 @@ func strictValidationFindsDuplicates(ctx context.Context, t *suite.Target) {
 	}
 }
 
-func validationModeMustBeKnown(ctx context.Context, t *suite.Target) {
+func validationModeMustBeKnown(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a")
 	const whole = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`

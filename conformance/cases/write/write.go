@@ -66,7 +66,7 @@ var Cases = slices.Concat([]suite.Case{
 		Promise: "An object can't be created in a namespace that does not exist: 404 that names the namespace."},
 }, strictCases, gatedCases)
 
-func staleUpdateConflicts(ctx context.Context, t *suite.Target) {
+func staleUpdateConflicts(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	first := cms.Make(ctx, "a")
 	cms.Change(ctx, "a", "second")
@@ -79,7 +79,7 @@ func staleUpdateConflicts(ctx context.Context, t *suite.Target) {
 	t.Expect(cms.Update(ctx, stale, metav1.UpdateOptions{})).To(gomega.HaveField("Data", stale.Data))
 }
 
-func updateOfAnotherUIDConflicts(ctx context.Context, t *suite.Target) {
+func updateOfAnotherUIDConflicts(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	before := cms.Make(ctx, "a")
 	cms.Remove(ctx, "a")
@@ -98,7 +98,7 @@ func updateOfAnotherUIDConflicts(ctx context.Context, t *suite.Target) {
 	t.Expect(cms.Update(ctx, other, metav1.UpdateOptions{})).To(gomega.HaveField("UID", now.UID))
 }
 
-func updateWithoutChangeIsNoWrite(ctx context.Context, t *suite.Target) {
+func updateWithoutChangeIsNoWrite(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	created := cms.Make(ctx, "a")
 	events := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(created.ResourceVersion)))
@@ -107,7 +107,7 @@ func updateWithoutChangeIsNoWrite(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED last"}))
 }
 
-func secondCreateAlreadyExists(ctx context.Context, t *suite.Target) {
+func secondCreateAlreadyExists(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	first := cms.Make(ctx, "a")
 	_, err := cms.Create(ctx, cms.Object("a", "second"), metav1.CreateOptions{})
@@ -115,7 +115,7 @@ func secondCreateAlreadyExists(ctx context.Context, t *suite.Target) {
 	t.Expect(cms.Read(ctx, "a").ResourceVersion).To(gomega.Equal(first.ResourceVersion))
 }
 
-func generatedNamesDiffer(ctx context.Context, t *suite.Target) {
+func generatedNamesDiffer(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	seen := map[string]bool{}
 	for range 5 {
@@ -129,7 +129,7 @@ func generatedNamesDiffer(ctx context.Context, t *suite.Target) {
 	t.Expect(seen).To(gomega.HaveLen(5))
 }
 
-func dryRunLeavesNothing(ctx context.Context, t *suite.Target) {
+func dryRunLeavesNothing(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	kept := cms.Make(ctx, "kept")
 	events := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(kept.ResourceVersion)))
@@ -150,7 +150,7 @@ func dryRunLeavesNothing(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED last"}))
 }
 
-func deletePreconditionsHold(ctx context.Context, t *suite.Target) {
+func deletePreconditionsHold(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	old := cms.Make(ctx, "a")
 	current := cms.Change(ctx, "a", "second")
@@ -163,7 +163,7 @@ func deletePreconditionsHold(ctx context.Context, t *suite.Target) {
 	t.Expect(cms.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: &right})).To(gomega.Succeed())
 }
 
-func deleteCollectionDeletesTheSelected(ctx context.Context, t *suite.Target) {
+func deleteCollectionDeletesTheSelected(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.MakeColored(ctx, map[string]string{"a": "red", "b": "blue", "c": "red"})
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
@@ -174,7 +174,7 @@ func deleteCollectionDeletesTheSelected(ctx context.Context, t *suite.Target) {
 	t.Expect(suite.Names(cms.MustList(ctx, cms.Mine()))).To(gomega.Equal([]string{"b"}))
 }
 
-func jsonPatchTestsFirst(ctx context.Context, t *suite.Target) {
+func jsonPatchTestsFirst(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	created := cms.Make(ctx, "a")
 	patch := func(tested string) (*corev1.ConfigMap, error) {
@@ -187,7 +187,7 @@ func jsonPatchTestsFirst(ctx context.Context, t *suite.Target) {
 	t.Expect(patch("first")).To(gomega.HaveField("Data", map[string]string{"content": "first", "added": "x"}))
 }
 
-func mergePatchRemovesWithNull(ctx context.Context, t *suite.Target) {
+func mergePatchRemovesWithNull(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	object := cms.Object("a", "first")
 	object.Data["other"] = "stays"
@@ -196,7 +196,7 @@ func mergePatchRemovesWithNull(ctx context.Context, t *suite.Target) {
 		gomega.HaveField("Data", map[string]string{"other": "stays", "new": "x"}), gomega.HaveField("Labels", gomega.HaveKey(suite.CaseLabel))))
 }
 
-func strategicMergePatchMergesLists(ctx context.Context, t *suite.Target) {
+func strategicMergePatchMergesLists(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	owner := cms.Make(ctx, "owner")
 	object := cms.Object("a", "first")
@@ -218,11 +218,11 @@ func apply(ctx context.Context, c *suite.ConfigMaps, name, manager string, force
 	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
 	object.Data = data
 	body, err := json.Marshal(object)
-	c.Target.Must(err, "encode ConfigMap %s", name)
+	c.T.Must(err, "encode ConfigMap %s", name)
 	return c.Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: manager, Force: &force})
 }
 
-func applyConflictsNameTheManager(ctx context.Context, t *suite.Target) {
+func applyConflictsNameTheManager(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	_, err := apply(ctx, cms, "a", "alice", false, map[string]string{"content": "alice's"})
 	t.Expect(err).NotTo(gomega.HaveOccurred(), "apply creates")
@@ -248,7 +248,7 @@ func managersOf(object *corev1.ConfigMap, field string) []string {
 	return found
 }
 
-func applyRemovesWhatItNoLongerNames(ctx context.Context, t *suite.Target) {
+func applyRemovesWhatItNoLongerNames(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	_, err := apply(ctx, cms, "a", "alice", false, map[string]string{"own": "x", "shared": "x", "kept": "x"})
 	t.Must(err, "apply as alice")
@@ -261,7 +261,7 @@ func applyRemovesWhatItNoLongerNames(ctx context.Context, t *suite.Target) {
 	t.Expect(managersOf(left, "f:shared")).To(gomega.Equal([]string{"bob"}))
 }
 
-func immutableMeansImmutable(ctx context.Context, t *suite.Target) {
+func immutableMeansImmutable(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a")
 	_, err := cms.Merge(ctx, "a", `{"immutable":true}`)
@@ -273,7 +273,7 @@ func immutableMeansImmutable(ctx context.Context, t *suite.Target) {
 	t.Expect(cms.Merge(ctx, "a", `{"metadata":{"labels":{"still":"possible"}}}`)).To(gomega.HaveField("Labels", gomega.HaveKey("still")))
 }
 
-func noObjectWithoutItsNamespace(ctx context.Context, t *suite.Target) {
+func noObjectWithoutItsNamespace(ctx context.Context, t *suite.T) {
 	missing := t.Name + "-missing"
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	_, err := t.Kube.CoreV1().ConfigMaps(missing).Create(ctx, object, metav1.CreateOptions{})

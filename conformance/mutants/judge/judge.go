@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"snowglobe.test/conformance"
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/mutants/trial"
 	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/target"
 	"snowglobe.test/internal/wall"
 )
 
@@ -33,13 +35,13 @@ func Main(in io.Reader, out io.Writer, reached func() []int) int {
 		return 2
 	}
 	debug.SetGCPercent(200) // one control plane after another: some memory for time
-	run := conformance.Simulate
+	run := engine.Simulate[*suite.T]
 	if order.RealTime {
-		run = conformance.Run
+		run = engine.Run[*suite.T]
 	}
 	teller := &teller{out: json.NewEncoder(out), reached: reached}
 	teller.next()
-	if _, err := run(context.Background(), conformance.Memory(), cases, teller); err != nil {
+	if _, err := run(context.Background(), target.Memory(), cases, teller); err != nil {
 		fmt.Fprintln(os.Stderr, "judge:", err)
 		return 1
 	}
@@ -89,17 +91,17 @@ func (t *teller) tell(line trial.Line) {
 	t.next()
 }
 
-// Begin implements conformance.Reporter.
+// Begin implements engine.Reporter.
 func (t *teller) Begin(string, int) { t.tell(trial.Line{}) }
 
-// Case implements conformance.Reporter.
-func (t *teller) Case(result conformance.Result) {
+// Case implements engine.Reporter.
+func (t *teller) Case(result engine.Result) {
 	line := trial.Line{Case: result.Case.ID, State: string(result.State)}
-	if result.State == conformance.Failed {
+	if result.State == engine.Failed {
 		line.Message = result.Location + ": " + result.Message
 	}
 	t.tell(line)
 }
 
-// End implements conformance.Reporter.
-func (t *teller) End(conformance.Report) {}
+// End implements engine.Reporter.
+func (t *teller) End(engine.Report) {}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/store"
 )
 
@@ -24,7 +25,7 @@ const page = "../../../docs/reference/stores.md"
 // page has the cases there are.
 func TestPage(t *testing.T) {
 	if *update {
-		outcomes := map[string]map[string]store.Outcome{}
+		outcomes := map[string]map[string]engine.Result{}
 		for _, s := range stores {
 			outcomes[s.name] = judge(t, s)
 		}
@@ -43,22 +44,22 @@ func TestPage(t *testing.T) {
 func TestKine(t *testing.T) {
 	outcomes := judge(t, stores[2])
 	for _, different := range []string{"txn/delete-of-a-missing-key-is-refused", "etcd-kv/version-counts-updates", "etcd-txn/is-one-revision", "etcd-lease/revocation-deletes-its-keys"} {
-		assert.NotEmpty(t, outcomes[different].Broken, different)
+		assert.Equal(t, engine.Failed, outcomes[different].State, different)
 	}
 	for _, same := range []string{"kv/create-is-read-back", "paging/pages-join-up", "lease/expiry-deletes-all-its-keys", "watch/event-tells-what-happened"} {
-		assert.Empty(t, outcomes[same].Broken, same)
+		assert.NotEqual(t, engine.Failed, outcomes[same].State, same)
 	}
 }
 
 // judge judges a store by all cases.
-func judge(t *testing.T, s judgedStore) map[string]store.Outcome {
+func judge(t *testing.T, s judgedStore) map[string]engine.Result {
 	t.Helper()
 	opened, err := store.Open(t.Context(), store.Config{Endpoints: []string{s.start(t)}})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, opened.Close(context.Background())) })
-	outcomes := map[string]store.Outcome{}
+	outcomes := map[string]engine.Result{}
 	for _, c := range store.Cases() {
-		outcomes[c.ID] = opened.Judge(t.Context(), c)
+		outcomes[c.ID] = engine.Judge(t.Context(), opened, c)
 	}
 	return outcomes
 }
@@ -68,7 +69,7 @@ func row(c store.Case) string {
 	return fmt.Sprintf("| `%s` | %s | ", c.ID, strings.ReplaceAll(c.Promise, "|", `\|`))
 }
 
-func write(t *testing.T, outcomes map[string]map[string]store.Outcome) string {
+func write(t *testing.T, outcomes map[string]map[string]engine.Result) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Stores
 
@@ -87,14 +88,14 @@ judged them on %s. A store of your own is judged by the same command.
 		fmt.Fprintf(&out, "| %s | %s |\n", s.name, s.about(t))
 	}
 	fmt.Fprint(&out, "\n| | etcd | snowglobe | kine |\n| --- | --- | --- | --- |\n")
-	for _, level := range []store.Level{store.Kubernetes, store.Etcd} {
+	for _, level := range []engine.Level{store.Kubernetes, store.Etcd} {
 		fmt.Fprintf(&out, "| promises of level %s that are kept |", level)
 		for _, s := range stores {
 			kept, all := 0, 0
 			for _, c := range store.Cases() {
 				if c.Level == level {
 					all++
-					if outcomes[s.name][c.ID].Broken+outcomes[s.name][c.ID].Skipped == "" {
+					if outcomes[s.name][c.ID].State == engine.Passed {
 						kept++
 					}
 				}
@@ -109,7 +110,7 @@ judged them on %s. A store of your own is judged by the same command.
 	return out.String()
 }
 
-func writeLevel(out *strings.Builder, level store.Level, title string, outcomes map[string]map[string]store.Outcome) {
+func writeLevel(out *strings.Builder, level engine.Level, title string, outcomes map[string]map[string]engine.Result) {
 	fmt.Fprintf(out, "\n## Level %s\n\n%s.\n\n| case | promise | etcd | snowglobe | kine | source |\n| --- | --- | --- | --- | --- | --- |\n", level, title)
 	for _, c := range store.Cases() {
 		if c.Level != level {
@@ -123,11 +124,11 @@ func writeLevel(out *strings.Builder, level store.Level, title string, outcomes 
 	}
 }
 
-func verdict(o store.Outcome) string {
-	switch {
-	case o.Broken != "":
+func verdict(o engine.Result) string {
+	switch o.State {
+	case engine.Failed:
 		return "**broken**"
-	case o.Skipped != "":
+	case engine.NotApplicable:
 		return "not judged"
 	}
 	return "kept"
@@ -137,7 +138,7 @@ func verdict(o store.Outcome) string {
 var ownPrefix = regexp.MustCompile(`/snowglobe-conformance/[a-z0-9]+/[a-z0-9-]+/`)
 
 // writeBroken lists what the cases say of kine.
-func writeBroken(out *strings.Builder, outcomes map[string]store.Outcome) {
+func writeBroken(out *strings.Builder, outcomes map[string]engine.Result) {
 	fmt.Fprint(out, `
 ## What etcd does
 
@@ -156,10 +157,10 @@ the fix of https://github.com/k3s-io/kine/issues/731, also breaks
 `)
 	for _, c := range store.Cases() {
 		o := outcomes[c.ID]
-		if o.Broken+o.Skipped == "" {
+		if o.State == engine.Passed {
 			continue
 		}
-		said := strings.Join(strings.Fields(ownPrefix.ReplaceAllString(o.Broken+o.Skipped, "")), " ")
+		said := strings.Join(strings.Fields(ownPrefix.ReplaceAllString(o.Message, "")), " ")
 		if runes := []rune(said); len(runes) > 300 {
 			said = string(runes[:300]) + "..."
 		}

@@ -1,15 +1,15 @@
-package conformance
+package target
 
 import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/conformance/suite"
 )
 
@@ -29,36 +29,24 @@ func Makes(id string) []string {
 	return makes[id]
 }
 
-// Announced has the run say, before its first case, what the cases make on a cluster that
-// outlives it.
-func Announced(w io.Writer) RunOption { return func(e *execution) { e.notices = w } }
-
-// announce says what the cases make on the cluster.
-func (e *execution) announce(cases []suite.Case) {
-	if e.cluster.Ledger == nil {
-		return
-	}
-	n, made := 0, sets.New[string]()
+// notice tells what cases make on a cluster.
+func notice(cluster *suite.Cluster, cases []engine.Info) string {
+	n, seen := 0, sets.New[string]()
 	for _, c := range cases {
-		if makes := Makes(c.ID); len(makes) > 0 && c.Unmet(e.cluster) == "" {
+		if makes := Makes(c.ID); len(makes) > 0 && cluster.Unmet(c) == "" {
 			n++
-			made.Insert(makes...)
+			seen.Insert(makes...)
 		}
 	}
-	// An output that is gone does not end the run.
-	_, _ = io.WriteString(e.notices, notice(e.cluster.Name, n, sets.List(made)))
-}
-
-// notice tells what n cases make on a cluster.
-func notice(cluster string, n int, made []string) string {
 	if n == 0 {
-		return fmt.Sprintf("Nothing is made at %s.\n", cluster)
+		return fmt.Sprintf("Nothing is made at %s.\n", cluster.Name)
 	}
+	made := sets.List(seen)
 	if i := slices.Index(made, "namespaces"); i >= 0 {
 		made[i] += ", and objects in them"
 	}
 	return fmt.Sprintf(`At %s, %d cases make objects whose names contain %q:
   %s
 They are removed at the end, also after Ctrl-C. Nothing else there is changed, and no server is launched.
-`, cluster, n, suite.NamePrefix, strings.Join(made, "\n  "))
+`, cluster.Name, n, suite.NamePrefix, strings.Join(made, "\n  "))
 }

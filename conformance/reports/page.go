@@ -1,4 +1,4 @@
-package conformance
+package reports
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/internal/htmlpage"
 	"snowglobe.test/internal/outfile"
 )
@@ -16,7 +17,7 @@ var pageFiles embed.FS
 
 // WriteHTML writes a page of one or more reports, as one file that needs nothing else:
 // systems by targets, each case with its promise, and what broke with the requests around it.
-func WriteHTML(w io.Writer, reports ...Report) error {
+func WriteHTML(w io.Writer, reports ...engine.Report) error {
 	if len(reports) == 0 {
 		return errors.New("a page needs a report")
 	}
@@ -32,7 +33,7 @@ func WriteHTML(w io.Writer, reports ...Report) error {
 
 // WriteHTMLFile writes the page of reports to a file. It overwrites an existing file and
 // creates missing folders.
-func WriteHTMLFile(path string, reports ...Report) error {
+func WriteHTMLFile(path string, reports ...engine.Report) error {
 	var page bytes.Buffer
 	err := WriteHTML(&page, reports...)
 	if err == nil {

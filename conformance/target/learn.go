@@ -1,11 +1,10 @@
-package conformance
+package target
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -15,17 +14,8 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-// Open opens the source's cluster, and asks it for its release and, if cases depend on feature
-// gates, for these. What it does not tell stays unknown.
-func Open(ctx context.Context, source Source, cases []suite.Case) (*suite.Cluster, error) {
-	cluster, err := source.Open(ctx)
-	if err == nil {
-		learn(ctx, cluster, slices.ContainsFunc(cases, func(c suite.Case) bool { return len(c.Gates) > 0 }))
-	}
-	return cluster, err
-}
-
-func learn(ctx context.Context, cluster *suite.Cluster, gates bool) {
+// Learn asks a cluster for its release and its feature gates. What it does not tell stays unknown.
+func Learn(ctx context.Context, cluster *suite.Cluster) {
 	if parsed, err := version.ParseGeneric(cluster.Release); err == nil {
 		cluster.Minor = minorOf(parsed)
 	}
@@ -41,9 +31,6 @@ func learn(ctx context.Context, cluster *suite.Cluster, gates bool) {
 		return
 	}
 	cluster.Reported, cluster.Minor = releaseIn(told, cluster.Minor)
-	if !gates {
-		return
-	}
 	if metrics, err := get().AbsPath("/metrics").DoRaw(ctx); err == nil {
 		cluster.Gates = gatesIn(metrics)
 	}

@@ -1,4 +1,4 @@
-package conformance
+package reports
 
 import (
 	"fmt"
@@ -6,7 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/engine"
+)
+
+// The forms of output.
+const (
+	OutputText = "text"
+	OutputJSON = "json"
 )
 
 // System is a part of the server that cases test.
@@ -38,24 +44,23 @@ var systems = []System{
 	{"S20", "version"},
 }
 
-// List writes cases, as "text", "json" or "markdown".
-func List(w io.Writer, cases []suite.Case, output string) error {
+// List writes cases, as "text" or "json".
+func List[T any](w io.Writer, cases []engine.Case[T], output string) error {
+	infos := engine.Infos(cases)
 	switch output {
 	case "", OutputText:
-		return listText(w, cases)
+		return listText(w, infos)
 	case OutputJSON:
-		return writeJSON(w, cases)
-	case OutputMarkdown:
-		return listMarkdown(w, cases)
+		return writeJSON(w, infos)
 	}
-	return fmt.Errorf("conformance: list format %q is not known; use %q, %q or %q", output, OutputText, OutputJSON, OutputMarkdown)
+	return fmt.Errorf("conformance: list format %q is not known; use %q or %q", output, OutputText, OutputJSON)
 }
 
-func listText(w io.Writer, cases []suite.Case) error {
+func listText(w io.Writer, cases []engine.Info) error {
 	var out strings.Builder
 	for _, c := range cases {
 		fmt.Fprintf(&out, "%-45s %s", c.ID, c.Promise)
-		if needs := needs(c); needs != "" {
+		if needs := c.Needed(); needs != "" {
 			fmt.Fprintf(&out, " [needs %s]", needs)
 		}
 		out.WriteByte('\n')
@@ -64,8 +69,8 @@ func listText(w io.Writer, cases []suite.Case) error {
 	return err
 }
 
-// listMarkdown writes the reference page.
-func listMarkdown(w io.Writer, cases []suite.Case) error {
+// Reference writes the reference page of the cases about API servers.
+func Reference(w io.Writer, cases []engine.Info) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Conformance cases
 
@@ -91,38 +96,23 @@ several targets, an index by KEP, and what is not covered.
 		n, failures := count(cases, system.ID)
 		fmt.Fprintf(&out, "| %s | %s | %d | %d |\n", system.ID, system.Name, n, failures)
 	}
-	area := suite.Area("")
+	area := ""
 	for _, c := range cases {
 		if c.Area != area {
 			area = c.Area
 			fmt.Fprintf(&out, "\n## %s\n\n| case | promise | level | source | needs |\n| --- | --- | --- | --- | --- |\n", area)
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", c.ID, cell(c.Promise), c.Level, cell(c.Source), needs(c))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", c.ID, cell(c.Promise), c.Level, cell(c.Source), c.Needed())
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
-}
-
-// needs is all that a target must offer for a case to apply to it.
-func needs(c suite.Case) string {
-	var all []string
-	if c.Needs != (suite.Needs{}) {
-		all = append(all, c.Needs.String())
-	}
-	if c.Since != "" {
-		all = append(all, "release "+c.Since+" or newer")
-	}
-	for _, gate := range c.Gates {
-		all = append(all, "feature gate "+gate)
-	}
-	return strings.Join(all, "; ")
 }
 
 // cell is text as a table in Markdown can hold it.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // count returns how many cases a system has, and how many of them are about failure.
-func count(cases []suite.Case, system string) (all, failures int) {
+func count(cases []engine.Info, system string) (all, failures int) {
 	for _, c := range cases {
 		if c.System == system {
 			all++

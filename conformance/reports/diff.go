@@ -1,11 +1,11 @@
-package conformance
+package reports
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
-	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/engine"
 )
 
 // Comparison is what two targets do differently.
@@ -26,19 +26,19 @@ type Compared struct {
 
 // Difference is a case that ended in another state, or is in one of the reports only.
 type Difference struct {
-	Case suite.Case `json:"case"`
-	A    *Outcome   `json:"a,omitempty"` // nil: it is not in that report
-	B    *Outcome   `json:"b,omitempty"`
+	Case engine.Info `json:"case"`
+	A    *Outcome    `json:"a,omitempty"` // nil: it is not in that report
+	B    *Outcome    `json:"b,omitempty"`
 }
 
 // Outcome is how a case ended.
 type Outcome struct {
-	State   State  `json:"state"`
-	Message string `json:"message,omitempty"`
+	State   engine.State `json:"state"`
+	Message string       `json:"message,omitempty"`
 }
 
 // Diff compares two reports, each with a name for people.
-func Diff(nameA string, a Report, nameB string, b Report) Comparison {
+func Diff(nameA string, a engine.Report, nameB string, b engine.Report) Comparison {
 	c := Comparison{A: compared(nameA, a), B: compared(nameB, b), Differences: []Difference{}}
 	inB := outcomes(b)
 	for _, result := range a.Results {
@@ -59,7 +59,7 @@ func Diff(nameA string, a Report, nameB string, b Report) Comparison {
 	return c
 }
 
-func compared(name string, r Report) Compared {
+func compared(name string, r engine.Report) Compared {
 	target := r.Target
 	if r.VirtualTime {
 		target += ", virtual time"
@@ -67,7 +67,7 @@ func compared(name string, r Report) Compared {
 	return Compared{name, target, r.Release}
 }
 
-func outcomes(r Report) map[string]*Outcome {
+func outcomes(r engine.Report) map[string]*Outcome {
 	all := map[string]*Outcome{}
 	for _, result := range r.Results {
 		all[result.Case.ID] = &Outcome{result.State, result.Message}

@@ -1,14 +1,10 @@
-package conformance
+package engine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
-	"snowglobe.test/conformance/suite"
 	"snowglobe.test/conformance/transcript"
 )
 
@@ -28,8 +24,8 @@ const (
 
 // Result is how one case ended.
 type Result struct {
-	Case  suite.Case `json:"case"`
-	State State      `json:"state"`
+	Case  Info  `json:"case"`
+	State State `json:"state"`
 	Finding
 	// Start and Took are on the target's clock.
 	Start time.Time     `json:"start"`
@@ -51,9 +47,9 @@ type Finding struct {
 type Report struct {
 	// Target is the source the run was given.
 	Target string `json:"target"`
-	// Cluster is the name of the cluster; empty if it could not be opened.
+	// Cluster is the name of the target; empty if it could not be opened.
 	Cluster string `json:"cluster"`
-	// Release is what the cluster reports to be; empty if it does not say.
+	// Release is what the target reports to be; empty if it does not say.
 	Release     string `json:"release,omitempty"`
 	VirtualTime bool   `json:"virtualTime"`
 	// Date is when the run began, whatever the target's clock said.
@@ -95,12 +91,13 @@ func (r Report) Err() error {
 	return err
 }
 
-// unjudged says that no case applies to the target, so that nothing is known of it.
-func (r Report) unjudged() error {
+// Unjudged says that no case applies to the target, so that nothing is known of it.
+func (r Report) Unjudged() error {
 	if r.Count(NotApplicable) == 0 || r.Count(NotApplicable) < len(r.Results) {
 		return nil
 	}
-	return fmt.Errorf("conformance: nothing could be judged: none of the %d cases applies to %s: %s %s", len(r.Results), r.Target, r.Results[0].Case.ID, r.Results[0].Message)
+	const nothing = "conformance: nothing could be judged: none of the %d cases applies to %s: %s %s"
+	return fmt.Errorf(nothing, len(r.Results), r.Target, r.Results[0].Case.ID, r.Results[0].Message)
 }
 
 // A Reporter is called as a run goes on, never twice at a time.
@@ -114,75 +111,9 @@ type Reporter interface {
 	End(report Report)
 }
 
-// Text is a reporter for people: one line for each case, and a summary.
-type Text struct{ Out io.Writer }
+// silent is a reporter that tells nothing.
+type silent struct{}
 
-var marks = map[State]string{Passed: "ok  ", Failed: "FAIL", NotApplicable: "n/a "}
-
-// Begin implements Reporter.
-func (t Text) Begin(target string, cases int) {
-	t.printf("%s on %s\n", plural(cases, "case"), target)
-}
-
-// Case implements Reporter.
-func (t Text) Case(r Result) {
-	if r.State == NotApplicable {
-		t.printf("%s %s (%s)\n", marks[r.State], r.Case.ID, r.Message)
-		return
-	}
-	t.printf("%s %s (%s)\n", marks[r.State], r.Case.ID, r.Took.Round(time.Millisecond))
-	if r.State == Failed {
-		t.printf("%s\n", indent(r.Explain(shortExchanges)))
-	}
-}
-
-// plural is a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-func indent(text string) string {
-	return "     " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n     ")
-}
-
-// End implements Reporter. If the target could not be opened there is nothing to sum up,
-// and the error says it all.
-func (t Text) End(r Report) {
-	if r.Cluster == "" {
-		return
-	}
-	left := ""
-	if n := r.Count(NotRun); n > 0 {
-		left = fmt.Sprintf(", %d not run", n)
-	}
-	clock := ""
-	if r.VirtualTime {
-		clock = " of virtual time"
-	}
-	t.printf("%s: %d passed, %d failed, %d not applicable%s in %s%s\n", r.Target, r.Count(Passed), r.Count(Failed), r.Count(NotApplicable), left,
-		r.Took.Round(time.Millisecond), clock)
-}
-
-// printf ignores errors: an output that is gone does not fail the run.
-func (t Text) printf(format string, args ...any) { _, _ = fmt.Fprintf(t.Out, format, args...) }
-
-// JSON is a reporter for programs: it writes the report as one document at the end.
-type JSON struct{ Out io.Writer }
-
-// Begin implements Reporter.
-func (JSON) Begin(string, int) {}
-
-// Case implements Reporter.
-func (JSON) Case(Result) {}
-
-// End implements Reporter.
-func (j JSON) End(r Report) { _ = writeJSON(j.Out, r) }
-
-func writeJSON(out io.Writer, document any) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(document)
-}
+func (silent) Begin(string, int) {}
+func (silent) Case(Result)       {}
+func (silent) End(Report)        {}

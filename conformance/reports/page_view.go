@@ -1,14 +1,13 @@
-package conformance
+package reports
 
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"snowglobe.test/conformance/suite"
+	"snowglobe.test/conformance/engine"
 )
 
 // pageView is what the template of the page shows.
@@ -72,40 +71,40 @@ type resultView struct {
 type brokenView struct {
 	Anchor, Target string
 	Sources        []sourceLink
-	Result         Result
+	Result         engine.Result
 	Exchanges      []exchangeView
 }
 
 // stateWords are what the page calls the states, in order, with a class and a mark for each.
 var stateWords = []struct {
-	state              State
+	state              engine.State
 	class, words, mark string
 }{
-	{Passed, "kept", "kept", "✓"},
-	{Failed, "broken", "broken", "✗"},
-	{NotApplicable, "inapplicable", "not applicable", "–"},
-	{NotRun, "unjudged", "not judged", "?"},
+	{engine.Passed, "kept", "kept", "✓"},
+	{engine.Failed, "broken", "broken", "✗"},
+	{engine.NotApplicable, "inapplicable", "not applicable", "–"},
+	{engine.NotRun, "unjudged", "not judged", "?"},
 }
 
-func newPageView(reports []Report) pageView {
+func newPageView(reports []engine.Report) pageView {
 	view := pageView{Title: "Conformance of " + reports[0].Target}
 	if len(reports) > 1 {
 		view.Title = fmt.Sprintf("Conformance of %d targets", len(reports))
 	}
-	results := map[string][]*Result{} // by case; nil where a report does not have it
-	var cases []suite.Case
+	results := map[string][]*engine.Result{} // by case; nil where a report does not have it
+	var cases []engine.Info
 	for i, report := range reports {
-		view.Targets = append(view.Targets, report.view())
+		view.Targets = append(view.Targets, newTargetView(report))
 		for _, result := range report.Results {
 			if results[result.Case.ID] == nil {
-				results[result.Case.ID] = make([]*Result, len(reports))
+				results[result.Case.ID] = make([]*engine.Result, len(reports))
 				cases = append(cases, result.Case)
 			}
 			results[result.Case.ID][i] = &result
 		}
 	}
 	view.Cases = len(cases)
-	inListOrder(cases)
+	slices.SortFunc(cases, func(a, b engine.Info) int { return strings.Compare(a.ID, b.ID) })
 	for _, system := range systems {
 		if s := view.system(system.ID, system.Name, cases, results); len(s.Cases) > 0 {
 			view.Systems = append(view.Systems, s)
@@ -114,35 +113,25 @@ func newPageView(reports []Report) pageView {
 	return view
 }
 
-// inListOrder sorts cases that may have run in any order. Those that are not in the list
-// come last.
-func inListOrder(cases []suite.Case) {
-	order := map[string]int{}
-	for i, c := range Cases() {
-		order[c.ID] = i - math.MaxInt32
-	}
-	slices.SortStableFunc(cases, func(a, b suite.Case) int { return order[a.ID] - order[b.ID] })
-}
-
 // system returns a system of the page, and adds what is broken in it.
-func (p *pageView) system(id, name string, cases []suite.Case, results map[string][]*Result) systemView {
+func (p *pageView) system(id, name string, cases []engine.Info, results map[string][]*engine.Result) systemView {
 	s := systemView{ID: id, Name: name}
-	counts := make([]map[State]int, len(p.Targets))
+	counts := make([]map[engine.State]int, len(p.Targets))
 	for i := range counts {
-		counts[i] = map[State]int{}
+		counts[i] = map[engine.State]int{}
 	}
 	for _, c := range cases {
 		if c.System != id {
 			continue
 		}
-		view := caseView{ID: c.ID, Promise: c.Promise, Sources: sourceLinks(c.Source), Labels: Labels(c)[1:]}
+		view := caseView{ID: c.ID, Promise: c.Promise, Sources: sourceLinks(c.Source), Labels: c.Labels()[1:]}
 		for i, result := range results[c.ID] {
 			if result == nil {
 				continue
 			}
 			counts[i][result.State]++
-			shown := result.view(p.Targets[i].Name)
-			if result.State == Failed {
+			shown := newResultView(result, p.Targets[i].Name)
+			if result.State == engine.Failed {
 				s.Broken = true
 				shown.Broken = fmt.Sprintf("broken-%d", len(p.Broken)+1)
 				p.Broken = append(p.Broken, brokenView{shown.Broken, p.Targets[i].Name, view.Sources, *result, exchangeViews(result.Exchanges)})
@@ -151,21 +140,21 @@ func (p *pageView) system(id, name string, cases []suite.Case, results map[strin
 		}
 		s.Cases = append(s.Cases, view)
 	}
-	notable := map[State]int{}
+	notable := map[engine.State]int{}
 	for _, n := range counts {
 		s.Cells = append(s.Cells, newCellView(n))
 		for state, count := range n {
 			notable[state] += count
 		}
 	}
-	delete(notable, Passed)
+	delete(notable, engine.Passed)
 	s.Notable = countViews(notable)
 	return s
 }
 
-func newCellView(n map[State]int) cellView {
-	judged := n[Passed] + n[Failed]
-	cell := cellView{Counts: countViews(n), Judged: judged > 0, Text: fmt.Sprintf("%d of %d", n[Passed], judged)}
+func newCellView(n map[engine.State]int) cellView {
+	judged := n[engine.Passed] + n[engine.Failed]
+	cell := cellView{Counts: countViews(n), Judged: judged > 0, Text: fmt.Sprintf("%d of %d", n[engine.Passed], judged)}
 	if judged == 0 {
 		cell.Text = cmp.Or(firstWords(cell.Counts), "no case")
 	}
@@ -180,7 +169,7 @@ func firstWords(counts []countView) string {
 }
 
 // countViews are the states that there are.
-func countViews(n map[State]int) (views []countView) {
+func countViews(n map[engine.State]int) (views []countView) {
 	all, before := 0, 0
 	for _, count := range n {
 		all += count
@@ -196,8 +185,8 @@ func countViews(n map[State]int) (views []countView) {
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(of) }
 
-func (r Report) view() targetView {
-	n := map[State]int{}
+func newTargetView(r engine.Report) targetView {
+	n := map[engine.State]int{}
 	for _, result := range r.Results {
 		n[result.State]++
 	}
@@ -216,21 +205,21 @@ func (r Report) view() targetView {
 		}
 	}
 	switch {
-	case n[Failed] == 1:
+	case n[engine.Failed] == 1:
 		view.State, view.Verdict = "broken", "breaks a promise"
-	case n[Failed] > 1:
-		view.State, view.Verdict = "broken", fmt.Sprintf("breaks %d promises", n[Failed])
-	case n[Passed] == 0:
+	case n[engine.Failed] > 1:
+		view.State, view.Verdict = "broken", fmt.Sprintf("breaks %d promises", n[engine.Failed])
+	case n[engine.Passed] == 0:
 		view.State, view.Verdict = "unjudged", "could not be judged"
-	case n[NotRun] > 0:
+	case n[engine.NotRun] > 0:
 		view.State, view.Verdict = "unjudged", "could not be judged by all cases"
-	case n[NotApplicable] > 0:
+	case n[engine.NotApplicable] > 0:
 		view.Verdict = "keeps all promises that apply to it"
 	}
 	return view
 }
 
-func (r *Result) view(target string) resultView {
+func newResultView(r *engine.Result, target string) resultView {
 	view := resultView{Target: target}
 	for _, w := range stateWords {
 		if w.state == r.State {
@@ -238,9 +227,9 @@ func (r *Result) view(target string) resultView {
 		}
 	}
 	switch r.State {
-	case Passed, Failed:
+	case engine.Passed, engine.Failed:
 		view.Took = r.Took.Round(time.Millisecond).String()
-	case NotApplicable, NotRun:
+	case engine.NotApplicable, engine.NotRun:
 		view.Message = r.Message
 	}
 	return view

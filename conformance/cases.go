@@ -1,10 +1,11 @@
 package conformance
 
 import (
-	"fmt"
-	"regexp"
+	"io/fs"
+	"path"
 	"strings"
 
+	"snowglobe.test/conformance/cases"
 	"snowglobe.test/conformance/cases/admission"
 	"snowglobe.test/conformance/cases/aggregation"
 	"snowglobe.test/conformance/cases/apply"
@@ -31,7 +32,7 @@ import (
 
 // areas are the parts of the suite, in the order in which they run.
 var areas = []struct {
-	name  suite.Area
+	name  string
 	cases []suite.Case
 }{
 	{"startup", startup.Cases},
@@ -62,7 +63,7 @@ func Cases() []suite.Case {
 	var all []suite.Case
 	for _, area := range areas {
 		for _, c := range area.cases {
-			c.Area = area.name
+			c.Area, c.Sources = area.name, folder(area.name)
 			c.System, _, _ = strings.Cut(c.ID, "/")
 			all = append(all, c)
 		}
@@ -70,60 +71,15 @@ func Cases() []suite.Case {
 	return all
 }
 
-// Selection says which cases to run. Its zero value is all.
-type Selection struct {
-	// Focus and Skip are regular expressions for ID, area or promise: what a case must match,
-	// and what it must not. Empty ones match all and none.
-	Focus, Skip string
-	// Labels is a query of ginkgo's for the labels of a case, such as "S6 && core".
-	Labels string
+// folder has the source of an area's cases.
+type folder string
+
+// ReadFile implements fs.ReadFileFS.
+func (f folder) ReadFile(name string) ([]byte, error) {
+	return cases.Sources.ReadFile(path.Join(string(f), name))
 }
 
-// String describes the selection for people.
-func (s Selection) String() string {
-	var parts []string
-	for _, part := range [][2]string{{"focus", s.Focus}, {"skip", s.Skip}, {"label filter", s.Labels}} {
-		if part[1] != "" {
-			parts = append(parts, fmt.Sprintf("%s %q", part[0], part[1]))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// Select returns the cases of a selection. It is an error if there are none.
-func Select(cases []suite.Case, s Selection) ([]suite.Case, error) {
-	focus, err := expression("focus", s.Focus)
-	if err != nil {
-		return nil, err
-	}
-	skip, err := expression("skip", s.Skip)
-	if err != nil {
-		return nil, err
-	}
-	labelled, err := ParseLabels(s.Labels)
-	if err != nil {
-		return nil, fmt.Errorf("select cases: %w", err)
-	}
-	var chosen []suite.Case
-	for _, c := range cases {
-		if matches(focus, c) && (s.Skip == "" || !matches(skip, c)) && labelled(Labels(c)) {
-			chosen = append(chosen, c)
-		}
-	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("select cases: none of the %d cases matches %s; list them to see their names", len(cases), s)
-	}
-	return chosen, nil
-}
-
-func expression(name, text string) (*regexp.Regexp, error) {
-	parsed, err := regexp.Compile(text)
-	if err != nil {
-		return nil, fmt.Errorf("select cases: %s is not a regular expression: %w", name, err)
-	}
-	return parsed, nil
-}
-
-func matches(expression *regexp.Regexp, c suite.Case) bool {
-	return expression.MatchString(c.ID) || expression.MatchString(string(c.Area)) || expression.MatchString(c.Promise)
+// Open implements fs.FS.
+func (f folder) Open(name string) (fs.File, error) {
+	return cases.Sources.Open(path.Join(string(f), name))
 }

@@ -1,4 +1,4 @@
-package conformance
+package reports
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"snowglobe.test/conformance/transcript"
+
+	"snowglobe.test/conformance/engine"
 )
 
 // trailing is the space that indentation leaves at the end of lines.
@@ -20,11 +22,11 @@ const (
 
 // Explain is the report of a bug that a failed case is: what was promised and where, what
 // the case found, by which step, and the last requests before that, in brief.
-func (r Result) Explain(exchanges int) string {
-	return r.explain(exchanges, transcript.Exchange.Brief)
+func Explain(r engine.Result, exchanges int) string {
+	return explain(r, exchanges, transcript.Exchange.Brief)
 }
 
-func (r Result) explain(exchanges int, tell func(transcript.Exchange) string) string {
+func explain(r engine.Result, exchanges int, tell func(transcript.Exchange) string) string {
 	var out strings.Builder
 	line := func(name, text string) {
 		if text != "" {

@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Target is what one run of one case tests a cluster through. Its assertions
+// T is what one run of one case tests a cluster through. Its assertions
 // (t.Expect, t.Eventually and the rest of gomega) fail the case.
-type Target struct {
+type T struct {
 	gomega.Gomega
 	// Cluster under test.
 	Cluster *Cluster
@@ -47,13 +47,13 @@ type Target struct {
 	watches   []watch.Interface
 }
 
-func newTarget(cluster *Cluster, id string, fail func(message string, callerSkip ...int)) (*Target, error) {
+func newT(cluster *Cluster, id string, fail func(message string, callerSkip ...int)) (*T, error) {
 	config := cluster.wrap(cluster.Config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.QPS = -1 // no client-side rate limit
 	config.WarningHandler = rest.NoWarnings{}
 	rest.AddUserAgent(config, "snowglobe-conformance/"+id)
-	t := &Target{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id), id: id, fail: fail}
+	t := &T{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id), id: id, fail: fail}
 	t.SetDefaultEventuallyPollingInterval(cmp.Or(cluster.PollInterval, pollInterval))
 	var errs [4]error
 	var definitions *apiextensionsclient.ApiextensionsV1Client
@@ -81,11 +81,11 @@ func uniqueName(id string) string {
 }
 
 // Cleanup registers f for the case's end, last first; its context outlives the case.
-func (t *Target) Cleanup(f func(ctx context.Context) error) { t.cleanups = append(t.cleanups, f) }
+func (t *T) Cleanup(f func(ctx context.Context) error) { t.cleanups = append(t.cleanups, f) }
 
 // CleanupObjects is Cleanup for what removes objects from the cluster. If the cluster ends with
 // the case, they go with it, and f is not called.
-func (t *Target) CleanupObjects(f func(ctx context.Context) error) {
+func (t *T) CleanupObjects(f func(ctx context.Context) error) {
 	if !t.temporary {
 		t.Cleanup(f)
 	}
@@ -95,7 +95,7 @@ func (t *Target) CleanupObjects(f func(ctx context.Context) error) {
 // take half a minute before it is said to hang.
 const cleanupTimeout = 2 * time.Minute
 
-func (t *Target) cleanUp(ctx context.Context) error {
+func (t *T) cleanUp(ctx context.Context) error {
 	t.stopWatches()
 	var errs []error
 	for _, f := range slices.Backward(t.cleanups) {
@@ -106,7 +106,7 @@ func (t *Target) cleanUp(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (t *Target) stopWatches() {
+func (t *T) stopWatches() {
 	for _, w := range t.watches {
 		w.Stop()
 	}
@@ -114,7 +114,7 @@ func (t *Target) stopWatches() {
 
 // Namespace returns a namespace that only this run of the case uses. The first call
 // creates it. A cluster's own controllers may create objects in it.
-func (t *Target) Namespace(ctx context.Context) string {
+func (t *T) Namespace(ctx context.Context) string {
 	if t.namespace != "" {
 		return t.namespace
 	}
@@ -128,7 +128,7 @@ func (t *Target) Namespace(ctx context.Context) string {
 
 // emptyNamespace removes what cases create in their namespace. Without a namespace
 // controller nothing else does, and the namespace stays Terminating.
-func (t *Target) emptyNamespace(ctx context.Context) error {
+func (t *T) emptyNamespace(ctx context.Context) error {
 	all := metav1.ListOptions{}
 	err := errors.Join(
 		t.Kube.CoreV1().ConfigMaps(t.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
@@ -138,13 +138,13 @@ func (t *Target) emptyNamespace(ctx context.Context) error {
 }
 
 // Must fails the case if a step that is not part of the promise fails.
-func (t *Target) Must(err error, format string, args ...any) {
+func (t *T) Must(err error, format string, args ...any) {
 	t.Expect(err).NotTo(gomega.HaveOccurred(), append([]any{format}, args...)...)
 }
 
 // As returns a target whose clients impersonate a user. It shares the namespace of this
 // one, if that exists by now.
-func (t *Target) As(user string, groups ...string) *Target {
+func (t *T) As(user string, groups ...string) *T {
 	config := rest.CopyConfig(t.Cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return t.With(config)

@@ -1,37 +1,39 @@
-package conformance
+package reports
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+
+	"snowglobe.test/conformance/engine"
 )
 
-// ReadReport reads a report that was written with --output json.
-func ReadReport(path string) (Report, error) {
+// Read reads a report that was written with --output json.
+func Read(path string) (engine.Report, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Report{}, fmt.Errorf("report: %w", err)
+		return engine.Report{}, fmt.Errorf("report: %w", err)
 	}
-	var report Report
+	var report engine.Report
 	err = json.Unmarshal(text, &report)
 	if err == nil {
-		err = report.validate()
+		err = validate(report)
 	}
 	if err != nil {
-		return Report{}, fmt.Errorf("%s is not a report: %w; write one with: snowglobe conformance --output json", path, err)
+		return engine.Report{}, fmt.Errorf("%s is not a report: %w; write one with: snowglobe conformance --output json", path, err)
 	}
 	return report, nil
 }
 
 // validate says what a report lacks.
-func (r Report) validate() error {
+func validate(r engine.Report) error {
 	if r.Target == "" || len(r.Results) == 0 {
 		return errors.New("it names no target, or has no results")
 	}
 	for _, result := range r.Results {
 		switch result.State {
-		case Passed, Failed, NotApplicable, NotRun:
+		case engine.Passed, engine.Failed, engine.NotApplicable, engine.NotRun:
 		default:
 			return fmt.Errorf("the state %q of case %q is not known", result.State, result.Case.ID)
 		}

@@ -1,10 +1,11 @@
-package conformance
+package reports
 
 import (
 	"path"
 	"regexp"
 	"strings"
 
+	"snowglobe.test/conformance/engine"
 	"snowglobe.test/envtest"
 )
 
@@ -34,7 +35,7 @@ func sourceLinks(source string) (links []sourceLink) {
 
 func address(source string) string {
 	const github = "https://github.com/"
-	if kep := kepNumber.FindStringSubmatch(source); kep != nil {
+	if kep := engine.KEPNumber.FindStringSubmatch(source); kep != nil {
 		return github + "kubernetes/enhancements/issues/" + kep[1]
 	}
 	if url, _, _ := strings.Cut(source, " "); strings.HasPrefix(url, "https://") {

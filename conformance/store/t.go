@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Target is what a case is given: two clients of the store, each with a connection of its
+// T is what a case is given: two clients of the store, each with a connection of its
 // own, keys that no other case uses, and assertions.
-type Target struct {
+type T struct {
 	gomega.Gomega
 	Client *kubernetes.Client
 	Other  *kubernetes.Client
@@ -30,14 +30,14 @@ type Target struct {
 	watches  []context.CancelFunc
 }
 
-func newTarget(s *Store, c Case, fail func(message string, callerSkip ...int)) *Target {
-	return &Target{
+func newT(s *Store, c Case, fail func(message string, callerSkip ...int)) *T {
+	return &T{
 		Gomega: gomega.NewGomega(fail), Client: s.clients[0], Other: s.clients[1],
 		Prefix: s.prefix + strings.ReplaceAll(c.ID, "/", "-") + "/", store: s, patience: s.cfg.Patience, fail: fail,
 	}
 }
 
-func (t *Target) cleanUp(ctx context.Context) error {
+func (t *T) cleanUp(ctx context.Context) error {
 	for _, cancel := range t.watches {
 		cancel()
 	}
@@ -46,28 +46,25 @@ func (t *Target) cleanUp(ctx context.Context) error {
 	return t.store.remove(ctx, t.Prefix)
 }
 
-// Skip ends the case without a verdict.
-func (t *Target) Skip(format string, args ...any) { panic(skipped{fmt.Sprintf(format, args...)}) }
-
 // Failf ends the case: the promise is broken.
-func (t *Target) Failf(format string, args ...any) { t.fail(fmt.Sprintf(format, args...)) }
+func (t *T) Failf(format string, args ...any) { t.fail(fmt.Sprintf(format, args...)) }
 
 // Must fails the case if a request fails that should not.
-func (t *Target) Must(err error, format string, args ...any) {
+func (t *T) Must(err error, format string, args ...any) {
 	if err != nil {
 		t.Failf("%s: %v", fmt.Sprintf(format, args...), err)
 	}
 }
 
 // Key is a key of this case.
-func (t *Target) Key(name string) string { return t.Prefix + name }
+func (t *T) Key(name string) string { return t.Prefix + name }
 
 // Create writes a key that does not exist, as an API server does, and returns its revision.
-func (t *Target) Create(ctx context.Context, name, value string) int64 {
+func (t *T) Create(ctx context.Context, name, value string) int64 {
 	return t.createWith(ctx, name, value, kubernetes.PutOptions{})
 }
 
-func (t *Target) createWith(ctx context.Context, name, value string, opts kubernetes.PutOptions) int64 {
+func (t *T) createWith(ctx context.Context, name, value string, opts kubernetes.PutOptions) int64 {
 	resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key(name), []byte(value), 0, opts)
 	t.Must(err, "create %s", name)
 	if !resp.Succeeded {
@@ -77,11 +74,11 @@ func (t *Target) createWith(ctx context.Context, name, value string, opts kubern
 }
 
 // Update replaces the value of a key whose last revision is known, and returns its new one.
-func (t *Target) Update(ctx context.Context, name, value string, revision int64) int64 {
+func (t *T) Update(ctx context.Context, name, value string, revision int64) int64 {
 	return t.updateWith(ctx, name, value, revision, kubernetes.PutOptions{})
 }
 
-func (t *Target) updateWith(ctx context.Context, name, value string, revision int64, opts kubernetes.PutOptions) int64 {
+func (t *T) updateWith(ctx context.Context, name, value string, revision int64, opts kubernetes.PutOptions) int64 {
 	opts.GetOnFailure = true
 	resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key(name), []byte(value), revision, opts)
 	t.Must(err, "update %s of revision %d", name, revision)
@@ -92,7 +89,7 @@ func (t *Target) updateWith(ctx context.Context, name, value string, revision in
 }
 
 // Delete removes a key whose last revision is known, and returns the revision of that.
-func (t *Target) Delete(ctx context.Context, name string, revision int64) int64 {
+func (t *T) Delete(ctx context.Context, name string, revision int64) int64 {
 	resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), revision, kubernetes.DeleteOptions{GetOnFailure: true})
 	t.Must(err, "delete %s of revision %d", name, revision)
 	if !resp.Succeeded {
@@ -102,7 +99,7 @@ func (t *Target) Delete(ctx context.Context, name string, revision int64) int64 
 }
 
 // Fill creates keys with a value each, and returns the last revision.
-func (t *Target) Fill(ctx context.Context, names ...string) (last int64) {
+func (t *T) Fill(ctx context.Context, names ...string) (last int64) {
 	for _, name := range names {
 		last = t.Create(ctx, name, "of "+name)
 	}
@@ -110,21 +107,21 @@ func (t *Target) Fill(ctx context.Context, names ...string) (last int64) {
 }
 
 // Get reads a key, at a revision or with 0 now. The key-value is nil if there is none.
-func (t *Target) Get(ctx context.Context, name string, revision int64) (*mvccpb.KeyValue, int64) {
+func (t *T) Get(ctx context.Context, name string, revision int64) (*mvccpb.KeyValue, int64) {
 	resp, err := t.Client.Kubernetes.Get(ctx, t.Key(name), kubernetes.GetOptions{Revision: revision})
 	t.Must(err, "get %s at revision %d", name, revision)
 	return resp.KV, resp.Revision
 }
 
 // List reads all keys below a name, at a revision or with 0 now.
-func (t *Target) List(ctx context.Context, name string, revision int64) kubernetes.ListResponse {
+func (t *T) List(ctx context.Context, name string, revision int64) kubernetes.ListResponse {
 	resp, err := t.Client.Kubernetes.List(ctx, t.Key(name), kubernetes.ListOptions{Revision: revision})
 	t.Must(err, "list %s at revision %d", name, revision)
 	return resp
 }
 
 // names returns the names of the keys, without the prefix.
-func (t *Target) names(kvs []*mvccpb.KeyValue) []string {
+func (t *T) names(kvs []*mvccpb.KeyValue) []string {
 	names := []string{}
 	for _, kv := range kvs {
 		names = append(names, strings.TrimPrefix(string(kv.Key), t.Prefix))
@@ -159,7 +156,7 @@ func text(kvs ...*mvccpb.KeyValue) string {
 // the case. The watches of a case have a stream of their own: etcd's client panics if an answer
 // about progress, which an earlier case may have asked for, comes in the moment in which the
 // server ends a watch of the same stream (etcd-io/etcd#21969).
-func (t *Target) Watch(ctx context.Context, name string, opts ...clientv3.OpOption) *Watch {
+func (t *T) Watch(ctx context.Context, name string, opts ...clientv3.OpOption) *Watch {
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(ctx, "case", t.Prefix))
 	t.watches = append(t.watches, cancel)
 	return &Watch{t: t, name: name, ctx: ctx, Cancel: cancel, responses: t.Client.Watch(ctx, t.Key(name), opts...)}
@@ -167,6 +164,6 @@ func (t *Target) Watch(ctx context.Context, name string, opts ...clientv3.OpOpti
 
 // WatchAfter watches all below the case's prefix, from the revision after the given one, as
 // an API server does.
-func (t *Target) WatchAfter(ctx context.Context, revision int64, opts ...clientv3.OpOption) *Watch {
+func (t *T) WatchAfter(ctx context.Context, revision int64, opts ...clientv3.OpOption) *Watch {
 	return t.Watch(ctx, "", append(opts, clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithRev(revision+1))...)
 }

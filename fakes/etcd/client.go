@@ -29,13 +29,12 @@ func (s *Server) Client() *kubernetes.Client {
 	v3 := clientv3.NewCtxClient(context.Background())
 	c.v3 = v3
 	setEndpoints(v3, s.cfg.Endpoint)
-	kv := &localKV{c: c, k: &kvService{s: s}}
-	v3.KV = &kvClient{clientv3.NewKVFromKVClient(kv, v3), kv}
+	v3.KV = newKVClient(c)
 	v3.Watcher = &watchClient{c}
 	conn := &localConn{c}
 	v3.Lease = newLeaseClient(c, pb.NewLeaseClient(conn))
 	v3.Cluster = clientv3.NewClusterFromClusterClient(pb.NewClusterClient(conn), v3)
-	v3.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(&localMaintenance{pb.NewMaintenanceClient(conn), c}, v3)
+	v3.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(pb.NewMaintenanceClient(conn), v3)
 	v3.Auth = clientv3.NewAuthFromAuthClient(pb.NewAuthClient(conn), v3)
 
 	s.mu.Lock()

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +23,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 )
 
@@ -84,7 +81,6 @@ func TestHTTPMetrics(t *testing.T) {
 	ours := askHTTP(t, here, "GET /metrics").Body
 	differs := []string{ // by server, by size and by how far a log has grown
 		"etcd_server_id{", "etcd_mvcc_db_total_size_", "etcd_server_proposals_",
-		"etcd_server_health", "etcd_server_range_duration_seconds_", // see TestHTTPCounters
 	}
 	compared := 0
 	for line := range strings.Lines(ours) {
@@ -96,58 +92,6 @@ func TestHTTPMetrics(t *testing.T) {
 		assert.Contains(t, theirs, line, "etcd has no line")
 	}
 	assert.False(t, compared == 0 || !strings.Contains(ours, "\ngo_goroutines ") || !strings.Contains(ours, "\nprocess_open_fds "), "got\n%s", ours)
-}
-
-// TestHTTPCounters compares how the counters of health and reads grow: those of an embedded
-// etcd are the process's.
-func TestHTTPCounters(t *testing.T) {
-	real, here := startReal(t), dialSocket(t, newServer(t, Config{})).Client
-	awaitVersion(t, real)
-	var grown []map[string]float64
-	for _, c := range []*clientv3.Client{real, here} {
-		before := counters(t, c)
-		for _, request := range []string{"GET /health", "GET /livez", "GET /readyz", "GET /readyz/data_corruption"} {
-			askHTTP(t, c, request)
-		}
-		_, err := raise(pb.AlarmType_CORRUPT)(t.Context(), c)
-		require.NoError(t, err)
-		for _, request := range []string{"GET /health", "GET /readyz", "POST /health"} {
-			askHTTP(t, c, request)
-		}
-		_, err = c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
-		require.NoError(t, err)
-		for _, opts := range [][]clientv3.OpOption{nil, {clientv3.WithRev(1000)}, {clientv3.WithLimit(-1)}} {
-			_, _ = c.KV.Get(t.Context(), "k", opts...) // the second is a failure
-		}
-		after := counters(t, c)
-		maps.DeleteFunc(after, func(name string, value float64) bool { return value == before[name] })
-		for name := range after {
-			after[name] -= before[name]
-		}
-		grown = append(grown, after)
-	}
-	assert.Empty(t, cmp.Diff(grown[0], grown[1]), "-embedded +this")
-	for _, name := range []string{"etcd_server_health_failures", `etcd_server_range_duration_seconds_count{success="false"}`} {
-		assert.NotEqual(t, float64(0), grown[1][name], "%s has not grown", name)
-	}
-}
-
-// counters are the metrics of health and reads that count.
-func counters(t *testing.T, c *clientv3.Client) map[string]float64 {
-	t.Helper()
-	values := map[string]float64{}
-	for line := range strings.Lines(askHTTP(t, c, "GET /metrics").Body) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if strings.HasPrefix(name, "etcd_server_healthcheck{") {
-			continue // the last result, which does not grow
-		}
-		if strings.HasPrefix(name, "etcd_server_health") || strings.HasPrefix(name, "etcd_server_range_duration_seconds_count") {
-			number, err := strconv.ParseFloat(value, 64)
-			require.NoError(t, err, "%s", line)
-			values[name] = number
-		}
-	}
-	return values
 }
 
 // TestHTTPDebugVars reads /debug/vars as etcd's own tests do.
@@ -249,15 +193,7 @@ func TestCloseEndsConnections(t *testing.T) {
 func TestIdleClientMayPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, Config{})
-		l := bufconn.Listen(1 << 20)
-		c := dialTo(t, s, l, clientv3.Config{
-			Endpoints:            []string{"passthrough:///memory"},
-			DialKeepAliveTime:    30 * time.Second,
-			DialKeepAliveTimeout: 10 * time.Second,
-			DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				return l.DialContext(ctx)
-			})},
-		})
+		c := dialWith(t, s, clientv3.Config{DialKeepAliveTime: 30 * time.Second, DialKeepAliveTimeout: 10 * time.Second})
 		stream, err := pb.NewWatchClient(c.ActiveConnection()).Watch(t.Context())
 		require.NoError(t, err)
 		sendCreate(t, stream, &pb.WatchCreateRequest{Key: []byte("k")})

@@ -28,32 +28,41 @@ type clusterService struct {
 	pb.UnsafeClusterServer
 }
 
-// members lists the members by id, as etcd does.
-func (c *clusterService) members() []*pb.Member {
-	c.s.mu.RLock()
-	defer c.s.mu.RUnlock()
-	all := []*pb.Member{{ID: memberID, Name: c.s.cfg.Name, PeerURLs: c.s.peerURLs, ClientURLs: c.s.cfg.ClientURLs}}
-	for _, m := range c.s.added {
+// change changes the members, and returns copies of all, by id as etcd lists them.
+func (c *clusterService) change(change func(*Server) error) ([]*pb.Member, error) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if err := change(c.s); err != nil {
+		return nil, err
+	}
+	var all []*pb.Member
+	for _, m := range c.s.members {
 		all = append(all, proto.CloneOf(m))
 	}
 	slices.SortFunc(all, func(a, b *pb.Member) int { return cmp.Compare(a.ID, b.ID) })
-	return all
+	return all, nil
 }
 
 func (c *clusterService) MemberList(context.Context, *pb.MemberListRequest) (*pb.MemberListResponse, error) {
-	return &pb.MemberListResponse{Header: header(0), Members: c.members()}, nil
+	members, err := c.change(func(*Server) error { return nil })
+	return &pb.MemberListResponse{Header: header(0), Members: members}, err
 }
 
+// MemberAdd adds a member that will never start.
 func (c *clusterService) MemberAdd(_ context.Context, r *pb.MemberAddRequest) (*pb.MemberAddResponse, error) {
 	urls, err := types.NewURLs(r.PeerURLs)
 	if err != nil {
 		return nil, rpctypes.ErrGRPCMemberBadURLs
 	}
-	m := &pb.Member{ID: newMemberID(urls, time.Now()), PeerURLs: urls.StringSlice(), IsLearner: r.IsLearner}
-	if err := c.s.addMember(m); err != nil {
-		return nil, err
-	}
-	return &pb.MemberAddResponse{Header: header(0), Member: proto.CloneOf(m), Members: c.members()}, nil
+	added := &pb.Member{ID: newMemberID(urls, time.Now()), PeerURLs: urls.StringSlice(), IsLearner: r.IsLearner}
+	members, err := c.change(func(s *Server) error {
+		if err := s.addable(added); err != nil {
+			return err
+		}
+		s.members = append(s.members, proto.CloneOf(added))
+		return nil
+	})
+	return &pb.MemberAddResponse{Header: header(0), Member: added, Members: members}, err
 }
 
 // newMemberID is the id that etcd gives a member that is added to a cluster without a token.
@@ -62,20 +71,18 @@ func newMemberID(urls types.URLs, now time.Time) uint64 {
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// addMember adds a member that will never start.
-func (s *Server) addMember(m *pb.Member) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// addable says why a member cannot be added. The server is locked.
+func (s *Server) addable(m *pb.Member) error {
 	learners := 0
-	for _, other := range s.added {
+	for _, other := range s.members {
 		if other.IsLearner {
 			learners++
 		}
 	}
-	switch voters := len(s.added) - learners; {
-	case voters > 0 && !m.IsLearner:
+	switch voters := len(s.members) - learners; {
+	case voters > 1 && !m.IsLearner:
 		return rpctypes.ErrMemberNotEnoughStarted // see MemberRemove
-	case voters > 0:
+	case voters > 1:
 		return rpctypes.ErrGRPCUnhealthy
 	case s.findMember(m.ID) != nil:
 		return rpctypes.ErrGRPCMemberExist
@@ -84,83 +91,71 @@ func (s *Server) addMember(m *pb.Member) error {
 	case m.IsLearner && learners == maxLearners:
 		return rpctypes.ErrGRPCTooManyLearners
 	}
-	s.added = append(s.added, m)
 	return nil
 }
 
-// findMember returns a member that was added, nil if there is none of this id.
+// findMember returns a member, nil if there is none of this id. The server is locked.
 func (s *Server) findMember(id uint64) *pb.Member {
-	for _, m := range s.added {
-		if m.ID == id {
-			return m
-		}
+	if i := slices.IndexFunc(s.members, func(m *pb.Member) bool { return m.ID == id }); i >= 0 {
+		return s.members[i]
 	}
 	return nil
 }
 
-// hasPeerURL reports whether a member with another id has one of the URLs.
+// hasPeerURL reports whether a member with another id has one of the URLs. The server is locked.
 func (s *Server) hasPeerURL(urls []string, id uint64) bool {
-	taken := func(of []string) bool {
-		return slices.ContainsFunc(urls, func(url string) bool { return slices.Contains(of, url) })
-	}
-	if id != memberID && taken(s.peerURLs) {
-		return true
-	}
-	return slices.ContainsFunc(s.added, func(m *pb.Member) bool { return m.ID != id && taken(m.PeerURLs) })
+	return slices.ContainsFunc(s.members, func(m *pb.Member) bool {
+		return m.ID != id && slices.ContainsFunc(urls, func(u string) bool { return slices.Contains(m.PeerURLs, u) })
+	})
 }
 
-func (c *clusterService) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+func (c *clusterService) MemberRemove(
+	_ context.Context, r *pb.MemberRemoveRequest,
+) (*pb.MemberRemoveResponse, error) {
 	if r.ID == memberID {
 		// The client's error, and so without a gRPC code: a mistake of etcd's.
 		return nil, rpctypes.ErrMemberNotEnoughStarted
 	}
-	if !c.s.removeMember(r.ID) {
-		return nil, rpctypes.ErrGRPCMemberNotFound
-	}
-	return &pb.MemberRemoveResponse{Header: header(0), Members: c.members()}, nil
+	members, err := c.change(func(s *Server) error {
+		before := len(s.members)
+		s.members = slices.DeleteFunc(s.members, func(m *pb.Member) bool { return m.ID == r.ID })
+		if len(s.members) == before {
+			return rpctypes.ErrGRPCMemberNotFound
+		}
+		return nil
+	})
+	return &pb.MemberRemoveResponse{Header: header(0), Members: members}, err
 }
 
-func (s *Server) removeMember(id uint64) (found bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := len(s.added)
-	s.added = slices.DeleteFunc(s.added, func(m *pb.Member) bool { return m.ID == id })
-	return len(s.added) < before
+// MemberUpdate sets a member's peer URLs. etcd leaves it to clients to check that they are.
+func (c *clusterService) MemberUpdate(
+	_ context.Context, r *pb.MemberUpdateRequest,
+) (*pb.MemberUpdateResponse, error) {
+	members, err := c.change(func(s *Server) error {
+		m := s.findMember(r.ID)
+		switch {
+		case m == nil:
+			return rpctypes.ErrGRPCMemberNotFound
+		case s.hasPeerURL(r.PeerURLs, r.ID):
+			return rpctypes.ErrGRPCPeerURLExist
+		}
+		m.PeerURLs = r.PeerURLs
+		return nil
+	})
+	return &pb.MemberUpdateResponse{Header: header(0), Members: members}, err
 }
 
-func (c *clusterService) MemberUpdate(_ context.Context, r *pb.MemberUpdateRequest) (*pb.MemberUpdateResponse, error) {
-	if err := c.s.updateMember(r.ID, r.PeerURLs); err != nil {
-		return nil, err
-	}
-	return &pb.MemberUpdateResponse{Header: header(0), Members: c.members()}, nil
-}
-
-// updateMember sets a member's peer URLs. etcd leaves it to clients to check that they are.
-func (s *Server) updateMember(id uint64, urls []string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.findMember(id)
-	switch {
-	case id != memberID && m == nil:
-		return rpctypes.ErrGRPCMemberNotFound
-	case s.hasPeerURL(urls, id):
-		return rpctypes.ErrGRPCPeerURLExist
-	case m != nil:
-		m.PeerURLs = urls
-	default:
-		s.peerURLs = urls
-	}
-	return nil
-}
-
-func (c *clusterService) MemberPromote(_ context.Context, r *pb.MemberPromoteRequest) (*pb.MemberPromoteResponse, error) {
-	c.s.mu.RLock()
-	defer c.s.mu.RUnlock()
-	switch m := c.s.findMember(r.ID); {
-	case r.ID == memberID:
-		return nil, rpctypes.ErrGRPCMemberNotLearner
-	case m == nil:
-		return nil, rpctypes.ErrGRPCMemberNotFound
-	}
-	return nil, rpctypes.ErrGRPCLearnerNotReady // it has not started, whether it is one or not
+func (c *clusterService) MemberPromote(
+	_ context.Context, r *pb.MemberPromoteRequest,
+) (*pb.MemberPromoteResponse, error) {
+	_, err := c.change(func(s *Server) error {
+		switch {
+		case r.ID == memberID:
+			return rpctypes.ErrGRPCMemberNotLearner
+		case s.findMember(r.ID) == nil:
+			return rpctypes.ErrGRPCMemberNotFound
+		}
+		return rpctypes.ErrGRPCLearnerNotReady // it has not started, whether it is one or not
+	})
+	return nil, err
 }

@@ -34,7 +34,6 @@ func (s *Server) beginCompaction(rev int64) error {
 	case rev > s.keys.rev:
 		return rpctypes.ErrGRPCFutureRev
 	}
-	s.keepHash(rev)
 	s.keys.compactRev = rev
 	s.frozen = nil
 	return nil

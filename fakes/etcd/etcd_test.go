@@ -40,15 +40,17 @@ func newServer(t testing.TB, cfg Config) *Server {
 }
 
 // dial returns a client that talks gRPC to s over memory.
-func dial(t testing.TB, s *Server) *kubernetes.Client {
+func dial(t testing.TB, s *Server) *kubernetes.Client { return dialWith(t, s, clientv3.Config{}) }
+
+// dialWith is dial with more configuration.
+func dialWith(t testing.TB, s *Server, cfg clientv3.Config) *kubernetes.Client {
 	t.Helper()
 	l := bufconn.Listen(1 << 20)
-	return dialTo(t, s, l, clientv3.Config{
-		Endpoints: []string{"passthrough:///memory"},
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return l.DialContext(ctx)
-		})},
-	})
+	cfg.Endpoints = []string{"passthrough:///memory"}
+	cfg.DialOptions = []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return l.DialContext(ctx)
+	})}
+	return dialTo(t, s, l, cfg)
 }
 
 // dialSocket returns a client that talks gRPC to s over a socket, as the

@@ -23,9 +23,9 @@ import (
 // of silence with 20 seconds for the answer, are gRPC's default and etcd's.
 const keepAliveMinTime = 5 * time.Second
 
-// Serve serves etcd's client API on l: over gRPC the KV, Watch, Lease, Cluster,
-// Maintenance, Auth, Election, Lock and health services, and over HTTP/1
-// /health, /livez, /readyz, /version, /metrics and /debug/vars. It returns nil when the
+// Serve serves etcd's client API on l: over gRPC the KV, Watch, Lease, Cluster, Election,
+// Lock and health services, and of Maintenance and Auth what a store in memory has, and over
+// HTTP/1 /health, /livez, /readyz, /version, /metrics and /debug/vars. It returns nil when the
 // server is closed, or the error that made l unusable; l and its connections
 // are closed either way. It may be called for any number of listeners.
 func (s *Server) Serve(l net.Listener) error {
@@ -69,6 +69,7 @@ func (s *Server) newGRPCServer() *grpc.Server {
 		grpc.MaxConcurrentStreams(math.MaxUint32),
 		grpc.WaitForHandlers(true),
 		grpc.ForceServerCodecV2(newCodec()),
+		grpc.UnknownServiceHandler(refuse),
 	}
 	g := grpc.NewServer(append(options, s.cfg.ServerOptions...)...)
 	for _, service := range s.services() {

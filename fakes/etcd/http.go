@@ -27,8 +27,8 @@ func (s *Server) newHTTPHandler() http.Handler {
 	mux.HandleFunc("/debug/vars", getOnly(expvar.Handler().ServeHTTP))
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metricsRegistry(), promhttp.HandlerOpts{}))
 	read := healthCheck{"serializable_read", s.checkRead}
-	s.handleChecks(mux, "livez", read)
-	s.handleChecks(mux, "readyz", healthCheck{"data_corruption", s.checkCorruption}, read,
+	handleChecks(mux, "livez", read)
+	handleChecks(mux, "readyz", healthCheck{"data_corruption", s.checkCorruption}, read,
 		healthCheck{"linearizable_read", s.checkRead},
 		healthCheck{"non_learner", func(context.Context) error { return nil }})
 	if s.cfg.HTTP != nil {
@@ -63,7 +63,6 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request) {
 			reason = fmt.Sprintf("RANGE ERROR:%s", err)
 		}
 	}
-	s.measured.health(reason == "")
 	body, _ := json.Marshal(struct { // strings can always be encoded
 		Health string `json:"health"`
 		Reason string `json:"reason"`
@@ -94,14 +93,14 @@ type healthCheck struct {
 
 // handleChecks serves all checks of a kind at its path, but for excluded ones, and each
 // below it.
-func (s *Server) handleChecks(mux *http.ServeMux, kind string, checks ...healthCheck) {
-	mux.HandleFunc("/"+kind, getOnly(s.serveChecks(kind, checks)))
+func handleChecks(mux *http.ServeMux, kind string, checks ...healthCheck) {
+	mux.HandleFunc("/"+kind, getOnly(serveChecks(checks)))
 	for _, c := range checks {
-		mux.HandleFunc("/"+kind+"/"+c.name, getOnly(s.serveChecks(kind, []healthCheck{c})))
+		mux.HandleFunc("/"+kind+"/"+c.name, getOnly(serveChecks([]healthCheck{c})))
 	}
 }
 
-func (s *Server) serveChecks(kind string, checks []healthCheck) http.HandlerFunc {
+func serveChecks(checks []healthCheck) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query, failed := r.URL.Query(), false
 		var report strings.Builder
@@ -109,9 +108,7 @@ func (s *Server) serveChecks(kind string, checks []healthCheck) http.HandlerFunc
 			if len(checks) > 1 && slices.Contains(query["exclude"], c.name) {
 				continue
 			}
-			err := c.check(r.Context())
-			s.measured.checked(kind, c.name, err)
-			if err != nil {
+			if err := c.check(r.Context()); err != nil {
 				failed = true
 				fmt.Fprintf(&report, "[-]%s failed: %v\n", c.name, err)
 			} else {

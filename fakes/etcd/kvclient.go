@@ -56,31 +56,48 @@ func (l *localKV) Compact(ctx context.Context, r *pb.CompactionRequest, _ ...grp
 	return call(ctx, l.c, l.k.Compact, r)
 }
 
+// streamedKV is localKV, but answers a range as a range stream does.
+type streamedKV struct{ localKV }
+
+func (l *streamedKV) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
+	return call(ctx, l.c, l.k.rangeForStream, r)
+}
+
 // streamChunk is how many keys a chunk of an in-process range stream has.
 const streamChunk = 1000
 
 // kvClient is the clientv3.KV of an in-process client.
 type kvClient struct {
 	clientv3.KV
-	local *localKV
+	streamed clientv3.KV // answers a Get with all that a GetStream has
+}
+
+func newKVClient(c *client) *kvClient {
+	local := localKV{c: c, k: &kvService{s: c.s}}
+	return &kvClient{
+		KV:       clientv3.NewKVFromKVClient(&local, c.v3),
+		streamed: clientv3.NewKVFromKVClient(&streamedKV{local}, c.v3),
+	}
 }
 
 // GetStream answers like upstream's, but without a goroutine that would wait
 // forever if the caller stopped reading: when it returns, all chunks are in the
 // channel. Therefore no compaction can end it halfway, as may happen over gRPC.
-func (k *kvClient) GetStream(ctx context.Context, key string, opts ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
-	resp, err := call(ctx, k.local.c, k.local.k.rangeForStream, rangeRequest(clientv3.OpGet(key, opts...)))
+func (k *kvClient) GetStream(
+	ctx context.Context, key string, opts ...clientv3.OpOption,
+) (clientv3.GetStreamChan, error) {
+	resp, err := k.streamed.Get(ctx, key, opts...)
 	var chunks []clientv3.RangeStreamResponse
 	if err != nil {
 		// As over the network, the error comes with the first chunk.
-		chunks = append(chunks, failedStream(clientv3.ContextError(ctx, err)))
+		chunks = append(chunks, failedStream(err))
 	} else {
 		for len(resp.Kvs) > streamChunk {
 			chunk := &pb.RangeResponse{Kvs: resp.Kvs[:streamChunk:streamChunk]}
 			chunks = append(chunks, clientv3.RangeStreamResponse{RangeResponse: chunk})
 			resp.Kvs = resp.Kvs[streamChunk:]
 		}
-		chunks = append(chunks, clientv3.RangeStreamResponse{RangeResponse: resp})
+		chunks = append(chunks, clientv3.RangeStreamResponse{RangeResponse: (*pb.RangeResponse)(resp)})
 	}
 	out := make(chan clientv3.RangeStreamResponse, len(chunks))
 	for _, chunk := range chunks {
@@ -88,16 +105,4 @@ func (k *kvClient) GetStream(ctx context.Context, key string, opts ...clientv3.O
 	}
 	close(out)
 	return out, nil
-}
-
-// rangeRequest returns the request of a Get.
-func rangeRequest(op clientv3.Op) *pb.RangeRequest {
-	target, order := sortOf(op)
-	return &pb.RangeRequest{
-		Key: op.KeyBytes(), RangeEnd: op.RangeBytes(), Limit: op.Limit(), Revision: op.Rev(),
-		SortTarget: pb.RangeRequest_SortTarget(target), SortOrder: pb.RangeRequest_SortOrder(order),
-		Serializable: op.IsSerializable(), KeysOnly: op.IsKeysOnly(), CountOnly: op.IsCountOnly(),
-		MinModRevision: op.MinModRev(), MaxModRevision: op.MaxModRev(),
-		MinCreateRevision: op.MinCreateRev(), MaxCreateRevision: op.MaxCreateRev(),
-	}
 }

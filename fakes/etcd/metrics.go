@@ -18,7 +18,6 @@ func (s *Server) metricsRegistry() *prometheus.Registry {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		serverMetrics{s},
 	)
-	registry.MustRegister(s.measured.collectors()...)
 	return registry
 }
 

@@ -21,16 +21,6 @@ var neverDone chan struct{}
 
 func init() { neverDone = nil }
 
-// sortOf returns how a Get wants its keys sorted.
-func sortOf(op clientv3.Op) (clientv3.SortTarget, clientv3.SortOrder) {
-	sort := field(reflect.ValueOf(op), "sort")
-	if sort.IsNil() {
-		return clientv3.SortByKey, clientv3.SortNone
-	}
-	target, order := field(sort.Elem(), "Target"), field(sort.Elem(), "Order")
-	return clientv3.SortTarget(target.Int()), clientv3.SortOrder(order.Int())
-}
-
 // setEndpoints sets what c reports, and lets SetEndpoints work without a connection.
 func setEndpoints(c *clientv3.Client, endpoints ...string) {
 	v := reflect.ValueOf(c).Elem()

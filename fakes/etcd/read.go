@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -220,14 +219,11 @@ func (k *kvService) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeRespo
 	if err := checkRange(r); err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	f, err := k.s.scan(scanFor(r))
 	if err != nil {
-		k.s.measured.ranged(began, err)
 		return nil, err
 	}
 	resp := answer(r, f)
-	k.s.measured.ranged(began, nil)
 	complete(resp.Header)
 	return resp, nil
 }

@@ -34,16 +34,11 @@ type Server struct {
 	leases  lessor
 	watches registry
 	// frozen is an unchanging copy of keys, nil if none was needed since the last write.
-	frozen *keyspace
-	// compactionHashes are by revision, and replaced, not changed.
-	compactionHashes []compactionHash
-	clients          []*client
-	grpcServers      []*grpc.Server
-	alarms           []*pb.AlarmMember
-	auth             authStore
-	peerURLs         []string // of the member, which are only listed
-	added            []*pb.Member
-	measured         *measured // set once
+	frozen      *keyspace
+	clients     []*client
+	grpcServers []*grpc.Server
+	alarms      []*pb.AlarmMember
+	members     []*pb.Member // this one, and those that are only listed
 
 	http func() http.Handler // made when it is first needed
 }
@@ -60,15 +55,12 @@ func New(cfg Config) (*Server, error) {
 		keys:    newKeyspace(),
 		leases:  newLessor(),
 		watches: newRegistry(),
-		auth:    newAuthStore(),
-
-		peerURLs: cfg.PeerURLs,
-		measured: newMeasured(),
 	}
 	s.cfg.Endpoint = cmp.Or(cfg.Endpoint, fmt.Sprintf("memory:%p", s))
 	if len(cfg.ClientURLs) == 0 {
 		s.cfg.ClientURLs = []string{s.cfg.Endpoint}
 	}
+	s.members = []*pb.Member{{ID: memberID, Name: s.cfg.Name, PeerURLs: s.cfg.PeerURLs, ClientURLs: s.cfg.ClientURLs}}
 	s.rev.Store(s.keys.rev)
 	s.http = sync.OnceValue(s.newHTTPHandler)
 	return s, nil

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/assert"
-	"go.etcd.io/etcd/api/v3/authpb"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -26,66 +28,6 @@ var surfaceCalls = []struct {
 }{
 	{"auth status", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthStatus(ctx) }},
 	{"authenticate", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Authenticate(ctx, "u", "p") }},
-	{"enable without root", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthEnable(ctx) }},
-	{"disable", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthDisable(ctx) }},
-	{"add user", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserAdd(ctx, "root", "p") }},
-	{"add user again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserAdd(ctx, "root", "p") }},
-	{"add without a name", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserAdd(ctx, "", "p") }},
-	{"add another", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserAdd(ctx, "ann", "p") }},
-	{"enable without role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthEnable(ctx) }},
-	{"change password", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.UserChangePassword(ctx, "ann", "q")
-	}},
-	{"change an unknown user's", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.UserChangePassword(ctx, "bob", "q")
-	}},
-	{"users", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserList(ctx) }},
-	{"add role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleAdd(ctx, "r") }},
-	{"add role again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleAdd(ctx, "r") }},
-	{"add no role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleAdd(ctx, "") }},
-	{"grant", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.RoleGrantPermission(ctx, "r", "b", "c", clientv3.PermissionType(authpb.Permission_READ))
-	}},
-	{"grant more", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.RoleGrantPermission(ctx, "r", "a", "", clientv3.PermissionType(authpb.Permission_WRITE))
-	}},
-	{"grant anew", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.RoleGrantPermission(ctx, "r", "b", "c", clientv3.PermissionType(authpb.Permission_READWRITE))
-	}},
-	{"grant nonsense", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.RoleGrantPermission(ctx, "r", "c", "b", clientv3.PermissionType(authpb.Permission_READ))
-	}},
-	{"grant to none", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.RoleGrantPermission(ctx, "x", "c", "", clientv3.PermissionType(authpb.Permission_READ))
-	}},
-	{"role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleGet(ctx, "r") }},
-	{"no role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleGet(ctx, "x") }},
-	{"roles", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleList(ctx) }},
-	{"revoke", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.RoleRevokePermission(ctx, "r", "a", "")
-	}},
-	{"revoke again", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.RoleRevokePermission(ctx, "r", "a", "")
-	}},
-	{"give role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "ann", "r") }},
-	{"give role again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "ann", "r") }},
-	{"give root", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "ann", "root") }},
-	{"give none", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "ann", "x") }},
-	{"give an unknown user", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGrantRole(ctx, "bob", "r") }},
-	{"user", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGet(ctx, "ann") }},
-	{"unknown user", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGet(ctx, "bob") }},
-	{"take role", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.UserRevokeRole(ctx, "ann", "root")
-	}},
-	{"take role again", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.UserRevokeRole(ctx, "ann", "root")
-	}},
-	{"delete role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleDelete(ctx, "r") }},
-	{"delete role again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.RoleDelete(ctx, "r") }},
-	{"user without role", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserGet(ctx, "ann") }},
-	{"delete user", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserDelete(ctx, "ann") }},
-	{"delete user again", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.UserDelete(ctx, "ann") }},
-	{"auth status afterwards", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AuthStatus(ctx) }},
 
 	{"put", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Put(ctx, "a", "1") }},
 	{"status", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Status(ctx, c.Endpoints()[0]) }},
@@ -130,20 +72,7 @@ var surfaceCalls = []struct {
 		_, err := c.MemberRemove(ctx, id)
 		return err
 	})},
-	{"lead stranger", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.MoveLeader(ctx, 7) }},
 	{"defragment", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.Defragment(ctx, c.Endpoints()[0]) }},
-	{"cancel no downgrade", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.Downgrade(ctx, clientv3.DowngradeCancel, "")
-	}},
-	{"validate a downgrade", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.Downgrade(ctx, clientv3.DowngradeValidate, "3.6.0")
-	}},
-	{"downgrade to nonsense", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.Downgrade(ctx, clientv3.DowngradeValidate, "three")
-	}},
-	{"downgrade too far", func(ctx context.Context, c *clientv3.Client) (any, error) {
-		return c.Downgrade(ctx, clientv3.DowngradeValidate, "3.2.0")
-	}},
 
 	{"no alarms", func(ctx context.Context, c *clientv3.Client) (any, error) { return c.AlarmList(ctx) }},
 	{"raise space", raise(pb.AlarmType_NOSPACE)},
@@ -314,6 +243,58 @@ func TestSurface(t *testing.T) {
 	}
 }
 
+// TestNotAnswered makes calls that need what a store in memory lacks: in process and over
+// gRPC, all fail alike and say what to do.
+func TestNotAnswered(t *testing.T) {
+	calls := map[string]func(ctx context.Context, c *clientv3.Client) error{
+		"Auth/AuthEnable": func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.AuthEnable(ctx)
+			return err
+		},
+		"Auth/UserAdd": func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.UserAdd(ctx, "u", "p")
+			return err
+		},
+		"Auth/RoleList": func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.RoleList(ctx)
+			return err
+		},
+		"Maintenance/HashKV": func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.HashKV(ctx, c.Endpoints()[0], 0)
+			return err
+		},
+		"Maintenance/Downgrade": func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.Downgrade(ctx, clientv3.DowngradeCancel, "")
+			return err
+		},
+		"Maintenance/MoveLeader": func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MoveLeader(ctx, 7)
+			return err
+		},
+		"Maintenance/Snapshot": func(ctx context.Context, c *clientv3.Client) error {
+			file, err := c.Snapshot(ctx)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			_, err = io.ReadAll(file)
+			return err
+		},
+	}
+	eachClient(t, Config{}, func(t *testing.T, _ *Server, c *kubernetes.Client) {
+		for method, call := range calls {
+			err := call(t.Context(), c.Client)
+			assert.Equal(t, codes.Unimplemented, status.Code(err), "%s: %v", method, err)
+			assert.ErrorContains(t, err, "does not answer /etcdserverpb."+method+"; use a real etcd for it")
+		}
+	})
+}
+
+// TestAuthenticate has a client with a user, to whom an etcd without authentication answers as to any.
+func TestAuthenticate(t *testing.T) {
+	put(t, dialWith(t, newServer(t, Config{}), clientv3.Config{Username: "ann", Password: "secret"}), "k", "v")
+}
+
 // message returns the message that a response of clientv3 is.
 func message(resp any) any {
 	switch r := resp.(type) {
@@ -327,16 +308,6 @@ func message(resp any) any {
 		return (*pb.MemberListResponse)(r)
 	case *clientv3.AlarmResponse:
 		return (*pb.AlarmResponse)(r)
-	case *clientv3.AuthUserListResponse:
-		return (*pb.AuthUserListResponse)(r)
-	case *clientv3.AuthUserGetResponse:
-		return (*pb.AuthUserGetResponse)(r)
-	case *clientv3.AuthRoleListResponse:
-		return (*pb.AuthRoleListResponse)(r)
-	case *clientv3.AuthRoleGetResponse:
-		return (*pb.AuthRoleGetResponse)(r)
-	case *clientv3.DowngradeResponse:
-		return (*pb.DowngradeResponse)(r)
 	case *clientv3.DeleteResponse:
 		return (*pb.DeleteRangeResponse)(r)
 	case *clientv3.PutResponse:

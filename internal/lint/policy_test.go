@@ -61,7 +61,7 @@ const policy = `
 	envtest/sim/seeds                -> envtest/sim internal/conns internal/group internal/unixsocket
 
 	# Fakes know each other and nothing of envtest.
-	fakes/...                        -> fakes/... internal/broadcast internal/conns internal/pki internal/tempdir
+	fakes/...                        -> fakes/... internal/broadcast internal/conns internal/pki
 	fakes/... (test)                 -> envtest/memnet internal/listeners
 
 	# Inside envtest.

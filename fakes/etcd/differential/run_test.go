@@ -61,10 +61,7 @@ type run struct {
 	done    []string
 	next    int // id of the next watch
 	open    []int
-	base    int64 // the compact revision the sequence began at
-	// leased says that the sequence has leases; if it has none, the hashes of
-	// the stores, which include the ids of leases, can be compared.
-	leased bool
+	leased  bool // whether the sequence has leases
 }
 
 // Compare empties the stores, does a sequence of operations on every system
@@ -80,7 +77,7 @@ func (se *Session) Compare(ctx context.Context, src Source) (int, error) {
 	if err := r.empty(); err != nil {
 		return len(r.done), err
 	}
-	r.base, r.leased = r.compacted, r.one(2)
+	r.leased = r.one(2)
 	for !src.Done() {
 		if err := ctx.Err(); err != nil {
 			return len(r.done), err
@@ -137,7 +134,7 @@ func (r *run) step() error {
 	case kind < 59 && r.leased:
 		return r.lookAtLeases()
 	case kind < 59:
-		return r.hash()
+		return r.do(everythingAt(r.revision()))
 	case kind < 62:
 		return r.watch()
 	case kind < 63:
@@ -224,9 +221,6 @@ func (r *run) compact() error {
 	if r.one(8) {
 		rev = r.revision()
 	}
-	if rev == 0 {
-		rev = 1 // etcd would answer each later hash of 0, the current one, with the one it kept
-	}
 	if err := r.fence(); err != nil {
 		return err
 	}
@@ -244,16 +238,11 @@ func (r *run) compactAt(rev int64) error {
 	return err
 }
 
-// hash compares the hash at a revision after base: older ones may have had leases.
-func (r *run) hash() error {
-	rev := r.revision()
-	if rev > 0 && rev <= r.base {
-		rev = 0
-	}
-	return r.each(fmt.Sprint("hash ", rev), func(s *System) (proto.Message, error) {
-		resp, err := s.Client.HashKV(r.ctx, s.Client.Endpoints()[0], rev)
-		return (*pb.HashKVResponse)(resp), err
-	})
+// everythingAt reads all keys at a revision.
+func everythingAt(rev int64) operation {
+	return operation{fmt.Sprint("get everything at ", rev), func(*System) clientv3.Op {
+		return clientv3.OpGet("\x00", clientv3.WithFromKey(), clientv3.WithRev(rev))
+	}}
 }
 
 // finish compares what is left: every readable revision, and what the watches saw.
@@ -262,10 +251,7 @@ func (r *run) finish() error {
 		return err
 	}
 	for rev := max(r.compacted, 1); rev <= r.rev; rev++ {
-		err := r.do(operation{fmt.Sprint("get everything at ", rev), func(*System) clientv3.Op {
-			return clientv3.OpGet("\x00", clientv3.WithFromKey(), clientv3.WithRev(rev))
-		}})
-		if err != nil {
+		if err := r.do(everythingAt(rev)); err != nil {
 			return err
 		}
 	}

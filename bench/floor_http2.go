@@ -100,11 +100,7 @@ func (s *bareServer) serve() (config *rest.Config, stop func() error, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	pair, err := authority.Serving("127.0.0.1")
-	if err != nil {
-		return nil, nil, err
-	}
-	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	certificate, ca, err := authority.Certify("127.0.0.1")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +109,7 @@ func (s *bareServer) serve() (config *rest.Config, stop func() error, err error)
 		return nil, nil, err
 	}
 	clients := x509.NewCertPool()
-	clients.AppendCertsFromPEM(authority.CertPEM())
+	clients.AppendCertsFromPEM(ca)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
@@ -137,7 +133,7 @@ func (s *bareServer) serve() (config *rest.Config, stop func() error, err error)
 	}
 	return &rest.Config{
 		Host:            "https://" + listener.Addr().String(),
-		TLSClientConfig: rest.TLSClientConfig{CAData: authority.CertPEM(), CertData: user.Cert, KeyData: user.Key},
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: user.Cert, KeyData: user.Key},
 	}, stop, nil
 }
 

@@ -186,7 +186,7 @@ func (cp *ControlPlane) startAll(ctx context.Context, giveUp context.CancelCause
 	if err := cp.makeAuthority(ctx); err != nil {
 		return err
 	}
-	cp.webhooks = webhook.NewSet(cp.authority, cp.serviceAt)
+	cp.webhooks = webhook.NewSet(cp.authority.Certify, cp.serviceAt)
 	if err := cp.serveFlagWebhooks(); err != nil {
 		return err
 	}

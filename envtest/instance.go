@@ -129,7 +129,7 @@ func (i *instance) chainConfig() (chain.Config, error) {
 		Endpoint:       i.endpoint,
 		Dial:           cp.cfg.dial,
 		DialInProcess:  cp.webhooks.Dial,
-		Serving:        serving,
+		Serving:        chain.KeyPair(serving),
 		ClientCA:       cp.authority.CertPEM(),
 		FrontProxy:     cp.frontProxy,
 		Tokens:         cp.users,

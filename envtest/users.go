@@ -74,7 +74,7 @@ func newFrontProxy(authority *pki.Authority) (*chain.FrontProxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &chain.FrontProxy{Authority: authority.CertPEM(), Client: client}, nil
+	return &chain.FrontProxy{Authority: authority.CertPEM(), Client: chain.KeyPair(client)}, nil
 }
 
 // A ConfigOption says whose requests those of a client configuration are, and how they

@@ -50,7 +50,7 @@ var openFakes = map[string]func(net.Listener) (stopper, error){
 		if err != nil {
 			return nil, err
 		}
-		return stub.ServeTLSBy(authority, l, http.NotFoundHandler())
+		return stub.ServeTLSBy(authority.Certify, l, http.NotFoundHandler())
 	},
 	"admission":             func(l net.Listener) (stopper, error) { return webhook.ServeAdmission(l) },
 	"audit":                 func(l net.Listener) (stopper, error) { return webhook.ServeAudit(l) },

@@ -45,7 +45,6 @@ import (
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/trace"
-	"snowglobe.test/internal/pki"
 )
 
 // Config is what a chain is made of. Fields without a stated default are required.
@@ -77,8 +76,8 @@ type Config struct {
 	// proxies of flags are asked; it is not ok if the address is not there. Nil knows
 	// no such place.
 	DialInProcess func(ctx context.Context, address string) (conn net.Conn, ok bool, err error)
-	// Serving is the certificate of the TLS listener, PEM encoded.
-	Serving pki.Pair
+	// Serving is the certificate of the TLS listener.
+	Serving KeyPair
 	// ClientCA verifies client certificates, PEM encoded.
 	ClientCA []byte
 	// FrontProxy is the aggregator's, unless flags say what it is.

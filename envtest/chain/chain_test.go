@@ -13,7 +13,6 @@ import (
 	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/envtest/trace"
-	"snowglobe.test/internal/pki"
 )
 
 // optional are the fields of Config that may be left out.
@@ -27,7 +26,7 @@ func fullConfig() Config {
 		ControlPlane: "cp", Server: "apiserver-0", Flags: &Flags{}, Store: memory.New("store"),
 		Connection: &intercept.Connection{},
 		Restorer:   &restore.Restorer{}, Endpoint: &serve.Endpoint{},
-		Serving: pki.Pair{Cert: []byte("cert"), Key: []byte("key")}, ClientCA: []byte("ca"), FrontProxy: &FrontProxy{}, AccountKey: &ecdsa.PrivateKey{},
+		Serving: KeyPair{Cert: []byte("cert"), Key: []byte("key")}, ClientCA: []byte("ca"), FrontProxy: &FrontProxy{}, AccountKey: &ecdsa.PrivateKey{},
 		Trace: trace.NewRecorder("cp", 0), Crash: func(error) {},
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/kubernetes/pkg/controlplane"
 
 	"snowglobe.test/envtest/chain/upstream"
-	"snowglobe.test/internal/pki"
 	"snowglobe.test/internal/tempdir"
 )
 
@@ -25,8 +24,11 @@ import (
 // headers who asks. Authority signs it, and the server itself trusts it as they do.
 type FrontProxy struct {
 	Authority []byte // in PEM
-	Client    pki.Pair
+	Client    KeyPair
 }
+
+// KeyPair is a certificate and its key, PEM encoded.
+type KeyPair struct{ Cert, Key []byte }
 
 // FrontProxyName is the common name of the client certificate. It and the headers are kubeadm's.
 const FrontProxyName = "front-proxy-client"

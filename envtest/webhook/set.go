@@ -18,12 +18,11 @@ import (
 
 	"snowglobe.test/envtest/memnet"
 	"snowglobe.test/fakes/stub"
-	"snowglobe.test/internal/pki"
 )
 
 // Set is the webhooks of one control plane, by their hosts; see ControlPlane.Webhooks.
 type Set struct {
-	authority *pki.Authority
+	certify   stub.Certify
 	serviceAt func(ctx context.Context, ip string) (host string, err error)
 
 	mu      sync.Mutex
@@ -33,10 +32,10 @@ type Set struct {
 	stopped bool
 }
 
-// NewSet makes a set without webhooks. The authority signs their certificates; serviceAt
+// NewSet makes a set without webhooks. Certify makes their certificates; serviceAt
 // returns the host of the service with a cluster IP, or the IP itself if there is none.
-func NewSet(authority *pki.Authority, serviceAt func(ctx context.Context, ip string) (host string, err error)) *Set {
-	return &Set{authority: authority, serviceAt: serviceAt, hosts: map[string]*host{}, servers: map[*Server]struct{}{}}
+func NewSet(certify stub.Certify, serviceAt func(ctx context.Context, ip string) (host string, err error)) *Set {
+	return &Set{certify: certify, serviceAt: serviceAt, hosts: map[string]*host{}, servers: map[*Server]struct{}{}}
 }
 
 // Serve serves a handler to the API servers: an admission or conversion webhook, or any
@@ -59,7 +58,7 @@ func (s *Set) New(handler http.Handler, hosts ...string) (*Server, error) {
 		hosts = []string{s.name()}
 	}
 	listener := memnet.Listen()
-	server, err := stub.ServeTLSBy(s.authority, listener, handler, hosts...)
+	server, err := stub.ServeTLSBy(s.certify, listener, handler, hosts...)
 	if err != nil {
 		return nil, fmt.Errorf("serve a webhook: %w", err)
 	}

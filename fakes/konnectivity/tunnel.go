@@ -10,6 +10,7 @@ import (
 
 	"snowglobe.test/fakes/internal/serving"
 	"snowglobe.test/fakes/stub"
+	"snowglobe.test/internal/broadcast"
 )
 
 // Who closed a tunnel.
@@ -56,7 +57,8 @@ func (p *Proxy) Tunnels() []Tunnel {
 // AwaitTunnels returns the tunnels so far as soon as so many have been closed, failed
 // dials included. If the context ends first, it returns what there is and the reason.
 func (p *Proxy) AwaitTunnels(ctx context.Context, closed int) ([]Tunnel, error) {
-	return stub.AwaitDone(ctx, &p.changed, p.Tunnels, func(t Tunnel) bool { return t.ClosedBy != "" }, closed, "tunnels have been closed")
+	done := func(t Tunnel) bool { return t.ClosedBy != "" }
+	return broadcast.AwaitRecords(ctx, &p.changed, p.Tunnels, done, closed, "tunnels have been closed")
 }
 
 // dial reaches the target of a request. The context is the client's.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"snowglobe.test/fakes/stub"
+	"snowglobe.test/internal/broadcast"
 )
 
 // Session is the record of something that lasted: logs that were sent, a process, or
@@ -38,7 +38,8 @@ func (k *Kubelet) Sessions() []Session {
 // AwaitSessions returns the sessions so far as soon as so many have ended. If the
 // context ends first, it returns what there is and the reason.
 func (k *Kubelet) AwaitSessions(ctx context.Context, ended int) ([]Session, error) {
-	return stub.AwaitDone(ctx, &k.changed, k.Sessions, func(s Session) bool { return !s.Ended.IsZero() }, ended, "sessions have ended")
+	done := func(s Session) bool { return !s.Ended.IsZero() }
+	return broadcast.AwaitRecords(ctx, &k.changed, k.Sessions, done, ended, "sessions have ended")
 }
 
 func (k *Kubelet) begin(request Request, protocol string, port int) *Session {

@@ -57,24 +57,23 @@ func ServeTLS(l net.Listener, handler http.Handler, hosts ...string) (*Server, e
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return ServeTLSBy(authority, l, handler, hosts...)
+	return ServeTLSBy(authority.Certify, l, handler, hosts...)
 }
 
+// Certify makes a serving certificate for hosts, and returns with it that of its authority, in PEM.
+type Certify func(hosts ...string) (serving tls.Certificate, ca []byte, err error)
+
 // ServeTLSBy is ServeTLS with a certificate of an authority that exists.
-func ServeTLSBy(authority *pki.Authority, l net.Listener, handler http.Handler, hosts ...string) (*Server, error) {
+func ServeTLSBy(certify Certify, l net.Listener, handler http.Handler, hosts ...string) (*Server, error) {
 	s := newServer(l, "https", hosts)
 	if len(hosts) == 0 {
 		hosts = []string{s.url.Hostname()}
 	}
-	pair, err := authority.Serving(hosts...)
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	certificate, ca, err := certify(hosts...)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("certificate of the fake: %w", err), l.Close())
 	}
-	s.ca = authority.CertPEM()
+	s.ca = ca
 	s.begin(tls.NewListener(&listener{l, s}, &tls.Config{
 		Certificates: []tls.Certificate{certificate},
 		ClientAuth:   tls.RequestClientCert,

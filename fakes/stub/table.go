@@ -105,27 +105,8 @@ func (t *Table[Request, Answer]) Calls() []Call[Request, Answer] {
 // Await returns the calls so far as soon as there are so many that have been answered.
 // If the context ends first, it returns what there is and the reason.
 func (t *Table[Request, Answer]) Await(ctx context.Context, answered int) ([]Call[Request, Answer], error) {
-	return AwaitDone(ctx, &t.changed, t.Calls, func(c Call[Request, Answer]) bool { return c.Done }, answered, "requests have been answered")
-}
-
-// AwaitDone returns all records of a fake as soon as at least so many are done, which is
-// looked at whenever they have changed. If the context ends first, it returns what there is
-// and the reason, which begins with what is missing.
-func AwaitDone[Record any](ctx context.Context, changed *broadcast.News, all func() []Record, done func(Record) bool, least int, what string) ([]Record, error) {
-	count := 0
-	err := changed.Await(ctx, func() bool {
-		count = 0
-		for _, record := range all() {
-			if done(record) {
-				count++
-			}
-		}
-		return count >= least
-	})
-	if err != nil {
-		err = fmt.Errorf("%d of %d %s: %w", count, least, what, err)
-	}
-	return all(), err
+	done := func(c Call[Request, Answer]) bool { return c.Done }
+	return broadcast.AwaitRecords(ctx, &t.changed, t.Calls, done, answered, "requests have been answered")
 }
 
 // Serve records a request and answers it. Fakes call it, once for each request.

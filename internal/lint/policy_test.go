@@ -71,7 +71,7 @@ const policy = `
 	envtest/virtualtime (test)       -> internal/pages internal/sample
 	envtest/serve                    -> envtest/memnet internal/conns
 	envtest/component                -> envtest/process envtest/trace internal/serverlog
-	envtest/webhook                  -> envtest/memnet fakes/stub internal/pki
+	envtest/webhook                  -> envtest/memnet fakes/stub
 	envtest/storage                  ->
 	envtest/serverflags              ->
 	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/broadcast internal/conns internal/diskerr internal/etcdlog internal/tempdir internal/pki internal/left
@@ -90,7 +90,7 @@ const policy = `
 	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
 	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest internal/hostile
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
-	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/egress envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/pki internal/tempdir
+	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/egress envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/tempdir
 
 	# The face.
 	envtest                          -> envtest/chain envtest/chain/reststorage envtest/chain/restore envtest/process envtest/serve envtest/storage/... envtest/component envtest/serverflags envtest/virtualtime envtest/webhook internal/observe internal/pki internal/left internal/serverlog internal/tempdir internal/diskerr internal/manifests

@@ -96,6 +96,16 @@ func (a *Authority) Serving(hosts ...string) (Pair, error) {
 	return a.sign(template)
 }
 
+// Certify returns a serving certificate for hosts, to serve with, and with it the authority's own.
+func (a *Authority) Certify(hosts ...string) (serving tls.Certificate, ca []byte, err error) {
+	pair, err := a.Serving(hosts...)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	serving, err = tls.X509KeyPair(pair.Cert, pair.Key)
+	return serving, a.pem, err
+}
+
 // Client returns a client certificate that authenticates as user in groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	template := template(pkix.Name{CommonName: user, Organization: groups})

@@ -25,7 +25,7 @@ func newPeerTLS(folder string) (*peerTLS, error) {
 	if err != nil {
 		return nil, err
 	}
-	serving, err := authority.Serving("127.0.0.1")
+	certificate, ca, err := authority.Certify("127.0.0.1")
 	if err != nil {
 		return nil, err
 	}
@@ -33,12 +33,8 @@ func newPeerTLS(folder string) (*peerTLS, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := tls.X509KeyPair(serving.Cert, serving.Key)
-	if err != nil {
-		return nil, err
-	}
 	members := x509.NewCertPool()
-	members.AppendCertsFromPEM(authority.CertPEM())
+	members.AppendCertsFromPEM(ca)
 	p := &peerTLS{
 		files: transport.TLSInfo{
 			CertFile: filepath.Join(folder, "peer.crt"), KeyFile: filepath.Join(folder, "peer.key"), TrustedCAFile: filepath.Join(folder, "ca.crt"),
@@ -50,5 +46,5 @@ func newPeerTLS(folder string) (*peerTLS, error) {
 	return p, errors.Join(
 		os.WriteFile(p.files.CertFile, client.Cert, 0o600),
 		os.WriteFile(p.files.KeyFile, client.Key, 0o600),
-		os.WriteFile(p.files.TrustedCAFile, authority.CertPEM(), 0o600))
+		os.WriteFile(p.files.TrustedCAFile, ca, 0o600))
 }

@@ -203,9 +203,7 @@ func TestProxySpeaksTLS(t *testing.T) {
 			behindProxyOf(t, func(t *testing.T, store *memory.Store, proxy *intercept.Proxy) {
 				authority, err := pki.NewAuthority("store")
 				require.NoError(t, err)
-				serving, err := authority.Serving(test.host)
-				require.NoError(t, err)
-				certificate, err := tls.X509KeyPair(serving.Cert, serving.Key)
+				certificate, ca, err := authority.Certify(test.host)
 				require.NoError(t, err)
 				listener := memnet.Listen()
 				go func() {
@@ -213,7 +211,7 @@ func TestProxySpeaksTLS(t *testing.T) {
 					_ = store.Server().Serve(tls.NewListener(listener, config)) // until the store stops
 				}()
 				roots := x509.NewCertPool()
-				require.True(t, roots.AppendCertsFromPEM(authority.CertPEM()))
+				require.True(t, roots.AppendCertsFromPEM(ca))
 				proxy.Dial, proxy.TLS = listener.DialNetwork, &tls.Config{RootCAs: roots}
 			}, func(t *testing.T, client *clientv3.Client, _ *fault.Set, proxy *intercept.Proxy) {
 				if test.ok {

@@ -6,6 +6,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	etcdversion "go.etcd.io/etcd/api/v3/version"
+	"google.golang.org/protobuf/proto"
 )
 
 // maintenanceService answers what the Maintenance service has for a store in memory.
@@ -45,7 +46,7 @@ func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.A
 	s := m.s
 	return locked(s, func(h *pb.ResponseHeader) (*pb.AlarmResponse, error) {
 		resp := &pb.AlarmResponse{Header: h}
-		is := func(a *pb.AlarmMember) bool { return a.MemberID == r.MemberID && a.Alarm == r.Alarm }
+		alarm := &pb.AlarmMember{MemberID: r.MemberID, Alarm: r.Alarm}
 		switch r.Action {
 		case pb.AlarmRequest_GET:
 			for _, a := range s.alarms {
@@ -57,11 +58,10 @@ func (m *maintenanceService) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.A
 			if r.Alarm == pb.AlarmType_NONE {
 				break
 			}
-			alarm := &pb.AlarmMember{MemberID: r.MemberID, Alarm: r.Alarm}
 			s.raise(alarm)
 			resp.Alarms = []*pb.AlarmMember{alarm}
 		case pb.AlarmRequest_DEACTIVATE:
-			if i := slices.IndexFunc(s.alarms, is); i >= 0 {
+			if i := slices.IndexFunc(s.alarms, func(a *pb.AlarmMember) bool { return proto.Equal(a, alarm) }); i >= 0 {
 				resp.Alarms = []*pb.AlarmMember{s.alarms[i]}
 				s.alarms = slices.Delete(s.alarms, i, i+1)
 				s.leases.arm(s) // those that could not expire meanwhile

@@ -41,13 +41,11 @@ func (b *outbox) offer(id int64, fragment bool, d delivery) bool {
 		return true
 	}
 	o := newOutgoing(id, fragment, d)
-	select {
-	case b.c <- o:
-		b.last = o
-		return true
-	default:
+	if !offer(b.c, o, nil) {
 		return false
 	}
+	b.last = o
+	return true
 }
 
 // take hands o, received from c, over to the caller.
@@ -84,12 +82,7 @@ func (s *streamSink) deliver(d delivery, done <-chan struct{}) bool {
 	if done == nil {
 		return s.g.out.offer(s.id, s.fragment, d)
 	}
-	select {
-	case s.g.out.c <- newOutgoing(s.id, s.fragment, d):
-		return true
-	case <-done:
-		return false
-	}
+	return offer(s.g.out.c, newOutgoing(s.id, s.fragment, d), done)
 }
 
 func (s *streamSink) ended() {}

@@ -82,11 +82,13 @@ func (q *scan) pick(v *version) *mvccpb.KeyValue {
 	if v != nil && !q.keysOnly { // compared, or the compiler would fetch v to see that it is not nil
 		return &v.kv
 	}
+	return withoutValue(&v.kv, 0)
+}
+
+// withoutValue returns what is left of a key without its value.
+func withoutValue(kv *mvccpb.KeyValue, lease int64) *mvccpb.KeyValue {
 	return &mvccpb.KeyValue{
-		Key:            v.kv.Key,
-		CreateRevision: v.kv.CreateRevision,
-		ModRevision:    v.kv.ModRevision,
-		Version:        v.kv.Version,
+		Key: kv.Key, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: lease,
 	}
 }
 
@@ -139,10 +141,7 @@ func answer(r *pb.RangeRequest, f found) *pb.RangeResponse {
 	}
 	if r.KeysOnly && r.SortTarget == pb.RangeRequest_VALUE {
 		for i, kv := range f.kvs {
-			f.kvs[i] = &mvccpb.KeyValue{
-				Key: kv.Key, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
-				Version: kv.Version, Lease: kv.Lease,
-			}
+			f.kvs[i] = withoutValue(kv, kv.Lease)
 		}
 	}
 	resp.Kvs = f.kvs

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 )
 
 // Server is an in-memory etcd with a single member. Its methods may be called
@@ -133,7 +134,7 @@ func (s *Server) spend(cost int) error {
 
 // raise adds an alarm, if it is not raised already. The server is locked.
 func (s *Server) raise(alarm *pb.AlarmMember) {
-	if !slices.ContainsFunc(s.alarms, func(a *pb.AlarmMember) bool { return a.MemberID == alarm.MemberID && a.Alarm == alarm.Alarm }) {
+	if !slices.ContainsFunc(s.alarms, func(a *pb.AlarmMember) bool { return proto.Equal(a, alarm) }) {
 		s.alarms = append(s.alarms, alarm)
 	}
 }

@@ -3,12 +3,14 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 // Limits of one step of a watcher that is fed from history.
@@ -33,6 +35,25 @@ type sink interface {
 	deliver(d delivery, done <-chan struct{}) bool
 	// ended is called once, after the last delivery.
 	ended()
+}
+
+// offer sends v on c as a sink delivers: if done is nil only if there is room, and otherwise
+// until done is closed.
+func offer[T any](c chan<- T, v T, done <-chan struct{}) bool {
+	if done == nil {
+		select {
+		case c <- v:
+			return true
+		default:
+			return false
+		}
+	}
+	select {
+	case c <- v:
+		return true
+	case <-done:
+		return false
+	}
 }
 
 // watcher follows a span. A synced one has been offered every change, and writers
@@ -67,6 +88,20 @@ type watcher struct {
 // watchedSpan reads the key and range_end of a watch, whose empty key is the smallest.
 func watchedSpan(key, end []byte) span {
 	return spanOf(cmp.Or(string(key), "\x00"), string(end))
+}
+
+// errEmptyRange refuses a watch of no key, in etcd's words.
+var errEmptyRange = errors.New("mvcc: watcher range is empty")
+
+// watchable says why nothing can be watched in a span from a revision.
+func (s span) watchable(start int64) error {
+	switch {
+	case start < 0:
+		return rpctypes.ErrCompacted
+	case s.kind == halfOpen && s.key >= s.end:
+		return errEmptyRange
+	}
+	return nil
 }
 
 // watchSet is a stream's watchers, oldest first, guarded by the server's lock.

@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 )
-
-// errEmptyRange refuses a watch of no key, in etcd's words.
-var errEmptyRange = errors.New("mvcc: watcher range is empty")
 
 // watchClient is the clientv3.Watcher of an in-process client.
 type watchClient struct{ c *client }
@@ -20,22 +16,7 @@ type watchClient struct{ c *client }
 // Watch has nothing in between: the writer itself delivers to a synced watch.
 func (w *watchClient) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	out := make(chan clientv3.WatchResponse, w.c.s.cfg.WatchBuffer)
-	deliver := func(r clientv3.WatchResponse, done <-chan struct{}) bool {
-		if done == nil {
-			select {
-			case out <- r:
-				return true
-			default:
-				return false
-			}
-		}
-		select {
-		case out <- r:
-			return true
-		case <-done:
-			return false
-		}
-	}
+	deliver := func(r clientv3.WatchResponse, done <-chan struct{}) bool { return offer(out, r, done) }
 	w.WatchFunc(ctx, key, deliver, func() { close(out) }, opts...)
 	return out
 }
@@ -47,16 +28,12 @@ func (w *watchClient) Watch(ctx context.Context, key string, opts ...clientv3.Op
 func (w *watchClient) WatchFunc(ctx context.Context, key string, deliver func(r clientv3.WatchResponse, done <-chan struct{}) bool, ended func(), opts ...clientv3.OpOption) {
 	op := clientv3.OpWatch(key, opts...)
 	sp := watchedSpan(op.KeyBytes(), op.RangeBytes())
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		ended()
-	case op.Rev() < 0:
-		deliver(failedWatch(rpctypes.ErrCompacted), ctx.Done())
+	} else if err := sp.watchable(op.Rev()); err != nil {
+		deliver(failedWatch(err), ctx.Done())
 		ended()
-	case sp.kind == halfOpen && sp.key >= sp.end:
-		deliver(failedWatch(errEmptyRange), ctx.Done())
-		ended()
-	case !w.c.watch(ctx, op, sp, funcSink{deliver, ended}):
+	} else if !w.c.watch(ctx, op, sp, funcSink{deliver, ended}) {
 		ended()
 	}
 }

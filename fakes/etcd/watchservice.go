@@ -141,13 +141,12 @@ func (g *grpcWatch) create(r *pb.WatchCreateRequest) *pb.WatchResponse {
 			Created: true, Canceled: true, CancelReason: reason.Error(),
 		}
 	}
+	unwatchable := sp.watchable(r.StartRevision)
 	switch {
 	case g.closed || s.closed:
 		return nil
-	case r.StartRevision < 0:
-		return refuse(rpctypes.ErrCompacted)
-	case sp.kind == halfOpen && sp.key >= sp.end:
-		return refuse(errEmptyRange)
+	case unwatchable != nil:
+		return refuse(unwatchable)
 	case r.WatchId != clientv3.AutoWatchID && g.ids[r.WatchId] != nil:
 		return refuse(errDuplicateWatch)
 	}

@@ -28,7 +28,6 @@ type apiServer struct {
 	first      *connection         // of the first watcher, where it is sampled
 	shared     []connection        // of watchers
 	converter  *webhook.Conversion // of the custom resource, if it is converted
-	guest      bool                // the namespaces, and all in them, are another process's
 }
 
 // onAPIServer is the backend of loads on an API server.
@@ -49,18 +48,8 @@ func (s *apiServer) path(writer int) string {
 
 func objectName(writer int) string { return fmt.Sprintf("writer-%d", writer) }
 
-// asGuest is onAPIServer in namespaces that another process has made, and writes to.
-func asGuest(to reached, namespaces []string) func(*load) backend {
-	return func(l *load) backend {
-		return &apiServer{load: l, reached: to, kind: kinds[l.opts.Resource], namespaces: namespaces, guest: true}
-	}
-}
-
 // prepare implements backend.
 func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
-	if s.guest {
-		return "", s.connectWatchers()
-	}
 	if s.admin, err = connectAll(s.at(0), jsonType); err != nil {
 		return "", err
 	}
@@ -93,7 +82,7 @@ func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
 }
 
 func (s *apiServer) connectWatchers() error {
-	for number := range (s.ownWatchers + s.opts.StreamsPerConnection - 1) / s.opts.StreamsPerConnection {
+	for number := range (s.opts.Watchers + s.opts.StreamsPerConnection - 1) / s.opts.StreamsPerConnection {
 		client, err := connect(s.at(number), s.watchType())
 		if err != nil {
 			return err
@@ -157,9 +146,6 @@ func (s *apiServer) close(ctx context.Context) error {
 	}
 	if s.first != nil {
 		s.first.close()
-	}
-	if s.guest {
-		return nil
 	}
 	defer s.admin.close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)

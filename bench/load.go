@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +22,6 @@ type load struct {
 	on       backend
 	from     string // resourceVersion that the watches start after
 	watchers []*watcher
-
-	firstWatcher int              // of those in this process
-	ownWatchers  int              // how many they are
-	elsewhere    []*clientProcess // those of the others
 
 	begun    time.Time     // zero of the load's clock, which writers and watchers share
 	warm     time.Duration // when the warm-up has ended, on that clock
@@ -55,7 +50,6 @@ func newLoad(opts WatchOptions, on func(*load) backend) *load {
 		opts: opts, caughtUp: make(chan struct{}), opening: measure.NewLatencies(), delivery: measure.NewLatencies(), writing: measure.NewLatencies(),
 		numbering: numbering{events: opts.events(), objects: opts.Writers, groups: opts.Namespaces * opts.Selectors},
 	}
-	l.ownWatchers = opts.Watchers / (1 + len(opts.ClientProcesses))
 	l.on = on(l)
 	return l
 }
@@ -72,7 +66,7 @@ func runLoad(ctx context.Context, opts WatchOptions, transport string, on func(*
 		return nil, err
 	}
 	comesTo(measure.PhaseOpening)
-	if err := l.openAll(ctx); err != nil {
+	if err := l.openWatches(ctx); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(opts.Progress, "%s: %d watchers, %g events/s for %s\n", transport, opts.Watchers, opts.Rate, opts.Duration)
@@ -97,31 +91,16 @@ func (l *load) selectorOf(group int) string { return strconv.Itoa(group / l.opts
 func (l *load) payload() string { return strings.Repeat("x", l.opts.PayloadBytes) }
 
 func (l *load) close(ctx context.Context) error {
-	for _, p := range l.elsewhere {
-		p.close()
-	}
 	for _, w := range l.watchers {
 		w.close()
 	}
 	return l.on.close(ctx)
 }
 
-// openAll opens the watches of this process, and has those of the others opened.
-func (l *load) openAll(ctx context.Context) error {
-	if err := l.startClients(ctx); err != nil {
-		return err
-	}
-	err := l.openWatches(ctx)
-	for _, p := range l.elsewhere {
-		err = errors.Join(err, p.awaitOpen(l.opts.Progress))
-	}
-	return err
-}
-
 func (l *load) openWatches(ctx context.Context) error {
 	var opening errgroup.Group
 	opening.SetLimit(parallelOpens)
-	for number := l.firstWatcher; number < l.firstWatcher+l.ownWatchers; number++ {
+	for number := range l.opts.Watchers {
 		w := &watcher{number: number, load: l, pace: l.opts.paceOf(number), tally: newTally(l.numbering, number%l.groups)}
 		l.watchers = append(l.watchers, w)
 		opening.Go(func() error {
@@ -144,10 +123,6 @@ func (l *load) run(ctx context.Context, comesTo func(measure.Phase)) (written ti
 	defer cancel(nil)
 	l.begun = time.Now()
 	work, ctx := errgroup.WithContext(ctx)
-	for _, p := range l.elsewhere {
-		p.begin <- l.begun
-		work.Go(func() error { return p.await(ctx) })
-	}
 	var prompt sync.WaitGroup
 	for _, w := range l.watchers {
 		if w.pace == paceFull {
@@ -173,9 +148,6 @@ func (l *load) run(ctx context.Context, comesTo func(measure.Phase)) (written ti
 		l.warm = time.Since(l.begun)
 		err := l.write(ctx)
 		written = time.Since(l.begun) - l.warm
-		for _, p := range l.elsewhere {
-			p.drain()
-		}
 		time.AfterFunc(l.opts.Drain, func() { cancel(errDrainTimeout) })
 		return err
 	})
@@ -186,11 +158,16 @@ func (l *load) run(ctx context.Context, comesTo func(measure.Phase)) (written ti
 	return written, err
 }
 
-// defects returns one error for everything the watchers missed.
+// defects returns one error for everything the watchers missed, nil if they missed nothing. A laggard
+// may miss what came after its watch had expired.
 func (l *load) defects() error {
 	sick, first := 0, ""
-	for _, s := range l.shares() {
-		sick, first = sick+s.Sick, cmp.Or(first, s.Defects)
+	for _, w := range l.watchers {
+		if words := w.tally.defects(); words != "" && !w.expired {
+			if sick++; sick == 1 {
+				first = fmt.Sprintf("watcher %d %s", w.number+1, words)
+			}
+		}
 	}
 	if sick == 0 {
 		return nil

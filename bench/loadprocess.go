@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/client-go/rest"
+
 	"snowglobe.test/bench/child"
 	"snowglobe.test/bench/measure"
 )
@@ -21,10 +23,33 @@ type loadRequest struct {
 	Sampled   *access // of the first watcher
 }
 
+// access is what another process has to know of a rest.Config: of a server that this process has
+// started, there is no more in it.
+type access struct {
+	Host string
+	TLS  rest.TLSClientConfig
+}
+
+func accessOf(config *rest.Config) *access {
+	if config == nil {
+		return nil
+	}
+	return &access{config.Host, config.TLSClientConfig}
+}
+
+func (a *access) config() *rest.Config {
+	if a == nil {
+		return nil
+	}
+	return &rest.Config{Host: a.Host, TLSClientConfig: a.TLS}
+}
+
 // reached is how the process reaches the servers.
 func (r loadRequest) reached() reached {
-	to := reachedBy(r.Servers)
-	to.sampled = r.Sampled.config()
+	to := reached{sampled: r.Sampled.config()}
+	for _, server := range r.Servers {
+		to.servers = append(to.servers, server.config())
+	}
 	return to
 }
 
@@ -41,14 +66,11 @@ type loadAnswer struct {
 // runApart is runLoad in a process of its own.
 func runApart(ctx context.Context, opts WatchOptions, transport string, to reached, comesTo func(measure.Phase)) (*WatchLoad, error) {
 	var answer loadAnswer
-	request := loadRequest{Options: opts, Transport: transport}
-	var err, sampledErr error
-	request.Servers, err = to.accesses()
-	request.Sampled, sampledErr = accessOf(to.sampled)
-	if err := errors.Join(err, sampledErr); err != nil {
-		return nil, err
+	request := loadRequest{Options: opts, Transport: transport, Sampled: accessOf(to.sampled)}
+	for _, server := range to.servers {
+		request.Servers = append(request.Servers, accessOf(server))
 	}
-	err = child.Converse(ctx, childLoad, request, opts.Progress, func(line []byte, reply io.Writer) error {
+	err := child.Converse(ctx, childLoad, request, opts.Progress, func(line []byte, reply io.Writer) error {
 		answer = loadAnswer{}
 		if err := json.Unmarshal(line, &answer); err != nil {
 			return fmt.Errorf("the process of the clients printed %q: %w", line, err)

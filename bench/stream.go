@@ -44,7 +44,7 @@ func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) 
 	if s.opts.Selectors > 1 {
 		opts.LabelSelector = groupLabel + "=" + s.selectorOf(group)
 	}
-	client := s.shared[(watcher-s.firstWatcher)/s.opts.StreamsPerConnection]
+	client := s.shared[watcher/s.opts.StreamsPerConnection]
 	if watcher == 0 && s.first != nil {
 		client = *s.first
 	}

@@ -100,9 +100,6 @@ type WatchOptions struct {
 	Initial string
 	// Objects is how many objects there are beside those of the writers, of the same size.
 	Objects int
-	// ClientProcesses are commands that run this program, perhaps on other machines, like "ssh node
-	// snowglobe": each has a share of the watchers. A word ends at a space.
-	ClientProcesses []string
 	// Compress has watchers ask for what is compressed.
 	Compress bool
 	// Drain is how long the last event may take to all watchers; zero means 30 s.
@@ -158,9 +155,6 @@ func (o WatchOptions) withDefaults() WatchOptions {
 	defaultTo(&o.Rounds, 1)
 	defaultTo(&o.Servers, 1)
 	if o.Target == nil {
-		if o.ClientProcesses != nil {
-			defaultTo(&o.Transport, TransportTLS)
-		}
 		defaultTo(&o.Transport, TransportBoth)
 		defaultTo(&o.Store, startup.StoreMemory)
 	}
@@ -217,7 +211,7 @@ func (o WatchOptions) validate() error {
 	case o.Target != nil && o.Transport+o.Store != "":
 		return errors.New("an existing cluster has its own transport and store: leave out either these or the cluster")
 	}
-	if err := cmp.Or(o.validateLaggards(), o.validateInitial(), o.validateClients()); err != nil || o.Target != nil {
+	if err := cmp.Or(o.validateLaggards(), o.validateInitial()); err != nil || o.Target != nil {
 		return err
 	}
 	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Floors...); !slices.Contains(known, o.Transport) {

@@ -59,10 +59,6 @@ type WatchLoad struct {
 	Restarts   int `json:"restarts"` // watches that the server ended early
 	// TimedOut says that some events had not come when the load had waited for its drain time.
 	TimedOut bool `json:"timedOut"`
-	// ClientProcesses is how many more processes had a share of the watchers, and ClockError by how
-	// much a latency that one of them measured may be wrong, since its clock is another one.
-	ClientProcesses int           `json:"clientProcesses,omitempty"`
-	ClockError      time.Duration `json:"clockErrorNS,omitempty"`
 	// Laggards are in no other number but those of the server; nil if there are none.
 	Laggards *Laggards `json:"laggards,omitempty"`
 
@@ -77,10 +73,6 @@ type WatchLoad struct {
 }
 
 func (l *load) sum(transport string, written time.Duration) *WatchLoad {
-	for _, s := range l.shares() {
-		l.opening.Add(s.Opening)
-		l.delivery.Add(s.Delivery)
-	}
 	r := &WatchLoad{
 		Transport: transport, Encoding: l.opts.Encoding, Decode: l.opts.Decode, Store: l.opts.Store, Resource: l.opts.Resource,
 		Servers: l.opts.Servers, Watchers: l.opts.Watchers, StreamsPerConnection: l.opts.StreamsPerConnection, Writers: l.opts.Writers,
@@ -88,25 +80,22 @@ func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 		Initial: l.opts.Initial, Objects: l.opts.Objects, Compressed: l.opts.Compress, OpenLatency: l.opening.Sum(),
 		RateAsked: l.opts.Rate, Rate: float64(l.events) / written.Seconds(), Events: l.events,
 		Latency: l.delivery.Sum(), WriteLatency: l.writing.Sum(), TimedOut: l.timedOut,
-		ClientProcesses: len(l.elsewhere), ClockError: l.clockError(),
 	}
 	r.sampled = l.watchers[0].sampled
+	var newest time.Duration
 	for _, w := range l.watchers {
+		r.Duplicates += w.tally.duplicates
+		r.Reordered += w.tally.reordered
+		r.Foreign += w.tally.foreign
 		if w.pace != paceFull {
 			defaultTo(&r.Laggards, &Laggards{})
 			r.Laggards.add(w)
+			continue
 		}
-	}
-	var newest time.Duration
-	for _, s := range l.shares() {
-		r.Duplicates += s.Duplicates
-		r.Reordered += s.Reordered
-		r.Foreign += s.Foreign
-		r.Deliveries += s.Deliveries
-		r.Lost += s.Lost
-		r.Restarts += s.Restarts
-		r.TimedOut = r.TimedOut || s.TimedOut
-		newest = max(newest, s.Newest)
+		r.Deliveries += w.tally.seen
+		r.Lost += w.tally.lost()
+		r.Restarts += w.restarts
+		newest = max(newest, w.newest)
 	}
 	if took := newest - l.warm; newest > 0 {
 		r.DeliveriesPerSecond = float64(r.Deliveries) / took.Seconds()
@@ -145,9 +134,6 @@ func (r WatchReport) WriteText(w *bytes.Buffer) {
 	if first.getsObjects() {
 		row("initial objects p50", func(l WatchLoad) string { return measure.Round(l.OpenLatency.P50).String() })
 		row("initial objects p99", func(l WatchLoad) string { return measure.Round(l.OpenLatency.P99).String() })
-	}
-	if first.ClientProcesses > 0 {
-		row("clocks are known within", func(l WatchLoad) string { return measure.Round(l.ClockError).String() })
 	}
 	shared := ""
 	used := func(name string, cell func(measure.Usage) string) {
@@ -238,9 +224,6 @@ func (l WatchLoad) words() []string {
 		if each.many > 1 {
 			words = append(words, fmt.Sprintf("%d %s", each.many, each.of))
 		}
-	}
-	if l.ClientProcesses > 0 {
-		words = append(words, fmt.Sprintf("clients in %d processes", 1+l.ClientProcesses))
 	}
 	if l.Objects > 0 {
 		words = append(words, fmt.Sprintf("%d more objects", l.Objects))

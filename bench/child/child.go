@@ -28,46 +28,20 @@ var ErrRequested = errors.New("this process is a child of another measurement; t
 
 // Converse executes this program to measure something. It calls each with the lines that the
 // process prints, to which it can reply.
-func Converse(ctx context.Context, kind string, request any, progress io.Writer, each func(line []byte, reply io.Writer) error) error {
+func Converse(
+	ctx context.Context, kind string, request any, progress io.Writer, each func(line []byte, reply io.Writer) error,
+) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program, to execute it as a child: %w", err)
 	}
-	child := exec.CommandContext(ctx, program)
-	child.Env = append(environment(), variable+"="+kind)
-	unread, err := converse(child, request, progress, each)
-	switch {
-	case unread != nil:
-		return fmt.Errorf("a process of this program that measures the %s printed what is no measurement; does main call bench.Child when bench.ChildRequested? %w", kind, unread)
-	case err != nil:
-		return fmt.Errorf("measure in a process of its own: %w", err)
-	}
-	return nil
-}
-
-// ConverseWith is Converse with another command, which may run this program on another machine.
-func ConverseWith(ctx context.Context, command []string, request any, progress io.Writer, each func(line []byte, reply io.Writer) error) error {
-	child := exec.CommandContext(ctx, command[0], command[1:]...)
-	child.Env = environment()
-	unread, err := converse(child, request, progress, each)
-	switch {
-	case unread != nil:
-		return fmt.Errorf("%q printed what is no measurement; is it the same release of this program? %w", command, unread)
-	case err != nil:
-		return fmt.Errorf("%q: %w", command, err)
-	}
-	return nil
-}
-
-// converse returns the error of each, or else that of the child.
-func converse(child *exec.Cmd, request any, progress io.Writer, each func(line []byte, reply io.Writer) error) (unread, err error) {
 	text, err := json.Marshal(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	in, reply, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer in.Close()
 	asked := make(chan struct{})
@@ -77,16 +51,22 @@ func converse(child *exec.Cmd, request any, progress io.Writer, each func(line [
 	}()
 	var said bytes.Buffer
 	printed := &lineWriter{each: func(line []byte) error { return each(line, reply) }}
+	child := exec.CommandContext(ctx, program)
+	child.Env = append(environment(), variable+"="+kind)
 	child.Stdin, child.Stdout, child.Stderr = in, printed, io.MultiWriter(progress, &said)
 	child.WaitDelay = endDelay
 	err = group.Run(child)
 	_ = in.Close() // so that nothing waits for a child that has ended to read it
 	<-asked
 	_ = reply.Close() // by now it is of no use
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, tail(said.String()))
+	switch {
+	case printed.err != nil:
+		return fmt.Errorf("a process of this program that measures the %s printed what is no measurement; "+
+			"does main call bench.Child when bench.ChildRequested? %w", kind, printed.err)
+	case err != nil:
+		return fmt.Errorf("measure in a process of its own: %w: %s", err, tail(said.String()))
 	}
-	return printed.err, err
+	return nil
 }
 
 // lineWriter calls each with every line that is written, until it fails.

@@ -57,21 +57,8 @@ func (l *Latencies) Record(number int, d time.Duration) {
 	_ = shard.histogram.RecordValue(int64(min(max(d, 0), LongestLatency)))
 }
 
-// Add adds what another process has recorded, if there is one.
-func (l *Latencies) Add(recorded *hdrhistogram.Snapshot) {
-	if recorded == nil {
-		return
-	}
-	shard := &l.shards[0]
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	shard.histogram.Merge(hdrhistogram.Import(recorded))
-}
-
-// Export returns what was recorded, for another process.
-func (l *Latencies) Export() *hdrhistogram.Snapshot { return l.all().Export() }
-
-func (l *Latencies) all() *hdrhistogram.Histogram {
+// Sum is the distribution of what was recorded.
+func (l *Latencies) Sum() Latency {
 	all := newHistogram()
 	for i := range l.shards {
 		shard := &l.shards[i]
@@ -79,12 +66,6 @@ func (l *Latencies) all() *hdrhistogram.Histogram {
 		all.Merge(shard.histogram)
 		shard.mu.Unlock()
 	}
-	return all
-}
-
-// Sum is the distribution of what was recorded.
-func (l *Latencies) Sum() Latency {
-	all := l.all()
 	at := func(percentile float64) time.Duration { return time.Duration(all.ValueAtPercentile(percentile)) }
 	return Latency{
 		Count: all.TotalCount(),

@@ -19,7 +19,7 @@ func newBench() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchAll(), newBenchClients(), newBenchPublish(), newBenchStartup(), newBenchWatch())
+	cmd.AddCommand(newBenchAll(), newBenchPublish(), newBenchStartup(), newBenchWatch())
 	return cmd
 }
 

@@ -40,18 +40,13 @@ clients, and with --floors what the parts of an API server do alone.
 Slow and stalled watchers show what a server does with clients that cannot keep up:
 how long it holds the others up, and which watches it ends. What they get counts apart.
 
-Where one machine cannot read as fast as a cluster writes, --client-process has others
-take shares of the watchers, each by a command that runs this program there. The
-clocks are compared before and after, and the report says how well they are known.
-
 With --sweep each value of an option is tried at many rates, to find the highest one
 that all watchers follow within --slo.`,
 		Example: `  snowglobe bench watch
   snowglobe bench watch --watchers 1000 --rate 200 --transport tls --encoding protobuf
   snowglobe bench watch --sweep watchers=1,10,100,1000 --slo 50ms --transport process
   snowglobe bench watch --watchers 1000 --transport tls --against stock --floors
-  snowglobe bench watch --kubeconfig ~/.kube/config
-  snowglobe bench watch --kubeconfig ~/.kube/config --watchers 10000 --client-process 'ssh node1 snowglobe' --client-process 'ssh node2 snowglobe'`,
+  snowglobe bench watch --kubeconfig ~/.kube/config`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
 	}
@@ -74,7 +69,6 @@ that all watchers follow within --slo.`,
 	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both, or one of the floors alone: store, cacher or http2 (default both)")
 	flags.StringSliceVar(&w.encodings, "encoding", nil, "json, protobuf or cbor, or several of them for a sweep (default json)")
 	flags.BoolVar(&opts.Decode, "decode", false, "have each watcher decode its events, as client-go does")
-	flags.StringArrayVar(&opts.ClientProcesses, "client-process", nil, "a `command` that runs this program, like 'ssh node snowglobe', to take a share of the watchers; give one for each")
 	flags.IntVar(&opts.Servers, "servers", 0, "over how many API servers on one store the clients are spread (default 1)")
 	flags.StringVar(&opts.Store, "store", "", "memory, or embedded, which takes 128 MB in the temporary folder (default memory)")
 	flags.StringVar(&w.kubeconfig, "kubeconfig", "", "measure the cluster of this kubeconfig `file` instead")

@@ -106,7 +106,6 @@ var interruptible = map[string][]string{
 	"conformance store": {"--endpoints", "http://127.0.0.1:1"},
 	"bench startup":     {"--runs", "1"},
 	"bench all":         {"--quick"},
-	"bench clients":     {},
 	"bench publish":     {"page", "--against="},
 	"bench watch":       {"--duration", "1s"},
 	"etcd":              {"--listen", "127.0.0.1:0"},

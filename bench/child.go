@@ -35,26 +35,25 @@ func Child(ctx context.Context, in io.Reader, out, progress io.Writer) error {
 	}
 	switch kind := child.Requested(); kind {
 	case childStartup:
-		var boots startup.Request
-		if err := json.Unmarshal(request, &boots); err != nil {
-			return fmt.Errorf("read what to measure: %w", err)
-		}
-		return startup.Child(ctx, out, begun, boots)
+		return asked(request, func(boots startup.Request) error { return startup.Child(ctx, out, begun, boots) })
 	case childWatch:
-		var opts WatchOptions
-		if err := json.Unmarshal(request, &opts); err != nil {
-			return fmt.Errorf("read what to measure: %w", err)
-		}
-		opts.Progress = progress
-		report, err := watchHere(ctx, opts)
-		return errors.Join(err, json.NewEncoder(out).Encode(report))
+		return asked(request, func(opts WatchOptions) error {
+			opts.Progress = progress
+			report, err := watchHere(ctx, opts)
+			return errors.Join(err, json.NewEncoder(out).Encode(report))
+		})
 	case childLoad:
-		var load loadRequest
-		if err := json.Unmarshal(request, &load); err != nil {
-			return fmt.Errorf("read what to measure: %w", err)
-		}
-		return loadChild(ctx, lines, out, progress, load)
+		return asked(request, func(load loadRequest) error { return loadChild(ctx, lines, out, progress, load) })
 	default:
 		return fmt.Errorf("what to measure is %q, and should be %s, %s or %s", kind, childStartup, childWatch, childLoad)
 	}
+}
+
+// asked calls measure with what is asked for.
+func asked[Request any](text []byte, measure func(Request) error) error {
+	var request Request
+	if err := json.Unmarshal(text, &request); err != nil {
+		return fmt.Errorf("read what to measure: %w", err)
+	}
+	return measure(request)
 }

@@ -43,11 +43,11 @@ const cborGate = "CBORServingAndStorage=true"
 func (o WatchOptions) onHost(ctx context.Context, name string, f func(host) error) error {
 	switch name {
 	case transportTarget:
-		return onTarget(name, o.Target, f)
+		return metered(host{name: name, on: onAPIServer(*one(o.Target))}, o.Target, f)
 	case hostStock:
 		return o.onStock(f)
 	case hostPeer:
-		return onTarget(name, o.Peer, f)
+		return metered(host{name: name, on: onAPIServer(*one(o.Peer))}, o.Peer, f)
 	case FloorStore, FloorCacher:
 		return f(host{name: name, on: floors[name], read: measure.ReadSelf})
 	case FloorHTTP2:
@@ -56,14 +56,15 @@ func (o WatchOptions) onHost(ctx context.Context, name string, f func(host) erro
 	return o.onControlPlane(ctx, name, f)
 }
 
-// onTarget calls f with an API server that is there, and whose process is known by its metrics.
-func onTarget(name string, config *rest.Config, f func(host) error) error {
+// metered calls f with a host that is another process, which is known by its metrics.
+func metered(h host, config *rest.Config, f func(host) error) error {
 	client, err := connectAll(config, jsonType)
 	if err != nil {
 		return err
 	}
 	defer client.close()
-	return f(host{name: name, on: onAPIServer(*one(config)), read: measure.ReadMetrics(client), apart: true})
+	h.read, h.apart = measure.ReadMetrics(client), true
+	return f(h)
 }
 
 // stockTimeout bounds the start of each stock program.
@@ -80,12 +81,7 @@ func (o WatchOptions) onStock(f func(host) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	client, err := connectAll(config, jsonType)
-	if err != nil {
-		return err
-	}
-	defer client.close()
-	return f(host{name: hostStock, reached: one(config), read: measure.ReadMetrics(client), apart: true})
+	return metered(host{name: hostStock, reached: one(config)}, config, f)
 }
 
 // onControlPlane calls f with a control plane of ours.

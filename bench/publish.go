@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,14 +173,10 @@ func (o PublishOptions) file(part string) string { return filepath.Join(o.data()
 
 // merge adds to a sweep the points of the raw data at other values, if they are of this machine.
 func (o PublishOptions) merge(part string, now SweepReport) (SweepReport, error) {
-	var old SweepReport
-	if err := o.load(part, &old); errors.Is(err, os.ErrNotExist) {
-		return now, nil
-	} else if err != nil {
+	var old *SweepReport
+	err := o.load(part, &old)
+	if err != nil || old == nil || old.Machine != now.Machine || old.Objective != now.Objective {
 		return now, err
-	}
-	if old.Machine != now.Machine || old.Objective != now.Objective {
-		return now, nil
 	}
 	measured := now.values()
 	for _, point := range old.Points {
@@ -192,9 +187,12 @@ func (o PublishOptions) merge(part string, now SweepReport) (SweepReport, error)
 	return now, nil
 }
 
-// load reads the raw data of a part, if it is there.
+// load reads the raw data of a part into a pointer to a report, which stays nil if there is none.
 func (o PublishOptions) load(part string, into any) error {
 	text, err := os.ReadFile(o.file(part))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	if err == nil {
 		err = json.Unmarshal(text, into)
 	}
@@ -318,22 +316,16 @@ type published struct {
 // read reads the raw data that is there.
 func (o PublishOptions) read() (published, error) {
 	p := published{Curves: map[string]*SweepReport{}}
-	into := map[string]func() any{
-		partMany:   func() any { p.Many = &SweepReport{}; return p.Many },
-		partMemory: func() any { p.Memory = &WatchReport{}; return p.Memory },
-		partMost:   func() any { p.Most = &SweepReport{}; return p.Most },
-		partShares: func() any { p.Shares = &SharesReport{}; return p.Shares },
-	}
-	for _, encoding := range slices.Sorted(maps.Keys(encodings)) {
-		into[encoding] = func() any { p.Curves[encoding] = &SweepReport{}; return p.Curves[encoding] }
-	}
-	for _, part := range PublishParts {
-		if _, err := os.Stat(o.file(part)); errors.Is(err, os.ErrNotExist) {
-			continue
+	err := errors.Join(o.load(partMany, &p.Many), o.load(partMemory, &p.Memory), o.load(partMost, &p.Most),
+		o.load(partShares, &p.Shares))
+	for _, encoding := range curveParts {
+		var curve *SweepReport
+		if err = errors.Join(err, o.load(encoding, &curve)); curve != nil {
+			p.Curves[encoding] = curve
 		}
-		if err := o.load(part, into[part]()); err != nil {
-			return p, err
-		}
+	}
+	if err != nil {
+		return p, err
 	}
 	p.extend()
 	if p.Any() == nil && p.Shares == nil && p.Memory == nil {

@@ -168,11 +168,11 @@ func (r *SweepReport) values() (values []int) {
 
 // markdown is a table of the values on each host.
 func (r *SweepReport) markdown(cell func(WatchLoad) string) string {
-	header, line := []string{r.Option}, []string{"---:"}
+	header := []string{r.Option}
 	for _, host := range r.hosts() {
-		header, line = append(header, hostTitles[host]), append(line, "---:")
+		header = append(header, hostTitles[host])
 	}
-	rows := [][]string{header, line}
+	rows := [][]string{header}
 	for _, value := range r.values() {
 		row := []string{r.label(value)}
 		for _, host := range r.hosts() {
@@ -184,12 +184,20 @@ func (r *SweepReport) markdown(cell func(WatchLoad) string) string {
 		}
 		rows = append(rows, row)
 	}
-	return markdownTable(rows)
+	return markdownTable(ofNumbers, rows)
 }
 
-func markdownTable(rows [][]string) string {
+// The first column of a table has words, or numbers as the others have.
+const (
+	ofWords   = "---"
+	ofNumbers = "---:"
+)
+
+// markdownTable is a table whose first row is the header.
+func markdownTable(first string, rows [][]string) string {
+	line := append([]string{first}, slices.Repeat([]string{ofNumbers}, len(rows[0])-1)...)
 	var table strings.Builder
-	for _, row := range rows {
+	for _, row := range slices.Insert(rows, 1, line) {
 		fmt.Fprintf(&table, "| %s |\n", strings.Join(row, " | "))
 	}
 	return table.String()
@@ -223,7 +231,6 @@ func (p published) MostUse() float64 {
 // MostTable is how many events a second reach the most watchers.
 func (p published) MostTable() string {
 	rows := [][]string{{"watchers", "events/s", "deliveries/s", "p50", "p99", "CPU time for a million"}}
-	rows = append(rows, slices.Repeat([]string{"---:"}, len(rows[0])))
 	for _, value := range p.Most.values() {
 		row := append([]string{humanize.Comma(int64(value))}, slices.Repeat([]string{"-"}, len(rows[0])-1)...)
 		if load := p.Most.best(TransportProcess, value); load != nil {
@@ -232,12 +239,12 @@ func (p published) MostTable() string {
 		}
 		rows = append(rows, row)
 	}
-	return markdownTable(rows)
+	return markdownTable(ofNumbers, rows)
 }
 
 // Ratios are how many deliveries a second ours makes for each of stock's, by watchers and encoding.
 func (p published) Ratios() string {
-	header, line := []string{"watchers"}, []string{"---:"}
+	header := []string{"watchers"}
 	rows := map[int][]string{}
 	for _, encoding := range p.Encodings() {
 		for _, value := range p.Curves[encoding].values() {
@@ -246,17 +253,17 @@ func (p published) Ratios() string {
 	}
 	for _, encoding := range p.Encodings() {
 		for _, host := range []string{TransportProcess, TransportTLS} {
-			header, line = append(header, fmt.Sprintf("%s, %s", hostTitles[host], encoding)), append(line, "---:")
+			header = append(header, fmt.Sprintf("%s, %s", hostTitles[host], encoding))
 			for value := range rows {
 				rows[value] = append(rows[value], p.Curves[encoding].ratio(host, value))
 			}
 		}
 	}
-	table := [][]string{header, line}
+	table := [][]string{header}
 	for _, value := range slices.Sorted(maps.Keys(rows)) {
 		table = append(table, rows[value])
 	}
-	return markdownTable(table)
+	return markdownTable(ofNumbers, table)
 }
 
 // ratio is that of the deliveries a second of a host to those of stock.
@@ -270,11 +277,11 @@ func (r *SweepReport) ratio(host string, value int) string {
 
 // MemoryTable is what a watch takes.
 func (p published) MemoryTable() string {
-	rows := [][]string{{"", "watchers", "memory of a watch"}, {"---", "---:", "---:"}}
+	rows := [][]string{{"", "watchers", "memory of a watch"}}
 	for _, load := range p.Memory.Loads {
 		if load.Server != nil {
 			rows = append(rows, []string{hostTitles[load.Transport], humanize.Comma(int64(load.Watchers)), kib(load.Server.MemoryPerWatch)})
 		}
 	}
-	return markdownTable(rows)
+	return markdownTable(ofWords, rows)
 }

@@ -23,16 +23,16 @@ type AllOptions struct {
 	Quick bool
 	// Only is which of Parts to measure; empty means all.
 	Only []string
-	// Plant makes each boot, reset, write and list last longer by so much of its time, such as 0.1:
-	// to see that a comparison notices.
-	Plant float64
+	// InjectedSlowdown makes each boot, reset, write and list last longer by so much of its time, such
+	// as 0.1: to see that a comparison notices.
+	InjectedSlowdown float64
 	// Progress gets a line for each round; it may be nil.
 	Progress io.Writer
 }
 
 const maxRounds = 1000
 
-// Parts are what All measures. The yardstick is measured before each.
+// Parts are what All measures. The calibration is measured before each.
 var Parts = []string{"startup", "requests", "watch"}
 
 func (o AllOptions) withDefaults() AllOptions {
@@ -56,8 +56,8 @@ func (o AllOptions) validate() error {
 	switch {
 	case o.Rounds < 1 || o.Rounds > maxRounds:
 		return fmt.Errorf("%d rounds: give a number from 1 to %d", o.Rounds, maxRounds)
-	case o.Plant < 0 || o.Plant > 10:
-		return fmt.Errorf("a plant of %g: give a share of the time from 0 to 10, like 0.1", o.Plant)
+	case o.InjectedSlowdown < 0 || o.InjectedSlowdown > 10:
+		return fmt.Errorf("an injected slowdown of %g: give a share of the time from 0 to 10, like 0.1", o.InjectedSlowdown)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ type allRound struct {
 func (r *allRound) run(ctx context.Context) error {
 	parts := map[string]func(context.Context) error{"startup": r.startup, "requests": r.requests, "watch": r.watch}
 	for _, part := range r.opts.Only {
-		if err := r.yardstick(); err != nil {
+		if err := r.calibrate(); err != nil {
 			return err
 		}
 		if err := parts[part](ctx); err != nil {
@@ -131,12 +131,12 @@ func (r *allRound) timed(name string, times int, f func() error) error {
 
 func (r *allRound) add(name string, took time.Duration) { r.took[name] = append(r.took[name], took) }
 
-// longer is how long what took so long takes with the plant: the machine is none slower for it.
+// longer is how long what took so long takes with the injected slowdown: the machine is none slower for it.
 func (r *allRound) longer(name string, took time.Duration) time.Duration {
-	if name == measureYardstick {
+	if name == measureCalibration {
 		return took
 	}
-	return time.Duration((1 + r.opts.Plant) * float64(took))
+	return time.Duration((1 + r.opts.InjectedSlowdown) * float64(took))
 }
 
 // startup boots in processes of their own, as there is a first boot in each.

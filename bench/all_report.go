@@ -13,20 +13,20 @@ import (
 
 // The measures, in the order in which they are reported; those of a watch follow the transport.
 const (
-	measureYardstick = "yardstick" // a fixed piece of work: what else the machine does
-	measureFirstBoot = "first boot"
-	measureBoot      = "boot"
-	measureStop      = "stop"
-	measureWrite     = "write"
-	measureList      = "list"
-	measureWatchList = "watch list"
-	measureReset     = "reset"
-	measureDelivery  = " delivery p50"
-	measureCPU       = " CPU/million deliveries"
+	measureCalibration = "calibration" // a fixed piece of work: what else the machine does
+	measureFirstBoot   = "first boot"
+	measureBoot        = "boot"
+	measureStop        = "stop"
+	measureWrite       = "write"
+	measureList        = "list"
+	measureWatchList   = "watch list"
+	measureReset       = "reset"
+	measureDelivery    = " delivery p50"
+	measureCPU         = " CPU/million deliveries"
 )
 
 var measures = []string{
-	measureYardstick, measureFirstBoot, measureBoot, measureStop, measureWrite, measureList, measureWatchList, measureReset,
+	measureCalibration, measureFirstBoot, measureBoot, measureStop, measureWrite, measureList, measureWatchList, measureReset,
 	TransportProcess + measureDelivery, TransportProcess + measureCPU, TransportTLS + measureDelivery, TransportTLS + measureCPU,
 }
 

@@ -34,14 +34,14 @@ func TestAll(t *testing.T) {
 	assert.Contains(t, text.String(), "\nBenchmarkAll/tls-CPU/million-deliveries-")
 }
 
-// TestPlant has a write take a hundred times as long, and not the yardstick.
-func TestPlant(t *testing.T) {
-	r := &allRound{opts: AllOptions{Plant: 99}, took: map[string][]time.Duration{}}
-	for _, name := range []string{measureWrite, measureYardstick} {
+// TestInjectedSlowdown has a write take a hundred times as long, and not the calibration.
+func TestInjectedSlowdown(t *testing.T) {
+	r := &allRound{opts: AllOptions{InjectedSlowdown: 99}, took: map[string][]time.Duration{}}
+	for _, name := range []string{measureWrite, measureCalibration} {
 		require.NoError(t, r.timed(name, 5, func() error { return sleep(t.Context(), 2e6) }))
 	}
 	assert.GreaterOrEqual(t, r.samples()[measureWrite], 0.2)
-	assert.Less(t, r.samples()[measureYardstick], 0.2)
+	assert.Less(t, r.samples()[measureCalibration], 0.2)
 }
 
 // TestAllRefuses measures nothing for options that make no sense.
@@ -49,7 +49,7 @@ func TestAllRefuses(t *testing.T) {
 	for want, opts := range map[string]AllOptions{
 		"-1 rounds: give a number from 1 to 1000":                             {Rounds: -1},
 		"there is no part \"reads\" to measure; use startup, requests, watch": {Only: []string{"reads"}},
-		"a plant of -1: give a share of the time":                             {Plant: -1},
+		"an injected slowdown of -1: give a share of the time":                {InjectedSlowdown: -1},
 	} {
 		report, err := All(t.Context(), opts)
 		require.ErrorContains(t, err, want)

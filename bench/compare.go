@@ -15,7 +15,7 @@ import (
 type Change struct {
 	Measure string `json:"measure"`
 	// Ratio is the new time divided by the old one, with its confidence interval by bootstrap. If the
-	// yardstick shows that the machine itself is another, it is divided by the yardstick's.
+	// calibration shows that the machine itself is another, it is divided by the calibration's.
 	Ratio float64 `json:"ratio"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
@@ -46,11 +46,11 @@ func Compare(old, now AllReport) (Changes, error) {
 		return Changes{}, errors.New("compare: the reports have no measure in common, of two rounds or more")
 	}
 	c := Changes{Confidence: 1 - 0.05/float64(len(names))}
-	var machine []float64 // the ratios of the yardstick, if the machine is another
+	var machine []float64 // the ratios of the calibration, if the machine is another
 	for _, name := range names {
 		before, after := old.samples(name), now.samples(name)
 		change := compare(name, before, after, machine, c.Confidence)
-		if name == measureYardstick && change.verdict() != "" {
+		if name == measureCalibration && change.verdict() != "" {
 			machine = ratios(before, after)
 		}
 		c.Changes = append(c.Changes, change)
@@ -60,7 +60,9 @@ func Compare(old, now AllReport) (Changes, error) {
 
 // samples returns the samples of a measure, none if it was not measured.
 func (r AllReport) samples(name string) []float64 {
-	at := slices.IndexFunc(r.Measures, func(m Measure) bool { return m.Name == name })
+	at := slices.IndexFunc(r.Measures, func(m Measure) bool {
+		return m.Name == name || name == measureCalibration && m.Name == "yardstick" // as reports of 0.1.0 have it
+	})
 	if at < 0 {
 		return nil
 	}
@@ -70,13 +72,13 @@ func (r AllReport) samples(name string) []float64 {
 // resamples is how often the bootstrap draws: enough for some of them to be beyond each end of an interval.
 const resamples = 5_000
 
-// compare compares the samples of one measure, in yardsticks if there are ratios of them.
-func compare(name string, before, after, yardsticks []float64, confidence float64) Change {
+// compare compares the samples of one measure, divided by the ratios of the calibration if there are any.
+func compare(name string, before, after, calibration []float64, confidence float64) Change {
 	ratio, drawn := low(slices.Clone(after))/low(slices.Clone(before)), ratios(before, after)
-	if yardsticks != nil {
-		ratio /= mean(yardsticks)
+	if calibration != nil {
+		ratio /= mean(calibration)
 		for i := range drawn {
-			drawn[i] /= yardsticks[i]
+			drawn[i] /= calibration[i]
 		}
 	}
 	slices.Sort(drawn)
@@ -149,7 +151,7 @@ func (c Change) verdict() string {
 func (c Changes) Err() error {
 	var slower []string
 	for _, change := range c.Changes {
-		if change.verdict() == "slower" && change.Measure != measureYardstick {
+		if change.verdict() == "slower" && change.Measure != measureCalibration {
 			slower = append(slower, change.Measure)
 		}
 	}
@@ -161,8 +163,8 @@ func (c Changes) Err() error {
 
 func (c Changes) WriteText(w *bytes.Buffer) {
 	fmt.Fprintf(w, "\nnew time / old time, with intervals that all hold with 95%% confidence\n")
-	if at := slices.IndexFunc(c.Changes, func(c Change) bool { return c.Measure == measureYardstick }); at >= 0 && c.Changes[at].verdict() != "" {
-		fmt.Fprintf(w, "the machine itself is %s, so that all else is counted in yardsticks\n", c.Changes[at].verdict())
+	if at := slices.IndexFunc(c.Changes, func(c Change) bool { return c.Measure == measureCalibration }); at >= 0 && c.Changes[at].verdict() != "" {
+		fmt.Fprintf(w, "the machine itself is %s, so that all else is divided by the calibration\n", c.Changes[at].verdict())
 	}
 	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -48,9 +48,9 @@ func (o WatchOptions) onHost(ctx context.Context, name string, f func(host) erro
 		return o.onStock(f)
 	case hostPeer:
 		return metered(host{name: name, on: onAPIServer(*one(o.Peer))}, o.Peer, f)
-	case FloorStore, FloorCacher:
-		return f(host{name: name, on: floors[name], read: measure.ReadSelf})
-	case FloorHTTP2:
+	case BaselineStore, BaselineCacher:
+		return f(host{name: name, on: baselines[name], read: measure.ReadSelf})
+	case BaselineHTTP2:
 		return o.onBareServer(ctx, f)
 	}
 	return o.onControlPlane(ctx, name, f)

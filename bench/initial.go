@@ -29,8 +29,8 @@ func (o WatchOptions) validateInitial() error {
 		return fmt.Errorf("initial objects %q: use %s, %s or %s", o.Initial, InitialNone, InitialList, InitialStream)
 	case o.Objects < 0 || o.Objects > maxObjects:
 		return fmt.Errorf("%d objects: give a number from 1 to %d", o.Objects, maxObjects)
-	case o.onFloors() && (o.Initial != InitialNone || o.Objects > 0):
-		return errors.New("floors know nothing of initial objects: leave out either")
+	case o.onBaselines() && (o.Initial != InitialNone || o.Objects > 0):
+		return errors.New("baselines know nothing of initial objects: leave out either")
 	case o.Compress && o.Initial == InitialNone:
 		return errors.New("an API server compresses lists and streaming lists alone: add initial objects by either")
 	case o.Compress && o.Decode:

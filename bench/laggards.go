@@ -55,8 +55,8 @@ func (o WatchOptions) validateLaggards() error {
 			return fmt.Errorf("a share of %g of the watchers: give a number from 0 to 1", share)
 		}
 	}
-	if o.Slow+o.Stalled > 0 && o.onFloors() {
-		return errors.New("floors end no watch of a client that cannot keep up: leave out either floors, or slow and stalled watchers")
+	if o.Slow+o.Stalled > 0 && o.onBaselines() {
+		return errors.New("baselines end no watch of a client that cannot keep up: leave out either baselines, or slow and stalled watchers")
 	}
 	if slow, stalled := o.laggards(); slow+stalled >= o.Watchers {
 		return fmt.Errorf("%d slow and %d stalled of %d watchers: leave at least one that is neither", slow, stalled, o.Watchers)

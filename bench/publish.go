@@ -215,7 +215,7 @@ func (o PublishOptions) keep(part string, measured any) error {
 
 func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
 	sweep := SweepOptions{
-		WatchOptions: WatchOptions{Duration: o.Duration, Progress: o.Progress, Against: o.Against, Floors: true},
+		WatchOptions: WatchOptions{Duration: o.Duration, Progress: o.Progress, Against: o.Against, Baselines: true},
 		Sweep:        Sweep{"watchers", o.Watchers}, Objective: curveObjective,
 	}
 	switch part {
@@ -224,7 +224,7 @@ func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
 	case partMemory:
 		return o.memory(ctx)
 	case partMost:
-		sweep.Transport, sweep.Against, sweep.Floors = TransportProcess, "", false
+		sweep.Transport, sweep.Against, sweep.Baselines = TransportProcess, "", false
 		sweep.Sweep.Values, sweep.Objective = o.Most, mostObjective
 		sweep.Duration, sweep.Rate = mostLonger*o.Duration, 10
 	case partMany:

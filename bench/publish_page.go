@@ -70,10 +70,10 @@ func (p published) markdown() ([]byte, error) {
 // hostTitles are what the page calls hosts, in the order of its columns.
 var hostTitles = map[string]string{
 	TransportProcess: "in process", TransportTLS: "over TLS", hostStock: "stock, over TLS",
-	FloorHTTP2: "bare HTTP/2 server", FloorCacher: "watch cache alone", FloorStore: "store alone",
+	BaselineHTTP2: "bare HTTP/2 server", BaselineCacher: "watch cache alone", BaselineStore: "store alone",
 }
 
-var hostOrder = []string{TransportProcess, TransportTLS, hostStock, FloorHTTP2, FloorCacher, FloorStore}
+var hostOrder = []string{TransportProcess, TransportTLS, hostStock, BaselineHTTP2, BaselineCacher, BaselineStore}
 
 // count is a number with three digits that count.
 func count(n float64) string {

@@ -37,11 +37,11 @@ func TestPublishedPage(t *testing.T) {
 			{Value: 1, Transport: TransportProcess, Encoding: "json", Best: load(1, 2345)},
 			{Value: 1, Transport: TransportTLS, Encoding: "json", Best: load(1, 1500)},
 			{Value: 1, Transport: hostStock, Encoding: "json", Best: load(1, 1000)},
-			{Value: 1, Transport: FloorStore, Encoding: "json", Best: load(1, 98765)},
+			{Value: 1, Transport: BaselineStore, Encoding: "json", Best: load(1, 98765)},
 			{Value: 1000, Transport: TransportProcess, Encoding: "json", Best: load(1000, 30)},
 			{Value: 1000, Transport: TransportTLS, Encoding: "json"},
 			{Value: 1000, Transport: hostStock, Encoding: "json", Best: load(1000, 14)},
-			{Value: 1000, Transport: FloorStore, Encoding: "json", Best: load(1000, 400)},
+			{Value: 1000, Transport: BaselineStore, Encoding: "json", Best: load(1000, 400)},
 			{Value: 10_000, Transport: TransportTLS, Encoding: "json"}, // measured anew with many
 		},
 	}

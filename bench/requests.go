@@ -25,11 +25,11 @@ const (
 	resetObjects = 50 // written before each reset
 )
 
-// yardstick hashes on each processor, which has nothing to do with a control plane, leaves no
+// calibrate hashes on each processor, which has nothing to do with a control plane, leaves no
 // garbage, and so tells how fast the machine is.
-func (r *allRound) yardstick() error {
+func (r *allRound) calibrate() error {
 	text := make([]byte, 8<<20)
-	return r.timed(measureYardstick, 10, func() error {
+	return r.timed(measureCalibration, 10, func() error {
 		var all sync.WaitGroup
 		for range runtime.GOMAXPROCS(0) {
 			all.Go(func() { sha256.Sum256(text) })

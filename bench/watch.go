@@ -58,8 +58,8 @@ type WatchOptions struct {
 	Selectors int
 	// PayloadBytes is the size of the data in each object. Zero means 256.
 	PayloadBytes int
-	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both. One of Floors
-	// is that floor alone.
+	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both. One of Baselines
+	// is that baseline alone.
 	Transport string
 	// Encoding is "json", "protobuf" or "cbor"; empty means json.
 	Encoding string
@@ -78,8 +78,8 @@ type WatchOptions struct {
 	Against string
 	// Peer is an existing cluster that is measured in turn with ours.
 	Peer *rest.Config `json:"-"`
-	// Floors has each of Floors measured too.
-	Floors bool
+	// Baselines has each of Baselines measured too.
+	Baselines bool
 	// Stages has each load run again, to measure how long its events took from one point of their
 	// way to the next, on servers of ours.
 	Stages bool
@@ -107,7 +107,7 @@ type WatchOptions struct {
 	// Progress gets a line when a load begins and when it ends; it may be nil.
 	Progress io.Writer `json:"-"`
 
-	again bool // in another encoding, so that floors that have none are left out
+	again bool // in another encoding, so that baselines that have none are left out
 }
 
 // encodings are those that a load can have its watches in: what a request accepts, and the media
@@ -172,8 +172,10 @@ func (o WatchOptions) receivers() float64 {
 	return float64(o.Watchers-slow-stalled) / float64(o.Namespaces*o.Selectors)
 }
 
-// onFloors reports whether floors are measured too, or one of them alone.
-func (o WatchOptions) onFloors() bool { return o.Floors || slices.Contains(Floors, o.Transport) }
+// onBaselines reports whether baselines are measured too, or one of them alone.
+func (o WatchOptions) onBaselines() bool {
+	return o.Baselines || slices.Contains(Baselines, o.Transport)
+}
 
 func (o WatchOptions) validate() error {
 	kind, err := kindOf(o.Resource)
@@ -200,8 +202,8 @@ func (o WatchOptions) validate() error {
 		return errors.New("client-go decodes no CBOR by default: decode json or protobuf, or read cbor without decoding")
 	case o.Encoding == "protobuf" && !kind.protobuf:
 		return fmt.Errorf("there is no protobuf of %s: use json or cbor", o.Resource)
-	case o.onFloors() && kind.Group == customGroup:
-		return fmt.Errorf("there are no floors of %s, whose objects have no type: leave out either", o.Resource)
+	case o.onBaselines() && kind.Group == customGroup:
+		return fmt.Errorf("there are no baselines of %s, whose objects have no type: leave out either", o.Resource)
 	case o.Servers < 1 || o.Servers > maxServers:
 		return fmt.Errorf("%d servers: give a number from 1 to %d", o.Servers, maxServers)
 	case o.Servers > 1 && (o.Target != nil || o.Stages):
@@ -214,7 +216,7 @@ func (o WatchOptions) validate() error {
 	if err := cmp.Or(o.validateLaggards(), o.validateInitial()); err != nil || o.Target != nil {
 		return err
 	}
-	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Floors...); !slices.Contains(known, o.Transport) {
+	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Baselines...); !slices.Contains(known, o.Transport) {
 		return fmt.Errorf("transport %q is unknown; use one of %s", o.Transport, strings.Join(known, ", "))
 	}
 	return startup.CheckStore(o.Store)
@@ -292,10 +294,10 @@ func (o WatchOptions) hosts() []string {
 	if o.Peer != nil {
 		hosts = append(hosts, hostPeer)
 	}
-	if o.Floors && o.again {
-		hosts = append(hosts, FloorHTTP2)
-	} else if o.Floors {
-		hosts = append(hosts, Floors...)
+	if o.Baselines && o.again {
+		hosts = append(hosts, BaselineHTTP2)
+	} else if o.Baselines {
+		hosts = append(hosts, Baselines...)
 	}
 	return hosts
 }

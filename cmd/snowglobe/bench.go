@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"snowglobe.test/bench"
 	"snowglobe.test/bench/startup"
@@ -71,6 +73,17 @@ func refuseZero(cmd *cobra.Command, names ...string) error {
 		}
 	}
 	return nil
+}
+
+// renamedFlags has the error about the old name of a flag tell the new one.
+func renamedFlags(cmd *cobra.Command, renamed map[string]string) {
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && renamed[unknown.GetSpecifiedName()] != "" {
+			return fmt.Errorf("%w: it is --%s now", err, renamed[unknown.GetSpecifiedName()])
+		}
+		return err
+	})
 }
 
 func outputFlag(cmd *cobra.Command, output *string) {

@@ -29,9 +29,9 @@ events, each once a round. The report in JSON has all samples.
 With --compare the measures are put beside those of an older report of this machine. A
 measure that takes longer by 3% or more, with 95% confidence for all of them together,
 is a failure. The last column says how many rounds a change of 5% needs to be seen.
-A yardstick, a fixed piece of work that has nothing to do with a control plane, is
+A calibration, a fixed piece of work that has nothing to do with a control plane, is
 measured too: if it shows that the machine itself is faster or slower than before, all
-else is counted in it.`,
+else is divided by it.`,
 		Example: `  snowglobe bench all --quick
   snowglobe bench all --output json > before.json
   snowglobe bench all --compare before.json`,
@@ -44,7 +44,8 @@ else is counted in it.`,
 	flags.StringSliceVar(&b.opts.Only, "only", nil, "the `parts` to measure: startup, requests or watch (default all)")
 	flags.StringVar(&b.compare, "compare", "", "compare with the report in this `file`, which --output json wrote")
 	flags.StringVar(&b.html, "html", "", "also write a page with a plot of each measure to this `file`")
-	flags.Float64Var(&b.opts.Plant, "plant", 0, "have boots, stops, resets, writes and lists last longer by this `share` of their time, like 0.1, to see that a comparison notices")
+	flags.Float64Var(&b.opts.InjectedSlowdown, "injected-slowdown", 0, "have boots, stops, resets, writes and lists last longer by this `share` of their time, like 0.1, to see that a comparison notices")
+	renamedFlags(cmd, map[string]string{"plant": "injected-slowdown"})
 	outputFlag(cmd, &b.output)
 	return cmd
 }

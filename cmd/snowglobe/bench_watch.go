@@ -35,7 +35,7 @@ written late, since its writer waits for the answer to the one before, begins wh
 was due.
 
 With --against or --peer another API server is measured in turn with ours, by the same
-clients, and with --floors what the parts of an API server do alone.
+clients, and with --baselines what the parts of an API server do alone.
 
 Slow and stalled watchers show what a server does with clients that cannot keep up:
 how long it holds the others up, and which watches it ends. What they get counts apart.
@@ -45,7 +45,7 @@ that all watchers follow within --slo.`,
 		Example: `  snowglobe bench watch
   snowglobe bench watch --watchers 1000 --rate 200 --transport tls --encoding protobuf
   snowglobe bench watch --sweep watchers=1,10,100,1000 --slo 50ms --transport process
-  snowglobe bench watch --watchers 1000 --transport tls --against stock --floors
+  snowglobe bench watch --watchers 1000 --transport tls --against stock --baselines
   snowglobe bench watch --kubeconfig ~/.kube/config`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
@@ -66,7 +66,7 @@ that all watchers follow within --slo.`,
 	flags.IntVar(&opts.Namespaces, "namespaces", 0, "over how many namespaces objects and watchers are spread (default 1)")
 	flags.IntVar(&opts.Selectors, "selectors", 0, "over how many labels those of a namespace are spread; each watcher selects one (default 1: no selector)")
 	flags.IntVar(&opts.PayloadBytes, "payload", 0, "`bytes` of data in each object (default 256)")
-	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both, or one of the floors alone: store, cacher or http2 (default both)")
+	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both, or one of the baselines alone: store, cacher or http2 (default both)")
 	flags.StringSliceVar(&w.encodings, "encoding", nil, "json, protobuf or cbor, or several of them for a sweep (default json)")
 	flags.BoolVar(&opts.Decode, "decode", false, "have each watcher decode its events, as client-go does")
 	flags.IntVar(&opts.Servers, "servers", 0, "over how many API servers on one store the clients are spread (default 1)")
@@ -74,13 +74,14 @@ that all watchers follow within --slo.`,
 	flags.StringVar(&w.kubeconfig, "kubeconfig", "", "measure the cluster of this kubeconfig `file` instead")
 	flags.StringVar(&opts.Against, "against", "", "measure kube-apiserver and etcd in turn with ours: a `folder` with both, or the word stock to build them from the modules of the current folder")
 	flags.StringVar(&w.peer, "peer", "", "measure the cluster of this kubeconfig `file` in turn with ours")
-	flags.BoolVar(&opts.Floors, "floors", false, "measure the floors too: the store's watch alone, upstream's watch cache alone, and a bare HTTP/2 server that writes the same bytes")
-	flags.StringVar(&opts.Profile, "profile", "", "write profiles of the process of the API server, or of a floor, during each load to this `folder`")
+	flags.BoolVar(&opts.Baselines, "baselines", false, "measure the baselines too: the store's watch alone, upstream's watch cache alone, and a bare HTTP/2 server that writes the same bytes")
+	flags.StringVar(&opts.Profile, "profile", "", "write profiles of the process of the API server, or of a baseline, during each load to this `folder`")
 	flags.BoolVar(&opts.Stages, "stages", false, "run each load again, to measure how long its events take from one point of their way to the next")
 	flags.IntVar(&opts.Rounds, "rounds", 0, "how often to measure all of them, in turn (default 1, or 2 with --against or --peer)")
 	flags.StringVar(&w.sweep, "sweep", "", "find the highest rate for each of `option=values`, like watchers=1,10,100; options are namespaces, objects, payload, selectors, servers, streams, watchers and writers")
 	flags.StringVar(&w.html, "html", "", "also write a page with the curves of a sweep to this `file`")
 	flags.DurationVar(&opts.Objective, "slo", 0, "how long 99 of 100 deliveries of a sweep may take at most (default 50ms)")
+	renamedFlags(cmd, map[string]string{"floors": "baselines"})
 	outputFlag(cmd, &w.output)
 	return cmd
 }

@@ -51,8 +51,8 @@ func listCommands(t *testing.T) map[string][]listeners.Listener {
 	all := map[string][]listeners.Listener{}
 	bench := runProgram(t, "snowglobe", "bench", "watch", "--transport", "tls", "--duration", "10m")
 	all["`snowglobe bench watch --transport tls`"] = awaitListener(t, bench.pid)
-	floor := runProgram(t, "snowglobe", "bench", "watch", "--transport", "http2", "--duration", "10m")
-	all["`snowglobe bench watch --transport http2`, or `--floors`"] = awaitListener(t, floor.pid)
+	baseline := runProgram(t, "snowglobe", "bench", "watch", "--transport", "http2", "--duration", "10m")
+	all["`snowglobe bench watch --transport http2`, or `--baselines`"] = awaitListener(t, baseline.pid)
 	converted := runProgram(t, "snowglobe", "bench", "watch", "--resource", "converted-widgets", "--transport", "process", "--duration", "10m")
 	all["`snowglobe bench watch --resource converted-widgets`"] = awaitListener(t, converted.pid)
 

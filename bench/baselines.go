@@ -17,23 +17,23 @@ import (
 	"snowglobe.test/envtest/storage/memory"
 )
 
-// The floors: what the parts of an API server do alone, with the same load on the same machine.
+// The baselines: what the parts of an API server do alone, with the same load on the same machine.
 const (
-	FloorStore  = "store"  // the watch of the store, by an etcd client in the process
-	FloorCacher = "cacher" // upstream's watch cache on that store
-	FloorHTTP2  = "http2"  // a bare Go server that writes the same bytes over TLS
+	BaselineStore  = "store"  // the watch of the store, by an etcd client in the process
+	BaselineCacher = "cacher" // upstream's watch cache on that store
+	BaselineHTTP2  = "http2"  // a bare Go server that writes the same bytes over TLS
 )
 
-// Floors are all of them.
-var Floors = []string{FloorStore, FloorCacher, FloorHTTP2}
+// Baselines are all of them.
+var Baselines = []string{BaselineStore, BaselineCacher, BaselineHTTP2}
 
-var floors = map[string]func(*load) backend{
-	FloorStore:  func(l *load) backend { return &storeFloor{load: l} },
-	FloorCacher: func(l *load) backend { return &cacherFloor{storeFloor: storeFloor{load: l}} },
+var baselines = map[string]func(*load) backend{
+	BaselineStore:  func(l *load) backend { return &storeBaseline{load: l} },
+	BaselineCacher: func(l *load) backend { return &cacherBaseline{storeBaseline: storeBaseline{load: l}} },
 }
 
-// storeFloor is a store alone. The objects of a group have a prefix in common.
-type storeFloor struct {
+// storeBaseline is a store alone. The objects of a group have a prefix in common.
+type storeBaseline struct {
 	*load
 	store  storage.Backend
 	client *kubernetes.Client
@@ -50,26 +50,26 @@ func newStore(kind string) storage.Backend {
 	return memory.New(fmt.Sprintf("bench-%d", stores.Add(1)))
 }
 
-func (f *storeFloor) start(ctx context.Context) (err error) {
-	store := newStore(f.opts.Store)
+func (b *storeBaseline) start(ctx context.Context) (err error) {
+	store := newStore(b.opts.Store)
 	if err := store.Start(ctx); err != nil {
 		return err
 	}
-	f.store = store
-	f.client, err = store.Client()
+	b.store = store
+	b.client, err = store.Client()
 	return err
 }
 
-const floorPrefix = "/bench/"
+const baselinePrefix = "/bench/"
 
-func groupPrefix(group int) string { return floorPrefix + strconv.Itoa(group) + "/" }
+func groupPrefix(group int) string { return baselinePrefix + strconv.Itoa(group) + "/" }
 
 // prepare implements backend.
-func (f *storeFloor) prepare(ctx context.Context) (from string, err error) {
-	if err := f.start(ctx); err != nil {
+func (b *storeBaseline) prepare(ctx context.Context) (from string, err error) {
+	if err := b.start(ctx); err != nil {
 		return "", err
 	}
-	status, err := f.client.KV.Get(ctx, floorPrefix)
+	status, err := b.client.KV.Get(ctx, baselinePrefix)
 	if err != nil {
 		return "", err
 	}
@@ -77,31 +77,31 @@ func (f *storeFloor) prepare(ctx context.Context) (from string, err error) {
 }
 
 // write implements backend.
-func (f *storeFloor) write(ctx context.Context, writer int, at wire.Stamp) error {
-	_, err := f.client.Put(ctx, groupPrefix(writer%f.groups)+objectName(writer), at.String()+f.payload())
+func (b *storeBaseline) write(ctx context.Context, writer int, at wire.Stamp) error {
+	_, err := b.client.Put(ctx, groupPrefix(writer%b.groups)+objectName(writer), at.String()+b.payload())
 	return err
 }
 
 // watch implements backend.
-func (f *storeFloor) watch(ctx context.Context, _, group int, from string) (stream, error) {
+func (b *storeBaseline) watch(ctx context.Context, _, group int, from string) (stream, error) {
 	revision, err := strconv.ParseInt(from, 10, 64)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	events := f.client.Watch(ctx, groupPrefix(group), clientv3.WithPrefix(), clientv3.WithRev(revision+1))
-	return &storeStream{load: f.load, events: events, stopped: cancel}, nil
+	events := b.client.Watch(ctx, groupPrefix(group), clientv3.WithPrefix(), clientv3.WithRev(revision+1))
+	return &storeStream{load: b.load, events: events, stopped: cancel}, nil
 }
 
 // close implements backend.
-func (f *storeFloor) close(ctx context.Context) error {
-	if f.client != nil {
-		_ = f.client.Close() // an error only says how its watches ended
+func (b *storeBaseline) close(ctx context.Context) error {
+	if b.client != nil {
+		_ = b.client.Close() // an error only says how its watches ended
 	}
-	if f.store == nil {
+	if b.store == nil {
 		return nil
 	}
-	return f.store.Stop(context.WithoutCancel(ctx))
+	return b.store.Stop(context.WithoutCancel(ctx))
 }
 
 // storeStream is a watch of an etcd client.

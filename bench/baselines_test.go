@@ -12,8 +12,8 @@ import (
 	"snowglobe.test/envtest"
 )
 
-// TestFloors has each floor deliver what an API server does, with the same loads.
-func TestFloors(t *testing.T) {
+// TestBaselines has each baseline deliver what an API server does, with the same loads.
+func TestBaselines(t *testing.T) {
 	for name, opts := range map[string]WatchOptions{
 		"json":                     {Watchers: 3, Writers: 2},
 		"protobuf, embedded":       {Watchers: 3, Writers: 2, Resource: "pods", Encoding: "protobuf", Store: startup.StoreEmbedded},
@@ -21,7 +21,7 @@ func TestFloors(t *testing.T) {
 		"selected":                 {Watchers: 6, Writers: 7, Namespaces: 2, Selectors: 3, StreamsPerConnection: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts.Rate, opts.Duration, opts.Transport, opts.Floors = small().Rate, small().Duration, TransportProcess, true
+			opts.Rate, opts.Duration, opts.Transport, opts.Baselines = small().Rate, small().Duration, TransportProcess, true
 			report, err := Watch(t.Context(), opts)
 			require.NoError(t, err)
 			var hosts []string
@@ -29,7 +29,7 @@ func TestFloors(t *testing.T) {
 				hosts = append(hosts, load.Transport)
 				assert.Equal(t, 21*opts.Watchers/max(1, opts.Namespaces*opts.Selectors), load.Deliveries, "%+v", load)
 				assert.Zero(t, load.Lost+load.Duplicates+load.Reordered+load.Foreign+load.Restarts, "defects: %+v", load)
-				assert.Equal(t, load.Transport == FloorHTTP2, load.Server.Apart, "%+v", load.Server)
+				assert.Equal(t, load.Transport == BaselineHTTP2, load.Server.Apart, "%+v", load.Server)
 				assert.Positive(t, load.Latency.P50, "%+v", load)
 			}
 			assert.Equal(t, []string{"process", "store", "cacher", "http2"}, hosts)

@@ -64,7 +64,7 @@ func (o WatchOptions) onBareServer(ctx context.Context, f func(host) error) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	return f(host{name: FloorHTTP2, reached: one(config), read: measure.ReadSelf, apart: true})
+	return f(host{name: BaselineHTTP2, reached: one(config), read: measure.ReadSelf, apart: true})
 }
 
 // captureEvent returns an event of a watch as an API server writes it.

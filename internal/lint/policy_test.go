@@ -42,6 +42,7 @@ const policy = `
 	internal/diskerr                 ->
 	internal/pages                   ->
 	internal/sample                  ->
+	internal/watchfilter             ->
 	internal/home                    ->
 	internal/redact                  ->
 	internal/redact (test)           -> internal/pki
@@ -75,7 +76,7 @@ const policy = `
 	envtest/storage                  ->
 	envtest/serverflags              ->
 	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/broadcast internal/conns internal/diskerr internal/etcdlog internal/tempdir internal/pki internal/left
-	envtest/storage/... (test)       -> internal/listeners internal/pki internal/pages internal/sample
+	envtest/storage/... (test)       -> internal/listeners internal/pki internal/pages internal/sample internal/watchfilter
 	envtest/storage/intercept        -> envtest/fault envtest/memnet internal/conns internal/turn internal/left
 	envtest/storage/intercept (test) -> envtest/storage/memory internal/pki
 
@@ -88,7 +89,7 @@ const policy = `
 	envtest/chain/reststorage        -> envtest/fault envtest/storage envtest/storage/intercept
 	envtest/chain/restore            -> envtest/chain/reststorage envtest/storage internal/broadcast internal/turn
 	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
-	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest internal/hostile
+	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest internal/hostile internal/watchfilter
 	envtest/chain/reststorage/reststoragetest -> envtest/chain/reststorage envtest/storage envtest/storage/intercept envtest/storage/memory
 	envtest/chain                    -> envtest/chain/bootstrap envtest/chain/egress envtest/chain/upstream envtest/chain/inject envtest/chain/reststorage envtest/chain/restore envtest/chain/settle envtest/process envtest/serve envtest/storage envtest/storage/intercept internal/tempdir
 

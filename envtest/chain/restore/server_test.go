@@ -28,6 +28,7 @@ import (
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/chain/reststorage/reststoragetest"
 	"snowglobe.test/envtest/storage/memory"
+	"snowglobe.test/internal/watchfilter"
 )
 
 var (
@@ -128,7 +129,7 @@ func (h *heldStore) Watch(ctx context.Context, key string, opts apistorage.ListO
 	if err != nil {
 		return nil, err
 	}
-	return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+	return watchfilter.New(inner, func(event watch.Event) (watch.Event, bool) {
 		if gate := h.server.gate.Load(); gate != nil {
 			select {
 			case <-*gate:
@@ -159,7 +160,7 @@ func listWatch(resource *reststoragetest.Resource, storage apistorage.Interface)
 			if err != nil {
 				return nil, err
 			}
-			return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+			return watchfilter.New(inner, func(event watch.Event) (watch.Event, bool) {
 				if cached, ok := event.Object.(runtime.CacheableObject); ok { // meant for encoders
 					event.Object = cached.GetObject()
 				}

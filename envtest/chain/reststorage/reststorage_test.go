@@ -23,6 +23,7 @@ import (
 
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/chain/reststorage/reststoragetest"
+	"snowglobe.test/internal/watchfilter"
 )
 
 var pods = &reststoragetest.Resource{
@@ -153,7 +154,7 @@ func (h *heldStore) Watch(ctx context.Context, key string, opts apistorage.ListO
 	if err != nil {
 		return nil, err
 	}
-	return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+	return watchfilter.New(inner, func(event watch.Event) (watch.Event, bool) {
 		if event.Type != watch.Bookmark {
 			select {
 			case <-h.gate:

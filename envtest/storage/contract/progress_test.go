@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
+
+	"snowglobe.test/internal/watchfilter"
 )
 
 // punctual is the store as a watch cache sees it, where progress is asked for by waiting reads
@@ -38,7 +40,7 @@ func (p *punctual) Watch(ctx context.Context, key string, opts storage.ListOptio
 	if err != nil {
 		return nil, err
 	}
-	return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) { return event, !p.late(event) }), nil
+	return watchfilter.New(inner, func(event watch.Event) (watch.Event, bool) { return event, !p.late(event) }), nil
 }
 
 // late reports whether an event tells of progress after the newest request for it.
@@ -97,7 +99,7 @@ func (s *stuttering) Watch(ctx context.Context, key string, opts storage.ListOpt
 	if err != nil {
 		return nil, err
 	}
-	return watch.Filter(inner, func(event watch.Event) (watch.Event, bool) {
+	return watchfilter.New(inner, func(event watch.Event) (watch.Event, bool) {
 		if event.Type == watch.Bookmark {
 			s.answers.Add(1)
 		}

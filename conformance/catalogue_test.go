@@ -47,7 +47,7 @@ func TestCasesAreWellFormed(t *testing.T) {
 		case seen[c.ID]:
 			t.Errorf("%s: two cases", c.ID)
 		case !strings.HasSuffix(c.Promise, "."), c.Test == nil, c.Area == "", c.Source == "",
-			c.Level != suite.Core && c.Level != suite.Linked:
+			c.Level != suite.Core && c.Level != suite.Versioned:
 			t.Errorf("%s: not complete: %+v", c.ID, c)
 		case !strings.Contains(listed.String(), "| "+c.System+" | "):
 			t.Errorf("%s: system %s has no name", c.ID, c.System)

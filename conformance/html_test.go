@@ -28,8 +28,8 @@ var keepPage = flag.String("page", "", "write the page of TestPage to this file,
 func reported(target string, broken bool) engine.Report {
 	cases := []engine.Info{
 		{ID: "S6/first", System: "S6", Area: "watch", Promise: "First.", Source: "KEP-2340; k8s.io/apiserver/pkg/storage/cacher/cacher.go, consistent reads", Level: suite.Core},
-		{ID: "S6/second", System: "S6", Area: "watch", Promise: "Second <b>.", Source: "k8s.io/kube-openapi/pkg/handler3", Level: suite.Linked, Failure: true},
-		{ID: "S12/third", System: "S12", Area: "write", Promise: "Third.", Source: "sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Update", Level: suite.Linked},
+		{ID: "S6/second", System: "S6", Area: "watch", Promise: "Second <b>.", Source: "k8s.io/kube-openapi/pkg/handler3", Level: suite.Versioned, Failure: true},
+		{ID: "S12/third", System: "S12", Area: "write", Promise: "Third.", Source: "sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Update", Level: suite.Versioned},
 	}
 	report := engine.Report{
 		Target: target, Cluster: target, Release: "v1.37.1", Took: 90 * time.Second,
@@ -66,7 +66,7 @@ func TestPage(t *testing.T) {
 	require.NoError(t, err)
 	text := string(content)
 	for _, want := range []string{
-		"Conformance of 2 targets", "3 promises of a Kubernetes API server, 2 systems, 2 targets", "keeps all promises that apply to it", "breaks a promise", "v1.37.1 · 2026-11-24 · 1m30s of real time",
+		"Conformance of 2 targets", "3 promises of a Kubernetes API server (3 portable, 0 linked), 2 systems, 2 targets", "keeps all promises that apply to it", "breaks a promise", "v1.37.1 · 2026-11-24 · 1m30s of real time",
 		`<a href="#S6"><b>S6</b> watch cache</a>`, "<span>2 of 2</span>", "<span>1 of 2</span>", `<span class="muted">not applicable</span>`,
 		"Second &lt;b&gt;.", "&lt;script&gt;alert(1)&lt;/script&gt;", "needs control planes of its own",
 		`<a href="https://github.com/kubernetes/enhancements/issues/2340">KEP-2340</a>`,
@@ -88,7 +88,7 @@ func TestPageOfOneCase(t *testing.T) {
 	require.NoError(t, reports.WriteHTMLFile(file, report))
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Contains(t, string(content), "<p>1 promise of a Kubernetes API server, 1 system</p>")
+	assert.Contains(t, string(content), "<p>1 promise of a Kubernetes API server (1 portable, 0 linked), 1 system</p>")
 }
 
 // TestPageStandsAlone loads nothing, and lets in nothing but its own style and program.

@@ -14,7 +14,7 @@ import (
 )
 
 // TestLaunchedIsCleanedUp registers clean-ups with control planes of a case's own: they run
-// while those are there, the last first, except those of objects that go away anyway.
+// while those are there, the last first.
 func TestLaunchedIsCleanedUp(t *testing.T) {
 	var ran []string
 	var folder string
@@ -31,10 +31,8 @@ func TestLaunchedIsCleanedUp(t *testing.T) {
 		}
 		t.Cleanup(did("before it is stopped"))
 		other.Cleanup(did("its own"))
-		other.CleanupObjects(did("its objects"))
 		jane := other.As("jane")
 		jane.Cleanup(did("a user's"))
-		jane.CleanupObjects(did("a user's objects"))
 	}}
 	report, err := engine.Simulate(t.Context(), target.Memory(), []suite.Case{tested}, nil)
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func (s *somebodys) Open(ctx context.Context) (engine.Target[*suite.T], error) {
 	}
 	cluster := &suite.Cluster{Name: "somebody's", Config: cp.Config()}
 	cluster.Wrap = func(next http.RoundTripper) http.RoundTripper { return impatient{next, s} }
-	if cluster.Ledger, err = ledger.New(cluster.Config); err == nil {
+	if cluster.Ledger, err = ledger.Lasting(cluster.Config); err == nil {
 		s.before, err = objects(ctx, cluster.Config)
 	}
 	if err != nil {
@@ -169,7 +169,7 @@ func TestForgottenDefinition(t *testing.T) {
 		late     = "delay watch/customresourcedefinitions.apiextensions.k8s.io caller=system:apiserver by=50ms"
 	)
 	envtest.Simulate(t, func(t *testing.T, cp *envtest.ControlPlane) {
-		book, err := ledger.New(cp.Config())
+		book, err := ledger.Lasting(cp.Config())
 		require.NoError(t, err)
 		page, config := book.Page("a case"), cp.Config()
 		config.ContentType = runtime.ContentTypeJSON // the ledger reads it

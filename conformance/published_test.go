@@ -60,11 +60,14 @@ func published(t *testing.T, results []kept) string {
 <!-- Generated: go test ./conformance -run TestPublishedIsFresh -update; with -keep report.json it also
 keeps a report that snowglobe conformance --output json has written. -->
 
-%d promises of a Kubernetes API server, each with a test that needs no node. What each one is, where
-it comes from and what it needs is in [the list of cases](reference/conformance.md); how to run them
-is in [the reference](reference/cli.md#snowglobe-conformance).
+%d promises of a Kubernetes API server (%s), each with a test that needs no node. What each
+one is, where it comes from and what it needs is in [the list of cases](reference/conformance.md);
+how to run them is in [the reference](reference/cli.md#snowglobe-conformance).
 
-A case of level core tests a promise of every conformant API server: %d of them. One of level linked
+A portable case can be asked of any cluster. A linked one launches control planes of its own, with
+flags, faults or a clock to judge by, and so runs only in the process that links the API server.
+
+A case of level core tests a promise of every conformant API server: %d of them. One of level versioned
 tests a promise of the release that this module links, which older and newer ones need not keep: %d.
 A case is not applicable if the target lacks what it needs, is older than the promise, or has its
 feature gate switched off. It never counts as kept.
@@ -73,7 +76,7 @@ feature gate switched off. It never counts as kept.
 
 | target | release | date | took | kept | broken | not applicable | not judged |
 | --- | --- | --- | --- | --- | --- | --- | --- |
-`, len(cases), count(cases, suite.Core), count(cases, suite.Linked))
+`, len(cases), engine.Reaches(cases), count(cases, suite.Core), count(cases, suite.Versioned))
 	for _, k := range results {
 		fmt.Fprintf(&out, "| %s | %s | %s | %s | %d | %d | %d | %d |\n", k.name(), k.Release, k.Date, k.took(),
 			len(k.Passed), len(k.Failed), sum(k.NotApplicable), sum(k.NotRun))

@@ -27,7 +27,8 @@ reached, or is gone halfway, or no case applies to it, or something is left ther
 A case that the target can't meet the needs of, such as a newer release or a feature
 gate, is not applicable, and the report says why. What a case is selected by with
 --label-filter, as ginkgo does it, is its system (S6), its area (watch), its level (core
-or linked), "failure" if it is about one, and its KEP (KEP-2340).`,
+or versioned), its reach (portable, or linked if it launches control planes of its own and
+so runs only in this process), "failure" if it is about one, and its KEP (KEP-2340).`,
 		Example: `  snowglobe conformance --list
   snowglobe conformance --virtual
   snowglobe conformance --store embedded --junit report.xml

@@ -8,6 +8,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"regexp"
 	"strings"
@@ -114,16 +115,44 @@ func (c Case[T]) Needed() string {
 	return strings.Join(all, "; ")
 }
 
+// Who can be asked whether a promise is kept.
+const (
+	// Portable cases ask whatever target there is, of anybody.
+	Portable = "portable"
+	// Linked cases launch control planes of their own, with flags, faults or time to judge by. So they
+	// run only in the process that links the API server.
+	Linked = "linked"
+)
+
+// Reach is Portable or Linked.
+func (c Case[T]) Reach() string {
+	if c.Needs.Launch {
+		return Linked
+	}
+	return Portable
+}
+
+// Reaches counts cases in words, like "245 portable, 167 linked".
+func Reaches[T any](cases []Case[T]) string {
+	linked := 0
+	for _, c := range cases {
+		if c.Reach() == Linked {
+			linked++
+		}
+	}
+	return fmt.Sprintf("%d %s, %d %s", len(cases)-linked, Portable, linked, Linked)
+}
+
 // FailureLabel is the label of cases about what happens when something fails or is refused.
 const FailureLabel = "failure"
 
 // KEPNumber is a KEP in a case's source.
 var KEPNumber = regexp.MustCompile(`KEP-(\d+)`)
 
-// Labels are what a case is selected by: its system, area and level, "failure" if it is about
+// Labels are what a case is selected by: its system, area, level and reach, "failure" if it is about
 // one, and the KEPs that it tests, such as "KEP-555".
 func (c Case[T]) Labels() []string {
-	labels := []string{c.System, c.Area, string(c.Level)}
+	labels := []string{c.System, c.Area, string(c.Level), c.Reach()}
 	if c.Failure {
 		labels = append(labels, FailureLabel)
 	}

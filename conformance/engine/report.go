@@ -103,7 +103,7 @@ func (r Report) Unjudged() error {
 // A Reporter is called as a run goes on, never twice at a time.
 type Reporter interface {
 	// Begin is called when the target is open.
-	Begin(target string, cases int)
+	Begin(target string, cases []Info)
 	// Case is called after each case, even if it is not applicable, but not for those left when
 	// a run ends early.
 	Case(result Result)
@@ -114,6 +114,6 @@ type Reporter interface {
 // silent is a reporter that tells nothing.
 type silent struct{}
 
-func (silent) Begin(string, int) {}
-func (silent) Case(Result)       {}
-func (silent) End(Report)        {}
+func (silent) Begin(string, []Info) {}
+func (silent) Case(Result)          {}
+func (silent) End(Report)           {}

@@ -129,9 +129,10 @@ func (e *execution[T]) run(ctx context.Context, source Source[T], cases []Case[T
 	}
 	e.target = target
 	e.report.Cluster, e.report.Release = target.String(), target.Reports()
+	infos := Infos(cases)
 	// An output that is gone does not end the run.
-	_, _ = io.WriteString(e.notices, target.Notice(Infos(cases)))
-	e.reporter.Begin(e.report.Target, len(cases))
+	_, _ = io.WriteString(e.notices, target.Notice(infos))
+	e.reporter.Begin(e.report.Target, infos)
 	beside, alone := inOrder(cases, e.seed, e.parallel)
 	e.runAll(ctx, beside, e.parallel)
 	e.runAll(ctx, alone, 1)

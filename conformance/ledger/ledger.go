@@ -1,6 +1,11 @@
-// Package ledger keeps what a case makes on a cluster that outlives it, and removes it. It goes
-// by requests and their answers alone, so that it holds whatever the case does, and wherever it
+// Package ledger keeps what a case makes on a cluster that other cases use too, and removes it. It
+// goes by requests and their answers alone, so that it holds whatever the case does, and wherever it
 // ends. It never removes what it has not seen made, and knows nothing of cases.
+//
+// A cluster that ends with the run gets its objects deleted, so that they are not in the way of other
+// cases. On one that outlives the run nothing may be left: namespaces are emptied there, finalizers
+// of namespaces removed, a write goes on when its caller is interrupted, and Close waits until all is
+// gone.
 package ledger
 
 import (
@@ -18,40 +23,43 @@ import (
 
 // Ledger is of one cluster. Each case has a page of it.
 type Ledger struct {
-	host       string
-	base       string // the path of the server, which no request is without
-	client     rest.Interface
-	metadata   metadata.Interface
-	namespaced []schema.GroupVersionResource // what there can be in a namespace
+	host    string
+	base    string // the path of the server, which no request is without
+	client  rest.Interface
+	lasting *lasting // nil if the cluster ends with the run
 
 	mu      sync.Mutex
 	pages   []*Page
 	leaving []Object // deleted, and not gone yet
 }
 
-// New asks the cluster for its resources, and begins a ledger of it. The configuration is for a
-// user with all permissions.
+// lasting is what must be known of a cluster to leave nothing there.
+type lasting struct {
+	metadata   metadata.Interface
+	namespaced []schema.GroupVersionResource // what there can be in a namespace
+}
+
+// New begins a ledger of a cluster that ends with the run. The configuration is for a user with all
+// permissions.
 func New(config *rest.Config) (*Ledger, error) {
-	config = rest.CopyConfig(config)
-	config.QPS = -1 // no client-side rate limit
-	config.WarningHandler = rest.NoWarnings{}
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+	ledger, _, err := begin(config)
+	return ledger, err
+}
+
+// Lasting begins a ledger of a cluster that outlives the run, and asks that for its resources.
+func Lasting(config *rest.Config) (*Ledger, error) {
+	ledger, client, err := begin(config)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := metadata.NewForConfig(config)
-	if err != nil {
+	ledger.lasting = &lasting{}
+	if ledger.lasting.metadata, err = metadata.NewForConfig(unlimited(config)); err != nil {
 		return nil, err
 	}
-	base, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return nil, err
-	}
-	l := &Ledger{host: config.Host, base: strings.TrimRight(base.Path, "/"), client: client.RESTClient(), metadata: objects}
 	// An aggregated server that is unavailable hides what cases make nothing of.
 	lists, err := discovery.ServerPreferredNamespacedResources(client)
 	if lists == nil && err != nil {
-		return nil, fmt.Errorf("ask %s for its resources: %w", l.host, err)
+		return nil, fmt.Errorf("ask %s for its resources: %w", ledger.host, err)
 	}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -60,11 +68,31 @@ func New(config *rest.Config) (*Ledger, error) {
 		}
 		for _, resource := range list.APIResources {
 			if verbs := sets.New(resource.Verbs...); verbs.HasAll("list", "deletecollection") {
-				l.namespaced = append(l.namespaced, version.WithResource(resource.Name))
+				ledger.lasting.namespaced = append(ledger.lasting.namespaced, version.WithResource(resource.Name))
 			}
 		}
 	}
-	return l, nil
+	return ledger, nil
+}
+
+func begin(config *rest.Config) (*Ledger, *discovery.DiscoveryClient, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(unlimited(config))
+	if err != nil {
+		return nil, nil, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Ledger{host: config.Host, base: strings.TrimRight(base.Path, "/"), client: client.RESTClient()}, client, nil
+}
+
+// unlimited is a configuration without a client-side rate limit, whose warnings nobody reads.
+func unlimited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{}
+	return config
 }
 
 // Page returns a new page of a name.

@@ -39,19 +39,12 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	if info == nil {
 		return r.next.RoundTrip(req)
 	}
-	var sent []byte
-	if req.Body != nil {
-		var err error
-		if sent, err = io.ReadAll(req.Body); err != nil {
-			return nil, err
-		}
-		_ = req.Body.Close()
+	ctx, release := req.Context(), func() {}
+	if r.page.of.lasting != nil {
+		ctx, release = outliving(ctx)
 	}
-	ctx, release := outliving(req.Context())
 	defer release()
-	req = req.Clone(ctx)
-	req.Body = io.NopCloser(bytes.NewReader(sent))
-	resp, err := r.next.RoundTrip(req)
+	resp, err := r.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +54,21 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(answer))
-	r.page.record(info, req.URL.Path, resp.StatusCode, sent, answer)
+	r.page.record(info, req.URL.Path, resp.StatusCode, sent(req), answer)
 	return resp, nil
+}
+
+// sent returns the body of a request, unless it comes bit by bit and can be read once only.
+func sent(req *http.Request) []byte {
+	if req.GetBody == nil {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	text, _ := io.ReadAll(body) // in memory
+	return text
 }
 
 // grace is how long a write may go on after its caller has lost interest.

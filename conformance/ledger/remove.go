@@ -27,7 +27,7 @@ func (p *Page) Remove(ctx context.Context) error {
 	for _, object := range slices.Backward(p.Made()) {
 		gone, err := object.gone || p.of.goesWithItsNamespace(object, p), error(nil)
 		switch {
-		case !gone && object.GroupResource == namespaces:
+		case !gone && object.GroupResource == namespaces && p.of.lasting != nil:
 			err = p.of.removeNamespace(ctx, object)
 		case !gone:
 			gone, err = p.of.remove(ctx, object)
@@ -50,7 +50,10 @@ func (l *Ledger) leave(object Object) {
 
 // goesWithItsNamespace reports whether an object is removed with its namespace.
 func (l *Ledger) goesWithItsNamespace(object Object, page *Page) bool {
-	known := slices.ContainsFunc(l.namespaced, func(r schema.GroupVersionResource) bool { return r.GroupResource() == object.GroupResource })
+	if l.lasting == nil {
+		return false
+	}
+	known := slices.ContainsFunc(l.lasting.namespaced, func(r schema.GroupVersionResource) bool { return r.GroupResource() == object.GroupResource })
 	return known && page.Has(object.Namespace)
 }
 
@@ -110,9 +113,9 @@ const lanes = 8
 
 // empty deletes what there is in a namespace, and returns how much that was.
 func (l *Ledger) empty(ctx context.Context, namespace string) (found int, err error) {
-	counts, errs := make([]int, len(l.namespaced)), make([]error, len(l.namespaced))
-	workqueue.ParallelizeUntil(ctx, lanes, len(l.namespaced), func(i int) {
-		counts[i], errs[i] = l.emptyOf(ctx, namespace, l.namespaced[i])
+	counts, errs := make([]int, len(l.lasting.namespaced)), make([]error, len(l.lasting.namespaced))
+	workqueue.ParallelizeUntil(ctx, lanes, len(l.lasting.namespaced), func(i int) {
+		counts[i], errs[i] = l.emptyOf(ctx, namespace, l.lasting.namespaced[i])
 	})
 	for _, count := range counts {
 		found += count
@@ -121,7 +124,7 @@ func (l *Ledger) empty(ctx context.Context, namespace string) (found int, err er
 }
 
 func (l *Ledger) emptyOf(ctx context.Context, namespace string, resource schema.GroupVersionResource) (found int, err error) {
-	list, err := l.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	list, err := l.lasting.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return 0, nil // a resource that is not served any more
 	}

@@ -57,9 +57,14 @@ func List[T any](w io.Writer, cases []engine.Case[T], output string) error {
 }
 
 func listText(w io.Writer, cases []engine.Info) error {
+	mixed := slices.ContainsFunc(cases, func(c engine.Info) bool { return c.Reach() == engine.Linked })
 	var out strings.Builder
 	for _, c := range cases {
-		fmt.Fprintf(&out, "%-45s %s", c.ID, c.Promise)
+		fmt.Fprintf(&out, "%-45s ", c.ID)
+		if mixed {
+			fmt.Fprintf(&out, "%-8s ", c.Reach())
+		}
+		out.WriteString(c.Promise)
 		if needs := c.Needed(); needs != "" {
 			fmt.Fprintf(&out, " [needs %s]", needs)
 		}
@@ -76,8 +81,8 @@ func Reference(w io.Writer, cases []engine.Info) error {
 
 <!-- Generated: go test ./conformance -run TestPageIsFresh -update -->
 
-%d promises of an API server, each with a test. Run them against a control plane of Snowglobe, or
-against any cluster of the linked release:
+%d promises of an API server, each with a test: %s. Run them against a control plane of
+Snowglobe, or against any cluster of the linked release:
 
     snowglobe conformance
     snowglobe conformance --store embedded
@@ -85,13 +90,16 @@ against any cluster of the linked release:
 
 The first part of an ID is the system that makes the promise.
 
-Those of level core are promises of every conformant API server; those of level linked are
+Portable cases can be asked of any cluster. Linked ones launch control planes of their own, with
+flags, faults or a clock to judge by, and so run only in the process that links the API server.
+
+Those of level core are promises of every conformant API server; those of level versioned are
 of the release that this module links. [Conformance](../CONFORMANCE.md) has the results on
 several targets, an index by KEP, and what is not covered.
 
 | system | is | cases | about failure |
 | --- | --- | --- | --- |
-`, len(cases))
+`, len(cases), engine.Reaches(cases))
 	for _, system := range systems {
 		n, failures := count(cases, system.ID)
 		fmt.Fprintf(&out, "| %s | %s | %d | %d |\n", system.ID, system.Name, n, failures)
@@ -100,9 +108,9 @@ several targets, an index by KEP, and what is not covered.
 	for _, c := range cases {
 		if c.Area != area {
 			area = c.Area
-			fmt.Fprintf(&out, "\n## %s\n\n| case | promise | level | source | needs |\n| --- | --- | --- | --- | --- |\n", area)
+			fmt.Fprintf(&out, "\n## %s\n\n| case | promise | level | reach | source | needs |\n| --- | --- | --- | --- | --- | --- |\n", area)
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", c.ID, cell(c.Promise), c.Level, cell(c.Source), c.Needed())
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, cell(c.Promise), c.Level, c.Reach(), cell(c.Source), c.Needed())
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

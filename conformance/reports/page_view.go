@@ -17,6 +17,7 @@ type pageView struct {
 	Systems []systemView
 	Broken  []brokenView
 	Cases   int
+	Reaches string // of the cases, counted
 }
 
 // targetView is a report as a column of the page.
@@ -103,7 +104,7 @@ func newPageView(reports []engine.Report) pageView {
 			results[result.Case.ID][i] = &result
 		}
 	}
-	view.Cases = len(cases)
+	view.Cases, view.Reaches = len(cases), engine.Reaches(cases)
 	slices.SortFunc(cases, func(a, b engine.Info) int { return strings.Compare(a.ID, b.ID) })
 	for _, system := range systems {
 		if s := view.system(system.ID, system.Name, cases, results); len(s.Cases) > 0 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +33,8 @@ type Text struct{ Out io.Writer }
 var marks = map[engine.State]string{engine.Passed: "ok  ", engine.Failed: "FAIL", engine.NotApplicable: "n/a "}
 
 // Begin implements Reporter.
-func (t Text) Begin(target string, cases int) {
-	t.printf("%s on %s\n", plural(cases, "case"), target)
+func (t Text) Begin(target string, cases []engine.Info) {
+	t.printf("%s on %s\n", counted(cases), target)
 }
 
 // Case implements Reporter.
@@ -46,6 +47,15 @@ func (t Text) Case(r engine.Result) {
 	if r.State == engine.Failed {
 		t.printf("%s\n", indent(Explain(r, shortExchanges)))
 	}
+}
+
+// counted is a number of cases, by whom they can be asked where that differs.
+func counted(cases []engine.Info) string {
+	text := plural(len(cases), "case")
+	if slices.ContainsFunc(cases, func(c engine.Info) bool { return c.Reach() == engine.Linked }) {
+		text += " (" + engine.Reaches(cases) + ")"
+	}
+	return text
 }
 
 // plural is a number of things.
@@ -85,7 +95,7 @@ func (t Text) printf(format string, args ...any) { _, _ = fmt.Fprintf(t.Out, for
 type JSON struct{ Out io.Writer }
 
 // Begin implements Reporter.
-func (JSON) Begin(string, int) {}
+func (JSON) Begin(string, []engine.Info) {}
 
 // Case implements Reporter.
 func (JSON) Case(engine.Result) {}

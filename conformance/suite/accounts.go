@@ -11,10 +11,7 @@ import (
 // Account creates a service account in the case's namespace.
 func (t *T) Account(ctx context.Context, name string) *corev1.ServiceAccount {
 	accounts := t.Kube.CoreV1().ServiceAccounts(t.Namespace(ctx))
-	created, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	t.Must(err, "create service account %s", name)
-	t.CleanupObjects(func(ctx context.Context) error { return accounts.Delete(ctx, name, metav1.DeleteOptions{}) })
-	return created
+	return Create(ctx, t, accounts.Create, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
 // RequestToken asks for a token of a service account in the case's namespace.

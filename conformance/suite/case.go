@@ -5,7 +5,6 @@ package suite
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -28,8 +27,9 @@ type Needs = engine.Needs
 const (
 	// Core promises are those of every conformant API server.
 	Core engine.Level = "core"
-	// Linked promises are those of the release that this module links.
-	Linked engine.Level = "linked"
+	// Versioned promises are those of the release that this module links: older and newer ones need
+	// not keep them.
+	Versioned engine.Level = "versioned"
 )
 
 // Unmet says what a case needs and the cluster lacks; empty if the case can run.
@@ -78,8 +78,7 @@ func (c *Cluster) Do(ctx context.Context, tested Case, recorder *transcript.Reco
 }
 
 func (c *Cluster) do(ctx context.Context, tested Case, fail func(string, ...int)) {
-	noted, remove := c.noting(tested.ID)
-	t, err := newT(noted.serving(tested.ID), tested.ID, fail)
+	t, err := newT(c.serving(tested.ID), c.page(tested.ID), tested.ID, fail)
 	if err != nil {
 		fail(err.Error())
 		return
@@ -87,6 +86,6 @@ func (c *Cluster) do(ctx context.Context, tested Case, fail func(string, ...int)
 	tested.Within(ctx, caseTimeout, t, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 		defer cancel()
-		return errors.Join(t.cleanUp(ctx), remove(ctx))
+		return t.cleanUp(ctx)
 	}, fail)
 }

@@ -38,8 +38,8 @@ type Cluster struct {
 	Wrap transport.WrapperFunc
 	// PollInterval is how often a case polls what can't be watched. Zero means 50 ms.
 	PollInterval time.Duration
-	// Ledger has what cases make on a cluster that outlives the run, and removes it. Nil means
-	// that what is made ends with the cluster.
+	// Ledger has what cases make on the cluster, and removes it. Nil means that nobody else is
+	// bothered by it.
 	Ledger *ledger.Ledger
 }
 
@@ -70,22 +70,10 @@ func (c *Cluster) serving(id string) *Cluster {
 	return &one
 }
 
-// noting returns the cluster as a case sees it that must leave nothing there, and what removes
-// what it has made.
-func (c *Cluster) noting(id string) (noting *Cluster, remove func(context.Context) error) {
+// page begins a page of the ledger for a case, nil if there is none.
+func (c *Cluster) page(id string) *ledger.Page {
 	if c.Ledger == nil {
-		return c, func(context.Context) error { return nil }
+		return nil
 	}
-	page, one := c.Ledger.Page(id), *c
-	one.Wrap = transport.Wrappers(c.Wrap, page.Wrap)
-	return &one, page.Remove
-}
-
-// wrap returns a copy of a configuration with the wrapper added.
-func (c *Cluster) wrap(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	if c.Wrap != nil {
-		config.Wrap(c.Wrap)
-	}
-	return config
+	return c.Ledger.Page(id)
 }

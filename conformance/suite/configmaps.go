@@ -63,9 +63,7 @@ func (c *ConfigMaps) Make(ctx context.Context, names ...string) *corev1.ConfigMa
 
 // MustCreate creates one, or fails the case.
 func (c *ConfigMaps) MustCreate(ctx context.Context, object *corev1.ConfigMap) *corev1.ConfigMap {
-	created, err := c.Create(ctx, object, metav1.CreateOptions{})
-	c.T.Must(err, "create ConfigMap %s", object.Name)
-	return created
+	return Create(ctx, c.T, c.Create, object)
 }
 
 // MakeColored creates ConfigMaps with a label color, by name.

@@ -25,9 +25,9 @@ func (t *T) WithToken(token string) *T {
 func (t *T) With(config *rest.Config) *T {
 	cluster := *t.Cluster
 	cluster.Config = config
-	other, err := newT(&cluster, t.id, t.fail)
+	other, err := newT(&cluster, t.page, t.id, t.fail)
 	t.Must(err, "clients of %s", config.Host)
-	other.Name, other.namespace, other.temporary = t.Name, t.namespace, t.temporary
+	other.Name, other.namespace, other.borrowed = t.Name, t.namespace, true
 	t.Cleanup(other.cleanUp)
 	return other
 }

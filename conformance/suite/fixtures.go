@@ -92,21 +92,11 @@ type Widgets struct {
 
 // Install creates a CRD for the case, and waits until it is established and served.
 func (t *T) Install(ctx context.Context, definition *CRD) *Widgets {
-	created, err := t.CreateCRD(ctx, definition)
-	t.Must(err, "create CRD %s", definition.Name)
+	created := Create(ctx, t, t.CRDs.Create, definition)
 	t.CRDWith(ctx, created, apiextensionsv1.Established, apiextensionsv1.ConditionTrue)
 	w := t.WidgetsOf(created, created.Spec.Versions[0].Name)
 	t.Served(ctx, w.Path)
 	return w
-}
-
-// CreateCRD creates a definition. It is removed when the case ends.
-func (t *T) CreateCRD(ctx context.Context, definition *CRD) (*CRD, error) {
-	created, err := t.CRDs.Create(ctx, definition, metav1.CreateOptions{})
-	if err == nil {
-		t.CleanupObjects(func(ctx context.Context) error { return t.CRDs.Delete(ctx, definition.Name, metav1.DeleteOptions{}) })
-	}
-	return created, err
 }
 
 // WidgetsOf returns the resource of one version of a definition.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onsi/gomega"
 
+	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/envtest"
 	"snowglobe.test/internal/turn"
 )
@@ -22,9 +23,10 @@ type Launcher struct {
 
 // sharing is a control plane that cases share by its name.
 type sharing struct {
-	name  string
-	cp    *envtest.ControlPlane
-	cases int // that use it now
+	name   string
+	cp     *envtest.ControlPlane
+	ledger *ledger.Ledger
+	cases  int // that use it now
 }
 
 // maxIdle is how many control planes wait for further cases to share them. Each costs
@@ -41,10 +43,10 @@ func (l *Launcher) start(ctx context.Context, opts ...envtest.Option) (*envtest.
 	return l.launch(ctx, append([]envtest.Option{l.network.Option()}, opts...)...)
 }
 
-// share returns the control plane of a name, until done; the first call starts it.
-func (l *Launcher) share(ctx context.Context, name string, opts ...envtest.Option) (cp *envtest.ControlPlane, done func(context.Context) error, err error) {
+// share returns the control plane of a name, to be used until done; the first call starts it.
+func (l *Launcher) share(ctx context.Context, name string, opts ...envtest.Option) (*sharing, error) {
 	if err := l.turn.Take(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer l.turn.Give()
 	var s *sharing
@@ -54,13 +56,17 @@ func (l *Launcher) share(ctx context.Context, name string, opts ...envtest.Optio
 	} else {
 		cp, err := l.start(context.WithoutCancel(ctx), opts...)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		s = &sharing{name: name, cp: cp}
+		book, err := ledger.New(cp.Config())
+		if err != nil {
+			return nil, errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
+		}
+		s = &sharing{name: name, cp: cp, ledger: book}
 	}
 	s.cases++
 	l.shared = append(l.shared, s)
-	return s.cp, func(ctx context.Context) error { return l.done(ctx, s) }, nil
+	return s, nil
 }
 
 // done says that a case does not use a shared control plane any more. Of those that no case
@@ -104,8 +110,7 @@ func (l *Launcher) Stop(ctx context.Context) error {
 func (t *T) Launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *T) {
 	cp, err := t.Cluster.Launcher.start(ctx, opts...)
 	t.Must(err, "launch a control plane beside %s", t.Cluster.Name)
-	other := t.beside(cp)
-	other.temporary = true
+	other := t.beside(cp, nil)
 	t.Cleanup(func(ctx context.Context) error { return errors.Join(other.cleanUp(ctx), cp.Stop(ctx)) })
 	return cp, other
 }
@@ -130,11 +135,12 @@ func (t *T) Refuses(ctx context.Context, why string, flags ...string) {
 // launches it, with these options, and it lives on while others are likely to ask for it. Cases
 // must not break it, and are not alone in it.
 func (t *T) Shared(ctx context.Context, name string, opts ...envtest.Option) (*envtest.ControlPlane, *T) {
-	cp, done, err := t.Cluster.Launcher.share(ctx, name, opts...)
+	launcher := t.Cluster.Launcher
+	shared, err := launcher.share(ctx, name, opts...)
 	t.Must(err, "launch the control plane %s beside %s", name, t.Cluster.Name)
-	other := t.beside(cp)
-	t.Cleanup(func(ctx context.Context) error { return errors.Join(other.cleanUp(ctx), done(ctx)) })
-	return cp, other
+	other := t.beside(shared.cp, shared.ledger.Page(t.id))
+	t.Cleanup(func(ctx context.Context) error { return errors.Join(other.cleanUp(ctx), launcher.done(ctx, shared)) })
+	return shared.cp, other
 }
 
 // Restarting starts a server again, and returns when it accepts requests. The function that
@@ -149,11 +155,11 @@ func (t *T) Restarting(ctx context.Context, server *envtest.Server) (ready func(
 	return func() { t.Must(<-done, "start the server again") }
 }
 
-// beside returns a target for another control plane.
-func (t *T) beside(cp *envtest.ControlPlane) *T {
+// beside returns a T for another control plane, and for what the case makes there.
+func (t *T) beside(cp *envtest.ControlPlane, page *ledger.Page) *T {
 	cluster := *t.Cluster
 	cluster.Config = cp.Config()
-	other, err := newT(&cluster, t.id, t.fail)
+	other, err := newT(&cluster, page, t.id, t.fail)
 	t.Must(err, "clients of a control plane beside %s", t.Cluster.Name)
 	return other
 }

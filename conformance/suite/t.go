@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"snowglobe.test/conformance/ledger"
 )
 
 // T is what one run of one case tests a cluster through. Its assertions
@@ -38,22 +41,30 @@ type T struct {
 	CRDs    apiextensionsclient.CustomResourceDefinitionInterface
 	Dynamic dynamic.Interface
 
-	id        string // of the case
+	id        string       // of the case
+	page      *ledger.Page // what the case makes; nil if the cluster ends with it
+	borrowed  bool         // the page is that of another T
 	fail      func(message string, callerSkip ...int)
 	raw       *rawClient
 	namespace string
-	temporary bool // the cluster ends with the case
 	cleanups  []func(ctx context.Context) error
 	watches   []watch.Interface
 }
 
-func newT(cluster *Cluster, id string, fail func(message string, callerSkip ...int)) (*T, error) {
-	config := cluster.wrap(cluster.Config)
+// newT returns a T for a case. What is made by its clients is written on the page, if that is not nil.
+func newT(cluster *Cluster, page *ledger.Page, id string, fail func(message string, callerSkip ...int)) (*T, error) {
+	config := rest.CopyConfig(cluster.Config)
+	if cluster.Wrap != nil {
+		config.Wrap(cluster.Wrap)
+	}
+	if page != nil {
+		config.Wrap(page.Wrap)
+	}
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.QPS = -1 // no client-side rate limit
 	config.WarningHandler = rest.NoWarnings{}
 	rest.AddUserAgent(config, "snowglobe-conformance/"+id)
-	t := &T{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id), id: id, fail: fail}
+	t := &T{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id), id: id, page: page, fail: fail}
 	t.SetDefaultEventuallyPollingInterval(cmp.Or(cluster.PollInterval, pollInterval))
 	var errs [4]error
 	var definitions *apiextensionsclient.ApiextensionsV1Client
@@ -83,21 +94,18 @@ func uniqueName(id string) string {
 // Cleanup registers f for the case's end, last first; its context outlives the case.
 func (t *T) Cleanup(f func(ctx context.Context) error) { t.cleanups = append(t.cleanups, f) }
 
-// CleanupObjects is Cleanup for what removes objects from the cluster. If the cluster ends with
-// the case, they go with it, and f is not called.
-func (t *T) CleanupObjects(f func(ctx context.Context) error) {
-	if !t.temporary {
-		t.Cleanup(f)
-	}
-}
-
 // cleanupTimeout bounds the removal of what one case made. To stop a control plane alone may
 // take half a minute before it is said to hang.
 const cleanupTimeout = 2 * time.Minute
 
+// cleanUp removes what the case made, while all that its clients and webhooks need is still there, and
+// then undoes the rest.
 func (t *T) cleanUp(ctx context.Context) error {
 	t.stopWatches()
 	var errs []error
+	if t.page != nil && !t.borrowed {
+		errs = append(errs, t.page.Remove(ctx))
+	}
 	for _, f := range slices.Backward(t.cleanups) {
 		if err := f(ctx); err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, err)
@@ -118,23 +126,9 @@ func (t *T) Namespace(ctx context.Context) string {
 	if t.namespace != "" {
 		return t.namespace
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Name}}
-	_, err := t.Kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
-	t.Expect(err).NotTo(gomega.HaveOccurred(), "create namespace %s", t.Name)
+	Create(ctx, t, t.Kube.CoreV1().Namespaces().Create, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Name}})
 	t.namespace = t.Name
-	t.CleanupObjects(t.emptyNamespace)
 	return t.namespace
-}
-
-// emptyNamespace removes what cases create in their namespace. Without a namespace
-// controller nothing else does, and the namespace stays Terminating.
-func (t *T) emptyNamespace(ctx context.Context) error {
-	all := metav1.ListOptions{}
-	err := errors.Join(
-		t.Kube.CoreV1().ConfigMaps(t.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
-		t.Kube.CoordinationV1().Leases(t.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
-	)
-	return errors.Join(err, t.Kube.CoreV1().Namespaces().Delete(ctx, t.namespace, metav1.DeleteOptions{}))
 }
 
 // Must fails the case if a step that is not part of the promise fails.
@@ -148,4 +142,12 @@ func (t *T) As(user string, groups ...string) *T {
 	config := rest.CopyConfig(t.Cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return t.With(config)
+}
+
+// Create creates an object, or fails the case.
+func Create[O metav1.Object](ctx context.Context, t *T, create func(context.Context, O, metav1.CreateOptions) (O, error),
+	object O) O {
+	created, err := create(ctx, object, metav1.CreateOptions{})
+	t.Must(err, "create %s %s", reflect.TypeOf(object).Elem().Name(), object.GetName())
+	return created
 }

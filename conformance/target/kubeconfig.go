@@ -50,7 +50,7 @@ func (k Kubeconfig) Open(ctx context.Context) (engine.Target[*suite.T], error) {
 	if err := alive(ctx); err != nil {
 		return nil, err
 	}
-	book, err := ledger.New(config)
+	book, err := ledger.Lasting(config)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage"
@@ -73,6 +74,9 @@ func (p ControlPlane) Open(ctx context.Context) (engine.Target[*suite.T], error)
 		return nil, err
 	}
 	known := &suite.Cluster{Name: p.Name, Config: cp.Config(), Release: envtest.Release()}
+	if known.Ledger, err = ledger.New(known.Config); err != nil {
+		return nil, errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
+	}
 	if !p.Borrowed {
 		known.Launcher = suite.NewLauncher(p.launch)
 	}

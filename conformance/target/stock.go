@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"snowglobe.test/conformance/engine"
+	"snowglobe.test/conformance/ledger"
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/internal/stock"
 )
@@ -50,14 +51,17 @@ func (s Stock) Open(ctx context.Context) (engine.Target[*suite.T], error) {
 	if err != nil {
 		return nil, err
 	}
+	known := &suite.Cluster{Name: s.String(), Config: config, Release: release}
 	client, err := kubernetes.NewForConfig(config)
 	if err == nil {
 		err = untilDefaultRoles(ctx, client)
 	}
+	if err == nil {
+		known.Ledger, err = ledger.New(config)
+	}
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	known := &suite.Cluster{Name: s.String(), Config: config, Release: release}
 	Learn(ctx, known)
 	return &programs{known, s.Folder, client, stop}, nil
 }

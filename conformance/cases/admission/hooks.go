@@ -172,11 +172,7 @@ func (h *hooks) validate(ctx context.Context, webhooks ...registrationv1.Validat
 // register registers validating webhooks.
 func (h *hooks) register(ctx context.Context, webhooks ...registrationv1.ValidatingWebhook) {
 	configuration := &registrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: h.Name}, Webhooks: webhooks}
-	_, err := h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{})
-	h.Must(err, "register validating webhooks")
-	h.CleanupObjects(func(ctx context.Context) error {
-		return h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, h.Name, metav1.DeleteOptions{})
-	})
+	suite.Create(ctx, h.T, h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create, configuration)
 }
 
 // mutate registers one mutating webhook in a configuration of its own, and waits until it is
@@ -192,11 +188,7 @@ func (h *hooks) mutate(ctx context.Context, hook string, change ...func(*registr
 	}
 	configuration := &registrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: h.Name + "-" + hook}, Webhooks: []registrationv1.MutatingWebhook{webhook}}
-	_, err := h.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, configuration, metav1.CreateOptions{})
-	h.Must(err, "register mutating webhook %s", hook)
-	h.CleanupObjects(func(ctx context.Context) error {
-		return h.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Delete(ctx, configuration.Name, metav1.DeleteOptions{})
-	})
+	suite.Create(ctx, h.T, h.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Create, configuration)
 	h.active(ctx, hook)
 }
 

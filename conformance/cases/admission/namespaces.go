@@ -69,14 +69,12 @@ func cpu(text string) corev1.ResourceList {
 func limitRangeDefaultsAndLimits(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	ranges := t.Kube.CoreV1().LimitRanges(p.namespace)
-	_, err := ranges.Create(ctx, &corev1.LimitRange{
+	suite.Create(ctx, t, ranges.Create, &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "cpu"},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 			Type: corev1.LimitTypeContainer, DefaultRequest: cpu("200m"), Default: cpu("400m"), Min: cpu("100m"), Max: cpu("1"),
 		}}},
-	}, metav1.CreateOptions{})
-	t.Must(err, "create the LimitRange")
-	t.CleanupObjects(func(ctx context.Context) error { return ranges.Delete(ctx, "cpu", metav1.DeleteOptions{}) })
+	})
 
 	requests := func(text string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources.Requests = cpu(text) }
@@ -98,13 +96,11 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 	quotas, leases := t.Kube.CoreV1().ResourceQuotas(namespace), t.Kube.CoordinationV1().Leases(namespace)
 	const counted, none = corev1.ResourceName("count/leases.coordination.k8s.io"), corev1.ResourceName("count/secrets")
 	hard := corev1.ResourceList{counted: resource.MustParse("2"), none: resource.MustParse("0")}
-	quota, err := quotas.Create(ctx, &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{})
-	t.Must(err, "create the quota")
-	t.CleanupObjects(func(ctx context.Context) error { return quotas.Delete(ctx, "few", metav1.DeleteOptions{}) })
+	quota := suite.Create(ctx, t, quotas.Create, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}})
 	// This is what the quota controller does, which need not run here.
 	quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{counted: resource.MustParse("0"), none: resource.MustParse("0")}}
-	if _, err = quotas.UpdateStatus(ctx, quota, metav1.UpdateOptions{}); err != nil {
+	if _, err := quotas.UpdateStatus(ctx, quota, metav1.UpdateOptions{}); err != nil {
 		t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict), "it runs")
 	}
 	create := func(name string, opts metav1.CreateOptions) error {
@@ -123,12 +119,12 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 		t.Must(create(name, metav1.CreateOptions{}), "create Lease %s", name)
 	}
 	for _, opts := range []metav1.CreateOptions{{}, dryRun} {
-		err = create("c", opts)
+		err := create("c", opts)
 		t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
 		t.Expect(err).To(gomega.MatchError(`leases.coordination.k8s.io "c" is forbidden: exceeded quota: few, ` +
 			`requested: ` + string(counted) + `=1, used: ` + string(counted) + `=2, limited: ` + string(counted) + `=2`))
 	}
-	quota, err = quotas.Get(ctx, "few", metav1.GetOptions{})
+	quota, err := quotas.Get(ctx, "few", metav1.GetOptions{})
 	t.Must(err, "get the quota")
 	used := quota.Status.Used[counted]
 	t.Expect(used.String()).To(gomega.Equal("2"), "what the quota counts")
@@ -138,11 +134,9 @@ func defaultClassIsSetOnClaims(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "admission")
 	classes, claims := beside.Kube.StorageV1().StorageClasses(), beside.Kube.CoreV1().PersistentVolumeClaims(beside.Namespace(ctx))
 	for name, isDefault := range map[string]string{"plain": "false", "usual": "true"} {
-		_, err := classes.Create(ctx, &storagev1.StorageClass{
+		suite.Create(ctx, t, classes.Create, &storagev1.StorageClass{
 			ObjectMeta:  metav1.ObjectMeta{Name: name, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": isDefault}},
-			Provisioner: "none.example.com"}, metav1.CreateOptions{})
-		t.Must(err, "create StorageClass %s", name)
-		beside.CleanupObjects(func(ctx context.Context) error { return classes.Delete(ctx, name, metav1.DeleteOptions{}) })
+			Provisioner: "none.example.com"})
 	}
 	claim := func(class *string) *corev1.PersistentVolumeClaim {
 		made, err := claims.Create(ctx, &corev1.PersistentVolumeClaim{

@@ -14,13 +14,13 @@ import (
 )
 
 var permissionCases = []suite.Case{
-	{ID: "S9/owner-references-need-permission", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: ownerReferencesNeedPermission,
+	{ID: "S9/owner-references-need-permission", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: ownerReferencesNeedPermission,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/gc/gc_admission.go, Validate",
 		Promise: "With OwnerReferencesPermissionEnforcement, who may not delete an object can't give it owners, and who may not set finalizers on the owner can't make it wait for the object."},
-	{ID: "S9/external-IPs-can-be-denied", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: externalIPsCanBeDenied,
+	{ID: "S9/external-IPs-can-be-denied", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: externalIPsCanBeDenied,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips/admission.go",
 		Promise: "With DenyServiceExternalIPs, a Service that asks for external IPs is refused with 403."},
-	{ID: "S9/plugin-can-be-disabled", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: pluginCanBeDisabled,
+	{ID: "S9/plugin-can-be-disabled", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: pluginCanBeDisabled,
 		Source:  "k8s.io/apiserver/pkg/server/options/admission.go, enabledPluginNames",
 		Promise: "What --disable-admission-plugins names does not run, and what --enable-admission-plugins names does: a namespace is made for what needs one, and pods keep their tolerations."},
 }
@@ -39,12 +39,12 @@ func ownerReferencesNeedPermission(ctx context.Context, t *suite.T) {
 	owner := maps.Make(ctx, "owner")
 	maps.Make(ctx, "owned")
 	may := func(user string, rules ...rbacv1.PolicyRule) *suite.ConfigMaps {
-		grant(ctx, beside, maps.Namespace, user, rules...)
+		beside.Grant(ctx, user, user, rules...)
 		return beside.As(user).ConfigMaps(ctx)
 	}
-	write := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}}
-	remove := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"delete"}}
-	finalize := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps/finalizers"}, Verbs: []string{"update"}}
+	write := suite.Rule("configmaps", "get", "create", "update")
+	remove := suite.Rule("configmaps", "delete")
+	finalize := suite.Rule("configmaps/finalizers", "update")
 	writer, remover, finalizer := may("writer", write), may("remover", write, remove), may("finalizer", write, remove, finalize)
 	refer := func(maps *suite.ConfigMaps, block bool) error {
 		object := maps.Object("owned", "first")
@@ -64,21 +64,6 @@ func ownerReferencesNeedPermission(ctx context.Context, t *suite.T) {
 	beside.Expect(err).NotTo(gomega.HaveOccurred(), "a change that leaves the owners alone")
 }
 
-// grant lets a user do something in a namespace.
-func grant(ctx context.Context, t *suite.T, namespace, user string, rules ...rbacv1.PolicyRule) {
-	roles, bindings := t.Kube.RbacV1().Roles(namespace), t.Kube.RbacV1().RoleBindings(namespace)
-	_, err := roles.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{})
-	t.Must(err, "create role %s", user)
-	t.CleanupObjects(func(ctx context.Context) error { return roles.Delete(ctx, user, metav1.DeleteOptions{}) })
-	_, err = bindings.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}, metav1.CreateOptions{})
-	t.Must(err, "bind role %s", user)
-	t.CleanupObjects(func(ctx context.Context) error { return bindings.Delete(ctx, user, metav1.DeleteOptions{}) })
-}
-
 func externalIPsCanBeDenied(ctx context.Context, t *suite.T) {
 	beside := strict(ctx, t)
 	services := beside.Kube.CoreV1().Services(beside.Namespace(ctx))
@@ -94,12 +79,7 @@ func externalIPsCanBeDenied(ctx context.Context, t *suite.T) {
 func pluginCanBeDisabled(ctx context.Context, t *suite.T) {
 	beside := strict(ctx, t)
 	namespaces := beside.Kube.CoreV1().Namespaces()
-	beside.CleanupObjects(func(ctx context.Context) error { return namespaces.Delete(ctx, beside.Name, metav1.DeleteOptions{}) })
-	_, err := beside.Kube.CoreV1().ConfigMaps(beside.Name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
-	t.Must(err, "create a ConfigMap in a namespace that is not there")
-	beside.CleanupObjects(func(ctx context.Context) error {
-		return beside.Kube.CoreV1().ConfigMaps(beside.Name).Delete(ctx, "a", metav1.DeleteOptions{})
-	})
+	suite.Create(ctx, t, beside.Kube.CoreV1().ConfigMaps(beside.Name).Create, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 	created, err := beside.Kube.CoreV1().Pods(beside.Name).Create(ctx, pod(), dryRun)
 	t.Must(err, "create a pod in that namespace")
 	t.Expect(created.Spec.Tolerations).To(gomega.BeEmpty(), "DefaultTolerationSeconds is off")

@@ -36,7 +36,7 @@ var podCases = []suite.Case{
 	{ID: "S9/new-node-is-tainted", Level: suite.Core, Test: newNodeIsTainted,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/nodetaint/admission.go",
 		Promise: "A new node is tainted as not ready, once, besides the taints that it brings."},
-	{ID: "S9/service-account-is-defaulted", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: serviceAccountIsDefaulted,
+	{ID: "S9/service-account-is-defaulted", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: serviceAccountIsDefaulted,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go",
 		Promise: "A pod runs as the service account default and gets its token mounted, unless it or the account says otherwise; an account that is not there is refused with 403."},
 }
@@ -64,7 +64,6 @@ func (p *pods) account(ctx context.Context, name string, change ...func(*corev1.
 	if _, err := accounts.Create(ctx, account, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		p.Must(err, "create service account %s", name)
 	}
-	p.CleanupObjects(func(ctx context.Context) error { return accounts.Delete(ctx, name, metav1.DeleteOptions{}) })
 }
 
 func pod(change ...func(*corev1.Pod)) *corev1.Pod {
@@ -177,10 +176,8 @@ func kindPath(object any) string {
 func priorityClassIsResolved(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	classes := t.Kube.SchedulingV1().PriorityClasses()
-	_, err := classes.Create(ctx, &schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Value: 1234, PreemptionPolicy: ptr.To(corev1.PreemptNever)}, metav1.CreateOptions{})
-	t.Must(err, "create the class")
-	t.CleanupObjects(func(ctx context.Context) error { return classes.Delete(ctx, t.Name, metav1.DeleteOptions{}) })
+	suite.Create(ctx, t, classes.Create, &schedulingv1.PriorityClass{
+		ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Value: 1234, PreemptionPolicy: ptr.To(corev1.PreemptNever)})
 	of := func(class string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class }
 	}
@@ -213,11 +210,9 @@ func tolerationsAreDefaulted(ctx context.Context, t *suite.T) {
 func runtimeClassSetsOverhead(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	classes := t.Kube.NodeV1().RuntimeClasses()
-	_, err := classes.Create(ctx, &nodev1.RuntimeClass{
+	suite.Create(ctx, t, classes.Create, &nodev1.RuntimeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Handler: "sandbox", Overhead: &nodev1.Overhead{PodFixed: cpu("250m")},
-		Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"kind": "sandbox"}}}, metav1.CreateOptions{})
-	t.Must(err, "create the class")
-	t.CleanupObjects(func(ctx context.Context) error { return classes.Delete(ctx, t.Name, metav1.DeleteOptions{}) })
+		Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"kind": "sandbox"}}})
 	of := func(class string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Spec.RuntimeClassName = &class

@@ -33,7 +33,7 @@ var policyCases = []suite.Case{
 	{ID: "S9/broken-policy-is-refused", Level: suite.Core, Failure: true, Test: brokenPolicyIsRefused,
 		Source:  "KEP-3488; k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go",
 		Promise: "A policy whose expression does not compile or is not a bool, or whose binding names no action or Deny and Warn at once, is refused with 422."},
-	{ID: "S9/mutating-policy-changes-the-object", Level: suite.Linked, Gates: []string{"MutatingAdmissionPolicy"}, Test: mutatingPolicyChangesTheObject,
+	{ID: "S9/mutating-policy-changes-the-object", Level: suite.Versioned, Gates: []string{"MutatingAdmissionPolicy"}, Test: mutatingPolicyChangesTheObject,
 		Source:  "KEP-3962; k8s.io/apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go and patch",
 		Promise: "A bound MutatingAdmissionPolicy changes the object by its mutations, an apply configuration or a JSON patch, in their order, before it is validated and stored."},
 }
@@ -80,9 +80,7 @@ func (p *policies) policy(short string, validations ...registrationv1.Validation
 // create creates a policy, which is removed when the case ends.
 func (p *policies) create(ctx context.Context, object *policy) {
 	client := p.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()
-	_, err := client.Create(ctx, object, metav1.CreateOptions{})
-	p.Must(err, "create policy %s", object.Name)
-	p.CleanupObjects(func(ctx context.Context) error { return client.Delete(ctx, object.Name, metav1.DeleteOptions{}) })
+	suite.Create(ctx, p.T, client.Create, object)
 }
 
 // binding binds a policy to the case's namespace.
@@ -99,9 +97,7 @@ func (p *policies) binding(short string) *binding {
 // bind creates a binding, which is removed when the case ends.
 func (p *policies) bind(ctx context.Context, object *binding) {
 	client := p.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	_, err := client.Create(ctx, object, metav1.CreateOptions{})
-	p.Must(err, "bind policy %s", object.Spec.PolicyName)
-	p.CleanupObjects(func(ctx context.Context) error { return client.Delete(ctx, object.Name, metav1.DeleteOptions{}) })
+	suite.Create(ctx, p.T, client.Create, object)
 }
 
 // object is a ConfigMap with a size and a color.
@@ -298,16 +294,8 @@ func mutatingPolicyChangesTheObject(ctx context.Context, t *suite.T) {
 		Spec:       registrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: object.Name, MatchResources: p.here()},
 	}
 	client := p.Kube.AdmissionregistrationV1()
-	_, err := client.MutatingAdmissionPolicies().Create(ctx, object, metav1.CreateOptions{})
-	p.Must(err, "create the policy")
-	p.CleanupObjects(func(ctx context.Context) error {
-		return client.MutatingAdmissionPolicies().Delete(ctx, object.Name, metav1.DeleteOptions{})
-	})
-	_, err = client.MutatingAdmissionPolicyBindings().Create(ctx, bound, metav1.CreateOptions{})
-	p.Must(err, "bind the policy")
-	p.CleanupObjects(func(ctx context.Context) error {
-		return client.MutatingAdmissionPolicyBindings().Delete(ctx, bound.Name, metav1.DeleteOptions{})
-	})
+	suite.Create(ctx, p.T, client.MutatingAdmissionPolicies().Create, object)
+	suite.Create(ctx, p.T, client.MutatingAdmissionPolicyBindings().Create, bound)
 
 	p.inForce(ctx, p.object("a", "", "red"), `"size":"red"`)
 	made := p.maps.MustCreate(ctx, p.object("a", "", "red"))

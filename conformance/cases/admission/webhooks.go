@@ -22,7 +22,7 @@ var webhookCases = []suite.Case{
 	{ID: "S9/webhook-is-told-the-whole-request", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: webhookIsToldTheWholeRequest,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, CreateV1AdmissionReview",
 		Promise: "A webhook is told who asks for what: operation, kind and resource, the object before and after, the user with groups, the options and a UID of its own."},
-	{ID: "S9/mutating-webhooks-run-in-order", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: mutatingWebhooksRunInOrder,
+	{ID: "S9/mutating-webhooks-run-in-order", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: mutatingWebhooksRunInOrder,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go; k8s.io/apiserver/pkg/admission/configuration/mutating_webhook_manager.go sorts by name",
 		Promise: "Mutating webhooks run one after another by the names of their configurations, each sees what those before it made, validating ones see the result, and that is stored."},
 	{ID: "S9/webhook-is-reinvoked-if-needed", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: webhookIsReinvokedIfNeeded,

@@ -70,9 +70,7 @@ func (b *backend) makeService(ctx context.Context, change ...func(*corev1.Servic
 		f(&service.Spec)
 	}
 	services := b.T.Kube.CoreV1().Services(b.Namespace)
-	_, err := services.Create(ctx, service, metav1.CreateOptions{})
-	b.T.Must(err, "create Service api")
-	b.T.CleanupObjects(func(ctx context.Context) error { return services.Delete(ctx, "api", metav1.DeleteOptions{}) })
+	suite.Create(ctx, b.T, services.Create, service)
 }
 
 // register creates the APIService of a version.
@@ -87,11 +85,7 @@ func (b *backend) register(ctx context.Context, version string, change ...func(*
 	for _, f := range change {
 		f(&service.Spec)
 	}
-	_, err := b.APIServices.Create(ctx, service, metav1.CreateOptions{})
-	b.T.Must(err, "create APIService %s", service.Name)
-	b.T.CleanupObjects(func(ctx context.Context) error {
-		return b.APIServices.Delete(ctx, service.Name, metav1.DeleteOptions{})
-	})
+	suite.Create(ctx, b.T, b.APIServices.Create, service)
 }
 
 func (b *backend) name(version string) string { return version + "." + b.Group }

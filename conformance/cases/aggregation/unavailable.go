@@ -20,13 +20,13 @@ import (
 const availability = "k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go, sync"
 
 var unavailableCases = []suite.Case{
-	{ID: "S14/missing-service-makes-unavailable", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: missingServiceMakesUnavailable,
+	{ID: "S14/missing-service-makes-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: missingServiceMakesUnavailable,
 		Source:  availability,
 		Promise: "An APIService whose Service does not exist is not Available, reason ServiceNotFound, and its group is answered 503 while others are served; once the Service is there it passes."},
-	{ID: "S14/service-without-endpoints-is-unavailable", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: serviceWithoutEndpoints,
+	{ID: "S14/service-without-endpoints-is-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: serviceWithoutEndpoints,
 		Source:  availability,
 		Promise: "An APIService is not Available while its Service has another port, no EndpointSlice, or none with a ready endpoint, and the reason says which."},
-	{ID: "S14/failing-discovery-makes-unavailable", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: failingDiscovery,
+	{ID: "S14/failing-discovery-makes-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failingDiscovery,
 		Source:  availability,
 		Promise: "A server that answers the path of its group version with anything but 2xx, such as 500 or a redirect, is not Available, reason FailedDiscoveryCheck, with the code in the message."},
 	{ID: "S14/untrusted-server-is-unavailable", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: untrustedServer,
@@ -85,9 +85,7 @@ func serviceWithoutEndpoints(ctx context.Context, beside *suite.T) {
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.80"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}}},
 	}
 	slices := t.Kube.DiscoveryV1().EndpointSlices(b.Namespace)
-	_, err = slices.Create(ctx, slice, metav1.CreateOptions{})
-	t.Must(err, "create EndpointSlice api")
-	t.CleanupObjects(func(ctx context.Context) error { return slices.Delete(ctx, "api", metav1.DeleteOptions{}) })
+	suite.Create(ctx, t, slices.Create, slice)
 	b.until(ctx, "v1", "False MissingEndpoints")
 	b.notServed(ctx, "v1")
 }

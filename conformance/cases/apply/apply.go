@@ -35,10 +35,10 @@ var Cases = slices.Concat([]suite.Case{
 	{ID: "S12/removed-field-has-no-owner", Level: suite.Core, Test: removedFieldHasNoOwner,
 		Source:  "KEP-555; sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Update: removed fields leave all managers",
 		Promise: "A field that an update removes belongs to nobody, not even to who applied it, and any manager may apply it anew."},
-	{ID: "S12/managers-before-the-first-apply", Level: suite.Linked, Failure: true, Test: managersBeforeTheFirstApply,
+	{ID: "S12/managers-before-the-first-apply", Level: suite.Versioned, Failure: true, Test: managersBeforeTheFirstApply,
 		Source:  "KEP-555; k8s.io/apimachinery/pkg/util/managedfields/internal/skipnonapplied.go; k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go, RemoveObjectManagedFields",
 		Promise: "managedFields can be cleared by an update; a later apply finds all that is there owned by before-first-apply."},
-	{ID: "S12/old-update-managers-are-merged", Level: suite.Linked, Test: oldUpdateManagersAreMerged,
+	{ID: "S12/old-update-managers-are-merged", Level: suite.Versioned, Test: oldUpdateManagersAreMerged,
 		Source:  "k8s.io/apimachinery/pkg/util/managedfields/internal/capmanagers.go",
 		Promise: "At most ten managers that update are kept apart; the oldest become ancient-changes, and those that apply stay."},
 }, structureCases, refusalCases)
@@ -57,9 +57,6 @@ func configMap(ctx context.Context, t *suite.T) object {
 // deployment is a Deployment in the case's namespace that is not there yet.
 func deployment(ctx context.Context, t *suite.T) object {
 	namespace := t.Namespace(ctx)
-	t.CleanupObjects(func(ctx context.Context) error {
-		return t.Kube.AppsV1().Deployments(namespace).Delete(ctx, "a", metav1.DeleteOptions{})
-	})
 	return object{t, "/apis/apps/v1/namespaces/" + namespace + "/deployments", "apps/v1", "Deployment", "a"}
 }
 

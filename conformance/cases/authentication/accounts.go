@@ -18,7 +18,7 @@ import (
 )
 
 var accountCases = []suite.Case{
-	{ID: "S7/account-token-is-its-account", Level: suite.Linked, Test: accountTokenIsItsAccount,
+	{ID: "S7/account-token-is-its-account", Level: suite.Versioned, Test: accountTokenIsItsAccount,
 		Source:  "KEP-1205; KEP-4193; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Claims; k8s.io/apiserver/pkg/authentication/serviceaccount/util.go, MakeGroupNames",
 		Promise: "A token of a service account authenticates as that account, with its UID, the groups of all accounts and of those of its namespace, and the ID of the token; its claims say the same, and hold for an hour by default."},
 	{ID: "S7/token-holds-for-its-audiences", Level: suite.Core, Failure: true, Test: tokenHoldsForItsAudiences,
@@ -89,9 +89,7 @@ func accountTokenIsItsAccount(ctx context.Context, t *suite.T) {
 
 // tokenReview asks whose a token is.
 func tokenReview(ctx context.Context, t *suite.T, token string, audiences ...string) authenticationv1.TokenReviewStatus {
-	review, err := t.Kube.AuthenticationV1().TokenReviews().Create(ctx,
-		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}, metav1.CreateOptions{})
-	t.Must(err, "create a TokenReview")
+	review := suite.Create(ctx, t, t.Kube.AuthenticationV1().TokenReviews().Create, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}})
 	return review.Status
 }
 

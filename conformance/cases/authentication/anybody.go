@@ -16,13 +16,13 @@ var anybodyCases = []suite.Case{
 	{ID: "S7/unknown-token-is-401", Level: suite.Core, Failure: true, Test: unknownTokenIs401,
 		Source:  "k8s.io/apiserver/pkg/endpoints/filters/authentication.go, Unauthorized; k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go",
 		Promise: "A bearer token that nobody vouches for is answered 401 with a Status that gives nothing away, on any path, and never taken for an anonymous request."},
-	{ID: "S7/anonymous-is-a-user-of-few-rights", Level: suite.Linked, Test: anonymousIsAUserOfFewRights,
+	{ID: "S7/anonymous-is-a-user-of-few-rights", Level: suite.Versioned, Test: anonymousIsAUserOfFewRights,
 		Source:  "k8s.io/apiserver/pkg/authentication/request/anonymous/anonymous.go; k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, system:public-info-viewer",
 		Promise: "A request without credentials is from system:anonymous in system:unauthenticated: health and version are for it, all else is 403."},
-	{ID: "S7/anonymous-can-be-limited-to-paths", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: anonymousCanBeLimitedToPaths,
+	{ID: "S7/anonymous-can-be-limited-to-paths", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: anonymousCanBeLimitedToPaths,
 		Source:  "KEP-4633; k8s.io/apiserver/pkg/authentication/request/anonymous/anonymous.go",
 		Promise: "With conditions on anonymous requests, those without credentials are answered 401 everywhere but at the paths of the conditions."},
-	{ID: "S7/anonymous-can-be-turned-off", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: anonymousCanBeTurnedOff,
+	{ID: "S7/anonymous-can-be-turned-off", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: anonymousCanBeTurnedOff,
 		Source:  "k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, --anonymous-auth",
 		Promise: "With --anonymous-auth=false all requests without credentials are answered 401, and others are not affected."},
 	{ID: "S7/self-review-tells-who-one-is", Level: suite.Core, Test: selfReviewTellsWhoOneIs,
@@ -87,8 +87,7 @@ func selfReviewTellsWhoOneIs(ctx context.Context, t *suite.T) {
 	jane := t.As("jane", "devs", "ops")
 	t.Expect(jane.WhoAmI(ctx)).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane", Groups: []string{"devs", "ops", "system:authenticated"}}))
 	t.Expect(t.MustWhoAmI(ctx).Groups).To(gomega.ContainElement("system:authenticated"))
-	review, err := jane.Kube.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	t.Must(err, "create a SelfSubjectReview")
+	review := suite.Create(ctx, t, jane.Kube.AuthenticationV1().SelfSubjectReviews().Create, &authenticationv1.SelfSubjectReview{})
 	t.Expect(review.CreationTimestamp.IsZero()).To(gomega.BeFalse(), "it has a time")
 	t.Expect(review.Name).To(gomega.BeEmpty(), "it is no object")
 }

@@ -15,10 +15,10 @@ import (
 )
 
 var bootstrapCases = []suite.Case{
-	{ID: "S7/bootstrap-token-lets-a-node-in", Level: suite.Linked, Waits: true, Needs: suite.Needs{Launch: true}, Test: bootstrapTokenLetsANodeIn,
+	{ID: "S7/bootstrap-token-lets-a-node-in", Level: suite.Versioned, Waits: true, Needs: suite.Needs{Launch: true}, Test: bootstrapTokenLetsANodeIn,
 		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go, AuthenticateToken",
 		Promise: "A bootstrap token, a Secret in kube-system, authenticates as system:bootstrap:ID in system:bootstrappers and its extra groups, until the Secret is deleted."},
-	{ID: "S7/bootstrap-token-must-be-in-order", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: bootstrapTokenMustBeInOrder,
+	{ID: "S7/bootstrap-token-must-be-in-order", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: bootstrapTokenMustBeInOrder,
 		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go; k8s.io/cluster-bootstrap/util/secrets/secrets.go",
 		Promise: "A bootstrap token that has expired, is not for authentication, has another ID, another secret, another type or the groups of others is answered 401."},
 }
@@ -42,11 +42,7 @@ func makeBootstrapToken(ctx context.Context, t *suite.T, id string, data map[str
 		kind = "bootstrap.kubernetes.io/token"
 	}
 	secrets := t.Kube.CoreV1().Secrets(metav1.NamespaceSystem)
-	_, err := secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id}, Type: kind, StringData: all}, metav1.CreateOptions{})
-	t.Must(err, "create a bootstrap token")
-	t.CleanupObjects(func(ctx context.Context) error {
-		return secrets.Delete(ctx, "bootstrap-token-"+id, metav1.DeleteOptions{})
-	})
+	suite.Create(ctx, t, secrets.Create, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id}, Type: kind, StringData: all})
 }
 
 func bootstrapTokenLetsANodeIn(ctx context.Context, t *suite.T) {

@@ -20,27 +20,23 @@ var boundCases = []suite.Case{
 	{ID: "S7/token-dies-with-its-secret", Level: suite.Core, Waits: true, Failure: true, Test: tokenDiesWithItsSecret,
 		Source:  "KEP-1205; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Validate: the Secret's UID",
 		Promise: "A token that is bound to a Secret is answered 401 once that is deleted, also when a new one has its name, and the account's other tokens go on."},
-	{ID: "S7/token-dies-with-its-pod", Level: suite.Linked, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: tokenDiesWithItsPod,
+	{ID: "S7/token-dies-with-its-pod", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: tokenDiesWithItsPod,
 		Source:  "KEP-1205; KEP-4193; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Claims and Validate",
 		Promise: "A token that is bound to a Pod names the Pod and its node as extra of the user, and is answered 401 once the Pod is deleted."},
 }
 
 func makeSecret(ctx context.Context, t *suite.T, name string) *corev1.Secret {
 	secrets := t.Kube.CoreV1().Secrets(t.Namespace(ctx))
-	secret, err := secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	t.Must(err, "create Secret %s", name)
-	t.CleanupObjects(func(ctx context.Context) error { return secrets.Delete(ctx, name, metav1.DeleteOptions{}) })
+	secret := suite.Create(ctx, t, secrets.Create, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return secret
 }
 
 // makePod creates a Pod of a service account, on a node that does not exist.
 func makePod(ctx context.Context, t *suite.T, name, account string) *corev1.Pod {
 	pods := t.Kube.CoreV1().Pods(t.Namespace(ctx))
-	pod, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+	pod := suite.Create(ctx, t, pods.Create, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		ServiceAccountName: account, NodeName: "s7-no-such-node", Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
-	}}, metav1.CreateOptions{})
-	t.Must(err, "create Pod %s", name)
-	t.CleanupObjects(func(ctx context.Context) error { return pods.Delete(ctx, name, atOnce) })
+	}})
 	return pod
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 var publishedCases = []suite.Case{
-	{ID: "S7/issuer-of-accounts-is-published", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: issuerOfAccountsIsPublished,
+	{ID: "S7/issuer-of-accounts-is-published", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: issuerOfAccountsIsPublished,
 		Source:  "KEP-1393; k8s.io/kubernetes/pkg/serviceaccount/openidmetadata.go; k8s.io/kubernetes/pkg/routes/openidmetadata.go",
 		Promise: "A server publishes the issuer of its accounts' tokens and the key that each token names, as OpenID Connect wants it, where --service-account-jwks-uri says; accounts may read them, strangers not, and tokens of each accepted issuer are good."},
 }

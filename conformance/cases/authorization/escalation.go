@@ -13,13 +13,13 @@ import (
 )
 
 var grantCases = []suite.Case{
-	{ID: "S8/no-role-beyond-ones-own-rights", Level: suite.Linked, Failure: true, Test: noRoleBeyondOnesOwnRights,
+	{ID: "S8/no-role-beyond-ones-own-rights", Level: suite.Versioned, Failure: true, Test: noRoleBeyondOnesOwnRights,
 		Source:  "k8s.io/kubernetes/pkg/registry/rbac/escalation_check.go, RoleEscalationAuthorized; k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go, ConfirmNoEscalation",
 		Promise: "Whoever may create and update Roles can put into them only rights of their own, unless they have the verb escalate; the 403 lists what they lack."},
-	{ID: "S8/no-binding-beyond-ones-own-rights", Level: suite.Linked, Failure: true, Test: noBindingBeyondOnesOwnRights,
+	{ID: "S8/no-binding-beyond-ones-own-rights", Level: suite.Versioned, Failure: true, Test: noBindingBeyondOnesOwnRights,
 		Source:  "k8s.io/kubernetes/pkg/registry/rbac/escalation_check.go, BindingAuthorized; k8s.io/kubernetes/pkg/registry/rbac/rolebinding/policybased/storage.go",
 		Promise: "Whoever may create RoleBindings can bind only roles whose rights they have, unless they have the verb bind on the role."},
-	{ID: "S8/aggregation-needs-all-rights", Level: suite.Linked, Failure: true, Test: aggregationNeedsAllRights,
+	{ID: "S8/aggregation-needs-all-rights", Level: suite.Versioned, Failure: true, Test: aggregationNeedsAllRights,
 		Source:  "k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased/storage.go, hasAggregationRule",
 		Promise: "A ClusterRole that aggregates others can be created only by those who have all rights, and the default roles admin, edit and view are such roles."},
 	{ID: "S8/role-of-a-binding-is-immutable", Level: suite.Core, Failure: true, Test: roleOfABindingIsImmutable,
@@ -31,7 +31,7 @@ var grantCases = []suite.Case{
 // ConfigMaps.
 func keeper(ctx context.Context, t *suite.T, resources ...string) (user string, as *suite.T) {
 	user = t.Name + "-keeper"
-	grant(ctx, t, "keeper", user, rule("configmaps", "get", "list"),
+	t.Grant(ctx, "keeper", user, suite.Rule("configmaps", "get", "list"),
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: resources, Verbs: []string{"create", "update"}})
 	untilMay(ctx, t, user, attributes{Verb: "create", Group: rbacv1.GroupName, Resource: resources[0], Namespace: t.Namespace(ctx)})
 	return user, t.As(user)
@@ -46,23 +46,20 @@ func post(ctx context.Context, t *suite.T, resource string, object any) suite.An
 func noRoleBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	user, as := keeper(ctx, t, "roles")
 	make := func(name string, rules ...rbacv1.PolicyRule) suite.Answer {
-		t.CleanupObjects(func(ctx context.Context) error {
-			return t.Kube.RbacV1().Roles(t.Namespace(ctx)).Delete(ctx, name, metav1.DeleteOptions{})
-		})
 		return post(ctx, as, "roles", rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
 	}
-	own, more := rule("configmaps", "list"), rule("secrets", "get", "list")
+	own, more := suite.Rule("configmaps", "list"), suite.Rule("secrets", "get", "list")
 	got := make("own", own)
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
 	status := t.ExpectStatus(make("more", own, more), http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.Expect(status.Message).To(gomega.Equal(fmt.Sprintf(`roles.rbac.authorization.k8s.io "more" is forbidden: user "%s" (groups=["system:authenticated"]) `+
 		"is attempting to grant RBAC permissions not currently held:\n"+`{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`, user)))
-	t.ExpectStatus(make("other-verb", rule("configmaps", "delete")), http.StatusForbidden, metav1.StatusReasonForbidden)
+	t.ExpectStatus(make("other-verb", suite.Rule("configmaps", "delete")), http.StatusForbidden, metav1.StatusReasonForbidden)
 	got = as.Ask(ctx, suite.Request{Method: "PUT", Path: "/apis/rbac.authorization.k8s.io/v1/namespaces/" + t.Namespace(ctx) + "/roles/own",
 		Body: rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Rules: []rbacv1.PolicyRule{more}}})
 	t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
 
-	grant(ctx, t, "escalate", user, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"escalate"}})
+	t.Grant(ctx, "escalate", user, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"escalate"}})
 	untilMay(ctx, t, user, attributes{Verb: "escalate", Group: rbacv1.GroupName, Resource: "roles", Namespace: t.Namespace(ctx)})
 	got = make("more", own, more)
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
@@ -70,14 +67,11 @@ func noRoleBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 
 func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	user, as := keeper(ctx, t, "rolebindings")
-	makeRole(ctx, t, "own", rule("configmaps", "get"))
-	makeRole(ctx, t, "more", rule("secrets", "get"))
+	t.MakeRole(ctx, "own", suite.Rule("configmaps", "get"))
+	t.MakeRole(ctx, "more", suite.Rule("secrets", "get"))
 	make := func(name, of string) suite.Answer {
-		t.CleanupObjects(func(ctx context.Context) error {
-			return t.Kube.RbacV1().RoleBindings(t.Namespace(ctx)).Delete(ctx, name, metav1.DeleteOptions{})
-		})
 		return post(ctx, as, "rolebindings", rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: role(of), Subjects: []rbacv1.Subject{userSubject(user)}})
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: suite.RoleRef(of), Subjects: []rbacv1.Subject{suite.User(user)}})
 	}
 	t.Eventually(ctx, func() int { return make("own", "own").Code }).Should(gomega.Equal(http.StatusCreated))
 	t.Eventually(ctx, func() string {
@@ -88,7 +82,7 @@ func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	got := make("none", "no-such-role")
 	t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound)
 
-	grant(ctx, t, "bind", user, named(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"bind"}}, "more"))
+	t.Grant(ctx, "bind", user, named(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"bind"}}, "more"))
 	untilMay(ctx, t, user, attributes{Verb: "bind", Group: rbacv1.GroupName, Resource: "roles", Name: "more", Namespace: t.Namespace(ctx)})
 	got = make("more", "more")
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
@@ -100,8 +94,8 @@ func aggregationNeedsAllRights(ctx context.Context, t *suite.T) {
 		t.Expect(t.Kube.RbacV1().ClusterRoles().Get(ctx, role, metav1.GetOptions{})).To(gomega.HaveField("AggregationRule.ClusterRoleSelectors",
 			gomega.ContainElement(gomega.HaveField("MatchLabels", gomega.HaveKeyWithValue("rbac.authorization.k8s.io/aggregate-to-"+role, "true")))))
 	}
-	makeClusterRole(ctx, t, name, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"create"}})
-	bindEverywhere(ctx, t, name, clusterRole(name), userSubject(user))
+	t.MakeClusterRole(ctx, name, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"create"}})
+	t.BindEverywhere(ctx, name, suite.ClusterRoleRef(name), suite.User(user))
 	untilMay(ctx, t, user, attributes{Verb: "create", Group: rbacv1.GroupName, Resource: "clusterroles"})
 	create := func(as *suite.T, aggregates *rbacv1.AggregationRule) suite.Answer {
 		object := rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: t.Name + "-sum"}, AggregationRule: aggregates}
@@ -117,15 +111,15 @@ func aggregationNeedsAllRights(ctx context.Context, t *suite.T) {
 }
 
 func roleOfABindingIsImmutable(ctx context.Context, t *suite.T) {
-	bind(ctx, t, "bound", role("one"), userSubject("jane"))
+	t.Bind(ctx, "bound", suite.RoleRef("one"), suite.User("jane"))
 	bindings := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx))
 	binding, err := bindings.Get(ctx, "bound", metav1.GetOptions{})
 	t.Must(err, "get RoleBinding bound")
-	binding.Subjects = []rbacv1.Subject{userSubject("joe")}
+	binding.Subjects = []rbacv1.Subject{suite.User("joe")}
 	binding, err = bindings.Update(ctx, binding, metav1.UpdateOptions{})
 	t.Must(err, "change the subjects")
-	t.Expect(binding.Subjects).To(gomega.ConsistOf(userSubject("joe")))
-	for _, other := range []rbacv1.RoleRef{role("two"), clusterRole("one")} {
+	t.Expect(binding.Subjects).To(gomega.ConsistOf(suite.User("joe")))
+	for _, other := range []rbacv1.RoleRef{suite.RoleRef("two"), suite.ClusterRoleRef("one")} {
 		changed := binding.DeepCopy()
 		changed.RoleRef = other
 		_, err = bindings.Update(ctx, changed, metav1.UpdateOptions{})

@@ -6,7 +6,6 @@ import (
 	"github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 )
@@ -14,72 +13,16 @@ import (
 // attributes are of what is to be done in the API.
 type attributes = authorizationv1.ResourceAttributes
 
-// rule is one for resources of the core group.
-func rule(resource string, verbs ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
-}
-
 // named limits a rule to objects of these names.
 func named(rule rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
 	rule.ResourceNames = names
 	return rule
 }
 
-func userSubject(name string) rbacv1.Subject {
-	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}
-}
-
-func clusterRole(name string) rbacv1.RoleRef {
-	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
-}
-
-func role(name string) rbacv1.RoleRef {
-	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}
-}
-
-// makeRole creates a Role in the case's namespace.
-func makeRole(ctx context.Context, t *suite.T, name string, rules ...rbacv1.PolicyRule) {
-	roles := t.Kube.RbacV1().Roles(t.Namespace(ctx))
-	_, err := roles.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
-	t.Must(err, "create Role %s", name)
-	t.CleanupObjects(func(ctx context.Context) error { return roles.Delete(ctx, name, metav1.DeleteOptions{}) })
-}
-
-// makeClusterRole creates a ClusterRole.
-func makeClusterRole(ctx context.Context, t *suite.T, name string, rules ...rbacv1.PolicyRule) {
-	roles := t.Kube.RbacV1().ClusterRoles()
-	_, err := roles.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
-	t.Must(err, "create ClusterRole %s", name)
-	t.CleanupObjects(func(ctx context.Context) error { return roles.Delete(ctx, name, metav1.DeleteOptions{}) })
-}
-
-// bind creates a RoleBinding in the case's namespace.
-func bind(ctx context.Context, t *suite.T, name string, to rbacv1.RoleRef, subjects ...rbacv1.Subject) {
-	bindings := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx))
-	_, err := bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: to, Subjects: subjects}, metav1.CreateOptions{})
-	t.Must(err, "create RoleBinding %s", name)
-	t.CleanupObjects(func(ctx context.Context) error { return bindings.Delete(ctx, name, metav1.DeleteOptions{}) })
-}
-
-// bindEverywhere creates a ClusterRoleBinding.
-func bindEverywhere(ctx context.Context, t *suite.T, name string, to rbacv1.RoleRef, subjects ...rbacv1.Subject) {
-	bindings := t.Kube.RbacV1().ClusterRoleBindings()
-	_, err := bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: to, Subjects: subjects}, metav1.CreateOptions{})
-	t.Must(err, "create ClusterRoleBinding %s", name)
-	t.CleanupObjects(func(ctx context.Context) error { return bindings.Delete(ctx, name, metav1.DeleteOptions{}) })
-}
-
-// grant gives a user rules in the case's namespace, by a Role and a RoleBinding of one name.
-func grant(ctx context.Context, t *suite.T, name, user string, rules ...rbacv1.PolicyRule) {
-	makeRole(ctx, t, name, rules...)
-	bind(ctx, t, name, role(name), userSubject(user))
-}
-
 // review asks what a user may do.
 func review(ctx context.Context, t *suite.T, spec authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
-	answer, err := t.Kube.AuthorizationV1().SubjectAccessReviews().
-		Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
-	t.Must(err, "review the access of %q in %q", spec.User, spec.Groups)
+	answer := suite.Create(ctx, t, t.Kube.AuthorizationV1().SubjectAccessReviews().
+		Create, &authorizationv1.SubjectAccessReview{Spec: spec})
 	return answer.Status
 }
 

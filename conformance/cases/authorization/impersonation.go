@@ -17,13 +17,13 @@ var impersonationCases = []suite.Case{
 	{ID: "S8/impersonation-replaces-the-user", Level: suite.Core, Test: impersonationReplacesTheUser,
 		Source:  "k8s.io/apiserver/pkg/endpoints/filters/impersonation/constrained_impersonation.go, processImpersonationHeaders; k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, legacyImpersonationMode",
 		Promise: "An admin who impersonates is that user, with its groups, UID and extra and none of the admin's; groups of a service account, system:authenticated, and system:unauthenticated for the anonymous user are added."},
-	{ID: "S8/impersonation-needs-a-right-for-each-part", Level: suite.Linked, Failure: true, Test: impersonationNeedsARightForEachPart,
+	{ID: "S8/impersonation-needs-a-right-for-each-part", Level: suite.Versioned, Failure: true, Test: impersonationNeedsARightForEachPart,
 		Source:  "k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, impersonationModeState.check",
 		Promise: "The verb impersonate on a user allows to be that user and no other, and neither groups nor UIDs, for which there are rights of their own."},
 	{ID: "S8/impersonation-needs-a-user", Level: suite.Core, Failure: true, Test: impersonationNeedsAUser,
 		Source:  "k8s.io/apiserver/pkg/endpoints/filters/impersonation/constrained_impersonation.go, processImpersonationHeaders",
 		Promise: "A request that names a group, a UID or extra to impersonate and no user is refused with 400."},
-	{ID: "S8/constrained-impersonation-is-for-some-requests", Level: suite.Linked, Gates: []string{"ConstrainedImpersonation"}, Test: constrainedImpersonation,
+	{ID: "S8/constrained-impersonation-is-for-some-requests", Level: suite.Versioned, Gates: []string{"ConstrainedImpersonation"}, Test: constrainedImpersonation,
 		Source:  "KEP-5284; k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, constrainedImpersonationModeState",
 		Promise: "Who may impersonate:user-info a user, and impersonate-on:user-info:list ConfigMaps, can list them as that user, and do nothing else as that user."},
 }
@@ -32,8 +32,8 @@ var impersonationCases = []suite.Case{
 func robot(ctx context.Context, t *suite.T, rules ...rbacv1.PolicyRule) (user string, as *suite.T) {
 	t.Account(ctx, "robot")
 	user = "system:serviceaccount:" + t.Namespace(ctx) + ":robot"
-	makeClusterRole(ctx, t, t.Name+"-robot", rules...)
-	bindEverywhere(ctx, t, t.Name+"-robot", clusterRole(t.Name+"-robot"), userSubject(user))
+	t.MakeClusterRole(ctx, t.Name+"-robot", rules...)
+	t.BindEverywhere(ctx, t.Name+"-robot", suite.ClusterRoleRef(t.Name+"-robot"), suite.User(user))
 	return user, t.WithToken(t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{}))
 }
 
@@ -56,9 +56,9 @@ func impersonationReplacesTheUser(ctx context.Context, t *suite.T) {
 }
 
 func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.T) {
-	uid := named(rule("uids", "impersonate"), "u-1")
+	uid := named(suite.Rule("uids", "impersonate"), "u-1")
 	uid.APIGroups = []string{authenticationv1.GroupName}
-	user, as := robot(ctx, t, named(rule("users", "impersonate"), "jane"), named(rule("groups", "impersonate"), "devs"), uid)
+	user, as := robot(ctx, t, named(suite.Rule("users", "impersonate"), "jane"), named(suite.Rule("groups", "impersonate"), "devs"), uid)
 	untilMay(ctx, t, user, attributes{Verb: "impersonate", Resource: "users", Name: "jane"})
 	info := t.UserIn(as.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "devs", "Impersonate-Uid": "u-1"}))
 	t.Expect(info).To(gomega.And(gomega.HaveField("Username", "jane"), gomega.HaveField("UID", "u-1"),
@@ -87,10 +87,10 @@ func impersonationNeedsAUser(ctx context.Context, t *suite.T) {
 func constrainedImpersonation(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	jane := t.Name + "-jane"
-	who := named(rule("users", "impersonate:user-info"), jane)
+	who := named(suite.Rule("users", "impersonate:user-info"), jane)
 	who.APIGroups = []string{authenticationv1.GroupName}
-	user, as := robot(ctx, t, who, rule("configmaps", "impersonate-on:user-info:list"))
-	grant(ctx, t, "janes", jane, rule("configmaps", "get", "list"))
+	user, as := robot(ctx, t, who, suite.Rule("configmaps", "impersonate-on:user-info:list"))
+	t.Grant(ctx, "janes", jane, suite.Rule("configmaps", "get", "list"))
 	untilMay(ctx, t, jane, attributes{Verb: "list", Resource: "configmaps", Namespace: maps.Namespace})
 	untilMay(ctx, t, user, attributes{Verb: "impersonate-on:user-info:list", Resource: "configmaps", Namespace: maps.Namespace})
 	as.Answered(ctx, maps.Path(), http.StatusForbidden)

@@ -14,10 +14,10 @@ import (
 )
 
 var nodeCases = []suite.Case{
-	{ID: "S8/node-reads-what-its-pods-mention", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: nodeReadsWhatItsPodsMention,
+	{ID: "S8/node-reads-what-its-pods-mention", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: nodeReadsWhatItsPodsMention,
 		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, authorizeReadNamespacedObject",
 		Promise: "A node can get a Secret that a Pod bound to it mentions, until the Pod is gone; no other Secret, not the list, and not whoever has only the name of the node or only its group."},
-	{ID: "S8/node-writes-what-is-its-own", Level: suite.Linked, Failure: true, Test: nodeWritesWhatIsItsOwn,
+	{ID: "S8/node-writes-what-is-its-own", Level: suite.Versioned, Failure: true, Test: nodeWritesWhatIsItsOwn,
 		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, authorizeLease and authorizeNode",
 		Promise: "A node may keep its own Lease in kube-node-lease and no other, create and change Nodes but not delete them, and list Services but not create them."},
 }
@@ -27,8 +27,7 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
 	ns, kube := t.Namespace(ctx), t.Kube.CoreV1()
 	north, south := t.As("system:node:north-"+t.Name, "system:nodes"), t.As("system:node:south-"+t.Name, "system:nodes")
 	for _, name := range []string{"mounted", "other"} {
-		_, err := kube.Secrets(ns).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		t.Must(err, "create Secret %s", name)
+		suite.Create(ctx, t, kube.Secrets(ns).Create, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	secrets := "/api/v1/namespaces/" + ns + "/secrets"
 	unrelated := func(as *suite.T, node, name string) {
@@ -36,12 +35,11 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
 		t.Expect(status.Message).To(gomega.HaveSuffix(": no relationship found between node '%s-%s' and this object", node, t.Name))
 	}
 	unrelated(north, "north", "mounted")
-	_, err := kube.Pods(ns).Create(ctx, &corev1.Pod{
+	suite.Create(ctx, t, kube.Pods(ns).Create, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "main"},
 		Spec: corev1.PodSpec{NodeName: "north-" + t.Name, Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
 			Volumes: []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "mounted"}}}}},
-	}, metav1.CreateOptions{})
-	t.Must(err, "create Pod main")
+	})
 	code := func() int { return north.Get(ctx, secrets+"/mounted").Code }
 	t.Eventually(ctx, code).Should(gomega.Equal(http.StatusOK), "the Pod is on the node")
 	unrelated(north, "north", "other")

@@ -13,10 +13,10 @@ import (
 )
 
 var reviewCases = []suite.Case{
-	{ID: "S8/access-reviews-agree", Level: suite.Linked, Test: accessReviewsAgree,
+	{ID: "S8/access-reviews-agree", Level: suite.Versioned, Test: accessReviewsAgree,
 		Source:  "k8s.io/kubernetes/pkg/registry/authorization: subjectaccessreview, localsubjectaccessreview and selfsubjectaccessreview, rest.go",
 		Promise: "The reviews of a subject's access, in the cluster and in a namespace, and of one's own give the same answer with the same reason, and a refusal without an opinion is not a denial."},
-	{ID: "S8/rules-review-lists-ones-rules", Level: suite.Linked, Test: rulesReviewListsOnesRules,
+	{ID: "S8/rules-review-lists-ones-rules", Level: suite.Versioned, Test: rulesReviewListsOnesRules,
 		Source:  "k8s.io/kubernetes/pkg/registry/authorization/selfsubjectrulesreview/rest.go; k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, RulesFor",
 		Promise: "A SelfSubjectRulesReview lists the rules that hold for the user in a namespace, those for paths too, and says that they are complete; for a node it says that they are not."},
 	{ID: "S8/malformed-review-is-refused", Level: suite.Core, Failure: true, Test: malformedReviewIsRefused,
@@ -25,14 +25,14 @@ var reviewCases = []suite.Case{
 	{ID: "S8/masters-may-do-everything", Level: suite.Core, Test: mastersMayDoEverything,
 		Source:  "k8s.io/apiserver/pkg/authorization/authorizerfactory/builtin.go, NewPrivilegedGroups",
 		Promise: "Whoever is in system:masters may do everything, without a role, and nobody who merely bears that name."},
-	{ID: "S8/selectors-are-reviewed", Level: suite.Linked, Failure: true, Test: selectorsAreReviewed,
+	{ID: "S8/selectors-are-reviewed", Level: suite.Versioned, Failure: true, Test: selectorsAreReviewed,
 		Source:  "KEP-4601; k8s.io/kubernetes/pkg/registry/authorization/util/helpers.go, BuildEvaluationError; k8s.io/kubernetes/pkg/apis/authorization/validation/validation.go",
 		Promise: "A review may name the selectors of a request: well-formed ones change nothing for RBAC, malformed ones are told as an evaluation error beside the answer, and a raw selector with requirements is refused."},
 }
 
 func accessReviewsAgree(ctx context.Context, t *suite.T) {
 	ns, user := t.Namespace(ctx), t.Name+"-jane"
-	grant(ctx, t, "reader", user, rule("configmaps", "get"))
+	t.Grant(ctx, "reader", user, suite.Rule("configmaps", "get"))
 	allowed := attributes{Verb: "get", Resource: "configmaps", Namespace: ns, Name: "a"}
 	untilMay(ctx, t, user, allowed)
 	refused := allowed
@@ -47,13 +47,9 @@ func accessReviewsAgree(ctx context.Context, t *suite.T) {
 	} {
 		spec := authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &q.what}
 		t.Expect(review(ctx, t, spec)).To(gomega.Equal(q.want), "SubjectAccessReview: %s", q.what.Verb)
-		local, err := t.Kube.AuthorizationV1().LocalSubjectAccessReviews(ns).Create(ctx,
-			&authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: ns}, Spec: spec}, metav1.CreateOptions{})
-		t.Must(err, "create a LocalSubjectAccessReview")
+		local := suite.Create(ctx, t, t.Kube.AuthorizationV1().LocalSubjectAccessReviews(ns).Create, &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: ns}, Spec: spec})
 		t.Expect(local.Status).To(gomega.Equal(q.want), "LocalSubjectAccessReview: %s", q.what.Verb)
-		self, err := t.As(user).Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
-			&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &q.what}}, metav1.CreateOptions{})
-		t.Must(err, "create a SelfSubjectAccessReview")
+		self := suite.Create(ctx, t, t.As(user).Kube.AuthorizationV1().SelfSubjectAccessReviews().Create, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &q.what}})
 		t.Expect(self.Status).To(gomega.Equal(q.want), "SelfSubjectAccessReview: %s", q.what.Verb)
 	}
 	path := authorizationv1.NonResourceAttributes{Path: "/version", Verb: "get"}
@@ -63,12 +59,10 @@ func accessReviewsAgree(ctx context.Context, t *suite.T) {
 
 func rulesReviewListsOnesRules(ctx context.Context, t *suite.T) {
 	ns, user := t.Namespace(ctx), t.Name+"-jane"
-	grant(ctx, t, "reader", user, named(rule("configmaps", "get", "watch"), "a"))
+	t.Grant(ctx, "reader", user, named(suite.Rule("configmaps", "get", "watch"), "a"))
 	untilMay(ctx, t, user, attributes{Verb: "get", Resource: "configmaps", Namespace: ns, Name: "a"})
 	rules := func(as *suite.T, namespace string) authorizationv1.SubjectRulesReviewStatus {
-		answer, err := as.Kube.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx,
-			&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}, metav1.CreateOptions{})
-		t.Must(err, "create a SelfSubjectRulesReview")
+		answer := suite.Create(ctx, t, as.Kube.AuthorizationV1().SelfSubjectRulesReviews().Create, &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}})
 		return answer.Status
 	}
 	own := authorizationv1.ResourceRule{Verbs: []string{"get", "watch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"a"}}
@@ -124,7 +118,7 @@ func mastersMayDoEverything(ctx context.Context, t *suite.T) {
 
 func selectorsAreReviewed(ctx context.Context, t *suite.T) {
 	ns, user := t.Namespace(ctx), t.Name+"-jane"
-	grant(ctx, t, "lister", user, rule("configmaps", "list"))
+	t.Grant(ctx, "lister", user, suite.Rule("configmaps", "list"))
 	what := attributes{Verb: "list", Resource: "configmaps", Namespace: ns}
 	untilMay(ctx, t, user, what)
 	spec := authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &what}

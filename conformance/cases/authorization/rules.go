@@ -15,7 +15,7 @@ import (
 )
 
 var ruleCases = []suite.Case{
-	{ID: "S8/denied-by-default", Level: suite.Linked, Failure: true, Test: deniedByDefault,
+	{ID: "S8/denied-by-default", Level: suite.Versioned, Failure: true, Test: deniedByDefault,
 		Source:  "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage",
 		Promise: "Whoever has no role is answered 403 with a message that names the user, the verb, the resource with its subresource and group, and the namespace or the cluster scope; or the path."},
 	{ID: "S8/role-allows-in-its-namespace", Level: suite.Core, Test: roleAllowsInItsNamespace,
@@ -36,7 +36,7 @@ var ruleCases = []suite.Case{
 	{ID: "S8/paths-need-non-resource-rules", Level: suite.Core, Test: pathsNeedNonResourceRules,
 		Source:  "k8s.io/kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go, NonResourceURLMatches",
 		Promise: "A path outside of resources is allowed by a cluster role that names it, or a prefix of it with * at the end."},
-	{ID: "S8/binding-without-its-role-grants-nothing", Level: suite.Linked, Failure: true, Test: bindingWithoutItsRoleGrantsNothing,
+	{ID: "S8/binding-without-its-role-grants-nothing", Level: suite.Versioned, Failure: true, Test: bindingWithoutItsRoleGrantsNothing,
 		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/rbac.go, Authorize and authorizingVisitor",
 		Promise: "A binding to a role that does not exist grants nothing, the 403 says which role is missing, and the user's other bindings go on."},
 }
@@ -71,7 +71,7 @@ func deniedByDefault(ctx context.Context, t *suite.T) {
 
 func roleAllowsInItsNamespace(ctx context.Context, t *suite.T) {
 	maps, user := t.ConfigMaps(ctx), t.Name+"-jane"
-	grant(ctx, t, "reader", user, rule("configmaps", "get", "list"))
+	t.Grant(ctx, "reader", user, suite.Rule("configmaps", "get", "list"))
 	untilMay(ctx, t, user, attributes{Verb: "list", Resource: "configmaps", Namespace: maps.Namespace})
 	maps.Make(ctx, "a")
 	jane, path := t.As(user), maps.Path()
@@ -91,9 +91,9 @@ func roleAllowsInItsNamespace(ctx context.Context, t *suite.T) {
 func clusterRoleReachesAsFarAsItsBinding(ctx context.Context, t *suite.T) {
 	ns := t.Namespace(ctx)
 	near, far, name := t.Name+"-near", t.Name+"-far", t.Name+"-reader"
-	makeClusterRole(ctx, t, name, rule("configmaps", "list"), rule("nodes", "list"))
-	bind(ctx, t, name, clusterRole(name), userSubject(near))
-	bindEverywhere(ctx, t, name, clusterRole(name), userSubject(far))
+	t.MakeClusterRole(ctx, name, suite.Rule("configmaps", "list"), suite.Rule("nodes", "list"))
+	t.Bind(ctx, name, suite.ClusterRoleRef(name), suite.User(near))
+	t.BindEverywhere(ctx, name, suite.ClusterRoleRef(name), suite.User(far))
 	here := attributes{Verb: "list", Resource: "configmaps", Namespace: ns}
 	untilMay(ctx, t, near, here)
 	untilMay(ctx, t, far, here)
@@ -109,15 +109,15 @@ func subjectsAreUsersGroupsAndAccounts(ctx context.Context, t *suite.T) {
 	group := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: name}
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "other", Name: name}
 	here := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}
-	makeRole(ctx, t, "reader", rule("configmaps", "get"), rule("secrets", "get"), rule("pods", "get"), rule("services", "get"))
+	t.MakeRole(ctx, "reader", suite.Rule("configmaps", "get"), suite.Rule("secrets", "get"), suite.Rule("pods", "get"), suite.Rule("services", "get"))
 	who := map[string]authorizationv1.SubjectAccessReviewSpec{
 		"user":          {User: name},
 		"group":         {User: "someone", Groups: []string{"others", name}},
 		"account":       {User: "system:serviceaccount:other:" + name},
 		"other account": {User: "system:serviceaccount:" + ns + ":" + name},
 	}
-	for kind, subject := range map[string]rbacv1.Subject{"user": userSubject(name), "group": group, "account": account, "other account": here} {
-		bind(ctx, t, "bound", role("reader"), subject)
+	for kind, subject := range map[string]rbacv1.Subject{"user": suite.User(name), "group": group, "account": account, "other account": here} {
+		t.Bind(ctx, "bound", suite.RoleRef("reader"), subject)
 		for other, spec := range who {
 			spec.ResourceAttributes = &attributes{Verb: "get", Resource: "pods", Namespace: ns}
 			t.Eventually(ctx, func() bool { return review(ctx, t, spec).Allowed }).Should(gomega.Equal(other == kind),
@@ -129,7 +129,7 @@ func subjectsAreUsersGroupsAndAccounts(ctx context.Context, t *suite.T) {
 
 func resourceNamesLimitARule(ctx context.Context, t *suite.T) {
 	maps, user := t.ConfigMaps(ctx), t.Name+"-jane"
-	grant(ctx, t, "one", user, named(rule("configmaps", "get", "list", "watch", "create", "delete", "deletecollection"), "a", "z"))
+	t.Grant(ctx, "one", user, named(suite.Rule("configmaps", "get", "list", "watch", "create", "delete", "deletecollection"), "a", "z"))
 	untilMay(ctx, t, user, attributes{Verb: "get", Resource: "configmaps", Name: "z", Namespace: maps.Namespace})
 	maps.Make(ctx, "a", "b")
 	jane := t.As(user)
@@ -148,8 +148,8 @@ func resourceNamesLimitARule(ctx context.Context, t *suite.T) {
 func ruleMatchesVerbGroupAndSubresource(ctx context.Context, t *suite.T) {
 	ns, user := t.Namespace(ctx), t.Name+"-jane"
 	everything := []string{"*"}
-	grant(ctx, t, "rules", user,
-		rule("pods", "get"), rule("services/status", "get"), rule("*/scale", "update"), rule("secrets", "*"),
+	t.Grant(ctx, "rules", user,
+		suite.Rule("pods", "get"), suite.Rule("services/status", "get"), suite.Rule("*/scale", "update"), suite.Rule("secrets", "*"),
 		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: everything, Verbs: []string{"list"}},
 		rbacv1.PolicyRule{APIGroups: everything, Resources: []string{"jobs"}, Verbs: []string{"watch"}},
 	)
@@ -171,8 +171,8 @@ func pathsNeedNonResourceRules(ctx context.Context, t *suite.T) {
 	user, name := t.Name+"-jane", t.Name+"-paths"
 	jane := t.As(user)
 	jane.Answered(ctx, "/s8/one", http.StatusForbidden)
-	makeClusterRole(ctx, t, name, rbacv1.PolicyRule{NonResourceURLs: []string{"/s8/one", "/s8/all/*"}, Verbs: []string{"get"}})
-	bindEverywhere(ctx, t, name, clusterRole(name), userSubject(user))
+	t.MakeClusterRole(ctx, name, rbacv1.PolicyRule{NonResourceURLs: []string{"/s8/one", "/s8/all/*"}, Verbs: []string{"get"}})
+	t.BindEverywhere(ctx, name, suite.ClusterRoleRef(name), suite.User(user))
 	// Nothing is there: 404 is what the allowed get.
 	t.Eventually(ctx, func() int { return jane.Get(ctx, "/s8/one").Code }).Should(gomega.Equal(http.StatusNotFound), "the path is allowed")
 	for path, code := range map[string]int{"/s8/all/": 404, "/s8/all/of/it": 404, "/s8/all": 403, "/s8/one/more": 403, "/s8/ones": 403, "/s8": 403} {
@@ -186,13 +186,13 @@ func pathsNeedNonResourceRules(ctx context.Context, t *suite.T) {
 
 func bindingWithoutItsRoleGrantsNothing(ctx context.Context, t *suite.T) {
 	maps, user := t.ConfigMaps(ctx), t.Name+"-jane"
-	bind(ctx, t, "broken", role("no-such-role"), userSubject(user))
+	t.Bind(ctx, "broken", suite.RoleRef("no-such-role"), suite.User(user))
 	jane := t.As(user)
 	missing := fmt.Sprintf(`configmaps is forbidden: User "%s" cannot list resource "configmaps" in API group "" in the namespace "%s": `+
 		`rbac: RBAC: role.rbac.authorization.k8s.io "no-such-role" not found`, user, maps.Namespace)
 	t.Eventually(ctx, func() string {
 		return t.ExpectStatus(jane.Get(ctx, maps.Path()), http.StatusForbidden, metav1.StatusReasonForbidden).Message
 	}).Should(gomega.Equal(missing))
-	grant(ctx, t, "whole", user, rule("configmaps", "list"))
+	t.Grant(ctx, "whole", user, suite.Rule("configmaps", "list"))
 	t.Eventually(ctx, func() int { return jane.Get(ctx, maps.Path()).Code }).Should(gomega.Equal(http.StatusOK), "another binding allows it")
 }

@@ -22,10 +22,10 @@ var rangeCases = []suite.Case{
 	{ID: "S3/node-ports-come-from-the-range", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: nodePortsComeFromTheRange,
 		Source:  "k8s.io/kubernetes/pkg/registry/core/service/portallocator/allocator.go",
 		Promise: "Node ports come from --service-node-port-range, each once; one outside of it, and one that is taken, is 422 for the port's nodePort."},
-	{ID: "S3/advertised-address-is-the-endpoint", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: advertisedAddress,
+	{ID: "S3/advertised-address-is-the-endpoint", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: advertisedAddress,
 		Source:  "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go; k8s.io/apiserver/pkg/server/options/server_run_options.go, AdvertiseAddress",
 		Promise: "The endpoint of default/kubernetes is --advertise-address, and discovery gives clients that address."},
-	{ID: "S3/full-range-is-an-error", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: fullRange,
+	{ID: "S3/full-range-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: fullRange,
 		Source:  "k8s.io/kubernetes/pkg/registry/core/service/portallocator/allocator.go, ErrFull",
 		Promise: "When all node ports of the range are taken, a Service that wants one is refused with 500, which says that the range is full, and is not created; one that is given back is given again."},
 	{ID: "S3/cluster-ip-stays", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: clusterIPStays,
@@ -45,7 +45,6 @@ func makeService(ctx context.Context, t *suite.T, name string, spec corev1.Servi
 	services := t.Kube.CoreV1().Services(t.Namespace(ctx))
 	service, err := services.Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
 	if err == nil {
-		t.CleanupObjects(func(ctx context.Context) error { return services.Delete(ctx, name, metav1.DeleteOptions{}) })
 	}
 	return service, err
 }

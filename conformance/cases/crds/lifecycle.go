@@ -56,8 +56,7 @@ var lifecycleCases = []suite.Case{
 func crdIsEstablished(ctx context.Context, t *suite.T) {
 	definition := t.WidgetCRD()
 	definition.Spec.Names.Singular, definition.Spec.Names.ListKind = "", "" // are defaulted
-	created, err := t.CreateCRD(ctx, definition)
-	t.Must(err, "create the CRD")
+	created := suite.Create(ctx, t, t.CRDs.Create, definition)
 	seen := t.CRDWith(ctx, created, apiextensionsv1.Established, apiextensionsv1.ConditionTrue)
 	t.Expect(suite.Condition(seen, apiextensionsv1.NamesAccepted).Status).To(gomega.Equal(apiextensionsv1.ConditionTrue))
 	t.Expect(suite.Condition(seen, apiextensionsv1.Terminating).Status).NotTo(gomega.Equal(apiextensionsv1.ConditionTrue))
@@ -108,8 +107,7 @@ func nameConflictIsRefused(ctx context.Context, t *suite.T) {
 		rival.Name = plural + "." + w.Resource.Group
 		rival.Spec.Names = want.names
 		rival.Spec.Names.Plural = plural
-		created, err := t.CreateCRD(ctx, rival)
-		t.Must(err, "create CRD %s", rival.Name)
+		created := suite.Create(ctx, t, t.CRDs.Create, rival)
 		seen := t.CRDWith(ctx, created, apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionFalse)
 		t.Expect(suite.Condition(seen, apiextensionsv1.NamesAccepted).Reason).To(gomega.Equal(want.reason), rival.Name)
 		t.Expect(suite.Condition(seen, apiextensionsv1.Established).Status).To(gomega.Equal(apiextensionsv1.ConditionFalse), rival.Name)
@@ -269,11 +267,6 @@ func deletingACRDDeletesItsObjects(ctx context.Context, t *suite.T) {
 func terminatingCRDWaitsForItsObjects(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	w.Make(ctx, "held", suite.At([]any{"conformance.snowglobe.test/hold"}, "metadata", "finalizers"))
-	release := func(ctx context.Context) error {
-		_, err := w.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
-		return err
-	}
-	t.CleanupObjects(release)
 	w.RemoveCRD(ctx)
 	seen := t.CRDWith(ctx, w.CRD, apiextensionsv1.Terminating, apiextensionsv1.ConditionTrue)
 	t.Expect(seen.DeletionTimestamp).NotTo(gomega.BeNil())
@@ -283,6 +276,7 @@ func terminatingCRDWaitsForItsObjects(ctx context.Context, t *suite.T) {
 		return err
 	}).Should(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden), "a terminating CRD admits new objects")
 	t.Eventually(ctx, func() *metav1.Time { return w.Read(ctx, "held").GetDeletionTimestamp() }).ShouldNot(gomega.BeNil())
-	t.Must(release(ctx), "release the held Widget")
+	_, err := w.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
+	t.Must(err, "release the held Widget")
 	gone(ctx, t, w.CRD)
 }

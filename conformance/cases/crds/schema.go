@@ -171,7 +171,7 @@ func brokenCRDIsRefused(ctx context.Context, t *suite.T) {
 		}), "openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"},
 		"two storage versions": {func(c *suite.CRD) { c.Spec.Versions = append(c.Spec.Versions, suite.WidgetVersion("v2", true)) }, "spec.versions"},
 	} {
-		_, err := t.CreateCRD(ctx, t.WidgetCRD(broken.change))
+		_, err := t.CRDs.Create(ctx, t.WidgetCRD(broken.change), metav1.CreateOptions{})
 		t.Expect(t.Causes(err)).To(gomega.ContainElement(gomega.HaveSuffix(broken.blamed)), "%s: %v", name, err)
 	}
 }
@@ -181,10 +181,10 @@ func protectedGroupNeedsApproval(ctx context.Context, t *suite.T) {
 		definition.Spec.Group = t.Name + ".k8s.io"
 		definition.Name = "widgets." + definition.Spec.Group
 	})
-	_, err := t.CreateCRD(ctx, protected)
+	_, err := t.CRDs.Create(ctx, protected, metav1.CreateOptions{})
 	t.Expect(t.Causes(err)).To(gomega.Equal([]string{"metadata.annotations[api-approved.kubernetes.io]"}))
 	protected.Annotations = map[string]string{"api-approved.kubernetes.io": "unapproved, a conformance case"}
-	created, err := t.CreateCRD(ctx, protected)
+	created, err := t.CRDs.Create(ctx, protected, metav1.CreateOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	seen := t.CRDUntil(ctx, created, func(seen *suite.CRD) bool {
 		return suite.Condition(seen, apiextensionsv1.KubernetesAPIApprovalPolicyConformant).Status != ""

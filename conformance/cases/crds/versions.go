@@ -90,8 +90,7 @@ func freedNameIsAccepted(ctx context.Context, t *suite.T) {
 			Plural: "gadgets", Singular: "gadget", Kind: "Gadget", ListKind: "GadgetList", ShortNames: []string{"wdg"},
 		}
 	})
-	created, err := t.CreateCRD(ctx, second)
-	t.Must(err, "create a second CRD of the group")
+	created := suite.Create(ctx, t, t.CRDs.Create, second)
 	refused := t.CRDWith(ctx, created, apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionFalse)
 	t.Expect(suite.Condition(refused, apiextensionsv1.NamesAccepted).Reason).To(gomega.Equal("ShortNamesConflict"))
 	t.Expect(refused.Status.AcceptedNames.ShortNames).To(gomega.BeEmpty())

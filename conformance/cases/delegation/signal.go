@@ -17,13 +17,13 @@ import (
 const syncSignal = "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go, the hook crd-informer-synced"
 
 var signalCases = []suite.Case{
-	{ID: "S11/known-custom-resource-is-never-404", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: knownCustomResourceIsNever404,
+	{ID: "S11/known-custom-resource-is-never-404", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: knownCustomResourceIsNever404,
 		Source:  syncSignal + "; k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go: kubernetes#104342",
 		Promise: "A server that starts on a store with custom resources answers 503 for them until it knows their definitions, then 200: never 404, which would tell a garbage collector that they are gone."},
-	{ID: "S11/crd-informer-synced-is-a-check", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: syncedIsACheck,
+	{ID: "S11/crd-informer-synced-is-a-check", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: syncedIsACheck,
 		Source:  syncSignal + "; k8s.io/apiserver/pkg/server/genericapiserver.go, MuxAndDiscoveryComplete",
 		Promise: "While the CRD informer has not synced, /readyz is 500 because of poststarthook/crd-informer-synced alone; the server signals MuxAndDiscoveryComplete after it, and not before."},
-	{ID: "S11/every-method-waits-for-the-CRDs", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: everyMethodWaits,
+	{ID: "S11/every-method-waits-for-the-CRDs", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: everyMethodWaits,
 		Source:  "k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go, ServeHTTP",
 		Promise: "Before the CRDs are known, an unknown path is 503 for every method, with Retry-After and a Status that says why."},
 	{ID: "S11/removed-custom-resource-is-404", Level: suite.Core, Test: removedCustomResourceIs404,

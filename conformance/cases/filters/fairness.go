@@ -26,10 +26,10 @@ var fairnessCases = []suite.Case{
 	{ID: "S4/mandatory-schemas-are-fixed", Level: suite.Core, Failure: true, Test: mandatorySchemasAreFixed,
 		Source:  "KEP-1040; k8s.io/kubernetes/pkg/apis/flowcontrol/validation/validation.go, ValidateFlowSchema and ValidatePriorityLevelConfiguration",
 		Promise: "The flow schemas and priority levels exempt and catch-all are there, and what they say can't be changed: 422."},
-	{ID: "S4/level-without-seats-rejects", Level: suite.Linked, Failure: true, Needs: launched, Test: levelWithoutSeatsRejects,
+	{ID: "S4/level-without-seats-rejects", Level: suite.Versioned, Failure: true, Needs: launched, Test: levelWithoutSeatsRejects,
 		Source:  "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, StartRequest",
 		Promise: "When the seats of a level that rejects are taken, the next request is answered 429 with Retry-After and the level's UID, while those on other levels and exempt ones are served."},
-	{ID: "S4/queue-waits-and-overflows", Level: suite.Linked, Failure: true, Needs: launched, Test: queueWaitsAndOverflows,
+	{ID: "S4/queue-waits-and-overflows", Level: suite.Versioned, Failure: true, Needs: launched, Test: queueWaitsAndOverflows,
 		Source:  "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, rejectOrEnqueueToBoundLocked",
 		Promise: "A request that finds no seat waits in its level's queue and is served when a seat is free; one that finds the queue full is answered 429."},
 }
@@ -60,25 +60,21 @@ func (f flows) schema(name, level, user string, precedence int32) *flowcontrolv1
 // create creates a flow schema, which is removed when the case ends.
 func (f flows) create(ctx context.Context, schema *flowcontrolv1.FlowSchema) *flowcontrolv1.FlowSchema {
 	client := f.Kube.FlowcontrolV1().FlowSchemas()
-	made, err := client.Create(ctx, schema, metav1.CreateOptions{})
-	f.Must(err, "create FlowSchema %s", schema.Name)
-	f.CleanupObjects(func(ctx context.Context) error { return client.Delete(ctx, schema.Name, metav1.DeleteOptions{}) })
+	made := suite.Create(ctx, f.T, client.Create, schema)
 	return made
 }
 
 // level creates a priority level with one seat, of which none is lent.
 func (f flows) level(ctx context.Context, response flowcontrolv1.LimitResponse) *flowcontrolv1.PriorityLevelConfiguration {
 	client := f.Kube.FlowcontrolV1().PriorityLevelConfigurations()
-	made, err := client.Create(ctx, &flowcontrolv1.PriorityLevelConfiguration{
+	made := suite.Create(ctx, f.T, client.Create, &flowcontrolv1.PriorityLevelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Name},
 		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 			Type: flowcontrolv1.PriorityLevelEnablementLimited,
 			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
 				NominalConcurrencyShares: ptr.To[int32](1), BorrowingLimitPercent: ptr.To[int32](0), LimitResponse: response},
 		},
-	}, metav1.CreateOptions{})
-	f.Must(err, "create PriorityLevelConfiguration %s", f.Name)
-	f.CleanupObjects(func(ctx context.Context) error { return client.Delete(ctx, f.Name, metav1.DeleteOptions{}) })
+	})
 	return made
 }
 

@@ -23,22 +23,22 @@ const (
 
 // Cases are the cases of this area.
 var Cases = []suite.Case{
-	{ID: "S17/unsynced-informer-keeps-readyz-red", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: unsyncedInformer,
+	{ID: "S17/unsynced-informer-keeps-readyz-red", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: unsyncedInformer,
 		Source:  "k8s.io/apiserver/pkg/server/healthz/healthz.go, NewInformerSyncHealthz; k8s.io/apiserver/pkg/server/config.go",
 		Promise: "While one informer of the server has not synced, /readyz is 500 because of informer-sync, /livez is 200, and reads are served."},
 	{ID: "S17/permissions-follow-writes", Level: suite.Core, Test: permissionsFollowWrites,
 		Source:  roles,
 		Promise: "A permission is there soon after its Role and RoleBinding are created, grows with the Role, and is gone soon after the binding."},
-	{ID: "S17/lagging-informer-is-a-stale-view", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: laggingInformer,
+	{ID: "S17/lagging-informer-is-a-stale-view", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: laggingInformer,
 		Source:  roles,
 		Promise: "The authorizer decides by what its informers have: until they have a new binding its user is refused, although the binding can be read."},
-	{ID: "S17/lost-watch-is-resumed", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostWatch,
+	{ID: "S17/lost-watch-is-resumed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostWatch,
 		Source:  resume + ", watch: it goes on from the last resourceVersion",
 		Promise: "An informer whose watch ends, or can't be begun at first, goes on and misses nothing: a binding made meanwhile counts."},
-	{ID: "S17/expired-watch-is-a-new-list", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: expiredWatch,
+	{ID: "S17/expired-watch-is-a-new-list", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: expiredWatch,
 		Source:  resume + ", ListAndWatch: an expired resourceVersion means a new list",
 		Promise: "An informer that is told 410 for its watch lists again: a binding deleted meanwhile counts no more, and a new one does."},
-	{ID: "S17/failed-list-is-tried-again", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: failedList,
+	{ID: "S17/failed-list-is-tried-again", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failedList,
 		Source:  resume + ", defaultBackoffInit",
 		Promise: "A server whose informer's first lists fail tries again by itself, and becomes ready."},
 	{ID: "S17/quota-is-known-to-admission", Level: suite.Core, Failure: true, Test: quotaIsKnown,
@@ -80,32 +80,8 @@ type reader struct {
 
 // grant creates a Role and its binding to a user that only this case knows.
 func grant(ctx context.Context, t *suite.T, verbs ...string) reader {
-	namespace := t.Namespace(ctx)
-	rbac := t.Kube.RbacV1()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: rulesFor(verbs...)}
-	_, err := rbac.Roles(namespace).Create(ctx, role, metav1.CreateOptions{})
-	t.Must(err, "create Role reader")
-	t.CleanupObjects(func(ctx context.Context) error {
-		return rbac.Roles(namespace).Delete(ctx, "reader", metav1.DeleteOptions{})
-	})
-	bind(ctx, t)
-	return reader{T: t.As(t.Name), path: "/api/v1/namespaces/" + namespace + "/configmaps"}
-}
-
-func rulesFor(verbs ...string) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
-}
-
-// bind creates the binding of the Role to the user.
-func bind(ctx context.Context, t *suite.T) {
-	bindings := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx))
-	_, err := bindings.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: t.Name}},
-	}, metav1.CreateOptions{})
-	t.Must(err, "create RoleBinding reader")
-	t.CleanupObjects(func(ctx context.Context) error { return bindings.Delete(ctx, "reader", metav1.DeleteOptions{}) })
+	t.Grant(ctx, "reader", t.Name, suite.Rule("configmaps", verbs...))
+	return reader{T: t.As(t.Name), path: "/api/v1/namespaces/" + t.Namespace(ctx) + "/configmaps"}
 }
 
 func unbind(ctx context.Context, t *suite.T) {
@@ -123,7 +99,7 @@ func permissionsFollowWrites(ctx context.Context, t *suite.T) {
 	got := user.path + "/none"
 	user.Eventually(ctx, func() int { return user.Get(ctx, got).Code }).Should(gomega.Equal(http.StatusNotFound), "get is not granted")
 	user.Answered(ctx, user.path, http.StatusForbidden)
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: rulesFor("get", "list")}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{suite.Rule("configmaps", "get", "list")}}
 	_, err := t.Kube.RbacV1().Roles(t.Namespace(ctx)).Update(ctx, role, metav1.UpdateOptions{})
 	t.Must(err, "update Role reader")
 	user.soon(ctx, http.StatusOK)
@@ -173,7 +149,7 @@ func expiredWatch(ctx context.Context, beside *suite.T) {
 	inject(t, cp, "fail watch/rolebindings.rbac.authorization.k8s.io caller=system:apiserver with=410 times=1")
 	unbind(ctx, t)
 	user.soon(ctx, http.StatusForbidden)
-	bind(ctx, t)
+	t.Bind(ctx, "reader", suite.RoleRef("reader"), suite.User(t.Name))
 	user.soon(ctx, http.StatusOK)
 }
 
@@ -188,13 +164,11 @@ func quotaIsKnown(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	quotas := t.Kube.CoreV1().ResourceQuotas(maps.Namespace)
 	none := corev1.ResourceList{"count/secrets": resource.MustParse("0")}
-	quota, err := quotas.Create(ctx, &corev1.ResourceQuota{
+	quota := suite.Create(ctx, t, quotas.Create, &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none},
-	}, metav1.CreateOptions{})
-	t.Must(err, "create ResourceQuota none")
-	t.CleanupObjects(func(ctx context.Context) error { return quotas.Delete(ctx, "none", metav1.DeleteOptions{}) })
+	})
 	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // as the controller would
-	_, err = quotas.UpdateStatus(ctx, quota, metav1.UpdateOptions{})
+	_, err := quotas.UpdateStatus(ctx, quota, metav1.UpdateOptions{})
 	t.Must(err, "set the status of ResourceQuota none")
 	probe := func() error {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
@@ -225,11 +199,9 @@ func limitsFollowWrites(ctx context.Context, t *suite.T) {
 		}
 		return pod.Spec.Containers[0].Resources.Limits.Memory().String()
 	}
-	_, err := limits.Create(ctx, with("7Mi"), metav1.CreateOptions{})
-	t.Must(err, "create LimitRange memory")
-	t.CleanupObjects(func(ctx context.Context) error { return limits.Delete(ctx, "memory", metav1.DeleteOptions{}) })
+	suite.Create(ctx, t, limits.Create, with("7Mi"))
 	t.Eventually(ctx, defaulted).Should(gomega.Equal("7Mi"))
-	_, err = limits.Update(ctx, with("9Mi"), metav1.UpdateOptions{})
+	_, err := limits.Update(ctx, with("9Mi"), metav1.UpdateOptions{})
 	t.Must(err, "update LimitRange memory")
 	t.Eventually(ctx, defaulted).Should(gomega.Equal("9Mi"))
 	t.Must(limits.Delete(ctx, "memory", metav1.DeleteOptions{}), "delete LimitRange memory")

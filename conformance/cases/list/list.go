@@ -40,7 +40,7 @@ var Cases = slices.Concat([]suite.Case{
 	{ID: "S6/not-older-than-is-not-older", Level: suite.Core, Test: notOlderThanIsNotOlder,
 		Source:  "k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, WaitUntilFreshAndGetList",
 		Promise: "resourceVersionMatch=NotOlderThan shows at least the state of that resourceVersion, even one that was just written."},
-	{ID: "S6/future-version-times-out", Level: suite.Linked, Failure: true, Test: futureVersionTimesOut,
+	{ID: "S6/future-version-times-out", Level: suite.Versioned, Failure: true, Test: futureVersionTimesOut,
 		Source:  "k8s.io/apiserver/pkg/storage/errors.go, NewTooLargeResourceVersionError",
 		Promise: "A list that must be no older than a future resourceVersion is answered 504 with the cause ResourceVersionTooLarge."},
 	{ID: "S6/version-match-must-be-asked-right", Level: suite.Core, Failure: true, Test: versionMatchMustBeAskedRight,
@@ -125,8 +125,7 @@ func remainingItemsAreCounted(ctx context.Context, t *suite.T) {
 	leases := t.Kube.CoordinationV1().Leases(t.Namespace(ctx))
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"all": "yes"}}}
-		_, err := leases.Create(ctx, lease, metav1.CreateOptions{})
-		t.Must(err, "create Lease %s", name)
+		suite.Create(ctx, t, leases.Create, lease)
 	}
 	var counts []string
 	token := ""

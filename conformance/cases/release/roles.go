@@ -14,7 +14,7 @@ import (
 )
 
 var roleCases = []suite.Case{
-	{ID: "S8/default-roles-are-those-of-the-release", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: defaultRolesAreThoseOfTheRelease,
+	{ID: "S8/default-roles-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: defaultRolesAreThoseOfTheRelease,
 		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml; k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/controller-roles.yaml",
 		Promise: "A ready server has the default roles and bindings of its release, cluster-wide and in namespaces, with their rules, aggregations, labels and subjects, and no others."},
 }

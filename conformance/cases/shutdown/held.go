@@ -34,7 +34,7 @@ func holdAdmission(ctx context.Context, t *suite.T, cp *envtest.ControlPlane) *h
 	served, err := cp.Webhooks().Serve(h)
 	t.Must(err, "serve a webhook")
 	maps, none := t.ConfigMaps(ctx), registrationv1.SideEffectClassNone
-	_, err = t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, &registrationv1.ValidatingWebhookConfiguration{
+	suite.Create(ctx, t, t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create, &registrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: t.Name},
 		Webhooks: []registrationv1.ValidatingWebhook{{
 			Name: "held.conformance.snowglobe.test", ClientConfig: served.ClientConfig("/"),
@@ -45,8 +45,7 @@ func holdAdmission(ctx context.Context, t *suite.T, cp *envtest.ControlPlane) *h
 				Rule:       registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 			}},
 		}},
-	}, metav1.CreateOptions{})
-	t.Must(err, "register a webhook")
+	})
 	t.Eventually(ctx, func() int64 {
 		_, err := maps.Create(ctx, maps.Object("probe", ""), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		t.Must(err, "create a ConfigMap as a dry run")

@@ -19,19 +19,19 @@ var bootstrapCases = []suite.Case{
 	{ID: "S13/system-namespaces-are-immortal", Level: suite.Core, Failure: true, Test: systemNamespacesAreImmortal,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go, immortalNamespaces",
 		Promise: "The namespaces default, kube-system and kube-public can't be deleted: the answer is 403."},
-	{ID: "S13/authentication-config-map-comes-back", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: authenticationConfigMap,
+	{ID: "S13/authentication-config-map-comes-back", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: authenticationConfigMap,
 		Source:  "k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go",
 		Promise: "kube-system/extension-apiserver-authentication has the authority of client certificates in PEM, and is made anew when it is deleted."},
-	{ID: "S13/kubernetes-service-is-repaired", Level: suite.Linked, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubernetesServiceIsRepaired,
+	{ID: "S13/kubernetes-service-is-repaired", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubernetesServiceIsRepaired,
 		Source:  "k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go, CreateOrUpdateMasterServiceIfNeeded",
 		Promise: "The service default/kubernetes is made anew with the same cluster IP when it is deleted, by the time the server has looked again."},
-	{ID: "S13/cluster-ip-has-an-address", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: clusterIPHasAnAddress,
+	{ID: "S13/cluster-ip-has-an-address", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: clusterIPHasAnAddress,
 		Source:  "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/ipallocator.go, createIPAddress",
 		Promise: "The cluster IP of a Service has an IPAddress that refers to it and is managed by the allocator; it goes with the Service."},
 	{ID: "S13/default-roles-are-reconciled", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: defaultRolesAreReconciled,
 		Source:  "k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go, EnsureRBACPolicy; k8s.io/component-helpers/auth/rbac/reconciliation/reconcile_role.go",
 		Promise: "When a server starts, default cluster roles and bindings get back what they have lost and keep what was added, unless they are annotated rbac.authorization.kubernetes.io/autoupdate=false."},
-	{ID: "S13/identity-lease-is-held", Level: suite.Linked, Waits: true, Needs: suite.Needs{Launch: true}, Test: identityLeaseIsHeld,
+	{ID: "S13/identity-lease-is-held", Level: suite.Versioned, Waits: true, Needs: suite.Needs{Launch: true}, Test: identityLeaseIsHeld,
 		Source:  "KEP-1965; k8s.io/kubernetes/pkg/controlplane/apiserver/server.go, IdentityLeaseDurationSeconds",
 		Promise: "Each server holds a Lease apiserver-ID in kube-system, labelled kube-apiserver and with its host name, for an hour, and makes it anew when it is deleted."},
 }
@@ -77,10 +77,9 @@ func clusterIPHasAnAddress(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx)
 	namespace := t.Namespace(ctx)
 	services := t.Kube.CoreV1().Services(namespace)
-	service, err := services.Create(ctx, &corev1.Service{
+	service := suite.Create(ctx, t, services.Create, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
-	}, metav1.CreateOptions{})
-	t.Must(err, "create Service one")
+	})
 	addresses := t.Kube.NetworkingV1().IPAddresses()
 	before, err := addresses.Get(ctx, service.Spec.ClusterIP, metav1.GetOptions{})
 	t.Must(err, "get IPAddress %s", service.Spec.ClusterIP)

@@ -16,10 +16,10 @@ import (
 )
 
 var ensuredCases = []suite.Case{
-	{ID: "S13/default-flows-are-kept-up", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: defaultFlowsAreKeptUp,
+	{ID: "S13/default-flows-are-kept-up", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: defaultFlowsAreKeptUp,
 		Source:  "KEP-1040; k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer/strategy.go, ReviseIfNeeded; k8s.io/kubernetes/pkg/registry/flowcontrol/rest/storage_flowcontrol.go",
 		Promise: "When a server starts, suggested flow schemas and priority levels that are gone are made anew and those that were changed are put back, unless they are annotated apf.kubernetes.io/autoupdate-spec=false; those annotated true that no release knows are removed, others stay."},
-	{ID: "S20/expired-identity-is-removed", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: expiredIdentityIsRemoved,
+	{ID: "S20/expired-identity-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: expiredIdentityIsRemoved,
 		Source:  "KEP-1965; k8s.io/kubernetes/pkg/controlplane/controller/apiserverleasegc/gc_controller.go, isLeaseExpired",
 		Promise: "A server that starts removes the identity Leases of servers that have expired or say no time, and no others: not one that holds, nor one of another component or namespace."},
 }
@@ -62,8 +62,7 @@ func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 		schema, err := schemas.Get(ctx, "catch-all", metav1.GetOptions{})
 		t.Must(err, "get FlowSchema catch-all")
 		schema.ObjectMeta = metav1.ObjectMeta{Name: name, Annotations: annotations}
-		_, err = schemas.Create(ctx, schema, metav1.CreateOptions{})
-		t.Must(err, "create FlowSchema %s", name)
+		suite.Create(ctx, t, schemas.Create, schema)
 	}
 	t.Must(schemas.Delete(ctx, "kube-scheduler", metav1.DeleteOptions{}), "delete FlowSchema kube-scheduler")
 	t.Must(levels.Delete(ctx, "leader-election", metav1.DeleteOptions{}), "delete PriorityLevelConfiguration leader-election")
@@ -101,9 +100,8 @@ func expiredIdentityIsRemoved(ctx context.Context, beside *suite.T) {
 		if component == "" {
 			meta.Labels = nil
 		}
-		_, err := t.Kube.CoordinationV1().Leases(namespace).Create(ctx, &coordinationv1.Lease{ObjectMeta: meta,
-			Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody"), RenewTime: renewed, LeaseDurationSeconds: seconds}}, metav1.CreateOptions{})
-		t.Must(err, "create Lease %s", name)
+		suite.Create(ctx, t, t.Kube.CoordinationV1().Leases(namespace).Create, &coordinationv1.Lease{ObjectMeta: meta,
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody"), RenewTime: renewed, LeaseDurationSeconds: seconds}})
 	}
 	server := cp.Servers()[1]
 	t.Must(server.Stop(ctx), "stop a server")

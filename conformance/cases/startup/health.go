@@ -13,10 +13,10 @@ import (
 )
 
 var healthCases = []suite.Case{
-	{ID: "S15/failed-check-withholds-its-reason", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: failedCheckWithholdsItsReason,
+	{ID: "S15/failed-check-withholds-its-reason", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failedCheckWithholdsItsReason,
 		Source:  "k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth",
 		Promise: "If a check fails, the report comes without being asked for, with 500, its verdict last, and no reason; with the check excluded the answer is 200."},
-	{ID: "S15/livez-grace-period-spares-hooks", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: livezGracePeriod,
+	{ID: "S15/livez-grace-period-spares-hooks", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: livezGracePeriod,
 		Source:  "k8s.io/apiserver/pkg/server/healthz.go, AddBootSequenceHealthChecks, delayedHealthCheck",
 		Promise: "Within --livez-grace-period a post-start hook of the head of the chain that has not returned does not fail /livez, as it does fail /readyz and /healthz; without the flag it fails /livez too."},
 	{ID: "S15/strangers-may-ask-for-health", Level: suite.Core, Failure: true, Test: strangersMayAskForHealth,

@@ -21,7 +21,7 @@ import (
 )
 
 var identityCases = []suite.Case{
-	{ID: "S20/version-names-what-it-emulates", Level: suite.Linked, Test: versionNamesWhatItEmulates,
+	{ID: "S20/version-names-what-it-emulates", Level: suite.Versioned, Test: versionNamesWhatItEmulates,
 		Source:  "KEP-4330; k8s.io/apimachinery/pkg/version/types.go; k8s.io/apiserver/pkg/util/compatibility/registry.go",
 		Promise: "/version reports the release it emulates, by default its own, and the oldest it is compatible with, by default the one before."},
 	{ID: "S20/version-is-for-everybody", Level: suite.Core, Failure: true, Test: versionIsForEverybody,
@@ -33,7 +33,7 @@ var identityCases = []suite.Case{
 	{ID: "S20/equivalent-resources-share-their-webhooks", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: equivalentResources,
 		Source:  "k8s.io/apimachinery/pkg/runtime/mapper.go, EquivalentResourceRegistry; k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules",
 		Promise: "A webhook with matchPolicy Equivalent for one version of a resource is called for another, with the object converted to its own and the request's version told; with Exact it is not."},
-	{ID: "S20/unserved-version-is-not-equivalent", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: unservedIsNotEquivalent,
+	{ID: "S20/unserved-version-is-not-equivalent", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: unservedIsNotEquivalent,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook",
 		Promise: "A rule for a version that a custom resource does not serve matches no request of another version, and a webhook's refusal of an equivalent one is the answer."},
 }
@@ -142,13 +142,9 @@ func reviewed(ctx context.Context, beside *suite.T, r *reviewer, version string,
 		}
 	}
 	configurations := t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	_, err = configurations.Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{
+	suite.Create(ctx, t, configurations.Create, &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Resource.Group},
 		Webhooks:   []admissionregistrationv1.ValidatingWebhook{hook("canary", "v1", admissionregistrationv1.Exact), hook("review", version, policy)},
-	}, metav1.CreateOptions{})
-	t.Must(err, "create ValidatingWebhookConfiguration %s", w.Resource.Group)
-	t.CleanupObjects(func(ctx context.Context) error {
-		return configurations.Delete(ctx, w.Resource.Group, metav1.DeleteOptions{})
 	})
 	t.Eventually(ctx, func() bool {
 		_, _ = w.Probe(ctx) // it may be refused

@@ -21,19 +21,19 @@ import (
 const repairSource = "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller/repairip.go, "
 
 var repairCases = []suite.Case{
-	{ID: "S13/lost-address-is-made-anew", Level: suite.Linked, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostAddressIsMadeAnew,
+	{ID: "S13/lost-address-is-made-anew", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostAddressIsMadeAnew,
 		Source:  repairSource + "syncService",
 		Promise: "An IPAddress of a Service, of either family, that is lost, has lost its labels, or refers to something else is made anew for the Service when the server looks at it again, which an Event tells."},
-	{ID: "S13/stray-address-is-removed", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: strayAddressIsRemoved,
+	{ID: "S13/stray-address-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: strayAddressIsRemoved,
 		Source:  repairSource + "syncIPAddress",
 		Promise: "An IPAddress that the allocator manages but that refers to no Service, or to one with another cluster IP, is removed, which an Event tells; one that somebody else manages stays."},
-	{ID: "S13/cluster-ip-without-a-range-is-told", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: clusterIPWithoutARange,
+	{ID: "S13/cluster-ip-without-a-range-is-told", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: clusterIPWithoutARange,
 		Source:  repairSource + "isIPOutOfRange",
 		Promise: "Cluster IPs are also given from other ServiceCIDRs that are ready; when one is gone, Events of the Services with cluster IPs of it say so, and of no others."},
-	{ID: "S13/default-range-is-ready", Level: suite.Linked, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: defaultRangeIsReady,
+	{ID: "S13/default-range-is-ready", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: defaultRangeIsReady,
 		Source:  "KEP-1880; k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr/default_servicecidr_controller.go, syncStatus",
 		Promise: "The ServiceCIDR kubernetes has the ranges of --service-cluster-ip-range and is said to be ready; it is made anew when it is deleted, and one with other ranges is left as it is and is told about in an Event."},
-	{ID: "S13/kubernetes-endpoints-are-repaired", Level: suite.Linked, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubernetesEndpointsAreRepaired,
+	{ID: "S13/kubernetes-endpoints-are-repaired", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubernetesEndpointsAreRepaired,
 		Source:  "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go, doReconcile; k8s.io/kubernetes/pkg/controlplane/reconcilers/endpointsadapter.go",
 		Promise: "The Endpoints and the EndpointSlice of default/kubernetes have the servers' addresses and the port https; addresses that somebody changes are put back soon, and ports when a server leaves."},
 }
@@ -135,9 +135,8 @@ func lostAddressIsMadeAnew(ctx context.Context, beside *suite.T) {
 
 // isMadeAnew makes a Service, loses its IPAddress, and waits until that is as it was.
 func isMadeAnew(ctx context.Context, t *suite.T, namespace, name string, family corev1.IPFamily, change func(*networkingv1.IPAddress)) (ip string) {
-	service, err := t.Kube.CoreV1().Services(namespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
-	t.Must(err, "create Service %s", name)
+	service := suite.Create(ctx, t, t.Kube.CoreV1().Services(namespace).Create, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Port: 80}}}})
 	ip = service.Spec.ClusterIP
 	whole := address(ip, string(family), namespace, name)
 	lose(ctx, t, whole, change)
@@ -170,8 +169,7 @@ func strayAddressIsRemoved(ctx context.Context, beside *suite.T) {
 		if name == "headless" {
 			spec.ClusterIP = corev1.ClusterIPNone
 		}
-		_, err := t.Kube.CoreV1().Services(namespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
-		t.Must(err, "create Service %s", name)
+		suite.Create(ctx, t, t.Kube.CoreV1().Services(namespace).Create, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 	}
 	stays := address("10.9.0.201", "IPv4", namespace, "nobody")
 	stays.Labels[networkingv1.LabelManagedBy] = "somebody"
@@ -183,8 +181,7 @@ func strayAddressIsRemoved(ctx context.Context, beside *suite.T) {
 	gateway.Spec.ParentRef.Group = "gateway.networking.k8s.io"
 	for _, a := range []*networkingv1.IPAddress{stays, unlabelled, pod, gateway,
 		address("10.9.0.205", "IPv4", namespace, "one"), address("fd00:9::205", "IPv6", namespace, "headless")} {
-		_, err := addresses.Create(ctx, a, metav1.CreateOptions{})
-		t.Must(err, "create IPAddress %s", a.Name)
+		suite.Create(ctx, t, addresses.Create, a)
 	}
 	for name, reason := range map[string]string{
 		pod.Name:      "IPAddressNotAllocated: IPAddress 10.9.0.203 appears to have been modified",
@@ -204,11 +201,10 @@ func strayAddressIsRemoved(ctx context.Context, beside *suite.T) {
 func clusterIPWithoutARange(ctx context.Context, beside *suite.T) {
 	_, t := dual(ctx, beside)
 	namespace, ranges := t.Namespace(ctx), t.Kube.NetworkingV1().ServiceCIDRs()
-	more, err := ranges.Create(ctx, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"},
-		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.77.0.0/28"}}}, metav1.CreateOptions{})
-	t.Must(err, "create ServiceCIDR more")
+	more := suite.Create(ctx, t, ranges.Create, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.77.0.0/28"}}})
 	more.Status.Conditions = []metav1.Condition{{Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Reason: "Case", LastTransitionTime: metav1.Now()}}
-	_, err = ranges.UpdateStatus(ctx, more, metav1.UpdateOptions{})
+	_, err := ranges.UpdateStatus(ctx, more, metav1.UpdateOptions{})
 	t.Must(err, "make ServiceCIDR more ready")
 	create := func(name, ip string) error {
 		_, err := t.Kube.CoreV1().Services(namespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -263,16 +259,14 @@ func defaultRangeIsReady(ctx context.Context, beside *suite.T) {
 	t.Eventually(ctx, said).WithPolling(seldom).Should(gomega.Equal(ready), "it is made anew")
 
 	t.Must(ranges.Delete(ctx, "kubernetes", metav1.DeleteOptions{}), "delete ServiceCIDR kubernetes")
-	_, err := ranges.Create(ctx, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
-		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.8.0.0/24"}}}, metav1.CreateOptions{})
-	t.Must(err, "create another ServiceCIDR kubernetes")
+	suite.Create(ctx, t, ranges.Create, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.8.0.0/24"}}})
 	tells(ctx, t, "kubernetes", "KubernetesDefaultServiceCIDRInconsistent: The default ServiceCIDR [10.8.0.0/24] does not match")
 	t.Expect(said()).To(gomega.Equal("[10.8.0.0/24]"), "it is left as it is")
 
 	t.Must(ranges.Delete(ctx, "kubernetes", metav1.DeleteOptions{}), "delete ServiceCIDR kubernetes")
-	_, err = ranges.Create(ctx, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
-		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.9.0.0/24"}}}, metav1.CreateOptions{})
-	t.Must(err, "create ServiceCIDR kubernetes with one range of two")
+	suite.Create(ctx, t, ranges.Create, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.9.0.0/24"}}})
 	t.Eventually(ctx, said).WithPolling(seldom).Should(gomega.Equal(ready), "it gets the other range")
 }
 

@@ -19,13 +19,13 @@ import (
 )
 
 var encryptionCases = []suite.Case{
-	{ID: "S5/encryption-at-rest", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: encryptionAtRest,
+	{ID: "S5/encryption-at-rest", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: encryptionAtRest,
 		Source:  "k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go; k8s.io/apiserver/pkg/storage/value/transformer.go, prefixTransformers",
 		Promise: "With an EncryptionConfiguration what it names is stored under a key of its own, other resources are not, and clients read both as ever; what was stored before is read as it is."},
-	{ID: "S5/encryption-keys-rotate", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: encryptionKeysRotate,
+	{ID: "S5/encryption-keys-rotate", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: encryptionKeysRotate,
 		Source:  "k8s.io/apiserver/pkg/storage/value/transformer.go: the first provider writes, all read; a stale one is rewritten",
 		Promise: "A new first key is used to write, also what is written without a change, older keys still read, and a server without the key answers 500 instead of what it can't read."},
-	{ID: "S5/kms-v2-encrypts", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: kmsV2Encrypts,
+	{ID: "S5/kms-v2-encrypts", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: kmsV2Encrypts,
 		Source:  "KEP-3299; k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope.go",
 		Promise: "A KMS v2 plugin is asked to encrypt one seed, not each object; its provider's name is on what is stored, it is a check of /readyz, and the next server asks it to decrypt the seed and remembers it."},
 }
@@ -66,8 +66,7 @@ const plaintext = "this is the plaintext"
 // secret writes a Secret in the default namespace.
 func secret(ctx context.Context, t *suite.T, name string) *corev1.Secret {
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"text": plaintext}}
-	created, err := t.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Create(ctx, object, metav1.CreateOptions{})
-	t.Must(err, "create Secret %s", name)
+	created := suite.Create(ctx, t, t.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Create, object)
 	return created
 }
 

@@ -15,16 +15,16 @@ import (
 )
 
 var failureCases = []suite.Case{
-	{ID: "S5/undecodable-object-is-told", Level: suite.Linked, Failure: true, Since: "1.37", Needs: suite.Needs{Launch: true}, Test: undecodableObjectIsTold,
+	{ID: "S5/undecodable-object-is-told", Level: suite.Versioned, Failure: true, Since: "1.37", Needs: suite.Needs{Launch: true}, Test: undecodableObjectIsTold,
 		Source:  "KEP-3926; k8s.io/apiserver/pkg/storage/etcd3/corrupt_obj_deleter.go",
 		Promise: "An object that can't be decoded fails its get, its list and its ordinary deletion with 500, the list says which it is, and its neighbours are still read one by one."},
-	{ID: "S5/unsafe-deletion-is-guarded", Level: suite.Linked, Failure: true, Since: "1.37", Needs: suite.Needs{Launch: true}, Test: unsafeDeletionIsGuarded,
+	{ID: "S5/unsafe-deletion-is-guarded", Level: suite.Versioned, Failure: true, Since: "1.37", Needs: suite.Needs{Launch: true}, Test: unsafeDeletionIsGuarded,
 		Source:  "KEP-3926; k8s.io/apiserver/pkg/endpoints/handlers/delete.go, authorizeUnsafeDelete; k8s.io/apiserver/pkg/registry/generic/registry/corrupt_obj_deleter.go",
 		Promise: "ignoreStoreReadErrorWithClusterBreakingPotential deletes an object that can't be decoded, for who may unsafe-delete-ignore-read-errors; never one that can be, nor a collection, nor in a dry run."},
-	{ID: "S5/store-is-a-health-check", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: storeIsAHealthCheck,
+	{ID: "S5/store-is-a-health-check", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: storeIsAHealthCheck,
 		Source:  "k8s.io/apiserver/pkg/server/options/etcd.go, addEtcdHealthEndpoint; k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go, newETCD3Check",
 		Promise: "While the store does not answer, /livez/etcd and /readyz/etcd-readiness are 500, and both are 200 again when it does."},
-	{ID: "S5/lost-reply-is-an-error", Level: suite.Linked, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostReplyIsAnError,
+	{ID: "S5/lost-reply-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostReplyIsAnError,
 		Source:  "k8s.io/apiserver/pkg/storage/etcd3/store.go, Create; k8s.io/apiserver/pkg/registry/generic/registry/store.go, Create",
 		Promise: "A create whose reply from the store is lost is answered with an error of the server, never with success or AlreadyExists, and the object is there, once."},
 }
@@ -35,8 +35,7 @@ func broken(ctx context.Context, t *suite.T) (*envtest.ControlPlane, *suite.T, s
 	cp, other := t.Shared(ctx, "without-watch-cache", envtest.WithFlags("--watch-cache=false"))
 	namespace := other.Namespace(ctx)
 	whole := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "whole"}, Data: runtime.RawExtension{Raw: []byte(`{}`)}}
-	_, err := other.Kube.AppsV1().ControllerRevisions(namespace).Create(ctx, whole, metav1.CreateOptions{})
-	t.Must(err, "create ControllerRevision whole")
+	suite.Create(ctx, t, other.Kube.AppsV1().ControllerRevisions(namespace).Create, whole)
 	client, err := cp.Store().Client()
 	t.Must(err, "reach the store")
 	defer func() { _ = client.Close() }()
@@ -86,7 +85,7 @@ func unsafely(ctx context.Context, t *suite.T, path string, others ...string) su
 func unsafeDeletionIsGuarded(ctx context.Context, t *suite.T) {
 	cp, other, path := broken(ctx, t)
 	namespace := other.Namespace(ctx)
-	janitor := allowed(ctx, other, namespace, "delete", "deletecollection")
+	janitor := allowed(ctx, other, "delete", "deletecollection")
 	refused := unsafely(ctx, janitor, path+"/broken")
 	t.Expect(t.ExpectStatus(refused, http.StatusForbidden, metav1.StatusReasonForbidden).Message).To(
 		gomega.ContainSubstring("unsafe-delete-ignore-read-errors"), "%s", refused)
@@ -100,7 +99,7 @@ func unsafeDeletionIsGuarded(ctx context.Context, t *suite.T) {
 	t.Expect(dry.Code).To(gomega.Equal(http.StatusOK), "%s", dry)
 	entry(ctx, t, cp, brokenKey(namespace))
 
-	surgeon := allowed(ctx, other, namespace, "delete", "unsafe-delete-ignore-read-errors")
+	surgeon := allowed(ctx, other, "delete", "unsafe-delete-ignore-read-errors")
 	done := unsafely(ctx, surgeon, path+"/broken")
 	t.Expect(done.Code).To(gomega.Equal(http.StatusOK), "%s", done)
 	other.Answered(ctx, path, http.StatusOK)
@@ -108,23 +107,14 @@ func unsafeDeletionIsGuarded(ctx context.Context, t *suite.T) {
 	t.ExpectStatus(missing, http.StatusNotFound, metav1.StatusReasonNotFound)
 }
 
-// allowed is a user who may do that to ControllerRevisions of a namespace, once the authorizer
-// knows.
-func allowed(ctx context.Context, t *suite.T, namespace string, verbs ...string) *suite.T {
+// allowed is a user who may do that to ControllerRevisions of the case's namespace, once the
+// authorizer knows.
+func allowed(ctx context.Context, t *suite.T, verbs ...string) *suite.T {
 	name := verbs[len(verbs)-1]
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: verbs},
-	}}
-	_, err := t.Kube.RbacV1().Roles(namespace).Create(ctx, role, metav1.CreateOptions{})
-	t.Must(err, "create Role %s", name)
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}}
-	_, err = t.Kube.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
-	t.Must(err, "create RoleBinding %s", name)
+	t.Grant(ctx, name, name, rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: verbs})
 	user := t.As(name)
 	t.Eventually(ctx, func() int {
-		path := "/apis/apps/v1/namespaces/" + namespace + "/controllerrevisions/none"
+		path := "/apis/apps/v1/namespaces/" + t.Namespace(ctx) + "/controllerrevisions/none"
 		return user.Ask(ctx, suite.Request{Method: http.MethodDelete, Path: path}).Code
 	}).Should(gomega.Equal(http.StatusNotFound), "user %s may not delete yet", name)
 	return user

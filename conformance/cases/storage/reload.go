@@ -13,7 +13,7 @@ import (
 )
 
 var reloadCases = []suite.Case{
-	{ID: "S5/encryption-configuration-is-reloaded", Level: suite.Linked, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: encryptionIsReloaded,
+	{ID: "S5/encryption-configuration-is-reloaded", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: encryptionIsReloaded,
 		Source:  "KEP-3299; k8s.io/apiserver/pkg/server/options/encryptionconfig/controller/controller.go, processWorkItem; k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics/metrics.go",
 		Promise: "With --encryption-provider-config-automatic-reload a new first key is used to write without a restart, and older keys still read; a file that is no configuration is counted as a failed reload, and the keys of before go on."},
 }

@@ -28,19 +28,19 @@ var Cases = slices.Concat([]suite.Case{
 	{ID: "S5/events-cohabit", Level: suite.Core, Test: eventsCohabit,
 		Source:  "k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, AddCohabitatingResources",
 		Promise: "An Event is one object in both of its groups: what is written in one is read, watched and deleted in the other."},
-	{ID: "S5/keys-and-encodings", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: keysAndEncodings,
+	{ID: "S5/keys-and-encodings", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: keysAndEncodings,
 		Source:  "k8s.io/apiserver/pkg/server/storage/storage_factory.go, ResourcePrefix; k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes",
 		Promise: "A built-in object lies at /registry/RESOURCE/NAMESPACE/NAME in protobuf, a custom one at /registry/GROUP/RESOURCE/NAME in JSON, without the resourceVersion that it has when it is read."},
-	{ID: "S5/prefix-and-media-type-are-flags", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: prefixAndMediaTypeAreFlags,
+	{ID: "S5/prefix-and-media-type-are-flags", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: prefixAndMediaTypeAreFlags,
 		Source:  "k8s.io/apiserver/pkg/server/options/etcd.go: --etcd-prefix and --storage-media-type",
 		Promise: "--etcd-prefix moves all that a server stores, and --storage-media-type says how built-in objects are encoded."},
-	{ID: "S5/events-expire-by-lease", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: eventsExpireByLease,
+	{ID: "S5/events-expire-by-lease", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: eventsExpireByLease,
 		Source:  "k8s.io/kubernetes/pkg/registry/core/event/storage/storage.go, TTLFunc; k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go",
 		Promise: "An Event is stored with a lease of --event-ttl, and nothing else that is stored has one."},
-	{ID: "S5/storage-version-is-rewritten", Level: suite.Linked, Needs: suite.Needs{Launch: true}, Test: storageVersionIsRewritten,
+	{ID: "S5/storage-version-is-rewritten", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: storageVersionIsRewritten,
 		Source:  "KEP-4192; k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate: stale data is written even if nothing changes",
 		Promise: "After the storage version changes, an object stays as it was stored until it is written, and writing it without a change stores it in the new version."},
-	{ID: "S5/storage-migration-is-validated", Level: suite.Linked, Failure: true, Since: "1.37", Test: storageMigrationIsValidated,
+	{ID: "S5/storage-migration-is-validated", Level: suite.Versioned, Failure: true, Since: "1.37", Test: storageMigrationIsValidated,
 		Source:  "KEP-4192; k8s.io/kubernetes/pkg/apis/storagemigration/validation/validation.go",
 		Promise: "A StorageVersionMigration names a resource for good, and can't have failed and succeeded, nor take its success back."},
 }, historyCases, encryptionCases, reloadCases, failureCases)
@@ -87,9 +87,7 @@ func resourceVersionsCompare(ctx context.Context, t *suite.T) {
 	grows("an update", cms.Change(ctx, "a", "second").ResourceVersion)
 	grows("another name", cms.Make(ctx, "b").ResourceVersion)
 	stranger := t.Name + "-stranger"
-	created, err := outside.Create(ctx, cms.Object(stranger, "first"), metav1.CreateOptions{})
-	t.Must(err, "create ConfigMap %s", stranger)
-	t.CleanupObjects(func(ctx context.Context) error { return outside.Delete(ctx, stranger, metav1.DeleteOptions{}) })
+	created := suite.Create(ctx, t, outside.Create, cms.Object(stranger, "first"))
 	grows("another namespace", created.ResourceVersion)
 	cms.Remove(ctx, "a")
 	grows("a deletion", cms.MustList(ctx, cms.Mine()).ResourceVersion)
@@ -119,9 +117,6 @@ func createEvent(ctx context.Context, t *suite.T) (namespace string) {
 	namespace = t.Namespace(ctx)
 	got := t.Ask(ctx, suite.Request{Method: "POST", Path: "/apis/events.k8s.io/v1/namespaces/" + namespace + "/events", Body: event(t, namespace)})
 	t.Expect(got.Code).To(gomega.Equal(201), "%s", got)
-	t.CleanupObjects(func(ctx context.Context) error {
-		return t.Kube.CoreV1().Events(namespace).Delete(ctx, "snow", metav1.DeleteOptions{})
-	})
 	return namespace
 }
 
@@ -260,10 +255,6 @@ func storageMigrationIsValidated(ctx context.Context, t *suite.T) {
 	created := send("POST", migrations, "things")
 	t.Expect(created.Code).To(gomega.Equal(201), "%s", created)
 	one := migrations + "/" + t.Name
-	t.CleanupObjects(func(ctx context.Context) error {
-		t.Ask(ctx, suite.Request{Method: "DELETE", Path: one})
-		return nil
-	})
 	// An update has to carry the version, which is that of the answer before.
 	follow := func(got suite.Answer) {
 		var written struct{ Metadata metav1.ObjectMeta }

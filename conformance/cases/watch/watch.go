@@ -229,17 +229,13 @@ func finalizedDeletionIsTwoEvents(ctx context.Context, t *suite.T) {
 	object := cms.Object("held", "first")
 	object.Finalizers = []string{"conformance.snowglobe.test/hold"}
 	created := cms.MustCreate(ctx, object)
-	release := func(ctx context.Context) error {
-		_, err := cms.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
-		return err
-	}
-	t.CleanupObjects(release)
 	events := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(created.ResourceVersion)))
 	cms.Remove(ctx, "held")
 	marked := events.NextConfigMap(ctx, watch.Modified)
 	t.Expect(marked.Name).To(gomega.Equal("held"))
 	t.Expect(marked.DeletionTimestamp).NotTo(gomega.BeNil())
-	t.Must(release(ctx), "release ConfigMap held")
+	_, err := cms.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
+	t.Must(err, "release ConfigMap held")
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"DELETED held"}))
 }
 
@@ -285,9 +281,7 @@ func watchStaysInItsNamespace(ctx context.Context, t *suite.T) {
 	everywhere := t.Watch(ctx, t.Kube.CoreV1().ConfigMaps(metav1.NamespaceAll).Watch, cms.Mine(suite.From(start)))
 	outside := t.Kube.CoreV1().ConfigMaps(metav1.NamespaceDefault)
 	stranger := t.Name + "-stranger"
-	_, err := outside.Create(ctx, cms.Object(stranger, "first"), metav1.CreateOptions{})
-	t.Must(err, "create ConfigMap %s in %s", stranger, metav1.NamespaceDefault)
-	t.CleanupObjects(func(ctx context.Context) error { return outside.Delete(ctx, stranger, metav1.DeleteOptions{}) })
+	suite.Create(ctx, t, outside.Create, cms.Object(stranger, "first"))
 	cms.Make(ctx, "own")
 	t.Expect(suite.Brief(inside.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED own"}))
 	t.Expect(suite.Brief(everywhere.Take(ctx, 2))).To(gomega.Equal([]string{"ADDED " + stranger, "ADDED own"}))

@@ -92,7 +92,7 @@ func (t *teller) tell(line trial.Line) {
 }
 
 // Begin implements engine.Reporter.
-func (t *teller) Begin(string, int) { t.tell(trial.Line{}) }
+func (t *teller) Begin(string, []engine.Info) { t.tell(trial.Line{}) }
 
 // Case implements engine.Reporter.
 func (t *teller) Case(result engine.Result) {

@@ -111,15 +111,18 @@ func (o Options) createFiles() error {
 func (o Options) source() (engine.Source[*suite.T], error) {
 	switch {
 	case o.Kubeconfig != "" && o.Store != "":
-		return nil, errors.New("conformance: both a store and a kubeconfig are given; a kubeconfig names a cluster that has its store")
+		return nil, errors.New("conformance: both a store and a kubeconfig are given; a kubeconfig names a cluster " +
+			"that has its store")
 	case o.Stock != "" && o.Store+o.Kubeconfig != "":
-		return nil, errors.New("conformance: beside a folder of stock programs, a store or a kubeconfig is given; the programs are a target of their own")
+		return nil, errors.New("conformance: beside a folder of stock programs, a store or a kubeconfig is given; " +
+			"the programs are a target of their own")
 	case o.Stock != "" && o.VirtualTime:
 		return nil, errors.New("conformance: stock programs live in real time; leave virtual time out")
 	case o.Kubeconfig != "" && o.VirtualTime:
 		return nil, errors.New("conformance: a cluster behind a kubeconfig lives in real time; leave virtual time out")
 	case o.Release != "" && o.Kubeconfig == "":
-		return nil, errors.New("conformance: a release is for the cluster of a kubeconfig; what is launched here is of the linked one")
+		return nil, errors.New("conformance: a release is for the cluster of a kubeconfig; what is launched here is " +
+			"of the linked one")
 	case o.Kubeconfig != "":
 		if _, err := version.ParseGeneric(o.Release); o.Release != "" && err != nil {
 			return nil, fmt.Errorf("conformance: %q is not a release; write one like v1.37.1", o.Release)
@@ -133,15 +136,18 @@ func (o Options) source() (engine.Source[*suite.T], error) {
 	case o.Store == "" || o.Store == StoreMemory:
 		return o.patient(target.Memory(), nil)
 	case o.VirtualTime:
-		return nil, fmt.Errorf("conformance: store %q uses sockets, which do not work in virtual time; use %q", o.Store, StoreMemory)
+		return nil, fmt.Errorf("conformance: store %q uses sockets, which do not work in virtual time; use %q", o.Store,
+			StoreMemory)
 	case o.Store == StoreEmbedded:
 		return o.patient(target.Embedded(embedded.Config{StartTimeout: o.StartTimeout}), nil)
 	case o.Store == StoreCluster:
 		return o.patient(target.Cluster(cluster.Config{StartTimeout: o.StartTimeout}), nil)
 	case strings.Contains(o.Store, "://"):
-		return o.patient(target.External(external.Config{URLs: strings.Split(o.Store, ","), DialTimeout: o.StartTimeout / 3}))
+		return o.patient(target.External(external.Config{URLs: strings.Split(o.Store, ","),
+			DialTimeout: o.StartTimeout / 3}))
 	}
-	return nil, fmt.Errorf("conformance: store %q is not known; use %q, %q, %q or the URL of an etcd, like http://127.0.0.1:2379",
+	return nil, fmt.Errorf("conformance: store %q is not known; use %q, %q, %q or the URL of an etcd, like "+
+		"http://127.0.0.1:2379",
 		o.Store, StoreMemory, StoreEmbedded, StoreCluster)
 }
 

@@ -42,7 +42,8 @@ func ExecuteStore(ctx context.Context, opts StoreOptions) (engine.Report, error)
 	if err != nil {
 		return engine.Report{}, err
 	}
-	told, err := engine.Run(ctx, opts.Config, cases, reporter, engine.Announced(cmp.Or[io.Writer](opts.Notices, os.Stderr)))
+	told, err := engine.Run(ctx, opts.Config, cases, reporter,
+		engine.Announced(cmp.Or[io.Writer](opts.Notices, os.Stderr)))
 	errs := []error{err, told.Err()}
 	if opts.JUnit != "" {
 		errs = append(errs, reports.WriteJUnit(opts.JUnit, told))

@@ -62,8 +62,9 @@ type Info = Case[struct{}]
 // Info returns the case without its test.
 func (c Case[T]) Info() Info {
 	return Info{
-		ID: c.ID, System: c.System, Area: c.Area, Promise: c.Promise, Source: c.Source, Level: c.Level, Failure: c.Failure,
-		Since: c.Since, Gates: c.Gates, Serial: c.Serial, Apart: c.Apart, Waits: c.Waits, Needs: c.Needs,
+		ID: c.ID, System: c.System, Area: c.Area, Promise: c.Promise, Source: c.Source, Level: c.Level,
+		Failure: c.Failure,
+		Since:   c.Since, Gates: c.Gates, Serial: c.Serial, Apart: c.Apart, Waits: c.Waits, Needs: c.Needs,
 	}
 }
 

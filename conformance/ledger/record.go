@@ -31,7 +31,8 @@ func (r *recorder) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 var _ utilnet.RoundTripperWrapper = (*recorder)(nil)
 
-var requests = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+var requests = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api")}
 
 // RoundTrip implements http.RoundTripper.
 func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -107,7 +108,8 @@ func (l *Ledger) info(req *http.Request) *request.RequestInfo {
 
 // record records a request that was answered.
 func (p *Page) record(info *request.RequestInfo, path string, code int, sent, answer []byte) {
-	object := Object{GroupResource: schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, Namespace: info.Namespace, Name: info.Name, path: path}
+	object := Object{GroupResource: schema.GroupResource{Group: info.APIGroup, Resource: info.Resource},
+		Namespace: info.Namespace, Name: info.Name, path: path}
 	if object.GroupResource == namespaces {
 		object.Namespace = "" // RequestInfo has a namespace be in itself
 	}
@@ -123,7 +125,8 @@ func (p *Page) record(info *request.RequestInfo, path string, code int, sent, an
 	case code == http.StatusCreated && info.Subresource == "": // by apply, or by an update that creates
 		p.made = append(p.made, object)
 	default:
-		p.ask(object, info.Verb == "delete" && info.Subresource == "" && code == http.StatusOK && kindOf(answer) == "Status")
+		p.ask(object, info.Verb == "delete" && info.Subresource == "" && code == http.StatusOK &&
+			kindOf(answer) == "Status")
 	}
 }
 

@@ -53,12 +53,14 @@ func (l *Ledger) goesWithItsNamespace(object Object, page *Page) bool {
 	if l.lasting == nil {
 		return false
 	}
-	known := slices.ContainsFunc(l.lasting.namespaced, func(r schema.GroupVersionResource) bool { return r.GroupResource() == object.GroupResource })
+	known := slices.ContainsFunc(l.lasting.namespaced,
+		func(r schema.GroupVersionResource) bool { return r.GroupResource() == object.GroupResource })
 	return known && page.Has(object.Namespace)
 }
 
 // deletion does not wait for garbage collectors and nodes, of which there may be none.
-var deletion = metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), GracePeriodSeconds: ptr.To(int64(0))}
+var deletion = metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+	GracePeriodSeconds: ptr.To(int64(0))}
 
 // remove deletes an object, and the finalizers that would keep it, and reports whether it is gone.
 // The finalizers of a CustomResourceDefinition are the server's own.
@@ -78,7 +80,8 @@ func (l *Ledger) remove(ctx context.Context, object Object) (gone bool, err erro
 	if len(kept.Finalizers) == 0 || object.Group == apiextensionsv1.GroupName {
 		return false, nil
 	}
-	_, err = l.client.Patch(types.MergePatchType).AbsPath(object.path).Body([]byte(`{"metadata":{"finalizers":null}}`)).DoRaw(ctx)
+	_, err = l.client.Patch(types.MergePatchType).AbsPath(object.path).Body([]byte(`{"metadata":{"finalizers":null}}`)).
+		DoRaw(ctx)
 	return err == nil || apierrors.IsNotFound(err), ignoreNotFound(err)
 }
 
@@ -123,7 +126,8 @@ func (l *Ledger) empty(ctx context.Context, namespace string) (found int, err er
 	return found, errors.Join(append(errs, ctx.Err())...)
 }
 
-func (l *Ledger) emptyOf(ctx context.Context, namespace string, resource schema.GroupVersionResource) (found int, err error) {
+func (l *Ledger) emptyOf(ctx context.Context, namespace string, resource schema.GroupVersionResource) (found int,
+	err error) {
 	list, err := l.lasting.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return 0, nil // a resource that is not served any more
@@ -132,7 +136,8 @@ func (l *Ledger) emptyOf(ctx context.Context, namespace string, resource schema.
 		return 0, err
 	}
 	for _, item := range list.Items {
-		object := Object{GroupResource: resource.GroupResource(), Namespace: namespace, Name: item.Name, path: pathOf(resource, namespace, item.Name)}
+		object := Object{GroupResource: resource.GroupResource(), Namespace: namespace, Name: item.Name,
+			path: pathOf(resource, namespace, item.Name)}
 		if _, err := l.remove(ctx, object); err != nil {
 			return 0, err
 		}
@@ -180,16 +185,17 @@ const (
 func (l *Ledger) Close(ctx context.Context) error {
 	var left []string
 	looks := 0
-	err := wait.PollUntilContextTimeout(ctx, leavingInterval, leavingTimeout, true, func(ctx context.Context) (bool, error) {
-		var err error
-		if left, err = l.look(ctx); err != nil || len(left) == 0 {
-			return len(left) == 0, err
-		}
-		if looks++; looks%nudgeInterval == 0 {
-			l.nudge(ctx, looks)
-		}
-		return false, nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, leavingInterval, leavingTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			var err error
+			if left, err = l.look(ctx); err != nil || len(left) == 0 {
+				return len(left) == 0, err
+			}
+			if looks++; looks%nudgeInterval == 0 {
+				l.nudge(ctx, looks)
+			}
+			return false, nil
+		})
 	if err == nil {
 		return nil
 	}
@@ -206,7 +212,8 @@ func (l *Ledger) nudge(ctx context.Context, number int) {
 	for _, object := range l.leaving {
 		if object.Group == apiextensionsv1.GroupName {
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{"conformance.snowglobe.test/leaving":"%d"}}}`, number)
-			_, _ = l.client.Patch(types.MergePatchType).AbsPath(object.path).Body([]byte(patch)).DoRaw(ctx) // it may be gone by now; look tells
+			request := l.client.Patch(types.MergePatchType).AbsPath(object.path).Body([]byte(patch))
+			_, _ = request.DoRaw(ctx) // it may be gone by now; look tells
 		}
 	}
 }

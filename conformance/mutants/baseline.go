@@ -40,7 +40,8 @@ func measured(ctx context.Context, built workshop.Built, realTime bool, progress
 		return nil, err
 	}
 	if len(kept.Baseline.Unfit) > 0 {
-		fmt.Fprintln(progress, "mutants: these cases do not pass without a mutant, and judge none:", strings.Join(kept.Baseline.Unfit, ", "))
+		fmt.Fprintln(progress, "mutants: these cases do not pass without a mutant, and judge none:",
+			strings.Join(kept.Baseline.Unfit, ", "))
 	}
 	text, err := json.Marshal(kept)
 	if err != nil {

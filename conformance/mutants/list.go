@@ -72,7 +72,8 @@ func list(w io.Writer, mutants []mutation.Mutant, output string) error {
 
 // ofSystem are the mutants of a system, or all if it is empty.
 func ofSystem(mutants []mutation.Mutant, system string) []mutation.Mutant {
-	return slices.DeleteFunc(slices.Clone(mutants), func(m mutation.Mutant) bool { return system != "" && m.System != system })
+	return slices.DeleteFunc(slices.Clone(mutants),
+		func(m mutation.Mutant) bool { return system != "" && m.System != system })
 }
 
 // within are the mutants that anything reaches, if reached, or else those that nothing does.

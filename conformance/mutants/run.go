@@ -73,7 +73,8 @@ starts is given to all cases.`,
 	flags.BoolVar(&opts.fresh, "fresh", false, "only mutants about which nothing is kept")
 	flags.BoolVar(&opts.open, "open", false, "only mutants that survived the last time, and not for a known reason")
 	flags.BoolVar(&opts.last, "last", false, "use the program that was built last, as it is")
-	flags.IntVar(&opts.together, "together", 1, "how many `mutants` are on in one process, which is quick for those that survive")
+	flags.IntVar(&opts.together, "together", 1, "how many `mutants` are on in one process, which is quick for those "+
+		"that survive")
 	flags.BoolVar(&opts.keep, "keep", false, "keep the verdicts in verdicts.json")
 	opts.trials.flags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("sample", "each", "id")
@@ -126,9 +127,11 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 }
 
 // choose returns the mutants that the flags ask for.
-func (o *runOptions) choose(mutants []mutation.Mutant, baseline *trial.Baseline, kept *trial.Kept) ([]mutation.Mutant, error) {
+func (o *runOptions) choose(mutants []mutation.Mutant, baseline *trial.Baseline, kept *trial.Kept) ([]mutation.Mutant,
+	error) {
 	if len(o.ids) > 0 {
-		found := slices.DeleteFunc(slices.Clone(mutants), func(m mutation.Mutant) bool { return !slices.Contains(o.ids, m.ID) })
+		found := slices.DeleteFunc(slices.Clone(mutants),
+			func(m mutation.Mutant) bool { return !slices.Contains(o.ids, m.ID) })
 		if len(found) < len(o.ids) {
 			return nil, errors.New("mutants: not all of these are mutants of the program; list them to see their IDs")
 		}
@@ -148,14 +151,16 @@ func (o *runOptions) choose(mutants []mutation.Mutant, baseline *trial.Baseline,
 		chosen = trial.DrawEach(chosen, o.seed, o.each)
 	}
 	if len(chosen) == 0 {
-		return nil, errors.New("mutants: no mutant that any case reaches is as asked for; list them to see their systems")
+		return nil, errors.New("mutants: no mutant that any case reaches is as asked for; list them to see " +
+			"their systems")
 	}
 	return chosen, nil
 }
 
 // all does all jobs, and tells progress what came of each. Interrupted, it returns the
 // verdicts that there are.
-func (t *trials) all(ctx context.Context, process trial.Process, jobs []trial.Job, progress io.Writer) ([]trial.Verdict, error) {
+func (t *trials) all(ctx context.Context, process trial.Process, jobs []trial.Job, progress io.Writer) ([]trial.Verdict,
+	error) {
 	var lock sync.Mutex
 	var verdicts []trial.Verdict
 	group, ctx := errgroup.WithContext(ctx)
@@ -182,7 +187,8 @@ func (t *trials) all(ctx context.Context, process trial.Process, jobs []trial.Jo
 }
 
 // sure leaves out the verdicts by cases that do not pass alone without a mutant either.
-func (t *trials) sure(ctx context.Context, process trial.Process, verdicts []trial.Verdict, progress io.Writer) ([]trial.Verdict, error) {
+func (t *trials) sure(ctx context.Context, process trial.Process, verdicts []trial.Verdict,
+	progress io.Writer) ([]trial.Verdict, error) {
 	of := trial.Trial{Process: process, RealTime: t.realTime, Patience: t.patience, Limit: t.limit}
 	steady := map[string]bool{trial.AtStart: true, trial.AtEnd: true}
 	var sure []trial.Verdict
@@ -194,7 +200,8 @@ func (t *trials) sure(ctx context.Context, process trial.Process, verdicts []tri
 			}
 		}
 		if v.Result == trial.Killed && !steady[v.By] {
-			fmt.Fprintf(progress, "mutants: %s does not pass alone without a mutant, so that nothing is known about %s\n", v.By, v.ID)
+			fmt.Fprintf(progress, "mutants: %s does not pass alone without a mutant, so that nothing is known "+
+				"about %s\n", v.By, v.ID)
 			continue
 		}
 		sure = append(sure, v)

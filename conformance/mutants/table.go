@@ -118,8 +118,14 @@ server modules.
 	}
 	row(&out, "all", total, sum)
 	ways(&out, kept.Verdicts)
-	survivors(&out, "Survivors", kept.Verdicts, func(v trial.Verdict) bool { return v.Result != trial.Killed && v.Reason == "" })
-	survivors(&out, "Excused", kept.Verdicts, func(v trial.Verdict) bool { return v.Result != trial.Killed && v.Reason != "" })
+	survivors(&out, "Survivors", kept.Verdicts, func(v trial.Verdict) bool {
+		return v.Result != trial.Killed &&
+			v.Reason == ""
+	})
+	survivors(&out, "Excused", kept.Verdicts, func(v trial.Verdict) bool {
+		return v.Result != trial.Killed &&
+			v.Reason != ""
+	})
 	return out.String()
 }
 
@@ -187,8 +193,10 @@ func summary(verdicts []trial.Verdict) string {
 	bySystem, sum := scores(verdicts)
 	for _, system := range slices.SortedFunc(maps.Keys(bySystem), bySystemNumber) {
 		s := bySystem[system]
-		fmt.Fprintf(&out, "%-4s %3d killed %3d survived %3d undecided %5s\n", system, s.killed, s.open+s.excused, s.undecided, s)
+		fmt.Fprintf(&out, "%-4s %3d killed %3d survived %3d undecided %5s\n", system, s.killed, s.open+s.excused,
+			s.undecided, s)
 	}
-	fmt.Fprintf(&out, "all  %3d killed %3d survived %3d undecided %5s\n", sum.killed, sum.open+sum.excused, sum.undecided, sum)
+	fmt.Fprintf(&out, "all  %3d killed %3d survived %3d undecided %5s\n", sum.killed, sum.open+sum.excused,
+		sum.undecided, sum)
 	return out.String()
 }

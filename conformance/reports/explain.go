@@ -30,7 +30,8 @@ func explain(r engine.Result, exchanges int, tell func(transcript.Exchange) stri
 	var out strings.Builder
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(&out, "%-9s %s\n", name, strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+strings.Repeat(" ", 10)))
+			fmt.Fprintf(&out, "%-9s %s\n", name, strings.ReplaceAll(strings.TrimSpace(text), "\n",
+				"\n"+strings.Repeat(" ", 10)))
 		}
 	}
 	line("promised", r.Case.Promise)

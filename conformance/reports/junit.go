@@ -29,7 +29,8 @@ func WriteJUnit(path string, r engine.Report) error {
 func junit(r engine.Report) reporters.JUnitTestSuites {
 	suite := reporters.JUnitTestSuite{
 		Name: "conformance of " + r.Target, Package: "snowglobe.test/conformance", Time: r.Took.Seconds(),
-		Tests: len(r.Results), Disabled: r.Count(engine.NotApplicable) + r.Count(engine.NotRun), Failures: r.Count(engine.Failed),
+		Tests: len(r.Results), Disabled: r.Count(engine.NotApplicable) + r.Count(engine.NotRun),
+		Failures:  r.Count(engine.Failed),
 		Timestamp: r.Start.Format("2006-01-02T15:04:05"),
 	}
 	for _, result := range r.Results {

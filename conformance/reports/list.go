@@ -108,9 +108,11 @@ several targets, an index by KEP, and what is not covered.
 	for _, c := range cases {
 		if c.Area != area {
 			area = c.Area
-			fmt.Fprintf(&out, "\n## %s\n\n| case | promise | level | reach | source | needs |\n| --- | --- | --- | --- | --- | --- |\n", area)
+			fmt.Fprintf(&out, "\n## %s\n\n| case | promise | level | reach | source | needs |\n| --- | --- | --- | "+
+				"--- | --- | --- |\n", area)
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, cell(c.Promise), c.Level, c.Reach(), cell(c.Source), c.Needed())
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, cell(c.Promise), c.Level, c.Reach(),
+			cell(c.Source), c.Needed())
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

@@ -25,7 +25,8 @@ func WriteHTML(w io.Writer, reports ...engine.Report) error {
 	if err != nil {
 		return err
 	}
-	if err := htmlpage.Execute(w, pageFiles, string(program), map[string]any{"Page": newPageView(reports)}); err != nil {
+	if err := htmlpage.Execute(w, pageFiles, string(program),
+		map[string]any{"Page": newPageView(reports)}); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil

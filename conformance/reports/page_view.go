@@ -135,7 +135,8 @@ func (p *pageView) system(id, name string, cases []engine.Info, results map[stri
 			if result.State == engine.Failed {
 				s.Broken = true
 				shown.Broken = fmt.Sprintf("broken-%d", len(p.Broken)+1)
-				p.Broken = append(p.Broken, brokenView{shown.Broken, p.Targets[i].Name, view.Sources, *result, exchangeViews(result.Exchanges)})
+				p.Broken = append(p.Broken, brokenView{shown.Broken, p.Targets[i].Name, view.Sources, *result,
+					exchangeViews(result.Exchanges)})
 			}
 			view.Results = append(view.Results, shown)
 		}
@@ -191,7 +192,8 @@ func newTargetView(r engine.Report) targetView {
 	for _, result := range r.Results {
 		n[result.State]++
 	}
-	view := targetView{Name: r.Target, Counts: countViews(n), Error: r.Error, State: "kept", Verdict: "keeps all its promises"}
+	view := targetView{Name: r.Target, Counts: countViews(n), Error: r.Error, State: "kept",
+		Verdict: "keeps all its promises"}
 	clock := "real time"
 	if r.VirtualTime {
 		clock, view.Name = "virtual time", view.Name+", virtual time"

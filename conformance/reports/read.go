@@ -21,7 +21,8 @@ func Read(path string) (engine.Report, error) {
 		err = validate(report)
 	}
 	if err != nil {
-		return engine.Report{}, fmt.Errorf("%s is not a report: %w; write one with: snowglobe conformance --output json", path, err)
+		return engine.Report{}, fmt.Errorf("%s is not a report: %w; write one with: snowglobe conformance "+
+			"--output json", path, err)
 	}
 	return report, nil
 }

@@ -84,7 +84,8 @@ func (t Text) End(r engine.Report) {
 	if r.VirtualTime {
 		clock = " of virtual time"
 	}
-	t.printf("%s: %d passed, %d failed, %d not applicable%s in %s%s\n", r.Target, r.Count(engine.Passed), r.Count(engine.Failed), r.Count(engine.NotApplicable), left,
+	t.printf("%s: %d passed, %d failed, %d not applicable%s in %s%s\n", r.Target, r.Count(engine.Passed),
+		r.Count(engine.Failed), r.Count(engine.NotApplicable), left,
 		r.Took.Round(time.Millisecond), clock)
 }
 

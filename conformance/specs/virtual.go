@@ -62,7 +62,8 @@ func selected(container string, cases []suite.Case) (chosen []suite.Case) {
 	}
 	for _, c := range cases {
 		text := container + " " + name(c)
-		if labelled(c.Labels()) && (len(config.FocusStrings) == 0 || matches(config.FocusStrings, text)) && !matches(config.SkipStrings, text) {
+		if labelled(c.Labels()) && (len(config.FocusStrings) == 0 || matches(config.FocusStrings, text)) &&
+			!matches(config.SkipStrings, text) {
 			chosen = append(chosen, c)
 		}
 	}

@@ -21,9 +21,10 @@ const (
 
 var compactionCases = []Case{
 	{
-		ID:      "compaction/older-reads-are-refused",
-		Promise: "Reads before a revision that the store has compacted are refused with mvcc: required revision has been compacted.",
-		Source:  etcd3Errors, Failure: true, Needs: compacts,
+		ID: "compaction/older-reads-are-refused",
+		Promise: "Reads before a revision that the store has compacted are refused with mvcc: required revision has " +
+			"been compacted.",
+		Source: etcd3Errors, Failure: true, Needs: compacts,
 		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			compacted := t.Update(ctx, "a", "3", t.Update(ctx, "a", "2", old))
@@ -48,8 +49,10 @@ var compactionCases = []Case{
 			t.Delete(ctx, "gone", gone)
 			t.Compact(ctx, gone)
 			got := t.List(ctx, "", gone)
-			t.Expect(t.names(got.Kvs)).To(gomega.Equal([]string{"a", "gone", "kept"}), "the keys at the compacted revision %d", gone)
-			t.Expect(string(got.Kvs[0].Value)).To(gomega.Equal("2"), "the value of a at the compacted revision %d", gone)
+			t.Expect(t.names(got.Kvs)).To(gomega.Equal([]string{"a", "gone", "kept"}),
+				"the keys at the compacted revision %d", gone)
+			t.Expect(string(got.Kvs[0].Value)).To(gomega.Equal("2"), "the value of a at the compacted revision %d",
+				gone)
 			got = t.List(ctx, "", newer)
 			t.Expect(string(got.Kvs[0].Value)).To(gomega.Equal("3"), "the value of a at revision %d", newer)
 			t.unchanged(ctx, "kept", "1", kept)
@@ -66,7 +69,8 @@ var compactionCases = []Case{
 			t.Compact(ctx, t.Fill(ctx, "b", "c"))
 			got, _ := t.Get(ctx, "a", 0)
 			if got == nil || got.ModRevision != updated || got.CreateRevision != created {
-				t.Failf("a was created at revision %d and updated at %d; after a compaction a read finds %s", created, updated, text(got))
+				t.Failf("a was created at revision %d and updated at %d; after a compaction a read finds %s", created,
+					updated, text(got))
 			}
 			t.Update(ctx, "a", "3", updated)
 		},
@@ -83,16 +87,18 @@ var compactionCases = []Case{
 		},
 	},
 	{
-		ID:      "compaction/of-the-future-is-refused",
-		Promise: "A compaction at a revision that the store has not reached is refused with mvcc: required revision is a future revision, and compacts nothing.",
-		Source:  kvAPI, Failure: true, Needs: compacts,
+		ID: "compaction/of-the-future-is-refused",
+		Promise: "A compaction at a revision that the store has not reached is refused with mvcc: required revision " +
+			"is a future revision, and compacts nothing.",
+		Source: kvAPI, Failure: true, Needs: compacts,
 		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			now := t.Update(ctx, "a", "2", old)
 			_, err := t.Client.Compact(ctx, now+1<<40)
 			t.refused(err, rpctypes.ErrFutureRev, "a compaction at a revision of the future")
 			got, _ := t.Get(ctx, "a", old)
-			t.Expect(string(got.GetValue())).To(gomega.Equal("1"), "the value of a at revision %d, after a compaction was refused", old)
+			t.Expect(string(got.GetValue())).To(gomega.Equal("1"), "the value of a at revision %d, after a "+
+				"compaction was refused", old)
 		},
 	},
 	{
@@ -115,15 +121,17 @@ var compactionCases = []Case{
 					revision = t.Update(ctx, name, fmt.Sprint(i), got.ModRevision)
 				}
 				all = append(all, watch.Events(1)...)
-				t.Expect(all[i].Kv.ModRevision).To(gomega.Equal(revision), "the revision of event %d, with a compaction after each", i+1)
+				t.Expect(all[i].Kv.ModRevision).To(gomega.Equal(revision),
+					"the revision of event %d, with a compaction after each", i+1)
 				t.Compact(ctx, revision)
 			}
 		},
 	},
 	{
-		ID:      "compaction/late-compactor-is-refused",
-		Promise: "An API server that expects another version of " + compactRevisionKey + " than it has is refused, and told the key: another one compacts.",
-		Source:  etcd3Compact, Failure: true,
+		ID: "compaction/late-compactor-is-refused",
+		Promise: "An API server that expects another version of " + compactRevisionKey +
+			" than it has is refused, and told the key: another one compacts.",
+		Source: etcd3Compact, Failure: true,
 		Test: func(ctx context.Context, t *T) {
 			resp, err := t.Client.Txn(ctx).If(
 				clientv3.Compare(clientv3.Version(compactRevisionKey), "=", 1<<40),
@@ -131,7 +139,8 @@ var compactionCases = []Case{
 			t.Must(err, "write %s if it has a version that it has not", compactRevisionKey)
 			t.Expect(resp.Succeeded).To(gomega.BeFalse(), "whether the write succeeded")
 			t.Expect(resp.Responses).To(gomega.HaveLen(1), "what the other branch returned")
-			t.Expect(resp.Responses[0].GetResponseRange()).NotTo(gomega.BeNil(), "the range that the other branch returned")
+			t.Expect(resp.Responses[0].GetResponseRange()).NotTo(gomega.BeNil(),
+				"the range that the other branch returned")
 		},
 	},
 }

@@ -24,8 +24,10 @@ var consistencyCases = []Case{
 				revision = t.Update(ctx, "a", want, revision)
 				got, err := t.Other.Kubernetes.Get(ctx, t.Key("a"), kubernetes.GetOptions{})
 				t.Must(err, "get a by another client")
-				if got.KV == nil || string(got.KV.Value) != want || got.KV.ModRevision != revision || got.Revision < revision {
-					t.Failf("a was updated to %s at revision %d; a read after that by another client, at revision %d, finds %s", want, revision, got.Revision, text(got.KV))
+				if got.KV == nil || string(got.KV.Value) != want || got.KV.ModRevision != revision ||
+					got.Revision < revision {
+					t.Failf("a was updated to %s at revision %d; a read after that by another client, at revision "+
+						"%d, finds %s", want, revision, got.Revision, text(got.KV))
 				}
 			}
 		},
@@ -40,18 +42,21 @@ var consistencyCases = []Case{
 				got, err := t.Other.Kubernetes.List(ctx, t.Prefix, kubernetes.ListOptions{})
 				t.Must(err, "list by another client")
 				if len(got.Kvs) != i+1 || got.Revision < revision {
-					t.Failf("%d keys are written, the last at revision %d; a list after that by another client has %d, at revision %d", i+1, revision, len(got.Kvs), got.Revision)
+					t.Failf("%d keys are written, the last at revision %d; a list after that by another client has "+
+						"%d, at revision %d", i+1, revision, len(got.Kvs), got.Revision)
 				}
 				count, err := t.Other.Kubernetes.Count(ctx, t.Prefix, kubernetes.CountOptions{})
 				t.Must(err, "count by another client")
-				t.Expect(count).To(gomega.BeEquivalentTo(i+1), "the count of keys by another client, after %s was written", name)
+				t.Expect(count).To(gomega.BeEquivalentTo(i+1), "the count of keys by another client, after %s "+
+					"was written", name)
 			}
 		},
 	},
 	{
-		ID:      "consistency/histories-are-linearizable",
-		Promise: "Concurrent reads and conditional writes of a key by several clients are as if one came after another.",
-		Source:  guarantees + " (linearizable)",
+		ID: "consistency/histories-are-linearizable",
+		Promise: "Concurrent reads and conditional writes of a key by several clients are as if one came after " +
+			"another.",
+		Source: guarantees + " (linearizable)",
 		Test: func(ctx context.Context, t *T) {
 			for _, key := range []string{"a", "b"} {
 				operations, err := recordRegister(ctx, t, key)
@@ -63,9 +68,10 @@ var consistencyCases = []Case{
 		},
 	},
 	{
-		ID:      "consistency/list-is-one-moment",
-		Promise: "A list is of one moment: of two keys that are written in turn, it never has the second write without the first.",
-		Source:  guarantees,
+		ID: "consistency/list-is-one-moment",
+		Promise: "A list is of one moment: of two keys that are written in turn, it never has the second write " +
+			"without the first.",
+		Source: guarantees,
 		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "a", "-1")
 			t.Create(ctx, "b", "-1")
@@ -80,7 +86,8 @@ var consistencyCases = []Case{
 				t.Expect(t.names(got.Kvs)).To(gomega.Equal([]string{"a", "b"}))
 				a, b := t.number(got.Kvs[0]), t.number(got.Kvs[1])
 				if a > b || b > a+1 || got.Kvs[0].ModRevision > got.Revision || got.Kvs[1].ModRevision > got.Revision {
-					t.Failf("b is written before a each time; a list at revision %d has %s", got.Revision, text(got.Kvs...))
+					t.Failf("b is written before a each time; a list at revision %d has %s", got.Revision,
+						text(got.Kvs...))
 				}
 			}
 			t.Must(writing.Wait(), "write a and b in turn")
@@ -103,7 +110,8 @@ var consistencyCases = []Case{
 				got, err := t.either(i).Kubernetes.Get(ctx, t.Key("missing"), kubernetes.GetOptions{})
 				t.Must(err, "get")
 				if got.Revision < last {
-					t.Failf("a read told revision %d, and the next one, by another client, revision %d", last, got.Revision)
+					t.Failf("a read told revision %d, and the next one, by another client, revision %d", last,
+						got.Revision)
 				}
 				last = got.Revision
 			}
@@ -121,7 +129,8 @@ var consistencyCases = []Case{
 			var writing errgroup.Group
 			writing.Go(func() error { return writeInTurn(ctx, t, 50, "load-00", "load-01") })
 			for range 30 {
-				t.Expect(text(t.List(ctx, "", at).Kvs...)).To(gomega.Equal(want), "the list at revision %d, while keys are written", at)
+				t.Expect(text(t.List(ctx, "", at).Kvs...)).To(gomega.Equal(want),
+					"the list at revision %d, while keys are written", at)
 			}
 			t.Must(writing.Wait(), "write meanwhile")
 		},
@@ -154,7 +163,8 @@ var consistencyCases = []Case{
 				for _, kv := range t.List(ctx, "", event.Kv.ModRevision).Kvs {
 					got[string(kv.Key)] = string(kv.Value)
 				}
-				t.Expect(got).To(gomega.Equal(state), "the list at revision %d, compared with the events until then", event.Kv.ModRevision)
+				t.Expect(got).To(gomega.Equal(state), "the list at revision %d, compared with the events until then",
+					event.Kv.ModRevision)
 			}
 		},
 	},
@@ -175,7 +185,8 @@ func writeInTurn(ctx context.Context, t *T, times int, names ...string) error {
 			if err != nil {
 				return err
 			}
-			resp, err := t.Other.Kubernetes.OptimisticPut(ctx, t.Key(name), []byte(strconv.Itoa(i)), got.KV.GetModRevision(), kubernetes.PutOptions{GetOnFailure: true})
+			resp, err := t.Other.Kubernetes.OptimisticPut(ctx, t.Key(name), []byte(strconv.Itoa(i)),
+				got.KV.GetModRevision(), kubernetes.PutOptions{GetOnFailure: true})
 			if err := unrivalled("update "+name, resp.Succeeded, resp.KV, err); err != nil {
 				return err
 			}
@@ -190,11 +201,13 @@ func churn(ctx context.Context, client *kubernetes.Client, key string, events in
 	for i := range events {
 		var err error
 		if i%3 == 2 {
-			resp, failed := client.Kubernetes.OptimisticDelete(ctx, key, revision, kubernetes.DeleteOptions{GetOnFailure: true})
+			resp, failed := client.Kubernetes.OptimisticDelete(ctx, key, revision,
+				kubernetes.DeleteOptions{GetOnFailure: true})
 			err = unrivalled(fmt.Sprintf("delete %s of revision %d", key, revision), resp.Succeeded, resp.KV, failed)
 			revision = 0
 		} else {
-			resp, failed := client.Kubernetes.OptimisticPut(ctx, key, []byte(strconv.Itoa(i)), revision, kubernetes.PutOptions{GetOnFailure: true})
+			resp, failed := client.Kubernetes.OptimisticPut(ctx, key, []byte(strconv.Itoa(i)), revision,
+				kubernetes.PutOptions{GetOnFailure: true})
 			err = unrivalled(fmt.Sprintf("write %s of revision %d", key, revision), resp.Succeeded, resp.KV, failed)
 			revision = resp.Revision
 		}

@@ -18,13 +18,15 @@ var etcdCompactionCases = []Case{
 			compacted := t.Update(ctx, "a", "2", old)
 			t.Compact(ctx, compacted)
 			_, err := t.Client.Kubernetes.Get(ctx, t.Key("a"), kubernetes.GetOptions{Revision: old})
-			t.refused(err, rpctypes.ErrCompacted, fmt.Sprintf("a get at revision %d, after a compaction at %d", old, compacted))
+			t.refused(err, rpctypes.ErrCompacted, fmt.Sprintf("a get at revision %d, after a compaction at %d", old,
+				compacted))
 		},
 	},
 	{
-		ID:      "etcd-compaction/of-the-past-is-refused",
-		Promise: "A compaction at a revision that has been compacted is refused with mvcc: required revision has been compacted.",
-		Source:  kvAPI, Failure: true, Needs: compacts,
+		ID: "etcd-compaction/of-the-past-is-refused",
+		Promise: "A compaction at a revision that has been compacted is refused with mvcc: required revision has " +
+			"been compacted.",
+		Source: kvAPI, Failure: true, Needs: compacts,
 		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			t.Compact(ctx, t.Fill(ctx, "b", "c"))

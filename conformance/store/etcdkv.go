@@ -41,8 +41,10 @@ var etcdKVCases = []Case{
 			t.Expect(first.PrevKv).To(gomega.BeNil(), "what a was before it was created")
 			second, err := t.Client.KV.Put(ctx, t.Key("a"), "2", clientv3.WithPrevKV())
 			t.Must(err, "put a again")
-			if got := second.PrevKv; got == nil || string(got.Value) != "1" || got.ModRevision != first.Header.Revision {
-				t.Failf("a was 1 of revision %d; a put of 2 returns %s as what it was", first.Header.Revision, text(got))
+			if got := second.PrevKv; got == nil || string(got.Value) != "1" ||
+				got.ModRevision != first.Header.Revision {
+				t.Failf("a was 1 of revision %d; a put of 2 returns %s as what it was", first.Header.Revision,
+					text(got))
 			}
 			t.unchanged(ctx, "a", "2", second.Header.Revision)
 		},
@@ -59,13 +61,15 @@ var etcdKVCases = []Case{
 			t.Expect(t.names(resp.PrevKvs)).To(gomega.Equal([]string{"a/1", "a/2", "a/3"}), "what was deleted")
 			t.Expect(t.names(t.List(ctx, "", 0).Kvs)).To(gomega.Equal([]string{"b/1"}), "what is left")
 			at := resp.Header.Revision
-			t.Expect(revisions(t.WatchAfter(ctx, last).Events(3))).To(gomega.Equal([]int64{at, at, at}), "the revisions of the events")
+			t.Expect(revisions(t.WatchAfter(ctx, last).Events(3))).To(gomega.Equal([]int64{at, at, at}),
+				"the revisions of the events")
 		},
 	},
 	{
-		ID:      "etcd-kv/ranges-are-sorted",
-		Promise: "A range is sorted by key, version, creation, modification or value, either way, before it is limited.",
-		Source:  kvAPI,
+		ID: "etcd-kv/ranges-are-sorted",
+		Promise: "A range is sorted by key, version, creation, modification or value, either way, before it is " +
+			"limited.",
+		Source: kvAPI,
 		Test: func(ctx context.Context, t *T) {
 			c := t.Create(ctx, "c", "1")
 			t.Create(ctx, "a", "3")
@@ -76,13 +80,17 @@ var etcdKVCases = []Case{
 				target clientv3.SortTarget
 				want   []string // ascending
 			}{
-				{"key", clientv3.SortByKey, []string{"a", "b", "c"}}, {"creation", clientv3.SortByCreateRevision, []string{"c", "a", "b"}},
-				{"modification", clientv3.SortByModRevision, []string{"a", "b", "c"}}, {"value", clientv3.SortByValue, []string{"b", "a", "c"}},
+				{"key", clientv3.SortByKey, []string{"a", "b", "c"}},
+				{"creation", clientv3.SortByCreateRevision, []string{"c", "a", "b"}},
+				{"modification", clientv3.SortByModRevision, []string{"a", "b", "c"}},
+				{"value", clientv3.SortByValue, []string{"b", "a", "c"}},
 			} {
-				got, err := t.Client.KV.Get(ctx, t.Prefix, clientv3.WithPrefix(), clientv3.WithSort(by.target, clientv3.SortAscend))
+				got, err := t.Client.KV.Get(ctx, t.Prefix, clientv3.WithPrefix(),
+					clientv3.WithSort(by.target, clientv3.SortAscend))
 				t.Must(err, "get sorted by %s", by.name)
 				t.Expect(t.names(got.Kvs)).To(gomega.Equal(by.want), "the keys sorted by %s", by.name)
-				got, err = t.Client.KV.Get(ctx, t.Prefix, clientv3.WithPrefix(), clientv3.WithSort(by.target, clientv3.SortDescend), clientv3.WithLimit(1))
+				got, err = t.Client.KV.Get(ctx, t.Prefix, clientv3.WithPrefix(),
+					clientv3.WithSort(by.target, clientv3.SortDescend), clientv3.WithLimit(1))
 				t.Must(err, "get the last by %s", by.name)
 				t.Expect(t.names(got.Kvs)).To(gomega.Equal(by.want[2:]), "the last key by %s", by.name)
 			}
@@ -101,8 +109,10 @@ var etcdKVCases = []Case{
 				opt  clientv3.OpOption
 				want []string
 			}{
-				{"created from the second on", clientv3.WithMinCreateRev(b), []string{"b"}}, {"created until the first", clientv3.WithMaxCreateRev(a), []string{"a"}},
-				{"modified from the last on", clientv3.WithMinModRev(modified), []string{"a"}}, {"modified until before", clientv3.WithMaxModRev(b), []string{"b"}},
+				{"created from the second on", clientv3.WithMinCreateRev(b), []string{"b"}},
+				{"created until the first", clientv3.WithMaxCreateRev(a), []string{"a"}},
+				{"modified from the last on", clientv3.WithMinModRev(modified), []string{"a"}},
+				{"modified until before", clientv3.WithMaxModRev(b), []string{"b"}},
 			} {
 				got, err := t.Client.KV.Get(ctx, t.Prefix, clientv3.WithPrefix(), by.opt)
 				t.Must(err, "get the keys %s", by.name)
@@ -121,9 +131,10 @@ var etcdKVCases = []Case{
 		},
 	},
 	{
-		ID:      "etcd-kv/too-large-request-is-refused",
-		Promise: "A request of more than 1.5 MiB, or what the store is configured with, is refused whole: etcdserver: request is too large.",
-		Source:  "https://etcd.io/docs/v3.6/dev-guide/limit/", Failure: true,
+		ID: "etcd-kv/too-large-request-is-refused",
+		Promise: "A request of more than 1.5 MiB, or what the store is configured with, is refused whole: " +
+			"etcdserver: request is too large.",
+		Source: "https://etcd.io/docs/v3.6/dev-guide/limit/", Failure: true,
 		Test: func(ctx context.Context, t *T) {
 			_, err := t.Client.KV.Put(ctx, t.Key("a"), strings.Repeat("x", 1700<<10))
 			t.refused(err, rpctypes.ErrRequestTooLarge, "a put of 1,700 KiB")
@@ -142,7 +153,8 @@ var etcdKVCases = []Case{
 			raw := pb.NewKVClient(t.Client.ActiveConnection())
 			for what, revision := range map[string]int64{"of the future": old + 1<<40, "that is compacted": old} {
 				_, err := raw.Range(ctx, &pb.RangeRequest{Key: []byte(t.Key("a")), Revision: revision})
-				t.Expect(status.Code(err)).To(gomega.Equal(codes.OutOfRange), "the code of the refusal of a revision %s: %v", what, err)
+				t.Expect(status.Code(err)).To(gomega.Equal(codes.OutOfRange),
+					"the code of the refusal of a revision %s: %v", what, err)
 			}
 		},
 	},

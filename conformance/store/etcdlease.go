@@ -26,7 +26,8 @@ var etcdLeaseCases = []Case{
 			t.Must(err, "revoke the lease of a and b")
 			t.Expect(t.names(t.List(ctx, "", 0).Kvs)).To(gomega.Equal([]string{"kept"}), "the keys after that")
 			events := watch.Events(2)
-			t.Expect(events[0].Kv.ModRevision).To(gomega.Equal(events[1].Kv.ModRevision), "the revisions of the two deletions")
+			t.Expect(events[0].Kv.ModRevision).To(gomega.Equal(events[1].Kv.ModRevision),
+				"the revisions of the two deletions")
 		},
 	},
 	{
@@ -39,7 +40,8 @@ var etcdLeaseCases = []Case{
 			got, err := t.Client.TimeToLive(ctx, lease, clientv3.WithAttachedKeys())
 			t.Must(err, "ask for the time to live of lease %d", lease)
 			t.Expect(got.GrantedTTL).To(gomega.BeEquivalentTo(longTTL), "the time to live it was granted with")
-			t.Expect(got.TTL).To(gomega.And(gomega.BeNumerically(">", longTTL/2), gomega.BeNumerically("<=", longTTL)), "the time that is left")
+			t.Expect(got.TTL).To(gomega.And(gomega.BeNumerically(">", longTTL/2), gomega.BeNumerically("<=", longTTL)),
+				"the time that is left")
 			t.Expect(got.Keys).To(gomega.HaveLen(1), "its keys")
 		},
 	},
@@ -55,14 +57,16 @@ var etcdLeaseCases = []Case{
 		},
 	},
 	{
-		ID:      "etcd-lease/unknown-one-is-refused",
-		Promise: "A write with a lease that does not exist, or no longer does, is refused and writes nothing: etcdserver: requested lease not found.",
-		Source:  leaseAPI, Failure: true,
+		ID: "etcd-lease/unknown-one-is-refused",
+		Promise: "A write with a lease that does not exist, or no longer does, is refused and writes nothing: " +
+			"etcdserver: requested lease not found.",
+		Source: leaseAPI, Failure: true,
 		Test: func(ctx context.Context, t *T) {
 			lease := t.Grant(ctx, longTTL)
 			_, err := t.Client.Revoke(ctx, lease)
 			t.Must(err, "revoke lease %d", lease)
-			_, err = t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("1"), 0, kubernetes.PutOptions{LeaseID: lease})
+			_, err = t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("1"), 0,
+				kubernetes.PutOptions{LeaseID: lease})
 			t.refused(err, rpctypes.ErrLeaseNotFound, "a write with a lease that was revoked")
 			if got, _ := t.Get(ctx, "a", 0); got != nil {
 				t.Failf("a write with a lease that was revoked was refused, and a read finds %s", text(got))

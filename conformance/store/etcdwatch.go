@@ -55,7 +55,9 @@ var etcdWatchCases = []Case{
 			stream, err := pb.NewWatchClient(t.Client.ActiveConnection()).Watch(ctx)
 			t.Must(err, "open a stream")
 			for id, name := range map[int64]string{7: "a", 8: "b"} {
-				t.Must(stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte(t.Key(name)), WatchId: id}}}), "create watch %d", id)
+				request := &pb.WatchCreateRequest{Key: []byte(t.Key(name)), WatchId: id}
+				union := &pb.WatchRequest_CreateRequest{CreateRequest: request}
+				t.Must(stream.Send(&pb.WatchRequest{RequestUnion: union}), "create watch %d", id)
 				resp, err := stream.Recv()
 				t.Must(err, "wait for watch %d", id)
 				if !resp.Created || resp.Canceled || resp.WatchId != id {

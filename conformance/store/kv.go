@@ -20,9 +20,10 @@ const (
 
 var kvCases = []Case{
 	{
-		ID:      "kv/create-is-read-back",
-		Promise: "A created key is read with its value, and the revision of the write as its creation and modification.",
-		Source:  dataModel + "; " + etcd3Store,
+		ID: "kv/create-is-read-back",
+		Promise: "A created key is read with its value, and the revision of the write as its creation and " +
+			"modification.",
+		Source: dataModel + "; " + etcd3Store,
 		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "value")
 			got, _ := t.Get(ctx, "a", 0)
@@ -45,7 +46,8 @@ var kvCases = []Case{
 			updated := t.Update(ctx, "a", "2", created)
 			got, _ := t.Get(ctx, "a", 0)
 			if got == nil || string(got.Value) != "2" || got.ModRevision != updated || got.CreateRevision != created {
-				t.Failf("a was created at revision %d and updated to 2 at %d; a read finds %s", created, updated, text(got))
+				t.Failf("a was created at revision %d and updated to 2 at %d; a read finds %s", created, updated,
+					text(got))
 			}
 		},
 	},
@@ -80,18 +82,22 @@ var kvCases = []Case{
 		},
 	},
 	{
-		ID:      "kv/read-tells-the-stores-revision",
-		Promise: "Every read tells a revision of the store that is no older than the last write before it, whatever key was written.",
-		Source:  guarantees + "; KEP-2340",
+		ID: "kv/read-tells-the-stores-revision",
+		Promise: "Every read tells a revision of the store that is no older than the last write before it, whatever " +
+			"key was written.",
+		Source: guarantees + "; KEP-2340",
 		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "read", "1")
 			written := t.Create(ctx, "another", "1")
 			_, got := t.Get(ctx, "read", 0)
-			t.Expect(got).To(gomega.BeNumerically(">=", written), "the revision that a read of a key tells, after a write of another")
+			t.Expect(got).To(gomega.BeNumerically(">=", written), "the revision that a read of a key tells, after a "+
+				"write of another")
 			_, got = t.Get(ctx, "missing", 0)
 			t.Expect(got).To(gomega.BeNumerically(">=", written), "the revision that a read of a missing key tells")
-			t.Expect(t.List(ctx, "none/", 0).Revision).To(gomega.BeNumerically(">=", written), "the revision that an empty list tells")
-			t.Expect(t.List(ctx, "", 0).Revision).To(gomega.BeNumerically(">=", written), "the revision that a list tells")
+			t.Expect(t.List(ctx, "none/", 0).Revision).To(gomega.BeNumerically(">=", written),
+				"the revision that an empty list tells")
+			t.Expect(t.List(ctx, "", 0).Revision).To(gomega.BeNumerically(">=", written),
+				"the revision that a list tells")
 		},
 	},
 	{
@@ -124,15 +130,17 @@ var kvCases = []Case{
 			}{{before, ""}, {created, "1"}, {updated, "2"}, {deleted, ""}} {
 				got, _ := t.Get(ctx, "a", at.revision)
 				if (got == nil) != (at.want == "") || got != nil && string(got.Value) != at.want {
-					t.Failf("at revision %d, a was %q; a read at that revision finds %s", at.revision, at.want, text(got))
+					t.Failf("at revision %d, a was %q; a read at that revision finds %s", at.revision, at.want,
+						text(got))
 				}
 			}
 		},
 	},
 	{
-		ID:      "kv/future-revision-is-refused",
-		Promise: "A read at a revision that the store has not reached is refused with mvcc: required revision is a future revision.",
-		Source:  kvAPI, Failure: true,
+		ID: "kv/future-revision-is-refused",
+		Promise: "A read at a revision that the store has not reached is refused with mvcc: required revision is a " +
+			"future revision.",
+		Source: kvAPI, Failure: true,
 		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			const ahead = 1 << 40
@@ -149,16 +157,19 @@ var kvCases = []Case{
 		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, "b", "a/b", "B", "a-b", "a", "aa", "a.b", "a/", "0", "a_b", "~")
 			got := t.List(ctx, "", 0)
-			t.Expect(t.names(got.Kvs)).To(gomega.Equal([]string{"0", "B", "a", "a-b", "a.b", "a/", "a/b", "a_b", "aa", "b", "~"}))
+			t.Expect(t.names(got.Kvs)).
+				To(gomega.Equal([]string{"0", "B", "a", "a-b", "a.b", "a/", "a/b", "a_b", "aa", "b", "~"}))
 		},
 	},
 	{
-		ID:      "kv/list-has-only-the-prefix",
-		Promise: "A list has all keys that begin with its prefix and no others, however close their names and whatever their wildcards would be in SQL.",
-		Source:  kvAPI,
+		ID: "kv/list-has-only-the-prefix",
+		Promise: "A list has all keys that begin with its prefix and no others, however close their names and " +
+			"whatever their wildcards would be in SQL.",
+		Source: kvAPI,
 		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, "pods/a", "pods/b/c", "pods0", "pods", "pod/a", "podsx/a", "Pods/a", "p_ds/a", "p%/a", "pods-a")
-			t.Expect(t.names(t.List(ctx, "pods/", 0).Kvs)).To(gomega.Equal([]string{"pods/a", "pods/b/c"}), "below pods/")
+			t.Expect(t.names(t.List(ctx, "pods/", 0).Kvs)).To(gomega.Equal([]string{"pods/a", "pods/b/c"}),
+				"below pods/")
 			t.Expect(t.names(t.List(ctx, "p_ds/", 0).Kvs)).To(gomega.Equal([]string{"p_ds/a"}), "below p_ds/")
 			t.Expect(t.names(t.List(ctx, "p%/", 0).Kvs)).To(gomega.Equal([]string{"p%/a"}), "below p%%/")
 			t.Expect(t.names(t.List(ctx, "none/", 0).Kvs)).To(gomega.BeEmpty(), "below none/")
@@ -180,9 +191,10 @@ var kvCases = []Case{
 		},
 	},
 	{
-		ID:      "kv/list-at-a-revision",
-		Promise: "A list at a revision has the keys and values of then, also those that are gone now, and none that came later.",
-		Source:  guarantees + "; KEP-4988",
+		ID: "kv/list-at-a-revision",
+		Promise: "A list at a revision has the keys and values of then, also those that are gone now, and none that " +
+			"came later.",
+		Source: guarantees + "; KEP-4988",
 		Test: func(ctx context.Context, t *T) {
 			a := t.Create(ctx, "a", "1")
 			b := t.Create(ctx, "b", "1")
@@ -233,7 +245,8 @@ var kvCases = []Case{
 			for i := range bytesOfAllKinds {
 				bytesOfAllKinds[i] = byte(i)
 			}
-			for name, value := range map[string]string{"all": string(bytesOfAllKinds), "empty": "", "quotes": `'";--`, "zeros": "\x00\x00"} {
+			for name, value := range map[string]string{"all": string(bytesOfAllKinds), "empty": "", "quotes": `'";--`,
+				"zeros": "\x00\x00"} {
 				t.Create(ctx, name, value)
 				got, _ := t.Get(ctx, name, 0)
 				if got == nil || string(got.Value) != value {
@@ -254,7 +267,8 @@ var kvCases = []Case{
 			t.Expect(t.names(got.Kvs)).To(gomega.Equal([]string{"a", "b", "c", "d", "e"}))
 			for _, kv := range got.Kvs {
 				if want := bytes.Repeat(kv.Key[len(kv.Key)-1:], 1<<20); !bytes.Equal(kv.Value, want) {
-					t.Failf("%s was written with a megabyte of the same letter; a list has %d bytes, %.20q...", kv.Key, len(kv.Value), kv.Value)
+					t.Failf("%s was written with a megabyte of the same letter; a list has %d bytes, %.20q...", kv.Key,
+						len(kv.Value), kv.Value)
 				}
 			}
 		},

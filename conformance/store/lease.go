@@ -48,9 +48,10 @@ var leaseCases = []Case{
 		},
 	},
 	{
-		ID:      "lease/expiry-deletes-all-its-keys",
-		Promise: "When a lease expires, each key that has it is deleted, with an event that has a revision, the key and its last value.",
-		Source:  leaseManager + "; https://etcd.io/docs/v3.6/learning/api/#lease-api",
+		ID: "lease/expiry-deletes-all-its-keys",
+		Promise: "When a lease expires, each key that has it is deleted, with an event that has a revision, the key " +
+			"and its last value.",
+		Source: leaseManager + "; https://etcd.io/docs/v3.6/learning/api/#lease-api",
 		Test: func(ctx context.Context, t *T) {
 			kept := t.Create(ctx, "kept", "1")
 			watch := t.WatchAfter(ctx, kept)
@@ -62,7 +63,8 @@ var leaseCases = []Case{
 			gone := watch.expiries(3)
 			for _, name := range []string{"a", "b", "c"} {
 				event := gone[t.Key(name)]
-				if event == nil || event.Kv.ModRevision <= last || event.PrevKv == nil || string(event.PrevKv.Value) != "of "+name {
+				if event == nil || event.Kv.ModRevision <= last || event.PrevKv == nil ||
+					string(event.PrevKv.Value) != "of "+name {
 					t.Failf("the lease of a, b and c has expired; the event of %s is %v", name, event)
 				}
 			}
@@ -80,13 +82,15 @@ var leaseCases = []Case{
 			t.createWith(ctx, "a", "1", kubernetes.PutOptions{LeaseID: lease})
 			watch.Events(1)
 			watch.expiries(1)
-			t.Expect(time.Since(before)).To(gomega.BeNumerically(">=", shortTTL*time.Second), "the life of a key whose lease lives %d s", shortTTL)
+			t.Expect(time.Since(before)).To(gomega.BeNumerically(">=", shortTTL*time.Second),
+				"the life of a key whose lease lives %d s", shortTTL)
 		},
 	},
 	{
 		ID:      "lease/update-takes-a-key-off-its-lease",
 		Promise: "A key that was updated without a lease, or with another, outlives its former one.",
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/store.go (GuaranteedUpdate); k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go",
+		Source: "k8s.io/apiserver/pkg/storage/etcd3/store.go (GuaranteedUpdate); " +
+			"k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go",
 		Test: func(ctx context.Context, t *T) {
 			watch := t.WatchAfter(ctx, t.Create(ctx, "kept", "1"))
 			short, long := t.Grant(ctx, shortTTL), t.Grant(ctx, longTTL)
@@ -102,7 +106,8 @@ var leaseCases = []Case{
 				t.Failf("only the lease of expires has expired; but these were deleted: %v", gone)
 			}
 			watch.Quiet(ctx, "marker")
-			t.Expect(t.names(t.List(ctx, "", 0).Kvs)).To(gomega.Equal([]string{"freed", "kept", "marker", "moved"}), "the keys after the short lease has expired")
+			t.Expect(t.names(t.List(ctx, "", 0).Kvs)).To(gomega.Equal([]string{"freed", "kept", "marker", "moved"}),
+				"the keys after the short lease has expired")
 		},
 	},
 	{
@@ -134,7 +139,8 @@ func (w *Watch) expiries(n int) map[string]*clientv3.Event {
 	for len(gone) < n {
 		resp, ok := w.poll(shortTTL*time.Second + expiryPatience*w.t.patience)
 		if !ok || resp.Err() != nil {
-			w.t.Failf("a lease of %d s should have deleted %d keys by now; there were %d events: %v (%v)", shortTTL, n, len(gone), gone, resp.Err())
+			w.t.Failf("a lease of %d s should have deleted %d keys by now; there were %d events: %v (%v)", shortTTL, n,
+				len(gone), gone, resp.Err())
 		}
 		for _, event := range resp.Events {
 			if event.Type != mvccpb.DELETE || gone[string(event.Kv.Key)] != nil {

@@ -9,9 +9,10 @@ import (
 
 var maintenanceCases = []Case{
 	{
-		ID:      "maintenance/version-supports-progress-requests",
-		Promise: "Each endpoint tells a version of etcd with which API servers ask for progress: 3.4.31, 3.5.13 or later.",
-		Source:  "k8s.io/apiserver/pkg/storage/feature/feature_support_checker.go; KEP-2340",
+		ID: "maintenance/version-supports-progress-requests",
+		Promise: "Each endpoint tells a version of etcd with which API servers ask for progress: 3.4.31, 3.5.13 " +
+			"or later.",
+		Source: "k8s.io/apiserver/pkg/storage/feature/feature_support_checker.go; KEP-2340",
 		Test: func(ctx context.Context, t *T) {
 			for _, endpoint := range t.Client.Endpoints() {
 				status, err := t.Client.Status(ctx, endpoint)

@@ -14,9 +14,10 @@ const apiChunking = "KEP-365; " + etcd3Store
 
 var pagingCases = []Case{
 	{
-		ID:      "paging/pages-join-up",
-		Promise: "Pages of a list, each from the key after the last of the one before at the same revision, are the whole list.",
-		Source:  apiChunking,
+		ID: "paging/pages-join-up",
+		Promise: "Pages of a list, each from the key after the last of the one before at the same revision, are the " +
+			"whole list.",
+		Source: apiChunking,
 		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(10)...)
 			for _, limit := range []int64{1, 3, 5, 10, 11} {
@@ -37,9 +38,10 @@ var pagingCases = []Case{
 		},
 	},
 	{
-		ID:      "paging/count-is-of-all-that-is-left",
-		Promise: "A page tells how many keys there are from its first one on, as remainingItemCount needs it, and whether there are more.",
-		Source:  apiChunking,
+		ID: "paging/count-is-of-all-that-is-left",
+		Promise: "A page tells how many keys there are from its first one on, as remainingItemCount needs it, and " +
+			"whether there are more.",
+		Source: apiChunking,
 		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(10)...)
 			for _, at := range []struct {
@@ -48,7 +50,8 @@ var pagingCases = []Case{
 				count int64
 				more  bool
 			}{{"", 4, 10, true}, {"0003\x00", 4, 6, true}, {"0007\x00", 4, 2, false}, {"0005\x00", 4, 4, false}} {
-				got, err := t.Client.KV.Get(ctx, t.Key(at.from), clientv3.WithRange(clientv3.GetPrefixRangeEnd(t.Prefix)), clientv3.WithLimit(at.limit))
+				got, err := t.Client.KV.Get(ctx, t.Key(at.from),
+					clientv3.WithRange(clientv3.GetPrefixRangeEnd(t.Prefix)), clientv3.WithLimit(at.limit))
 				t.Must(err, "list a page from %q", at.from)
 				t.Expect(got.Count).To(gomega.Equal(at.count), "the count of a page from %q", at.from)
 				t.Expect(got.More).To(gomega.Equal(at.more), "whether there is more after a page of 4 from %q", at.from)
@@ -90,17 +93,20 @@ var pagingCases = []Case{
 		},
 	},
 	{
-		ID:      "paging/compaction-ends-a-list",
-		Promise: "A page at a revision that has been compacted is refused with mvcc: required revision has been compacted.",
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Needs: compacts,
+		ID: "paging/compaction-ends-a-list",
+		Promise: "A page at a revision that has been compacted is refused with mvcc: required revision has been " +
+			"compacted.",
+		Source: "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Needs: compacts,
 		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(6)...)
 			first, err := t.Client.Kubernetes.List(ctx, t.Prefix, kubernetes.ListOptions{Limit: 3})
 			t.Must(err, "list the first page")
 			t.Compact(ctx, t.Fill(ctx, "0003a", "x", "y"))
-			second, err := t.Client.Kubernetes.List(ctx, t.Prefix, kubernetes.ListOptions{Limit: 3, Revision: first.Revision, Continue: t.Key("0002\x00")})
+			second, err := t.Client.Kubernetes.List(ctx, t.Prefix,
+				kubernetes.ListOptions{Limit: 3, Revision: first.Revision, Continue: t.Key("0002\x00")})
 			if err == nil {
-				t.Expect(t.names(second.Kvs)).To(gomega.Equal([]string{"0003", "0004", "0005"}), "the second page, of revision %d", first.Revision)
+				t.Expect(t.names(second.Kvs)).To(gomega.Equal([]string{"0003", "0004", "0005"}),
+					"the second page, of revision %d", first.Revision)
 			}
 			t.compactedAway(err, "the second page, at a revision that has been compacted")
 		},

@@ -29,7 +29,8 @@ var progressCases = []Case{
 			cache.reach(revision)
 			for attempts := 1; cache.progress < revision; attempts++ {
 				if attempts > t.progressAttempts() {
-					t.Failf("a watch that has had the last event, of revision %d, was told no progress, asked for %d times", revision, attempts)
+					t.Failf("a watch that has had the last event, of revision %d, was told no progress, asked for "+
+						"%d times", revision, attempts)
 				}
 				cache.ask()
 				if resp, ok := cache.watch.poll(progressInterval); ok {
@@ -101,15 +102,18 @@ var progressCases = []Case{
 			t.Must(loading.Wait(), "write while progress is asked for")
 			for i, cache := range caches {
 				cache.upTo(len(written))
-				t.whole(cache.events, written, fmt.Sprintf("watch %d of %d, with %d answers about progress", i+1, len(caches), told))
+				t.whole(cache.events, written, fmt.Sprintf("watch %d of %d, with %d answers about progress", i+1,
+					len(caches), told))
 			}
 			caches[0].reach(written[len(written)-1])
 		},
 	},
 	{
-		ID:      "progress/makes-cached-reads-consistent",
-		Promise: "A cache that has reached the revision of a read, by events or progress, holds every write before that read.",
-		Source:  consistentReads + "; https://github.com/k3s-io/kine/issues/577; https://github.com/k3s-io/kine/issues/731",
+		ID: "progress/makes-cached-reads-consistent",
+		Promise: "A cache that has reached the revision of a read, by events or progress, holds every write before " +
+			"that read.",
+		Source: consistentReads + "; https://github.com/k3s-io/kine/issues/577; " +
+			"https://github.com/k3s-io/kine/issues/731",
 		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "watched/a", "-1")
 			cache := t.follow(ctx, "watched/", revision-1)
@@ -126,7 +130,8 @@ var progressCases = []Case{
 				_, now := t.Get(ctx, "missing", 0) // as the watch cache asks for the revision of a consistent read
 				cache.reach(now)
 				if got := cache.values[t.Key("watched/a")]; got != want {
-					t.Failf("watched/a was updated to %s at revision %d; a cache that has reached revision %d holds %s, and would answer a consistent read with that", want, revision, cache.revision, got)
+					t.Failf("watched/a was updated to %s at revision %d; a cache that has reached revision %d holds "+
+						"%s, and would answer a consistent read with that", want, revision, cache.revision, got)
 				}
 			}
 			stop()
@@ -134,9 +139,10 @@ var progressCases = []Case{
 		},
 	},
 	{
-		ID:      "progress/waits-for-history",
-		Promise: "A watch from a revision of the past is told no progress before its history, however many others of its stream wait for none.",
-		Source:  bookmarkable + "; https://github.com/etcd-io/etcd/issues/15220",
+		ID: "progress/waits-for-history",
+		Promise: "A watch from a revision of the past is told no progress before its history, however many others of " +
+			"its stream wait for none.",
+		Source: bookmarkable + "; https://github.com/etcd-io/etcd/issues/15220",
 		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			written := t.load(ctx, 4, 75)
@@ -150,7 +156,8 @@ var progressCases = []Case{
 				cache := t.follow(ctx, "", before)
 				cache.ask()
 				cache.reach(last)
-				t.whole(cache.events, written, fmt.Sprintf("watch %d from revision %d, whose progress has reached %d", i+1, before, last))
+				t.whole(cache.events, written, fmt.Sprintf("watch %d from revision %d, whose progress has reached %d",
+					i+1, before, last))
 			}
 		},
 	},
@@ -200,7 +207,8 @@ type cache struct {
 
 // follow watches all below a name after a revision, as a watch cache does.
 func (t *T) follow(ctx context.Context, name string, revision int64) *cache {
-	watch := t.Watch(ctx, name, clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithProgressNotify(), clientv3.WithRev(revision+1))
+	watch := t.Watch(ctx, name, clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithProgressNotify(),
+		clientv3.WithRev(revision+1))
 	return &cache{t: t, watch: watch, values: map[string]string{}}
 }
 
@@ -223,7 +231,8 @@ func (c *cache) reach(revision int64) {
 		}
 	}
 	if c.revision < revision {
-		c.t.Failf("watch of %q: the store is at revision %d, and the watch has reached %d, though its progress was asked for %d times in %s: a consistent read from a cache would wait",
+		c.t.Failf("watch of %q: the store is at revision %d, and the watch has reached %d, though its progress was "+
+			"asked for %d times in %s: a consistent read from a cache would wait",
 			c.watch.name, revision, c.revision, c.t.progressAttempts(), c.t.patience)
 	}
 }
@@ -258,7 +267,8 @@ func (c *cache) take(resp clientv3.WatchResponse) {
 	for _, event := range resp.Events {
 		at := event.Kv.ModRevision
 		if at <= c.progress {
-			c.t.Failf("watch of %q: progress told revision %d, and after that came %s: a cache would have answered without it", c.watch.name, c.progress, history([]*clientv3.Event{event}))
+			c.t.Failf("watch of %q: progress told revision %d, and after that came %s: a cache would have answered "+
+				"without it", c.watch.name, c.progress, history([]*clientv3.Event{event}))
 		}
 		c.revision = max(c.revision, at)
 		c.values[string(event.Kv.Key)] = string(event.Kv.Value)

@@ -26,7 +26,8 @@ var streamCases = []Case{
 			got := t.Stream(ctx)
 			t.Expect(t.names(got.Kvs)).To(gomega.Equal(names), "the keys of the stream")
 			t.Expect(got.Count).To(gomega.BeEquivalentTo(len(names)), "the count that the stream tells")
-			t.Expect(got.Header.GetRevision()).To(gomega.BeNumerically(">=", last), "the revision that the stream tells")
+			t.Expect(got.Header.GetRevision()).To(gomega.BeNumerically(">=", last),
+				"the revision that the stream tells")
 			t.Expect(string(got.Kvs[7].Value)).To(gomega.Equal("of 0007"), "the value of 0007")
 		},
 	},
@@ -43,9 +44,10 @@ var streamCases = []Case{
 		},
 	},
 	{
-		ID:      "rangestream/is-of-one-revision",
-		Promise: "A range stream under load is the state at the revision that it tells, so that a watch from there misses nothing.",
-		Source:  etcdRangeStream,
+		ID: "rangestream/is-of-one-revision",
+		Promise: "A range stream under load is the state at the revision that it tells, so that a watch from there " +
+			"misses nothing.",
+		Source: etcdRangeStream,
 		Test: func(ctx context.Context, t *T) {
 			t.Fill(ctx, numbered(200)...)
 			var loading errgroup.Group
@@ -61,14 +63,16 @@ var streamCases = []Case{
 			for _, got := range streams {
 				revision := got.Header.GetRevision()
 				want := t.List(ctx, "", revision)
-				t.Expect(text(got.Kvs...)).To(gomega.Equal(text(want.Kvs...)), "the stream of revision %d, compared with a list at that revision", revision)
+				t.Expect(text(got.Kvs...)).To(gomega.Equal(text(want.Kvs...)),
+					"the stream of revision %d, compared with a list at that revision", revision)
 			}
 		},
 	},
 	{
-		ID:      "rangestream/compacted-revision-is-refused",
-		Promise: "A range stream at a revision that has been compacted ends with mvcc: required revision has been compacted.",
-		Source:  etcdRangeStream, Failure: true, Needs: compacts,
+		ID: "rangestream/compacted-revision-is-refused",
+		Promise: "A range stream at a revision that has been compacted ends with mvcc: required revision has been " +
+			"compacted.",
+		Source: etcdRangeStream, Failure: true, Needs: compacts,
 		Test: func(ctx context.Context, t *T) {
 			t.Stream(ctx) // is there any?
 			old := t.Create(ctx, "a", "1")

@@ -78,7 +78,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		if why := backend.Probe(ctx); why != nil {
 			err = why
 		}
-		return nil, errors.Join(fmt.Errorf("the store at %s can't be judged: it did not answer within %s: %w", s, dialTimeout, err), s.disconnect())
+		return nil, errors.Join(fmt.Errorf("the store at %s can't be judged: it did not answer within %s: %w", s,
+			dialTimeout, err), s.disconnect())
 	}
 	return s, nil
 }
@@ -166,7 +167,8 @@ func (s *Store) remove(ctx context.Context, prefix string) error {
 		return err
 	}
 	for _, kv := range left.Kvs {
-		if _, err := client.OptimisticDelete(ctx, string(kv.Key), kv.ModRevision, kubernetes.DeleteOptions{GetOnFailure: true}); err != nil {
+		if _, err := client.OptimisticDelete(ctx, string(kv.Key), kv.ModRevision,
+			kubernetes.DeleteOptions{GetOnFailure: true}); err != nil {
 			return err
 		}
 	}

@@ -90,7 +90,8 @@ func (t *T) updateWith(ctx context.Context, name, value string, revision int64, 
 
 // Delete removes a key whose last revision is known, and returns the revision of that.
 func (t *T) Delete(ctx context.Context, name string, revision int64) int64 {
-	resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), revision, kubernetes.DeleteOptions{GetOnFailure: true})
+	resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), revision,
+		kubernetes.DeleteOptions{GetOnFailure: true})
 	t.Must(err, "delete %s of revision %d", name, revision)
 	if !resp.Succeeded {
 		t.Failf("delete %s of revision %d: refused, with %v as the present state", name, revision, resp.KV)
@@ -146,7 +147,8 @@ func text(kvs ...*mvccpb.KeyValue) string {
 			all = append(all, "nothing")
 			continue
 		}
-		all = append(all, fmt.Sprintf("%s=%.40q (created %d, modified %d, version %d)", kv.Key, kv.Value, kv.CreateRevision, kv.ModRevision, kv.Version))
+		all = append(all, fmt.Sprintf("%s=%.40q (created %d, modified %d, version %d)", kv.Key, kv.Value,
+			kv.CreateRevision, kv.ModRevision, kv.Version))
 	}
 	slices.Sort(all)
 	return strings.Join(all, ", ")

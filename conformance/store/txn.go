@@ -29,14 +29,16 @@ var txnCases = []Case{
 		},
 	},
 	{
-		ID:      "txn/stale-update-is-refused",
-		Promise: "An update of another revision than the last is refused, changes nothing, and returns what the key is now.",
-		Source:  optimistic, Failure: true,
+		ID: "txn/stale-update-is-refused",
+		Promise: "An update of another revision than the last is refused, changes nothing, and returns what the " +
+			"key is now.",
+		Source: optimistic, Failure: true,
 		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
 			for _, stale := range []int64{created, created - 1, updated + 1, 0} {
-				resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("3"), stale, kubernetes.PutOptions{GetOnFailure: true})
+				resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("3"), stale,
+					kubernetes.PutOptions{GetOnFailure: true})
 				t.Must(err, "update a of revision %d", stale)
 				t.refusal(resp.Succeeded, resp.KV, stale, "2", updated)
 				t.unchanged(ctx, "a", "2", updated)
@@ -50,10 +52,12 @@ var txnCases = []Case{
 		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			t.Delete(ctx, "a", created)
-			resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), created, kubernetes.PutOptions{GetOnFailure: true})
+			resp, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), created,
+				kubernetes.PutOptions{GetOnFailure: true})
 			t.Must(err, "update a of revision %d", created)
 			if resp.Succeeded || resp.KV != nil {
-				t.Failf("a was deleted; an update of its revision %d: succeeded: %t, with %s as the present state", created, resp.Succeeded, text(resp.KV))
+				t.Failf("a was deleted; an update of its revision %d: succeeded: %t, with %s as the present state",
+					created, resp.Succeeded, text(resp.KV))
 			}
 			if got, _ := t.Get(ctx, "a", 0); got != nil {
 				t.Failf("a was deleted, and an update of it refused; a read finds %s", text(got))
@@ -69,14 +73,16 @@ var txnCases = []Case{
 		},
 	},
 	{
-		ID:      "txn/stale-delete-is-refused",
-		Promise: "A delete of another revision than the last is refused, changes nothing, and returns what the key is now.",
-		Source:  optimistic, Failure: true,
+		ID: "txn/stale-delete-is-refused",
+		Promise: "A delete of another revision than the last is refused, changes nothing, and returns what the " +
+			"key is now.",
+		Source: optimistic, Failure: true,
 		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "a", "1")
 			updated := t.Update(ctx, "a", "2", created)
 			for _, stale := range []int64{created, updated + 1} {
-				resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key("a"), stale, kubernetes.DeleteOptions{GetOnFailure: true})
+				resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key("a"), stale,
+					kubernetes.DeleteOptions{GetOnFailure: true})
 				t.Must(err, "delete a of revision %d", stale)
 				t.refusal(resp.Succeeded, resp.KV, stale, "2", updated)
 				t.unchanged(ctx, "a", "2", updated)
@@ -84,17 +90,20 @@ var txnCases = []Case{
 		},
 	},
 	{
-		ID:      "txn/delete-of-a-missing-key-is-refused",
-		Promise: "A delete of a key that is gone, or was never there, is refused and returns nothing: of two clients that delete it, one is told that it did.",
-		Source:  optimistic, Failure: true,
+		ID: "txn/delete-of-a-missing-key-is-refused",
+		Promise: "A delete of a key that is gone, or was never there, is refused and returns nothing: of two clients " +
+			"that delete it, one is told that it did.",
+		Source: optimistic, Failure: true,
 		Test: func(ctx context.Context, t *T) {
 			created := t.Create(ctx, "gone", "1")
 			t.Delete(ctx, "gone", created)
 			for _, name := range []string{"gone", "never"} {
-				resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), created, kubernetes.DeleteOptions{GetOnFailure: true})
+				resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), created,
+					kubernetes.DeleteOptions{GetOnFailure: true})
 				t.Must(err, "delete %s of revision %d", name, created)
 				if resp.Succeeded || resp.KV != nil {
-					t.Failf("%s does not exist; a delete of its revision %d: succeeded: %t, with %s as the present state", name, created, resp.Succeeded, text(resp.KV))
+					t.Failf("%s does not exist; a delete of its revision %d: succeeded: %t, with %s as the "+
+						"present state", name, created, resp.Succeeded, text(resp.KV))
 				}
 			}
 		},
@@ -115,9 +124,10 @@ var txnCases = []Case{
 		},
 	},
 	{
-		ID:      "txn/write-tells-its-own-revision",
-		Promise: "Under load, creation, update, deletion and creation again each tell the revision of that write, which becomes the object's resourceVersion.",
-		Source:  etcd3Store + "; KEP-5504",
+		ID: "txn/write-tells-its-own-revision",
+		Promise: "Under load, creation, update, deletion and creation again each tell the revision of that write, " +
+			"which becomes the object's resourceVersion.",
+		Source: etcd3Store + "; KEP-5504",
 		Test: func(ctx context.Context, t *T) {
 			watch := t.Watch(ctx, "a", clientv3.WithRev(t.Create(ctx, "before", "1")+1))
 			stop := make(chan struct{})
@@ -132,7 +142,8 @@ var txnCases = []Case{
 				updated := t.Update(ctx, "a", "2", created)
 				t.unchanged(ctx, "a", "2", updated)
 				deleted := t.Delete(ctx, "a", updated)
-				t.Expect(revisions(watch.Events(3))).To(gomega.Equal([]int64{created, updated, deleted}), "the revisions of the events of a, compared with those that the writes told")
+				t.Expect(revisions(watch.Events(3))).To(gomega.Equal([]int64{created, updated, deleted}),
+					"the revisions of the events of a, compared with those that the writes told")
 			}
 			close(stop)
 			t.Must(loading.Wait(), "write meanwhile")
@@ -146,8 +157,10 @@ var txnCases = []Case{
 			revision := t.Create(ctx, "a", "1")
 			watch := t.WatchAfter(ctx, revision)
 			_, err := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), 0, kubernetes.PutOptions{})
-			_, other := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), revision+1, kubernetes.PutOptions{GetOnFailure: true})
-			_, third := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key("a"), revision+1, kubernetes.DeleteOptions{GetOnFailure: true})
+			_, other := t.Client.Kubernetes.OptimisticPut(ctx, t.Key("a"), []byte("2"), revision+1,
+				kubernetes.PutOptions{GetOnFailure: true})
+			_, third := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key("a"), revision+1,
+				kubernetes.DeleteOptions{GetOnFailure: true})
 			t.Must(errors.Join(err, other, third), "write what is refused")
 			watch.Quiet(ctx, "marker")
 		},
@@ -162,7 +175,8 @@ var txnCases = []Case{
 				var racing errgroup.Group
 				for i := range won {
 					racing.Go(func() error {
-						resp, err := t.either(i).Kubernetes.OptimisticPut(ctx, t.Key(name), []byte(strconv.Itoa(i)), 0, kubernetes.PutOptions{})
+						resp, err := t.either(i).Kubernetes.OptimisticPut(ctx, t.Key(name), []byte(strconv.Itoa(i)), 0,
+							kubernetes.PutOptions{})
 						won[i] = resp.Succeeded
 						return err
 					})
@@ -176,15 +190,17 @@ var txnCases = []Case{
 				}
 				got, _ := t.Get(ctx, name, 0)
 				if len(winners) != 1 || got == nil || string(got.Value) != winners[0] {
-					t.Failf("%d clients created %s at the same time: %v were told that they did, and a read finds %s", len(won), name, winners, text(got))
+					t.Failf("%d clients created %s at the same time: %v were told that they did, and a read finds %s",
+						len(won), name, winners, text(got))
 				}
 			}
 		},
 	},
 	{
-		ID:      "txn/no-update-is-lost",
-		Promise: "Of many clients that update one key at the same time, each of the revision that it read, none overwrites another.",
-		Source:  guarantees + "; " + etcd3Store,
+		ID: "txn/no-update-is-lost",
+		Promise: "Of many clients that update one key at the same time, each of the revision that it read, none " +
+			"overwrites another.",
+		Source: guarantees + "; " + etcd3Store,
 		Test: func(ctx context.Context, t *T) {
 			t.Create(ctx, "counter", "0")
 			const clients, each = 8, 10
@@ -201,7 +217,8 @@ var txnCases = []Case{
 			}
 			t.Must(counting.Wait(), "count")
 			got, _ := t.Get(ctx, "counter", 0)
-			t.Expect(string(got.Value)).To(gomega.Equal(strconv.Itoa(clients*each)), "the counter, after %d clients have added 1 %d times", clients, each)
+			t.Expect(string(got.Value)).To(gomega.Equal(strconv.Itoa(clients*each)),
+				"the counter, after %d clients have added 1 %d times", clients, each)
 		},
 	},
 }
@@ -225,7 +242,8 @@ func increment(ctx context.Context, client *kubernetes.Client, key string) error
 		if err != nil {
 			return err
 		}
-		resp, err := client.Kubernetes.OptimisticPut(ctx, key, []byte(strconv.Itoa(value+1)), kv.ModRevision, kubernetes.PutOptions{GetOnFailure: true})
+		resp, err := client.Kubernetes.OptimisticPut(ctx, key, []byte(strconv.Itoa(value+1)), kv.ModRevision,
+			kubernetes.PutOptions{GetOnFailure: true})
 		if err != nil || resp.Succeeded {
 			return err
 		}
@@ -245,6 +263,7 @@ func (t *T) unchanged(ctx context.Context, name, value string, revision int64) {
 // refusal fails the case unless a write of a stale revision was refused with the present state.
 func (t *T) refusal(succeeded bool, got *mvccpb.KeyValue, stale int64, value string, revision int64) {
 	if succeeded || got == nil || string(got.Value) != value || got.ModRevision != revision {
-		t.Failf("a has the value %q of revision %d; a write of its revision %d: succeeded: %t, with %s as the present state", value, revision, stale, succeeded, text(got))
+		t.Failf("a has the value %q of revision %d; a write of its revision %d: succeeded: %t, with %s as the "+
+			"present state", value, revision, stale, succeeded, text(got))
 	}
 }

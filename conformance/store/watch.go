@@ -18,9 +18,10 @@ const etcd3Watcher = "k8s.io/apiserver/pkg/storage/etcd3/watcher.go"
 
 var watchCases = []Case{
 	{
-		ID:      "watch/event-tells-what-happened",
-		Promise: "Creation, update and deletion each have an event with the key, its revision, its value and the value before.",
-		Source:  guarantees + "; k8s.io/apiserver/pkg/storage/etcd3/event.go",
+		ID: "watch/event-tells-what-happened",
+		Promise: "Creation, update and deletion each have an event with the key, its revision, its value and the " +
+			"value before.",
+		Source: guarantees + "; k8s.io/apiserver/pkg/storage/etcd3/event.go",
 		Test: func(ctx context.Context, t *T) {
 			watch := t.WatchAfter(ctx, t.Create(ctx, "before", "1"))
 			created := t.Create(ctx, "a", "1")
@@ -33,15 +34,21 @@ var watchCases = []Case{
 				value, previous string
 			}{{"CREATE", created, "1", ""}, {"MODIFY", updated, "2", "1"}, {"DELETE", deleted, "", "2"}} {
 				event := events[i]
-				if string(event.Kv.Key) != t.Key("a") || kind(event) != want.kind || event.Kv.ModRevision != want.revision || string(event.Kv.Value) != want.value {
-					t.Failf("event %d: want %s of a at revision %d with the value %q, got %s with %q", i+1, want.kind, want.revision, want.value, history(events[i:i+1]), event.Kv.Value)
+				if string(event.Kv.Key) != t.Key("a") || kind(event) != want.kind ||
+					event.Kv.ModRevision != want.revision || string(event.Kv.Value) != want.value {
+					t.Failf("event %d: want %s of a at revision %d with the value %q, got %s with %q", i+1, want.kind,
+						want.revision, want.value, history(events[i:i+1]), event.Kv.Value)
 				}
-				if (event.PrevKv == nil) != (want.previous == "") || event.PrevKv != nil && string(event.PrevKv.Value) != want.previous {
-					t.Failf("event %d, %s: want the previous value %q, got %s", i+1, want.kind, want.previous, text(event.PrevKv))
+				if (event.PrevKv == nil) != (want.previous == "") || event.PrevKv != nil &&
+					string(event.PrevKv.Value) != want.previous {
+					t.Failf("event %d, %s: want the previous value %q, got %s", i+1, want.kind, want.previous,
+						text(event.PrevKv))
 				}
 			}
-			t.Expect(events[1].Kv.CreateRevision).To(gomega.Equal(created), "the creation that the update's event tells")
-			t.Expect(events[2].PrevKv.ModRevision).To(gomega.Equal(updated), "the revision of the value before the deletion")
+			t.Expect(events[1].Kv.CreateRevision).To(gomega.Equal(created),
+				"the creation that the update's event tells")
+			t.Expect(events[2].PrevKv.ModRevision).To(gomega.Equal(updated),
+				"the revision of the value before the deletion")
 		},
 	},
 	{
@@ -56,7 +63,8 @@ var watchCases = []Case{
 			all := []int64{first, second, third, fourth}
 			for i, from := range all {
 				events := t.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(from)).Events(len(all) - i)
-				t.Expect(revisions(events)).To(gomega.Equal(all[i:]), "the revisions of events from revision %d on", from)
+				t.Expect(revisions(events)).To(gomega.Equal(all[i:]), "the revisions of events from revision %d on",
+					from)
 			}
 		},
 	},
@@ -87,7 +95,8 @@ var watchCases = []Case{
 		Test: func(ctx context.Context, t *T) {
 			revision := t.Create(ctx, "a", "1")
 			watch := t.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(revision), clientv3.WithCreatedNotify())
-			t.Expect(watch.Created().Header.GetRevision()).To(gomega.BeNumerically(">=", revision), "the store's revision in the acknowledgement")
+			t.Expect(watch.Created().Header.GetRevision()).To(gomega.BeNumerically(">=", revision),
+				"the store's revision in the acknowledgement")
 			watch.Events(1)
 		},
 	},
@@ -125,9 +134,10 @@ var watchCases = []Case{
 		},
 	},
 	{
-		ID:      "watch/no-gap-between-history-and-now",
-		Promise: "Watches that begin under load, at a revision of the past, go from history to new events without a gap.",
-		Source:  guarantees + "; " + etcd3Watcher,
+		ID: "watch/no-gap-between-history-and-now",
+		Promise: "Watches that begin under load, at a revision of the past, go from history to new events " +
+			"without a gap.",
+		Source: guarantees + "; " + etcd3Watcher,
 		Test: func(ctx context.Context, t *T) {
 			before := t.Create(ctx, "before", "1")
 			var written []int64
@@ -155,8 +165,10 @@ var watchCases = []Case{
 			before := t.Create(ctx, "before", "1")
 			deleted := t.Delete(ctx, "a", t.Update(ctx, "a", "last", t.Create(ctx, "a", "first")))
 			events := t.WatchAfter(ctx, before).Events(3)
-			if got := events[2]; got.Kv.ModRevision != deleted || got.PrevKv == nil || string(got.PrevKv.Value) != "last" {
-				t.Failf("a was deleted at revision %d, with the value last; its replayed event: %s, with %s before", deleted, history(events[2:]), text(got.PrevKv))
+			if got := events[2]; got.Kv.ModRevision != deleted || got.PrevKv == nil ||
+				string(got.PrevKv.Value) != "last" {
+				t.Failf("a was deleted at revision %d, with the value last; its replayed event: %s, with %s before",
+					deleted, history(events[2:]), text(got.PrevKv))
 			}
 		},
 	},
@@ -177,7 +189,9 @@ var watchCases = []Case{
 				}
 			}
 			for i, resource := range resources {
-				t.Expect(t.eventNames(watches[i].Events(2))).To(gomega.Equal([]string{resource + "/a", resource + "/b"}), "the events of the watch of %s/", resource)
+				t.Expect(t.eventNames(watches[i].Events(2))).
+					To(gomega.Equal([]string{resource + "/a", resource + "/b"}), "the events of the watch of %s/",
+						resource)
 			}
 		},
 	},
@@ -205,7 +219,8 @@ var watchCases = []Case{
 			}
 			for _, event := range t.WatchAfter(ctx, before).Events(6) {
 				if string(event.Kv.Value) != large {
-					t.Failf("the value of %s has a megabyte of x; its event has %d bytes, %.20q...", event.Kv.Key, len(event.Kv.Value), event.Kv.Value)
+					t.Failf("the value of %s has a megabyte of x; its event has %d bytes, %.20q...", event.Kv.Key,
+						len(event.Kv.Value), event.Kv.Value)
 				}
 			}
 		},
@@ -263,9 +278,10 @@ var watchCases = []Case{
 		},
 	},
 	{
-		ID:      "watch/compacted-start-is-refused",
-		Promise: "A watch from a revision that the store has compacted ends with mvcc: required revision has been compacted, and the revision from which it may begin.",
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Needs: compacts,
+		ID: "watch/compacted-start-is-refused",
+		Promise: "A watch from a revision that the store has compacted ends with mvcc: required revision has been " +
+			"compacted, and the revision from which it may begin.",
+		Source: "k8s.io/apiserver/pkg/storage/etcd3/errors.go", Failure: true, Needs: compacts,
 		Test: func(ctx context.Context, t *T) {
 			old := t.Create(ctx, "a", "1")
 			compacted := t.Update(ctx, "a", "2", t.Update(ctx, "a", "1", old))
@@ -276,10 +292,13 @@ var watchCases = []Case{
 				t.Failf("a watch from revision %d, after a compaction at %d: neither begins nor ends", old, compacted)
 			}
 			if len(resp.Events) > 0 {
-				t.Expect(resp.Events[0].Kv.ModRevision).To(gomega.Equal(old), "the first event of a watch from revision %d, after a compaction at %d", old, compacted)
+				t.Expect(resp.Events[0].Kv.ModRevision).To(gomega.Equal(old),
+					"the first event of a watch from revision %d, after a compaction at %d", old, compacted)
 			}
-			t.compactedAway(resp.Err(), fmt.Sprintf("a watch from revision %d, after a compaction at %d", old, compacted))
-			t.Expect(resp.CompactRevision).To(gomega.BeNumerically(">=", compacted), "the revision from which a watch may begin")
+			t.compactedAway(resp.Err(), fmt.Sprintf("a watch from revision %d, after a compaction at %d", old,
+				compacted))
+			t.Expect(resp.CompactRevision).To(gomega.BeNumerically(">=", compacted),
+				"the revision from which a watch may begin")
 		},
 	},
 	{
@@ -343,12 +362,14 @@ func (t *T) loadUntil(ctx context.Context, writers, each int, stop <-chan struct
 					return refused
 				default:
 				}
-				resp, err := t.either(i).Kubernetes.OptimisticPut(ctx, key, fmt.Append(nil, n), revision, kubernetes.PutOptions{GetOnFailure: true})
+				resp, err := t.either(i).Kubernetes.OptimisticPut(ctx, key, fmt.Append(nil, n), revision,
+					kubernetes.PutOptions{GetOnFailure: true})
 				if err != nil {
 					return err
 				}
 				if !resp.Succeeded {
-					refused = cmp.Or(refused, fmt.Errorf("update %s of revision %d, which nobody else writes: refused, with %s as the present state", key, revision, text(resp.KV)))
+					refused = cmp.Or(refused, fmt.Errorf("update %s of revision %d, which nobody else writes: "+
+						"refused, with %s as the present state", key, revision, text(resp.KV)))
 					revision = 0
 					if resp.KV != nil {
 						revision = resp.KV.ModRevision
@@ -375,7 +396,8 @@ func (t *T) whole(events []*clientv3.Event, written []int64, what string) {
 		case i >= len(got):
 			t.Failf("%s: event %d of %d, of revision %d, is missing at the end", what, i+1, len(written), want)
 		case got[i] != want:
-			t.Failf("%s: event %d of %d should be of revision %d, and is of %d; around it: %v", what, i+1, len(written), want, got[i], got[max(0, i-3):min(len(got), i+4)])
+			t.Failf("%s: event %d of %d should be of revision %d, and is of %d; around it: %v", what, i+1, len(written),
+				want, got[i], got[max(0, i-3):min(len(got), i+4)])
 		}
 	}
 	if len(got) > len(written) {

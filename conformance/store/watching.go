@@ -82,7 +82,8 @@ func (w *Watch) upTo(n int) (events []*clientv3.Event) {
 func (w *Watch) Created() clientv3.WatchResponse {
 	resp := w.Next("the notification that it is created")
 	if !resp.Created || len(resp.Events) > 0 {
-		w.t.Failf("watch of %q: something else came before the notification that it is created: %s", w.name, history(resp.Events))
+		w.t.Failf("watch of %q: something else came before the notification that it is created: %s", w.name,
+			history(resp.Events))
 	}
 	return resp
 }
@@ -93,7 +94,8 @@ func (w *Watch) Quiet(ctx context.Context, marker string) {
 	w.t.Create(ctx, marker, "marker")
 	event := w.Events(1)[0]
 	if got := string(event.Kv.Key); got != w.t.Key(marker) {
-		w.t.Failf("watch of %q: nothing should come before %s, but this did: %s", w.name, marker, history([]*clientv3.Event{event}))
+		w.t.Failf("watch of %q: nothing should come before %s, but this did: %s", w.name, marker,
+			history([]*clientv3.Event{event}))
 	}
 }
 

@@ -15,7 +15,8 @@ func (t *T) Account(ctx context.Context, name string) *corev1.ServiceAccount {
 }
 
 // RequestToken asks for a token of a service account in the case's namespace.
-func (t *T) RequestToken(ctx context.Context, account string, spec authenticationv1.TokenRequestSpec) (*authenticationv1.TokenRequest, error) {
+func (t *T) RequestToken(ctx context.Context, account string,
+	spec authenticationv1.TokenRequestSpec) (*authenticationv1.TokenRequest, error) {
 	return t.Kube.CoreV1().ServiceAccounts(t.Namespace(ctx)).
 		CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: spec}, metav1.CreateOptions{})
 }

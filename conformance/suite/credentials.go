@@ -51,8 +51,9 @@ func (t *T) MustWhoAmI(ctx context.Context) authenticationv1.UserInfo {
 
 // AskWhoAmI is WhoAmI with headers that no client would send by itself.
 func (t *T) AskWhoAmI(ctx context.Context, header map[string]string) Answer {
-	return t.Ask(ctx, Request{Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", Header: header,
-		Body: metav1.TypeMeta{Kind: "SelfSubjectReview", APIVersion: authenticationv1.SchemeGroupVersion.String()}})
+	return t.Ask(ctx, Request{Method: http.MethodPost, Path: "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+		Header: header,
+		Body:   metav1.TypeMeta{Kind: "SelfSubjectReview", APIVersion: authenticationv1.SchemeGroupVersion.String()}})
 }
 
 // UserIn is the user that an answer to AskWhoAmI names.

@@ -101,7 +101,8 @@ func (t *T) Install(ctx context.Context, definition *CRD) *Widgets {
 
 // WidgetsOf returns the resource of one version of a definition.
 func (t *T) WidgetsOf(definition *CRD, version string) *Widgets {
-	resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version, Resource: definition.Spec.Names.Plural}
+	resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version,
+		Resource: definition.Spec.Names.Plural}
 	return &Widgets{
 		ResourceInterface: t.Dynamic.Resource(resource), T: t, CRD: definition, Resource: resource,
 		Path: fmt.Sprintf("/apis/%s/%s/%s", resource.Group, resource.Version, resource.Resource),
@@ -116,11 +117,13 @@ func (w *Widgets) RemoveCRD(ctx context.Context) {
 // Served polls until a path is answered 200: handlers follow a CRD's conditions
 // through an informer, and nothing that could be watched says that they have.
 func (t *T) Served(ctx context.Context, path string) {
-	t.Eventually(ctx, func() int { return t.Get(ctx, path).Code }).Should(gomega.Equal(http.StatusOK), "%s is not served", path)
+	t.Eventually(ctx, func() int { return t.Get(ctx, path).Code }).Should(gomega.Equal(http.StatusOK),
+		"%s is not served", path)
 }
 
 // CRDWith waits until a definition has a condition, and returns the definition.
-func (t *T) CRDWith(ctx context.Context, definition *CRD, kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) *CRD {
+func (t *T) CRDWith(ctx context.Context, definition *CRD, kind apiextensionsv1.CustomResourceDefinitionConditionType,
+	status apiextensionsv1.ConditionStatus) *CRD {
 	return t.CRDUntil(ctx, definition, func(seen *CRD) bool { return Condition(seen, kind).Status == status })
 }
 
@@ -136,7 +139,8 @@ func (t *T) CRDUntil(ctx context.Context, definition *CRD, wanted func(*CRD) boo
 }
 
 // Condition returns the condition of a type, an empty one if there is none.
-func Condition(definition *CRD, kind apiextensionsv1.CustomResourceDefinitionConditionType) apiextensionsv1.CustomResourceDefinitionCondition {
+func Condition(definition *CRD,
+	kind apiextensionsv1.CustomResourceDefinitionConditionType) apiextensionsv1.CustomResourceDefinitionCondition {
 	return ptr.Deref(apihelpers.FindCRDCondition(definition, kind), apiextensionsv1.CustomResourceDefinitionCondition{})
 }
 

@@ -128,7 +128,8 @@ func (t *T) NotLaunched(ctx context.Context, opts ...envtest.Option) string {
 // Refuses asserts that no control plane starts with these flags, because of an error that says
 // why.
 func (t *T) Refuses(ctx context.Context, why string, flags ...string) {
-	t.Expect(t.NotLaunched(ctx, envtest.WithFlags(flags...))).To(gomega.ContainSubstring(why), "the refusal of a control plane with %q", flags)
+	t.Expect(t.NotLaunched(ctx, envtest.WithFlags(flags...))).To(gomega.ContainSubstring(why),
+		"the refusal of a control plane with %q", flags)
 }
 
 // Shared is Launch for cases that ask for the same server: the first that asks for a name

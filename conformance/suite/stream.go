@@ -20,7 +20,8 @@ type stream struct {
 }
 
 // Watch opens a watch. It is stopped when the case ends.
-func (t *T) Watch(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error), opts metav1.ListOptions) *stream {
+func (t *T) Watch(ctx context.Context, open func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	opts metav1.ListOptions) *stream {
 	opened, err := open(ctx, opts)
 	t.Must(err, "watch with %s", show(opts))
 	t.watches = append(t.watches, opened)
@@ -40,7 +41,8 @@ func show(opts metav1.ListOptions) string {
 func (s *stream) Next(ctx context.Context) watch.Event {
 	select {
 	case event, open := <-s.ResultChan():
-		s.target.Expect(open).To(gomega.BeTrue(), "the server ended the watch (%s) instead of sending an event", show(s.asked))
+		s.target.Expect(open).To(gomega.BeTrue(), "the server ended the watch (%s) instead of sending an event",
+			show(s.asked))
 		return event
 	case <-ctx.Done():
 		s.target.Expect(context.Cause(ctx)).NotTo(gomega.HaveOccurred(), "no event on the watch (%s)", show(s.asked))
@@ -73,7 +75,8 @@ func (s *stream) Until(ctx context.Context, kind watch.EventType, name string) [
 	for {
 		event := s.Next(ctx)
 		events = append(events, event)
-		s.target.Expect(event.Type).NotTo(gomega.Equal(watch.Error), "the watch (%s) failed: %v", show(s.asked), event.Object)
+		s.target.Expect(event.Type).NotTo(gomega.Equal(watch.Error), "the watch (%s) failed: %v", show(s.asked),
+			event.Object)
 		if event.Type == kind && nameOf(event) == name {
 			return events
 		}
@@ -91,7 +94,8 @@ func (s *stream) Ended(ctx context.Context) []watch.Event {
 			}
 			events = append(events, event)
 		case <-ctx.Done():
-			s.target.Expect(context.Cause(ctx)).NotTo(gomega.HaveOccurred(), "the server did not end the watch (%s)", show(s.asked))
+			s.target.Expect(context.Cause(ctx)).NotTo(gomega.HaveOccurred(), "the server did not end the watch (%s)",
+				show(s.asked))
 		}
 	}
 }

@@ -64,7 +64,8 @@ func newT(cluster *Cluster, page *ledger.Page, id string, fail func(message stri
 	config.QPS = -1 // no client-side rate limit
 	config.WarningHandler = rest.NoWarnings{}
 	rest.AddUserAgent(config, "snowglobe-conformance/"+id)
-	t := &T{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id), id: id, page: page, fail: fail}
+	t := &T{Gomega: gomega.NewGomega(fail), Cluster: cluster, Config: config, Name: uniqueName(id), id: id, page: page,
+		fail: fail}
 	t.SetDefaultEventuallyPollingInterval(cmp.Or(cluster.PollInterval, pollInterval))
 	var errs [4]error
 	var definitions *apiextensionsclient.ApiextensionsV1Client
@@ -145,7 +146,8 @@ func (t *T) As(user string, groups ...string) *T {
 }
 
 // Create creates an object, or fails the case.
-func Create[O metav1.Object](ctx context.Context, t *T, create func(context.Context, O, metav1.CreateOptions) (O, error),
+func Create[O metav1.Object](ctx context.Context, t *T,
+	create func(context.Context, O, metav1.CreateOptions) (O, error),
 	object O) O {
 	created, err := create(ctx, object, metav1.CreateOptions{})
 	t.Must(err, "create %s %s", reflect.TypeOf(object).Elem().Name(), object.GetName())

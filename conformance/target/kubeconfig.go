@@ -88,7 +88,8 @@ func (k Kubeconfig) probe(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "snowglobe-conformance-"}}
-	_, err = client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err = client.CoreV1().Namespaces().Create(ctx, namespace,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil {
 		return nil
 	}

@@ -38,12 +38,16 @@ func Memory() ControlPlane { return ControlPlane{Name: "memory"} }
 
 // Embedded is a control plane on an etcd in this process.
 func Embedded(cfg embedded.Config) ControlPlane {
-	return ControlPlane{Name: "embedded etcd", NewStore: func() (storage.Backend, error) { return embedded.New(cfg), nil }}
+	return ControlPlane{Name: "embedded etcd", NewStore: func() (storage.Backend, error) {
+		return embedded.New(cfg),
+			nil
+	}}
 }
 
 // Cluster is a control plane of three API servers on an etcd of three members in this process.
 func Cluster(cfg cluster.Config) ControlPlane {
-	return ControlPlane{Name: "cluster of three", Servers: 3, NewStore: func() (storage.Backend, error) { return cluster.New(cfg) }}
+	return ControlPlane{Name: "cluster of three", Servers: 3,
+		NewStore: func() (storage.Backend, error) { return cluster.New(cfg) }}
 }
 
 // External is a control plane on an etcd that the caller runs. What it writes there,

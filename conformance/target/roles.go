@@ -41,9 +41,10 @@ func awaitDefaultRoles(ctx context.Context, cp *envtest.ControlPlane) error {
 
 // untilDefaultRoles waits until the authorizer of a server knows the default roles.
 func untilDefaultRoles(ctx context.Context, client *kubernetes.Clientset) error {
-	err := wait.PollUntilContextTimeout(ctx, rolesInterval, rolesTimeout, true, func(ctx context.Context) (bool, error) {
-		return knowsDefaultRoles(ctx, client)
-	})
+	err := wait.PollUntilContextTimeout(ctx, rolesInterval, rolesTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			return knowsDefaultRoles(ctx, client)
+		})
 	if err != nil {
 		return fmt.Errorf("the server is ready, but its authorizer does not know the default roles: %w", err)
 	}

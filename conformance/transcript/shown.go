@@ -51,7 +51,8 @@ func (c *content) shown(head http.Header) string {
 
 // told are the headers of requests that are shown: others may be anybody's credentials.
 var told = []string{
-	"Accept", "Accept-Encoding", "Content-Type", "Authorization", "If-None-Match", "If-Match", "Origin", "Upgrade", "X-Remote-User", "X-Remote-Group",
+	"Accept", "Accept-Encoding", "Content-Type", "Authorization", "If-None-Match", "If-Match", "Origin", "Upgrade",
+	"X-Remote-User", "X-Remote-Group",
 }
 
 const impersonation = "Impersonate-"

@@ -6,4 +6,5 @@ package admission
 import "slices"
 
 // Cases are the cases of this area.
-var Cases = slices.Concat(webhookCases, sickWebhookCases, policyCases, expressionCases, namespaceCases, podCases, permissionCases)
+var Cases = slices.Concat(webhookCases, sickWebhookCases, policyCases, expressionCases, namespaceCases, podCases,
+	permissionCases)

@@ -11,8 +11,9 @@ import (
 
 var expressionCases = []suite.Case{
 	{ID: "S9/CEL-library-computes", Level: suite.Versioned, Test: celLibraryComputes,
-		Source:  "KEP-3488; k8s.io/apiserver/pkg/cel/library/libraries.go",
-		Promise: "The functions of the CEL library for lists, regular expressions, URLs, addresses, ranges, quantities, versions and formats return what their documentation says."},
+		Source: "KEP-3488; k8s.io/apiserver/pkg/cel/library/libraries.go",
+		Promise: "The functions of the CEL library for lists, regular expressions, URLs, addresses, ranges, " +
+			"quantities, versions and formats return what their documentation says."},
 }
 
 // truths are expressions that are true, one a line.
@@ -168,9 +169,11 @@ format.datetime().validate('2000-01-31').hasValue()
 'a,b,c'.split(',') == ['a', 'b', 'c']
 'snow'.charAt(1) == 'n' && 'snow'.substring(1, 3) == 'no' && 'snow'.indexOf('w') == 3
 '%s has %d'.format(['it', 7]) == 'it has 7'
-sets.contains([1, 2], [2]) && !sets.contains([1], [2]) && sets.equivalent([1, 2], [2, 1]) && sets.intersects([1], [1, 2])
+sets.contains([1, 2], [2]) && !sets.contains([1], [2])
+sets.equivalent([1, 2], [2, 1]) && sets.intersects([1], [1, 2])
 [1, 2].all(i, v, v == i + 1)
-optional.of(1).hasValue() && !optional.none().hasValue() && {'a': 1}[?'a'].orValue(2) == 1 && {'a': 1}[?'b'].orValue(2) == 2
+optional.of(1).hasValue() && !optional.none().hasValue()
+{'a': 1}[?'a'].orValue(2) == 1 && {'a': 1}[?'b'].orValue(2) == 2
 `
 
 func celLibraryComputes(ctx context.Context, t *suite.T) {

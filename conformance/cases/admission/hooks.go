@@ -135,10 +135,12 @@ func patch(text string) answer {
 // fullName is the name of a webhook.
 func fullName(hook string) string { return hook + suite.GroupSuffix }
 
-func rule(group, version, resource string, operations ...registrationv1.OperationType) registrationv1.RuleWithOperations {
+func rule(group, version, resource string,
+	operations ...registrationv1.OperationType) registrationv1.RuleWithOperations {
 	return registrationv1.RuleWithOperations{
 		Operations: operations,
-		Rule:       registrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
+		Rule: registrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version},
+			Resources: []string{resource}},
 	}
 }
 
@@ -148,7 +150,8 @@ func (h *hooks) own() *metav1.LabelSelector {
 }
 
 // validating is a webhook that is asked about ConfigMaps that are made.
-func (h *hooks) validating(hook string, change ...func(*registrationv1.ValidatingWebhook)) registrationv1.ValidatingWebhook {
+func (h *hooks) validating(hook string,
+	change ...func(*registrationv1.ValidatingWebhook)) registrationv1.ValidatingWebhook {
 	none, ten := registrationv1.SideEffectClassNone, int32(10)
 	webhook := registrationv1.ValidatingWebhook{
 		Name: fullName(hook), ClientConfig: h.at(hook), NamespaceSelector: h.own(),
@@ -171,7 +174,8 @@ func (h *hooks) validate(ctx context.Context, webhooks ...registrationv1.Validat
 
 // register registers validating webhooks.
 func (h *hooks) register(ctx context.Context, webhooks ...registrationv1.ValidatingWebhook) {
-	configuration := &registrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: h.Name}, Webhooks: webhooks}
+	configuration := &registrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: h.Name},
+		Webhooks: webhooks}
 	suite.Create(ctx, h.T, h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create, configuration)
 }
 
@@ -181,7 +185,8 @@ func (h *hooks) mutate(ctx context.Context, hook string, change ...func(*registr
 	v := h.validating(hook)
 	webhook := registrationv1.MutatingWebhook{
 		Name: v.Name, ClientConfig: v.ClientConfig, NamespaceSelector: v.NamespaceSelector, Rules: v.Rules,
-		SideEffects: v.SideEffects, TimeoutSeconds: v.TimeoutSeconds, AdmissionReviewVersions: v.AdmissionReviewVersions,
+		SideEffects: v.SideEffects, TimeoutSeconds: v.TimeoutSeconds,
+		AdmissionReviewVersions: v.AdmissionReviewVersions,
 	}
 	for _, f := range change {
 		f(&webhook)
@@ -197,7 +202,8 @@ const probeName = "probe"
 
 // probe asks to make a ConfigMap as a dry run.
 func (h *hooks) probe(ctx context.Context) error {
-	_, err := h.maps.Create(ctx, h.maps.Object(probeName, "first"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := h.maps.Create(ctx, h.maps.Object(probeName, "first"),
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 

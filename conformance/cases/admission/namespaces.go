@@ -16,20 +16,29 @@ import (
 
 var namespaceCases = []suite.Case{
 	{ID: "S9/system-namespaces-stay", Level: suite.Core, Failure: true, Test: systemNamespacesStay,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go, Admit; k8s.io/kubernetes/pkg/kubeapiserver/options",
+		Source: "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go, Admit; " +
+			"k8s.io/kubernetes/pkg/kubeapiserver/options",
 		Promise: "The namespaces default, kube-system and kube-public can't be deleted: 403."},
-	{ID: "S9/terminating-namespace-takes-nothing-new", Level: suite.Core, Failure: true, Test: terminatingNamespaceTakesNothingNew,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go, Admit",
-		Promise: "In a namespace that is being deleted nothing is created, which is answered 403 with a cause of its own, while what is there can be changed and deleted."},
+	{ID: "S9/terminating-namespace-takes-nothing-new", Level: suite.Core, Failure: true,
+		Test:   terminatingNamespaceTakesNothingNew,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go, Admit",
+		Promise: "In a namespace that is being deleted nothing is created, which is answered 403 with a cause of its " +
+			"own, while what is there can be changed and deleted."},
 	{ID: "S9/limit-range-defaults-and-limits", Level: suite.Core, Failure: true, Test: limitRangeDefaultsAndLimits,
-		Source:  "k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, PodMutateLimitFunc and PodValidateLimitFunc",
-		Promise: "Containers get a LimitRange's defaults for what they leave out, and pods whose containers are below its minimum or above its maximum are refused with 403 that names both."},
+		Source: "k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, PodMutateLimitFunc and " +
+			"PodValidateLimitFunc",
+		Promise: "Containers get a LimitRange's defaults for what they leave out, and pods whose containers are " +
+			"below its minimum or above its maximum are refused with 403 that names both."},
 	{ID: "S9/quota-refuses-what-exceeds-it", Level: suite.Core, Failure: true, Test: quotaRefusesWhatExceedsIt,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, CheckRequest",
-		Promise: "What is made in a namespace is counted in its ResourceQuota's status, dry runs are not, and what would exceed it is refused with 403 that says what is used."},
-	{ID: "S9/default-class-is-set-on-claims", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: defaultClassIsSetOnClaims,
-		Source:  "k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault/admission.go; k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go",
-		Promise: "A volume claim without a storage class gets the default class, one that says that it wants none gets none, and both are protected by a finalizer."},
+		Source: "k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, CheckRequest",
+		Promise: "What is made in a namespace is counted in its ResourceQuota's status, dry runs are not, and what " +
+			"would exceed it is refused with 403 that says what is used."},
+	{ID: "S9/default-class-is-set-on-claims", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test: defaultClassIsSetOnClaims,
+		Source: "k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault/admission.go; " +
+			"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go",
+		Promise: "A volume claim without a storage class gets the default class, one that says that it wants none " +
+			"gets none, and both are protected by a finalizer."},
 }
 
 var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
@@ -53,13 +62,15 @@ func terminatingNamespaceTakesNothingNew(ctx context.Context, t *suite.T) {
 	message := "unable to create new content in namespace " + maps.Namespace + " because it is being terminated"
 	t.Expect(err).To(gomega.MatchError(`configmaps "new" is forbidden: ` + message))
 	t.Expect(suite.StatusOf(err).Details.Causes).To(gomega.ContainElement(metav1.StatusCause{
-		Type: corev1.NamespaceTerminatingCause, Message: "namespace " + maps.Namespace + " is being terminated", Field: "metadata.namespace"}))
+		Type: corev1.NamespaceTerminatingCause, Message: "namespace " + maps.Namespace +
+			" is being terminated", Field: "metadata.namespace"}))
 	changed, err := maps.Merge(ctx, "held", `{"data":{"content":"second"}}`)
 	t.Must(err, "change what is there")
 	t.Expect(changed.Data).To(gomega.HaveKeyWithValue("content", "second"))
 	_, err = maps.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
 	t.Must(err, "let go of what is there")
-	t.Expect(maps.Delete(ctx, "held", metav1.DeleteOptions{})).To(gomega.Or(gomega.Succeed(), suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound)))
+	t.Expect(maps.Delete(ctx, "held", metav1.DeleteOptions{})).
+		To(gomega.Or(gomega.Succeed(), suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound)))
 }
 
 func cpu(text string) corev1.ResourceList {
@@ -72,7 +83,8 @@ func limitRangeDefaultsAndLimits(ctx context.Context, t *suite.T) {
 	suite.Create(ctx, t, ranges.Create, &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "cpu"},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-			Type: corev1.LimitTypeContainer, DefaultRequest: cpu("200m"), Default: cpu("400m"), Min: cpu("100m"), Max: cpu("1"),
+			Type: corev1.LimitTypeContainer, DefaultRequest: cpu("200m"), Default: cpu("400m"), Min: cpu("100m"),
+			Max: cpu("1"),
 		}}},
 	})
 
@@ -82,7 +94,8 @@ func limitRangeDefaultsAndLimits(ctx context.Context, t *suite.T) {
 	t.Eventually(ctx, func() string {
 		return p.created(ctx).Spec.Containers[0].Resources.Requests.Cpu().String()
 	}).Should(gomega.Equal("200m"), "the default request")
-	t.Expect(p.created(ctx).Spec.Containers[0].Resources.Limits.Cpu().String()).To(gomega.Equal("400m"), "the default limit")
+	t.Expect(p.created(ctx).Spec.Containers[0].Resources.Limits.Cpu().String()).
+		To(gomega.Equal("400m"), "the default limit")
 	own := p.created(ctx, requests("300m")).Spec.Containers[0].Resources
 	t.Expect(own.Requests.Cpu().String()).To(gomega.Equal("300m"), "what the pod says itself")
 	p.forbidden(ctx, "minimum cpu usage per Container is 100m, but request is 50m", requests("50m"))
@@ -99,7 +112,8 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 	quota := suite.Create(ctx, t, quotas.Create, &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}})
 	// This is what the quota controller does, which need not run here.
-	quota.Status = corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{counted: resource.MustParse("0"), none: resource.MustParse("0")}}
+	quota.Status = corev1.ResourceQuotaStatus{Hard: hard,
+		Used: corev1.ResourceList{counted: resource.MustParse("0"), none: resource.MustParse("0")}}
 	if _, err := quotas.UpdateStatus(ctx, quota, metav1.UpdateOptions{}); err != nil {
 		t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict), "it runs")
 	}
@@ -113,7 +127,8 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
 		_, err := t.Kube.CoreV1().Secrets(namespace).Create(ctx, secret, dryRun)
 		return err
-	}).Should(gomega.MatchError(gomega.ContainSubstring("exceeded quota: few, requested: count/secrets=1")), "while the server learns of the quota")
+	}).Should(gomega.MatchError(gomega.ContainSubstring("exceeded quota: few, requested: count/secrets=1")),
+		"while the server learns of the quota")
 	t.Must(create("dry", dryRun), "create a Lease as a dry run")
 	for _, name := range []string{"a", "b"} {
 		t.Must(create(name, metav1.CreateOptions{}), "create Lease %s", name)
@@ -122,7 +137,8 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 		err := create("c", opts)
 		t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
 		t.Expect(err).To(gomega.MatchError(`leases.coordination.k8s.io "c" is forbidden: exceeded quota: few, ` +
-			`requested: ` + string(counted) + `=1, used: ` + string(counted) + `=2, limited: ` + string(counted) + `=2`))
+			`requested: ` + string(counted) + `=1, used: ` + string(counted) + `=2, limited: ` + string(counted) +
+			`=2`))
 	}
 	quota, err := quotas.Get(ctx, "few", metav1.GetOptions{})
 	t.Must(err, "get the quota")
@@ -132,10 +148,12 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 
 func defaultClassIsSetOnClaims(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "admission")
-	classes, claims := beside.Kube.StorageV1().StorageClasses(), beside.Kube.CoreV1().PersistentVolumeClaims(beside.Namespace(ctx))
+	classes, claims := beside.Kube.StorageV1().StorageClasses(), beside.Kube.CoreV1().
+		PersistentVolumeClaims(beside.Namespace(ctx))
 	for name, isDefault := range map[string]string{"plain": "false", "usual": "true"} {
 		suite.Create(ctx, t, classes.Create, &storagev1.StorageClass{
-			ObjectMeta:  metav1.ObjectMeta{Name: name, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": isDefault}},
+			ObjectMeta: metav1.ObjectMeta{Name: name,
+				Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": isDefault}},
 			Provisioner: "none.example.com"})
 	}
 	claim := func(class *string) *corev1.PersistentVolumeClaim {
@@ -143,13 +161,16 @@ func defaultClassIsSetOnClaims(ctx context.Context, t *suite.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "claim"},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				StorageClassName: class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				},
 			},
 		}, dryRun)
 		t.Must(err, "create a claim")
 		return made
 	}
-	t.Eventually(ctx, func() *string { return claim(nil).Spec.StorageClassName }).Should(gomega.HaveValue(gomega.Equal("usual")))
+	t.Eventually(ctx, func() *string { return claim(nil).Spec.StorageClassName }).
+		Should(gomega.HaveValue(gomega.Equal("usual")))
 	for _, said := range []string{"", "plain"} {
 		made := claim(&said)
 		t.Expect(made.Spec.StorageClassName).To(gomega.HaveValue(gomega.Equal(said)))

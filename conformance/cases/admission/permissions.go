@@ -14,15 +14,20 @@ import (
 )
 
 var permissionCases = []suite.Case{
-	{ID: "S9/owner-references-need-permission", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: ownerReferencesNeedPermission,
-		Source:  "k8s.io/kubernetes/plugin/pkg/admission/gc/gc_admission.go, Validate",
-		Promise: "With OwnerReferencesPermissionEnforcement, who may not delete an object can't give it owners, and who may not set finalizers on the owner can't make it wait for the object."},
-	{ID: "S9/external-IPs-can-be-denied", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: externalIPsCanBeDenied,
+	{ID: "S9/owner-references-need-permission", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   ownerReferencesNeedPermission,
+		Source: "k8s.io/kubernetes/plugin/pkg/admission/gc/gc_admission.go, Validate",
+		Promise: "With OwnerReferencesPermissionEnforcement, who may not delete an object can't give it owners, and " +
+			"who may not set finalizers on the owner can't make it wait for the object."},
+	{ID: "S9/external-IPs-can-be-denied", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:    externalIPsCanBeDenied,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips/admission.go",
 		Promise: "With DenyServiceExternalIPs, a Service that asks for external IPs is refused with 403."},
-	{ID: "S9/plugin-can-be-disabled", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: pluginCanBeDisabled,
-		Source:  "k8s.io/apiserver/pkg/server/options/admission.go, enabledPluginNames",
-		Promise: "What --disable-admission-plugins names does not run, and what --enable-admission-plugins names does: a namespace is made for what needs one, and pods keep their tolerations."},
+	{ID: "S9/plugin-can-be-disabled", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   pluginCanBeDisabled,
+		Source: "k8s.io/apiserver/pkg/server/options/admission.go, enabledPluginNames",
+		Promise: "What --disable-admission-plugins names does not run, and what --enable-admission-plugins names " +
+			"does: a namespace is made for what needs one, and pods keep their tolerations."},
 }
 
 // strict is a control plane whose plugins are not those of the default.
@@ -45,21 +50,25 @@ func ownerReferencesNeedPermission(ctx context.Context, t *suite.T) {
 	write := suite.Rule("configmaps", "get", "create", "update")
 	remove := suite.Rule("configmaps", "delete")
 	finalize := suite.Rule("configmaps/finalizers", "update")
-	writer, remover, finalizer := may("writer", write), may("remover", write, remove), may("finalizer", write, remove, finalize)
+	writer, remover, finalizer := may("writer", write), may("remover", write, remove), may("finalizer", write, remove,
+		finalize)
 	refer := func(maps *suite.ConfigMaps, block bool) error {
 		object := maps.Object("owned", "first")
-		object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: &block}}
+		object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name,
+			UID: owner.UID, BlockOwnerDeletion: &block}}
 		_, err := maps.Update(ctx, object, metav1.UpdateOptions{DryRun: dryRun.DryRun})
 		return err
 	}
-	beside.Eventually(ctx, func() error { return refer(finalizer, true) }).Should(gomega.Succeed(), "while the server learns of the roles")
+	beside.Eventually(ctx, func() error { return refer(finalizer, true) }).
+		Should(gomega.Succeed(), "while the server learns of the roles")
 	forbidden := func(err error, why string) {
 		beside.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
 		beside.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(why)))
 	}
 	forbidden(refer(writer, false), "cannot set an ownerRef on a resource you can't delete")
 	beside.Expect(refer(remover, false)).To(gomega.Succeed(), "who may delete it can give it owners")
-	forbidden(refer(remover, true), "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on")
+	forbidden(refer(remover, true), "cannot set blockOwnerDeletion if an ownerReference refers to a resource you "+
+		"can't set finalizers on")
 	_, err := writer.Update(ctx, writer.Object("owned", "second"), metav1.UpdateOptions{DryRun: dryRun.DryRun})
 	beside.Expect(err).NotTo(gomega.HaveOccurred(), "a change that leaves the owners alone")
 }
@@ -67,7 +76,8 @@ func ownerReferencesNeedPermission(ctx context.Context, t *suite.T) {
 func externalIPsCanBeDenied(ctx context.Context, t *suite.T) {
 	beside := strict(ctx, t)
 	services := beside.Kube.CoreV1().Services(beside.Namespace(ctx))
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 	_, err := services.Create(ctx, service, dryRun)
 	t.Must(err, "create a Service")
 	service.Spec.ExternalIPs = []string{"192.0.2.1"}
@@ -79,7 +89,8 @@ func externalIPsCanBeDenied(ctx context.Context, t *suite.T) {
 func pluginCanBeDisabled(ctx context.Context, t *suite.T) {
 	beside := strict(ctx, t)
 	namespaces := beside.Kube.CoreV1().Namespaces()
-	suite.Create(ctx, t, beside.Kube.CoreV1().ConfigMaps(beside.Name).Create, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
+	suite.Create(ctx, t, beside.Kube.CoreV1().ConfigMaps(beside.Name).Create,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
 	created, err := beside.Kube.CoreV1().Pods(beside.Name).Create(ctx, pod(), dryRun)
 	t.Must(err, "create a pod in that namespace")
 	t.Expect(created.Spec.Tolerations).To(gomega.BeEmpty(), "DefaultTolerationSeconds is off")

@@ -19,26 +19,33 @@ import (
 
 var podCases = []suite.Case{
 	{ID: "S9/pod-security-is-enforced", Level: suite.Core, Failure: true, Test: podSecurityIsEnforced,
-		Source:  "KEP-2579; k8s.io/pod-security-admission/admission/admission.go, EvaluatePod and ValidateNamespace",
-		Promise: "A pod that violates the level its namespace enforces is refused with 403 that names the level and the fields; a Deployment of such pods is not; an unknown level is refused with 422."},
+		Source: "KEP-2579; k8s.io/pod-security-admission/admission/admission.go, EvaluatePod and ValidateNamespace",
+		Promise: "A pod that violates the level its namespace enforces is refused with 403 that names the level and " +
+			"the fields; a Deployment of such pods is not; an unknown level is refused with 422."},
 	{ID: "S9/pod-security-warns", Level: suite.Core, Test: podSecurityWarns,
-		Source:  "KEP-2579; k8s.io/pod-security-admission/admission/admission.go, EvaluatePod",
-		Promise: "A pod or a Deployment that violates the level its namespace warns of is made, with a Warning header that says what it would violate."},
+		Source: "KEP-2579; k8s.io/pod-security-admission/admission/admission.go, EvaluatePod",
+		Promise: "A pod or a Deployment that violates the level its namespace warns of is made, with a Warning " +
+			"header that says what it would violate."},
 	{ID: "S9/priority-class-is-resolved", Level: suite.Core, Failure: true, Test: priorityClassIsResolved,
-		Source:  "k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod",
-		Promise: "A pod gets the value and the preemption policy of its priority class; an unknown class, or a pod that claims another value, is refused with 403."},
+		Source: "k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go, admitPod",
+		Promise: "A pod gets the value and the preemption policy of its priority class; an unknown class, or a pod " +
+			"that claims another value, is refused with 403."},
 	{ID: "S9/tolerations-are-defaulted", Level: suite.Core, Test: tolerationsAreDefaulted,
-		Source:  "k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go",
-		Promise: "A pod tolerates nodes that are not ready or unreachable for 300 seconds, unless it says itself what it tolerates of them."},
+		Source: "k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go",
+		Promise: "A pod tolerates nodes that are not ready or unreachable for 300 seconds, unless it says itself " +
+			"what it tolerates of them."},
 	{ID: "S9/runtime-class-sets-overhead", Level: suite.Core, Failure: true, Test: runtimeClassSetsOverhead,
-		Source:  "k8s.io/kubernetes/plugin/pkg/admission/runtimeclass/admission.go",
-		Promise: "A pod gets the overhead and the node selector of its RuntimeClass; an unknown class, another overhead or a contradicting selector is refused with 403."},
+		Source: "k8s.io/kubernetes/plugin/pkg/admission/runtimeclass/admission.go",
+		Promise: "A pod gets the overhead and the node selector of its RuntimeClass; an unknown class, another " +
+			"overhead or a contradicting selector is refused with 403."},
 	{ID: "S9/new-node-is-tainted", Level: suite.Core, Test: newNodeIsTainted,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/nodetaint/admission.go",
 		Promise: "A new node is tainted as not ready, once, besides the taints that it brings."},
-	{ID: "S9/service-account-is-defaulted", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: serviceAccountIsDefaulted,
-		Source:  "k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go",
-		Promise: "A pod runs as the service account default and gets its token mounted, unless it or the account says otherwise; an account that is not there is refused with 403."},
+	{ID: "S9/service-account-is-defaulted", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   serviceAccountIsDefaulted,
+		Source: "k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go",
+		Promise: "A pod runs as the service account default and gets its token mounted, unless it or the account " +
+			"says otherwise; an account that is not there is refused with 403."},
 }
 
 // pods makes pods in the case's namespace, as dry runs.
@@ -92,7 +99,8 @@ func (p *pods) created(ctx context.Context, change ...func(*corev1.Pod)) *corev1
 func (p *pods) forbidden(ctx context.Context, why string, change ...func(*corev1.Pod)) {
 	_, err := p.create(ctx, change...)
 	p.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
-	p.Expect(err).To(gomega.MatchError(gomega.And(gomega.HavePrefix(`pods "pod" is forbidden: `), gomega.ContainSubstring(why))))
+	p.Expect(err).To(gomega.MatchError(gomega.And(gomega.HavePrefix(`pods "pod" is forbidden: `),
+		gomega.ContainSubstring(why))))
 }
 
 // label sets labels of the case's namespace, and waits until the server heeds them.
@@ -144,7 +152,8 @@ func podSecurityIsEnforced(ctx context.Context, t *suite.T) {
 
 	p.label(ctx, map[string]string{"enforce-version": "v1.20"}, func() bool {
 		_, err := p.create(ctx, privileged)
-		return suite.StatusOf(err).Message == `pods "pod" is forbidden: violates PodSecurity "baseline:v1.20": `+violation
+		return suite.StatusOf(err).Message == `pods "pod" is forbidden: violates PodSecurity "baseline:v1.20": `+
+			violation
 	})
 	t.Expect(t.Causes(p.labels(ctx, map[string]string{"enforce": "strict"}))).To(gomega.Equal(
 		[]string{"metadata.labels[pod-security.kubernetes.io/enforce]"}))
@@ -153,10 +162,13 @@ func podSecurityIsEnforced(ctx context.Context, t *suite.T) {
 func podSecurityWarns(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	post := func(path string, object any) suite.Answer {
-		return t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: path + "/namespaces/" + p.namespace + "/" + kindPath(object) + "?dryRun=All", Body: object})
+		return t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: path + "/namespaces/" + p.namespace + "/" +
+			kindPath(object) + "?dryRun=All", Body: object})
 	}
-	p.label(ctx, map[string]string{"warn": "baseline"}, func() bool { return post("/api/v1", pod(privileged)).Header.Get("Warning") != "" })
-	want := `299 - "would violate PodSecurity \"baseline:latest\": ` + `privileged (container \"c\" must not set securityContext.privileged=true)"`
+	p.label(ctx, map[string]string{"warn": "baseline"},
+		func() bool { return post("/api/v1", pod(privileged)).Header.Get("Warning") != "" })
+	want := `299 - "would violate PodSecurity \"baseline:latest\": ` +
+		`privileged (container \"c\" must not set securityContext.privileged=true)"`
 	for path, object := range map[string]any{"/api/v1": pod(privileged), "/apis/apps/v1": p.deployment(privileged)} {
 		got := post(path, object)
 		t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
@@ -181,12 +193,14 @@ func priorityClassIsResolved(ctx context.Context, t *suite.T) {
 	of := func(class string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class }
 	}
-	t.Eventually(ctx, func() error { _, err := p.create(ctx, of(t.Name)); return err }).Should(gomega.Succeed(), "while the server learns of the class")
+	t.Eventually(ctx, func() error { _, err := p.create(ctx, of(t.Name)); return err }).
+		Should(gomega.Succeed(), "while the server learns of the class")
 	got := p.created(ctx, of(t.Name))
 	t.Expect(got.Spec.Priority).To(gomega.HaveValue(gomega.BeEquivalentTo(1234)))
 	t.Expect(got.Spec.PreemptionPolicy).To(gomega.HaveValue(gomega.Equal(corev1.PreemptNever)))
 	p.forbidden(ctx, "no PriorityClass with name "+t.Name+"-x was found", of(t.Name+"-x"))
-	p.forbidden(ctx, "the integer value of priority (7) must not be provided in pod spec; priority admission controller computed 1234", of(t.Name),
+	p.forbidden(ctx, "the integer value of priority (7) must not be provided in pod spec; priority admission "+
+		"controller computed 1234", of(t.Name),
 		func(pod *corev1.Pod) { pod.Spec.Priority = ptr.To[int32](7) })
 	p.forbidden(ctx, "the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided", of(t.Name),
 		func(pod *corev1.Pod) { pod.Spec.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority) })
@@ -195,15 +209,18 @@ func priorityClassIsResolved(ctx context.Context, t *suite.T) {
 func tolerationsAreDefaulted(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	seconds := func(key string, n int64) corev1.Toleration {
-		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &n}
+		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			TolerationSeconds: &n}
 	}
 	notReady, unreachable := seconds(corev1.TaintNodeNotReady, 300), seconds(corev1.TaintNodeUnreachable, 300)
 	t.Expect(p.created(ctx).Spec.Tolerations).To(gomega.Equal([]corev1.Toleration{notReady, unreachable}))
 	own := seconds(corev1.TaintNodeNotReady, 5)
-	t.Expect(p.created(ctx, func(pod *corev1.Pod) { pod.Spec.Tolerations = []corev1.Toleration{own} }).Spec.Tolerations).To(
+	t.Expect(p.created(ctx, func(pod *corev1.Pod) { pod.Spec.Tolerations = []corev1.Toleration{own} }).
+		Spec.Tolerations).To(
 		gomega.Equal([]corev1.Toleration{own, unreachable}))
 	all := corev1.Toleration{Operator: corev1.TolerationOpExists}
-	t.Expect(p.created(ctx, func(pod *corev1.Pod) { pod.Spec.Tolerations = []corev1.Toleration{all} }).Spec.Tolerations).To(
+	t.Expect(p.created(ctx, func(pod *corev1.Pod) { pod.Spec.Tolerations = []corev1.Toleration{all} }).
+		Spec.Tolerations).To(
 		gomega.Equal([]corev1.Toleration{all}))
 }
 
@@ -211,7 +228,8 @@ func runtimeClassSetsOverhead(ctx context.Context, t *suite.T) {
 	p := newPods(ctx, t)
 	classes := t.Kube.NodeV1().RuntimeClasses()
 	suite.Create(ctx, t, classes.Create, &nodev1.RuntimeClass{
-		ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Handler: "sandbox", Overhead: &nodev1.Overhead{PodFixed: cpu("250m")},
+		ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Handler: "sandbox",
+		Overhead:   &nodev1.Overhead{PodFixed: cpu("250m")},
 		Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"kind": "sandbox"}}})
 	of := func(class string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
@@ -225,7 +243,8 @@ func runtimeClassSetsOverhead(ctx context.Context, t *suite.T) {
 	p.forbidden(ctx, `pod rejected: RuntimeClass "`+t.Name+`-x" not found`, of(t.Name+"-x"))
 	p.forbidden(ctx, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead", of(t.Name),
 		func(pod *corev1.Pod) { pod.Spec.Overhead = cpu("1") })
-	p.forbidden(ctx, "conflict: runtimeClass.scheduling.nodeSelector[kind] = sandbox; pod.spec.nodeSelector[kind] = bare", of(t.Name),
+	p.forbidden(ctx, "conflict: runtimeClass.scheduling.nodeSelector[kind] = sandbox; "+
+		"pod.spec.nodeSelector[kind] = bare", of(t.Name),
 		func(pod *corev1.Pod) { pod.Spec.NodeSelector["kind"] = "bare" })
 }
 
@@ -268,5 +287,6 @@ func serviceAccountIsDefaulted(ctx context.Context, t *suite.T) {
 	p.Expect(got.Spec.Volumes).To(gomega.HaveLen(1), "the pod's word counts for more")
 	got = p.created(ctx, func(pod *corev1.Pod) { pod.Spec.AutomountServiceAccountToken = ptr.To(false) })
 	p.Expect(got.Spec.Volumes).To(gomega.BeEmpty(), "the pod wants no token mounted")
-	p.forbidden(ctx, "error looking up service account "+p.namespace+`/nobody: serviceaccount "nobody" not found`, as("nobody"))
+	p.forbidden(ctx, "error looking up service account "+p.namespace+`/nobody: serviceaccount "nobody" not found`,
+		as("nobody"))
 }

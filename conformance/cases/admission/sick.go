@@ -16,27 +16,43 @@ import (
 )
 
 var sickWebhookCases = []suite.Case{
-	{ID: "S9/webhook-denial-has-its-code-and-message", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: webhookDenialHasItsCodeAndMessage,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr",
-		Promise: "A request that a webhook denies is answered with the webhook's name and message, and its code and reason if they are those of a failure, and 400 otherwise; nothing is stored."},
-	{ID: "S9/mutating-webhook-can-deny", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: mutatingWebhookCanDeny,
+	{ID: "S9/webhook-denial-has-its-code-and-message", Level: suite.Core, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: webhookDenialHasItsCodeAndMessage,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr",
+		Promise: "A request that a webhook denies is answered with the webhook's name and message, and its code and " +
+			"reason if they are those of a failure, and 400 otherwise; nothing is stored."},
+	{ID: "S9/mutating-webhook-can-deny", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:    mutatingWebhookCanDeny,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go: a rejection ends the dispatch",
 		Promise: "When a mutating webhook denies a request, no webhook after it is called."},
-	{ID: "S9/unreachable-webhook-fails-or-is-ignored", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: unreachableWebhookFailsOrIsIgnored,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go, Dispatch, and mutating/dispatcher.go",
-		Promise: "If a webhook can't be reached, a request is answered 500 and names it with failurePolicy Fail, which is the default, and goes on without it with Ignore."},
-	{ID: "S9/slow-webhook-is-cut-off", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: slowWebhookIsCutOff,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go, callHook: timeoutSeconds",
-		Promise: "A webhook that has not answered within its timeoutSeconds has failed, and is told of that time by a query parameter."},
-	{ID: "S9/webhook-answer-is-checked", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: webhookAnswerIsChecked,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, VerifyAdmissionResponse",
-		Promise: "A webhook's answer to another review, a patch by a validating webhook or a patch without its type are failures of the webhook: 500, unless failures are ignored."},
-	{ID: "S9/ignored-failure-is-no-denial", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: ignoredFailureIsNoDenial,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go: failurePolicy is about calls that fail",
-		Promise: "failurePolicy Ignore ignores failures to call a webhook, and not its denials; several webhooks must all allow a request."},
-	{ID: "S9/webhook-configurations-call-no-webhook", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: webhookConfigurationsCallNoWebhook,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules/rules.go, IsExemptAdmissionConfigurationResource",
-		Promise: "A webhook for everything that denies everything can still be removed: requests for webhook configurations call none."},
+	{ID: "S9/unreachable-webhook-fails-or-is-ignored", Level: suite.Core, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: unreachableWebhookFailsOrIsIgnored,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go, Dispatch, and " +
+			"mutating/dispatcher.go",
+		Promise: "If a webhook can't be reached, a request is answered 500 and names it with failurePolicy Fail, " +
+			"which is the default, and goes on without it with Ignore."},
+	{ID: "S9/slow-webhook-is-cut-off", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   slowWebhookIsCutOff,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go, callHook: timeoutSeconds",
+		Promise: "A webhook that has not answered within its timeoutSeconds has failed, and is told of that time by " +
+			"a query parameter."},
+	{ID: "S9/webhook-answer-is-checked", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   webhookAnswerIsChecked,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, VerifyAdmissionResponse",
+		Promise: "A webhook's answer to another review, a patch by a validating webhook or a patch without its type " +
+			"are failures of the webhook: 500, unless failures are ignored."},
+	{ID: "S9/ignored-failure-is-no-denial", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: ignoredFailureIsNoDenial,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go: failurePolicy is about " +
+			"calls that fail",
+		Promise: "failurePolicy Ignore ignores failures to call a webhook, and not its denials; several webhooks " +
+			"must all allow a request."},
+	{ID: "S9/webhook-configurations-call-no-webhook", Level: suite.Core, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: webhookConfigurationsCallNoWebhook,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules/rules.go, " +
+			"IsExemptAdmissionConfigurationResource",
+		Promise: "A webhook for everything that denies everything can still be removed: requests for webhook " +
+			"configurations call none."},
 }
 
 func webhookDenialHasItsCodeAndMessage(ctx context.Context, t *suite.T) {
@@ -87,7 +103,8 @@ func nowhere(w *registrationv1.ValidatingWebhook) {
 // called selects one object by its name.
 func called(name string) func(*registrationv1.ValidatingWebhook) {
 	return func(w *registrationv1.ValidatingWebhook) {
-		w.MatchConditions = []registrationv1.MatchCondition{{Name: "name", Expression: "object.metadata.name == '" + name + "'"}}
+		w.MatchConditions = []registrationv1.MatchCondition{{Name: "name",
+			Expression: "object.metadata.name == '" + name + "'"}}
 	}
 }
 
@@ -109,7 +126,8 @@ func unreachableWebhookFailsOrIsIgnored(ctx context.Context, t *suite.T) {
 // failing asserts that making an object fails because a webhook does.
 func (h *hooks) failing(ctx context.Context, name, hook, why string) {
 	status := h.ExpectStatus(h.post(ctx, name), http.StatusInternalServerError, metav1.StatusReasonInternalError)
-	h.Expect(status.Message).To(gomega.HavePrefix("Internal error occurred: failed calling webhook %q: %s", fullName(hook), why))
+	h.Expect(status.Message).To(gomega.HavePrefix("Internal error occurred: failed calling webhook %q: %s",
+		fullName(hook), why))
 	h.absent(ctx, name)
 }
 
@@ -127,9 +145,11 @@ func slowWebhookIsCutOff(ctx context.Context, t *suite.T) {
 	h.active(ctx, "there")
 
 	began := time.Now()
-	h.failing(ctx, "closed", "slow", fmt.Sprintf("failed to call webhook: Post %q: context deadline exceeded", *h.at("slow").URL+"?timeout=2s"))
+	h.failing(ctx, "closed", "slow", fmt.Sprintf("failed to call webhook: Post %q: context deadline exceeded",
+		*h.at("slow").URL+"?timeout=2s"))
 	took := time.Since(began)
-	h.Expect(took).To(gomega.And(gomega.BeNumerically(">=", 2*time.Second), gomega.BeNumerically("<", 20*time.Second)), "the time until the answer")
+	h.Expect(took).To(gomega.And(gomega.BeNumerically(">=", 2*time.Second), gomega.BeNumerically("<", 20*time.Second)),
+		"the time until the answer")
 	_, err := h.make(ctx, "open")
 	h.Must(err, "create open")
 	h.Expect(h.asked("open")).To(gomega.ConsistOf("loose", "there"))
@@ -156,7 +176,8 @@ func webhookAnswerIsChecked(ctx context.Context, t *suite.T) {
 		return allow()(r)
 	})
 	h.validate(ctx, h.validating("check", func(w *registrationv1.ValidatingWebhook) {
-		w.MatchConditions = []registrationv1.MatchCondition{{Name: "strict", Expression: "object.metadata.name != 'ignored'"}}
+		w.MatchConditions = []registrationv1.MatchCondition{{Name: "strict",
+			Expression: "object.metadata.name != 'ignored'"}}
 	}))
 	h.mutate(ctx, "mutate")
 	for name, why := range map[string]string{
@@ -166,7 +187,8 @@ func webhookAnswerIsChecked(ctx context.Context, t *suite.T) {
 	} {
 		h.failing(ctx, name, "check", "received invalid webhook response: "+why)
 	}
-	h.failing(ctx, "untyped", "mutate", "received invalid webhook response: webhook returned response.patch but not response.patchType")
+	h.failing(ctx, "untyped", "mutate", "received invalid webhook response: webhook returned response.patch but not "+
+		"response.patchType")
 	_, err := h.make(ctx, "fine")
 	h.Must(err, "create fine")
 }

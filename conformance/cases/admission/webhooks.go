@@ -19,30 +19,49 @@ import (
 )
 
 var webhookCases = []suite.Case{
-	{ID: "S9/webhook-is-told-the-whole-request", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: webhookIsToldTheWholeRequest,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, CreateV1AdmissionReview",
-		Promise: "A webhook is told who asks for what: operation, kind and resource, the object before and after, the user with groups, the options and a UID of its own."},
-	{ID: "S9/mutating-webhooks-run-in-order", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: mutatingWebhooksRunInOrder,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go; k8s.io/apiserver/pkg/admission/configuration/mutating_webhook_manager.go sorts by name",
-		Promise: "Mutating webhooks run one after another by the names of their configurations, each sees what those before it made, validating ones see the result, and that is stored."},
-	{ID: "S9/webhook-is-reinvoked-if-needed", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: webhookIsReinvokedIfNeeded,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go and reinvocationcontext.go",
-		Promise: "A mutating webhook with reinvocationPolicy IfNeeded is called once more if a later one changed the object; one with Never is not, and nobody is if nothing changed."},
-	{ID: "S9/match-conditions-choose-requests", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: matchConditionsChooseRequests,
-		Source:  "KEP-3716; k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go",
-		Promise: "A webhook is called only for requests for which all of its match conditions are true; a condition that fails refuses the request with 403, or skips the webhook if that is to be ignored."},
-	{ID: "S9/selectors-choose-requests", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: selectorsChooseRequests,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/object/matcher.go and predicates/namespace/matcher.go",
-		Promise: "A webhook is called only in namespaces that its namespaceSelector selects, and for objects that its objectSelector selects before or after the change."},
-	{ID: "S9/equivalent-requests-match", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: equivalentRequestsMatch,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook",
-		Promise: "With matchPolicy Equivalent a webhook is called for other versions of its resource, with the object converted to its own; with Exact it is not."},
-	{ID: "S9/dry-run-is-told-to-webhooks", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: dryRunIsToldToWebhooks,
-		Source:  "k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: side effects must be None or NoneOnDryRun",
-		Promise: "A webhook is told whether a request is a dry run, and one that could not heed it, or that names no known review version, is refused with 422."},
-	{ID: "S9/webhook-warnings-reach-the-client", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: webhookWarningsReachTheClient,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go, callHook",
-		Promise: "What a webhook warns of is a Warning header of the answer, whether it allows the request or denies it."},
+	{ID: "S9/webhook-is-told-the-whole-request", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test:   webhookIsToldTheWholeRequest,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go, CreateV1AdmissionReview",
+		Promise: "A webhook is told who asks for what: operation, kind and resource, the object before and after, " +
+			"the user with groups, the options and a UID of its own."},
+	{ID: "S9/mutating-webhooks-run-in-order", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: mutatingWebhooksRunInOrder,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go; " +
+			"k8s.io/apiserver/pkg/admission/configuration/mutating_webhook_manager.go sorts by name",
+		Promise: "Mutating webhooks run one after another by the names of their configurations, each sees what those " +
+			"before it made, validating ones see the result, and that is stored."},
+	{ID: "S9/webhook-is-reinvoked-if-needed", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test:   webhookIsReinvokedIfNeeded,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go and reinvocationcontext.go",
+		Promise: "A mutating webhook with reinvocationPolicy IfNeeded is called once more if a later one changed the " +
+			"object; one with Never is not, and nobody is if nothing changed."},
+	{ID: "S9/match-conditions-choose-requests", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test:   matchConditionsChooseRequests,
+		Source: "KEP-3716; k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go",
+		Promise: "A webhook is called only for requests for which all of its match conditions are true; a condition " +
+			"that fails refuses the request with 403, or skips the webhook if that is to be ignored."},
+	{ID: "S9/selectors-choose-requests", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test: selectorsChooseRequests,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/object/matcher.go and " +
+			"predicates/namespace/matcher.go",
+		Promise: "A webhook is called only in namespaces that its namespaceSelector selects, and for objects that " +
+			"its objectSelector selects before or after the change."},
+	{ID: "S9/equivalent-requests-match", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test:   equivalentRequestsMatch,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook",
+		Promise: "With matchPolicy Equivalent a webhook is called for other versions of its resource, with the " +
+			"object converted to its own; with Exact it is not."},
+	{ID: "S9/dry-run-is-told-to-webhooks", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: dryRunIsToldToWebhooks,
+		Source: "k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: side effects must be " +
+			"None or NoneOnDryRun",
+		Promise: "A webhook is told whether a request is a dry run, and one that could not heed it, or that names no " +
+			"known review version, is refused with 422."},
+	{ID: "S9/webhook-warnings-reach-the-client", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test:   webhookWarningsReachTheClient,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go, callHook",
+		Promise: "What a webhook warns of is a Warning header of the answer, whether it allows the request or " +
+			"denies it."},
 }
 
 func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.T) {
@@ -63,8 +82,10 @@ func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.T) {
 		h.toldWho(c.request)
 		last[c.request.Operation], uids[c.request.UID] = c.request, true
 	}
-	h.Expect(last).To(gomega.And(gomega.HaveLen(3), gomega.HaveKey(admissionv1.Create), gomega.HaveKey(admissionv1.Update), gomega.HaveKey(admissionv1.Delete)))
-	h.Expect(uids).To(gomega.And(gomega.HaveLen(len(calls)), gomega.Not(gomega.HaveKey(types.UID("")))), "each review has a UID of its own")
+	h.Expect(last).To(gomega.And(gomega.HaveLen(3), gomega.HaveKey(admissionv1.Create),
+		gomega.HaveKey(admissionv1.Update), gomega.HaveKey(admissionv1.Delete)))
+	h.Expect(uids).To(gomega.And(gomega.HaveLen(len(calls)), gomega.Not(gomega.HaveKey(types.UID("")))),
+		"each review has a UID of its own")
 	h.toldWhat(last[admissionv1.Create], "", "first", "CreateOptions", `"fieldManager":"brush"`)
 	h.toldWhat(last[admissionv1.Update], "first", "second", "UpdateOptions", `"fieldManager":"roller"`)
 	h.toldWhat(last[admissionv1.Delete], "second", "", "DeleteOptions", `"gracePeriodSeconds":0`)
@@ -87,7 +108,8 @@ func (h *hooks) toldWho(r *review) {
 func (h *hooks) toldWhat(r *review, before, after, options, option string) {
 	h.Expect(h.content(r.OldObject)).To(gomega.Equal(before), "oldObject of %s", r.Operation)
 	h.Expect(h.content(r.Object)).To(gomega.Equal(after), "object of %s", r.Operation)
-	h.Expect(string(r.Options.Raw)).To(gomega.And(gomega.ContainSubstring(`"kind":"`+options+`"`), gomega.ContainSubstring(option)))
+	h.Expect(string(r.Options.Raw)).To(gomega.And(gomega.ContainSubstring(`"kind":"`+options+`"`),
+		gomega.ContainSubstring(option)))
 }
 
 // content of a ConfigMap in a review, empty if there is none.
@@ -102,7 +124,8 @@ func (h *hooks) decode(raw runtime.RawExtension) (object corev1.ConfigMap) {
 
 func mutatingWebhooksRunInOrder(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
-	h.says("b", patch(`[{"op":"test","path":"/data/content","value":"by a"},{"op":"add","path":"/data/b","value":"too"}]`))
+	h.says("b",
+		patch(`[{"op":"test","path":"/data/content","value":"by a"},{"op":"add","path":"/data/b","value":"too"}]`))
 	h.says("a", patch(`[{"op":"replace","path":"/data/content","value":"by a"}]`))
 	h.validate(ctx, h.validating("result"))
 	h.mutate(ctx, "b") // which fails until there is a
@@ -149,14 +172,18 @@ func matchConditionsChooseRequests(ctx context.Context, t *suite.T) {
 		return func(w *registrationv1.ValidatingWebhook) {
 			w.FailurePolicy = &policy
 			for i, expression := range conditions {
-				w.MatchConditions = append(w.MatchConditions, registrationv1.MatchCondition{Name: string(rune('a' + i)), Expression: expression})
+				w.MatchConditions = append(w.MatchConditions,
+					registrationv1.MatchCondition{Name: string(rune('a' + i)), Expression: expression})
 			}
 		}
 	}
 	h.validate(ctx,
-		h.validating("loud", on(registrationv1.Fail, "request.operation == 'CREATE'", "object.metadata.name != 'quiet'")),
-		h.validating("loose", on(registrationv1.Ignore, "object.metadata.name != 'broken' || object.data.missing == 'x'")),
-		h.validating("strict", on(registrationv1.Fail, "object.metadata.name != 'worse' || object.data.missing == 'x'")))
+		h.validating("loud", on(registrationv1.Fail, "request.operation == 'CREATE'",
+			"object.metadata.name != 'quiet'")),
+		h.validating("loose", on(registrationv1.Ignore, "object.metadata.name != 'broken' || "+
+			"object.data.missing == 'x'")),
+		h.validating("strict", on(registrationv1.Fail, "object.metadata.name != 'worse' || "+
+			"object.data.missing == 'x'")))
 
 	for name, hooks := range map[string][]string{
 		"quiet":  {"loose", "strict"},
@@ -204,7 +231,8 @@ func selectorsChooseRequests(ctx context.Context, t *suite.T) {
 	for _, c := range h.about("red") {
 		changes[h.decode(c.request.OldObject).Labels["color"]+" to "+h.decode(c.request.Object).Labels["color"]] = true
 	}
-	h.Expect(changes).To(gomega.Equal(map[string]bool{" to red": true, "red to grey": true, "grey to red": true}), "not from grey to grey")
+	h.Expect(changes).To(gomega.Equal(map[string]bool{" to red": true, "red to grey": true, "grey to red": true}),
+		"not from grey to grey")
 }
 
 func equivalentRequestsMatch(ctx context.Context, t *suite.T) {
@@ -215,19 +243,23 @@ func equivalentRequestsMatch(ctx context.Context, t *suite.T) {
 			w.Rules = append(w.Rules, rule("autoscaling", "v1", "horizontalpodautoscalers", registrationv1.Create))
 		}
 	}
-	h.validate(ctx, h.validating("exact", match(registrationv1.Exact)), h.validating("equivalent", match(registrationv1.Equivalent)))
+	h.validate(ctx, h.validating("exact", match(registrationv1.Exact)),
+		h.validating("equivalent", match(registrationv1.Equivalent)))
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: "scaler"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			MaxReplicas: 3, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "ReplicaSet", Name: "a", APIVersion: "apps/v1"}},
+			MaxReplicas: 3, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "ReplicaSet", Name: "a",
+				APIVersion: "apps/v1"}},
 	}
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	_, err := h.Kube.AutoscalingV2().HorizontalPodAutoscalers(h.maps.Namespace).Create(ctx, scaler, dry)
 	h.Must(err, "create")
 	h.Expect(h.asked("scaler")).To(gomega.Equal([]string{"equivalent"}))
 	told := h.about("scaler")[0].request
-	h.Expect(told.Kind).To(gomega.Equal(metav1.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}))
-	h.Expect(told.Resource).To(gomega.Equal(metav1.GroupVersionResource{Group: "autoscaling", Version: "v1", Resource: "horizontalpodautoscalers"}))
+	h.Expect(told.Kind).To(gomega.Equal(metav1.GroupVersionKind{Group: "autoscaling", Version: "v1",
+		Kind: "HorizontalPodAutoscaler"}))
+	h.Expect(told.Resource).To(gomega.Equal(metav1.GroupVersionResource{Group: "autoscaling", Version: "v1",
+		Resource: "horizontalpodautoscalers"}))
 	h.Expect(told.RequestKind).To(gomega.HaveValue(gomega.HaveField("Version", "v2")))
 	h.Expect(told.RequestResource).To(gomega.HaveValue(gomega.HaveField("Version", "v2")))
 	h.Expect(string(told.Object.Raw)).To(gomega.ContainSubstring(`"apiVersion":"autoscaling/v1"`))
@@ -242,10 +274,12 @@ func dryRunIsToldToWebhooks(ctx context.Context, t *suite.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: h.Name},
 		Webhooks: []registrationv1.ValidatingWebhook{
 			h.validating("some", effect(registrationv1.SideEffectClassSome)),
-			h.validating("old", func(w *registrationv1.ValidatingWebhook) { w.AdmissionReviewVersions = []string{"v0"} }),
+			h.validating("old",
+				func(w *registrationv1.ValidatingWebhook) { w.AdmissionReviewVersions = []string{"v0"} }),
 		},
 	}
-	_, err := h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, refused, metav1.CreateOptions{})
+	_, err := h.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().
+		Create(ctx, refused, metav1.CreateOptions{})
 	h.Expect(h.Causes(err)).To(gomega.Equal([]string{"webhooks[0].sideEffects", "webhooks[1].admissionReviewVersions"}))
 
 	h.validate(ctx, h.validating("dry", effect(registrationv1.SideEffectClassNoneOnDryRun)))

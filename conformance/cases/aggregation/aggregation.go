@@ -57,7 +57,8 @@ func serve(ctx context.Context, beside *suite.T) *backend {
 }
 
 func (b *backend) widgets(version string) aggregated.Resource {
-	return aggregated.Resource{Group: b.Group, Version: version, Plural: "widgets", Kind: "Widget", ShortNames: []string{"wdg"}}
+	return aggregated.Resource{Group: b.Group, Version: version, Plural: "widgets", Kind: "Widget",
+		ShortNames: []string{"wdg"}}
 }
 
 // makeService makes a Service, which leads to the server unless that is changed.
@@ -112,7 +113,8 @@ func (b *backend) condition(ctx context.Context, version string) apiregistration
 
 // until waits until the Available condition has a status and a reason.
 func (b *backend) until(ctx context.Context, version, wanted string) {
-	b.T.Eventually(ctx, b.available).WithArguments(version).Should(gomega.Equal(wanted), "APIService %s", b.name(version))
+	b.T.Eventually(ctx, b.available).WithArguments(version).Should(gomega.Equal(wanted), "APIService %s",
+		b.name(version))
 }
 
 // ready is serve with a Service and an APIService for v1, through which Widgets are served.

@@ -16,18 +16,26 @@ import (
 )
 
 var mergedCases = []suite.Case{
-	{ID: "S14/priorities-order-groups-and-versions", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: prioritiesOrder,
-		Source:  "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper/helpers.go, SortedByGroupAndVersion; pkg/apiserver/handler_apis.go",
-		Promise: "Of an aggregated group the version with the highest versionPriority is preferred, and groups are listed by groupPriorityMinimum, highest first."},
-	{ID: "S14/aggregated-group-is-in-discovery", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: aggregatedGroupIsInDiscovery,
-		Source:  "KEP-3352; k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go",
-		Promise: "The resources of an aggregated server are in aggregated discovery as it describes them, those of versions with an APIService alone."},
+	{ID: "S14/priorities-order-groups-and-versions", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test: prioritiesOrder,
+		Source: "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper/helpers.go, SortedByGroupAndVersion; " +
+			"pkg/apiserver/handler_apis.go",
+		Promise: "Of an aggregated group the version with the highest versionPriority is preferred, and groups are " +
+			"listed by groupPriorityMinimum, highest first."},
+	{ID: "S14/aggregated-group-is-in-discovery", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test:   aggregatedGroupIsInDiscovery,
+		Source: "KEP-3352; k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go",
+		Promise: "The resources of an aggregated server are in aggregated discovery as it describes them, those of " +
+			"versions with an APIService alone."},
 	{ID: "S14/openapi-is-merged", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: openAPIIsMerged,
-		Source:  "k8s.io/kube-aggregator/pkg/controllers/openapi; pkg/controllers/openapiv3",
-		Promise: "The paths of an aggregated server are in /openapi/v2 and its group version is in /openapi/v3, and both go with the APIService."},
-	{ID: "S14/deleted-apiservice-ends-its-group", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: deletedAPIServiceEndsItsGroup,
-		Source:  "k8s.io/kube-aggregator/pkg/apiserver/apiserver.go, RemoveAPIService",
-		Promise: "Without its APIService an aggregated group is answered 404 and is not in discovery; other versions of the group stay."},
+		Source: "k8s.io/kube-aggregator/pkg/controllers/openapi; pkg/controllers/openapiv3",
+		Promise: "The paths of an aggregated server are in /openapi/v2 and its group version is in /openapi/v3, and " +
+			"both go with the APIService."},
+	{ID: "S14/deleted-apiservice-ends-its-group", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   deletedAPIServiceEndsItsGroup,
+		Source: "k8s.io/kube-aggregator/pkg/apiserver/apiserver.go, RemoveAPIService",
+		Promise: "Without its APIService an aggregated group is answered 404 and is not in discovery; other versions " +
+			"of the group stay."},
 }
 
 func prioritiesOrder(ctx context.Context, beside *suite.T) {
@@ -58,7 +66,8 @@ func prioritiesOrder(ctx context.Context, beside *suite.T) {
 		return slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
 	}
 	// The aggregator's own group comes first.
-	t.Expect([]int{at("apiregistration.k8s.io"), at(b.Group)}).To(gomega.Equal([]int{0, 1}), "the places of %s and %s", groups.Groups[0].Name, b.Group)
+	t.Expect([]int{at("apiregistration.k8s.io"), at(b.Group)}).To(gomega.Equal([]int{0, 1}), "the places of %s and %s",
+		groups.Groups[0].Name, b.Group)
 }
 
 // discovered returns what aggregated discovery says of a version: its freshness and resources.
@@ -105,7 +114,8 @@ func openAPIIsMerged(ctx context.Context, beside *suite.T) {
 	t.Must(b.APIServices.Delete(ctx, b.name("v1"), metav1.DeleteOptions{}), "delete APIService %s", b.name("v1"))
 	t.Eventually(ctx, v2).Should(gomega.BeFalse(), "%s stays in /openapi/v2", b.path("v1"))
 	t.Eventually(ctx, v3).Should(gomega.BeFalse(), "%s/v1 stays in /openapi/v3", b.Group)
-	t.Expect(holds("/openapi/v2", `"/apis/apps/v1/deployments"`)()).To(gomega.BeTrue(), "/openapi/v2 has lost the built-in paths")
+	t.Expect(holds("/openapi/v2", `"/apis/apps/v1/deployments"`)()).To(gomega.BeTrue(),
+		"/openapi/v2 has lost the built-in paths")
 }
 
 func deletedAPIServiceEndsItsGroup(ctx context.Context, beside *suite.T) {

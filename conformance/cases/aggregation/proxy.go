@@ -15,33 +15,50 @@ import (
 )
 
 var proxyCases = []suite.Case{
-	{ID: "S14/request-reaches-the-aggregated-server", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: requestReachesTheServer,
-		Source:  "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, ServeHTTP",
-		Promise: "A request of an aggregated group reaches the server behind its APIService with method, path, query and body, and its answer comes back with code, headers and body."},
-	{ID: "S14/identity-goes-in-headers", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: identityGoesInHeaders,
-		Source:  "k8s.io/client-go/transport/round_trippers.go, SetAuthProxyHeaders; k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go",
-		Promise: "An aggregated server is told in X-Remote headers the name, UID, groups and extra of the user it acts for, after impersonation, and gets no credentials of theirs."},
-	{ID: "S14/own-identity-headers-are-dropped", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: ownIdentityHeadersAreDropped,
-		Source:  "k8s.io/client-go/transport/round_trippers.go, SetAuthProxyHeaders; k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go",
-		Promise: "X-Remote headers that a client sends itself reach no aggregated server: it gets those of the authenticated user alone."},
-	{ID: "S14/watch-goes-through-the-proxy", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: watchGoesThrough,
-		Source:  "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go; k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, FlushInterval",
-		Promise: "A watch on an aggregated resource gets each event when it happens, and ends when the aggregated server ends it."},
-	{ID: "S14/redirect-is-not-passed-on", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: redirectIsNotPassedOn,
-		Source:  "k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, RejectForwardingRedirects",
-		Promise: "A redirect of an aggregated server, 301 or 307, is answered 502 without its Location, so that no client is led elsewhere with its credentials."},
+	{ID: "S14/request-reaches-the-aggregated-server", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test:   requestReachesTheServer,
+		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, ServeHTTP",
+		Promise: "A request of an aggregated group reaches the server behind its APIService with method, path, query " +
+			"and body, and its answer comes back with code, headers and body."},
+	{ID: "S14/identity-goes-in-headers", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: identityGoesInHeaders,
+		Source: "k8s.io/client-go/transport/round_trippers.go, SetAuthProxyHeaders; " +
+			"k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go",
+		Promise: "An aggregated server is told in X-Remote headers the name, UID, groups and extra of the user it " +
+			"acts for, after impersonation, and gets no credentials of theirs."},
+	{ID: "S14/own-identity-headers-are-dropped", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: ownIdentityHeadersAreDropped,
+		Source: "k8s.io/client-go/transport/round_trippers.go, SetAuthProxyHeaders; " +
+			"k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go",
+		Promise: "X-Remote headers that a client sends itself reach no aggregated server: it gets those of the " +
+			"authenticated user alone."},
+	{ID: "S14/watch-goes-through-the-proxy", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test: watchGoesThrough,
+		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go; " +
+			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, FlushInterval",
+		Promise: "A watch on an aggregated resource gets each event when it happens, and ends when the aggregated " +
+			"server ends it."},
+	{ID: "S14/redirect-is-not-passed-on", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   redirectIsNotPassedOn,
+		Source: "k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, RejectForwardingRedirects",
+		Promise: "A redirect of an aggregated server, 301 or 307, is answered 502 without its Location, so that no " +
+			"client is led elsewhere with its credentials."},
 	{ID: "S14/upgrade-is-passed-on", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: upgradeIsPassedOn,
-		Source:  "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, upgrade",
-		Promise: "A request to upgrade the connection is handed to the aggregated server with the user's identity, and the connection is theirs from then on."},
-	{ID: "S14/broken-answer-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: brokenAnswerIsAnError,
-		Source:  "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, responder",
-		Promise: "If an aggregated server breaks the connection off instead of answering, the client gets 503, and the next request is served."},
+		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, upgrade",
+		Promise: "A request to upgrade the connection is handed to the aggregated server with the user's identity, " +
+			"and the connection is theirs from then on."},
+	{ID: "S14/broken-answer-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   brokenAnswerIsAnError,
+		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, responder",
+		Promise: "If an aggregated server breaks the connection off instead of answering, the client gets 503, and " +
+			"the next request is served."},
 }
 
 func requestReachesTheServer(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
 	t := b.T
-	got := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1") + "?fieldManager=me%2Byou", Body: b.widget("one", "red")})
+	got := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1") + "?fieldManager=me%2Byou",
+		Body: b.widget("one", "red")})
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
 	asked := b.last()
 	t.Expect(asked.Method + " " + asked.Path).To(gomega.Equal("POST " + b.path("v1")))
@@ -51,7 +68,8 @@ func requestReachesTheServer(ctx context.Context, beside *suite.T) {
 	t.Must(err, "get Widget one")
 	t.Expect(suite.Value(read, "spec", "color")).To(gomega.Equal("red"))
 
-	b.reply(nil, stub.Status{Code: http.StatusTeapot, Header: http.Header{"X-Pot": {"tea"}}, Body: []byte("short and stout")})
+	b.reply(nil, stub.Status{Code: http.StatusTeapot, Header: http.Header{"X-Pot": {"tea"}},
+		Body: []byte("short and stout")})
 	got = t.Answered(ctx, b.path("v1")+"/one", http.StatusTeapot)
 	t.Expect(got.Header.Get("X-Pot")).To(gomega.Equal("tea"), "%s", got)
 	t.Expect(string(got.Body)).To(gomega.Equal("short and stout"))
@@ -115,7 +133,8 @@ func redirectIsNotPassedOn(ctx context.Context, beside *suite.T) {
 		b.reply(nil, stub.Status{Code: code, Header: http.Header{"Location": {"https://elsewhere.example.com/steal"}}})
 		got := t.Answered(ctx, b.path("v1"), http.StatusBadGateway)
 		t.Expect(got.Header).NotTo(gomega.HaveKey("Location"), "%s", got)
-		t.Expect(string(got.Body)).To(gomega.Equal("the backend attempted to redirect this request, which is not permitted"))
+		t.Expect(string(got.Body)).To(gomega.Equal("the backend attempted to redirect this request, which is not " +
+			"permitted"))
 	}
 	// Without a Location it leads nowhere.
 	b.reply(nil, stub.Status{Code: http.StatusNotModified})
@@ -132,7 +151,8 @@ func upgradeIsPassedOn(ctx context.Context, beside *suite.T) {
 			return
 		}
 		defer func() { _ = conn.Close() }()
-		_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\nhello %s",
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+
+			"%s\r\n\r\nhello %s",
 			r.Header.Get("Upgrade"), r.Header.Get("X-Remote-User"))
 	}), nil)
 	got := t.Ask(ctx, suite.Request{Path: b.path("v1") + "/one/chat", Header: map[string]string{

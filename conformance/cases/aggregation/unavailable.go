@@ -20,21 +20,31 @@ import (
 const availability = "k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go, sync"
 
 var unavailableCases = []suite.Case{
-	{ID: "S14/missing-service-makes-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: missingServiceMakesUnavailable,
-		Source:  availability,
-		Promise: "An APIService whose Service does not exist is not Available, reason ServiceNotFound, and its group is answered 503 while others are served; once the Service is there it passes."},
-	{ID: "S14/service-without-endpoints-is-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: serviceWithoutEndpoints,
-		Source:  availability,
-		Promise: "An APIService is not Available while its Service has another port, no EndpointSlice, or none with a ready endpoint, and the reason says which."},
-	{ID: "S14/failing-discovery-makes-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failingDiscovery,
-		Source:  availability,
-		Promise: "A server that answers the path of its group version with anything but 2xx, such as 500 or a redirect, is not Available, reason FailedDiscoveryCheck, with the code in the message."},
-	{ID: "S14/untrusted-server-is-unavailable", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: untrustedServer,
-		Source:  availability + "; BuildTransportConfig",
-		Promise: "A server whose certificate the APIService's caBundle has not signed gets no request at all: it is not Available, and its group is 503."},
-	{ID: "S14/insecure-and-ca-bundle-exclude-each-other", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: insecureAndBundle,
-		Source:  "k8s.io/kube-aggregator/pkg/apis/apiregistration/validation/validation.go",
-		Promise: "An APIService that both skips TLS verification and has a caBundle, or whose name is not VERSION.GROUP, is invalid."},
+	{ID: "S14/missing-service-makes-unavailable", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: missingServiceMakesUnavailable,
+		Source: availability,
+		Promise: "An APIService whose Service does not exist is not Available, reason ServiceNotFound, and its group " +
+			"is answered 503 while others are served; once the Service is there it passes."},
+	{ID: "S14/service-without-endpoints-is-unavailable", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: serviceWithoutEndpoints,
+		Source: availability,
+		Promise: "An APIService is not Available while its Service has another port, no EndpointSlice, or none with " +
+			"a ready endpoint, and the reason says which."},
+	{ID: "S14/failing-discovery-makes-unavailable", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: failingDiscovery,
+		Source: availability,
+		Promise: "A server that answers the path of its group version with anything but 2xx, such as 500 or a " +
+			"redirect, is not Available, reason FailedDiscoveryCheck, with the code in the message."},
+	{ID: "S14/untrusted-server-is-unavailable", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   untrustedServer,
+		Source: availability + "; BuildTransportConfig",
+		Promise: "A server whose certificate the APIService's caBundle has not signed gets no request at all: it is " +
+			"not Available, and its group is 503."},
+	{ID: "S14/insecure-and-ca-bundle-exclude-each-other", Level: suite.Core, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: insecureAndBundle,
+		Source: "k8s.io/kube-aggregator/pkg/apis/apiregistration/validation/validation.go",
+		Promise: "An APIService that both skips TLS verification and has a caBundle, or whose name is not " +
+			"VERSION.GROUP, is invalid."},
 }
 
 // notServed waits until the group is answered 503: its handler and its condition are the work
@@ -82,7 +92,8 @@ func serviceWithoutEndpoints(ctx context.Context, beside *suite.T) {
 		ObjectMeta:  metav1.ObjectMeta{Name: "api", Labels: map[string]string{discoveryv1.LabelServiceName: "api"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To[int32](443)}},
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.80"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.80"},
+			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}}},
 	}
 	slices := t.Kube.DiscoveryV1().EndpointSlices(b.Namespace)
 	suite.Create(ctx, t, slices.Create, slice)
@@ -101,7 +112,9 @@ func failingDiscovery(ctx context.Context, beside *suite.T) {
 		remove := b.Requests.Reply(nil, answer)
 		b.register(ctx, version)
 		b.until(ctx, version, "False FailedDiscoveryCheck")
-		t.Expect(b.condition(ctx, version).Message).To(gomega.MatchRegexp(`^failing or missing response from https://.*/apis/%s/%s: bad status from .*: %d$`, b.Group, version, answer.Code))
+		t.Expect(b.condition(ctx, version).Message).
+			To(gomega.MatchRegexp(`^failing or missing response from https://.*/apis/%s/%s: bad status from .*: %d$`,
+				b.Group, version, answer.Code))
 		b.notServed(ctx, version)
 		remove()
 		b.until(ctx, version, "True Passed")

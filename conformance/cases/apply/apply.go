@@ -21,26 +21,36 @@ import (
 // Cases are the cases of this area.
 var Cases = slices.Concat([]suite.Case{
 	{ID: "S12/apply-creates-once", Level: suite.Core, Test: applyCreatesOnce,
-		Source:  "KEP-555; k8s.io/apiserver/pkg/endpoints/handlers/patch.go, applyPatcher.createNewObject",
-		Promise: "Applying a name that is free creates the object (201) and records who applied what; applying the same again writes nothing."},
+		Source: "KEP-555; k8s.io/apiserver/pkg/endpoints/handlers/patch.go, applyPatcher.createNewObject",
+		Promise: "Applying a name that is free creates the object (201) and records who applied what; applying the " +
+			"same again writes nothing."},
 	{ID: "S12/apply-hands-a-field-over", Level: suite.Core, Test: applyHandsAFieldOver,
-		Source:  "KEP-555; sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Apply and prune",
-		Promise: "Two managers that apply the same value share its field; when one stops, the field stays and is the other's alone, who then has to be asked."},
+		Source: "KEP-555; sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Apply and prune",
+		Promise: "Two managers that apply the same value share its field; when one stops, the field stays and is the " +
+			"other's alone, who then has to be asked."},
 	{ID: "S12/apply-dry-run-decides-alike", Level: suite.Core, Failure: true, Test: applyDryRunDecidesAlike,
-		Source:  "KEP-555; k8s.io/apiserver/pkg/endpoints/handlers/patch.go, PatchResource: dryrun.IsDryRun",
-		Promise: "An apply with dryRun=All answers what a real one would, conflicts too, and leaves neither values nor managers behind."},
+		Source: "KEP-555; k8s.io/apiserver/pkg/endpoints/handlers/patch.go, PatchResource: dryrun.IsDryRun",
+		Promise: "An apply with dryRun=All answers what a real one would, conflicts too, and leaves neither values " +
+			"nor managers behind."},
 	{ID: "S12/update-takes-fields-over", Level: suite.Core, Failure: true, Test: updateTakesFieldsOver,
-		Source:  "KEP-555; sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Update",
-		Promise: "An update never conflicts: it takes the fields that it changes from those who applied them, and who applies them again is told."},
+		Source: "KEP-555; sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Update",
+		Promise: "An update never conflicts: it takes the fields that it changes from those who applied them, and " +
+			"who applies them again is told."},
 	{ID: "S12/removed-field-has-no-owner", Level: suite.Core, Test: removedFieldHasNoOwner,
-		Source:  "KEP-555; sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Update: removed fields leave all managers",
-		Promise: "A field that an update removes belongs to nobody, not even to who applied it, and any manager may apply it anew."},
-	{ID: "S12/managers-before-the-first-apply", Level: suite.Versioned, Failure: true, Test: managersBeforeTheFirstApply,
-		Source:  "KEP-555; k8s.io/apimachinery/pkg/util/managedfields/internal/skipnonapplied.go; k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go, RemoveObjectManagedFields",
-		Promise: "managedFields can be cleared by an update; a later apply finds all that is there owned by before-first-apply."},
+		Source: "KEP-555; sigs.k8s.io/structured-merge-diff/v6/merge/update.go, Update: removed fields leave all " +
+			"managers",
+		Promise: "A field that an update removes belongs to nobody, not even to who applied it, and any manager may " +
+			"apply it anew."},
+	{ID: "S12/managers-before-the-first-apply", Level: suite.Versioned, Failure: true,
+		Test: managersBeforeTheFirstApply,
+		Source: "KEP-555; k8s.io/apimachinery/pkg/util/managedfields/internal/skipnonapplied.go; " +
+			"k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go, RemoveObjectManagedFields",
+		Promise: "managedFields can be cleared by an update; a later apply finds all that is there owned by " +
+			"before-first-apply."},
 	{ID: "S12/old-update-managers-are-merged", Level: suite.Versioned, Test: oldUpdateManagersAreMerged,
-		Source:  "k8s.io/apimachinery/pkg/util/managedfields/internal/capmanagers.go",
-		Promise: "At most ten managers that update are kept apart; the oldest become ancient-changes, and those that apply stay."},
+		Source: "k8s.io/apimachinery/pkg/util/managedfields/internal/capmanagers.go",
+		Promise: "At most ten managers that update are kept apart; the oldest become ancient-changes, and those that " +
+			"apply stay."},
 }, structureCases, refusalCases)
 
 // object is one object that managers apply.
@@ -72,7 +82,8 @@ func (o object) body(f fields) []byte {
 	if f.top != "" {
 		top = "," + f.top
 	}
-	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s}%s}`, o.apiVersion, o.kind, o.name, metadata, top)
+	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s}%s}`, o.apiVersion, o.kind, o.name,
+		metadata, top)
 }
 
 // ask applies fields as a manager; further queries follow, like "force=true".

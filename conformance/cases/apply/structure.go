@@ -11,34 +11,43 @@ import (
 
 var structureCases = []suite.Case{
 	{ID: "S12/apply-merges-lists-by-key", Level: suite.Core, Failure: true, Test: applyMergesListsByKey,
-		Source:  "KEP-555; sigs.k8s.io/structured-merge-diff/v6/typed/merge.go; k8s.io/api/core/v1/types.go: containers are a map with the key name",
-		Promise: "A list with keys is merged item by item, each field of an item has owners of its own, and a conflict names the item by its key."},
+		Source: "KEP-555; sigs.k8s.io/structured-merge-diff/v6/typed/merge.go; k8s.io/api/core/v1/types.go: " +
+			"containers are a map with the key name",
+		Promise: "A list with keys is merged item by item, each field of an item has owners of its own, and a " +
+			"conflict names the item by its key."},
 	{ID: "S12/apply-replaces-atomic-values", Level: suite.Core, Failure: true, Test: applyReplacesAtomicValues,
-		Source:  "KEP-555; sigs.k8s.io/structured-merge-diff/v6/typed/merge.go: atomic lists and maps",
-		Promise: "An atomic list or map has one value and one owner: another one conflicts as a whole, and by force replaces it whole."},
+		Source: "KEP-555; sigs.k8s.io/structured-merge-diff/v6/typed/merge.go: atomic lists and maps",
+		Promise: "An atomic list or map has one value and one owner: another one conflicts as a whole, and by force " +
+			"replaces it whole."},
 	{ID: "S12/apply-joins-sets", Level: suite.Core, Test: applyJoinsSets,
-		Source:  "KEP-555; sigs.k8s.io/structured-merge-diff/v6/typed/merge.go: lists that are sets; finalizers are one",
+		Source: "KEP-555; sigs.k8s.io/structured-merge-diff/v6/typed/merge.go: lists that are sets; " +
+			"finalizers are one",
 		Promise: "A set holds what its managers apply together, and loses what the last of them stops to apply."},
 	{ID: "S12/apply-to-status-is-apart", Level: suite.Core, Test: applyToStatusIsApart,
-		Source:  "KEP-555; k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go and fieldmanager.go: reset fields; k8s.io/apiserver/pkg/registry/rest/rest.go, ResetFieldsStrategy",
-		Promise: "A manager that applies status by its subresource has an entry with that name; what it applies beside the status is ignored, as is status in the object."},
+		Source: "KEP-555; k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go and fieldmanager.go: " +
+			"reset fields; k8s.io/apiserver/pkg/registry/rest/rest.go, ResetFieldsStrategy",
+		Promise: "A manager that applies status by its subresource has an entry with that name; what it applies " +
+			"beside the status is ignored, as is status in the object."},
 }
 
 // containers are those of a Deployment that has no pods.
 func containers(list string) fields {
-	return fields{top: `"spec":{"template":{"spec":{"containers":[` + list + `]}}}`}
+	return fields{
+		top: `"spec":{"template":{"spec":{"containers":[` + list + `]}}}`}
 }
 
 // whole is a Deployment that has no pods, with one container.
 func whole(podFields, containerFields string) fields {
-	return fields{top: `"spec":{"replicas":0,"selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},` +
+	return fields{top: `"spec":{"replicas":0,"selector":{"matchLabels":{"app":"x"}},` +
+		`"template":{"metadata":{"labels":{"app":"x"}},` +
 		`"spec":{"containers":[{"name":"one","image":"first"` + containerFields + `}]` + podFields + `}}}`}
 }
 
 func applyMergesListsByKey(ctx context.Context, t *suite.T) {
 	o := deployment(ctx, t)
 	o.apply(ctx, "alice", whole("", ""))
-	o.apply(ctx, "bob", containers(`{"name":"two","image":"second"},{"name":"one","env":[{"name":"COLOR","value":"red"}]}`))
+	o.apply(ctx, "bob",
+		containers(`{"name":"two","image":"second"},{"name":"one","env":[{"name":"COLOR","value":"red"}]}`))
 	list := func() []string {
 		var found []string
 		items, _ := suite.Value(o.read(ctx), "spec", "template", "spec", "containers").([]any)
@@ -59,7 +68,8 @@ func applyMergesListsByKey(ctx context.Context, t *suite.T) {
 	o.conflicts(o.ask(ctx, "bob", containers(`{"name":"one","image":"other"}`)), "alice",
 		`.spec.template.spec.containers[name="one"].image`)
 	o.apply(ctx, "bob", containers(`{"name":"one"}`))
-	t.Expect(list()).To(gomega.Equal([]string{"one first"}), "bob applies neither env nor the second container any more")
+	t.Expect(list()).To(gomega.Equal([]string{"one first"}), "bob applies neither env nor the second container "+
+		"any more")
 }
 
 func applyReplacesAtomicValues(ctx context.Context, t *suite.T) {
@@ -75,7 +85,8 @@ func applyReplacesAtomicValues(ctx context.Context, t *suite.T) {
 	selector := fields{top: `"spec":{"template":{"spec":{"nodeSelector":{"zone":"a"}}}}`}
 	o.conflicts(o.ask(ctx, "carol", selector), "alice", `.spec.template.spec.nodeSelector`)
 	replaced := o.apply(ctx, "carol", selector, "force=true")
-	t.Expect(suite.Value(replaced, "spec", "template", "spec", "nodeSelector")).To(gomega.Equal(map[string]any{"zone": "a"}))
+	t.Expect(suite.Value(replaced, "spec", "template", "spec", "nodeSelector")).
+		To(gomega.Equal(map[string]any{"zone": "a"}))
 	t.Expect(owners(replaced, "f:nodeSelector")).To(gomega.Equal([]string{"carol Apply"}))
 }
 

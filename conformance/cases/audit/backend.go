@@ -14,14 +14,20 @@ import (
 
 var backendCases = []suite.Case{
 	{ID: "S19/batches-are-of-their-size", Level: suite.Versioned, Needs: launched, Test: batchesAreOfTheirSize,
-		Source:  "k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go, collectEvents and Shutdown",
-		Promise: "In batch mode events are sent when a batch is full, in the order in which they happened and no sooner, and what is left when the server stops."},
-	{ID: "S19/failing-backend-is-no-hindrance", Level: suite.Versioned, Failure: true, Needs: launched, Test: failingBackendIsNoHindrance,
-		Source:  "k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go, ProcessEvents; k8s.io/apiserver/pkg/server/options/audit.go, ignoreErrors in mode blocking",
+		Source: "k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go, collectEvents and Shutdown",
+		Promise: "In batch mode events are sent when a batch is full, in the order in which they happened and no " +
+			"sooner, and what is left when the server stops."},
+	{ID: "S19/failing-backend-is-no-hindrance", Level: suite.Versioned, Failure: true, Needs: launched,
+		Test: failingBackendIsNoHindrance,
+		Source: "k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go, ProcessEvents; " +
+			"k8s.io/apiserver/pkg/server/options/audit.go, ignoreErrors in mode blocking",
 		Promise: "In the mode blocking a request whose events the backend does not take is served all the same."},
-	{ID: "S19/strict-mode-serves-nothing-untold", Level: suite.Versioned, Failure: true, Needs: launched, Test: strictModeServesNothingUntold,
-		Source:  "k8s.io/apiserver/pkg/endpoints/filters/audit.go, WithAudit; k8s.io/apiserver/pkg/server/options/audit.go, ModeBlockingStrict",
-		Promise: "In the mode blocking-strict a request of which the backend does not hear when it is received is answered 500 and has no effect; one that is not to be told of is served."},
+	{ID: "S19/strict-mode-serves-nothing-untold", Level: suite.Versioned, Failure: true, Needs: launched,
+		Test: strictModeServesNothingUntold,
+		Source: "k8s.io/apiserver/pkg/endpoints/filters/audit.go, WithAudit; " +
+			"k8s.io/apiserver/pkg/server/options/audit.go, ModeBlockingStrict",
+		Promise: "In the mode blocking-strict a request of which the backend does not hear when it is received is " +
+			"answered 500 and has no effect; one that is not to be told of is served."},
 }
 
 func batchesAreOfTheirSize(ctx context.Context, t *suite.T) {
@@ -29,7 +35,8 @@ func batchesAreOfTheirSize(ctx context.Context, t *suite.T) {
 omitStages: [RequestReceived]
 rules:
 - {level: Metadata, verbs: [get], resources: [{group: "", resources: [configmaps]}]}
-`, "--audit-webhook-mode=batch", "--audit-webhook-batch-max-size=3", "--audit-webhook-batch-max-wait=1h", "--audit-webhook-batch-throttle-enable=false")
+`, "--audit-webhook-mode=batch", "--audit-webhook-batch-max-size=3", "--audit-webhook-batch-max-wait=1h",
+		"--audit-webhook-batch-throttle-enable=false")
 	const path = "/api/v1/namespaces/default/configmaps/"
 	for i := range 7 {
 		a.Answered(ctx, fmt.Sprint(path, "n", i), http.StatusNotFound)
@@ -39,7 +46,8 @@ rules:
 	a.Expect(a.sizes()).To(gomega.ConsistOf(3, 3, 1), "with those that were left")
 	for _, batch := range a.taken() {
 		for i := range batch[1:] {
-			a.Expect(strings.Compare(batch[i].RequestURI, batch[i+1].RequestURI)).To(gomega.Equal(-1), "the order of events")
+			a.Expect(strings.Compare(batch[i].RequestURI, batch[i+1].RequestURI)).
+				To(gomega.Equal(-1), "the order of events")
 		}
 	}
 }

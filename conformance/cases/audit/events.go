@@ -16,17 +16,24 @@ import (
 
 var eventCases = []suite.Case{
 	{ID: "S19/request-has-its-stages", Level: suite.Versioned, Needs: launched, Test: requestHasItsStages,
-		Source:  "k8s.io/apiserver/pkg/endpoints/filters/audit.go, WithAudit",
-		Promise: "A request is told of when it is received and when it is answered, a watch also when its answer begins, all with one ID, which the answer's Audit-ID says and the client's may choose."},
+		Source: "k8s.io/apiserver/pkg/endpoints/filters/audit.go, WithAudit",
+		Promise: "A request is told of when it is received and when it is answered, a watch also when its answer " +
+			"begins, all with one ID, which the answer's Audit-ID says and the client's may choose."},
 	{ID: "S19/impersonated-user-is-told", Level: suite.Versioned, Needs: launched, Test: impersonatedUserIsTold,
-		Source:  "k8s.io/apiserver/pkg/audit/context.go, LogImpersonatedUser; k8s.io/apiserver/pkg/endpoints/filters/impersonation",
-		Promise: "The event of an impersonated request names who asked and whom he impersonated, and the policy is about who asked."},
+		Source: "k8s.io/apiserver/pkg/audit/context.go, LogImpersonatedUser; " +
+			"k8s.io/apiserver/pkg/endpoints/filters/impersonation",
+		Promise: "The event of an impersonated request names who asked and whom he impersonated, and the policy is " +
+			"about who asked."},
 	{ID: "S19/refusal-is-told", Level: suite.Versioned, Failure: true, Needs: launched, Test: refusalIsTold,
-		Source:  "k8s.io/apiserver/pkg/endpoints/filters/authn_audit.go, WithFailedAuthenticationAudit; k8s.io/apiserver/pkg/endpoints/filters/authorization.go",
-		Promise: "A request that is refused is told of: a 401 without a user, a 403 with the decision and its reason, and what is allowed with that too."},
+		Source: "k8s.io/apiserver/pkg/endpoints/filters/authn_audit.go, WithFailedAuthenticationAudit; " +
+			"k8s.io/apiserver/pkg/endpoints/filters/authorization.go",
+		Promise: "A request that is refused is told of: a 401 without a user, a 403 with the decision and its " +
+			"reason, and what is allowed with that too."},
 	{ID: "S19/admission-annotates", Level: suite.Versioned, Needs: launched, Test: admissionAnnotates,
-		Source:  "KEP-3488 and KEP-2579; k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go, publishValidationFailureAnnotations; k8s.io/pod-security-admission/admission/admission.go",
-		Promise: "What the audit action of a policy and the audit level of pod security find is an annotation of the event, and the request goes on."},
+		Source: "KEP-3488 and KEP-2579; k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go, " +
+			"publishValidationFailureAnnotations; k8s.io/pod-security-admission/admission/admission.go",
+		Promise: "What the audit action of a policy and the audit level of pod security find is an annotation of the " +
+			"event, and the request goes on."},
 }
 
 const everything = `
@@ -43,9 +50,11 @@ func requestHasItsStages(ctx context.Context, t *suite.T) {
 	events := a.about(get)
 	a.Expect(told(events)).To(gomega.Equal([]string{"RequestReceived Metadata get", "ResponseComplete Metadata get"}))
 	a.Expect(events[0].ResponseStatus).To(gomega.BeNil(), "when it is received")
-	a.Expect(events[1].ResponseStatus).To(gomega.HaveValue(gomega.And(gomega.HaveField("Code", gomega.BeEquivalentTo(http.StatusNotFound)),
-		gomega.HaveField("Reason", metav1.StatusReasonNotFound))))
-	a.Expect(events[1].StageTimestamp.Before(&events[0].RequestReceivedTimestamp)).To(gomega.BeFalse(), "the times of its stages")
+	a.Expect(events[1].ResponseStatus).
+		To(gomega.HaveValue(gomega.And(gomega.HaveField("Code", gomega.BeEquivalentTo(http.StatusNotFound)),
+			gomega.HaveField("Reason", metav1.StatusReasonNotFound))))
+	a.Expect(events[1].StageTimestamp.Before(&events[0].RequestReceivedTimestamp)).
+		To(gomega.BeFalse(), "the times of its stages")
 	for _, event := range events {
 		a.Expect(event.AuditID).To(gomega.BeEquivalentTo("chosen"))
 		a.Expect(event.SourceIPs).NotTo(gomega.BeEmpty(), "sourceIPs")
@@ -83,14 +92,17 @@ func refusalIsTold(ctx context.Context, t *suite.T) {
 	unknown := a.about(path + "unknown")
 	a.Expect(told(unknown)).To(gomega.Equal([]string{"ResponseStarted Metadata get"}))
 	last := unknown[0]
-	a.Expect(last.ResponseStatus).To(gomega.HaveValue(gomega.And(gomega.HaveField("Code", gomega.BeEquivalentTo(http.StatusUnauthorized)),
-		gomega.HaveField("Reason", metav1.StatusReasonUnauthorized))))
+	a.Expect(last.ResponseStatus).
+		To(gomega.HaveValue(gomega.And(gomega.HaveField("Code", gomega.BeEquivalentTo(http.StatusUnauthorized)),
+			gomega.HaveField("Reason", metav1.StatusReasonUnauthorized))))
 	a.Expect(last.User.Username).To(gomega.BeEmpty(), "nobody is known to have asked")
 
-	a.Expect(a.last(path + "forbidden").ResponseStatus).To(gomega.HaveValue(gomega.HaveField("Code", gomega.BeEquivalentTo(http.StatusForbidden))))
+	a.Expect(a.last(path + "forbidden").ResponseStatus).
+		To(gomega.HaveValue(gomega.HaveField("Code", gomega.BeEquivalentTo(http.StatusForbidden))))
 	for name, decision := range map[string]string{"forbidden": "forbid", "allowed": "allow"} {
-		a.Expect(a.last(path+name).Annotations).To(gomega.And(gomega.HaveKeyWithValue("authorization.k8s.io/decision", decision),
-			gomega.HaveKey("authorization.k8s.io/reason")), name)
+		a.Expect(a.last(path+name).Annotations).
+			To(gomega.And(gomega.HaveKeyWithValue("authorization.k8s.io/decision", decision),
+				gomega.HaveKey("authorization.k8s.io/reason")), name)
 	}
 }
 
@@ -111,14 +123,16 @@ func admissionAnnotates(ctx context.Context, t *suite.T) {
 	}
 	a.Eventually(ctx, made).Should(gomega.HaveKeyWithValue(a.Name+"/size", "size is 7"), "the annotation of the policy")
 	a.Expect(made()["validation.policy.admission.k8s.io/validation_failure"]).To(gomega.MatchJSON(fmt.Sprintf(
-		`[{"message": "never", "policy": %q, "binding": %q, "expressionIndex": 0, "validationActions": ["Audit"]}]`, a.Name, a.Name)))
+		`[{"message": "never", "policy": %q, "binding": %q, "expressionIndex": 0, "validationActions": ["Audit"]}]`,
+		a.Name, a.Name)))
 
 	namespace, err := a.Kube.CoreV1().Namespaces().Get(ctx, maps.Namespace, metav1.GetOptions{})
 	a.Must(err, "get the namespace")
 	namespace.Labels["pod-security.kubernetes.io/audit"] = "restricted"
 	_, err = a.Kube.CoreV1().Namespaces().Update(ctx, namespace, metav1.UpdateOptions{})
 	a.Must(err, "label the namespace")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}}}
 	podded := func() map[string]string {
 		_, err := a.Kube.CoreV1().Pods(maps.Namespace).Create(ctx, pod, dryRun)
 		a.Must(err, "create a pod")
@@ -148,16 +162,19 @@ func (a *auditor) policy(ctx context.Context) {
 			MatchConstraints: &registrationv1.MatchResources{ResourceRules: []registrationv1.NamedRuleWithOperations{{
 				RuleWithOperations: registrationv1.RuleWithOperations{
 					Operations: []registrationv1.OperationType{registrationv1.Create},
-					Rule:       registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+					Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+						Resources: []string{"configmaps"}},
 				},
 			}}},
-			Validations:      []registrationv1.Validation{{Expression: "!has(object.data.size)", Message: "never"}},
-			AuditAnnotations: []registrationv1.AuditAnnotation{{Key: "size", ValueExpression: "has(object.data.size) ? 'size is ' + object.data.size : ''"}},
+			Validations: []registrationv1.Validation{{Expression: "!has(object.data.size)", Message: "never"}},
+			AuditAnnotations: []registrationv1.AuditAnnotation{{Key: "size",
+				ValueExpression: "has(object.data.size) ? 'size is ' + object.data.size : ''"}},
 		},
 	})
-	suite.Create(ctx, a.T, client.ValidatingAdmissionPolicyBindings().Create, &registrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: a.Name},
-		Spec: registrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: a.Name, ValidationActions: []registrationv1.ValidationAction{registrationv1.Audit}},
-	})
+	suite.Create(ctx, a.T, client.ValidatingAdmissionPolicyBindings().Create,
+		&registrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: a.Name},
+			Spec: registrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: a.Name, ValidationActions: []registrationv1.ValidationAction{registrationv1.Audit}},
+		})
 }

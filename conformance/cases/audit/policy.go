@@ -16,17 +16,24 @@ var launched = suite.Needs{Launch: true}
 
 var policyCases = []suite.Case{
 	{ID: "S19/level-decides-the-contents", Level: suite.Versioned, Needs: launched, Test: levelDecidesTheContents,
-		Source:  "k8s.io/apiserver/pkg/audit/request.go, LogRequestObject and LogResponseObject",
-		Promise: "Level Metadata has no bodies, Request has that of the request, RequestResponse has both, and of a request at level None nothing is told."},
-	{ID: "S19/first-rule-that-matches-decides", Level: suite.Versioned, Needs: launched, Test: firstRuleThatMatchesDecides,
-		Source:  "k8s.io/apiserver/pkg/audit/policy/checker.go, EvaluatePolicyRule and ruleMatches",
-		Promise: "The first rule whose users, groups, verbs, namespaces, resources and names or paths all match decides; a request that none matches is not told of."},
+		Source: "k8s.io/apiserver/pkg/audit/request.go, LogRequestObject and LogResponseObject",
+		Promise: "Level Metadata has no bodies, Request has that of the request, RequestResponse has both, and of a " +
+			"request at level None nothing is told."},
+	{ID: "S19/first-rule-that-matches-decides", Level: suite.Versioned, Needs: launched,
+		Test:   firstRuleThatMatchesDecides,
+		Source: "k8s.io/apiserver/pkg/audit/policy/checker.go, EvaluatePolicyRule and ruleMatches",
+		Promise: "The first rule whose users, groups, verbs, namespaces, resources and names or paths all match " +
+			"decides; a request that none matches is not told of."},
 	{ID: "S19/stages-can-be-omitted", Level: suite.Versioned, Needs: launched, Test: stagesCanBeOmitted,
-		Source:  "k8s.io/apiserver/pkg/audit/policy/util.go and checker.go; k8s.io/apiserver/pkg/audit/context.go, ProcessEventStage",
-		Promise: "Stages that the policy omits are not told of in any rule, and those that a rule omits not in its own requests."},
+		Source: "k8s.io/apiserver/pkg/audit/policy/util.go and checker.go; k8s.io/apiserver/pkg/audit/context.go, " +
+			"ProcessEventStage",
+		Promise: "Stages that the policy omits are not told of in any rule, and those that a rule omits not in its " +
+			"own requests."},
 	{ID: "S19/managed-fields-can-be-omitted", Level: suite.Versioned, Needs: launched, Test: managedFieldsCanBeOmitted,
-		Source:  "k8s.io/apiserver/pkg/audit/request.go, copyWithoutManagedFields; k8s.io/apiserver/pkg/audit/policy/checker.go, isOmitManagedFields",
-		Promise: "With omitManagedFields the bodies in the log leave managed fields out, those of lists too, unless a rule says otherwise, and answers keep them."},
+		Source: "k8s.io/apiserver/pkg/audit/request.go, copyWithoutManagedFields; " +
+			"k8s.io/apiserver/pkg/audit/policy/checker.go, isOmitManagedFields",
+		Promise: "With omitManagedFields the bodies in the log leave managed fields out, those of lists too, unless " +
+			"a rule says otherwise, and answers keep them."},
 }
 
 func levelDecidesTheContents(ctx context.Context, t *suite.T) {
@@ -63,9 +70,11 @@ rules:
 		if want.back {
 			a.Expect(string(event.ResponseObject.Raw)).To(gomega.ContainSubstring(`"uid":"`), "responseObject")
 		}
-		a.Expect(event.ObjectRef).To(gomega.HaveValue(gomega.And(gomega.HaveField("Resource", "configmaps"), gomega.HaveField("APIVersion", "v1"),
+		a.Expect(event.ObjectRef).To(gomega.HaveValue(gomega.And(gomega.HaveField("Resource", "configmaps"),
+			gomega.HaveField("APIVersion", "v1"),
 			gomega.HaveField("Namespace", maps.Namespace), gomega.HaveField("Name", name))), "objectRef")
-		a.Expect(event.ResponseStatus).To(gomega.HaveValue(gomega.HaveField("Code", gomega.BeEquivalentTo(http.StatusOK))), "responseStatus")
+		a.Expect(event.ResponseStatus).
+			To(gomega.HaveValue(gomega.HaveField("Code", gomega.BeEquivalentTo(http.StatusOK))), "responseStatus")
 	}
 }
 
@@ -75,7 +84,10 @@ omitStages: [RequestReceived]
 rules:
 - {level: None, users: [quiet]}
 - {level: Request, users: [loud], verbs: [get]}
-- {level: RequestResponse, userGroups: [painters], namespaces: [default], resources: [{group: "", resources: [configmaps]}]}
+- level: RequestResponse
+  userGroups: [painters]
+  namespaces: [default]
+  resources: [{group: "", resources: [configmaps]}]
 - {level: Metadata, userGroups: [painters], resources: [{group: apps, resources: ["*/scale"]}]}
 - {level: Request, userGroups: [painters], nonResourceURLs: ["/version*"]}
 `, blocking)
@@ -86,7 +98,8 @@ rules:
 	}
 	const map1, scale = "/api/v1/namespaces/default/configmaps/a", "/apis/apps/v1/namespaces/default/deployments/a"
 	a.Expect(ask("quiet", map1)).To(gomega.BeEmpty(), "the first rule is about the user")
-	a.Expect(ask("loud", map1)).To(gomega.Equal([]string{"ResponseComplete Request get"}), "the second is before the third")
+	a.Expect(ask("loud", map1)).To(gomega.Equal([]string{"ResponseComplete Request get"}),
+		"the second is before the third")
 	a.Expect(ask("other", map1)).To(gomega.Equal([]string{"ResponseComplete RequestResponse get"}))
 	a.Expect(ask("other", "/api/v1/namespaces/kube-system/configmaps/a")).To(gomega.BeEmpty(), "another namespace")
 	a.Expect(ask("other", scale+"/scale")).To(gomega.Equal([]string{"ResponseComplete Metadata get"}), "a subresource")
@@ -109,7 +122,8 @@ rules:
 	a.watched(ctx, "configmaps")
 	a.watched(ctx, "secrets")
 	a.watched(ctx, "services")
-	a.Expect(told(a.about("/default/configmaps?"))).To(gomega.Equal([]string{"RequestReceived Metadata watch", "ResponseComplete Metadata watch"}))
+	a.Expect(told(a.about("/default/configmaps?"))).
+		To(gomega.Equal([]string{"RequestReceived Metadata watch", "ResponseComplete Metadata watch"}))
 	a.Expect(told(a.about("/default/secrets?"))).To(gomega.BeEmpty(), "all stages are omitted")
 	a.Expect(told(a.about("/default/services?"))).To(gomega.Equal([]string{"ResponseComplete Metadata watch"}))
 }
@@ -125,7 +139,9 @@ func managedFieldsCanBeOmitted(ctx context.Context, t *suite.T) {
 omitManagedFields: true
 omitStages: [RequestReceived]
 rules:
-- {level: RequestResponse, omitManagedFields: false, resources: [{group: "", resources: [configmaps], resourceNames: [kept]}]}
+- level: RequestResponse
+  omitManagedFields: false
+  resources: [{group: "", resources: [configmaps], resourceNames: [kept]}]
 - {level: RequestResponse, resources: [{group: "", resources: [configmaps]}]}
 `, blocking)
 	maps := a.ConfigMaps(ctx)
@@ -136,11 +152,14 @@ rules:
 	_, err := maps.List(ctx, metav1.ListOptions{})
 	a.Must(err, "list")
 	const fields = `"managedFields"`
-	a.Expect(string(a.one("/configmaps/kept").ResponseObject.Raw)).To(gomega.ContainSubstring(fields), "the rule keeps them")
+	a.Expect(string(a.one("/configmaps/kept").ResponseObject.Raw)).To(gomega.ContainSubstring(fields),
+		"the rule keeps them")
 	left := string(a.one("/configmaps/left").ResponseObject.Raw)
-	a.Expect(left).To(gomega.And(gomega.ContainSubstring(`"content":"second"`), gomega.Not(gomega.ContainSubstring(fields))))
+	a.Expect(left).To(gomega.And(gomega.ContainSubstring(`"content":"second"`),
+		gomega.Not(gomega.ContainSubstring(fields))))
 	events := a.about("/configmaps")
 	list := events[len(events)-1]
 	a.Expect(list.Verb).To(gomega.Equal("list"))
-	a.Expect(string(list.ResponseObject.Raw)).To(gomega.And(gomega.ContainSubstring(`"name":"left"`), gomega.Not(gomega.ContainSubstring(fields))))
+	a.Expect(string(list.ResponseObject.Raw)).To(gomega.And(gomega.ContainSubstring(`"name":"left"`),
+		gomega.Not(gomega.ContainSubstring(fields))))
 }

@@ -19,20 +19,32 @@ import (
 
 var accountCases = []suite.Case{
 	{ID: "S7/account-token-is-its-account", Level: suite.Versioned, Test: accountTokenIsItsAccount,
-		Source:  "KEP-1205; KEP-4193; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Claims; k8s.io/apiserver/pkg/authentication/serviceaccount/util.go, MakeGroupNames",
-		Promise: "A token of a service account authenticates as that account, with its UID, the groups of all accounts and of those of its namespace, and the ID of the token; its claims say the same, and hold for an hour by default."},
+		Source: "KEP-1205; KEP-4193; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Claims; " +
+			"k8s.io/apiserver/pkg/authentication/serviceaccount/util.go, MakeGroupNames",
+		Promise: "A token of a service account authenticates as that account, with its UID, the groups of all " +
+			"accounts and of those of its namespace, and the ID of the token; its claims say the same, and hold for " +
+			"an hour by default."},
 	{ID: "S7/token-holds-for-its-audiences", Level: suite.Core, Failure: true, Test: tokenHoldsForItsAudiences,
-		Source:  "KEP-1205; k8s.io/kubernetes/pkg/registry/authentication/tokenreview/storage.go; k8s.io/kubernetes/pkg/serviceaccount/jwt.go",
-		Promise: "A token for another audience is answered 401 by the server, and a TokenReview for that audience says whose it is, naming the audiences that match."},
-	{ID: "S7/token-review-tells-whose-a-token-is", Level: suite.Core, Failure: true, Test: tokenReviewTellsWhoseATokenIs,
-		Source:  "k8s.io/kubernetes/pkg/registry/authentication/tokenreview/storage.go",
-		Promise: "A TokenReview tells whose a token is, or that it is nobody's and why; without a token it is refused with 400."},
-	{ID: "S7/malformed-token-request-is-refused", Level: suite.Core, Failure: true, Test: malformedTokenRequestIsRefused,
-		Source:  "k8s.io/kubernetes/pkg/apis/authentication/validation/validation.go, ValidateTokenRequest; k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage/token.go, Create",
-		Promise: "A token for less than ten minutes or more than 2^32 seconds is refused with 422, of a missing account or for a missing object with 404, for an object of another UID with 409, and for another kind of object with 400."},
+		Source: "KEP-1205; k8s.io/kubernetes/pkg/registry/authentication/tokenreview/storage.go; " +
+			"k8s.io/kubernetes/pkg/serviceaccount/jwt.go",
+		Promise: "A token for another audience is answered 401 by the server, and a TokenReview for that audience " +
+			"says whose it is, naming the audiences that match."},
+	{ID: "S7/token-review-tells-whose-a-token-is", Level: suite.Core, Failure: true,
+		Test:   tokenReviewTellsWhoseATokenIs,
+		Source: "k8s.io/kubernetes/pkg/registry/authentication/tokenreview/storage.go",
+		Promise: "A TokenReview tells whose a token is, or that it is nobody's and why; without a token it is " +
+			"refused with 400."},
+	{ID: "S7/malformed-token-request-is-refused", Level: suite.Core, Failure: true,
+		Test: malformedTokenRequestIsRefused,
+		Source: "k8s.io/kubernetes/pkg/apis/authentication/validation/validation.go, ValidateTokenRequest; " +
+			"k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage/token.go, Create",
+		Promise: "A token for less than ten minutes or more than 2^32 seconds is refused with 422, of a missing " +
+			"account or for a missing object with 404, for an object of another UID with 409, and for another kind " +
+			"of object with 400."},
 	{ID: "S7/changed-token-is-worthless", Level: suite.Core, Failure: true, Test: changedTokenIsWorthless,
-		Source:  "k8s.io/kubernetes/pkg/serviceaccount/jwt.go, AuthenticateToken",
-		Promise: "A token of a service account whose claims or signature were changed, or that has no signature, is answered 401."},
+		Source: "k8s.io/kubernetes/pkg/serviceaccount/jwt.go, AuthenticateToken",
+		Promise: "A token of a service account whose claims or signature were changed, or that has no signature, is " +
+			"answered 401."},
 }
 
 // claims are those of a token that a case looks at.
@@ -84,12 +96,15 @@ func accountTokenIsItsAccount(ctx context.Context, t *suite.T) {
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"},
 		Extra:  map[string]authenticationv1.ExtraValue{"authentication.kubernetes.io/credential-id": {"JTI=" + c.ID}},
 	}))
-	t.Expect(claimsOf(t, t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{})).ID).NotTo(gomega.Equal(c.ID), "each token has an ID of its own")
+	t.Expect(claimsOf(t, t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{})).ID).
+		NotTo(gomega.Equal(c.ID), "each token has an ID of its own")
 }
 
 // tokenReview asks whose a token is.
-func tokenReview(ctx context.Context, t *suite.T, token string, audiences ...string) authenticationv1.TokenReviewStatus {
-	review := suite.Create(ctx, t, t.Kube.AuthenticationV1().TokenReviews().Create, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}})
+func tokenReview(ctx context.Context, t *suite.T, token string,
+	audiences ...string) authenticationv1.TokenReviewStatus {
+	review := suite.Create(ctx, t, t.Kube.AuthenticationV1().TokenReviews().Create,
+		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}})
 	return review.Status
 }
 
@@ -103,10 +118,13 @@ func tokenHoldsForItsAudiences(ctx context.Context, t *suite.T) {
 	t.Expect(t.WithToken(both).MustWhoAmI(ctx).Username).To(gomega.Equal(name))
 
 	t.Expect(tokenReview(ctx, t, vault, "vault", "shop")).To(gomega.And(gomega.HaveField("Authenticated", true),
-		gomega.HaveField("User.Username", name), gomega.HaveField("Audiences", []string{"vault"}), gomega.HaveField("Error", "")))
-	for _, wrong := range []authenticationv1.TokenReviewStatus{tokenReview(ctx, t, vault), tokenReview(ctx, t, vault, "shop"), tokenReview(ctx, t, both, "bank")} {
+		gomega.HaveField("User.Username", name), gomega.HaveField("Audiences",
+			[]string{"vault"}), gomega.HaveField("Error", "")))
+	for _, wrong := range []authenticationv1.TokenReviewStatus{tokenReview(ctx, t, vault),
+		tokenReview(ctx, t, vault, "shop"), tokenReview(ctx, t, both, "bank")} {
 		t.Expect(wrong).To(gomega.And(gomega.HaveField("Authenticated", false), gomega.HaveField("User.Username", ""),
-			gomega.HaveField("Audiences", gomega.BeEmpty()), gomega.HaveField("Error", gomega.ContainSubstring("token audiences"))))
+			gomega.HaveField("Audiences", gomega.BeEmpty()), gomega.HaveField("Error",
+				gomega.ContainSubstring("token audiences"))))
 	}
 }
 
@@ -116,9 +134,12 @@ func tokenReviewTellsWhoseATokenIs(ctx context.Context, t *suite.T) {
 	good := tokenReview(ctx, t, t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{}))
 	t.Expect(good).To(gomega.And(gomega.HaveField("Authenticated", true), gomega.HaveField("Error", ""),
 		gomega.HaveField("User.Username", name), gomega.HaveField("User.UID", string(account.UID)),
-		gomega.HaveField("User.Groups", gomega.ContainElement("system:serviceaccounts")), gomega.HaveField("Audiences", gomega.Not(gomega.BeEmpty()))))
-	t.Expect(tokenReview(ctx, t, "s7-nobody-knows-this")).To(gomega.Equal(authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}))
-	_, err := t.Kube.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{}, metav1.CreateOptions{})
+		gomega.HaveField("User.Groups", gomega.ContainElement("system:serviceaccounts")), gomega.HaveField("Audiences",
+			gomega.Not(gomega.BeEmpty()))))
+	t.Expect(tokenReview(ctx, t, "s7-nobody-knows-this")).
+		To(gomega.Equal(authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}))
+	_, err := t.Kube.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{},
+		metav1.CreateOptions{})
 	t.Expect(err).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest), "no token")
 }
 
@@ -134,17 +155,23 @@ func malformedTokenRequestIsRefused(ctx context.Context, t *suite.T) {
 	_, err = t.RequestToken(ctx, "nobody", spec{})
 	t.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "a missing account")
 	bound := func(kind, name, uid string) error {
-		_, err := t.RequestToken(ctx, "robot", spec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID(uid)}})
+		_, err := t.RequestToken(ctx, "robot",
+			spec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: kind, Name: name,
+				UID: types.UID(uid)}})
 		return err
 	}
 	secret := makeSecret(ctx, t, "bound")
-	t.Expect(bound("Secret", "missing", "")).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound), "a missing Secret")
-	t.Expect(bound("Secret", "bound", "another")).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict), "a Secret of another UID")
+	t.Expect(bound("Secret", "missing", "")).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound),
+		"a missing Secret")
+	t.Expect(bound("Secret", "bound", "another")).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict),
+		"a Secret of another UID")
 	t.Expect(bound("Secret", "bound", string(secret.UID))).To(gomega.Succeed())
-	t.Expect(bound("ConfigMap", "any", "")).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest), "a ConfigMap")
+	t.Expect(bound("ConfigMap", "any", "")).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest),
+		"a ConfigMap")
 	t.Account(ctx, "other")
 	makePod(ctx, t, "others", "other")
-	t.Expect(bound("Pod", "others", "")).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest), "a Pod of another account")
+	t.Expect(bound("Pod", "others", "")).To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest),
+		"a Pod of another account")
 }
 
 func changedTokenIsWorthless(ctx context.Context, t *suite.T) {

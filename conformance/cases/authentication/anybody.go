@@ -14,20 +14,29 @@ import (
 
 var anybodyCases = []suite.Case{
 	{ID: "S7/unknown-token-is-401", Level: suite.Core, Failure: true, Test: unknownTokenIs401,
-		Source:  "k8s.io/apiserver/pkg/endpoints/filters/authentication.go, Unauthorized; k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go",
-		Promise: "A bearer token that nobody vouches for is answered 401 with a Status that gives nothing away, on any path, and never taken for an anonymous request."},
+		Source: "k8s.io/apiserver/pkg/endpoints/filters/authentication.go, Unauthorized; " +
+			"k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go",
+		Promise: "A bearer token that nobody vouches for is answered 401 with a Status that gives nothing away, on " +
+			"any path, and never taken for an anonymous request."},
 	{ID: "S7/anonymous-is-a-user-of-few-rights", Level: suite.Versioned, Test: anonymousIsAUserOfFewRights,
-		Source:  "k8s.io/apiserver/pkg/authentication/request/anonymous/anonymous.go; k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, system:public-info-viewer",
-		Promise: "A request without credentials is from system:anonymous in system:unauthenticated: health and version are for it, all else is 403."},
-	{ID: "S7/anonymous-can-be-limited-to-paths", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: anonymousCanBeLimitedToPaths,
-		Source:  "KEP-4633; k8s.io/apiserver/pkg/authentication/request/anonymous/anonymous.go",
-		Promise: "With conditions on anonymous requests, those without credentials are answered 401 everywhere but at the paths of the conditions."},
-	{ID: "S7/anonymous-can-be-turned-off", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: anonymousCanBeTurnedOff,
-		Source:  "k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, --anonymous-auth",
-		Promise: "With --anonymous-auth=false all requests without credentials are answered 401, and others are not affected."},
+		Source: "k8s.io/apiserver/pkg/authentication/request/anonymous/anonymous.go; " +
+			"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, system:public-info-viewer",
+		Promise: "A request without credentials is from system:anonymous in system:unauthenticated: health and " +
+			"version are for it, all else is 403."},
+	{ID: "S7/anonymous-can-be-limited-to-paths", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: anonymousCanBeLimitedToPaths,
+		Source: "KEP-4633; k8s.io/apiserver/pkg/authentication/request/anonymous/anonymous.go",
+		Promise: "With conditions on anonymous requests, those without credentials are answered 401 everywhere but " +
+			"at the paths of the conditions."},
+	{ID: "S7/anonymous-can-be-turned-off", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   anonymousCanBeTurnedOff,
+		Source: "k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, --anonymous-auth",
+		Promise: "With --anonymous-auth=false all requests without credentials are answered 401, and others are not " +
+			"affected."},
 	{ID: "S7/self-review-tells-who-one-is", Level: suite.Core, Test: selfReviewTellsWhoOneIs,
-		Source:  "KEP-3325; k8s.io/kubernetes/pkg/registry/authentication/selfsubjectreview/rest.go",
-		Promise: "A SelfSubjectReview tells name, UID, groups and extra of whoever asks, also of whom one impersonates."},
+		Source: "KEP-3325; k8s.io/kubernetes/pkg/registry/authentication/selfsubjectreview/rest.go",
+		Promise: "A SelfSubjectReview tells name, UID, groups and extra of whoever asks, also of whom one " +
+			"impersonates."},
 }
 
 func unknownTokenIs401(ctx context.Context, t *suite.T) {
@@ -59,11 +68,13 @@ func anonymousIsAUserOfFewRights(ctx context.Context, t *suite.T) {
 		t.Expect(status.Message).To(gomega.ContainSubstring(`User "system:anonymous" cannot`), path)
 	}
 	_, err := anonymous.WhoAmI(ctx)
-	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden), "not even that is for the anonymous")
+	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
+		"not even that is for the anonymous")
 }
 
 func anonymousCanBeLimitedToPaths(ctx context.Context, t *suite.T) {
-	file := t.File("authentication.yaml", []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration",
+	file := t.File("authentication.yaml",
+		[]byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration",
 		"anonymous":{"enabled":true,"conditions":[{"path":"/healthz"},{"path":"/livez"}]}}`))
 	_, other := t.Launch(ctx, envtest.WithFlags("--authentication-config="+file))
 	anonymous := other.WithToken("")
@@ -85,9 +96,11 @@ func anonymousCanBeTurnedOff(ctx context.Context, t *suite.T) {
 
 func selfReviewTellsWhoOneIs(ctx context.Context, t *suite.T) {
 	jane := t.As("jane", "devs", "ops")
-	t.Expect(jane.WhoAmI(ctx)).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane", Groups: []string{"devs", "ops", "system:authenticated"}}))
+	t.Expect(jane.WhoAmI(ctx)).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane",
+		Groups: []string{"devs", "ops", "system:authenticated"}}))
 	t.Expect(t.MustWhoAmI(ctx).Groups).To(gomega.ContainElement("system:authenticated"))
-	review := suite.Create(ctx, t, jane.Kube.AuthenticationV1().SelfSubjectReviews().Create, &authenticationv1.SelfSubjectReview{})
+	review := suite.Create(ctx, t, jane.Kube.AuthenticationV1().SelfSubjectReviews().Create,
+		&authenticationv1.SelfSubjectReview{})
 	t.Expect(review.CreationTimestamp.IsZero()).To(gomega.BeFalse(), "it has a time")
 	t.Expect(review.Name).To(gomega.BeEmpty(), "it is no object")
 }

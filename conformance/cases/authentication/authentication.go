@@ -14,7 +14,8 @@ import (
 )
 
 // Cases are the cases of this area.
-var Cases = slices.Concat(anybodyCases, accountCases, boundCases, certificateCases, bootstrapCases, webhookCases, issuerCases, publishedCases, reloadCases)
+var Cases = slices.Concat(anybodyCases, accountCases, boundCases, certificateCases, bootstrapCases, webhookCases,
+	issuerCases, publishedCases, reloadCases)
 
 // refused asserts that the server does not know who the target is.
 func refused(ctx context.Context, t *suite.T, why string) {

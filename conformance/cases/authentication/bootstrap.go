@@ -15,12 +15,17 @@ import (
 )
 
 var bootstrapCases = []suite.Case{
-	{ID: "S7/bootstrap-token-lets-a-node-in", Level: suite.Versioned, Waits: true, Needs: suite.Needs{Launch: true}, Test: bootstrapTokenLetsANodeIn,
-		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go, AuthenticateToken",
-		Promise: "A bootstrap token, a Secret in kube-system, authenticates as system:bootstrap:ID in system:bootstrappers and its extra groups, until the Secret is deleted."},
-	{ID: "S7/bootstrap-token-must-be-in-order", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: bootstrapTokenMustBeInOrder,
-		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go; k8s.io/cluster-bootstrap/util/secrets/secrets.go",
-		Promise: "A bootstrap token that has expired, is not for authentication, has another ID, another secret, another type or the groups of others is answered 401."},
+	{ID: "S7/bootstrap-token-lets-a-node-in", Level: suite.Versioned, Waits: true, Needs: suite.Needs{Launch: true},
+		Test:   bootstrapTokenLetsANodeIn,
+		Source: "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go, AuthenticateToken",
+		Promise: "A bootstrap token, a Secret in kube-system, authenticates as system:bootstrap:ID in " +
+			"system:bootstrappers and its extra groups, until the Secret is deleted."},
+	{ID: "S7/bootstrap-token-must-be-in-order", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: bootstrapTokenMustBeInOrder,
+		Source: "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go; " +
+			"k8s.io/cluster-bootstrap/util/secrets/secrets.go",
+		Promise: "A bootstrap token that has expired, is not for authentication, has another ID, another secret, " +
+			"another type or the groups of others is answered 401."},
 }
 
 // withBootstrapTokens is a control plane that knows bootstrap tokens.
@@ -42,7 +47,8 @@ func makeBootstrapToken(ctx context.Context, t *suite.T, id string, data map[str
 		kind = "bootstrap.kubernetes.io/token"
 	}
 	secrets := t.Kube.CoreV1().Secrets(metav1.NamespaceSystem)
-	suite.Create(ctx, t, secrets.Create, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id}, Type: kind, StringData: all})
+	suite.Create(ctx, t, secrets.Create, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id},
+		Type: kind, StringData: all})
 }
 
 func bootstrapTokenLetsANodeIn(ctx context.Context, t *suite.T) {
@@ -54,7 +60,8 @@ func bootstrapTokenLetsANodeIn(ctx context.Context, t *suite.T) {
 		Groups: []string{"system:bootstrappers", "system:bootstrappers:north", "system:authenticated"}}))
 	refused(ctx, other.WithToken("lets1n.fedcba9876543210"), "another secret")
 	refused(ctx, other.WithToken("0thers."+tokenSecret), "another ID")
-	t.Must(other.Kube.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, "bootstrap-token-lets1n", metav1.DeleteOptions{}), "delete the Secret")
+	t.Must(other.Kube.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, "bootstrap-token-lets1n",
+		metav1.DeleteOptions{}), "delete the Secret")
 	untilRefused(ctx, node, "the Secret is deleted")
 }
 

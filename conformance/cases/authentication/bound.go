@@ -15,14 +15,18 @@ import (
 
 var boundCases = []suite.Case{
 	{ID: "S7/token-dies-with-its-account", Level: suite.Core, Waits: true, Failure: true, Test: tokenDiesWithItsAccount,
-		Source:  "KEP-1205; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Validate: the account's UID",
-		Promise: "When a service account is deleted its tokens are answered 401, also when a new account has its name."},
+		Source: "KEP-1205; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Validate: the account's UID",
+		Promise: "When a service account is deleted its tokens are answered 401, also when a new account has " +
+			"its name."},
 	{ID: "S7/token-dies-with-its-secret", Level: suite.Core, Waits: true, Failure: true, Test: tokenDiesWithItsSecret,
-		Source:  "KEP-1205; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Validate: the Secret's UID",
-		Promise: "A token that is bound to a Secret is answered 401 once that is deleted, also when a new one has its name, and the account's other tokens go on."},
-	{ID: "S7/token-dies-with-its-pod", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: tokenDiesWithItsPod,
-		Source:  "KEP-1205; KEP-4193; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Claims and Validate",
-		Promise: "A token that is bound to a Pod names the Pod and its node as extra of the user, and is answered 401 once the Pod is deleted."},
+		Source: "KEP-1205; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Validate: the Secret's UID",
+		Promise: "A token that is bound to a Secret is answered 401 once that is deleted, also when a new one has " +
+			"its name, and the account's other tokens go on."},
+	{ID: "S7/token-dies-with-its-pod", Level: suite.Versioned, Waits: true, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: tokenDiesWithItsPod,
+		Source: "KEP-1205; KEP-4193; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Claims and Validate",
+		Promise: "A token that is bound to a Pod names the Pod and its node as extra of the user, and is answered " +
+			"401 once the Pod is deleted."},
 }
 
 func makeSecret(ctx context.Context, t *suite.T, name string) *corev1.Secret {
@@ -34,9 +38,11 @@ func makeSecret(ctx context.Context, t *suite.T, name string) *corev1.Secret {
 // makePod creates a Pod of a service account, on a node that does not exist.
 func makePod(ctx context.Context, t *suite.T, name, account string) *corev1.Pod {
 	pods := t.Kube.CoreV1().Pods(t.Namespace(ctx))
-	pod := suite.Create(ctx, t, pods.Create, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-		ServiceAccountName: account, NodeName: "s7-no-such-node", Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
-	}})
+	pod := suite.Create(ctx, t, pods.Create, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: account, NodeName: "s7-no-such-node",
+			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
+		}})
 	return pod
 }
 
@@ -57,14 +63,17 @@ func tokenDiesWithItsAccount(ctx context.Context, t *suite.T) {
 
 // boundTo is a token that is bound to an object.
 func boundTo(kind, name string) authenticationv1.TokenRequestSpec {
-	return authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: kind, Name: name}}
+	return authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1",
+		Kind: kind, Name: name}}
 }
 
 func tokenDiesWithItsSecret(ctx context.Context, t *suite.T) {
 	t.Account(ctx, "robot")
 	secret := makeSecret(ctx, t, "bound")
-	token, free := t.Token(ctx, "robot", boundTo("Secret", "bound")), t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{})
-	t.Expect(claimsOf(t, token).About.Secret).To(gomega.Equal(map[string]string{"name": "bound", "uid": string(secret.UID)}))
+	token, free := t.Token(ctx, "robot", boundTo("Secret", "bound")), t.Token(ctx, "robot",
+		authenticationv1.TokenRequestSpec{})
+	t.Expect(claimsOf(t, token).About.Secret).
+		To(gomega.Equal(map[string]string{"name": "bound", "uid": string(secret.UID)}))
 	t.WithToken(token).MustWhoAmI(ctx)
 	t.Must(t.Kube.CoreV1().Secrets(t.Namespace(ctx)).Delete(ctx, "bound", metav1.DeleteOptions{}), "delete the Secret")
 	untilRefused(ctx, t.WithToken(token), "the Secret is deleted")

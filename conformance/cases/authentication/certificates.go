@@ -14,15 +14,21 @@ import (
 )
 
 var certificateCases = []suite.Case{
-	{ID: "S7/certificate-names-user-and-groups", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: certificateNamesUserAndGroups,
-		Source:  "k8s.io/apiserver/pkg/authentication/request/x509/x509.go, CommonNameUserConversion",
-		Promise: "The common name of a client certificate is the user and its organizations are the groups, and extra has the certificate's fingerprint."},
-	{ID: "S7/expired-certificate-is-401", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: expiredCertificateIs401,
+	{ID: "S7/certificate-names-user-and-groups", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test:   certificateNamesUserAndGroups,
+		Source: "k8s.io/apiserver/pkg/authentication/request/x509/x509.go, CommonNameUserConversion",
+		Promise: "The common name of a client certificate is the user and its organizations are the groups, and " +
+			"extra has the certificate's fingerprint."},
+	{ID: "S7/expired-certificate-is-401", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:    expiredCertificateIs401,
 		Source:  "k8s.io/apiserver/pkg/authentication/request/x509/x509.go, AuthenticateRequest",
 		Promise: "A client whose certificate has expired is answered 401, and not taken for an anonymous one."},
-	{ID: "S7/front-proxy-headers-need-a-front-proxy", Level: suite.Versioned, Failure: true, Test: frontProxyHeadersNeedAFrontProxy,
-		Source:  "k8s.io/apiserver/pkg/authentication/request/x509/x509.go, Verifier; k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go",
-		Promise: "Headers in which a front proxy names a user, groups, a UID and extra are ignored when they come from anybody else, with credentials or without."},
+	{ID: "S7/front-proxy-headers-need-a-front-proxy", Level: suite.Versioned, Failure: true,
+		Test: frontProxyHeadersNeedAFrontProxy,
+		Source: "k8s.io/apiserver/pkg/authentication/request/x509/x509.go, Verifier; " +
+			"k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go",
+		Promise: "Headers in which a front proxy names a user, groups, a UID and extra are ignored when they come " +
+			"from anybody else, with credentials or without."},
 }
 
 // certified returns a target that shows a client certificate.
@@ -38,7 +44,8 @@ func certificateNamesUserAndGroups(ctx context.Context, t *suite.T) {
 	t.Expect(info.Extra).To(gomega.HaveLen(1))
 	t.Expect(info.Extra).To(gomega.HaveKeyWithValue("authentication.kubernetes.io/credential-id",
 		gomega.ConsistOf(gomega.MatchRegexp(`^X509SHA256=[0-9a-f]{64}$`))))
-	t.Expect(certified(other, cp, time.Hour, "joe").MustWhoAmI(ctx).Groups).To(gomega.Equal([]string{"system:authenticated"}))
+	t.Expect(certified(other, cp, time.Hour, "joe").MustWhoAmI(ctx).Groups).
+		To(gomega.Equal([]string{"system:authenticated"}))
 	certified(other, cp, time.Hour, "root", "system:masters").Answered(ctx, "/api/v1/nodes", http.StatusOK)
 }
 
@@ -47,11 +54,13 @@ func expiredCertificateIs401(ctx context.Context, t *suite.T) {
 	old := certified(other, cp, -time.Minute, "jane")
 	t.ExpectStatus(old.Get(ctx, "/version"), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 	refused(ctx, old, "the certificate has expired")
-	t.Expect(certified(other, cp, time.Hour, "jane").MustWhoAmI(ctx).Username).To(gomega.Equal("jane"), "with a new one")
+	t.Expect(certified(other, cp, time.Hour, "jane").MustWhoAmI(ctx).Username).
+		To(gomega.Equal("jane"), "with a new one")
 }
 
 func frontProxyHeadersNeedAFrontProxy(ctx context.Context, t *suite.T) {
-	header := map[string]string{"X-Remote-User": "system:admin", "X-Remote-Group": "system:masters", "X-Remote-Uid": "u-1", "X-Remote-Extra-Project": "snow"}
+	header := map[string]string{"X-Remote-User": "system:admin", "X-Remote-Group": "system:masters",
+		"X-Remote-Uid": "u-1", "X-Remote-Extra-Project": "snow"}
 	got := t.WithToken("").Ask(ctx, suite.Request{Path: "/api/v1/nodes", Header: header})
 	status := t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.Expect(status.Message).To(gomega.ContainSubstring(`User "system:anonymous" cannot`))

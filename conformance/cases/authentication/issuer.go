@@ -13,12 +13,16 @@ import (
 )
 
 var issuerCases = []suite.Case{
-	{ID: "S7/ID-token-of-an-issuer-is-its-user", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: idTokenOfAnIssuerIsItsUser,
-		Source:  "KEP-3331; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, AuthenticateToken",
-		Promise: "An ID token of a configured issuer authenticates as the user and the groups that its claims name, also when it is signed by a key that the issuer has made meanwhile."},
-	{ID: "S7/bad-ID-token-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: badIDTokenIs401,
-		Source:  "KEP-3331; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, AuthenticateToken",
-		Promise: "An ID token that has expired, is for another audience, of another issuer or of nobody, or bears a forged, an unknown or no signature, is answered 401."},
+	{ID: "S7/ID-token-of-an-issuer-is-its-user", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   idTokenOfAnIssuerIsItsUser,
+		Source: "KEP-3331; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, AuthenticateToken",
+		Promise: "An ID token of a configured issuer authenticates as the user and the groups that its claims name, " +
+			"also when it is signed by a key that the issuer has made meanwhile."},
+	{ID: "S7/bad-ID-token-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   badIDTokenIs401,
+		Source: "KEP-3331; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, AuthenticateToken",
+		Promise: "An ID token that has expired, is for another audience, of another issuer or of nobody, or bears a " +
+			"forged, an unknown or no signature, is answered 401."},
 }
 
 const issuerHost = "issuer.example.com"
@@ -41,7 +45,8 @@ func withIssuer(ctx context.Context, t *suite.T) (*oidc.Issuer, *suite.T) {
 }
 
 func issue(t *suite.T, issuer *oidc.Issuer, change func(*oidc.Token)) string {
-	token := oidc.Token{Subject: "jane", Audience: []string{"ice", "snow"}, Claims: map[string]any{"groups": []string{"devs", "ops"}}}
+	token := oidc.Token{Subject: "jane", Audience: []string{"ice", "snow"},
+		Claims: map[string]any{"groups": []string{"devs", "ops"}}}
 	if change != nil {
 		change(&token)
 	}
@@ -54,12 +59,15 @@ func idTokenOfAnIssuerIsItsUser(ctx context.Context, t *suite.T) {
 	issuer, other := withIssuer(ctx, t)
 	jane := other.WithToken(issue(t, issuer, nil))
 	untilKnown(ctx, jane, "jane") // the server fetches the keys in the background
-	t.Expect(jane.WhoAmI(ctx)).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane", Groups: []string{"devs", "ops", "system:authenticated"}}))
+	t.Expect(jane.WhoAmI(ctx)).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane",
+		Groups: []string{"devs", "ops", "system:authenticated"}}))
 	t.Must(issuer.Rotate(), "rotate the issuer's key")
 	joe := issue(t, issuer, func(token *oidc.Token) { token.Subject, token.Claims = "joe", nil })
-	t.Expect(other.WithToken(joe).WhoAmI(ctx)).To(gomega.Equal(authenticationv1.UserInfo{Username: "joe", Groups: []string{"system:authenticated"}}))
+	t.Expect(other.WithToken(joe).WhoAmI(ctx)).
+		To(gomega.Equal(authenticationv1.UserInfo{Username: "joe", Groups: []string{"system:authenticated"}}))
 	previous := issue(t, issuer, func(token *oidc.Token) { token.Key = oidc.PreviousKey })
-	t.Expect(other.WithToken(previous).MustWhoAmI(ctx).Username).To(gomega.Equal("jane"), "the old key is still published")
+	t.Expect(other.WithToken(previous).MustWhoAmI(ctx).Username).To(gomega.Equal("jane"),
+		"the old key is still published")
 }
 
 func badIDTokenIs401(ctx context.Context, t *suite.T) {

@@ -16,14 +16,20 @@ import (
 )
 
 var publishedCases = []suite.Case{
-	{ID: "S7/issuer-of-accounts-is-published", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: issuerOfAccountsIsPublished,
-		Source:  "KEP-1393; k8s.io/kubernetes/pkg/serviceaccount/openidmetadata.go; k8s.io/kubernetes/pkg/routes/openidmetadata.go",
-		Promise: "A server publishes the issuer of its accounts' tokens and the key that each token names, as OpenID Connect wants it, where --service-account-jwks-uri says; accounts may read them, strangers not, and tokens of each accepted issuer are good."},
+	{ID: "S7/issuer-of-accounts-is-published", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: issuerOfAccountsIsPublished,
+		Source: "KEP-1393; k8s.io/kubernetes/pkg/serviceaccount/openidmetadata.go; " +
+			"k8s.io/kubernetes/pkg/routes/openidmetadata.go",
+		Promise: "A server publishes the issuer of its accounts' tokens and the key that each token names, as OpenID " +
+			"Connect wants it, where --service-account-jwks-uri says; accounts may read them, strangers not, and " +
+			"tokens of each accepted issuer are good."},
 }
 
 func issuerOfAccountsIsPublished(ctx context.Context, beside *suite.T) {
-	const first, second, keys = "https://first.example.com", "https://second.example.com", "https://keys.example.com/keys"
-	_, t := beside.Launch(ctx, envtest.WithFlags("--service-account-issuer="+first, "--service-account-issuer="+second, "--service-account-jwks-uri="+keys))
+	const first, second, keys = "https://first.example.com", "https://second.example.com",
+		"https://keys.example.com/keys"
+	_, t := beside.Launch(ctx, envtest.WithFlags("--service-account-issuer="+first, "--service-account-issuer="+second,
+		"--service-account-jwks-uri="+keys))
 	var metadata map[string]any
 	got := t.Answered(ctx, "/.well-known/openid-configuration", http.StatusOK)
 	t.Expect(got.Header.Get("Content-Type")).To(gomega.Equal("application/json"))
@@ -39,24 +45,28 @@ func issuerOfAccountsIsPublished(ctx context.Context, beside *suite.T) {
 	t.JSON(got, &set)
 	t.Expect(set.Keys).To(gomega.HaveLen(1))
 	key := set.Keys[0]
-	t.Expect(metadata).To(gomega.Equal(map[string]any{"issuer": first, "jwks_uri": keys, "response_types_supported": []any{"id_token"},
-		"subject_types_supported": []any{"public"}, "id_token_signing_alg_values_supported": []any{key["alg"]}}))
+	t.Expect(metadata).To(gomega.Equal(map[string]any{"issuer": first, "jwks_uri": keys,
+		"response_types_supported": []any{"id_token"},
+		"subject_types_supported":  []any{"public"}, "id_token_signing_alg_values_supported": []any{key["alg"]}}))
 	t.Expect(key).To(gomega.HaveKeyWithValue("use", "sig"))
 	t.Expect(key).NotTo(gomega.HaveKey("d"), "the private key")
 
 	t.Account(ctx, "robot")
 	token := t.Token(ctx, "robot", authenticationv1.TokenRequestSpec{})
 	t.Expect(claimsOf(t, token).Issuer).To(gomega.Equal(first))
-	t.Expect(claimsOf(t, token).Audience).To(gomega.Equal([]string{first, second}), "each accepted issuer is an audience")
+	t.Expect(claimsOf(t, token).Audience).To(gomega.Equal([]string{first, second}),
+		"each accepted issuer is an audience")
 	content, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[0])
 	t.Must(err, "decode the header of a token")
 	var header map[string]string
 	t.Must(json.Unmarshal(content, &header), "read the header of a token")
-	t.Expect(header).To(gomega.And(gomega.HaveKeyWithValue("kid", key["kid"]), gomega.HaveKeyWithValue("alg", key["alg"])))
+	t.Expect(header).To(gomega.And(gomega.HaveKeyWithValue("kid", key["kid"]),
+		gomega.HaveKeyWithValue("alg", key["alg"])))
 	for _, path := range []string{"/.well-known/openid-configuration", "/openid/v1/jwks"} {
 		t.Expect(read(t.WithToken(token), path).Code).To(gomega.Equal(http.StatusOK), path)
 		t.ExpectStatus(read(t.WithToken(""), path), http.StatusForbidden, metav1.StatusReasonForbidden)
-		t.Expect(t.Ask(ctx, suite.Request{Path: path, Method: http.MethodPost}).Code).To(gomega.Equal(http.StatusMethodNotAllowed), path)
+		t.Expect(t.Ask(ctx, suite.Request{Path: path, Method: http.MethodPost}).Code).
+			To(gomega.Equal(http.StatusMethodNotAllowed), path)
 	}
 
 	_, plain := beside.Launch(ctx, envtest.WithFlags("--service-account-issuer=plain"))

@@ -18,15 +18,26 @@ const reloaded = "KEP-3331; k8s.io/kubernetes/pkg/kubeapiserver/options/authenti
 const reloads = "reloads of authentication"
 
 var reloadCases = []suite.Case{
-	{ID: "S7/issuers-are-reloaded", Level: suite.Versioned, Failure: true, Apart: reloads, Waits: true, Needs: suite.Needs{Launch: true}, Test: issuersAreReloaded,
-		Source:  reloaded,
-		Promise: "When the file of --authentication-config changes, tokens of an issuer that it names now come in, and those of one that it does not name any more are answered 401; other credentials are not affected."},
-	{ID: "S7/broken-configuration-changes-nothing", Level: suite.Versioned, Failure: true, Apart: reloads, Waits: true, Needs: suite.Needs{Launch: true}, Test: brokenConfigurationChangesNothing,
-		Source:  reloaded + "; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, ValidateAuthenticationConfiguration; k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics/metrics.go",
-		Promise: "A file of --authentication-config that is no configuration, not a valid one, or changes what is anonymous is counted once as a failed reload, and what was before holds; a good one after it is followed, and counted as a success."},
-	{ID: "S7/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: brokenConfigurationIsRefused,
-		Source:  "KEP-3331; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go; k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, Validate",
-		Promise: "A server does not start with an authentication configuration that names an issuer twice, an issuer without TLS, no audience or no user name, or beside flags for an issuer: the error names the field or the flag."},
+	{ID: "S7/issuers-are-reloaded", Level: suite.Versioned, Failure: true, Apart: reloads, Waits: true,
+		Needs: suite.Needs{Launch: true}, Test: issuersAreReloaded,
+		Source: reloaded,
+		Promise: "When the file of --authentication-config changes, tokens of an issuer that it names now come in, " +
+			"and those of one that it does not name any more are answered 401; other credentials are not affected."},
+	{ID: "S7/broken-configuration-changes-nothing", Level: suite.Versioned, Failure: true, Apart: reloads, Waits: true,
+		Needs: suite.Needs{Launch: true}, Test: brokenConfigurationChangesNothing,
+		Source: reloaded + "; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, " +
+			"ValidateAuthenticationConfiguration; " +
+			"k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics/metrics.go",
+		Promise: "A file of --authentication-config that is no configuration, not a valid one, or changes what is " +
+			"anonymous is counted once as a failed reload, and what was before holds; a good one after it is " +
+			"followed, and counted as a success."},
+	{ID: "S7/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: brokenConfigurationIsRefused,
+		Source: "KEP-3331; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go; " +
+			"k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, Validate",
+		Promise: "A server does not start with an authentication configuration that names an issuer twice, an issuer " +
+			"without TLS, no audience or no user name, or beside flags for an issuer: the error names the field or " +
+			"the flag."},
 }
 
 // patient gives a server the time to stop that it needs after a reload: half a minute after its
@@ -70,7 +81,8 @@ func brokenConfigurationChangesNothing(ctx context.Context, t *suite.T) {
 	} {
 		before, successes := reloadsOf(ctx, other, "failure"), reloadsOf(ctx, other, "success")
 		t.Replace(file, []byte(broken))
-		t.Eventually(ctx, func() float64 { return reloadsOf(ctx, other, "failure") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "failures with %s", broken)
+		t.Eventually(ctx, func() float64 { return reloadsOf(ctx, other, "failure") }).WithPolling(time.Second).
+			Should(gomega.Equal(before+1), "failures with %s", broken)
 		t.Expect(reloadsOf(ctx, other, "success")).To(gomega.Equal(successes), "successes with %s", broken)
 		t.Expect(jane.MustWhoAmI(ctx).Username).To(gomega.Equal("jane"), "with %s", broken)
 		refused(ctx, joe, "the file is broken")
@@ -78,7 +90,8 @@ func brokenConfigurationChangesNothing(ctx context.Context, t *suite.T) {
 	failures, before := reloadsOf(ctx, other, "failure"), reloadsOf(ctx, other, "success")
 	t.Replace(file, []byte(good))
 	untilKnown(ctx, joe, "joe")
-	t.Eventually(ctx, func() float64 { return reloadsOf(ctx, other, "success") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "successes")
+	t.Eventually(ctx, func() float64 { return reloadsOf(ctx, other, "success") }).WithPolling(time.Second).
+		Should(gomega.Equal(before+1), "successes")
 	t.Expect(reloadsOf(ctx, other, "failure")).To(gomega.Equal(failures), "what is broken fails once")
 	untilRefused(ctx, jane, "the file does not name the issuer any more")
 }
@@ -87,7 +100,8 @@ func brokenConfigurationIsRefused(ctx context.Context, t *suite.T) {
 	issuer := func(url, more, mappings string) string {
 		return `{"issuer":{"url":"` + url + `"` + more + `},"claimMappings":{` + mappings + `}}`
 	}
-	const url, audience, name = "https://issuer.example.com", `,"audiences":["snow"]`, `"username":{"claim":"sub","prefix":""}`
+	const url, audience, name = "https://issuer.example.com", `,"audiences":["snow"]`,
+		`"username":{"claim":"sub","prefix":""}`
 	good := issuer(url, audience, name)
 	for why, issuers := range map[string]string{
 		"jwt[1].issuer.url":             good + "," + good,
@@ -95,11 +109,16 @@ func brokenConfigurationIsRefused(ctx context.Context, t *suite.T) {
 		"jwt[0].issuer.audiences":       issuer(url, "", name),
 		"jwt[0].claimMappings.username": issuer(url, audience, ""),
 	} {
-		file := t.File("authentication.yaml", []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration","jwt":[`+issuers+`]}`))
-		t.Expect(t.NotLaunched(ctx, envtest.WithFlags("--authentication-config="+file))).To(gomega.ContainSubstring(why), issuers)
+		file := t.File("authentication.yaml",
+			[]byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration","jwt":[`+issuers+
+				`]}`))
+		t.Expect(t.NotLaunched(ctx, envtest.WithFlags("--authentication-config="+file))).
+			To(gomega.ContainSubstring(why), issuers)
 	}
-	file := t.File("authentication.yaml", []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration","jwt":[`+good+`]}`))
-	t.Expect(t.NotLaunched(ctx, envtest.WithFlags("--authentication-config="+file, "--oidc-issuer-url="+url, "--oidc-client-id=snow"))).
+	file := t.File("authentication.yaml",
+		[]byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthenticationConfiguration","jwt":[`+good+`]}`))
+	t.Expect(t.NotLaunched(ctx, envtest.WithFlags("--authentication-config="+file, "--oidc-issuer-url="+url,
+		"--oidc-client-id=snow"))).
 		To(gomega.ContainSubstring("oidc"), "a file and flags")
 	_, plain := t.Shared(ctx, "plain")
 	plain.Answered(ctx, "/readyz", http.StatusOK)

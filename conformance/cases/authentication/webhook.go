@@ -14,15 +14,23 @@ import (
 )
 
 var webhookCases = []suite.Case{
-	{ID: "S7/token-webhook-vouches", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: tokenWebhookVouches,
-		Source:  "k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go, AuthenticateToken; k8s.io/apiserver/pkg/authentication/token/cache/cached_token_authenticator.go",
-		Promise: "A token webhook is asked for the server's audiences about a token that the server does not know, its answer is the user with UID, groups and extra, and it is not asked again soon."},
-	{ID: "S7/token-webhook-refuses", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: tokenWebhookRefuses,
-		Source:  "k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go, AuthenticateToken",
-		Promise: "A token that the webhook does not know, or knows for other audiences, is answered 401, which is remembered, too."},
-	{ID: "S7/failing-token-webhook-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failingTokenWebhookIs401,
-		Source:  "k8s.io/apiserver/pkg/authentication/token/cache/cached_token_authenticator.go, doAuthenticateToken: errors are not kept",
-		Promise: "While the token webhook fails, those it has vouched for come in, other tokens of its are answered 401, those of accounts are not affected, and the failure is not remembered."},
+	{ID: "S7/token-webhook-vouches", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: tokenWebhookVouches,
+		Source: "k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go, AuthenticateToken; " +
+			"k8s.io/apiserver/pkg/authentication/token/cache/cached_token_authenticator.go",
+		Promise: "A token webhook is asked for the server's audiences about a token that the server does not know, " +
+			"its answer is the user with UID, groups and extra, and it is not asked again soon."},
+	{ID: "S7/token-webhook-refuses", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   tokenWebhookRefuses,
+		Source: "k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go, AuthenticateToken",
+		Promise: "A token that the webhook does not know, or knows for other audiences, is answered 401, which is " +
+			"remembered, too."},
+	{ID: "S7/failing-token-webhook-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: failingTokenWebhookIs401,
+		Source: "k8s.io/apiserver/pkg/authentication/token/cache/cached_token_authenticator.go, " +
+			"doAuthenticateToken: errors are not kept",
+		Promise: "While the token webhook fails, those it has vouched for come in, other tokens of its are answered " +
+			"401, those of accounts are not affected, and the failure is not remembered."},
 }
 
 const reviewHost = "tokens.example.com"
@@ -33,7 +41,8 @@ func withTokenWebhook(ctx context.Context, t *suite.T) (*webhook.TokenReview, *s
 	hook, err := webhook.ServeTokenReview(network.At(reviewHost+":443"), reviewHost)
 	t.Must(err, "serve the webhook")
 	t.Cleanup(hook.Stop)
-	_, other := t.Launch(ctx, network.Option(), envtest.WithFlags("--authentication-token-webhook-version=v1", "--api-audiences=snow",
+	_, other := t.Launch(ctx, network.Option(), envtest.WithFlags("--authentication-token-webhook-version=v1",
+		"--api-audiences=snow",
 		"--authentication-token-webhook-config-file="+t.File("tokens.kubeconfig", hook.Kubeconfig())))
 	return hook, other
 }
@@ -54,8 +63,11 @@ func tokenWebhookVouches(ctx context.Context, t *suite.T) {
 	hook.SetToken("janes", authenticationv1.UserInfo{Username: "jane", UID: "u-1", Groups: []string{"devs"},
 		Extra: map[string]authenticationv1.ExtraValue{"acme.com/project": {"snow", "ice"}}})
 	for range 2 {
-		t.Expect(other.WithToken("janes").WhoAmI(ctx)).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane", UID: "u-1",
-			Groups: []string{"devs", "system:authenticated"}, Extra: map[string]authenticationv1.ExtraValue{"acme.com/project": {"snow", "ice"}}}))
+		t.Expect(other.WithToken("janes").WhoAmI(ctx)).
+			To(gomega.Equal(authenticationv1.UserInfo{Username: "jane", UID: "u-1",
+				Groups: []string{"devs",
+					"system:authenticated"}, Extra: map[string]authenticationv1.ExtraValue{"acme.com/project": {"snow",
+					"ice"}}}))
 	}
 	t.Expect(asked(hook, "janes")).To(gomega.Equal(1), "the answer is remembered")
 	t.Expect(hook.Requests.Calls()[0].Request.Audiences).To(gomega.Equal([]string{"snow"}))
@@ -87,7 +99,8 @@ func failingTokenWebhookIs401(ctx context.Context, t *suite.T) {
 	hook.SetToken("before", authenticationv1.UserInfo{Username: "jane"})
 	hook.SetToken("during", authenticationv1.UserInfo{Username: "joe"})
 	other.WithToken("before").MustWhoAmI(ctx)
-	mend := hook.Requests.Use(webhook.TokenRule{Answer: func(context.Context, webhook.TokenRequest) (webhook.TokenAnswer, error) {
+	mend := hook.Requests.Use(webhook.TokenRule{Answer: func(context.Context,
+		webhook.TokenRequest) (webhook.TokenAnswer, error) {
 		return webhook.TokenAnswer{}, stub.Status{Code: http.StatusServiceUnavailable}
 	}})
 	refused(ctx, other.WithToken("during"), "the webhook fails")

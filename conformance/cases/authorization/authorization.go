@@ -5,4 +5,5 @@ package authorization
 import "slices"
 
 // Cases are the cases of this area.
-var Cases = slices.Concat(ruleCases, grantCases, reviewCases, impersonationCases, nodeCases, webhookCases, configuredCases)
+var Cases = slices.Concat(ruleCases, grantCases, reviewCases, impersonationCases, nodeCases, webhookCases,
+	configuredCases)

@@ -18,21 +18,38 @@ import (
 const configured = "KEP-3221; k8s.io/kubernetes/pkg/kubeapiserver/authorizer/reload.go, newForConfig"
 
 var configuredCases = []suite.Case{
-	{ID: "S8/authorizers-are-asked-in-order", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: authorizersAreAskedInOrder,
-		Source:  configured + "; k8s.io/apiserver/pkg/authorization/union/union.go, Authorize",
-		Promise: "The authorizers of --authorization-config are asked in their order, by any number of webhooks, until one allows or denies; those after it are not asked, and about system:masters none is."},
-	{ID: "S8/match-conditions-choose-questions", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: matchConditionsChooseQuestions,
-		Source:  "KEP-3221; k8s.io/apiserver/pkg/authorization/cel/matcher.go, Match; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize",
-		Promise: "An authorization webhook is asked only about requests for which all of its match conditions hold. If one of them fails and none is false, it is passed over with failurePolicy NoOpinion, and decides against the request with Deny."},
-	{ID: "S8/failing-authorizer-denies-or-is-passed-over", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failingAuthorizer,
-		Source:  configured + "; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, decisionOnError",
-		Promise: "While a webhook of the configuration fails, what RBAC allows goes on with failurePolicy NoOpinion, and is answered 500 with Deny."},
-	{ID: "S8/authorizers-are-reloaded", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: authorizersAreReloaded,
-		Source:  "KEP-3221; k8s.io/kubernetes/pkg/kubeapiserver/authorizer/reload.go, checkFile; k8s.io/apiserver/pkg/server/options/authorizationconfig/metrics/metrics.go",
-		Promise: "When the file of --authorization-config changes, its webhooks decide from then on, in its order; one that is no configuration, or leaves out Node or RBAC, is counted as a failed reload and changes nothing."},
-	{ID: "S8/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: brokenConfigurationIsRefused,
-		Source:  "KEP-3221; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, ValidateAuthorizationConfiguration; k8s.io/kubernetes/pkg/kubeapiserver/options/authorization.go, Validate",
-		Promise: "A server does not start with an authorization configuration that has a name or RBAC twice, an unknown type, a webhook without a failurePolicy or with an expression that does not compile, or beside --authorization-mode: the error names the field or the flag."},
+	{ID: "S8/authorizers-are-asked-in-order", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   authorizersAreAskedInOrder,
+		Source: configured + "; k8s.io/apiserver/pkg/authorization/union/union.go, Authorize",
+		Promise: "The authorizers of --authorization-config are asked in their order, by any number of webhooks, " +
+			"until one allows or denies; those after it are not asked, and about system:masters none is."},
+	{ID: "S8/match-conditions-choose-questions", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: matchConditionsChooseQuestions,
+		Source: "KEP-3221; k8s.io/apiserver/pkg/authorization/cel/matcher.go, Match; " +
+			"k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize",
+		Promise: "An authorization webhook is asked only about requests for which all of its match conditions hold. " +
+			"If one of them fails and none is false, it is passed over with failurePolicy NoOpinion, and decides " +
+			"against the request with Deny."},
+	{ID: "S8/failing-authorizer-denies-or-is-passed-over", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: failingAuthorizer,
+		Source: configured + "; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, decisionOnError",
+		Promise: "While a webhook of the configuration fails, what RBAC allows goes on with failurePolicy NoOpinion, " +
+			"and is answered 500 with Deny."},
+	{ID: "S8/authorizers-are-reloaded", Level: suite.Versioned, Waits: true, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: authorizersAreReloaded,
+		Source: "KEP-3221; k8s.io/kubernetes/pkg/kubeapiserver/authorizer/reload.go, checkFile; " +
+			"k8s.io/apiserver/pkg/server/options/authorizationconfig/metrics/metrics.go",
+		Promise: "When the file of --authorization-config changes, its webhooks decide from then on, in its order; " +
+			"one that is no configuration, or leaves out Node or RBAC, is counted as a failed reload and changes " +
+			"nothing."},
+	{ID: "S8/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: brokenConfigurationIsRefused,
+		Source: "KEP-3221; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, " +
+			"ValidateAuthorizationConfiguration; k8s.io/kubernetes/pkg/kubeapiserver/options/authorization.go, " +
+			"Validate",
+		Promise: "A server does not start with an authorization configuration that has a name or RBAC twice, an " +
+			"unknown type, a webhook without a failurePolicy or with an expression that does not compile, or beside " +
+			"--authorization-mode: the error names the field or the flag."},
 }
 
 type (
@@ -58,8 +75,10 @@ func (a *authorizers) serve(name string) (*webhook.SubjectAccessReview, entry) {
 	a.Cleanup(hook.Stop)
 	return hook, entry{"type": "Webhook", "name": name, "webhook": object{
 		"timeout": "3s", "failurePolicy": "NoOpinion", "subjectAccessReviewVersion": "v1",
-		"authorizedTTL": "5m", "unauthorizedTTL": "5m", "cacheAuthorizedRequests": false, "cacheUnauthorizedRequests": false,
-		"connectionInfo": object{"type": "KubeConfigFile", "kubeConfigFile": a.File("kubeconfig", hook.Kubeconfig())},
+		"authorizedTTL": "5m", "unauthorizedTTL": "5m", "cacheAuthorizedRequests": false,
+		"cacheUnauthorizedRequests": false,
+		"connectionInfo": object{"type": "KubeConfigFile",
+			"kubeConfigFile": a.File("kubeconfig", hook.Kubeconfig())},
 	}}
 }
 
@@ -87,7 +106,8 @@ func conditions(expressions ...string) object {
 
 // configuration is the content of a file for --authorization-config.
 func (a *authorizers) configuration(entries ...entry) []byte {
-	content, err := json.Marshal(object{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration", "authorizers": entries})
+	content, err := json.Marshal(object{"apiVersion": "apiserver.config.k8s.io/v1",
+		"kind": "AuthorizationConfiguration", "authorizers": entries})
 	a.Must(err, "encode a configuration")
 	return content
 }
@@ -115,7 +135,8 @@ func authorizersAreAskedInOrder(ctx context.Context, t *suite.T) {
 	_, other := a.launch(ctx, firstEntry, secondEntry)
 
 	other.As("allowed").Answered(ctx, defaultConfigMaps, http.StatusOK)
-	got := t.ExpectStatus(other.As("denied").Get(ctx, defaultConfigMaps), http.StatusForbidden, metav1.StatusReasonForbidden)
+	got := t.ExpectStatus(other.As("denied").Get(ctx, defaultConfigMaps), http.StatusForbidden,
+		metav1.StatusReasonForbidden)
 	t.Expect(got.Message).To(gomega.HaveSuffix(": the first says no"))
 	t.Expect(questions(second, "allowed")).To(gomega.BeEmpty(), "the second is asked about what the first allows")
 	t.Expect(questions(second, "denied")).To(gomega.BeEmpty(), "the second is asked about what the first denies")
@@ -138,14 +159,17 @@ func matchConditionsChooseQuestions(ctx context.Context, t *suite.T) {
 	}
 	// The second condition fails for requests of paths.
 	_, other := a.launch(ctx,
-		with(looseEntry, conditions("request.user == 'jane'", "request.resourceAttributes.namespace == 'default'", "!('guests' in request.groups)")),
-		with(with(strictEntry, conditions("request.user == 'ruled'", "request.resourceAttributes.namespace == 'kube-system'")), object{"failurePolicy": "Deny"}))
+		with(looseEntry, conditions("request.user == 'jane'", "request.resourceAttributes.namespace == 'default'",
+			"!('guests' in request.groups)")),
+		with(with(strictEntry, conditions("request.user == 'ruled'", "request.resourceAttributes.namespace == "+
+			"'kube-system'")), object{"failurePolicy": "Deny"}))
 	said := func(as *suite.T, path string) string {
 		return t.ExpectStatus(as.Get(ctx, path), http.StatusForbidden, metav1.StatusReasonForbidden).Message
 	}
 	jane := other.As("jane")
 	t.Expect(said(jane, defaultConfigMaps)).To(gomega.HaveSuffix(": asked"))
-	t.Expect(said(jane, "/api/v1/namespaces/kube-system/configmaps")).NotTo(gomega.HaveSuffix(": asked"), "another namespace")
+	t.Expect(said(jane, "/api/v1/namespaces/kube-system/configmaps")).
+		NotTo(gomega.HaveSuffix(": asked"), "another namespace")
 	t.Expect(said(other.As("jane", "guests"), defaultConfigMaps)).NotTo(gomega.HaveSuffix(": asked"), "a guest")
 	jane.Answered(ctx, "/version", http.StatusOK)
 	t.Expect(questions(loose, "jane")).To(gomega.HaveLen(1), "what the conditions leave")
@@ -167,7 +191,8 @@ func failingAuthorizer(ctx context.Context, t *suite.T) {
 		_, other := a.launch(ctx, with(hookEntry, object{"failurePolicy": policy}))
 		ruled := other.As("ruled")
 		ruled.Answered(ctx, defaultConfigMaps, http.StatusOK)
-		mend := hook.Requests.Use(webhook.AccessRule{Answer: func(context.Context, webhook.AccessRequest) (webhook.AccessAnswer, error) {
+		mend := hook.Requests.Use(webhook.AccessRule{Answer: func(context.Context,
+			webhook.AccessRequest) (webhook.AccessAnswer, error) {
 			return webhook.AccessAnswer{}, stub.Status{Code: http.StatusForbidden} // which is not tried again
 		}})
 		ruled.Answered(ctx, defaultConfigMaps, code)
@@ -201,13 +226,15 @@ func authorizersAreReloaded(ctx context.Context, t *suite.T) {
 	} {
 		before := reloads(ctx, other, "failure")
 		t.Replace(file, broken)
-		t.Eventually(ctx, func() float64 { return reloads(ctx, other, "failure") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "failures with %s", broken)
+		t.Eventually(ctx, func() float64 { return reloads(ctx, other, "failure") }).WithPolling(time.Second).
+			Should(gomega.Equal(before+1), "failures with %s", broken)
 		jane.Answered(ctx, defaultConfigMaps, http.StatusOK)
 	}
 	before := reloads(ctx, other, "success")
 	t.Replace(file, a.configuration(append([]entry{secondEntry, firstEntry}, builtInAuthorizers...)...))
 	t.Eventually(ctx, lists).Should(gomega.Equal(http.StatusForbidden), "the second is the first now")
-	t.Eventually(ctx, func() float64 { return reloads(ctx, other, "success") }).WithPolling(time.Second).Should(gomega.Equal(before+1), "successes")
+	t.Eventually(ctx, func() float64 { return reloads(ctx, other, "success") }).WithPolling(time.Second).
+		Should(gomega.Equal(before+1), "successes")
 	t.Replace(file, a.configuration(append([]entry{firstEntry, secondEntry}, builtInAuthorizers...)...))
 	t.Eventually(ctx, lists).Should(gomega.Equal(http.StatusOK), "the first is the first again")
 	t.Replace(file, a.configuration(builtInAuthorizers...))
@@ -230,7 +257,8 @@ func brokenConfigurationIsRefused(ctx context.Context, t *suite.T) {
 		"webhook: Required value":                {{"type": "Webhook", "name": "hook"}, rbac},
 	} {
 		file := t.File("authorization.json", a.configuration(entries...))
-		t.Expect(t.NotLaunched(ctx, envtest.WithFlags("--authorization-config="+file))).To(gomega.ContainSubstring(why), "%v", entries)
+		t.Expect(t.NotLaunched(ctx, envtest.WithFlags("--authorization-config="+file))).
+			To(gomega.ContainSubstring(why), "%v", entries)
 	}
 	file := t.File("authorization.json", a.configuration(rbac))
 	t.Expect(t.NotLaunched(ctx, envtest.WithFlags("--authorization-config="+file, "--authorization-mode=RBAC"))).

@@ -14,14 +14,20 @@ import (
 
 var grantCases = []suite.Case{
 	{ID: "S8/no-role-beyond-ones-own-rights", Level: suite.Versioned, Failure: true, Test: noRoleBeyondOnesOwnRights,
-		Source:  "k8s.io/kubernetes/pkg/registry/rbac/escalation_check.go, RoleEscalationAuthorized; k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go, ConfirmNoEscalation",
-		Promise: "Whoever may create and update Roles can put into them only rights of their own, unless they have the verb escalate; the 403 lists what they lack."},
-	{ID: "S8/no-binding-beyond-ones-own-rights", Level: suite.Versioned, Failure: true, Test: noBindingBeyondOnesOwnRights,
-		Source:  "k8s.io/kubernetes/pkg/registry/rbac/escalation_check.go, BindingAuthorized; k8s.io/kubernetes/pkg/registry/rbac/rolebinding/policybased/storage.go",
-		Promise: "Whoever may create RoleBindings can bind only roles whose rights they have, unless they have the verb bind on the role."},
+		Source: "k8s.io/kubernetes/pkg/registry/rbac/escalation_check.go, RoleEscalationAuthorized; " +
+			"k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go, ConfirmNoEscalation",
+		Promise: "Whoever may create and update Roles can put into them only rights of their own, unless they have " +
+			"the verb escalate; the 403 lists what they lack."},
+	{ID: "S8/no-binding-beyond-ones-own-rights", Level: suite.Versioned, Failure: true,
+		Test: noBindingBeyondOnesOwnRights,
+		Source: "k8s.io/kubernetes/pkg/registry/rbac/escalation_check.go, BindingAuthorized; " +
+			"k8s.io/kubernetes/pkg/registry/rbac/rolebinding/policybased/storage.go",
+		Promise: "Whoever may create RoleBindings can bind only roles whose rights they have, unless they have the " +
+			"verb bind on the role."},
 	{ID: "S8/aggregation-needs-all-rights", Level: suite.Versioned, Failure: true, Test: aggregationNeedsAllRights,
-		Source:  "k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased/storage.go, hasAggregationRule",
-		Promise: "A ClusterRole that aggregates others can be created only by those who have all rights, and the default roles admin, edit and view are such roles."},
+		Source: "k8s.io/kubernetes/pkg/registry/rbac/clusterrole/policybased/storage.go, hasAggregationRule",
+		Promise: "A ClusterRole that aggregates others can be created only by those who have all rights, and the " +
+			"default roles admin, edit and view are such roles."},
 	{ID: "S8/role-of-a-binding-is-immutable", Level: suite.Core, Failure: true, Test: roleOfABindingIsImmutable,
 		Source:  "k8s.io/kubernetes/pkg/apis/rbac/validation/validation.go, ValidateRoleBindingUpdate",
 		Promise: "The subjects of a binding can be changed, its roleRef can't: 422 on that field."},
@@ -32,8 +38,10 @@ var grantCases = []suite.Case{
 func keeper(ctx context.Context, t *suite.T, resources ...string) (user string, as *suite.T) {
 	user = t.Name + "-keeper"
 	t.Grant(ctx, "keeper", user, suite.Rule("configmaps", "get", "list"),
-		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: resources, Verbs: []string{"create", "update"}})
-	untilMay(ctx, t, user, attributes{Verb: "create", Group: rbacv1.GroupName, Resource: resources[0], Namespace: t.Namespace(ctx)})
+		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: resources,
+			Verbs: []string{"create", "update"}})
+	untilMay(ctx, t, user, attributes{Verb: "create", Group: rbacv1.GroupName, Resource: resources[0],
+		Namespace: t.Namespace(ctx)})
 	return user, t.As(user)
 }
 
@@ -52,15 +60,22 @@ func noRoleBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	got := make("own", own)
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
 	status := t.ExpectStatus(make("more", own, more), http.StatusForbidden, metav1.StatusReasonForbidden)
-	t.Expect(status.Message).To(gomega.Equal(fmt.Sprintf(`roles.rbac.authorization.k8s.io "more" is forbidden: user "%s" (groups=["system:authenticated"]) `+
-		"is attempting to grant RBAC permissions not currently held:\n"+`{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`, user)))
-	t.ExpectStatus(make("other-verb", suite.Rule("configmaps", "delete")), http.StatusForbidden, metav1.StatusReasonForbidden)
-	got = as.Ask(ctx, suite.Request{Method: "PUT", Path: "/apis/rbac.authorization.k8s.io/v1/namespaces/" + t.Namespace(ctx) + "/roles/own",
+	t.Expect(status.Message).
+		To(gomega.Equal(fmt.Sprintf(`roles.rbac.authorization.k8s.io "more" is forbidden: user "%s" `+
+			`(groups=["system:authenticated"]) `+
+			"is attempting to grant RBAC permissions not currently held:\n"+
+			`{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`, user)))
+	t.ExpectStatus(make("other-verb", suite.Rule("configmaps", "delete")), http.StatusForbidden,
+		metav1.StatusReasonForbidden)
+	got = as.Ask(ctx, suite.Request{Method: "PUT", Path: "/apis/rbac.authorization.k8s.io/v1/namespaces/" +
+		t.Namespace(ctx) + "/roles/own",
 		Body: rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Rules: []rbacv1.PolicyRule{more}}})
 	t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
 
-	t.Grant(ctx, "escalate", user, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"escalate"}})
-	untilMay(ctx, t, user, attributes{Verb: "escalate", Group: rbacv1.GroupName, Resource: "roles", Namespace: t.Namespace(ctx)})
+	t.Grant(ctx, "escalate", user, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName},
+		Resources: []string{"roles"}, Verbs: []string{"escalate"}})
+	untilMay(ctx, t, user, attributes{Verb: "escalate", Group: rbacv1.GroupName, Resource: "roles",
+		Namespace: t.Namespace(ctx)})
 	got = make("more", own, more)
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
 }
@@ -71,19 +86,23 @@ func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 	t.MakeRole(ctx, "more", suite.Rule("secrets", "get"))
 	make := func(name, of string) suite.Answer {
 		return post(ctx, as, "rolebindings", rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: suite.RoleRef(of), Subjects: []rbacv1.Subject{suite.User(user)}})
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: suite.RoleRef(of),
+			Subjects: []rbacv1.Subject{suite.User(user)}})
 	}
 	t.Eventually(ctx, func() int { return make("own", "own").Code }).Should(gomega.Equal(http.StatusCreated))
 	t.Eventually(ctx, func() string {
 		return t.ExpectStatus(make("more", "more"), http.StatusForbidden, metav1.StatusReasonForbidden).Message
 	}).Should(gomega.And(
 		gomega.HavePrefix(`rolebindings.rbac.authorization.k8s.io "more" is forbidden: user "%s"`, user),
-		gomega.HaveSuffix("is attempting to grant RBAC permissions not currently held:\n"+`{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`)))
+		gomega.HaveSuffix("is attempting to grant RBAC permissions not currently held:\n"+
+			`{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`)))
 	got := make("none", "no-such-role")
 	t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound)
 
-	t.Grant(ctx, "bind", user, named(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"bind"}}, "more"))
-	untilMay(ctx, t, user, attributes{Verb: "bind", Group: rbacv1.GroupName, Resource: "roles", Name: "more", Namespace: t.Namespace(ctx)})
+	t.Grant(ctx, "bind", user, named(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName},
+		Resources: []string{"roles"}, Verbs: []string{"bind"}}, "more"))
+	untilMay(ctx, t, user, attributes{Verb: "bind", Group: rbacv1.GroupName, Resource: "roles", Name: "more",
+		Namespace: t.Namespace(ctx)})
 	got = make("more", "more")
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
 }
@@ -91,17 +110,23 @@ func noBindingBeyondOnesOwnRights(ctx context.Context, t *suite.T) {
 func aggregationNeedsAllRights(ctx context.Context, t *suite.T) {
 	user, name := t.Name+"-keeper", t.Name+"-keeper"
 	for _, role := range []string{"admin", "edit", "view"} {
-		t.Expect(t.Kube.RbacV1().ClusterRoles().Get(ctx, role, metav1.GetOptions{})).To(gomega.HaveField("AggregationRule.ClusterRoleSelectors",
-			gomega.ContainElement(gomega.HaveField("MatchLabels", gomega.HaveKeyWithValue("rbac.authorization.k8s.io/aggregate-to-"+role, "true")))))
+		t.Expect(t.Kube.RbacV1().ClusterRoles().Get(ctx, role, metav1.GetOptions{})).
+			To(gomega.HaveField("AggregationRule.ClusterRoleSelectors",
+				gomega.ContainElement(gomega.HaveField("MatchLabels",
+					gomega.HaveKeyWithValue("rbac.authorization.k8s.io/aggregate-to-"+role, "true")))))
 	}
-	t.MakeClusterRole(ctx, name, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"create"}})
+	t.MakeClusterRole(ctx, name, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName},
+		Resources: []string{"clusterroles"}, Verbs: []string{"create"}})
 	t.BindEverywhere(ctx, name, suite.ClusterRoleRef(name), suite.User(user))
 	untilMay(ctx, t, user, attributes{Verb: "create", Group: rbacv1.GroupName, Resource: "clusterroles"})
 	create := func(as *suite.T, aggregates *rbacv1.AggregationRule) suite.Answer {
 		object := rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: t.Name + "-sum"}, AggregationRule: aggregates}
-		return as.Ask(ctx, suite.Request{Method: "POST", Path: "/apis/rbac.authorization.k8s.io/v1/clusterroles?dryRun=All", Body: object})
+		return as.Ask(ctx, suite.Request{Method: "POST",
+			Path: "/apis/rbac.authorization.k8s.io/v1/clusterroles?dryRun=All", Body: object})
 	}
-	all := &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"case": t.Name}}}}
+	all := &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+		{MatchLabels: map[string]string{"case": t.Name}},
+	}}
 	got := create(t.As(user), nil)
 	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "without an aggregation: %s", got)
 	status := t.ExpectStatus(create(t.As(user), all), http.StatusForbidden, metav1.StatusReasonForbidden)

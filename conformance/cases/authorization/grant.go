@@ -20,7 +20,8 @@ func named(rule rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
 }
 
 // review asks what a user may do.
-func review(ctx context.Context, t *suite.T, spec authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func review(ctx context.Context, t *suite.T,
+	spec authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	answer := suite.Create(ctx, t, t.Kube.AuthorizationV1().SubjectAccessReviews().
 		Create, &authorizationv1.SubjectAccessReview{Spec: spec})
 	return answer.Status
@@ -53,5 +54,6 @@ func expectAccess(ctx context.Context, t *suite.T, questions ...access) {
 
 // reviewNode reports whether a node may do something.
 func reviewNode(ctx context.Context, t *suite.T, user string, what attributes) bool {
-	return review(ctx, t, authorizationv1.SubjectAccessReviewSpec{User: user, Groups: []string{"system:nodes", "system:authenticated"}, ResourceAttributes: &what}).Allowed
+	return review(ctx, t, authorizationv1.SubjectAccessReviewSpec{User: user,
+		Groups: []string{"system:nodes", "system:authenticated"}, ResourceAttributes: &what}).Allowed
 }

@@ -15,17 +15,27 @@ import (
 
 var impersonationCases = []suite.Case{
 	{ID: "S8/impersonation-replaces-the-user", Level: suite.Core, Test: impersonationReplacesTheUser,
-		Source:  "k8s.io/apiserver/pkg/endpoints/filters/impersonation/constrained_impersonation.go, processImpersonationHeaders; k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, legacyImpersonationMode",
-		Promise: "An admin who impersonates is that user, with its groups, UID and extra and none of the admin's; groups of a service account, system:authenticated, and system:unauthenticated for the anonymous user are added."},
-	{ID: "S8/impersonation-needs-a-right-for-each-part", Level: suite.Versioned, Failure: true, Test: impersonationNeedsARightForEachPart,
-		Source:  "k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, impersonationModeState.check",
-		Promise: "The verb impersonate on a user allows to be that user and no other, and neither groups nor UIDs, for which there are rights of their own."},
+		Source: "k8s.io/apiserver/pkg/endpoints/filters/impersonation/constrained_impersonation.go, " +
+			"processImpersonationHeaders; k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, " +
+			"legacyImpersonationMode",
+		Promise: "An admin who impersonates is that user, with its groups, UID and extra and none of the admin's; " +
+			"groups of a service account, system:authenticated, and system:unauthenticated for the anonymous user " +
+			"are added."},
+	{ID: "S8/impersonation-needs-a-right-for-each-part", Level: suite.Versioned, Failure: true,
+		Test:   impersonationNeedsARightForEachPart,
+		Source: "k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, impersonationModeState.check",
+		Promise: "The verb impersonate on a user allows to be that user and no other, and neither groups nor UIDs, " +
+			"for which there are rights of their own."},
 	{ID: "S8/impersonation-needs-a-user", Level: suite.Core, Failure: true, Test: impersonationNeedsAUser,
-		Source:  "k8s.io/apiserver/pkg/endpoints/filters/impersonation/constrained_impersonation.go, processImpersonationHeaders",
+		Source: "k8s.io/apiserver/pkg/endpoints/filters/impersonation/constrained_impersonation.go, " +
+			"processImpersonationHeaders",
 		Promise: "A request that names a group, a UID or extra to impersonate and no user is refused with 400."},
-	{ID: "S8/constrained-impersonation-is-for-some-requests", Level: suite.Versioned, Gates: []string{"ConstrainedImpersonation"}, Test: constrainedImpersonation,
-		Source:  "KEP-5284; k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, constrainedImpersonationModeState",
-		Promise: "Who may impersonate:user-info a user, and impersonate-on:user-info:list ConfigMaps, can list them as that user, and do nothing else as that user."},
+	{ID: "S8/constrained-impersonation-is-for-some-requests", Level: suite.Versioned,
+		Gates: []string{"ConstrainedImpersonation"}, Test: constrainedImpersonation,
+		Source: "KEP-5284; k8s.io/apiserver/pkg/endpoints/filters/impersonation/mode.go, " +
+			"constrainedImpersonationModeState",
+		Promise: "Who may impersonate:user-info a user, and impersonate-on:user-info:list ConfigMaps, can list them " +
+			"as that user, and do nothing else as that user."},
 }
 
 // robot is a service account of the case, who has rights as a user of its name.
@@ -40,27 +50,35 @@ func robot(ctx context.Context, t *suite.T, rules ...rbacv1.PolicyRule) (user st
 func impersonationReplacesTheUser(ctx context.Context, t *suite.T) {
 	full := t.UserIn(t.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "devs",
 		"Impersonate-Uid": "u-1", "Impersonate-Extra-Acme.com%2fproject": "snow"}))
-	t.Expect(full).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane", UID: "u-1", Groups: []string{"devs", "system:authenticated"},
-		Extra: map[string]authenticationv1.ExtraValue{"acme.com/project": {"snow"}}}))
+	t.Expect(full).To(gomega.Equal(authenticationv1.UserInfo{Username: "jane", UID: "u-1",
+		Groups: []string{"devs", "system:authenticated"},
+		Extra:  map[string]authenticationv1.ExtraValue{"acme.com/project": {"snow"}}}))
 	for user, groups := range map[string][]string{
-		"jane":                              {"system:authenticated"},
-		"system:serviceaccount:there:robot": {"system:serviceaccounts", "system:serviceaccounts:there", "system:authenticated"},
+		"jane": {"system:authenticated"},
+		"system:serviceaccount:there:robot": {"system:serviceaccounts", "system:serviceaccounts:there",
+			"system:authenticated"},
 	} {
 		info := t.UserIn(t.AskWhoAmI(ctx, map[string]string{"Impersonate-User": user}))
-		t.Expect(info).To(gomega.And(gomega.HaveField("Username", user), gomega.HaveField("Groups", groups), gomega.HaveField("UID", ""), gomega.HaveField("Extra", gomega.BeEmpty())))
+		t.Expect(info).To(gomega.And(gomega.HaveField("Username", user), gomega.HaveField("Groups", groups),
+			gomega.HaveField("UID", ""), gomega.HaveField("Extra", gomega.BeEmpty())))
 	}
-	nobody := t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "system:anonymous"}), http.StatusForbidden, metav1.StatusReasonForbidden)
-	t.Expect(nobody.Message).To(gomega.ContainSubstring(`User "system:anonymous" cannot create`), "system:authenticated would be allowed to")
-	t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "system:unauthenticated"}),
+	nobody := t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "system:anonymous"}),
+		http.StatusForbidden, metav1.StatusReasonForbidden)
+	t.Expect(nobody.Message).To(gomega.ContainSubstring(`User "system:anonymous" cannot create`),
+		"system:authenticated would be allowed to")
+	t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "jane",
+		"Impersonate-Group": "system:unauthenticated"}),
 		http.StatusForbidden, metav1.StatusReasonForbidden)
 }
 
 func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.T) {
 	uid := named(suite.Rule("uids", "impersonate"), "u-1")
 	uid.APIGroups = []string{authenticationv1.GroupName}
-	user, as := robot(ctx, t, named(suite.Rule("users", "impersonate"), "jane"), named(suite.Rule("groups", "impersonate"), "devs"), uid)
+	user, as := robot(ctx, t, named(suite.Rule("users", "impersonate"), "jane"),
+		named(suite.Rule("groups", "impersonate"), "devs"), uid)
 	untilMay(ctx, t, user, attributes{Verb: "impersonate", Resource: "users", Name: "jane"})
-	info := t.UserIn(as.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "devs", "Impersonate-Uid": "u-1"}))
+	info := t.UserIn(as.AskWhoAmI(ctx, map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "devs",
+		"Impersonate-Uid": "u-1"}))
 	t.Expect(info).To(gomega.And(gomega.HaveField("Username", "jane"), gomega.HaveField("UID", "u-1"),
 		gomega.HaveField("Groups", []string{"devs", "system:authenticated"})))
 	for _, header := range []map[string]string{
@@ -78,8 +96,10 @@ func impersonationNeedsARightForEachPart(ctx context.Context, t *suite.T) {
 }
 
 func impersonationNeedsAUser(ctx context.Context, t *suite.T) {
-	for name, value := range map[string]string{"Impersonate-Group": "devs", "Impersonate-Uid": "u-1", "Impersonate-Extra-project": "snow"} {
-		status := t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{name: value}), http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	for name, value := range map[string]string{"Impersonate-Group": "devs", "Impersonate-Uid": "u-1",
+		"Impersonate-Extra-project": "snow"} {
+		status := t.ExpectStatus(t.AskWhoAmI(ctx, map[string]string{name: value}), http.StatusBadRequest,
+			metav1.StatusReasonBadRequest)
 		t.Expect(status.Message).To(gomega.ContainSubstring("without impersonating a user"), name)
 	}
 }
@@ -92,13 +112,15 @@ func constrainedImpersonation(ctx context.Context, t *suite.T) {
 	user, as := robot(ctx, t, who, suite.Rule("configmaps", "impersonate-on:user-info:list"))
 	t.Grant(ctx, "janes", jane, suite.Rule("configmaps", "get", "list"))
 	untilMay(ctx, t, jane, attributes{Verb: "list", Resource: "configmaps", Namespace: maps.Namespace})
-	untilMay(ctx, t, user, attributes{Verb: "impersonate-on:user-info:list", Resource: "configmaps", Namespace: maps.Namespace})
+	untilMay(ctx, t, user, attributes{Verb: "impersonate-on:user-info:list", Resource: "configmaps",
+		Namespace: maps.Namespace})
 	as.Answered(ctx, maps.Path(), http.StatusForbidden)
 	as.As(jane).Answered(ctx, maps.Path(), http.StatusOK)
 	got := as.As(jane).Get(ctx, maps.Path()+"/a")
 	status := t.ExpectStatus(got, http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.Expect(status.Message).To(gomega.Equal(fmt.Sprintf(
-		`configmaps "a" is forbidden: User "%s" cannot impersonate-on:user-info:get resource "configmaps" in API group "" in the namespace "%s"`, user, maps.Namespace)))
+		`configmaps "a" is forbidden: User "%s" cannot impersonate-on:user-info:get resource "configmaps" in API `+
+			`group "" in the namespace "%s"`, user, maps.Namespace)))
 	as.As("joe").Answered(ctx, maps.Path(), http.StatusForbidden)
 	as.As(jane, "system:masters").Answered(ctx, maps.Path(), http.StatusForbidden)
 }

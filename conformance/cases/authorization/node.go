@@ -14,12 +14,16 @@ import (
 )
 
 var nodeCases = []suite.Case{
-	{ID: "S8/node-reads-what-its-pods-mention", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: nodeReadsWhatItsPodsMention,
-		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, authorizeReadNamespacedObject",
-		Promise: "A node can get a Secret that a Pod bound to it mentions, until the Pod is gone; no other Secret, not the list, and not whoever has only the name of the node or only its group."},
+	{ID: "S8/node-reads-what-its-pods-mention", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   nodeReadsWhatItsPodsMention,
+		Source: "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, authorizeReadNamespacedObject",
+		Promise: "A node can get a Secret that a Pod bound to it mentions, until the Pod is gone; no other Secret, " +
+			"not the list, and not whoever has only the name of the node or only its group."},
 	{ID: "S8/node-writes-what-is-its-own", Level: suite.Versioned, Failure: true, Test: nodeWritesWhatIsItsOwn,
-		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, authorizeLease and authorizeNode",
-		Promise: "A node may keep its own Lease in kube-node-lease and no other, create and change Nodes but not delete them, and list Services but not create them."},
+		Source: "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, authorizeLease and " +
+			"authorizeNode",
+		Promise: "A node may keep its own Lease in kube-node-lease and no other, create and change Nodes but not " +
+			"delete them, and list Services but not create them."},
 }
 
 func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
@@ -32,13 +36,16 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
 	secrets := "/api/v1/namespaces/" + ns + "/secrets"
 	unrelated := func(as *suite.T, node, name string) {
 		status := t.ExpectStatus(as.Get(ctx, secrets+"/"+name), http.StatusForbidden, metav1.StatusReasonForbidden)
-		t.Expect(status.Message).To(gomega.HaveSuffix(": no relationship found between node '%s-%s' and this object", node, t.Name))
+		t.Expect(status.Message).To(gomega.HaveSuffix(": no relationship found between node '%s-%s' and this object",
+			node, t.Name))
 	}
 	unrelated(north, "north", "mounted")
 	suite.Create(ctx, t, kube.Pods(ns).Create, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "main"},
-		Spec: corev1.PodSpec{NodeName: "north-" + t.Name, Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
-			Volumes: []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "mounted"}}}}},
+		Spec: corev1.PodSpec{NodeName: "north-" + t.Name,
+			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
+			Volumes: []corev1.Volume{{Name: "secret",
+				VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "mounted"}}}}},
 	})
 	code := func() int { return north.Get(ctx, secrets+"/mounted").Code }
 	t.Eventually(ctx, code).Should(gomega.Equal(http.StatusOK), "the Pod is on the node")
@@ -46,12 +53,14 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
 	unrelated(south, "south", "mounted")
 	status := t.ExpectStatus(north.Get(ctx, secrets), http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.Expect(status.Message).To(gomega.HaveSuffix(": No Object name found"))
-	status = t.ExpectStatus(north.Ask(ctx, suite.Request{Method: "DELETE", Path: secrets + "/mounted"}), http.StatusForbidden, metav1.StatusReasonForbidden)
+	status = t.ExpectStatus(north.Ask(ctx, suite.Request{Method: "DELETE", Path: secrets + "/mounted"}),
+		http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.Expect(status.Message).To(gomega.HaveSuffix(": can only read resources of this type"))
 	t.As("north-"+t.Name, "system:nodes").Answered(ctx, secrets+"/mounted", http.StatusForbidden)
 	t.As("system:node:north-"+t.Name).Answered(ctx, secrets+"/mounted", http.StatusForbidden)
 
-	t.Must(kube.Pods(ns).Delete(ctx, "main", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete Pod main")
+	t.Must(kube.Pods(ns).Delete(ctx, "main", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}),
+		"delete Pod main")
 	t.Eventually(ctx, code).Should(gomega.Equal(http.StatusForbidden), "the Pod is gone")
 }
 
@@ -61,7 +70,8 @@ func nodeWritesWhatIsItsOwn(ctx context.Context, t *suite.T) {
 		what := attributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}
 		return func(want bool) {
 			allowed := reviewNode(ctx, t, node, what)
-			t.Expect(allowed).To(gomega.Equal(want), fmt.Sprintf("may a node %s %s/%s %s in %q", verb, group, resource, name, namespace))
+			t.Expect(allowed).To(gomega.Equal(want),
+				fmt.Sprintf("may a node %s %s/%s %s in %q", verb, group, resource, name, namespace))
 		}
 	}
 	ask("update", "coordination.k8s.io", "leases", "kube-node-lease", t.Name)(true)

@@ -15,18 +15,30 @@ import (
 )
 
 var webhookCases = []suite.Case{
-	{ID: "S8/webhook-decides-before-RBAC", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: webhookDecidesBeforeRBAC,
-		Source:  "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize; k8s.io/apiserver/pkg/authorization/union/union.go",
-		Promise: "What an authorization webhook allows is allowed and what it denies is forbidden for its reason, whatever RBAC says; without an opinion RBAC decides, and about system:masters it is not asked."},
-	{ID: "S8/webhook-is-asked-all-about-a-request", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: webhookIsAskedAllAboutARequest,
-		Source:  "KEP-4601; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, resourceAttributesFrom; k8s.io/apiserver/pkg/endpoints/filters/authorization.go, GetAuthorizerAttributes",
-		Promise: "An authorization webhook is told user, groups, verb, group, version, resource, subresource, namespace, name and the selectors of a request, or its path."},
-	{ID: "S8/webhook-answers-are-remembered", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: webhookAnswersAreRemembered,
-		Source:  "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize: authorizedTTL and unauthorizedTTL",
-		Promise: "What an authorization webhook has allowed is not asked again, and what it has refused is, each for as long as its own flag says."},
-	{ID: "S8/failing-webhook-is-no-opinion", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failingWebhookIsNoOpinion,
-		Source:  "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, decisionOnError; k8s.io/apiserver/pkg/endpoints/filters/authorization.go: an error is 500",
-		Promise: "While the authorization webhook fails, or contradicts itself, nobody is let in by it and the answer is 500; whom RBAC allows goes on, and the failure is not remembered."},
+	{ID: "S8/webhook-decides-before-RBAC", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: webhookDecidesBeforeRBAC,
+		Source: "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize; " +
+			"k8s.io/apiserver/pkg/authorization/union/union.go",
+		Promise: "What an authorization webhook allows is allowed and what it denies is forbidden for its reason, " +
+			"whatever RBAC says; without an opinion RBAC decides, and about system:masters it is not asked."},
+	{ID: "S8/webhook-is-asked-all-about-a-request", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: webhookIsAskedAllAboutARequest,
+		Source: "KEP-4601; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, resourceAttributesFrom; " +
+			"k8s.io/apiserver/pkg/endpoints/filters/authorization.go, GetAuthorizerAttributes",
+		Promise: "An authorization webhook is told user, groups, verb, group, version, resource, subresource, " +
+			"namespace, name and the selectors of a request, or its path."},
+	{ID: "S8/webhook-answers-are-remembered", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: webhookAnswersAreRemembered,
+		Source: "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize: authorizedTTL and " +
+			"unauthorizedTTL",
+		Promise: "What an authorization webhook has allowed is not asked again, and what it has refused is, each for " +
+			"as long as its own flag says."},
+	{ID: "S8/failing-webhook-is-no-opinion", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: failingWebhookIsNoOpinion,
+		Source: "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, decisionOnError; " +
+			"k8s.io/apiserver/pkg/endpoints/filters/authorization.go: an error is 500",
+		Promise: "While the authorization webhook fails, or contradicts itself, nobody is let in by it and the " +
+			"answer is 500; whom RBAC allows goes on, and the failure is not remembered."},
 }
 
 // accessHost is where the webhook is.
@@ -67,18 +79,22 @@ func webhookDecidesBeforeRBAC(ctx context.Context, t *suite.T) {
 	grantAll(ctx, other, "denied", "ruled")
 	other.As("allowed").Answered(ctx, defaultConfigMaps, http.StatusOK)
 	other.As("ruled").Answered(ctx, defaultConfigMaps, http.StatusOK)
-	status := t.ExpectStatus(other.As("denied").Get(ctx, defaultConfigMaps), http.StatusForbidden, metav1.StatusReasonForbidden)
+	status := t.ExpectStatus(other.As("denied").Get(ctx, defaultConfigMaps), http.StatusForbidden,
+		metav1.StatusReasonForbidden)
 	t.Expect(status.Message).To(gomega.HaveSuffix(`in the namespace "default": not today`))
-	status = t.ExpectStatus(other.As("unknown").Get(ctx, defaultConfigMaps), http.StatusForbidden, metav1.StatusReasonForbidden)
+	status = t.ExpectStatus(other.As("unknown").Get(ctx, defaultConfigMaps), http.StatusForbidden,
+		metav1.StatusReasonForbidden)
 	t.Expect(status.Message).To(gomega.HaveSuffix(`in the namespace "default": default: who is it`))
 	other.As("anybody", "system:masters").Answered(ctx, defaultConfigMaps, http.StatusOK)
 	t.Expect(questions(hook, "anybody")).To(gomega.BeEmpty(), "about system:masters")
 
 	what := attributes{Verb: "list", Resource: "configmaps", Namespace: "default"}
 	for user, want := range map[string]authorizationv1.SubjectAccessReviewStatus{
-		"allowed": {Allowed: true, Reason: "because"}, "denied": {Denied: true, Reason: "not today"}, "unknown": {Reason: "default: who is it"},
+		"allowed": {Allowed: true, Reason: "because"}, "denied": {Denied: true, Reason: "not today"},
+		"unknown": {Reason: "default: who is it"},
 	} {
-		t.Expect(review(ctx, other, authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &what})).To(gomega.Equal(want), user)
+		t.Expect(review(ctx, other, authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &what})).
+			To(gomega.Equal(want), user)
 	}
 }
 
@@ -89,7 +105,8 @@ func grantAll(ctx context.Context, t *suite.T, users ...string) {
 		t.BindEverywhere(ctx, user, suite.ClusterRoleRef("lister"), suite.User(user))
 	}
 	what := attributes{Verb: "list", Resource: "configmaps"}
-	t.Eventually(ctx, func() bool { return may(ctx, t, users[len(users)-1], what) }).Should(gomega.BeTrue(), "the grants hold")
+	t.Eventually(ctx, func() bool { return may(ctx, t, users[len(users)-1], what) }).
+		Should(gomega.BeTrue(), "the grants hold")
 }
 
 func webhookIsAskedAllAboutARequest(ctx context.Context, t *suite.T) {
@@ -103,13 +120,17 @@ func webhookIsAskedAllAboutARequest(ctx context.Context, t *suite.T) {
 		return after[before]
 	}
 	scale := asked("/apis/apps/v1/namespaces/default/deployments/web/scale")
-	t.Expect(scale).To(gomega.Equal(authorizationv1.SubjectAccessReviewSpec{User: "jane", Groups: []string{"devs", "system:authenticated"},
-		ResourceAttributes: &attributes{Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "default", Name: "web"}}))
+	t.Expect(scale).To(gomega.Equal(authorizationv1.SubjectAccessReviewSpec{User: "jane",
+		Groups: []string{"devs", "system:authenticated"},
+		ResourceAttributes: &attributes{Verb: "get", Group: "apps", Version: "v1", Resource: "deployments",
+			Subresource: "scale", Namespace: "default", Name: "web"}}))
 	path := asked("/metrics")
 	t.Expect(path.ResourceAttributes).To(gomega.BeNil())
-	t.Expect(path.NonResourceAttributes).To(gomega.HaveValue(gomega.Equal(authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"})))
+	t.Expect(path.NonResourceAttributes).
+		To(gomega.HaveValue(gomega.Equal(authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"})))
 
-	list := asked("/api/v1/pods?labelSelector=color+in+(red,blue),!old&fieldSelector=spec.nodeName%3Dn1,status.phase!%3DFailed").ResourceAttributes
+	list := asked("/api/v1/pods?labelSelector=color+in+(red,blue),!old" +
+		"&fieldSelector=spec.nodeName%3Dn1,status.phase!%3DFailed").ResourceAttributes
 	t.Expect(list.Verb).To(gomega.Equal("list"))
 	t.Expect(list.LabelSelector).To(gomega.HaveValue(gomega.HaveField("Requirements", gomega.ConsistOf(
 		metav1.LabelSelectorRequirement{Key: "color", Operator: "In", Values: []string{"blue", "red"}},
@@ -145,7 +166,8 @@ func failingWebhookIsNoOpinion(ctx context.Context, t *suite.T) {
 	hook, other := withWebhook(ctx, t)
 	grantAll(ctx, other, "ruled")
 	hook.Allow(webhook.Access{User: "jane"}, "")
-	mend := hook.Requests.Use(webhook.AccessRule{Answer: func(context.Context, webhook.AccessRequest) (webhook.AccessAnswer, error) {
+	mend := hook.Requests.Use(webhook.AccessRule{Answer: func(context.Context,
+		webhook.AccessRequest) (webhook.AccessAnswer, error) {
 		return webhook.AccessAnswer{}, stub.Status{Code: http.StatusServiceUnavailable}
 	}})
 	got := other.As("jane").Answered(ctx, defaultConfigMaps, http.StatusInternalServerError)

@@ -13,22 +13,35 @@ import (
 )
 
 var rangeCases = []suite.Case{
-	{ID: "S3/cluster-ips-come-from-the-range", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: clusterIPsComeFromTheRange,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/service/ipallocator; k8s.io/kubernetes/pkg/controlplane/instance.go, APIServerServiceIP",
-		Promise: "Cluster IPs come from --service-cluster-ip-range, each once; the first is that of the service kubernetes, and a Service that is deleted gives its own back."},
-	{ID: "S3/cluster-ip-outside-the-range-is-refused", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: clusterIPOutside,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go, allocClusterIP",
-		Promise: "A Service that asks for a cluster IP outside the range, or for one that is taken, is 422 for spec.clusterIPs, and a headless one has none."},
-	{ID: "S3/node-ports-come-from-the-range", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: nodePortsComeFromTheRange,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/service/portallocator/allocator.go",
-		Promise: "Node ports come from --service-node-port-range, each once; one outside of it, and one that is taken, is 422 for the port's nodePort."},
-	{ID: "S3/advertised-address-is-the-endpoint", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: advertisedAddress,
-		Source:  "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go; k8s.io/apiserver/pkg/server/options/server_run_options.go, AdvertiseAddress",
-		Promise: "The endpoint of default/kubernetes is --advertise-address, and discovery gives clients that address."},
-	{ID: "S3/full-range-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: fullRange,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/service/portallocator/allocator.go, ErrFull",
-		Promise: "When all node ports of the range are taken, a Service that wants one is refused with 500, which says that the range is full, and is not created; one that is given back is given again."},
-	{ID: "S3/cluster-ip-stays", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: clusterIPStays,
+	{ID: "S3/cluster-ips-come-from-the-range", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test: clusterIPsComeFromTheRange,
+		Source: "k8s.io/kubernetes/pkg/registry/core/service/ipallocator; " +
+			"k8s.io/kubernetes/pkg/controlplane/instance.go, APIServerServiceIP",
+		Promise: "Cluster IPs come from --service-cluster-ip-range, each once; the first is that of the service " +
+			"kubernetes, and a Service that is deleted gives its own back."},
+	{ID: "S3/cluster-ip-outside-the-range-is-refused", Level: suite.Core, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: clusterIPOutside,
+		Source: "k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go, allocClusterIP",
+		Promise: "A Service that asks for a cluster IP outside the range, or for one that is taken, is 422 for " +
+			"spec.clusterIPs, and a headless one has none."},
+	{ID: "S3/node-ports-come-from-the-range", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   nodePortsComeFromTheRange,
+		Source: "k8s.io/kubernetes/pkg/registry/core/service/portallocator/allocator.go",
+		Promise: "Node ports come from --service-node-port-range, each once; one outside of it, and one that is " +
+			"taken, is 422 for the port's nodePort."},
+	{ID: "S3/advertised-address-is-the-endpoint", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: advertisedAddress,
+		Source: "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go; " +
+			"k8s.io/apiserver/pkg/server/options/server_run_options.go, AdvertiseAddress",
+		Promise: "The endpoint of default/kubernetes is --advertise-address, and discovery gives clients that " +
+			"address."},
+	{ID: "S3/full-range-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   fullRange,
+		Source: "k8s.io/kubernetes/pkg/registry/core/service/portallocator/allocator.go, ErrFull",
+		Promise: "When all node ports of the range are taken, a Service that wants one is refused with 500, which " +
+			"says that the range is full, and is not created; one that is given back is given again."},
+	{ID: "S3/cluster-ip-stays", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:    clusterIPStays,
 		Source:  "k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidateServiceUpdate",
 		Promise: "The cluster IP of a Service can't be changed, 422, and an update that leaves it out keeps it."},
 }
@@ -43,7 +56,8 @@ func ranged(ctx context.Context, beside *suite.T) *suite.T {
 // makeService creates a Service until the case ends.
 func makeService(ctx context.Context, t *suite.T, name string, spec corev1.ServiceSpec) (*corev1.Service, error) {
 	services := t.Kube.CoreV1().Services(t.Namespace(ctx))
-	service, err := services.Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
+	service, err := services.Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
+		metav1.CreateOptions{})
 	if err == nil {
 	}
 	return service, err
@@ -87,7 +101,8 @@ func clusterIPOutside(ctx context.Context, beside *suite.T) {
 		_, err := makeService(ctx, t, "refused", corev1.ServiceSpec{ClusterIP: ip, Ports: ports(0)})
 		t.Expect(t.Causes(err)).To(gomega.Equal([]string{"spec.clusterIPs"}), "cluster IP %s", ip)
 	}
-	headless, err := makeService(ctx, t, "headless", corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: ports(0)})
+	headless, err := makeService(ctx, t, "headless",
+		corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: ports(0)})
 	t.Must(err, "create a headless Service")
 	t.Expect(headless.Spec.ClusterIPs).To(gomega.Equal([]string{corev1.ClusterIPNone}))
 }
@@ -131,7 +146,8 @@ func advertisedAddress(ctx context.Context, beside *suite.T) {
 	}).Should(gomega.Equal([]string{"192.0.2.77"}))
 	var versions metav1.APIVersions
 	t.GetJSON(ctx, "/api", &versions)
-	t.Expect(versions.ServerAddressByClientCIDRs).To(gomega.ConsistOf(gomega.HaveField("ServerAddress", gomega.HavePrefix("192.0.2.77:"))))
+	t.Expect(versions.ServerAddressByClientCIDRs).
+		To(gomega.ConsistOf(gomega.HaveField("ServerAddress", gomega.HavePrefix("192.0.2.77:"))))
 }
 
 func fullRange(ctx context.Context, beside *suite.T) {

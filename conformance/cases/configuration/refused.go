@@ -10,27 +10,47 @@ import (
 )
 
 var refusedCases = []suite.Case{
-	{ID: "S3/impossible-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: impossibleFlagsAreRefused,
-		Source:  "k8s.io/kubernetes/cmd/kube-apiserver/app/options/validation.go, Validate; k8s.io/kubernetes/pkg/controlplane/apiserver/options/validation.go",
-		Promise: "Three service ranges, two of one family, one too small, a node port outside of its range, no servers, and the versions that priority and fairness needs turned off are refused at the start; values at the edge are not."},
-	{ID: "S4/flags-have-limits", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: flagsHaveLimits,
-		Source:  "k8s.io/apiserver/pkg/server/options/server_run_options.go, Validate; k8s.io/apiserver/pkg/server/options/tracing.go; k8s.io/apiserver/pkg/server/options/egress_selector.go",
-		Promise: "Each limit and each time of a server that may not be negative is refused at the start if it is, as are files that are not there; zero is not."},
-	{ID: "S5/bad-storage-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: badStorageFlags,
-		Source:  "k8s.io/apiserver/pkg/server/options/etcd.go, Validate",
-		Promise: "An unknown backend or media type, overrides that are malformed, cache sizes that are none, and reloading without a file to reload are refused at the start."},
-	{ID: "S7/bad-authentication-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: badAuthenticationFlags,
-		Source:  "k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, Validate; k8s.io/apiserver/pkg/server/options/authentication.go, Validate",
-		Promise: "Issuers that are doubled or none, a key set that is not at https, lifetimes outside of their bounds, headers without a name and flags of an issuer without the issuer are refused at the start."},
-	{ID: "S8/bad-authorization-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: badAuthorizationFlags,
-		Source:  "k8s.io/kubernetes/pkg/kubeapiserver/options/authorization.go, Validate",
-		Promise: "An unknown mode, one that is doubled, one without its file, a file without its mode, and modes beside a file of authorizers are refused at the start."},
-	{ID: "S9/bad-admission-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: badAdmissionFlags,
-		Source:  "k8s.io/apiserver/pkg/server/options/admission.go, Validate; k8s.io/kubernetes/pkg/kubeapiserver/options/admission.go, Validate",
-		Promise: "An unknown plugin, one that is both enabled and disabled, and the old list of plugins beside the new ones are refused at the start."},
-	{ID: "S19/bad-audit-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: badAuditFlags,
-		Source:  "k8s.io/apiserver/pkg/server/options/audit.go, Validate",
-		Promise: "An unknown mode, format or version of audit events, buffers, batches and rates that are not positive, numbers of files that are negative, and policies without rules are refused at the start; values at the edge are not."},
+	{ID: "S3/impossible-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: impossibleFlagsAreRefused,
+		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/options/validation.go, Validate; " +
+			"k8s.io/kubernetes/pkg/controlplane/apiserver/options/validation.go",
+		Promise: "Three service ranges, two of one family, one too small, a node port outside of its range, no " +
+			"servers, and the versions that priority and fairness needs turned off are refused at the start; values " +
+			"at the edge are not."},
+	{ID: "S4/flags-have-limits", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: flagsHaveLimits,
+		Source: "k8s.io/apiserver/pkg/server/options/server_run_options.go, Validate; " +
+			"k8s.io/apiserver/pkg/server/options/tracing.go; k8s.io/apiserver/pkg/server/options/egress_selector.go",
+		Promise: "Each limit and each time of a server that may not be negative is refused at the start if it is, as " +
+			"are files that are not there; zero is not."},
+	{ID: "S5/bad-storage-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   badStorageFlags,
+		Source: "k8s.io/apiserver/pkg/server/options/etcd.go, Validate",
+		Promise: "An unknown backend or media type, overrides that are malformed, cache sizes that are none, and " +
+			"reloading without a file to reload are refused at the start."},
+	{ID: "S7/bad-authentication-flags-are-refused", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: badAuthenticationFlags,
+		Source: "k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, Validate; " +
+			"k8s.io/apiserver/pkg/server/options/authentication.go, Validate",
+		Promise: "Issuers that are doubled or none, a key set that is not at https, lifetimes outside of their " +
+			"bounds, headers without a name and flags of an issuer without the issuer are refused at the start."},
+	{ID: "S8/bad-authorization-flags-are-refused", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: badAuthorizationFlags,
+		Source: "k8s.io/kubernetes/pkg/kubeapiserver/options/authorization.go, Validate",
+		Promise: "An unknown mode, one that is doubled, one without its file, a file without its mode, and modes " +
+			"beside a file of authorizers are refused at the start."},
+	{ID: "S9/bad-admission-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: badAdmissionFlags,
+		Source: "k8s.io/apiserver/pkg/server/options/admission.go, Validate; " +
+			"k8s.io/kubernetes/pkg/kubeapiserver/options/admission.go, Validate",
+		Promise: "An unknown plugin, one that is both enabled and disabled, and the old list of plugins beside the " +
+			"new ones are refused at the start."},
+	{ID: "S19/bad-audit-flags-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   badAuditFlags,
+		Source: "k8s.io/apiserver/pkg/server/options/audit.go, Validate",
+		Promise: "An unknown mode, format or version of audit events, buffers, batches and rates that are not " +
+			"positive, numbers of files that are negative, and policies without rules are refused at the start; " +
+			"values at the edge are not."},
 }
 
 // A refusal is an error that says why, for a server with these flags.
@@ -62,19 +82,26 @@ func refuses(ctx context.Context, beside *suite.T, refusals []refusal, good ...s
 
 func impossibleFlagsAreRefused(ctx context.Context, beside *suite.T) {
 	refuses(ctx, beside, []refusal{
-		refuse("--service-cluster-ip-range must not contain more than two entries", "--service-cluster-ip-range=10.9.0.0/24,fd00:9::/112,10.8.0.0/24"),
+		refuse("--service-cluster-ip-range must not contain more than two entries",
+			"--service-cluster-ip-range=10.9.0.0/24,fd00:9::/112,10.8.0.0/24"),
 		refuse("must be of different IP family", "--service-cluster-ip-range=10.9.0.0/24,10.8.0.0/24"),
-		refuse("the service cluster IP range must be at least 8 IP addresses", "--service-cluster-ip-range=10.9.0.0/30"),
-		refuse("must match public address family", "--service-cluster-ip-range=fd00:9::/112 --advertise-address=192.0.2.77 --endpoint-reconciler-type=lease"),
-		refuse("--kubernetes-service-node-port 65536 must be between 0 and 65535", "--kubernetes-service-node-port=65536"),
+		refuse("the service cluster IP range must be at least 8 IP addresses",
+			"--service-cluster-ip-range=10.9.0.0/30"),
+		refuse("must match public address family", "--service-cluster-ip-range=fd00:9::/112 "+
+			"--advertise-address=192.0.2.77 --endpoint-reconciler-type=lease"),
+		refuse("--kubernetes-service-node-port 65536 must be between 0 and 65535",
+			"--kubernetes-service-node-port=65536"),
 		refuse("--kubernetes-service-node-port -1 must be between 0 and 65535", "--kubernetes-service-node-port=-1"),
 		refuse("doesn't contain 29999", "--kubernetes-service-node-port=29999"),
 		refuse("--apiserver-count should be a positive number", "--apiserver-count=0"),
-		refuse("conflicts with --enable-priority-and-fairness=true", "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false"),
+		refuse("conflicts with --enable-priority-and-fairness=true",
+			"--runtime-config=flowcontrol.apiserver.k8s.io/v1=false"),
 		refuse("conflicts with --enable-priority-and-fairness=true", "--runtime-config=api/ga=false"),
 		refuse("", "--endpoint-reconciler-type=guess"),
-	}, "--service-cluster-ip-range=10.9.0.0/29,fd00:9::/112", "--kubernetes-service-node-port=30000", "--apiserver-count=1",
-		"--advertise-address=192.0.2.77", "--endpoint-reconciler-type=lease", "--enable-priority-and-fairness=false", "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false")
+	}, "--service-cluster-ip-range=10.9.0.0/29,fd00:9::/112", "--kubernetes-service-node-port=30000",
+		"--apiserver-count=1",
+		"--advertise-address=192.0.2.77", "--endpoint-reconciler-type=lease", "--enable-priority-and-fairness=false",
+		"--runtime-config=flowcontrol.apiserver.k8s.io/v1=false")
 }
 
 func flagsHaveLimits(ctx context.Context, beside *suite.T) {
@@ -82,26 +109,32 @@ func flagsHaveLimits(ctx context.Context, beside *suite.T) {
 		refuse("--max-mutating-requests-inflight can not be negative value", "--max-mutating-requests-inflight=-1"),
 		refuse("--min-request-timeout can not be negative value", "--min-request-timeout=-1"),
 		refuse("--storage-initialization-timeout can not be negative value", "--storage-initialization-timeout=-1ns"),
-		refuse("shutdown-watch-termination-grace-period, if provided, can not be a negative value", "--shutdown-watch-termination-grace-period=-1ns"),
+		refuse("shutdown-watch-termination-grace-period, if provided, can not be a negative value",
+			"--shutdown-watch-termination-grace-period=-1ns"),
 		refuse("--shutdown-delay-duration can not be negative value", "--shutdown-delay-duration=-1ns"),
 		refuse("--livez-grace-period can not be a negative value", "--livez-grace-period=-1ns"),
 		refuse("--goaway-chance can not be less than 0 or greater than 0.02", "--goaway-chance=-0.001"),
 		refuse("--goaway-chance can not be less than 0 or greater than 0.02", "--goaway-chance=0.021"),
-		refuse("they must add up to something positive", "--max-requests-inflight=0 --max-mutating-requests-inflight=0"),
-		refuse("empty value in strict-transport-security-directives", "--strict-transport-security-directives=max-age=1,"),
+		refuse("they must add up to something positive", "--max-requests-inflight=0 "+
+			"--max-mutating-requests-inflight=0"),
+		refuse("empty value in strict-transport-security-directives",
+			"--strict-transport-security-directives=max-age=1,"),
 		refuse("empty value in --cors-allowed-origins", "--cors-allowed-origins=//example.com$,"),
 		refuse("invalid regular expression", "--cors-allowed-origins=//(example.com$"),
 		refuse("invalid runtime-config with only api/all=false", "--runtime-config=api/all=false"),
 		refuse("/nowhere", "--egress-selector-config-file=/nowhere"),
-	}, "--max-requests-inflight=1", "--max-mutating-requests-inflight=0", "--min-request-timeout=0", "--shutdown-watch-termination-grace-period=0", "--goaway-chance=0.02",
-		"--strict-transport-security-directives=max-age=1,includeSubDomains,preload", "--cors-allowed-origins=//example.com$,//other.com(:|$)")
+	}, "--max-requests-inflight=1", "--max-mutating-requests-inflight=0", "--min-request-timeout=0",
+		"--shutdown-watch-termination-grace-period=0", "--goaway-chance=0.02",
+		"--strict-transport-security-directives=max-age=1,includeSubDomains,preload",
+		"--cors-allowed-origins=//example.com$,//other.com(:|$)")
 }
 
 func badStorageFlags(ctx context.Context, beside *suite.T) {
 	refuses(ctx, beside, []refusal{
 		refuse("--storage-backend invalid, allowed values: etcd3", "--storage-backend=etcd2"),
 		refuse(`--storage-media-type "text/plain" invalid`, "--storage-media-type=text/plain"),
-		refuse("--encryption-provider-config-automatic-reload must be set with --encryption-provider-config", "--encryption-provider-config-automatic-reload=true"),
+		refuse("--encryption-provider-config-automatic-reload must be set with --encryption-provider-config",
+			"--encryption-provider-config-automatic-reload=true"),
 		refuse("--etcd-servers-overrides invalid", "--etcd-servers-overrides=/events"),
 		refuse("--etcd-servers-overrides invalid", "--etcd-servers-overrides=events#http://192.0.2.1:2379"),
 		refuse("--etcd-servers-overrides invalid", "--etcd-servers-overrides=/events#http://192.0.2.1:2379;"),
@@ -114,56 +147,78 @@ func badStorageFlags(ctx context.Context, beside *suite.T) {
 func badAuthenticationFlags(ctx context.Context, beside *suite.T) {
 	const issuer = "--service-account-issuer="
 	refuses(ctx, beside, []refusal{
-		refuse(`service-account-issuer "https://a.example.com" is already specified`, issuer+"https://a.example.com "+issuer+"https://b.example.com "+issuer+"https://a.example.com"),
+		refuse(`service-account-issuer "https://a.example.com" is already specified`,
+			issuer+"https://a.example.com "+issuer+"https://b.example.com "+issuer+"https://a.example.com"),
 		refuse(`was not a valid URL`, issuer+":nowhere"),
 		refuse("service-account-jwks-uri requires https scheme", "--service-account-jwks-uri=http://example.com/keys"),
 		refuse("service-account-jwks-uri must be a valid URL", "--service-account-jwks-uri=:keys"),
-		refuse("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds", "--service-account-max-token-expiration=59m59s"),
-		refuse("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds", "--service-account-max-token-expiration=4294967297s"),
+		refuse("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds",
+			"--service-account-max-token-expiration=59m59s"),
+		refuse("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds",
+			"--service-account-max-token-expiration=4294967297s"),
 		refuse("oidc-issuer-url and oidc-client-id must be specified together", "--oidc-client-id=snow"),
-		refuse("oidc-issuer-url and oidc-client-id must be specified together", "--oidc-issuer-url=https://issuer.example.com"),
+		refuse("oidc-issuer-url and oidc-client-id must be specified together",
+			"--oidc-issuer-url=https://issuer.example.com"),
 		refuse("oidc-issuer-url and oidc-client-id must be specified together", "--oidc-username-prefix=snow:"),
 		refuse(`empty value in "requestheader-username-headers"`, "--requestheader-username-headers=X-Remote-User,"),
 		refuse(`empty value in "requestheader-group-headers"`, "--requestheader-group-headers=X-Remote-Group,"),
-		refuse(`empty value in "requestheader-extra-headers-prefix"`, "--requestheader-extra-headers-prefix=X-Remote-Extra-,"),
-		refuse("--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header", "--requestheader-uid-headers=X-Uid"),
+		refuse(`empty value in "requestheader-extra-headers-prefix"`,
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-,"),
+		refuse("--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header",
+			"--requestheader-uid-headers=X-Uid"),
 		refuse("/nowhere", "--token-auth-file=/nowhere"),
 		refuse("/nowhere", "--authentication-token-webhook-config-file=/nowhere"),
 		refuse("/nowhere", "--authentication-config=/nowhere"),
-	}, issuer+"https://a.example.com", issuer+"b", "--service-account-max-token-expiration=1h", "--requestheader-uid-headers=x-remote-uid,X-Other",
+	}, issuer+"https://a.example.com", issuer+"b", "--service-account-max-token-expiration=1h",
+		"--requestheader-uid-headers=x-remote-uid,X-Other",
 		"--service-account-jwks-uri=https://example.com/keys", "--api-audiences=snow")
 }
 
 func badAuthorizationFlags(ctx context.Context, beside *suite.T) {
-	kubeconfig := beside.File("authorizer.kubeconfig", []byte(`{"kind":"Config","apiVersion":"v1","current-context":"c",`+
-		`"clusters":[{"name":"a","cluster":{"server":"https://authorizer.example.com"}}],"contexts":[{"name":"c","context":{"cluster":"a"}}]}`))
-	policy := beside.File("policy.jsonl", []byte(`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"jane","readonly":true,"nonResourcePath":"*"}}`+"\n"))
+	kubeconfig := beside.File("authorizer.kubeconfig",
+		[]byte(`{"kind":"Config","apiVersion":"v1","current-context":"c",`+
+			`"clusters":[{"name":"a","cluster":{"server":"https://authorizer.example.com"}}],`+
+			`"contexts":[{"name":"c","context":{"cluster":"a"}}]}`))
+	policy := beside.File("policy.jsonl",
+		[]byte(`{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"jane",`+
+			`"readonly":true,"nonResourcePath":"*"}}`+"\n"))
 	broken := beside.File("broken.jsonl", []byte("{"))
-	config := beside.File("authorizers.yaml", []byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthorizationConfiguration","authorizers":[{"type":"RBAC","name":"rbac"}]}`))
+	config := beside.File("authorizers.yaml",
+		[]byte(`{"apiVersion":"apiserver.config.k8s.io/v1","kind":"AuthorizationConfiguration",`+
+			`"authorizers":[{"type":"RBAC","name":"rbac"}]}`))
 	refuses(ctx, beside, []refusal{
 		refuse(`authorization-mode "Guess" is not a valid mode`, "--authorization-mode=RBAC,Guess"),
 		refuse("has mode specified more than once", "--authorization-mode=RBAC,Node,RBAC"),
 		refuse("authorization-mode ABAC's authorization policy file not passed", "--authorization-mode=ABAC"),
 		refuse("authorization-mode Webhook's authorization config file not passed", "--authorization-mode=Webhook"),
-		refuse("cannot specify --authorization-policy-file without mode ABAC", "--authorization-mode=RBAC --authorization-policy-file="+policy),
-		refuse("cannot specify --authorization-webhook-config-file without mode Webhook", "--authorization-mode=RBAC --authorization-webhook-config-file="+kubeconfig),
-		refuse("--authorization-config can not be specified when --authorization-mode", "--authorization-mode=RBAC --authorization-config="+config),
-		refuse("--authorization-config can not be specified when", "--authorization-webhook-cache-authorized-ttl=1s --authorization-config="+config),
+		refuse("cannot specify --authorization-policy-file without mode ABAC",
+			"--authorization-mode=RBAC --authorization-policy-file="+policy),
+		refuse("cannot specify --authorization-webhook-config-file without mode Webhook",
+			"--authorization-mode=RBAC --authorization-webhook-config-file="+kubeconfig),
+		refuse("--authorization-config can not be specified when --authorization-mode",
+			"--authorization-mode=RBAC --authorization-config="+config),
+		refuse("--authorization-config can not be specified when", "--authorization-webhook-cache-authorized-ttl=1s "+
+			"--authorization-config="+config),
 		refuse("/nowhere", "--authorization-config=/nowhere"),
 		refuse("/nowhere", "--authorization-mode=ABAC --authorization-policy-file=/nowhere"),
 		refuse("broken.jsonl", "--authorization-mode=ABAC --authorization-policy-file="+broken),
 		refuse("/nowhere", "--authorization-mode=Webhook --authorization-webhook-config-file=/nowhere"),
-	}, "--authorization-mode=Node,RBAC,ABAC,Webhook,AlwaysDeny", "--authorization-policy-file="+policy, "--authorization-webhook-config-file="+kubeconfig)
+	}, "--authorization-mode=Node,RBAC,ABAC,Webhook,AlwaysDeny", "--authorization-policy-file="+policy,
+		"--authorization-webhook-config-file="+kubeconfig)
 }
 
 func badAdmissionFlags(ctx context.Context, beside *suite.T) {
 	refuses(ctx, beside, []refusal{
 		refuse(`enable-admission-plugins plugin "Guess" is unknown`, "--enable-admission-plugins=Guess"),
 		refuse(`disable-admission-plugins plugin "Guess" is unknown`, "--disable-admission-plugins=Guess"),
-		refuse("[ResourceQuota] in enable-admission-plugins and disable-admission-plugins overlapped", "--enable-admission-plugins=ResourceQuota --disable-admission-plugins=ResourceQuota"),
-		refuse("flags are mutually exclusive", "--admission-control=AlwaysAdmit --enable-admission-plugins=ResourceQuota"),
-		refuse("flags are mutually exclusive", "--admission-control=AlwaysAdmit --disable-admission-plugins=ResourceQuota"),
-	}, "--enable-admission-plugins=ResourceQuota,AlwaysPullImages", "--disable-admission-plugins=LimitRanger,DefaultStorageClass,ServiceAccount")
+		refuse("[ResourceQuota] in enable-admission-plugins and disable-admission-plugins overlapped",
+			"--enable-admission-plugins=ResourceQuota --disable-admission-plugins=ResourceQuota"),
+		refuse("flags are mutually exclusive", "--admission-control=AlwaysAdmit "+
+			"--enable-admission-plugins=ResourceQuota"),
+		refuse("flags are mutually exclusive", "--admission-control=AlwaysAdmit "+
+			"--disable-admission-plugins=ResourceQuota"),
+	}, "--enable-admission-plugins=ResourceQuota,AlwaysPullImages",
+		"--disable-admission-plugins=LimitRanger,DefaultStorageClass,ServiceAccount")
 }
 
 func badAuditFlags(ctx context.Context, beside *suite.T) {
@@ -180,22 +235,35 @@ func badAuditFlags(ctx context.Context, beside *suite.T) {
 		refuse("--audit-log-maxage -1 can't be a negative number", log+"--audit-log-maxage=-1"),
 		refuse("--audit-log-maxbackup -1 can't be a negative number", log+"--audit-log-maxbackup=-1"),
 		refuse("--audit-log-maxsize -1 can't be a negative number", log+"--audit-log-maxsize=-1"),
-		refuse("invalid audit batch log buffer size 0, must be a positive number", batch+"--audit-log-batch-buffer-size=0"),
-		refuse("invalid audit batch log max batch size 0, must be a positive number", batch+"--audit-log-batch-max-size=0"),
-		refuse("invalid audit batch log throttle QPS 0, must be a positive number", batch+"--audit-log-batch-throttle-enable=true --audit-log-batch-throttle-qps=0"),
-		refuse("invalid audit batch log throttle burst 0, must be a positive number", batch+"--audit-log-batch-throttle-enable=true --audit-log-batch-throttle-qps=1 --audit-log-batch-throttle-burst=0"),
-		refuse("invalid audit truncate log max event size 0, must be a positive number", log+"--audit-log-truncate-enabled=true --audit-log-truncate-max-event-size=0"),
-		refuse("must be greater than max event size", log+"--audit-log-truncate-enabled=true --audit-log-truncate-max-event-size=100 --audit-log-truncate-max-batch-size=99"),
+		refuse("invalid audit batch log buffer size 0, must be a positive number",
+			batch+"--audit-log-batch-buffer-size=0"),
+		refuse("invalid audit batch log max batch size 0, must be a positive number",
+			batch+"--audit-log-batch-max-size=0"),
+		refuse("invalid audit batch log throttle QPS 0, must be a positive number",
+			batch+"--audit-log-batch-throttle-enable=true --audit-log-batch-throttle-qps=0"),
+		refuse("invalid audit batch log throttle burst 0, must be a positive number",
+			batch+"--audit-log-batch-throttle-enable=true --audit-log-batch-throttle-qps=1 "+
+				"--audit-log-batch-throttle-burst=0"),
+		refuse("invalid audit truncate log max event size 0, must be a positive number",
+			log+"--audit-log-truncate-enabled=true --audit-log-truncate-max-event-size=0"),
+		refuse("must be greater than max event size", log+"--audit-log-truncate-enabled=true "+
+			"--audit-log-truncate-max-event-size=100 --audit-log-truncate-max-batch-size=99"),
 		refuse("loading audit policy file", "--audit-policy-file=/nowhere --audit-log-path=-"),
 		refuse("loaded illegal policy with 0 rules", file(policy+`[]}`)+"--audit-log-path=-"),
 		refuse("rules[0].level", file(policy+`[{"level":"Guess"}]}`)+"--audit-log-path=-"),
 		refuse("omitStages", file(policy+`[{"level":"Metadata","omitStages":["Guess"]}]}`)+"--audit-log-path=-"),
-		refuse("nonResourceURLs", file(policy+`[{"level":"Metadata","nonResourceURLs":["/a*b"]}]}`)+"--audit-log-path=-"),
-		refuse("nonResourceURLs", file(policy+`[{"level":"Metadata","nonResourceURLs":["/a"],"resources":[{"group":""}]}]}`)+"--audit-log-path=-"),
+		refuse("nonResourceURLs", file(policy+`[{"level":"Metadata","nonResourceURLs":["/a*b"]}]}`)+
+			"--audit-log-path=-"),
+		refuse("nonResourceURLs",
+			file(policy+`[{"level":"Metadata","nonResourceURLs":["/a"],"resources":[{"group":""}]}]}`)+
+				"--audit-log-path=-"),
 		refuse("group", file(policy+`[{"level":"Metadata","resources":[{"group":"a/b"}]}]}`)+"--audit-log-path=-"),
-		refuse("resourceNames", file(policy+`[{"level":"Metadata","resources":[{"group":"","resourceNames":["a"]}]}]}`)+"--audit-log-path=-"),
+		refuse("resourceNames", file(policy+`[{"level":"Metadata","resources":[{"group":"","resourceNames":["a"]}]}]}`)+
+			"--audit-log-path=-"),
 		refuse("/nowhere", file(policy+`[{"level":"Metadata"}]}`)+"--audit-webhook-config-file=/nowhere"),
-	}, split(batch+"--audit-log-maxage=0 --audit-log-maxbackup=0 --audit-log-maxsize=0 --audit-log-batch-buffer-size=1 --audit-log-batch-max-size=1 "+
+	}, split(batch+"--audit-log-maxage=0 --audit-log-maxbackup=0 --audit-log-maxsize=0 "+
+		"--audit-log-batch-buffer-size=1 --audit-log-batch-max-size=1 "+
 		"--audit-log-batch-throttle-enable=true --audit-log-batch-throttle-qps=0.1 --audit-log-batch-throttle-burst=1 "+
-		"--audit-log-truncate-enabled=true --audit-log-truncate-max-event-size=100 --audit-log-truncate-max-batch-size=100")...)
+		"--audit-log-truncate-enabled=true --audit-log-truncate-max-event-size=100 "+
+		"--audit-log-truncate-max-batch-size=100")...)
 }

@@ -18,18 +18,28 @@ import (
 )
 
 var conversionCases = []suite.Case{
-	{ID: "S10/conversion-webhook-converts", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: conversionWebhookConverts,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, Convert",
-		Promise: "With a conversion webhook each version shows the one stored object in its own form, to gets, lists and watches, and can write it."},
-	{ID: "S10/conversion-failure-is-told", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: conversionFailureIsTold,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, getConvertedObjectsFromResponse",
-		Promise: "While its conversion webhook fails, the other version is answered 500 with what the webhook says, nothing is written by it, and the stored version is served."},
-	{ID: "S10/conversion-answers-are-checked", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: conversionAnswersAreChecked,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, getConvertedObjectsFromResponse, Convert and validateConvertedObject",
-		Promise: "A conversion webhook's answer to another request, with another number of objects, another version, kind, name or uid, is not believed: 500 that says why."},
-	{ID: "S10/conversion-keeps-metadata", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: conversionKeepsMetadata,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, restoreObjectMeta",
-		Promise: "A conversion webhook may change labels and annotations; of all other metadata the object keeps its own."},
+	{ID: "S10/conversion-webhook-converts", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   conversionWebhookConverts,
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, Convert",
+		Promise: "With a conversion webhook each version shows the one stored object in its own form, to gets, lists " +
+			"and watches, and can write it."},
+	{ID: "S10/conversion-failure-is-told", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: conversionFailureIsTold,
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, " +
+			"getConvertedObjectsFromResponse",
+		Promise: "While its conversion webhook fails, the other version is answered 500 with what the webhook says, " +
+			"nothing is written by it, and the stored version is served."},
+	{ID: "S10/conversion-answers-are-checked", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: conversionAnswersAreChecked,
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, " +
+			"getConvertedObjectsFromResponse, Convert and validateConvertedObject",
+		Promise: "A conversion webhook's answer to another request, with another number of objects, another version, " +
+			"kind, name or uid, is not believed: 500 that says why."},
+	{ID: "S10/conversion-keeps-metadata", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   conversionKeepsMetadata,
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, restoreObjectMeta",
+		Promise: "A conversion webhook may change labels and annotations; of all other metadata the object keeps " +
+			"its own."},
 }
 
 // converter is a conversion webhook: spec.color of v1 is spec.colour in v2.
@@ -54,7 +64,8 @@ func (c *converter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 func converted(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
-	response := &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	response := &apiextensionsv1.ConversionResponse{UID: request.UID,
+		Result: metav1.Status{Status: metav1.StatusSuccess}}
 	for _, raw := range request.Objects {
 		var object unstructured.Unstructured
 		if err := object.UnmarshalJSON(raw.Raw); err != nil {
@@ -78,11 +89,16 @@ func converted(request *apiextensionsv1.ConversionRequest) *apiextensionsv1.Conv
 // set changes how the webhook answers from now on.
 func (c *converter) set(distort func(*apiextensionsv1.ConversionReview)) { c.distort.Store(&distort) }
 
+type (
+	object = unstructured.Unstructured
+	review = apiextensionsv1.ConversionReview
+)
+
 // changing distorts each object that was converted.
-func changing(change func(*unstructured.Unstructured)) func(*apiextensionsv1.ConversionReview) {
-	return func(review *apiextensionsv1.ConversionReview) {
-		for _, raw := range review.Response.ConvertedObjects {
-			change(raw.Object.(*unstructured.Unstructured))
+func changing(change func(*object)) func(*review) {
+	return func(r *review) {
+		for _, raw := range r.Response.ConvertedObjects {
+			change(raw.Object.(*object))
 		}
 	}
 }
@@ -126,7 +142,8 @@ func conversionWebhookConverts(ctx context.Context, t *suite.T) {
 	t.Must(err, "change Widget one in v1")
 	event := events.Next(ctx)
 	t.Expect(event.Type).To(gomega.Equal(watch.Modified))
-	t.Expect(suite.Value(event.Object.(*unstructured.Unstructured), "spec")).To(gomega.Equal(map[string]any{"colour": "blue"}))
+	t.Expect(suite.Value(event.Object.(*unstructured.Unstructured), "spec")).
+		To(gomega.Equal(map[string]any{"colour": "blue"}))
 
 	_, err = v2.Merge(ctx, "one", `{"spec":{"colour":"green"}}`)
 	t.Expect(err).NotTo(gomega.HaveOccurred(), "write in v2")
@@ -138,12 +155,13 @@ func conversionWebhookConverts(ctx context.Context, t *suite.T) {
 func conversionFailureIsTold(ctx context.Context, t *suite.T) {
 	webhook, v1, v2 := installConverted(ctx, t)
 	v1.Make(ctx, "one", suite.At("red", "spec", "color"))
-	webhook.set(func(review *apiextensionsv1.ConversionReview) {
-		review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: "the colours are gone"}
+	webhook.set(func(r *review) {
+		r.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: "the colours are gone"}
 	})
 	fails := func(err error) {
 		t.Expect(suite.StatusOf(err).Code).To(gomega.BeEquivalentTo(http.StatusInternalServerError), "%v", err)
-		t.Expect(err.Error()).To(gomega.And(gomega.ContainSubstring("conversion webhook for"), gomega.ContainSubstring("the colours are gone")))
+		t.Expect(err.Error()).To(gomega.And(gomega.ContainSubstring("conversion webhook for"),
+			gomega.ContainSubstring("the colours are gone")))
 	}
 	_, err := v2.Get(ctx, "one", metav1.GetOptions{})
 	fails(err)
@@ -161,25 +179,28 @@ func conversionFailureIsTold(ctx context.Context, t *suite.T) {
 func conversionAnswersAreChecked(ctx context.Context, t *suite.T) {
 	webhook, v1, v2 := installConverted(ctx, t)
 	v1.Make(ctx, "one", suite.At("red", "spec", "color"))
+	stored, labels := v1.Resource.GroupVersion().String(), map[string]string{"a b": "c"}
 	for name, c := range map[string]struct {
-		distort func(*apiextensionsv1.ConversionReview)
+		distort func(*review)
 		why     string
 	}{
-		"to another request":   {func(r *apiextensionsv1.ConversionReview) { r.Response.UID = "other" }, `got "other"`},
-		"of another kind":      {func(r *apiextensionsv1.ConversionReview) { r.Kind = "Review" }, `no kind "Review"`},
-		"empty":                {func(r *apiextensionsv1.ConversionReview) { r.Response = nil }, `no response provided`},
-		"without a result":     {func(r *apiextensionsv1.ConversionReview) { r.Response.Result.Status = "" }, `response.result.status was ''`},
-		"without objects":      {func(r *apiextensionsv1.ConversionReview) { r.Response.ConvertedObjects = nil }, `returned 0 objects, expected 1`},
-		"in another version":   {changing(func(u *unstructured.Unstructured) { u.SetAPIVersion(v1.Resource.GroupVersion().String()) }), `invalid groupVersion`},
-		"with another object":  {changing(func(u *unstructured.Unstructured) { u.SetKind("Gadget") }), `invalid kind`},
-		"with another name":    {changing(func(u *unstructured.Unstructured) { u.SetName("two") }), `must have the same name`},
-		"with another uid":     {changing(func(u *unstructured.Unstructured) { u.SetUID(types.UID("other")) }), `must have the same UID`},
-		"without metadata":     {changing(func(u *unstructured.Unstructured) { delete(u.Object, "metadata") }), `must have the same name`},
-		"with metadata broken": {changing(func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"a b": "c"}) }), `invalid metadata`},
+		"to another request": {func(r *review) { r.Response.UID = "other" }, `got "other"`},
+		"of another kind":    {func(r *review) { r.Kind = "Review" }, `no kind "Review"`},
+		"empty":              {func(r *review) { r.Response = nil }, `no response provided`},
+		"without a result":   {func(r *review) { r.Response.Result.Status = "" }, `response.result.status was ''`},
+		"without objects": {
+			func(r *review) { r.Response.ConvertedObjects = nil }, `returned 0 objects, expected 1`},
+		"in another version":   {changing(func(u *object) { u.SetAPIVersion(stored) }), `invalid groupVersion`},
+		"with another object":  {changing(func(u *object) { u.SetKind("Gadget") }), `invalid kind`},
+		"with another name":    {changing(func(u *object) { u.SetName("two") }), `must have the same name`},
+		"with another uid":     {changing(func(u *object) { u.SetUID(types.UID("other")) }), `must have the same UID`},
+		"without metadata":     {changing(func(u *object) { delete(u.Object, "metadata") }), `must have the same name`},
+		"with metadata broken": {changing(func(u *object) { u.SetLabels(labels) }), `invalid metadata`},
 	} {
 		webhook.set(c.distort)
 		_, err := v2.Get(ctx, "one", metav1.GetOptions{})
-		t.Expect(suite.StatusOf(err).Code).To(gomega.BeEquivalentTo(http.StatusInternalServerError), "an answer %s: %v", name, err)
+		t.Expect(suite.StatusOf(err).Code).To(gomega.BeEquivalentTo(http.StatusInternalServerError), "an answer %s: %v",
+			name, err)
 		t.Expect(err.Error()).To(gomega.ContainSubstring(c.why), "an answer %s", name)
 	}
 }
@@ -187,7 +208,7 @@ func conversionAnswersAreChecked(ctx context.Context, t *suite.T) {
 func conversionKeepsMetadata(ctx context.Context, t *suite.T) {
 	webhook, v1, v2 := installConverted(ctx, t)
 	written := v1.Make(ctx, "one", suite.At("red", "spec", "color"), suite.At("v1", "metadata", "labels", "form"))
-	webhook.set(changing(func(u *unstructured.Unstructured) {
+	webhook.set(changing(func(u *object) {
 		u.SetLabels(map[string]string{"form": "v2"})
 		u.SetAnnotations(map[string]string{"note": "converted"})
 		u.SetFinalizers([]string{"conformance.snowglobe.test/forged"})

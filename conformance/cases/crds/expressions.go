@@ -15,11 +15,15 @@ import (
 
 var expressionCases = []suite.Case{
 	{ID: "S9/CEL-values-follow-their-schema", Level: suite.Versioned, Test: celValuesFollowTheirSchema,
-		Source:  "KEP-2876; k8s.io/apiserver/pkg/cel/common/valuesunstructured.go; k8s.io/apiserver/pkg/cel/common/schemas.go",
-		Promise: "To CEL a value is what its schema says: sets and maps of a list compare and join without order, formats are times, durations and bytes, and a property's name is escaped if CEL reserves it."},
+		Source: "KEP-2876; k8s.io/apiserver/pkg/cel/common/valuesunstructured.go; " +
+			"k8s.io/apiserver/pkg/cel/common/schemas.go",
+		Promise: "To CEL a value is what its schema says: sets and maps of a list compare and join without order, " +
+			"formats are times, durations and bytes, and a property's name is escaped if CEL reserves it."},
 	{ID: "S9/CEL-costs-are-limited", Level: suite.Versioned, Failure: true, Test: celCostsAreLimited,
-		Source:  "KEP-2876; k8s.io/apiserver/pkg/cel/library/cost.go; k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go, StaticEstimatedCostLimit",
-		Promise: "A rule that may cost too much because a schema does not bound lists and texts is refused with 422, whatever function costs it, and is accepted once they are bounded."},
+		Source: "KEP-2876; k8s.io/apiserver/pkg/cel/library/cost.go; " +
+			"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go, StaticEstimatedCostLimit",
+		Promise: "A rule that may cost too much because a schema does not bound lists and texts is refused with 422, " +
+			"whatever function costs it, and is accepted once they are bounded."},
 }
 
 // rules are one a line; each says itself when it is not true.
@@ -54,7 +58,8 @@ self.words.all(k, k < 'c') && self.words.map(k, self.words[k]).exists(v, v == 'y
 type(self.port) == int && type(self.name) == string && self.port == 80 && self.name == 'http'
 self.number == 1.5 && self.flag && self.count == 7
 !has(self.nothing)
-self.__namespace__ == 'n' && self.a__dash__b == 'd' && self.x__dot__y == 'e' && self.u__underscores__v == 'f' && self.s__slash__t == 'g'
+self.__namespace__ == 'n' && self.a__dash__b == 'd' && self.x__dot__y == 'e'
+self.u__underscores__v == 'f' && self.s__slash__t == 'g'
 self.nested.deep[1].text == 'there'
 self.embedded.kind == 'Thing' && self.embedded.metadata.name == 'inner'
 self.loose.known == 'k' && !has(self.loose.absent)
@@ -77,16 +82,22 @@ func valueSchema(spec *suite.Schema) {
 		"set": array("set"), "same": array("set"), "other": array("set"), "whole": array("set"), "absent": array("set"),
 		"list": array("atomic"), "reversed": array("atomic"),
 		"map": array("map", "name"), "sameMap": array("map", "name"), "otherMap": array("map", "name"),
-		"pairs": array("map", "name", "kind"), "otherPairs": array("map", "name", "kind"), "wholePairs": array("map", "name", "kind"),
-		"time": {Type: "string", Format: "date-time"}, "date": {Type: "string", Format: "date"}, "wait": {Type: "string", Format: "duration"},
+		"pairs": array("map", "name", "kind"), "otherPairs": array("map", "name", "kind"),
+		"wholePairs": array("map", "name", "kind"),
+		"time":       {Type: "string", Format: "date-time"}, "date": {Type: "string", Format: "date"},
+		"wait":  {Type: "string", Format: "duration"},
 		"bytes": {Type: "string", Format: "byte"},
-		"words": {Type: "object", MaxProperties: ptr.To[int64](9), AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
-		"port":  mixed, "name": mixed, "number": {Type: "number"}, "flag": {Type: "boolean"}, "count": {Type: "integer"}, "nothing": {Type: "string", Nullable: true},
+		"words": {Type: "object", MaxProperties: ptr.To[int64](9),
+			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
+		"port": mixed, "name": mixed, "number": {Type: "number"}, "flag": {Type: "boolean"}, "count": {Type: "integer"},
+		"nothing":   {Type: "string", Nullable: true},
 		"namespace": text, "a-b": text, "x.y": text, "u__v": text, "s/t": text,
-		"nested": {Type: "object", Properties: map[string]suite.Schema{"deep": {Type: "array", MaxItems: ptr.To[int64](9),
-			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &deep}}}},
+		"nested": {Type: "object", Properties: map[string]suite.Schema{"deep": {Type: "array",
+			MaxItems: ptr.To[int64](9),
+			Items:    &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &deep}}}},
 		"embedded": {Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: ptr.To(true)},
-		"loose":    {Type: "object", XPreserveUnknownFields: ptr.To(true), Properties: map[string]suite.Schema{"known": text, "absent": text}},
+		"loose": {Type: "object", XPreserveUnknownFields: ptr.To(true),
+			Properties: map[string]suite.Schema{"known": text, "absent": text}},
 	}
 	spec.XValidations = rules(valueRules)
 }
@@ -101,15 +112,19 @@ func celValuesFollowTheirSchema(ctx context.Context, t *suite.T) {
 	value := map[string]any{
 		"set": texts("a", "b"), "same": texts("b", "a"), "other": texts("b", "c"), "whole": texts("c", "a", "b"),
 		"list": texts("a", "b"), "reversed": texts("b", "a"),
-		"map": texts(entry("a", 1), entry("b", 2)), "sameMap": texts(entry("b", 2), entry("a", 1)), "otherMap": texts(entry("c", 3), entry("a", 9)),
-		"pairs": texts(pair("a", "x", 1), pair("a", "y", 2)), "otherPairs": texts(pair("a", "y", 3), pair("b", "y", 4)),
+		"map": texts(entry("a", 1), entry("b", 2)), "sameMap": texts(entry("b", 2), entry("a", 1)),
+		"otherMap":   texts(entry("c", 3), entry("a", 9)),
+		"pairs":      texts(pair("a", "x", 1), pair("a", "y", 2)),
+		"otherPairs": texts(pair("a", "y", 3), pair("b", "y", 4)),
 		"wholePairs": texts(pair("b", "y", 4), pair("a", "x", 1), pair("a", "y", 3)),
 		"time":       "2000-01-31T01:02:03Z", "date": "2000-01-31", "wait": "1m30s", "bytes": "c25vdw==",
-		"words": map[string]any{"a": "x", "b": "y"}, "port": int64(80), "name": "http", "number": 1.5, "flag": true, "count": int64(7), "nothing": nil,
+		"words": map[string]any{"a": "x", "b": "y"}, "port": int64(80), "name": "http", "number": 1.5, "flag": true,
+		"count": int64(7), "nothing": nil,
 		"namespace": "n", "a-b": "d", "x.y": "e", "u__v": "f", "s/t": "g",
-		"nested":   map[string]any{"deep": texts(map[string]any{"text": "here"}, map[string]any{"text": "there"})},
-		"embedded": map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "inner"}},
-		"loose":    map[string]any{"known": "k", "other": "o"},
+		"nested": map[string]any{"deep": texts(map[string]any{"text": "here"}, map[string]any{"text": "there"})},
+		"embedded": map[string]any{"apiVersion": "example.com/v1", "kind": "Thing",
+			"metadata": map[string]any{"name": "inner"}},
+		"loose": map[string]any{"known": "k", "other": "o"},
 	}
 	_, err := w.TryMake(ctx, "one", suite.At(value, "spec"))
 	t.Expect(err).NotTo(gomega.HaveOccurred())
@@ -144,14 +159,17 @@ self.all(a, sets.contains(self, [a]))
 func celCostsAreLimited(ctx context.Context, t *suite.T) {
 	definition := func(rule apiextensionsv1.ValidationRule, bound *int64) *suite.CRD {
 		return t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
-			spec.Properties["texts"] = suite.Schema{Type: "array", MaxItems: bound, XValidations: apiextensionsv1.ValidationRules{rule},
-				Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &suite.Schema{Type: "string", MaxLength: bound}}}
+			spec.Properties["texts"] = suite.Schema{Type: "array", MaxItems: bound,
+				XValidations: apiextensionsv1.ValidationRules{rule},
+				Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &suite.Schema{Type: "string",
+					MaxLength: bound}}}
 		}))
 	}
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, rule := range rules(costs) {
 		_, err := t.CRDs.Create(ctx, definition(rule, nil), dry)
-		t.Expect(t.Causes(err)).To(gomega.ContainElement(gomega.HaveSuffix("x-kubernetes-validations[0].rule")), rule.Rule)
+		t.Expect(t.Causes(err)).To(gomega.ContainElement(gomega.HaveSuffix("x-kubernetes-validations[0].rule")),
+			rule.Rule)
 		t.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("estimated rule cost exceeds budget")), rule.Rule)
 		_, err = t.CRDs.Create(ctx, definition(rule, ptr.To[int64](10)), dry)
 		t.Expect(err).NotTo(gomega.HaveOccurred(), rule.Rule)

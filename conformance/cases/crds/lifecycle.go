@@ -19,23 +19,28 @@ var Cases = slices.Concat(lifecycleCases, schemaCases, expressionCases, listCase
 
 var lifecycleCases = []suite.Case{
 	{ID: "S10/crd-is-established", Level: suite.Core, Test: crdIsEstablished,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/controller/{status,establish}",
-		Promise: "A CRD whose names are free becomes NamesAccepted and Established; its status has the accepted names and the storage version."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/controller/{status,establish}",
+		Promise: "A CRD whose names are free becomes NamesAccepted and Established; its status has the accepted " +
+			"names and the storage version."},
 	{ID: "S10/custom-resource-is-an-object", Level: suite.Core, Test: customResourceIsAnObject,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go",
-		Promise: "A custom resource is created, read, updated and deleted like any object: uid, creation time, and a generation that counts changes of spec."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go",
+		Promise: "A custom resource is created, read, updated and deleted like any object: uid, creation time, and a " +
+			"generation that counts changes of spec."},
 	{ID: "S10/name-conflict-is-refused", Level: suite.Core, Failure: true, Test: nameConflictIsRefused,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go",
-		Promise: "A second CRD of a group with a kind or short name that is taken gets a condition that says so, and is neither established nor served."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go",
+		Promise: "A second CRD of a group with a kind or short name that is taken gets a condition that says so, and " +
+			"is neither established nor served."},
 	{ID: "S10/versions-share-their-objects", Level: suite.Core, Test: versionsShareTheirObjects,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/nop_converter.go",
-		Promise: "With conversion None, an object is available in every served version and only its apiVersion differs; other versions are 404."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/nop_converter.go",
+		Promise: "With conversion None, an object is available in every served version and only its apiVersion " +
+			"differs; other versions are 404."},
 	{ID: "S10/stored-versions-are-remembered", Level: suite.Core, Test: storedVersionsAreRemembered,
 		Source:  "k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go",
 		Promise: "When another version becomes the storage version, status.storedVersions keeps both."},
 	{ID: "S10/status-is-a-subresource", Level: suite.Core, Test: statusIsASubresource,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/registry/customresource/status_strategy.go",
-		Promise: "With the status subresource, a write to the object leaves status alone, a write to status leaves the rest alone, and only the first increases the generation."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/registry/customresource/status_strategy.go",
+		Promise: "With the status subresource, a write to the object leaves status alone, a write to status leaves " +
+			"the rest alone, and only the first increases the generation."},
 	{ID: "S10/scale-is-a-subresource", Level: suite.Core, Test: scaleIsASubresource,
 		Source:  "k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go, ScaleREST",
 		Promise: "The scale subresource reads and writes the fields the CRD names, as an autoscaling/v1 Scale."},
@@ -46,11 +51,15 @@ var lifecycleCases = []suite.Case{
 		Source:  "KEP-4358; k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go, selectableFieldSet",
 		Promise: "A field that the CRD declares selectable can be used in a field selector; another field can't."},
 	{ID: "S10/deleting-a-CRD-deletes-its-objects", Level: suite.Core, Test: deletingACRDDeletesItsObjects,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go",
-		Promise: "Deleting a CRD deletes its objects, which watchers see, and then the CRD; its path is then 404, and a new CRD of the same name starts empty."},
-	{ID: "S10/terminating-CRD-waits-for-its-objects", Level: suite.Core, Failure: true, Test: terminatingCRDWaitsForItsObjects,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go and pkg/apiserver/customresource_handler.go, crdHandler.serveResource",
-		Promise: "A deleted CRD stays Terminating while a finalizer keeps one of its objects, and admits no new objects."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go",
+		Promise: "Deleting a CRD deletes its objects, which watchers see, and then the CRD; its path is then 404, " +
+			"and a new CRD of the same name starts empty."},
+	{ID: "S10/terminating-CRD-waits-for-its-objects", Level: suite.Core, Failure: true,
+		Test: terminatingCRDWaitsForItsObjects,
+		Source: "k8s.io/apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go and " +
+			"pkg/apiserver/customresource_handler.go, crdHandler.serveResource",
+		Promise: "A deleted CRD stays Terminating while a finalizer keeps one of its objects, and admits no new " +
+			"objects."},
 }
 
 func crdIsEstablished(ctx context.Context, t *suite.T) {
@@ -58,8 +67,10 @@ func crdIsEstablished(ctx context.Context, t *suite.T) {
 	definition.Spec.Names.Singular, definition.Spec.Names.ListKind = "", "" // are defaulted
 	created := suite.Create(ctx, t, t.CRDs.Create, definition)
 	seen := t.CRDWith(ctx, created, apiextensionsv1.Established, apiextensionsv1.ConditionTrue)
-	t.Expect(suite.Condition(seen, apiextensionsv1.NamesAccepted).Status).To(gomega.Equal(apiextensionsv1.ConditionTrue))
-	t.Expect(suite.Condition(seen, apiextensionsv1.Terminating).Status).NotTo(gomega.Equal(apiextensionsv1.ConditionTrue))
+	t.Expect(suite.Condition(seen, apiextensionsv1.NamesAccepted).Status).
+		To(gomega.Equal(apiextensionsv1.ConditionTrue))
+	t.Expect(suite.Condition(seen, apiextensionsv1.Terminating).Status).
+		NotTo(gomega.Equal(apiextensionsv1.ConditionTrue))
 	t.Expect(seen.Status.AcceptedNames).To(gomega.Equal(apiextensionsv1.CustomResourceDefinitionNames{
 		Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
 		ShortNames: []string{"wdg"}, Categories: []string{"all"},
@@ -82,7 +93,8 @@ func customResourceIsAnObject(ctx context.Context, t *suite.T) {
 	labelled, err = w.Update(ctx, labelled, metav1.UpdateOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(labelled.GetGeneration()).To(gomega.BeEquivalentTo(1), "changing metadata must not change the generation")
-	t.Expect(t.Number(labelled.GetResourceVersion())).To(gomega.BeNumerically(">", t.Number(created.GetResourceVersion())))
+	t.Expect(t.Number(labelled.GetResourceVersion())).
+		To(gomega.BeNumerically(">", t.Number(created.GetResourceVersion())))
 
 	patched, err := w.Merge(ctx, "one", `{"spec":{"size":2}}`)
 	t.Expect(err).NotTo(gomega.HaveOccurred())
@@ -91,7 +103,8 @@ func customResourceIsAnObject(ctx context.Context, t *suite.T) {
 	t.Expect(suite.Value(patched, "spec", "size")).To(gomega.BeEquivalentTo(2))
 
 	t.Expect(w.Delete(ctx, "one", metav1.DeleteOptions{})).To(gomega.Succeed())
-	t.Expect(w.Get(ctx, "one", metav1.GetOptions{})).Error().To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
+	t.Expect(w.Get(ctx, "one", metav1.GetOptions{})).Error().
+		To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
 }
 
 func nameConflictIsRefused(ctx context.Context, t *suite.T) {
@@ -100,8 +113,10 @@ func nameConflictIsRefused(ctx context.Context, t *suite.T) {
 		names  apiextensionsv1.CustomResourceDefinitionNames
 		reason string
 	}{
-		"gadgets": {apiextensionsv1.CustomResourceDefinitionNames{Kind: "Widget", ListKind: "GadgetList"}, "KindConflict"},
-		"gizmos":  {apiextensionsv1.CustomResourceDefinitionNames{Kind: "Gizmo", ShortNames: []string{"wdg"}}, "ShortNamesConflict"},
+		"gadgets": {apiextensionsv1.CustomResourceDefinitionNames{Kind: "Widget", ListKind: "GadgetList"},
+			"KindConflict"},
+		"gizmos": {apiextensionsv1.CustomResourceDefinitionNames{Kind: "Gizmo", ShortNames: []string{"wdg"}},
+			"ShortNamesConflict"},
 	} {
 		rival := t.WidgetCRD()
 		rival.Name = plural + "." + w.Resource.Group
@@ -110,7 +125,8 @@ func nameConflictIsRefused(ctx context.Context, t *suite.T) {
 		created := suite.Create(ctx, t, t.CRDs.Create, rival)
 		seen := t.CRDWith(ctx, created, apiextensionsv1.NamesAccepted, apiextensionsv1.ConditionFalse)
 		t.Expect(suite.Condition(seen, apiextensionsv1.NamesAccepted).Reason).To(gomega.Equal(want.reason), rival.Name)
-		t.Expect(suite.Condition(seen, apiextensionsv1.Established).Status).To(gomega.Equal(apiextensionsv1.ConditionFalse), rival.Name)
+		t.Expect(suite.Condition(seen, apiextensionsv1.Established).Status).
+			To(gomega.Equal(apiextensionsv1.ConditionFalse), rival.Name)
 		t.Answered(ctx, "/apis/"+w.Resource.Group+"/v1/"+plural, http.StatusNotFound)
 	}
 	t.Expect(t.Get(ctx, w.Path).Code).To(gomega.Equal(http.StatusOK), "the first CRD keeps its names")
@@ -120,7 +136,8 @@ func versionsShareTheirObjects(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		unserved := suite.WidgetVersion("v1alpha1", false)
 		unserved.Served = false
-		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1", true), suite.WidgetVersion("v1beta1", false), unserved}
+		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1", true),
+			suite.WidgetVersion("v1beta1", false), unserved}
 	}))
 	old, gone := t.WidgetsOf(w.CRD, "v1beta1"), t.WidgetsOf(w.CRD, "v1alpha1")
 	created := old.Make(ctx, "one", suite.At("red", "spec", "color"))
@@ -142,10 +159,12 @@ func versionsShareTheirObjects(ctx context.Context, t *suite.T) {
 
 func storedVersionsAreRemembered(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
-		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1beta1", true), suite.WidgetVersion("v1", false)}
+		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1beta1", true),
+			suite.WidgetVersion("v1", false)}
 	}))
 	w.Make(ctx, "one", suite.At(int64(3), "spec", "size"))
-	patch := `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`
+	patch := `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace",` +
+		`"path":"/spec/versions/1/storage","value":true}]`
 	patched, err := t.CRDs.Patch(ctx, w.CRD.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 	t.Must(err, "make v1 the storage version")
 	t.Expect(patched.Status.StoredVersions).To(gomega.ConsistOf("v1beta1", "v1"))
@@ -153,8 +172,10 @@ func storedVersionsAreRemembered(ctx context.Context, t *suite.T) {
 }
 
 func statusIsASubresource(ctx context.Context, t *suite.T) {
-	w := t.Install(ctx, t.WidgetCRD(suite.WithSubresources(apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}})))
-	one, err := w.Create(ctx, w.Object("one", suite.At(int64(1), "spec", "size"), suite.At("Ready", "status", "phase")), metav1.CreateOptions{})
+	status := apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+	w := t.Install(ctx, t.WidgetCRD(suite.WithSubresources(status)))
+	one, err := w.Create(ctx, w.Object("one", suite.At(int64(1), "spec", "size"), suite.At("Ready", "status", "phase")),
+		metav1.CreateOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(suite.Value(one, "status")).To(gomega.BeNil(), "status is not set by create")
 
@@ -181,12 +202,14 @@ func scaleIsASubresource(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSubresources(apiextensionsv1.CustomResourceSubresources{
 		Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 		Scale: &apiextensionsv1.CustomResourceSubresourceScale{
-			SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.size", LabelSelectorPath: new(".status.selector"),
+			SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.size",
+			LabelSelectorPath: new(".status.selector"),
 		},
 	}), func(definition *suite.CRD) {
-		definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = suite.Schema{Type: "object", Properties: map[string]suite.Schema{
-			"size": {Type: "integer"}, "selector": {Type: "string"},
-		}}
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = suite.Schema{Type: "object",
+			Properties: map[string]suite.Schema{
+				"size": {Type: "integer"}, "selector": {Type: "string"},
+			}}
 	}))
 	one := w.Make(ctx, "one", suite.At(int64(3), "spec", "size"))
 	t.Set(one, suite.At(map[string]any{"size": int64(2), "selector": "a=b"}, "status"))
@@ -222,7 +245,8 @@ func printerColumnsMakeATable(ctx context.Context, t *suite.T) {
 	column := func(name, kind string) gomega.OmegaMatcher {
 		return gomega.And(gomega.HaveField("Name", name), gomega.HaveField("Type", kind))
 	}
-	t.Expect(found.ColumnDefinitions).To(gomega.HaveExactElements(column("Name", "string"), column("Size", "integer"), column("Color", "string")))
+	t.Expect(found.ColumnDefinitions).To(gomega.HaveExactElements(column("Name", "string"), column("Size", "integer"),
+		column("Color", "string")))
 	t.Expect(found.Rows).To(gomega.HaveLen(2))
 	t.Expect(found.Rows[0].Cells).To(gomega.Equal([]any{"one", 3.0, "red"}))
 	t.Expect(found.Rows[1].Cells).To(gomega.Equal([]any{"two", 4.0, nil}))
@@ -238,7 +262,8 @@ func selectableFieldsSelect(ctx context.Context, t *suite.T) {
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(list.Items).To(gomega.HaveLen(1))
 	t.Expect(list.Items[0].GetName()).To(gomega.Equal("two"))
-	t.Expect(w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})).Error().To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
+	t.Expect(w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=1"})).Error().
+		To(suite.BeStatus(http.StatusBadRequest, metav1.StatusReasonBadRequest))
 }
 
 // gone waits until a definition does not exist any more.
@@ -274,8 +299,10 @@ func terminatingCRDWaitsForItsObjects(ctx context.Context, t *suite.T) {
 	t.Eventually(ctx, func() error {
 		_, err := w.Probe(ctx)
 		return err
-	}).Should(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden), "a terminating CRD admits new objects")
-	t.Eventually(ctx, func() *metav1.Time { return w.Read(ctx, "held").GetDeletionTimestamp() }).ShouldNot(gomega.BeNil())
+	}).Should(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
+		"a terminating CRD admits new objects")
+	t.Eventually(ctx, func() *metav1.Time { return w.Read(ctx, "held").GetDeletionTimestamp() }).
+		ShouldNot(gomega.BeNil())
 	_, err := w.Merge(ctx, "held", `{"metadata":{"finalizers":null}}`)
 	t.Must(err, "release the held Widget")
 	gone(ctx, t, w.CRD)

@@ -16,26 +16,33 @@ import (
 
 var schemaCases = []suite.Case{
 	{ID: "S10/schema-validates", Level: suite.Core, Failure: true, Test: schemaValidates,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/validation",
-		Promise: "An object that breaks its schema is refused with 422 and a cause for each broken field, and is not stored."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/validation",
+		Promise: "An object that breaks its schema is refused with 422 and a cause for each broken field, and is " +
+			"not stored."},
 	{ID: "S10/CEL-rule-validates", Level: suite.Core, Failure: true, Test: celRuleValidates,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel",
-		Promise: "A CEL rule refuses an object with its own message, and a transition rule compares with the old object."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel",
+		Promise: "A CEL rule refuses an object with its own message, and a transition rule compares with the " +
+			"old object."},
 	{ID: "S10/unchanged-values-are-tolerated", Level: suite.Core, Test: unchangedValuesAreTolerated,
-		Source:  "KEP-4008; k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go",
-		Promise: "When a schema becomes stricter, an old value that breaks it is tolerated as long as it stays the same, and a new one is refused."},
+		Source: "KEP-4008; k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go",
+		Promise: "When a schema becomes stricter, an old value that breaks it is tolerated as long as it stays the " +
+			"same, and a new one is refused."},
 	{ID: "S10/defaults-are-set", Level: suite.Core, Test: defaultsAreSet,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting",
-		Promise: "A default is set when an object is written; objects older than the default get it when they are read."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting",
+		Promise: "A default is set when an object is written; objects older than the default get it when they " +
+			"are read."},
 	{ID: "S10/unknown-fields-are-pruned", Level: suite.Core, Test: unknownFieldsArePruned,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning",
-		Promise: "Fields that the schema does not know are dropped, except below x-kubernetes-preserve-unknown-fields."},
-	{ID: "S10/strict-validation-names-unknown-fields", Level: suite.Core, Failure: true, Test: strictValidationNamesUnknownFields,
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning",
+		Promise: "Fields that the schema does not know are dropped, except below " +
+			"x-kubernetes-preserve-unknown-fields."},
+	{ID: "S10/strict-validation-names-unknown-fields", Level: suite.Core, Failure: true,
+		Test:    strictValidationNamesUnknownFields,
 		Source:  "KEP-2885; k8s.io/apiserver/pkg/endpoints/handlers/create.go, fieldValidation",
 		Promise: "fieldValidation=Strict refuses an unknown field and names it, Warn warns about it, Ignore drops it."},
 	{ID: "S10/broken-CRD-is-refused", Level: suite.Core, Failure: true, Test: brokenCRDIsRefused,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go",
-		Promise: "A CRD without a structural schema, with a name that is not PLURAL.GROUP, with a broken CEL rule or with two storage versions is refused with 422."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go",
+		Promise: "A CRD without a structural schema, with a name that is not PLURAL.GROUP, with a broken CEL rule or " +
+			"with two storage versions is refused with 422."},
 	{ID: "S10/protected-group-needs-approval", Level: suite.Core, Failure: true, Test: protectedGroupNeedsApproval,
 		Source:  "k8s.io/apiextensions-apiserver/pkg/apihelpers/helpers.go, GetAPIApprovalState",
 		Promise: "A CRD in a *.k8s.io group is refused without the annotation that says who approved it."},
@@ -50,10 +57,12 @@ func schemaValidates(ctx context.Context, t *suite.T) {
 		settings []suite.Setting
 		blamed   []string
 	}{
-		"wrong-type":   {[]suite.Setting{suite.At("big", "spec", "size"), suite.At("red", "spec", "color")}, []string{"spec.size"}},
-		"out-of-range": {[]suite.Setting{suite.At(int64(0), "spec", "size"), suite.At("red", "spec", "color")}, []string{"spec.size"}},
-		"missing":      {[]suite.Setting{suite.At(int64(1), "spec", "size")}, []string{"spec.color"}},
-		"both":         {[]suite.Setting{suite.At(int64(0), "spec", "size")}, []string{"spec.color", "spec.size"}},
+		"wrong-type": {[]suite.Setting{suite.At("big", "spec", "size"), suite.At("red", "spec", "color")},
+			[]string{"spec.size"}},
+		"out-of-range": {[]suite.Setting{suite.At(int64(0), "spec", "size"), suite.At("red", "spec", "color")},
+			[]string{"spec.size"}},
+		"missing": {[]suite.Setting{suite.At(int64(1), "spec", "size")}, []string{"spec.color"}},
+		"both":    {[]suite.Setting{suite.At(int64(0), "spec", "size")}, []string{"spec.color", "spec.size"}},
 	} {
 		_, err := w.Create(ctx, w.Object(name, broken.settings...), metav1.CreateOptions{})
 		t.Expect(t.Causes(err)).To(gomega.Equal(broken.blamed), "%s: %v", name, err)
@@ -66,7 +75,8 @@ func celRuleValidates(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.XValidations = apiextensionsv1.ValidationRules{
 			{Rule: "!has(self.size) || self.size % 2 == 0", Message: "size must be even"},
-			{Rule: "!has(oldSelf.color) || has(self.color) && self.color == oldSelf.color", Message: "color is for ever"},
+			{Rule: "!has(oldSelf.color) || has(self.color) && self.color == oldSelf.color",
+				Message: "color is for ever"},
 		}
 	})))
 	_, err := w.TryMake(ctx, "odd", suite.At(int64(3), "spec", "size"))
@@ -102,7 +112,8 @@ func unchangedValuesAreTolerated(ctx context.Context, t *suite.T) {
 		_, err := w.Probe(ctx, suite.At(int64(100), "spec", "size"))
 		return apierrors.IsInvalid(err)
 	})
-	t.Expect(w.Merge(ctx, "old", `{"spec":{"color":"red"}}`)).Error().NotTo(gomega.HaveOccurred(), "the old size was left alone")
+	t.Expect(w.Merge(ctx, "old", `{"spec":{"color":"red"}}`)).Error().
+		NotTo(gomega.HaveOccurred(), "the old size was left alone")
 	_, err := w.Merge(ctx, "old", `{"spec":{"size":101}}`)
 	t.Expect(t.Causes(err)).To(gomega.Equal([]string{"spec.size"}))
 }
@@ -131,10 +142,12 @@ func unknownFieldsArePruned(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.Properties["free"] = suite.Schema{Type: "object", XPreserveUnknownFields: new(true)}
 	})))
-	created, err := w.Create(ctx, w.Object("one", suite.At("x", "spec", "unknown"), suite.At("x", "unknown"), suite.At("red", "spec", "color"),
+	created, err := w.Create(ctx, w.Object("one", suite.At("x", "spec", "unknown"), suite.At("x", "unknown"),
+		suite.At("red", "spec", "color"),
 		suite.At("x", "spec", "free", "unknown"), suite.At("x", "metadata", "unknown")), metav1.CreateOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
-	t.Expect(suite.Value(created, "spec")).To(gomega.Equal(map[string]any{"color": "red", "free": map[string]any{"unknown": "x"}}))
+	t.Expect(suite.Value(created, "spec")).
+		To(gomega.Equal(map[string]any{"color": "red", "free": map[string]any{"unknown": "x"}}))
 	t.Expect(suite.Value(created, "unknown")).To(gomega.BeNil())
 	t.Expect(suite.Value(created, "metadata", "unknown")).To(gomega.BeNil())
 	t.Expect(suite.Value(w.Read(ctx, "one"), "spec")).To(gomega.Equal(suite.Value(created, "spec")))
@@ -144,7 +157,8 @@ func strictValidationNamesUnknownFields(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	create := func(name, mode string) suite.Answer {
 		object := w.Object(name, suite.At("x", "spec", "surprise")).Object
-		return t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: w.Path + "?fieldValidation=" + mode, Body: object})
+		return t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: w.Path + "?fieldValidation=" + mode,
+			Body: object})
 	}
 	refused := create("strict", metav1.FieldValidationStrict)
 	status := t.ExpectStatus(refused, http.StatusBadRequest, metav1.StatusReasonBadRequest)
@@ -169,7 +183,10 @@ func brokenCRDIsRefused(ctx context.Context, t *suite.T) {
 		"broken rule": {suite.WithSpec(func(spec *suite.Schema) {
 			spec.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.no_such_field > 1"}}
 		}), "openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"},
-		"two storage versions": {func(c *suite.CRD) { c.Spec.Versions = append(c.Spec.Versions, suite.WidgetVersion("v2", true)) }, "spec.versions"},
+		"two storage versions": {func(c *suite.CRD) {
+			c.Spec.Versions = append(c.Spec.Versions,
+				suite.WidgetVersion("v2", true))
+		}, "spec.versions"},
 	} {
 		_, err := t.CRDs.Create(ctx, t.WidgetCRD(broken.change), metav1.CreateOptions{})
 		t.Expect(t.Causes(err)).To(gomega.ContainElement(gomega.HaveSuffix(broken.blamed)), "%s: %v", name, err)
@@ -189,5 +206,6 @@ func protectedGroupNeedsApproval(ctx context.Context, t *suite.T) {
 	seen := t.CRDUntil(ctx, created, func(seen *suite.CRD) bool {
 		return suite.Condition(seen, apiextensionsv1.KubernetesAPIApprovalPolicyConformant).Status != ""
 	})
-	t.Expect(suite.Condition(seen, apiextensionsv1.KubernetesAPIApprovalPolicyConformant).Status).To(gomega.Equal(apiextensionsv1.ConditionFalse))
+	t.Expect(suite.Condition(seen, apiextensionsv1.KubernetesAPIApprovalPolicyConformant).Status).
+		To(gomega.Equal(apiextensionsv1.ConditionFalse))
 }

@@ -13,20 +13,29 @@ import (
 
 var versionCases = []suite.Case{
 	{ID: "S10/deprecated-version-warns", Level: suite.Core, Test: deprecatedVersionWarns,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go, defaultDeprecationWarning",
-		Promise: "A request of a deprecated version is answered with a warning, by default one that names the newest version to use instead; other versions warn of nothing."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go, defaultDeprecationWarning",
+		Promise: "A request of a deprecated version is answered with a warning, by default one that names the newest " +
+			"version to use instead; other versions warn of nothing."},
 	{ID: "S10/stored-version-stays", Level: suite.Core, Failure: true, Test: storedVersionCantGo,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go, ValidateCustomResourceDefinitionStoredVersions",
-		Promise: "A version that has been stored can't be taken out of a CRD, even when another one is stored now, until status.storedVersions says that it is not needed any more."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go, " +
+			"ValidateCustomResourceDefinitionStoredVersions",
+		Promise: "A version that has been stored can't be taken out of a CRD, even when another one is stored now, " +
+			"until status.storedVersions says that it is not needed any more."},
 	{ID: "S10/freed-name-is-accepted", Level: suite.Core, Failure: true, Test: freedNameIsAccepted,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go, calculateNamesAndConditions",
-		Promise: "A short name that another CRD of the group has is not accepted, with the reason ShortNamesConflict, until that CRD is gone."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go, " +
+			"calculateNamesAndConditions",
+		Promise: "A short name that another CRD of the group has is not accepted, with the reason " +
+			"ShortNamesConflict, until that CRD is gone."},
 	{ID: "S10/CEL-rule-says-where-and-why", Level: suite.Core, Failure: true, Test: celRuleSaysWhereAndWhy,
-		Source:  "KEP-2876; k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go: the reason, path and message of a rule, and its old self",
-		Promise: "A CEL rule's refusal has the field and the reason that the rule gives and the message that it computes; with optionalOldSelf a transition rule judges creations too."},
+		Source: "KEP-2876; k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go: the reason, path " +
+			"and message of a rule, and its old self",
+		Promise: "A CEL rule's refusal has the field and the reason that the rule gives and the message that it " +
+			"computes; with optionalOldSelf a transition rule judges creations too."},
 	{ID: "S10/selectable-fields-select-watches", Level: suite.Core, Failure: true, Test: selectableFieldsSelectWatches,
-		Source:  "KEP-4358; k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go, GetAttrs and selectableFields",
-		Promise: "A watch by a selectable field shows an object that starts to match as ADDED and one that stops as DELETED; deletecollection deletes what the field selects."},
+		Source: "KEP-4358; k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go, GetAttrs and " +
+			"selectableFields",
+		Promise: "A watch by a selectable field shows an object that starts to match as ADDED and one that stops as " +
+			"DELETED; deletecollection deletes what the field selects."},
 }
 
 func deprecatedVersionWarns(ctx context.Context, t *suite.T) {
@@ -59,9 +68,11 @@ func deprecatedVersionWarns(ctx context.Context, t *suite.T) {
 
 func storedVersionCantGo(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
-		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1beta1", true), suite.WidgetVersion("v1", false)}
+		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1beta1", true),
+			suite.WidgetVersion("v1", false)}
 	}))
-	change := func(write func(context.Context, *suite.CRD, metav1.UpdateOptions) (*suite.CRD, error), change func(*suite.CRD)) error {
+	change := func(write func(context.Context, *suite.CRD, metav1.UpdateOptions) (*suite.CRD, error),
+		change func(*suite.CRD)) error {
 		definition, err := t.CRDs.Get(ctx, w.CRD.Name, metav1.GetOptions{})
 		t.Must(err, "get the CRD")
 		change(definition)
@@ -97,7 +108,8 @@ func freedNameIsAccepted(ctx context.Context, t *suite.T) {
 	t.Expect(refused.Status.AcceptedNames.Plural).To(gomega.Equal("gadgets"), "what is free is accepted")
 	first.RemoveCRD(ctx)
 	accepted := t.CRDWith(ctx, created, apiextensionsv1.Established, apiextensionsv1.ConditionTrue)
-	t.Expect(suite.Condition(accepted, apiextensionsv1.NamesAccepted).Status).To(gomega.Equal(apiextensionsv1.ConditionTrue))
+	t.Expect(suite.Condition(accepted, apiextensionsv1.NamesAccepted).Status).
+		To(gomega.Equal(apiextensionsv1.ConditionTrue))
 	t.Expect(accepted.Status.AcceptedNames.ShortNames).To(gomega.Equal([]string{"wdg"}))
 	t.Served(ctx, t.WidgetsOf(created, "v1").Path)
 }
@@ -105,9 +117,11 @@ func freedNameIsAccepted(ctx context.Context, t *suite.T) {
 func celRuleSaysWhereAndWhy(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(suite.WithSpec(func(spec *suite.Schema) {
 		spec.XValidations = apiextensionsv1.ValidationRules{
-			{Rule: "!has(self.size) || self.size < 10", FieldPath: ".size", Reason: new(apiextensionsv1.FieldValueForbidden),
+			{Rule: "!has(self.size) || self.size < 10", FieldPath: ".size",
+				Reason:  new(apiextensionsv1.FieldValueForbidden),
 				Message: "not this", MessageExpression: "self.size > 11 ? 'far too large' : 'too large'"},
-			{Rule: "!has(self.color) || self.color != 'red' || oldSelf.hasValue()", OptionalOldSelf: new(true), Message: "red must be earned"},
+			{Rule: "!has(self.color) || self.color != 'red' || oldSelf.hasValue()", OptionalOldSelf: new(true),
+				Message: "red must be earned"},
 		}
 	})))
 	_, err := w.Create(ctx, w.Object("large", suite.At(int64(12), "spec", "size")), metav1.CreateOptions{})
@@ -125,13 +139,15 @@ func celRuleSaysWhereAndWhy(ctx context.Context, t *suite.T) {
 
 func selectableFieldsSelectWatches(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
-		definition.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".spec.color"}, {JSONPath: ".spec.size"}}
+		definition.Spec.Versions[0].SelectableFields = []apiextensionsv1.SelectableField{{JSONPath: ".spec.color"},
+			{JSONPath: ".spec.size"}}
 	}))
 	w.Make(ctx, "one", suite.At("blue", "spec", "color"), suite.At(int64(1), "spec", "size"))
 	w.Make(ctx, "two", suite.At("red", "spec", "color"), suite.At(int64(2), "spec", "size"))
 	red := metav1.ListOptions{FieldSelector: "spec.color=red", ResourceVersion: w.MustList(ctx).GetResourceVersion()}
 	events := t.Watch(ctx, w.Watch, red)
-	for _, patch := range []string{`{"spec":{"size":3}}`, `{"spec":{"color":"red"}}`, `{"spec":{"size":4}}`, `{"spec":{"color":"blue"}}`} {
+	for _, patch := range []string{`{"spec":{"size":3}}`, `{"spec":{"color":"red"}}`, `{"spec":{"size":4}}`,
+		`{"spec":{"color":"blue"}}`} {
 		_, err := w.Merge(ctx, "one", patch)
 		t.Must(err, "change Widget one")
 	}
@@ -139,7 +155,8 @@ func selectableFieldsSelectWatches(ctx context.Context, t *suite.T) {
 	numbered, err := w.List(ctx, metav1.ListOptions{FieldSelector: "spec.size=2,spec.color!=blue"})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(numbered.Items).To(gomega.ConsistOf(gomega.HaveField("GetName()", "two")))
-	t.Expect(w.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "spec.color=red"})).To(gomega.Succeed())
+	t.Expect(w.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "spec.color=red"})).
+		To(gomega.Succeed())
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"DELETED two"}))
 	t.Expect(w.MustList(ctx).Items).To(gomega.ConsistOf(gomega.HaveField("GetName()", "one")))
 	got := t.Get(ctx, w.Path+"?watch=1&timeoutSeconds=1&fieldSelector=status.phase%3Dx")

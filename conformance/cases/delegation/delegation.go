@@ -23,19 +23,27 @@ var Cases = slices.Concat(delegationCases, filterCases, signalCases)
 
 var delegationCases = []suite.Case{
 	{ID: "S12/built-in-path-is-answered", Level: suite.Core, Test: builtInPathIsAnswered,
-		Source:  "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go: a local APIService delegates to the kube-apiserver",
+		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go: a local APIService delegates to the " +
+			"kube-apiserver",
 		Promise: "The paths of the core group and of a named group are answered by the server that has them."},
 	{ID: "S10/custom-resource-path-is-answered", Level: suite.Core, Test: customResourcePathIsAnswered,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go",
-		Promise: "The path of a custom resource is answered, although the servers in front of apiextensions do not know it."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go",
+		Promise: "The path of a custom resource is answered, although the servers in front of apiextensions do not " +
+			"know it."},
 	{ID: "S11/unknown-path-is-404", Level: suite.Versioned, Failure: true, Test: unknownPathIs404,
-		Source:  "k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go",
-		Promise: "A path that no server of the chain knows, in a group or not, is answered 404 by the end of the chain: plain text, no Status."},
-	{ID: "S11/unknown-path-is-503-before-CRDs-are-known", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: unknownPathIs503BeforeCRDsAreKnown,
-		Source:  "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain, and k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go, the hook crd-informer-synced: kubernetes#104748",
-		Promise: "Until the CRD informer has synced, an unknown path is answered 503 with a time to retry after, never 404, while built-in paths work."},
+		Source: "k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go",
+		Promise: "A path that no server of the chain knows, in a group or not, is answered 404 by the end of the " +
+			"chain: plain text, no Status."},
+	{ID: "S11/unknown-path-is-503-before-CRDs-are-known", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: unknownPathIs503BeforeCRDsAreKnown,
+		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain, and " +
+			"k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go, the hook crd-informer-synced: " +
+			"kubernetes#104748",
+		Promise: "Until the CRD informer has synced, an unknown path is answered 503 with a time to retry after, " +
+			"never 404, while built-in paths work."},
 	{ID: "S12/unknown-resource-is-404", Level: suite.Core, Failure: true, Test: unknownResourceIs404,
-		Source:  "k8s.io/apiserver/pkg/server/handler.go and pkg/endpoints/installer.go: the group version is routed, the rest is not",
+		Source: "k8s.io/apiserver/pkg/server/handler.go and pkg/endpoints/installer.go: the group version is " +
+			"routed, the rest is not",
 		Promise: "An unknown resource or version of a known group is answered 404 with a Status that names no object."},
 	{ID: "S12/missing-object-is-404", Level: suite.Core, Failure: true, Test: missingObjectIs404,
 		Source:  "k8s.io/apimachinery/pkg/api/errors/errors.go, NewNotFound",
@@ -44,8 +52,9 @@ var delegationCases = []suite.Case{
 		Source:  "k8s.io/apiserver/pkg/server/handler.go, the error handler of the container",
 		Promise: "A method that a known path does not support is answered 405 with a Status."},
 	{ID: "S14/local-apiservices-are-available", Level: suite.Versioned, Test: localAPIServicesAreAvailable,
-		Source:  "k8s.io/kube-aggregator/pkg/controllers/status/local",
-		Promise: "Every built-in group version has an APIService without a service, which is Available because it is Local."},
+		Source: "k8s.io/kube-aggregator/pkg/controllers/status/local",
+		Promise: "Every built-in group version has an APIService without a service, which is Available because it " +
+			"is Local."},
 	{ID: "S14/custom-group-has-an-apiservice", Level: suite.Versioned, Test: customGroupHasAnAPIService,
 		Source:  "k8s.io/kubernetes/pkg/controlplane/controller/crdregistration",
 		Promise: "The group version of a CRD gets a Local, managed APIService by itself, and loses it with the CRD."},
@@ -66,11 +75,12 @@ func typeOf(t *suite.T, got suite.Answer) string {
 
 func builtInPathIsAnswered(ctx context.Context, t *suite.T) {
 	for path, want := range map[string]string{
-		"/api/v1/namespaces/default":                                      "v1 Namespace",
-		"/api/v1/configmaps?limit=1":                                      "v1 ConfigMapList",
-		"/apis/apps/v1/deployments?limit=1":                               "apps/v1 DeploymentList",
-		"/apis/apiregistration.k8s.io/v1/apiservices?limit=1":             "apiregistration.k8s.io/v1 APIServiceList",
-		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=1": "apiextensions.k8s.io/v1 CustomResourceDefinitionList",
+		"/api/v1/namespaces/default":                          "v1 Namespace",
+		"/api/v1/configmaps?limit=1":                          "v1 ConfigMapList",
+		"/apis/apps/v1/deployments?limit=1":                   "apps/v1 DeploymentList",
+		"/apis/apiregistration.k8s.io/v1/apiservices?limit=1": "apiregistration.k8s.io/v1 APIServiceList",
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=1": "apiextensions.k8s.io/v1 " +
+			"CustomResourceDefinitionList",
 	} {
 		t.Expect(typeOf(t, t.Get(ctx, path))).To(gomega.Equal(want), path)
 	}
@@ -83,7 +93,8 @@ func customResourcePathIsAnswered(ctx context.Context, t *suite.T) {
 	t.Expect(typeOf(t, t.Get(ctx, w.Path))).To(gomega.Equal(gv + " WidgetList"))
 	t.Expect(typeOf(t, t.Get(ctx, w.Path+"/one"))).To(gomega.Equal(gv + " Widget"))
 	got := t.Get(ctx, w.Path+"/two")
-	t.Expect(t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound).Details.Name).To(gomega.Equal("two"), "%s", got)
+	t.Expect(t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound).Details.Name).
+		To(gomega.Equal("two"), "%s", got)
 }
 
 func unknownPathIs404(ctx context.Context, t *suite.T) {
@@ -114,7 +125,8 @@ func unknownPathIs503BeforeCRDsAreKnown(ctx context.Context, t *suite.T) {
 }
 
 func unknownResourceIs404(ctx context.Context, t *suite.T) {
-	for _, path := range []string{"/apis/apps/v1/no-such-things", "/api/v1/no-such-things", "/apis/apps/v0/deployments", "/api/v0"} {
+	for _, path := range []string{"/apis/apps/v1/no-such-things", "/api/v1/no-such-things", "/apis/apps/v0/deployments",
+		"/api/v0"} {
 		got := t.Get(ctx, path)
 		status := t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound)
 		t.Expect(status.Message).To(gomega.Equal("the server could not find the requested resource"), "%s", got)
@@ -124,8 +136,9 @@ func unknownResourceIs404(ctx context.Context, t *suite.T) {
 
 func missingObjectIs404(ctx context.Context, t *suite.T) {
 	for path, want := range map[string]metav1.StatusDetails{
-		"/api/v1/namespaces/default/configmaps/no-such-object":        {Name: "no-such-object", Kind: "configmaps"},
-		"/apis/apps/v1/namespaces/default/deployments/no-such-object": {Name: "no-such-object", Kind: "deployments", Group: "apps"},
+		"/api/v1/namespaces/default/configmaps/no-such-object": {Name: "no-such-object", Kind: "configmaps"},
+		"/apis/apps/v1/namespaces/default/deployments/no-such-object": {Name: "no-such-object", Kind: "deployments",
+			Group: "apps"},
 	} {
 		got := t.Get(ctx, path)
 		status := t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound)
@@ -144,7 +157,8 @@ func methodIsNotAllowed(ctx context.Context, t *suite.T) {
 }
 
 func apiServices(t *suite.T) dynamic.ResourceInterface {
-	return t.Dynamic.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+	return t.Dynamic.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1",
+		Resource: "apiservices"})
 }
 
 // availability returns the status and reason of an APIService's Available condition.
@@ -170,7 +184,8 @@ func localAPIServicesAreAvailable(ctx context.Context, t *suite.T) {
 		registered(ctx, t, service.GetName())
 		found = append(found, service.GetName())
 	}
-	t.Expect(found).To(gomega.ContainElements("v1.", "v1.apps", "v1.apiextensions.k8s.io", "v1.rbac.authorization.k8s.io", "v1.coordination.k8s.io"))
+	t.Expect(found).To(gomega.ContainElements("v1.", "v1.apps", "v1.apiextensions.k8s.io",
+		"v1.rbac.authorization.k8s.io", "v1.coordination.k8s.io"))
 }
 
 // registered waits until an APIService exists and is available, and returns it.
@@ -209,7 +224,9 @@ func deletedAPIServiceComesBack(ctx context.Context, t *suite.T) {
 func indexListsTheChain(ctx context.Context, t *suite.T) {
 	var index metav1.RootPaths
 	t.GetJSON(ctx, "/", &index)
-	t.Expect(index.Paths).To(gomega.ContainElements("/api", "/apis", "/api/v1", "/apis/apps/v1", "/apis/apiextensions.k8s.io/v1",
-		"/apis/apiregistration.k8s.io/v1", "/healthz", "/livez", "/readyz", "/metrics", "/openapi/v2", "/openapi/v3", "/version"))
+	t.Expect(index.Paths).To(gomega.ContainElements("/api", "/apis", "/api/v1", "/apis/apps/v1",
+		"/apis/apiextensions.k8s.io/v1",
+		"/apis/apiregistration.k8s.io/v1", "/healthz", "/livez", "/readyz", "/metrics", "/openapi/v2", "/openapi/v3",
+		"/version"))
 	t.Expect(index.Paths).To(suite.BeSorted())
 }

@@ -16,27 +16,36 @@ import (
 const filterChain = "k8s.io/apiserver/pkg/server/config.go, DefaultBuildHandlerChain"
 
 var filterCases = []suite.Case{
-	{ID: "S1/requests-go-down-the-chain", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: requestsGoDownTheChain,
-		Source:  "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain; k8s.io/apiserver/pkg/server/handler.go, director",
-		Promise: "The aggregator answers for APIServices, kube-apiserver for built-in groups, apiextensions for custom resources, and the not-found handler for all else."},
-	{ID: "S1/failed-stage-is-the-error-of-the-start", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failedStage,
-		Source:  "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain",
-		Promise: "The chain is built from its end to its head: not-found, apiextensions, kube-apiserver, aggregator; a stage that fails is the error of the start, and no later one begins."},
+	{ID: "S1/requests-go-down-the-chain", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: requestsGoDownTheChain,
+		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain; " +
+			"k8s.io/apiserver/pkg/server/handler.go, director",
+		Promise: "The aggregator answers for APIServices, kube-apiserver for built-in groups, apiextensions for " +
+			"custom resources, and the not-found handler for all else."},
+	{ID: "S1/failed-stage-is-the-error-of-the-start", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: failedStage,
+		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain",
+		Promise: "The chain is built from its end to its head: not-found, apiextensions, kube-apiserver, aggregator; " +
+			"a stage that fails is the error of the start, and no later one begins."},
 	{ID: "S1/authentication-comes-first", Level: suite.Core, Failure: true, Test: authenticationComesFirst,
-		Source:  filterChain + ", WithAuthentication before WithAuthorization before the handlers",
-		Promise: "A request with a bad token is 401 and one without permission is 403, even for a path that does not exist, so that strangers can't tell what does."},
-	{ID: "S1/deadline-is-checked-before-the-caller", Level: suite.Versioned, Failure: true, Test: deadlineIsCheckedFirst,
+		Source: filterChain + ", WithAuthentication before WithAuthorization before the handlers",
+		Promise: "A request with a bad token is 401 and one without permission is 403, even for a path that does not " +
+			"exist, so that strangers can't tell what does."},
+	{ID: "S1/deadline-is-checked-before-the-caller", Level: suite.Versioned, Failure: true,
+		Test:    deadlineIsCheckedFirst,
 		Source:  filterChain + "; k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go, parseTimeout",
 		Promise: "A timeout parameter that is no duration is 400 before the caller is authenticated."},
 	{ID: "S1/impersonation-replaces-the-caller", Level: suite.Core, Failure: true, Test: impersonationReplacesTheCaller,
-		Source:  filterChain + ", WithImpersonation before WithAuthorization",
-		Promise: "What an impersonated user may do is decided as if that user had asked, and who may not impersonate is 403 whatever the request is."},
+		Source: filterChain + ", WithImpersonation before WithAuthorization",
+		Promise: "What an impersonated user may do is decided as if that user had asked, and who may not impersonate " +
+			"is 403 whatever the request is."},
 	{ID: "S1/answers-are-not-for-caches", Level: suite.Versioned, Test: answersAreNotForCaches,
 		Source:  "k8s.io/apiserver/pkg/endpoints/filters/cachecontrol.go, WithCacheControl",
 		Promise: "Every answer, errors among them, says Cache-Control: no-cache, private."},
 	{ID: "S1/answers-carry-an-audit-id", Level: suite.Versioned, Test: answersCarryAnAuditID,
-		Source:  "k8s.io/apiserver/pkg/endpoints/filters/audit_init.go, WithAuditInit",
-		Promise: "Every answer has an Audit-ID, a different one each time, unless the client sends one, which is kept: also for 401 and 404."},
+		Source: "k8s.io/apiserver/pkg/endpoints/filters/audit_init.go, WithAuditInit",
+		Promise: "Every answer has an Audit-ID, a different one each time, unless the client sends one, which is " +
+			"kept: also for 401 and 404."},
 }
 
 // answeredBy returns the code of a request and the server of the chain that answered it.
@@ -95,19 +104,25 @@ func authenticationComesFirst(ctx context.Context, t *suite.T) {
 func deadlineIsCheckedFirst(ctx context.Context, t *suite.T) {
 	stranger := t.WithToken("not-a-token")
 	for _, timeout := range []string{"soon", "10"} {
-		t.ExpectStatus(stranger.Get(ctx, "/api/v1/namespaces?timeout="+timeout), http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		t.ExpectStatus(stranger.Get(ctx, "/api/v1/namespaces?timeout="+timeout), http.StatusBadRequest,
+			metav1.StatusReasonBadRequest)
 	}
-	t.ExpectStatus(stranger.Get(ctx, "/api/v1/namespaces?timeout=10s"), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+	t.ExpectStatus(stranger.Get(ctx, "/api/v1/namespaces?timeout=10s"), http.StatusUnauthorized,
+		metav1.StatusReasonUnauthorized)
 	t.Answered(ctx, "/api/v1/namespaces?timeout=10s", http.StatusOK)
 }
 
 func impersonationReplacesTheCaller(ctx context.Context, t *suite.T) {
-	status := t.ExpectStatus(t.As("jane").Get(ctx, "/api/v1/namespaces"), http.StatusForbidden, metav1.StatusReasonForbidden)
-	t.Expect(status.Message).To(gomega.Equal(`namespaces is forbidden: User "jane" cannot list resource "namespaces" in API group "" at the cluster scope`))
+	status := t.ExpectStatus(t.As("jane").Get(ctx, "/api/v1/namespaces"), http.StatusForbidden,
+		metav1.StatusReasonForbidden)
+	t.Expect(status.Message).
+		To(gomega.Equal(`namespaces is forbidden: User "jane" cannot list resource "namespaces" in API group "" at ` +
+			`the cluster scope`))
 	t.Expect(status.Details.Kind).To(gomega.Equal("namespaces"))
 	t.Answered(ctx, "/api/v1/namespaces", http.StatusOK)
 	got := t.Ask(ctx, suite.Request{Path: "/version", Header: map[string]string{"Impersonate-Group": "system:masters"}})
-	t.Expect(t.ExpectStatus(got, http.StatusBadRequest, metav1.StatusReasonBadRequest).Message).To(gomega.ContainSubstring("without impersonating a user"))
+	t.Expect(t.ExpectStatus(got, http.StatusBadRequest, metav1.StatusReasonBadRequest).Message).
+		To(gomega.ContainSubstring("without impersonating a user"))
 }
 
 // answers returns one answer of each kind.

@@ -17,23 +17,33 @@ import (
 const syncSignal = "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go, the hook crd-informer-synced"
 
 var signalCases = []suite.Case{
-	{ID: "S11/known-custom-resource-is-never-404", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: knownCustomResourceIsNever404,
-		Source:  syncSignal + "; k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go: kubernetes#104342",
-		Promise: "A server that starts on a store with custom resources answers 503 for them until it knows their definitions, then 200: never 404, which would tell a garbage collector that they are gone."},
-	{ID: "S11/crd-informer-synced-is-a-check", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: syncedIsACheck,
-		Source:  syncSignal + "; k8s.io/apiserver/pkg/server/genericapiserver.go, MuxAndDiscoveryComplete",
-		Promise: "While the CRD informer has not synced, /readyz is 500 because of poststarthook/crd-informer-synced alone; the server signals MuxAndDiscoveryComplete after it, and not before."},
-	{ID: "S11/every-method-waits-for-the-CRDs", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: everyMethodWaits,
-		Source:  "k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go, ServeHTTP",
-		Promise: "Before the CRDs are known, an unknown path is 503 for every method, with Retry-After and a Status that says why."},
+	{ID: "S11/known-custom-resource-is-never-404", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: knownCustomResourceIsNever404,
+		Source: syncSignal + "; k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go: kubernetes#104342",
+		Promise: "A server that starts on a store with custom resources answers 503 for them until it knows their " +
+			"definitions, then 200: never 404, which would tell a garbage collector that they are gone."},
+	{ID: "S11/crd-informer-synced-is-a-check", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   syncedIsACheck,
+		Source: syncSignal + "; k8s.io/apiserver/pkg/server/genericapiserver.go, MuxAndDiscoveryComplete",
+		Promise: "While the CRD informer has not synced, /readyz is 500 because of poststarthook/crd-informer-synced " +
+			"alone; the server signals MuxAndDiscoveryComplete after it, and not before."},
+	{ID: "S11/every-method-waits-for-the-CRDs", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   everyMethodWaits,
+		Source: "k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go, ServeHTTP",
+		Promise: "Before the CRDs are known, an unknown path is 503 for every method, with Retry-After and a Status " +
+			"that says why."},
 	{ID: "S11/removed-custom-resource-is-404", Level: suite.Core, Test: removedCustomResourceIs404,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go, ServeHTTP: what it does not know goes to its delegate",
-		Promise: "When its CRD is gone, the path of a custom resource is answered as any unknown path: 404 in plain text."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go, ServeHTTP: what it does " +
+			"not know goes to its delegate",
+		Promise: "When its CRD is gone, the path of a custom resource is answered as any unknown path: 404 in " +
+			"plain text."},
 	{ID: "S11/unserved-version-is-404", Level: suite.Core, Failure: true, Test: unservedVersionIs404,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go, ServeHTTP",
-		Promise: "Another version, another resource and another scope of an installed custom resource are answered 404 by the end of the chain, and not as an empty list."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go, ServeHTTP",
+		Promise: "Another version, another resource and another scope of an installed custom resource are answered " +
+			"404 by the end of the chain, and not as an empty list."},
 	{ID: "S11/unknown-path-asks-for-permission-first", Level: suite.Core, Failure: true, Test: unknownPathAsksFirst,
-		Source:  "k8s.io/apiserver/pkg/server/config.go, DefaultBuildHandlerChain: one filter chain stands before all servers of the chain",
+		Source: "k8s.io/apiserver/pkg/server/config.go, DefaultBuildHandlerChain: one filter chain stands before " +
+			"all servers of the chain",
 		Promise: "Who may not read an unknown path is told 403, not 404, in whatever group it seems to be."},
 }
 
@@ -52,7 +62,8 @@ func knownCustomResourceIsNever404(ctx context.Context, beside *suite.T) {
 	}
 	ready := t.Restarting(ctx, server)
 	// Hooks begin while the server serves already.
-	t.Eventually(ctx, func() []string { return cp.Faults().HeldHooks(server.Name()) }).Should(gomega.HaveLen(len(withoutCRDs)))
+	t.Eventually(ctx, func() []string { return cp.Faults().HeldHooks(server.Name()) }).
+		Should(gomega.HaveLen(len(withoutCRDs)))
 	t.ExpectStatus(t.Get(ctx, w.Path+"/one"), http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
 	t.Must(cp.Faults().Release("hook/start-apiextensions-informers"), "release the informers")
 	t.Eventually(ctx, func() int {
@@ -63,7 +74,8 @@ func knownCustomResourceIsNever404(ctx context.Context, beside *suite.T) {
 	// It can't know yet that there are no others.
 	t.Answered(ctx, "/apis/"+w.Resource.Group+"/v1/gadgets", http.StatusServiceUnavailable)
 	t.Must(cp.Faults().Release("hook/crd-informer-synced"), "release the signal")
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+w.Resource.Group+"/v1/gadgets").Code }).Should(gomega.Equal(http.StatusNotFound))
+	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+w.Resource.Group+"/v1/gadgets").Code }).
+		Should(gomega.Equal(http.StatusNotFound))
 	t.Answered(ctx, w.Path+"/one", http.StatusOK)
 	ready()
 }
@@ -94,7 +106,8 @@ func syncedIsACheck(ctx context.Context, beside *suite.T) {
 	t.Expect(complete(cp)).To(gomega.BeFalse(), "the server says that it knows all paths")
 	t.Must(cp.Faults().Release("hook/crd-informer-synced"), "release the signal")
 	t.Eventually(ctx, red).Should(gomega.Equal("200 []"))
-	t.Eventually(ctx, func() bool { return complete(cp) }).Should(gomega.BeTrue(), "the server never says that it knows all paths")
+	t.Eventually(ctx, func() bool { return complete(cp) }).Should(gomega.BeTrue(),
+		"the server never says that it knows all paths")
 }
 
 func everyMethodWaits(ctx context.Context, beside *suite.T) {
@@ -107,7 +120,8 @@ func everyMethodWaits(ctx context.Context, beside *suite.T) {
 		t.Expect(status.Message).To(gomega.ContainSubstring("before all known HTTP paths have been installed"))
 	}
 	t.Must(cp.Faults().Release("hook/crd-informer-synced"), "release the signal")
-	t.Eventually(ctx, func() int { return t.Ask(ctx, suite.Request{Path: path, Method: http.MethodDelete}).Code }).Should(gomega.Equal(http.StatusNotFound))
+	t.Eventually(ctx, func() int { return t.Ask(ctx, suite.Request{Path: path, Method: http.MethodDelete}).Code }).
+		Should(gomega.Equal(http.StatusNotFound))
 }
 
 // endOfTheChain asserts that a path is answered by the end of the chain.

@@ -23,26 +23,31 @@ var discoveryCases = []suite.Case{
 		Source:  "k8s.io/apiserver/pkg/endpoints/discovery/legacy.go",
 		Promise: "/api lists v1, and the server's address for each client network."},
 	{ID: "S18/groups-prefer-a-version", Level: suite.Core, Test: groupsPreferAVersion,
-		Source:  "k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go",
-		Promise: "/apis lists each group once, with a preferred version that is one of its versions, and /apis/GROUP says the same."},
+		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_apis.go",
+		Promise: "/apis lists each group once, with a preferred version that is one of its versions, and /apis/GROUP " +
+			"says the same."},
 	{ID: "S18/resources-are-described", Level: suite.Core, Test: resourcesAreDescribed,
-		Source:  "k8s.io/apiserver/pkg/endpoints/discovery/version.go",
-		Promise: "Each built-in group version lists its resources with kind, scope, singular name and verbs, and no subresource without its resource."},
+		Source: "k8s.io/apiserver/pkg/endpoints/discovery/version.go",
+		Promise: "Each built-in group version lists its resources with kind, scope, singular name and verbs, and no " +
+			"subresource without its resource."},
 	{ID: "S18/short-names-and-categories", Level: suite.Core, Test: shortNamesAndCategories,
 		Source:  "k8s.io/kubernetes/pkg/registry: ShortNames and Categories of each REST",
 		Promise: "Built-in resources carry the short names and categories that kubectl users type."},
 	{ID: "S18/aggregated-discovery-agrees", Level: suite.Core, Test: aggregatedDiscoveryAgrees,
-		Source:  "k8s.io/apiserver/pkg/endpoints/discovery/aggregated",
-		Promise: "Aggregated discovery, asked for by its media type, describes the same built-in resources as the documents of each group version."},
+		Source: "k8s.io/apiserver/pkg/endpoints/discovery/aggregated",
+		Promise: "Aggregated discovery, asked for by its media type, describes the same built-in resources as the " +
+			"documents of each group version."},
 	{ID: "S18/aggregated-discovery-is-cacheable", Level: suite.Core, Test: aggregatedDiscoveryIsCacheable,
 		Source:  "k8s.io/apiserver/pkg/endpoints/discovery/aggregated/etag.go",
 		Promise: "Aggregated discovery has an ETag; a request that sends it back is answered 304 without a body."},
 	{ID: "S18/custom-resource-comes-and-goes", Level: suite.Core, Test: customResourceComesAndGoes,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_discovery_controller.go",
-		Promise: "A CRD's resource appears in both forms of discovery, as the CRD describes it, and disappears with the CRD."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_discovery_controller.go",
+		Promise: "A CRD's resource appears in both forms of discovery, as the CRD describes it, and disappears with " +
+			"the CRD."},
 	{ID: "S18/preferred-version-of-a-custom-group", Level: suite.Core, Test: preferredVersionOfACustomGroup,
-		Source:  "k8s.io/apimachinery/pkg/version/helpers.go, CompareKubeAwareVersionStrings",
-		Promise: "A custom group prefers its most stable version, whatever the order in the CRD, and leaves out versions that are not served."},
+		Source: "k8s.io/apimachinery/pkg/version/helpers.go, CompareKubeAwareVersionStrings",
+		Promise: "A custom group prefers its most stable version, whatever the order in the CRD, and leaves out " +
+			"versions that are not served."},
 	{ID: "S12/unknown-media-type-is-406", Level: suite.Core, Failure: true, Test: unknownMediaTypeIs406,
 		Source:  "k8s.io/apiserver/pkg/endpoints/handlers/negotiation",
 		Promise: "A client that accepts only what the server can't write is answered 406 with a Status."},
@@ -70,7 +75,8 @@ func coreVersionsAreListed(ctx context.Context, t *suite.T) {
 	t.GetJSON(ctx, "/api", &versions)
 	t.Expect(versions.Kind).To(gomega.Equal("APIVersions"))
 	t.Expect(versions.Versions).To(gomega.Equal([]string{"v1"}))
-	t.Expect(versions.ServerAddressByClientCIDRs).To(gomega.HaveEach(gomega.HaveField("ServerAddress", gomega.Not(gomega.BeEmpty()))))
+	t.Expect(versions.ServerAddressByClientCIDRs).
+		To(gomega.HaveEach(gomega.HaveField("ServerAddress", gomega.Not(gomega.BeEmpty()))))
 }
 
 func groupsPreferAVersion(ctx context.Context, t *suite.T) {
@@ -85,7 +91,8 @@ func groupsPreferAVersion(ctx context.Context, t *suite.T) {
 	for _, groupVersion := range builtIn[1:] {
 		name, version, _ := strings.Cut(groupVersion, "/")
 		t.Expect(listed).To(gomega.HaveKey(name))
-		t.Expect(listed[name].Versions).To(gomega.ContainElement(metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: version}))
+		t.Expect(listed[name].Versions).
+			To(gomega.ContainElement(metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: version}))
 		var group metav1.APIGroup
 		t.GetJSON(ctx, "/apis/"+name, &group)
 		group.TypeMeta = metav1.TypeMeta{} // only the group's own document has it
@@ -134,7 +141,8 @@ func shortNamesAndCategories(ctx context.Context, t *suite.T) {
 		{"v1", "services", "Service", []string{"svc"}, []string{"all"}, true},
 		{"apps/v1", "deployments", "Deployment", []string{"deploy"}, []string{"all"}, true},
 		{"batch/v1", "cronjobs", "CronJob", []string{"cj"}, []string{"all"}, true},
-		{"apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", []string{"crd", "crds"}, []string{"api-extensions"}, false},
+		{"apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", []string{"crd", "crds"},
+			[]string{"api-extensions"}, false},
 	} {
 		found := resourceNamed(resources(ctx, t, want.groupVersion), want.resource)
 		t.Expect(found.Kind).To(gomega.Equal(want.kind))
@@ -184,14 +192,17 @@ func aggregatedDiscoveryAgrees(ctx context.Context, t *suite.T) {
 		t.Expect(version.Freshness).To(gomega.Equal(apidiscoveryv2.DiscoveryFreshnessCurrent), groupVersion)
 		var want, found []string
 		for _, resource := range resources(ctx, t, groupVersion).APIResources {
-			want = append(want, fmt.Sprint(resource.Name, " ", resource.Kind, resource.Verbs, resource.ShortNames, resource.Categories))
+			want = append(want, fmt.Sprint(resource.Name, " ", resource.Kind, resource.Verbs, resource.ShortNames,
+				resource.Categories))
 		}
 		for _, resource := range version.Resources {
 			if len(resource.Verbs) > 0 {
-				found = append(found, fmt.Sprint(resource.Resource, " ", resource.ResponseKind.Kind, resource.Verbs, resource.ShortNames, resource.Categories))
+				found = append(found, fmt.Sprint(resource.Resource, " ", resource.ResponseKind.Kind, resource.Verbs,
+					resource.ShortNames, resource.Categories))
 			}
 			for _, sub := range resource.Subresources {
-				found = append(found, fmt.Sprint(resource.Resource, "/", sub.Subresource, " ", sub.ResponseKind.Kind, sub.Verbs, []string{}, []string{}))
+				found = append(found, fmt.Sprint(resource.Resource, "/", sub.Subresource, " ", sub.ResponseKind.Kind,
+					sub.Verbs, []string{}, []string{}))
 			}
 		}
 		t.Expect(found).To(gomega.ConsistOf(want), groupVersion)
@@ -225,19 +236,24 @@ func customResourceComesAndGoes(ctx context.Context, t *suite.T) {
 	t.Expect(found.Namespaced).To(gomega.BeFalse())
 	t.Expect(found.ShortNames).To(gomega.Equal([]string{"wdg"}))
 	t.Expect(found.Categories).To(gomega.Equal([]string{"all"}))
-	t.Expect(found.Verbs).To(gomega.ConsistOf("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"))
-	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").Should(gomega.HaveKeyWithValue(groupVersion, gomega.HaveField("Resources",
-		gomega.ConsistOf(gomega.And(gomega.HaveField("Resource", "widgets"), gomega.HaveField("Scope", apidiscoveryv2.ScopeCluster))))))
+	t.Expect(found.Verbs).To(gomega.ConsistOf("delete", "deletecollection", "get", "list", "patch", "create", "update",
+		"watch"))
+	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").
+		Should(gomega.HaveKeyWithValue(groupVersion, gomega.HaveField("Resources",
+			gomega.ConsistOf(gomega.And(gomega.HaveField("Resource", "widgets"),
+				gomega.HaveField("Scope", apidiscoveryv2.ScopeCluster))))))
 	w.RemoveCRD(ctx)
 	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").ShouldNot(gomega.HaveKey(groupVersion))
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+groupVersion).Code }).Should(gomega.Equal(http.StatusNotFound))
+	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+groupVersion).Code }).
+		Should(gomega.Equal(http.StatusNotFound))
 }
 
 func preferredVersionOfACustomGroup(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD(func(definition *suite.CRD) {
 		hidden := suite.WidgetVersion("v3", false)
 		hidden.Served = false
-		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1beta1", true), suite.WidgetVersion("v1", false), suite.WidgetVersion("v2alpha1", false), hidden}
+		definition.Spec.Versions = []suite.CRDVersion{suite.WidgetVersion("v1beta1", true),
+			suite.WidgetVersion("v1", false), suite.WidgetVersion("v2alpha1", false), hidden}
 	}))
 	path := "/apis/" + w.Resource.Group
 	var group metav1.APIGroup
@@ -251,7 +267,8 @@ func preferredVersionOfACustomGroup(ctx context.Context, t *suite.T) {
 	}).Should(gomega.Equal(3), path)
 	t.Expect(group.PreferredVersion.Version).To(gomega.Equal("v1"))
 	t.Expect(group.Versions).To(gomega.HaveExactElements(
-		gomega.HaveField("Version", "v1"), gomega.HaveField("Version", "v1beta1"), gomega.HaveField("Version", "v2alpha1")))
+		gomega.HaveField("Version", "v1"), gomega.HaveField("Version", "v1beta1"), gomega.HaveField("Version",
+			"v2alpha1")))
 }
 
 func unknownMediaTypeIs406(ctx context.Context, t *suite.T) {

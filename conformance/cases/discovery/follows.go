@@ -17,20 +17,30 @@ import (
 
 var followingCases = []suite.Case{
 	{ID: "S18/etag-follows-the-resources", Level: suite.Core, Test: etagFollowsTheResources,
-		Source:  "KEP-3352; k8s.io/apiserver/pkg/endpoints/discovery/aggregated/etag.go, calculateETag and ServeHTTPWithETag",
-		Promise: "When a CRD comes or goes the ETag of aggregated discovery is another one, and who asks with the old one gets the new document, not 304."},
+		Source: "KEP-3352; k8s.io/apiserver/pkg/endpoints/discovery/aggregated/etag.go, calculateETag and " +
+			"ServeHTTPWithETag",
+		Promise: "When a CRD comes or goes the ETag of aggregated discovery is another one, and who asks with the " +
+			"old one gets the new document, not 304."},
 	{ID: "S18/stale-group-is-marked", Level: suite.Versioned, Failure: true, Test: staleGroupIsMarked,
-		Source:  "KEP-3352; k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go, syncAPIService: an entry that could not be fetched is stale",
-		Promise: "A group whose aggregated server can't be reached is in aggregated discovery, marked as stale and without resources, its path is 503, and all other groups stay current."},
+		Source: "KEP-3352; k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go, syncAPIService: an entry that " +
+			"could not be fetched is stale",
+		Promise: "A group whose aggregated server can't be reached is in aggregated discovery, marked as stale and " +
+			"without resources, its path is 503, and all other groups stay current."},
 	{ID: "S18/verbs-are-what-is-served", Level: suite.Core, Failure: true, Test: verbsAreWhatIsServed,
-		Source:  "k8s.io/apiserver/pkg/endpoints/installer.go, registerResourceHandlers: the verbs of an APIResource are its routes",
-		Promise: "Each built-in resource answers a list if discovery says that it has the verb, and 405 to the verbs that it does not have."},
+		Source: "k8s.io/apiserver/pkg/endpoints/installer.go, registerResourceHandlers: the verbs of an APIResource " +
+			"are its routes",
+		Promise: "Each built-in resource answers a list if discovery says that it has the verb, and 405 to the verbs " +
+			"that it does not have."},
 	{ID: "S18/storage-version-has-a-hash", Level: suite.Versioned, Test: storageVersionHasAHash,
-		Source:  "k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go; k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_discovery_controller.go",
-		Promise: "A stored resource carries the hash of the version in which it is stored, the same in each version that serves it; one that is not stored has none."},
-	{ID: "S18/form-of-discovery-is-negotiated", Level: suite.Versioned, Failure: true, Test: formOfDiscoveryIsNegotiated,
-		Source:  "KEP-3352; k8s.io/apiserver/pkg/endpoints/discovery/aggregated/wrapper.go and negotiation.go",
-		Promise: "A client that accepts aggregated discovery gets it, one that accepts only a newer form beside plain JSON gets the plain document, and a form that there is not is 406 by itself."},
+		Source: "k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go; " +
+			"k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_discovery_controller.go",
+		Promise: "A stored resource carries the hash of the version in which it is stored, the same in each version " +
+			"that serves it; one that is not stored has none."},
+	{ID: "S18/form-of-discovery-is-negotiated", Level: suite.Versioned, Failure: true,
+		Test:   formOfDiscoveryIsNegotiated,
+		Source: "KEP-3352; k8s.io/apiserver/pkg/endpoints/discovery/aggregated/wrapper.go and negotiation.go",
+		Promise: "A client that accepts aggregated discovery gets it, one that accepts only a newer form beside " +
+			"plain JSON gets the plain document, and a form that there is not is 406 by itself."},
 }
 
 func etagFollowsTheResources(ctx context.Context, t *suite.T) {
@@ -57,9 +67,11 @@ func staleGroupIsMarked(ctx context.Context, t *suite.T) {
 	group := t.Name + suite.GroupSuffix
 	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
 	created := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: services, Body: map[string]any{
-		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + group},
-		"spec": map[string]any{"group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100, "insecureSkipTLSVerify": true,
-			"service": map[string]any{"namespace": "default", "name": t.Name}},
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+		"metadata": map[string]any{"name": "v1." + group},
+		"spec": map[string]any{"group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
+			"insecureSkipTLSVerify": true,
+			"service":               map[string]any{"namespace": "default", "name": t.Name}},
 	}})
 	t.Expect(created.Code).To(gomega.Equal(http.StatusCreated), "%s", created)
 	remove := suite.Request{Method: http.MethodDelete, Path: services + "/v1." + group}
@@ -68,7 +80,8 @@ func staleGroupIsMarked(ctx context.Context, t *suite.T) {
 	t.Expect(versions[group+"/v1"].Freshness).To(gomega.Equal(apidiscoveryv2.DiscoveryFreshnessStale))
 	t.Expect(versions[group+"/v1"].Resources).To(gomega.BeEmpty())
 	t.Expect(versions["apps/v1"].Freshness).To(gomega.Equal(apidiscoveryv2.DiscoveryFreshnessCurrent))
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+group+"/v1").Code }).Should(gomega.Equal(http.StatusServiceUnavailable))
+	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+group+"/v1").Code }).
+		Should(gomega.Equal(http.StatusServiceUnavailable))
 	removed := t.Ask(ctx, remove)
 	t.Expect(removed.Code).To(gomega.Equal(http.StatusOK), "%s", removed)
 	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").ShouldNot(gomega.HaveKey(group + "/v1"))
@@ -89,12 +102,16 @@ func verbsAreWhatIsServed(ctx context.Context, t *suite.T) {
 			if has("list") {
 				t.Expect(listed.Code).To(gomega.Equal(http.StatusOK), "verbs %v: %s", resource.Verbs, listed)
 			} else {
-				t.Expect(listed.Code).To(gomega.Equal(http.StatusMethodNotAllowed), "verbs %v: %s", resource.Verbs, listed)
+				t.Expect(listed.Code).To(gomega.Equal(http.StatusMethodNotAllowed), "verbs %v: %s", resource.Verbs,
+					listed)
 			}
-			for verb, method := range map[string]string{"create": http.MethodPost, "deletecollection": http.MethodDelete} {
+			for verb, method := range map[string]string{"create": http.MethodPost,
+				"deletecollection": http.MethodDelete} {
 				if !has(verb) {
-					got := t.Ask(ctx, suite.Request{Method: method, Path: path + "?dryRun=All", Body: map[string]any{}}) // should a server not refuse
-					t.Expect(got.Code).To(gomega.Equal(http.StatusMethodNotAllowed), "verbs %v: %s", resource.Verbs, got)
+					// A dry run, should a server not refuse.
+					got := t.Ask(ctx, suite.Request{Method: method, Path: path + "?dryRun=All", Body: map[string]any{}})
+					t.Expect(got.Code).To(gomega.Equal(http.StatusMethodNotAllowed), "verbs %v: %s", resource.Verbs,
+						got)
 				}
 			}
 		}
@@ -123,14 +140,16 @@ func storageVersionHasAHash(ctx context.Context, t *suite.T) {
 	for _, version := range []string{"v1", "v2"} {
 		groupVersion := w.Resource.Group + "/" + version
 		t.Served(ctx, "/apis/"+groupVersion)
-		t.Expect(hash(groupVersion, "widgets")).To(gomega.Equal(hashOf(w.Resource.Group+"/v1/Widget")), "in %s", version)
+		t.Expect(hash(groupVersion, "widgets")).To(gomega.Equal(hashOf(w.Resource.Group+"/v1/Widget")), "in %s",
+			version)
 	}
 	definition, err := t.CRDs.Get(ctx, w.CRD.Name, metav1.GetOptions{})
 	t.Must(err, "get the CRD")
 	definition.Spec.Versions[0].Storage, definition.Spec.Versions[1].Storage = false, true
 	_, err = t.CRDs.Update(ctx, definition, metav1.UpdateOptions{})
 	t.Must(err, "store v2 from now on")
-	t.Eventually(ctx, hash).WithArguments(w.Resource.Group+"/v1", "widgets").Should(gomega.Equal(hashOf(w.Resource.Group + "/v2/Widget")))
+	t.Eventually(ctx, hash).WithArguments(w.Resource.Group+"/v1", "widgets").
+		Should(gomega.Equal(hashOf(w.Resource.Group + "/v2/Widget")))
 }
 
 func formOfDiscoveryIsNegotiated(ctx context.Context, t *suite.T) {
@@ -144,7 +163,8 @@ func formOfDiscoveryIsNegotiated(ctx context.Context, t *suite.T) {
 	t.Expect(kind("application/json")).To(gomega.Equal("APIGroupList"))
 	t.Expect(kind(aggregatedType + ",application/json")).To(gomega.Equal("APIGroupDiscoveryList"))
 	t.Expect(kind("application/json,"+aggregatedType)).To(gomega.Equal("APIGroupDiscoveryList"), "it is accepted too")
-	t.Expect(kind(unknown+",application/json")).To(gomega.Equal("APIGroupList"), "what an older server answers a newer client")
+	t.Expect(kind(unknown+",application/json")).To(gomega.Equal("APIGroupList"),
+		"what an older server answers a newer client")
 	alone := t.Ask(ctx, suite.Request{Path: "/apis", Accept: unknown})
 	t.ExpectStatus(alone, http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)
 }

@@ -20,11 +20,14 @@ var openAPICases = []suite.Case{
 		Source:  "k8s.io/kube-openapi/pkg/handler/handler.go",
 		Promise: "/openapi/v2 has an ETag; a request that sends it back is answered 304."},
 	{ID: "S14/openapi-v3-is-served", Level: suite.Core, Test: openAPIV3IsServed,
-		Source:  "k8s.io/kube-openapi/pkg/handler3/handler.go",
-		Promise: "/openapi/v3 lists an OpenAPI 3 document for each group version, at a path with its hash, so that clients may cache it for ever."},
+		Source: "k8s.io/kube-openapi/pkg/handler3/handler.go",
+		Promise: "/openapi/v3 lists an OpenAPI 3 document for each group version, at a path with its hash, so that " +
+			"clients may cache it for ever."},
 	{ID: "S10/openapi-v3-follows-a-CRD", Level: suite.Core, Test: openAPIV3FollowsACRD,
-		Source:  "k8s.io/apiextensions-apiserver/pkg/controller/openapiv3 and k8s.io/kube-aggregator/pkg/controllers/openapiv3",
-		Promise: "A CRD's schema is published in the OpenAPI v3 document of its group version, and disappears with the CRD."},
+		Source: "k8s.io/apiextensions-apiserver/pkg/controller/openapiv3 and " +
+			"k8s.io/kube-aggregator/pkg/controllers/openapiv3",
+		Promise: "A CRD's schema is published in the OpenAPI v3 document of its group version, and disappears with " +
+			"the CRD."},
 }
 
 // swagger is the part of an OpenAPI v2 document that the cases read.
@@ -50,7 +53,8 @@ func openAPIV2IsServed(ctx context.Context, t *suite.T) {
 	t.Expect(binary.Code).To(gomega.Equal(http.StatusOK))
 	t.Expect(binary.Header.Get("Content-Type")).To(gomega.Equal(protobuf))
 	// The first field of the document is its version, 2.0.
-	t.Expect(bytes.HasPrefix(binary.Body, []byte("\x0a\x032.0"))).To(gomega.BeTrue(), "not a protobuf document: %.20q", binary.Body)
+	t.Expect(bytes.HasPrefix(binary.Body, []byte("\x0a\x032.0"))).To(gomega.BeTrue(), "not a protobuf document: %.20q",
+		binary.Body)
 }
 
 func openAPIV2IsCacheable(ctx context.Context, t *suite.T) {
@@ -87,7 +91,8 @@ type openAPI struct {
 
 func openAPIV3IsServed(ctx context.Context, t *suite.T) {
 	for _, groupVersion := range builtIn {
-		t.Eventually(ctx, openAPIIndex).WithArguments(t).Should(gomega.HaveKey(strings.TrimPrefix(groupPath(groupVersion), "/")))
+		t.Eventually(ctx, openAPIIndex).WithArguments(t).
+			Should(gomega.HaveKey(strings.TrimPrefix(groupPath(groupVersion), "/")))
 	}
 	url := openAPIIndex(ctx, t)["apis/apps/v1"].ServerRelativeURL
 	t.Expect(url).To(gomega.MatchRegexp(`^/openapi/v3/apis/apps/v1\?hash=\w+$`))

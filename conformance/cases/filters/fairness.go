@@ -15,23 +15,35 @@ import (
 
 var fairnessCases = []suite.Case{
 	{ID: "S4/answer-names-its-priority-level", Level: suite.Core, Test: answerNamesItsPriorityLevel,
-		Source:  "KEP-1040; k8s.io/apiserver/pkg/server/filters/priority-and-fairness.go, setResponseHeaders; k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap/default.go",
-		Promise: "Each answer has the UIDs of the flow schema and the priority level that its request fell under: exempt for system:masters, catch-all or global-default for others."},
+		Source: "KEP-1040; k8s.io/apiserver/pkg/server/filters/priority-and-fairness.go, setResponseHeaders; " +
+			"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap/default.go",
+		Promise: "Each answer has the UIDs of the flow schema and the priority level that its request fell under: " +
+			"exempt for system:masters, catch-all or global-default for others."},
 	{ID: "S4/lowest-precedence-matches-first", Level: suite.Core, Test: lowestPrecedenceMatchesFirst,
-		Source:  "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/apf_filter.go and rule.go; k8s.io/apiserver/pkg/util/apihelpers/helpers.go, FlowSchemaSequence",
-		Promise: "Of the flow schemas that match a request, by subject, verb, resource and namespace, the one with the lowest matchingPrecedence decides, and among equals the name that sorts first."},
+		Source: "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/apf_filter.go and rule.go; " +
+			"k8s.io/apiserver/pkg/util/apihelpers/helpers.go, FlowSchemaSequence",
+		Promise: "Of the flow schemas that match a request, by subject, verb, resource and namespace, the one with " +
+			"the lowest matchingPrecedence decides, and among equals the name that sorts first."},
 	{ID: "S4/dangling-schema-says-so", Level: suite.Core, Failure: true, Test: danglingSchemaSaysSo,
-		Source:  "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go, presyncFlowSchemaStatus",
-		Promise: "A flow schema whose priority level is not there has the condition Dangling and decides nothing, until the level comes."},
+		Source: "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go, presyncFlowSchemaStatus",
+		Promise: "A flow schema whose priority level is not there has the condition Dangling and decides nothing, " +
+			"until the level comes."},
 	{ID: "S4/mandatory-schemas-are-fixed", Level: suite.Core, Failure: true, Test: mandatorySchemasAreFixed,
-		Source:  "KEP-1040; k8s.io/kubernetes/pkg/apis/flowcontrol/validation/validation.go, ValidateFlowSchema and ValidatePriorityLevelConfiguration",
-		Promise: "The flow schemas and priority levels exempt and catch-all are there, and what they say can't be changed: 422."},
-	{ID: "S4/level-without-seats-rejects", Level: suite.Versioned, Failure: true, Needs: launched, Test: levelWithoutSeatsRejects,
-		Source:  "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, StartRequest",
-		Promise: "When the seats of a level that rejects are taken, the next request is answered 429 with Retry-After and the level's UID, while those on other levels and exempt ones are served."},
-	{ID: "S4/queue-waits-and-overflows", Level: suite.Versioned, Failure: true, Needs: launched, Test: queueWaitsAndOverflows,
-		Source:  "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, rejectOrEnqueueToBoundLocked",
-		Promise: "A request that finds no seat waits in its level's queue and is served when a seat is free; one that finds the queue full is answered 429."},
+		Source: "KEP-1040; k8s.io/kubernetes/pkg/apis/flowcontrol/validation/validation.go, ValidateFlowSchema and " +
+			"ValidatePriorityLevelConfiguration",
+		Promise: "The flow schemas and priority levels exempt and catch-all are there, and what they say can't be " +
+			"changed: 422."},
+	{ID: "S4/level-without-seats-rejects", Level: suite.Versioned, Failure: true, Needs: launched,
+		Test:   levelWithoutSeatsRejects,
+		Source: "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, StartRequest",
+		Promise: "When the seats of a level that rejects are taken, the next request is answered 429 with " +
+			"Retry-After and the level's UID, while those on other levels and exempt ones are served."},
+	{ID: "S4/queue-waits-and-overflows", Level: suite.Versioned, Failure: true, Needs: launched,
+		Test: queueWaitsAndOverflows,
+		Source: "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, " +
+			"rejectOrEnqueueToBoundLocked",
+		Promise: "A request that finds no seat waits in its level's queue and is served when a seat is free; one " +
+			"that finds the queue full is answered 429."},
 }
 
 const (
@@ -47,11 +59,14 @@ func (f flows) schema(name, level, user string, precedence int32) *flowcontrolv1
 	return &flowcontrolv1.FlowSchema{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Name + "-" + name},
 		Spec: flowcontrolv1.FlowSchemaSpec{
-			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: level}, MatchingPrecedence: precedence,
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: level},
+			MatchingPrecedence:         precedence,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
-				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: user}}},
+				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser,
+					User: &flowcontrolv1.UserSubject{Name: user}}},
 				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
-					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}}},
+					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"},
+					Namespaces: []string{"*"}}},
 			}},
 		},
 	}
@@ -65,14 +80,16 @@ func (f flows) create(ctx context.Context, schema *flowcontrolv1.FlowSchema) *fl
 }
 
 // level creates a priority level with one seat, of which none is lent.
-func (f flows) level(ctx context.Context, response flowcontrolv1.LimitResponse) *flowcontrolv1.PriorityLevelConfiguration {
+func (f flows) level(ctx context.Context,
+	response flowcontrolv1.LimitResponse) *flowcontrolv1.PriorityLevelConfiguration {
 	client := f.Kube.FlowcontrolV1().PriorityLevelConfigurations()
 	made := suite.Create(ctx, f.T, client.Create, &flowcontrolv1.PriorityLevelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Name},
 		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 			Type: flowcontrolv1.PriorityLevelEnablementLimited,
 			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
-				NominalConcurrencyShares: ptr.To[int32](1), BorrowingLimitPercent: ptr.To[int32](0), LimitResponse: response},
+				NominalConcurrencyShares: ptr.To[int32](1), BorrowingLimitPercent: ptr.To[int32](0),
+				LimitResponse: response},
 		},
 	})
 	return made
@@ -99,7 +116,8 @@ func answerNamesItsPriorityLevel(ctx context.Context, t *suite.T) {
 	// The server makes the default schemas in the background, and learns of them by a watch.
 	falls := func(as *suite.T, path, schema, level string) {
 		t.Served(ctx, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/"+schema)
-		t.Eventually(ctx, func() [2]string { return classified(as.Get(ctx, path)) }).Should(gomega.Equal(f.uids(ctx, schema, level)), "GET %s", path)
+		t.Eventually(ctx, func() [2]string { return classified(as.Get(ctx, path)) }).
+			Should(gomega.Equal(f.uids(ctx, schema, level)), "GET %s", path)
 	}
 	falls(t.As("root", "system:masters"), anyMap, "exempt", "exempt")
 	falls(t.As("jane"), anyMap, "global-default", "global-default")
@@ -114,7 +132,8 @@ func lowestPrecedenceMatchesFirst(ctx context.Context, t *suite.T) {
 	f.create(ctx, f.schema("a", "workload-high", t.Name, 500))
 	secrets := f.schema("secrets", "system", t.Name, 100)
 	secrets.Spec.Rules[0].ResourceRules[0] = flowcontrolv1.ResourcePolicyRule{
-		Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, Namespaces: []string{"default"}}
+		Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"},
+		Namespaces: []string{"default"}}
 	f.create(ctx, secrets)
 	user := t.As(t.Name)
 	of := func(path string) func() [2]string {
@@ -143,7 +162,8 @@ func danglingSchemaSaysSo(ctx context.Context, t *suite.T) {
 	}
 	t.Eventually(ctx, dangling).Should(gomega.Equal(flowcontrolv1.ConditionTrue))
 	user := t.As(t.Name)
-	t.Expect(classified(user.Get(ctx, anyMap))).To(gomega.Equal(f.uids(ctx, "global-default", "global-default")), "it decides nothing")
+	t.Expect(classified(user.Get(ctx, anyMap))).To(gomega.Equal(f.uids(ctx, "global-default", "global-default")),
+		"it decides nothing")
 	level := f.level(ctx, flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
 	t.Eventually(ctx, dangling).Should(gomega.Equal(flowcontrolv1.ConditionFalse))
 	t.Eventually(ctx, func() [2]string { return classified(user.Get(ctx, anyMap)) }).Should(
@@ -169,14 +189,16 @@ func mandatorySchemasAreFixed(ctx context.Context, t *suite.T) {
 }
 
 // seats is a control plane with twenty seats, of which the level of the case has one.
-func seats(ctx context.Context, t *suite.T, response flowcontrolv1.LimitResponse) (*envtest.ControlPlane, flows, [2]string) {
+func seats(ctx context.Context, t *suite.T, response flowcontrolv1.LimitResponse) (*envtest.ControlPlane, flows,
+	[2]string) {
 	cp, beside := t.Launch(ctx, envtest.WithFlags("--max-requests-inflight=10", "--max-mutating-requests-inflight=10"))
 	f := flows{beside}
 	admins(ctx, beside, "jane", "bob")
 	level := f.level(ctx, response)
 	schema := f.create(ctx, f.schema("jane", level.Name, "jane", 100))
 	uids := [2]string{string(schema.UID), string(level.UID)}
-	f.Eventually(ctx, func() [2]string { return classified(beside.As("jane").Get(ctx, anyMap)) }).Should(gomega.Equal(uids), "jane's level")
+	f.Eventually(ctx, func() [2]string { return classified(beside.As("jane").Get(ctx, anyMap)) }).
+		Should(gomega.Equal(uids), "jane's level")
 	return cp, f, uids
 }
 
@@ -190,7 +212,8 @@ func levelWithoutSeatsRejects(ctx context.Context, t *suite.T) {
 	f.As("bob").Answered(ctx, anyMap, http.StatusNotFound)
 	f.As("root", "system:masters").Answered(ctx, anyMap, http.StatusNotFound)
 	t.Expect(end()).To(gomega.BeEquivalentTo(http.StatusNotFound), "the first request")
-	t.Eventually(ctx, func() int { return jane.Get(ctx, anyMap).Code }).Should(gomega.Equal(http.StatusNotFound), "there is a seat again")
+	t.Eventually(ctx, func() int { return jane.Get(ctx, anyMap).Code }).
+		Should(gomega.Equal(http.StatusNotFound), "there is a seat again")
 }
 
 func queueWaitsAndOverflows(ctx context.Context, t *suite.T) {

@@ -15,19 +15,24 @@ import (
 
 var headerCases = []suite.Case{
 	{ID: "S4/large-answers-are-compressed", Level: suite.Versioned, Test: largeAnswersAreCompressed,
-		Source:  "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go, defaultGzipThresholdBytes",
-		Promise: "An answer of more than 128 KiB is compressed for who accepts gzip, and only for him; a smaller one, a list of few objects or an error is not."},
-	{ID: "S4/origins-are-allowed-by-pattern", Level: suite.Versioned, Failure: true, Needs: launched, Test: originsAreAllowedByPattern,
-		Source:  "k8s.io/apiserver/pkg/server/filters/cors.go, WithCORS",
-		Promise: "Only an origin that --cors-allowed-origins matches is allowed to read answers, and its OPTIONS request is answered 204 before anybody is asked who he is."},
-	{ID: "S4/strict-transport-security-is-said", Level: suite.Versioned, Needs: launched, Test: strictTransportSecurityIsSaid,
+		Source: "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go, defaultGzipThresholdBytes",
+		Promise: "An answer of more than 128 KiB is compressed for who accepts gzip, and only for him; a smaller " +
+			"one, a list of few objects or an error is not."},
+	{ID: "S4/origins-are-allowed-by-pattern", Level: suite.Versioned, Failure: true, Needs: launched,
+		Test:   originsAreAllowedByPattern,
+		Source: "k8s.io/apiserver/pkg/server/filters/cors.go, WithCORS",
+		Promise: "Only an origin that --cors-allowed-origins matches is allowed to read answers, and its OPTIONS " +
+			"request is answered 204 before anybody is asked who he is."},
+	{ID: "S4/strict-transport-security-is-said", Level: suite.Versioned, Needs: launched,
+		Test:    strictTransportSecurityIsSaid,
 		Source:  "k8s.io/apiserver/pkg/server/filters/hsts.go, WithHSTS",
 		Promise: "Every answer has the directives of --strict-transport-security-directives, and none by default."},
 	{ID: "S4/answers-are-not-to-be-cached", Level: suite.Versioned, Test: answersAreNotToBeCached,
 		Source:  "k8s.io/apiserver/pkg/endpoints/filters/cachecontrol.go, WithCacheControl",
 		Promise: "Answers and refusals say that they are private and not to be cached."},
 	{ID: "S4/deprecated-resource-warns", Level: suite.Versioned, Test: deprecatedResourceWarns,
-		Source:  "KEP-1693; k8s.io/apiserver/pkg/endpoints/installer.go and k8s.io/apiserver/pkg/endpoints/deprecation/deprecation.go",
+		Source: "KEP-1693; k8s.io/apiserver/pkg/endpoints/installer.go and " +
+			"k8s.io/apiserver/pkg/endpoints/deprecation/deprecation.go",
 		Promise: "Whoever uses a deprecated resource is warned of it by a header that names what to use instead."},
 }
 
@@ -50,15 +55,18 @@ func largeAnswersAreCompressed(ctx context.Context, t *suite.T) {
 
 	for path, encoding := range map[string]string{"/large": "identity", "/medium": "gzip", "/missing": "gzip"} {
 		got := ask(maps.Path()+path, encoding)
-		t.Expect(got.Header.Values("Content-Encoding")).To(gomega.BeEmpty(), "%s with Accept-Encoding %s", path, encoding)
+		t.Expect(got.Header.Values("Content-Encoding")).To(gomega.BeEmpty(), "%s with Accept-Encoding %s", path,
+			encoding)
 	}
-	t.Expect(ask(maps.Path()+"?limit=500", "gzip").Header.Get("Content-Encoding")).To(gomega.Equal("gzip"), "the list is large too")
+	t.Expect(ask(maps.Path()+"?limit=500", "gzip").Header.Get("Content-Encoding")).
+		To(gomega.Equal("gzip"), "the list is large too")
 }
 
 func originsAreAllowedByPattern(ctx context.Context, t *suite.T) {
 	_, beside := t.Shared(ctx, "filters", flags())
 	ask := func(t *suite.T, method, origin string) suite.Answer {
-		return t.Ask(ctx, suite.Request{Method: method, Path: "/api/v1/namespaces", Header: map[string]string{"Origin": origin}})
+		return t.Ask(ctx, suite.Request{Method: method, Path: "/api/v1/namespaces",
+			Header: map[string]string{"Origin": origin}})
 	}
 	for _, origin := range []string{"https://example.com", "http://example.com:8080"} {
 		got := ask(beside, http.MethodGet, origin)
@@ -72,7 +80,8 @@ func originsAreAllowedByPattern(ctx context.Context, t *suite.T) {
 	t.Expect(got.Header.Get("Access-Control-Allow-Methods")).To(gomega.Equal("POST, GET, OPTIONS, PUT, DELETE, PATCH"))
 	t.Expect(got.Header.Get("Access-Control-Allow-Headers")).To(gomega.ContainSubstring("Authorization"))
 	for _, other := range []suite.Answer{
-		ask(beside, http.MethodGet, "https://example.com.evil.org"), ask(beside, http.MethodGet, ""), ask(t, http.MethodGet, "https://example.com"),
+		ask(beside, http.MethodGet, "https://example.com.evil.org"), ask(beside, http.MethodGet, ""),
+		ask(t, http.MethodGet, "https://example.com"),
 	} {
 		t.Expect(other.Code).To(gomega.Equal(http.StatusOK), "%s", other)
 		t.Expect(other.Header.Values("Access-Control-Allow-Origin")).To(gomega.BeEmpty())
@@ -89,7 +98,8 @@ func strictTransportSecurityIsSaid(ctx context.Context, t *suite.T) {
 }
 
 func answersAreNotToBeCached(ctx context.Context, t *suite.T) {
-	for path, code := range map[string]int{"/api/v1/namespaces": 200, "/version": 200, "/no/such/path": 404, "/api/v1/namespaces/" + t.Name: 404} {
+	for path, code := range map[string]int{"/api/v1/namespaces": 200, "/version": 200, "/no/such/path": 404,
+		"/api/v1/namespaces/" + t.Name: 404} {
 		t.Expect(t.Answered(ctx, path, code).Header.Get("Cache-Control")).To(gomega.Equal("no-cache, private"), path)
 	}
 	refused := t.As("nobody").Answered(ctx, "/api/v1/namespaces", http.StatusForbidden)

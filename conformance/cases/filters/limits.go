@@ -17,23 +17,32 @@ var launched = suite.Needs{Launch: true}
 
 var limitCases = []suite.Case{
 	{ID: "S4/large-body-is-413", Level: suite.Versioned, Failure: true, Test: largeBodyIs413,
-		Source:  "k8s.io/apiserver/pkg/endpoints/handlers/rest.go, limitedReadBody; k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes",
-		Promise: "A body of more than 3 MiB is refused with 413, whether it creates, updates or patches, and has no effect."},
+		Source: "k8s.io/apiserver/pkg/endpoints/handlers/rest.go, limitedReadBody; " +
+			"k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes",
+		Promise: "A body of more than 3 MiB is refused with 413, whether it creates, updates or patches, and has " +
+			"no effect."},
 	{ID: "S4/request-has-its-time", Level: suite.Versioned, Failure: true, Needs: launched, Test: requestHasItsTime,
-		Source:  "k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go and k8s.io/apiserver/pkg/server/filters/timeout.go",
-		Promise: "A request that takes longer than the server's --request-timeout, or than it asks for if that is less, is answered 504; one with a timeout that is not a duration 400; a watch goes on."},
+		Source: "k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go and " +
+			"k8s.io/apiserver/pkg/server/filters/timeout.go",
+		Promise: "A request that takes longer than the server's --request-timeout, or than it asks for if that is " +
+			"less, is answered 504; one with a timeout that is not a duration 400; a watch goes on."},
 	{ID: "S4/filters-are-in-order", Level: suite.Core, Failure: true, Test: filtersAreInOrder,
-		Source:  "k8s.io/apiserver/pkg/server/config.go, DefaultBuildHandlerChain",
-		Promise: "Who can't be authenticated is told 401 before what he may do is asked, who may not impersonate or act 403 before what he sends is looked at, and only then is an object found or missing, valid or not."},
-	{ID: "S4/too-many-in-flight-is-429", Level: suite.Versioned, Failure: true, Needs: launched, Test: tooManyInFlightIs429,
-		Source:  "k8s.io/apiserver/pkg/server/filters/maxinflight.go, WithMaxInFlightLimit",
-		Promise: "Without priority and fairness, one request more than a server handles at a time is answered 429 with Retry-After 1; reads and writes are counted apart, watches and system:masters are not."},
+		Source: "k8s.io/apiserver/pkg/server/config.go, DefaultBuildHandlerChain",
+		Promise: "Who can't be authenticated is told 401 before what he may do is asked, who may not impersonate or " +
+			"act 403 before what he sends is looked at, and only then is an object found or missing, valid or not."},
+	{ID: "S4/too-many-in-flight-is-429", Level: suite.Versioned, Failure: true, Needs: launched,
+		Test:   tooManyInFlightIs429,
+		Source: "k8s.io/apiserver/pkg/server/filters/maxinflight.go, WithMaxInFlightLimit",
+		Promise: "Without priority and fairness, one request more than a server handles at a time is answered 429 " +
+			"with Retry-After 1; reads and writes are counted apart, watches and system:masters are not."},
 	{ID: "S4/groups-can-be-turned-off", Level: suite.Versioned, Needs: launched, Test: groupsCanBeTurnedOff,
-		Source:  "k8s.io/apiserver/pkg/server/resourceconfig/helpers.go, MergeAPIResourceConfigs",
-		Promise: "A group version that --runtime-config turns off is 404 and not in discovery, and one that it turns on is served; the others stay as they are."},
+		Source: "k8s.io/apiserver/pkg/server/resourceconfig/helpers.go, MergeAPIResourceConfigs",
+		Promise: "A group version that --runtime-config turns off is 404 and not in discovery, and one that it turns " +
+			"on is served; the others stay as they are."},
 	{ID: "S4/profiling-can-be-turned-off", Level: suite.Versioned, Needs: launched, Test: profilingCanBeTurnedOff,
-		Source:  "k8s.io/apiserver/pkg/server/config.go, installAPI",
-		Promise: "With --profiling=false there is no /debug/pprof/, and with the default there is, for those who may read it; /metrics is there in both."},
+		Source: "k8s.io/apiserver/pkg/server/config.go, installAPI",
+		Promise: "With --profiling=false there is no /debug/pprof/, and with the default there is, for those who may " +
+			"read it; /metrics is there in both."},
 }
 
 func largeBodyIs413(ctx context.Context, t *suite.T) {
@@ -41,7 +50,8 @@ func largeBodyIs413(ctx context.Context, t *suite.T) {
 	maps.Make(ctx, "a")
 	huge := maps.Object("a", large(3*1024))
 	small := maps.Object("b", large(900))
-	for method, path := range map[string]string{http.MethodPost: maps.Path(), http.MethodPut: maps.Path() + "/a", http.MethodPatch: maps.Path() + "/a"} {
+	for method, path := range map[string]string{http.MethodPost: maps.Path(), http.MethodPut: maps.Path() + "/a",
+		http.MethodPatch: maps.Path() + "/a"} {
 		got := t.Ask(ctx, suite.Request{Method: method, Path: path, Body: huge, Header: patchType(method)})
 		status := t.ExpectStatus(got, http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge)
 		t.Expect(status.Message).To(gomega.ContainSubstring("limit is 3145728"))
@@ -90,14 +100,16 @@ func filtersAreInOrder(ctx context.Context, t *suite.T) {
 	}
 	stranger, nobody := t.WithToken("no-such-token"), t.As("nobody")
 	t.ExpectStatus(post(stranger, nil), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
-	t.ExpectStatus(post(stranger, map[string]string{"Impersonate-User": "jane"}), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+	t.ExpectStatus(post(stranger, map[string]string{"Impersonate-User": "jane"}), http.StatusUnauthorized,
+		metav1.StatusReasonUnauthorized)
 	t.ExpectStatus(stranger.Get(ctx, "/no/such/path"), http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 	t.ExpectStatus(post(nobody, nil), http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.ExpectStatus(nobody.Get(ctx, maps.Path()+"/missing"), http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.ExpectStatus(nobody.Get(ctx, "/no/such/path"), http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.ExpectStatus(post(t, nil), http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	t.ExpectStatus(t.Get(ctx, maps.Path()+"/missing"), http.StatusNotFound, metav1.StatusReasonNotFound)
-	got := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: "/api/v1/namespaces/" + t.Name + "-x/configmaps", Body: wrong})
+	got := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: "/api/v1/namespaces/" + t.Name + "-x/configmaps",
+		Body: wrong})
 	t.ExpectStatus(got, http.StatusNotFound, metav1.StatusReasonNotFound) // by admission, before validation
 }
 
@@ -151,7 +163,8 @@ func tooManyInFlightIs429(ctx context.Context, t *suite.T) {
 	const maps = "/api/v1/namespaces/default/configmaps"
 	tooMany(t, jane.Get(ctx, maps))
 	t.Eventually(ctx, func() int {
-		return jane.Ask(ctx, suite.Request{Method: http.MethodPost, Path: maps, Body: map[string]any{"metadata": map[string]any{"name": "a"}}}).Code
+		return jane.Ask(ctx, suite.Request{Method: http.MethodPost, Path: maps,
+			Body: map[string]any{"metadata": map[string]any{"name": "a"}}}).Code
 	}).Should(gomega.Equal(http.StatusCreated), "a write")
 	jane.Answered(ctx, maps+"?watch=1&timeoutSeconds=1", http.StatusOK)
 	beside.As("root", "system:masters").Answered(ctx, maps, http.StatusOK)
@@ -173,14 +186,16 @@ func groupsCanBeTurnedOff(ctx context.Context, t *suite.T) {
 	beside.Answered(ctx, "/apis/autoscaling/v2/horizontalpodautoscalers", http.StatusOK)
 	var group metav1.APIGroup
 	beside.GetJSON(ctx, "/apis/autoscaling", &group)
-	t.Expect(group.Versions).To(gomega.Equal([]metav1.GroupVersionForDiscovery{{GroupVersion: "autoscaling/v2", Version: "v2"}}))
+	t.Expect(group.Versions).
+		To(gomega.Equal([]metav1.GroupVersionForDiscovery{{GroupVersion: "autoscaling/v2", Version: "v2"}}))
 	t.Answered(ctx, "/apis/autoscaling/v1/horizontalpodautoscalers", http.StatusOK)
 }
 
 // flags of the control plane that the cases about flags share.
 func flags() envtest.Option {
 	return envtest.WithFlags("--runtime-config=autoscaling/v1=false", "--profiling=false",
-		`--cors-allowed-origins=//example\.com(:\d+)?$`, "--strict-transport-security-directives=max-age=31536000,includeSubDomains")
+		`--cors-allowed-origins=//example\.com(:\d+)?$`,
+		"--strict-transport-security-directives=max-age=31536000,includeSubDomains")
 }
 
 func profilingCanBeTurnedOff(ctx context.Context, t *suite.T) {

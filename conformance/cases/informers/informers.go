@@ -23,30 +23,45 @@ const (
 
 // Cases are the cases of this area.
 var Cases = []suite.Case{
-	{ID: "S17/unsynced-informer-keeps-readyz-red", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: unsyncedInformer,
-		Source:  "k8s.io/apiserver/pkg/server/healthz/healthz.go, NewInformerSyncHealthz; k8s.io/apiserver/pkg/server/config.go",
-		Promise: "While one informer of the server has not synced, /readyz is 500 because of informer-sync, /livez is 200, and reads are served."},
+	{ID: "S17/unsynced-informer-keeps-readyz-red", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: unsyncedInformer,
+		Source: "k8s.io/apiserver/pkg/server/healthz/healthz.go, NewInformerSyncHealthz; " +
+			"k8s.io/apiserver/pkg/server/config.go",
+		Promise: "While one informer of the server has not synced, /readyz is 500 because of informer-sync, /livez " +
+			"is 200, and reads are served."},
 	{ID: "S17/permissions-follow-writes", Level: suite.Core, Test: permissionsFollowWrites,
-		Source:  roles,
-		Promise: "A permission is there soon after its Role and RoleBinding are created, grows with the Role, and is gone soon after the binding."},
-	{ID: "S17/lagging-informer-is-a-stale-view", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: laggingInformer,
-		Source:  roles,
-		Promise: "The authorizer decides by what its informers have: until they have a new binding its user is refused, although the binding can be read."},
-	{ID: "S17/lost-watch-is-resumed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostWatch,
-		Source:  resume + ", watch: it goes on from the last resourceVersion",
-		Promise: "An informer whose watch ends, or can't be begun at first, goes on and misses nothing: a binding made meanwhile counts."},
-	{ID: "S17/expired-watch-is-a-new-list", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: expiredWatch,
-		Source:  resume + ", ListAndWatch: an expired resourceVersion means a new list",
-		Promise: "An informer that is told 410 for its watch lists again: a binding deleted meanwhile counts no more, and a new one does."},
-	{ID: "S17/failed-list-is-tried-again", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failedList,
+		Source: roles,
+		Promise: "A permission is there soon after its Role and RoleBinding are created, grows with the Role, and is " +
+			"gone soon after the binding."},
+	{ID: "S17/lagging-informer-is-a-stale-view", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: laggingInformer,
+		Source: roles,
+		Promise: "The authorizer decides by what its informers have: until they have a new binding its user is " +
+			"refused, although the binding can be read."},
+	{ID: "S17/lost-watch-is-resumed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   lostWatch,
+		Source: resume + ", watch: it goes on from the last resourceVersion",
+		Promise: "An informer whose watch ends, or can't be begun at first, goes on and misses nothing: a binding " +
+			"made meanwhile counts."},
+	{ID: "S17/expired-watch-is-a-new-list", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   expiredWatch,
+		Source: resume + ", ListAndWatch: an expired resourceVersion means a new list",
+		Promise: "An informer that is told 410 for its watch lists again: a binding deleted meanwhile counts no " +
+			"more, and a new one does."},
+	{ID: "S17/failed-list-is-tried-again", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:    failedList,
 		Source:  resume + ", defaultBackoffInit",
 		Promise: "A server whose informer's first lists fail tries again by itself, and becomes ready."},
 	{ID: "S17/quota-is-known-to-admission", Level: suite.Core, Failure: true, Test: quotaIsKnown,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/resourcequota/resource_access.go, GetQuotas, over the lister of quotas",
-		Promise: "A ResourceQuota that is used up refuses further objects of its namespace with 403 soon after it is there, and no longer once it is deleted."},
+		Source: "k8s.io/apiserver/pkg/admission/plugin/resourcequota/resource_access.go, GetQuotas, over the lister " +
+			"of quotas",
+		Promise: "A ResourceQuota that is used up refuses further objects of its namespace with 403 soon after it is " +
+			"there, and no longer once it is deleted."},
 	{ID: "S17/limits-follow-writes", Level: suite.Core, Test: limitsFollowWrites,
-		Source:  "k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, GetLimitRanges, over the lister of LimitRanges",
-		Promise: "The defaults of a LimitRange are set in Pods soon after it is created, the new ones soon after it is changed, and none soon after it is deleted."},
+		Source: "k8s.io/kubernetes/plugin/pkg/admission/limitranger/admission.go, GetLimitRanges, over the lister " +
+			"of LimitRanges",
+		Promise: "The defaults of a LimitRange are set in Pods soon after it is created, the new ones soon after it " +
+			"is changed, and none soon after it is deleted."},
 }
 
 const webhookInformer = "informer/validatingwebhookconfigurations.admissionregistration.k8s.io verb=sync"
@@ -61,7 +76,8 @@ func unsyncedInformer(ctx context.Context, beside *suite.T) {
 	sync, err := cp.Faults().Gate(webhookInformer)
 	t.Must(err, "hold the informer")
 	ready := t.Restarting(ctx, server)
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz/poststarthook/rbac/bootstrap-roles").Code }).Should(gomega.Equal(http.StatusOK))
+	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz/poststarthook/rbac/bootstrap-roles").Code }).
+		Should(gomega.Equal(http.StatusOK))
 	got := t.Answered(ctx, "/readyz?verbose", http.StatusInternalServerError)
 	t.Expect(string(got.Body)).To(gomega.ContainSubstring("[-]informer-sync failed: reason withheld\n"), "%s", got)
 	t.Answered(ctx, "/readyz/informer-sync", http.StatusInternalServerError)
@@ -91,15 +107,18 @@ func unbind(ctx context.Context, t *suite.T) {
 
 // soon waits until the user's list of ConfigMaps is answered with that code.
 func (r reader) soon(ctx context.Context, code int) {
-	r.Eventually(ctx, func() int { return r.Get(ctx, r.path).Code }).Should(gomega.Equal(code), "GET %s by %s", r.path, r.Name)
+	r.Eventually(ctx, func() int { return r.Get(ctx, r.path).Code }).Should(gomega.Equal(code), "GET %s by %s", r.path,
+		r.Name)
 }
 
 func permissionsFollowWrites(ctx context.Context, t *suite.T) {
 	user := grant(ctx, t, "get")
 	got := user.path + "/none"
-	user.Eventually(ctx, func() int { return user.Get(ctx, got).Code }).Should(gomega.Equal(http.StatusNotFound), "get is not granted")
+	user.Eventually(ctx, func() int { return user.Get(ctx, got).Code }).
+		Should(gomega.Equal(http.StatusNotFound), "get is not granted")
 	user.Answered(ctx, user.path, http.StatusForbidden)
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{suite.Rule("configmaps", "get", "list")}}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		Rules: []rbacv1.PolicyRule{suite.Rule("configmaps", "get", "list")}}
 	_, err := t.Kube.RbacV1().Roles(t.Namespace(ctx)).Update(ctx, role, metav1.UpdateOptions{})
 	t.Must(err, "update Role reader")
 	user.soon(ctx, http.StatusOK)
@@ -155,7 +174,8 @@ func expiredWatch(ctx context.Context, beside *suite.T) {
 
 func failedList(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx, envtest.WithFaults("fail informer/limitranges verb=list with=500 times=2"))
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz/informer-sync").Code }).Should(gomega.Equal(http.StatusOK))
+	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz/informer-sync").Code }).
+		Should(gomega.Equal(http.StatusOK))
 	t.Answered(ctx, "/readyz", http.StatusOK)
 	t.ConfigMaps(ctx).Make(ctx, "one")
 }
@@ -172,11 +192,13 @@ func quotaIsKnown(ctx context.Context, t *suite.T) {
 	t.Must(err, "set the status of ResourceQuota none")
 	probe := func() error {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
-		_, err := t.Kube.CoreV1().Secrets(maps.Namespace).Create(ctx, secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := t.Kube.CoreV1().Secrets(maps.Namespace).Create(ctx, secret,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	t.Eventually(ctx, probe).Should(gomega.And(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
-		gomega.MatchError(gomega.ContainSubstring("exceeded quota: none, requested: count/secrets=1, used: count/secrets=0, limited: count/secrets=0"))))
+		gomega.MatchError(gomega.ContainSubstring("exceeded quota: none, requested: count/secrets=1, used: "+
+			"count/secrets=0, limited: count/secrets=0"))))
 	maps.Make(ctx, "not-counted")
 	t.Must(quotas.Delete(ctx, "none", metav1.DeleteOptions{}), "delete ResourceQuota none")
 	t.Eventually(ctx, probe).Should(gomega.Succeed())
@@ -186,14 +208,17 @@ func limitsFollowWrites(ctx context.Context, t *suite.T) {
 	namespace := t.Namespace(ctx)
 	limits := t.Kube.CoreV1().LimitRanges(namespace)
 	with := func(memory string) *corev1.LimitRange {
-		return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "memory"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-			Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)},
-		}}}}
+		return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "memory"},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type:    corev1.LimitTypeContainer,
+				Default: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)},
+			}}}}
 	}
 	defaulted := func() string {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "one", Image: "none"}}, AutomountServiceAccountToken: new(bool)}}
-		pod, err := t.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		pod, err := t.Kube.CoreV1().Pods(namespace).
+			Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			return err.Error()
 		}

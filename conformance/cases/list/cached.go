@@ -21,24 +21,38 @@ import (
 )
 
 var cachedCases = []suite.Case{
-	{ID: "S6/lists-come-from-the-cache", Level: suite.Versioned, Since: "1.34", Needs: suite.Needs{Launch: true}, Test: listsComeFromTheCache,
-		Source:  "KEP-2340; KEP-4988; k8s.io/apiserver/pkg/storage/cacher/delegator/interface.go, ShouldDelegateList; k8s.io/apiserver/pkg/storage/cacher/delegator.go, GetList",
-		Promise: "While the store can't list, lists are answered from the watch cache, consistent ones, exact ones and pages too; what the cache never had is an error, not another state."},
-	{ID: "S6/late-cache-gives-no-stale-list", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: lateCacheGivesNoStaleList,
-		Source:  "KEP-2340; k8s.io/apiserver/pkg/storage/cacher/delegator.go, GetList: the fallback; k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, WaitUntilFreshAndGetList",
-		Promise: "While a watch cache is behind its store, a consistent list still has every write, resourceVersion 0 has the old state, and NotOlderThan a version that the cache lacks is 504."},
-	{ID: "S6/starting-cache-is-429", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: startingCacheIs429,
-		Source:  "KEP-4568; k8s.io/apiserver/pkg/storage/cacher/delegator.go, shouldDelegateListOnNotReadyCache; k8s.io/apiserver/pkg/storage/cacher/cacher.go, Watch and GetList",
-		Promise: "While a watch cache starts, watches and whole lists are 429 with a time to come back, gets and limited lists are answered, and all are once it has started."},
+	{ID: "S6/lists-come-from-the-cache", Level: suite.Versioned, Since: "1.34", Needs: suite.Needs{Launch: true},
+		Test: listsComeFromTheCache,
+		Source: "KEP-2340; KEP-4988; k8s.io/apiserver/pkg/storage/cacher/delegator/interface.go, " +
+			"ShouldDelegateList; k8s.io/apiserver/pkg/storage/cacher/delegator.go, GetList",
+		Promise: "While the store can't list, lists are answered from the watch cache, consistent ones, exact ones " +
+			"and pages too; what the cache never had is an error, not another state."},
+	{ID: "S6/late-cache-gives-no-stale-list", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: lateCacheGivesNoStaleList,
+		Source: "KEP-2340; k8s.io/apiserver/pkg/storage/cacher/delegator.go, GetList: the fallback; " +
+			"k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, WaitUntilFreshAndGetList",
+		Promise: "While a watch cache is behind its store, a consistent list still has every write, resourceVersion " +
+			"0 has the old state, and NotOlderThan a version that the cache lacks is 504."},
+	{ID: "S6/starting-cache-is-429", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: startingCacheIs429,
+		Source: "KEP-4568; k8s.io/apiserver/pkg/storage/cacher/delegator.go, shouldDelegateListOnNotReadyCache; " +
+			"k8s.io/apiserver/pkg/storage/cacher/cacher.go, Watch and GetList",
+		Promise: "While a watch cache starts, watches and whole lists are 429 with a time to come back, gets and " +
+			"limited lists are answered, and all are once it has started."},
 	{ID: "S6/large-lists-are-whole", Level: suite.Versioned, Test: largeListsAreWhole,
-		Source:  "KEP-5116; k8s.io/apimachinery/pkg/runtime/serializer/json/collections.go; k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go, deferredResponseWriter",
-		Promise: "A large list is the same in JSON, in protobuf and compressed: each of its items as a get has it, its metadata, and a content encoding only if the client takes it and the list is large."},
+		Source: "KEP-5116; k8s.io/apimachinery/pkg/runtime/serializer/json/collections.go; " +
+			"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go, deferredResponseWriter",
+		Promise: "A large list is the same in JSON, in protobuf and compressed: each of its items as a get has it, " +
+			"its metadata, and a content encoding only if the client takes it and the list is large."},
 	{ID: "S6/list-from-zero-has-no-pages", Level: suite.Versioned, Test: listFromZeroHasNoPages,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/cacher.go, computeListLimit",
-		Promise: "A limit does not hold for a list at resourceVersion 0: it has all that the cache has, and no continue token."},
+		Source: "k8s.io/apiserver/pkg/storage/cacher/cacher.go, computeListLimit",
+		Promise: "A limit does not hold for a list at resourceVersion 0: it has all that the cache has, and no " +
+			"continue token."},
 	{ID: "S6/future-get-times-out", Level: suite.Versioned, Failure: true, Test: futureGetTimesOut,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/cacher.go, Get; k8s.io/apiserver/pkg/storage/errors.go, NewTooLargeResourceVersionError",
-		Promise: "A get that must be no older than a future resourceVersion, and a list exactly at one, are answered 504 with the cause ResourceVersionTooLarge; a get at 0 is answered."},
+		Source: "k8s.io/apiserver/pkg/storage/cacher/cacher.go, Get; k8s.io/apiserver/pkg/storage/errors.go, " +
+			"NewTooLargeResourceVersionError",
+		Promise: "A get that must be no older than a future resourceVersion, and a list exactly at one, are answered " +
+			"504 with the cause ResourceVersionTooLarge; a get at 0 is answered."},
 	{ID: "S6/continue-stands-alone", Level: suite.Core, Failure: true, Test: continueStandsAlone,
 		Source:  "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go, ValidateListOptions",
 		Promise: "A continue token can't be combined with a resourceVersionMatch: 422; by itself it goes on."},
@@ -50,7 +64,8 @@ func listsComeFromTheCache(ctx context.Context, t *suite.T) {
 	then := cms.Make(ctx, "a", "b", "c").ResourceVersion
 	cms.Make(ctx, "d")
 	cms.Remove(ctx, "a")
-	rule, err := cp.Faults().Inject("fail store/list resource=configmaps namespace=" + cms.Namespace + " with=unavailable optional")
+	rule, err := cp.Faults().Inject("fail store/list resource=configmaps namespace=" + cms.Namespace +
+		" with=unavailable optional")
 	t.Must(err, "have the store fail to list")
 	defer rule.Remove()
 	names := func(change ...func(*metav1.ListOptions)) []string {
@@ -59,8 +74,10 @@ func listsComeFromTheCache(ctx context.Context, t *suite.T) {
 	now := []string{"b", "c", "d"}
 	t.Expect(names()).To(gomega.Equal(now), "a consistent list")
 	t.Expect(names(suite.From("0"))).To(gomega.Equal(now), "any version")
-	t.Expect(names(match(metav1.ResourceVersionMatchNotOlderThan, then))).To(gomega.Equal(now), "not older than %s", then)
-	t.Expect(names(match(metav1.ResourceVersionMatchExact, then))).To(gomega.Equal([]string{"a", "b", "c"}), "exactly at %s", then)
+	t.Expect(names(match(metav1.ResourceVersionMatchNotOlderThan, then))).
+		To(gomega.Equal(now), "not older than %s", then)
+	t.Expect(names(match(metav1.ResourceVersionMatchExact, then))).To(gomega.Equal([]string{"a", "b", "c"}),
+		"exactly at %s", then)
 	first := cms.MustList(ctx, cms.Mine(limited(2, "")))
 	t.Expect(suite.Names(first)).To(gomega.Equal([]string{"b", "c"}))
 	cms.Make(ctx, "e")
@@ -84,12 +101,14 @@ func lateCacheGivesNoStaleList(ctx context.Context, t *suite.T) {
 	cp, other := t.Launch(ctx)
 	cms := other.ConfigMaps(ctx)
 	seen := cms.Make(ctx, "a")
-	t.Eventually(ctx, func() []string { return suite.Names(cms.MustList(ctx, cms.Mine(suite.From("0")))) }).Should(gomega.Equal([]string{"a"}))
+	t.Eventually(ctx, func() []string { return suite.Names(cms.MustList(ctx, cms.Mine(suite.From("0")))) }).
+		Should(gomega.Equal([]string{"a"}))
 	frozen, err := cp.Faults().Inject("freeze cache/configmaps at=" + seen.ResourceVersion)
 	t.Must(err, "freeze the cache")
 	written := cms.Make(ctx, "b")
 	cms.Change(ctx, "a", "second")
-	t.Expect(suite.Names(cms.MustList(ctx, cms.Mine(suite.From("0"))))).To(gomega.Equal([]string{"a"}), "the cache at %s", seen.ResourceVersion)
+	t.Expect(suite.Names(cms.MustList(ctx, cms.Mine(suite.From("0"))))).
+		To(gomega.Equal([]string{"a"}), "the cache at %s", seen.ResourceVersion)
 	fresh := cms.MustList(ctx, cms.Mine())
 	t.Expect(suite.Names(fresh)).To(gomega.Equal([]string{"a", "b"}))
 	t.Expect(fresh.Items[0].Data).To(gomega.HaveKeyWithValue("content", "second"))
@@ -103,7 +122,8 @@ func lateCacheGivesNoStaleList(ctx context.Context, t *suite.T) {
 // tooLarge asserts that an answer says that the version asked for is in the future.
 func tooLarge(t *suite.T, got suite.Answer) {
 	status := t.ExpectStatus(got, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
-	t.Expect(status.Details.Causes).To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)), "%s", got)
+	t.Expect(status.Details.Causes).
+		To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)), "%s", got)
 }
 
 func startingCacheIs429(ctx context.Context, t *suite.T) {
@@ -120,11 +140,13 @@ func startingCacheIs429(ctx context.Context, t *suite.T) {
 	}).Should(gomega.Succeed(), "a write needs no cache")
 	_, err = gate.Await(ctx, 1)
 	t.Must(err, "wait until the cache is held")
-	for _, query := range []string{"", "?resourceVersion=0", "?labelSelector=a%3Db&limit=1", "?watch=1&timeoutSeconds=1"} {
+	for _, query := range []string{"", "?resourceVersion=0", "?labelSelector=a%3Db&limit=1",
+		"?watch=1&timeoutSeconds=1"} {
 		got := other.Get(ctx, w.Path+query)
 		status := t.ExpectStatus(got, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
 		t.Expect(status.Details.RetryAfterSeconds).To(gomega.BeNumerically(">", 0), "%s", got)
-		t.Expect(got.Header.Get("Retry-After")).To(gomega.Equal(fmt.Sprint(status.Details.RetryAfterSeconds)), "%s", got)
+		t.Expect(got.Header.Get("Retry-After")).To(gomega.Equal(fmt.Sprint(status.Details.RetryAfterSeconds)), "%s",
+			got)
 	}
 	other.Answered(ctx, w.Path+"/one", http.StatusOK)
 	other.Answered(ctx, w.Path+"?limit=1", http.StatusOK)

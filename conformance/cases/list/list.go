@@ -26,11 +26,13 @@ var Cases = slices.Concat([]suite.Case{
 		Source:  "k8s.io/apiserver/pkg/storage/etcd3/store.go, GetList",
 		Promise: "A list's resourceVersion is at least that of each of its items, and never decreases."},
 	{ID: "S12/pages-show-one-moment", Level: suite.Core, Test: pagesShowOneMoment,
-		Source:  "k8s.io/apiserver/pkg/storage/continue.go; k8s.io/apiserver/pkg/storage/etcd3/store.go, GetList",
-		Promise: "All pages of a limited list show the collection as of the first page, with its resourceVersion, whatever is written meanwhile."},
+		Source: "k8s.io/apiserver/pkg/storage/continue.go; k8s.io/apiserver/pkg/storage/etcd3/store.go, GetList",
+		Promise: "All pages of a limited list show the collection as of the first page, with its resourceVersion, " +
+			"whatever is written meanwhile."},
 	{ID: "S12/remaining-items-are-counted", Level: suite.Core, Test: remainingItemsAreCounted,
-		Source:  "k8s.io/apiserver/pkg/storage/continue.go, PrepareContinueToken",
-		Promise: "remainingItemCount is the number of items on later pages; the last page, and a list with a selector, have none."},
+		Source: "k8s.io/apiserver/pkg/storage/continue.go, PrepareContinueToken",
+		Promise: "remainingItemCount is the number of items on later pages; the last page, and a list with a " +
+			"selector, have none."},
 	{ID: "S12/broken-continue-token-is-refused", Level: suite.Core, Failure: true, Test: brokenContinueTokenIsRefused,
 		Source:  "k8s.io/apiserver/pkg/storage/continue.go, DecodeContinue",
 		Promise: "A continue token that the server did not make is refused with 400."},
@@ -38,23 +40,28 @@ var Cases = slices.Concat([]suite.Case{
 		Source:  "k8s.io/apiserver/pkg/storage/cacher/delegator.go and etcd3/store.go, GetList",
 		Promise: "resourceVersionMatch=Exact shows the collection at that resourceVersion, not before and not after."},
 	{ID: "S6/not-older-than-is-not-older", Level: suite.Core, Test: notOlderThanIsNotOlder,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, WaitUntilFreshAndGetList",
-		Promise: "resourceVersionMatch=NotOlderThan shows at least the state of that resourceVersion, even one that was just written."},
+		Source: "k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, WaitUntilFreshAndGetList",
+		Promise: "resourceVersionMatch=NotOlderThan shows at least the state of that resourceVersion, even one that " +
+			"was just written."},
 	{ID: "S6/future-version-times-out", Level: suite.Versioned, Failure: true, Test: futureVersionTimesOut,
-		Source:  "k8s.io/apiserver/pkg/storage/errors.go, NewTooLargeResourceVersionError",
-		Promise: "A list that must be no older than a future resourceVersion is answered 504 with the cause ResourceVersionTooLarge."},
+		Source: "k8s.io/apiserver/pkg/storage/errors.go, NewTooLargeResourceVersionError",
+		Promise: "A list that must be no older than a future resourceVersion is answered 504 with the cause " +
+			"ResourceVersionTooLarge."},
 	{ID: "S6/version-match-must-be-asked-right", Level: suite.Core, Failure: true, Test: versionMatchMustBeAskedRight,
-		Source:  "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation",
-		Promise: "resourceVersionMatch without a resourceVersion, with 0 and Exact, or with an unknown value is refused with 422, as is sendInitialEvents on a list."},
+		Source: "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation",
+		Promise: "resourceVersionMatch without a resourceVersion, with 0 and Exact, or with an unknown value is " +
+			"refused with 422, as is sendInitialEvents on a list."},
 	{ID: "S12/field-selectors-select", Level: suite.Core, Test: fieldSelectorsSelect,
-		Source:  "k8s.io/kubernetes/pkg/apis/core/v1/conversion.go, AddFieldLabelConversionsFor*",
-		Promise: "Field selectors support metadata.name, metadata.namespace and the resource's own fields; any other field is refused with 400."},
+		Source: "k8s.io/kubernetes/pkg/apis/core/v1/conversion.go, AddFieldLabelConversionsFor*",
+		Promise: "Field selectors support metadata.name, metadata.namespace and the resource's own fields; any other " +
+			"field is refused with 400."},
 	{ID: "S12/label-selectors-select", Level: suite.Core, Test: labelSelectorsSelect,
 		Source:  "k8s.io/apimachinery/pkg/labels/selector.go",
 		Promise: "Label selectors support equality, sets, presence and absence; a malformed one is refused with 400."},
 	{ID: "S12/list-as-table", Level: suite.Core, Test: listAsTable,
-		Source:  "k8s.io/apiserver/pkg/endpoints/handlers/response.go, asTable",
-		Promise: "A list requested as a Table has columns and one row for each object, with the object's metadata, the whole object or nothing, as includeObject says."},
+		Source: "k8s.io/apiserver/pkg/endpoints/handlers/response.go, asTable",
+		Promise: "A list requested as a Table has columns and one row for each object, with the object's metadata, " +
+			"the whole object or nothing, as includeObject says."},
 	{ID: "S12/list-as-metadata", Level: suite.Core, Test: listAsMetadata,
 		Source:  "k8s.io/apiserver/pkg/endpoints/handlers/response.go, asPartialObjectMetadataList",
 		Promise: "A list requested as a PartialObjectMetadataList has the metadata of each object and nothing else."},
@@ -72,7 +79,8 @@ func listSeesEveryWrite(ctx context.Context, t *suite.T) {
 		t.Expect(cms.Read(ctx, name).ResourceVersion).To(gomega.Equal(changed.ResourceVersion))
 		if i%2 == 1 {
 			cms.Remove(ctx, name)
-			t.Expect(suite.Names(cms.MustList(ctx, cms.Mine()))).NotTo(gomega.ContainElement(name), "after deletion %d", i)
+			t.Expect(suite.Names(cms.MustList(ctx, cms.Mine()))).NotTo(gomega.ContainElement(name), "after deletion %d",
+				i)
 		}
 	}
 }
@@ -85,10 +93,12 @@ func listIsNoOlderThanItsItems(ctx context.Context, t *suite.T) {
 		for _, version := range []string{"", "0"} {
 			list := cms.MustList(ctx, cms.Mine(suite.From(version)))
 			for _, item := range list.Items {
-				t.Expect(t.Number(list.ResourceVersion)).To(gomega.BeNumerically(">=", t.Number(item.ResourceVersion)), "at %q", version)
+				t.Expect(t.Number(list.ResourceVersion)).To(gomega.BeNumerically(">=", t.Number(item.ResourceVersion)),
+					"at %q", version)
 			}
 			if version == "" {
-				t.Expect(t.Number(list.ResourceVersion)).To(gomega.BeNumerically(">=", last), "the collection went back")
+				t.Expect(t.Number(list.ResourceVersion)).To(gomega.BeNumerically(">=", last),
+					"the collection went back")
 				last = t.Number(list.ResourceVersion)
 			}
 		}
@@ -117,14 +127,16 @@ func pagesShowOneMoment(ctx context.Context, t *suite.T) {
 	}
 	t.Expect(page.Continue).To(gomega.BeEmpty())
 	t.Expect(found).To(gomega.Equal([]string{"a", "b", "c", "d", "e", "f", "g"}))
-	t.Expect(suite.Names(cms.MustList(ctx, cms.Mine()))).To(gomega.Equal([]string{"a", "b", "bb", "c", "d", "dd", "f", "g", "z"}))
+	t.Expect(suite.Names(cms.MustList(ctx, cms.Mine()))).
+		To(gomega.Equal([]string{"a", "b", "bb", "c", "d", "dd", "f", "g", "z"}))
 }
 
 // Leases, because nothing else creates any in a fresh namespace.
 func remainingItemsAreCounted(ctx context.Context, t *suite.T) {
 	leases := t.Kube.CoordinationV1().Leases(t.Namespace(ctx))
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"all": "yes"}}}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{"all": "yes"}}}
 		suite.Create(ctx, t, leases.Create, lease)
 	}
 	var counts []string
@@ -160,7 +172,8 @@ func match(kind metav1.ResourceVersionMatch, version string) func(*metav1.ListOp
 
 func exactVersionIsExact(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
-	moments := map[string][]string{cms.Make(ctx, "a").ResourceVersion: {"a"}, cms.Make(ctx, "b").ResourceVersion: {"a", "b"}}
+	moments := map[string][]string{cms.Make(ctx, "a").ResourceVersion: {"a"},
+		cms.Make(ctx, "b").ResourceVersion: {"a", "b"}}
 	cms.Remove(ctx, "a")
 	moments[cms.MustList(ctx, cms.Mine()).ResourceVersion] = []string{"b"}
 	moments[cms.Make(ctx, "c").ResourceVersion] = []string{"b", "c"}
@@ -169,7 +182,8 @@ func exactVersionIsExact(ctx context.Context, t *suite.T) {
 		list := cms.MustList(ctx, cms.Mine(match(metav1.ResourceVersionMatchExact, version)))
 		t.Expect(list.ResourceVersion).To(gomega.Equal(version))
 		t.Expect(suite.Names(list)).To(gomega.Equal(want), "at %s", version)
-		t.Expect(list.Items).To(gomega.HaveEach(gomega.HaveField("Data", gomega.HaveKeyWithValue("content", "first"))), "at %s", version)
+		t.Expect(list.Items).To(gomega.HaveEach(gomega.HaveField("Data", gomega.HaveKeyWithValue("content", "first"))),
+			"at %s", version)
 	}
 }
 
@@ -181,7 +195,8 @@ func notOlderThanIsNotOlder(ctx context.Context, t *suite.T) {
 		list := cms.MustList(ctx, cms.Mine(match(metav1.ResourceVersionMatchNotOlderThan, written.ResourceVersion)))
 		t.Expect(suite.Names(list)).To(gomega.ContainElement(name))
 		t.Expect(t.Number(list.ResourceVersion)).To(gomega.BeNumerically(">=", t.Number(written.ResourceVersion)))
-		t.Expect(cms.Get(ctx, name, metav1.GetOptions{ResourceVersion: written.ResourceVersion})).To(gomega.HaveField("UID", written.UID))
+		t.Expect(cms.Get(ctx, name, metav1.GetOptions{ResourceVersion: written.ResourceVersion})).
+			To(gomega.HaveField("UID", written.UID))
 	}
 }
 
@@ -191,7 +206,8 @@ func futureVersionTimesOut(ctx context.Context, t *suite.T) {
 	// A raw request, because clients retry after the time the server gives.
 	got := t.Get(ctx, cms.Path()+"?resourceVersionMatch=NotOlderThan&resourceVersion="+future)
 	status := t.ExpectStatus(got, http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
-	t.Expect(status.Details.Causes).To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)), "%s", got)
+	t.Expect(status.Details.Causes).
+		To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)), "%s", got)
 	t.Expect(status.Details.RetryAfterSeconds).To(gomega.BeNumerically(">", 0), "%s", got)
 }
 
@@ -251,12 +267,14 @@ func listAsTable(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b")
 	path := cms.Path() + "?labelSelector=" + cms.Mine().LabelSelector + "&includeObject="
-	for include, kind := range map[string]string{"": "PartialObjectMetadata", "Metadata": "PartialObjectMetadata", "Object": "ConfigMap", "None": ""} {
+	for include, kind := range map[string]string{"": "PartialObjectMetadata", "Metadata": "PartialObjectMetadata",
+		"Object": "ConfigMap", "None": ""} {
 		var found metav1.Table
 		t.JSON(t.Ask(ctx, suite.Request{Path: path + include, Accept: suite.TableType}), &found)
 		t.Expect(found.Kind).To(gomega.Equal("Table"))
 		t.Expect(found.ResourceVersion).NotTo(gomega.BeEmpty())
-		at := slices.IndexFunc(found.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" })
+		at := slices.IndexFunc(found.ColumnDefinitions,
+			func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" })
 		t.Expect(at).To(gomega.BeNumerically(">=", 0), "no column Name")
 		t.Expect(found.Rows).To(gomega.HaveLen(2))
 		for i, row := range found.Rows {

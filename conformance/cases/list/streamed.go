@@ -16,15 +16,22 @@ import (
 )
 
 var streamedCases = []suite.Case{
-	{ID: "S6/streamed-lists-are-the-same-bytes", Level: suite.Versioned, Since: "1.34", Test: streamedListsAreTheSameBytes,
-		Source:  "KEP-5116; k8s.io/apimachinery/pkg/runtime/serializer/json/collections.go; k8s.io/apimachinery/pkg/runtime/serializer/protobuf/collections.go",
-		Promise: "A list, which is encoded item by item, has the very bytes that encoding it as a whole makes, in JSON and in protobuf, of built-in and of custom resources, pages and an empty list too."},
-	{ID: "S6/streaming-list-is-compressed", Level: suite.Versioned, Since: "1.37", Gates: []string{"WatchListCompression"}, Test: streamingListIsCompressed,
-		Source:  "KEP-3157; k8s.io/apiserver/pkg/endpoints/handlers/watch.go, BeginStream and perFlushGzipWriter",
-		Promise: "A streaming list is compressed for who accepts gzip, its events can be read as they come, and caches are told; other watches, and those of who does not accept it, are not compressed."},
+	{ID: "S6/streamed-lists-are-the-same-bytes", Level: suite.Versioned, Since: "1.34",
+		Test: streamedListsAreTheSameBytes,
+		Source: "KEP-5116; k8s.io/apimachinery/pkg/runtime/serializer/json/collections.go; " +
+			"k8s.io/apimachinery/pkg/runtime/serializer/protobuf/collections.go",
+		Promise: "A list, which is encoded item by item, has the very bytes that encoding it as a whole makes, in " +
+			"JSON and in protobuf, of built-in and of custom resources, pages and an empty list too."},
+	{ID: "S6/streaming-list-is-compressed", Level: suite.Versioned, Since: "1.37",
+		Gates: []string{"WatchListCompression"}, Test: streamingListIsCompressed,
+		Source: "KEP-3157; k8s.io/apiserver/pkg/endpoints/handlers/watch.go, BeginStream and perFlushGzipWriter",
+		Promise: "A streaming list is compressed for who accepts gzip, its events can be read as they come, and " +
+			"caches are told; other watches, and those of who does not accept it, are not compressed."},
 	{ID: "S12/CBOR-is-behind-its-gate", Level: suite.Versioned, Failure: true, Test: cborIsBehindItsGate,
-		Source:  "KEP-4222; k8s.io/apiserver/pkg/features/kube_features.go, CBORServingAndStorage; k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go",
-		Promise: "While CBORServingAndStorage is off, who accepts CBOR alone is answered 406, who accepts JSON too gets JSON, and a body or a patch in CBOR is 415 and writes nothing."},
+		Source: "KEP-4222; k8s.io/apiserver/pkg/features/kube_features.go, CBORServingAndStorage; " +
+			"k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go",
+		Promise: "While CBORServingAndStorage is off, who accepts CBOR alone is answered 406, who accepts JSON too " +
+			"gets JSON, and a body or a patch in CBOR is 415 and writes nothing."},
 }
 
 func streamedListsAreTheSameBytes(ctx context.Context, t *suite.T) {
@@ -37,7 +44,8 @@ func streamedListsAreTheSameBytes(ctx context.Context, t *suite.T) {
 		got := t.Answered(ctx, cms.Path()+"?"+query, http.StatusOK)
 		t.Expect(string(got.Body)).To(gomega.Equal(reencoded(t, got, &corev1.ConfigMapList{})), "JSON with %s", query)
 		binary := t.Ask(ctx, suite.Request{Path: cms.Path() + "?" + query, Accept: runtime.ContentTypeProtobuf})
-		t.Expect(bytes.Equal(binary.Body, reencodedProtobuf(t, binary))).To(gomega.BeTrue(), "protobuf with %s: %q", query, binary.Body)
+		t.Expect(bytes.Equal(binary.Body, reencodedProtobuf(t, binary))).
+			To(gomega.BeTrue(), "protobuf with %s: %q", query, binary.Body)
 	}
 	w := t.Install(ctx, t.WidgetCRD())
 	for _, name := range []string{"one", "two"} {
@@ -45,7 +53,8 @@ func streamedListsAreTheSameBytes(ctx context.Context, t *suite.T) {
 	}
 	for _, query := range []string{"", "?limit=1", "?labelSelector=none%3Dat-all"} {
 		got := t.Answered(ctx, w.Path+query, http.StatusOK)
-		t.Expect(string(got.Body)).To(gomega.Equal(reencoded(t, got, &map[string]any{})), "custom resources with %q", query)
+		t.Expect(string(got.Body)).To(gomega.Equal(reencoded(t, got, &map[string]any{})), "custom resources with %q",
+			query)
 	}
 }
 
@@ -94,7 +103,8 @@ func streamingListIsCompressed(ctx context.Context, t *suite.T) {
 		}
 		t.Must(json.Unmarshal(line, &event), "decode %s", line)
 		if event.Type == "BOOKMARK" {
-			t.Expect(event.Object.Metadata.Annotations).To(gomega.HaveKeyWithValue(metav1.InitialEventsAnnotationKey, "true"))
+			t.Expect(event.Object.Metadata.Annotations).
+				To(gomega.HaveKeyWithValue(metav1.InitialEventsAnnotationKey, "true"))
 			break
 		}
 		seen = append(seen, event.Type+" "+event.Object.Metadata.Name)
@@ -111,18 +121,22 @@ func cborIsBehindItsGate(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	before := cms.Make(ctx, "a")
 	const cbor, sequence = "application/cbor", "application/cbor-seq"
-	for path, accept := range map[string]string{cms.Path(): cbor, cms.Path() + "/a": cbor, cms.Path() + "?watch=1&timeoutSeconds=1": sequence} {
-		t.ExpectStatus(t.Ask(ctx, suite.Request{Path: path, Accept: accept}), http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable)
+	for path, accept := range map[string]string{cms.Path(): cbor, cms.Path() + "/a": cbor,
+		cms.Path() + "?watch=1&timeoutSeconds=1": sequence} {
+		t.ExpectStatus(t.Ask(ctx, suite.Request{Path: path, Accept: accept}), http.StatusNotAcceptable,
+			metav1.StatusReasonNotAcceptable)
 	}
 	both := t.Ask(ctx, suite.Request{Path: cms.Path() + "/a", Accept: cbor + "," + runtime.ContentTypeJSON})
 	t.Expect(both.Code).To(gomega.Equal(http.StatusOK), "%s", both)
 	t.Expect(both.Header.Get("Content-Type")).To(gomega.Equal(runtime.ContentTypeJSON), "%s", both)
-	for method, media := range map[string]string{http.MethodPost: cbor, http.MethodPut: cbor, http.MethodPatch: "application/apply-patch+cbor"} {
+	for method, media := range map[string]string{http.MethodPost: cbor, http.MethodPut: cbor,
+		http.MethodPatch: "application/apply-patch+cbor"} {
 		path := cms.Path() + "/a?fieldManager=conformance"
 		if method == http.MethodPost {
 			path = cms.Path()
 		}
-		got := t.Ask(ctx, suite.Request{Method: method, Path: path, Body: []byte("\xd9\xd9\xf7\xa0"), Header: map[string]string{"Content-Type": media}})
+		got := t.Ask(ctx, suite.Request{Method: method, Path: path, Body: []byte("\xd9\xd9\xf7\xa0"),
+			Header: map[string]string{"Content-Type": media}})
 		t.ExpectStatus(got, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType)
 	}
 	t.Expect(cms.Read(ctx, "a")).To(gomega.Equal(before), "after what was refused")

@@ -15,12 +15,17 @@ import (
 )
 
 var discoveryCases = []suite.Case{
-	{ID: "S18/resources-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: resourcesAreThoseOfTheRelease,
-		Source:  "k8s.io/kubernetes/api/discovery/apis__apps__v1.json; k8s.io/kubernetes/pkg/controlplane/instance.go, GenericStorageProviders",
-		Promise: "A server that is told to serve all APIs serves each resource and subresource of its release, with kind, scope, verbs, short names and categories, but for those behind a gate that is off."},
-	{ID: "S3/stable-versions-are-served-by-default", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: stableVersionsAreServedByDefault,
-		Source:  "KEP-3136; k8s.io/kubernetes/pkg/controlplane/instance.go, DefaultAPIResourceConfigSource",
-		Promise: "Without --runtime-config a server serves every stable version of its release, and no alpha or beta version."},
+	{ID: "S18/resources-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: resourcesAreThoseOfTheRelease,
+		Source: "k8s.io/kubernetes/api/discovery/apis__apps__v1.json; " +
+			"k8s.io/kubernetes/pkg/controlplane/instance.go, GenericStorageProviders",
+		Promise: "A server that is told to serve all APIs serves each resource and subresource of its release, with " +
+			"kind, scope, verbs, short names and categories, but for those behind a gate that is off."},
+	{ID: "S3/stable-versions-are-served-by-default", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   stableVersionsAreServedByDefault,
+		Source: "KEP-3136; k8s.io/kubernetes/pkg/controlplane/instance.go, DefaultAPIResourceConfigSource",
+		Promise: "Without --runtime-config a server serves every stable version of its release, and no alpha or beta " +
+			"version."},
 }
 
 //go:embed kept/resources.txt
@@ -35,7 +40,8 @@ func Resources(list metav1.APIResourceList) []string {
 	var all []string
 	for _, r := range list.APIResources {
 		kind := strings.TrimSpace(strings.TrimPrefix(r.Group+"/"+r.Version, "/") + " " + r.Kind)
-		all = append(all, fmt.Sprintf("%s %s: %s namespaced=%t singular=%s short=%v in=%v stored=%s %v", list.GroupVersion, r.Name, kind,
+		all = append(all, fmt.Sprintf("%s %s: %s namespaced=%t singular=%s short=%v in=%v stored=%s %v",
+			list.GroupVersion, r.Name, kind,
 			r.Namespaced, r.SingularName, r.ShortNames, r.Categories, r.StorageVersionHash, r.Verbs))
 	}
 	return all
@@ -73,7 +79,8 @@ func resourcesAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 	t := everything(ctx, beside)
 	kept := withoutGated(lines(keptResources))
 	// The aggregator learns of group versions in the background.
-	t.Eventually(ctx, func() []string { return differences(kept, withoutGated(served(ctx, t))) }).WithPolling(seldom).Should(gomega.BeEmpty(), "resources")
+	t.Eventually(ctx, func() []string { return differences(kept, withoutGated(served(ctx, t))) }).WithPolling(seldom).
+		Should(gomega.BeEmpty(), "resources")
 }
 
 func stableVersionsAreServedByDefault(ctx context.Context, beside *suite.T) {
@@ -82,5 +89,6 @@ func stableVersionsAreServedByDefault(ctx context.Context, beside *suite.T) {
 		groupVersion, _, _ := strings.Cut(line, " ")
 		return strings.Contains(groupVersion, "alpha") || strings.Contains(groupVersion, "beta")
 	})
-	t.Eventually(ctx, func() []string { return differences(stable, withoutGated(served(ctx, t))) }).WithPolling(seldom).Should(gomega.BeEmpty(), "resources")
+	t.Eventually(ctx, func() []string { return differences(stable, withoutGated(served(ctx, t))) }).WithPolling(seldom).
+		Should(gomega.BeEmpty(), "resources")
 }

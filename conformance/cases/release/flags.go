@@ -13,8 +13,10 @@ import (
 )
 
 var flagCases = []suite.Case{
-	{ID: "S3/flags-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: flagsAreThoseOfTheRelease,
-		Source:  "k8s.io/kubernetes/cmd/kube-apiserver/app/options/options.go, Flags; KEP-4828; k8s.io/apiserver/pkg/server/flagz/flagz.go",
+	{ID: "S3/flags-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: flagsAreThoseOfTheRelease,
+		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/options/options.go, Flags; KEP-4828; " +
+			"k8s.io/apiserver/pkg/server/flagz/flagz.go",
 		Promise: "/flagz lists every flag of the release, with its default where it was not given."},
 }
 
@@ -23,7 +25,8 @@ var keptFlags string
 
 // given are the flags that a server here is started with, or that follow from its addresses and its
 // store.
-var given = regexp.MustCompile(`^(advertise-address|allow-privileged|authorization-mode|bind-address|disable-admission-plugins|` +
+var given = regexp.MustCompile(`^(advertise-address|allow-privileged|authorization-mode|bind-address|` +
+	`disable-admission-plugins|` +
 	`endpoint-reconciler-type|etcd-compaction-interval|etcd-servers|external-hostname|service-account-issuer|` +
 	`service-cluster-ip-range|watch-cache-sizes)$`)
 
@@ -41,7 +44,8 @@ func flagsAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 		metav1.TypeMeta
 		Flags map[string]string `json:"flags"`
 	}
-	t.JSON(t.Ask(ctx, suite.Request{Path: "/flagz", Accept: "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"}), &page)
+	t.JSON(t.Ask(ctx, suite.Request{Path: "/flagz", Accept: "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"}),
+		&page)
 	var found []string
 	for name, value := range page.Flags {
 		found = append(found, name+"="+value)

@@ -13,9 +13,12 @@ import (
 )
 
 var flowCases = []suite.Case{
-	{ID: "S4/default-flows-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: defaultFlowsAreThoseOfTheRelease,
-		Source:  "KEP-1040; k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap/default.go; k8s.io/kubernetes/pkg/registry/flowcontrol/rest/storage_flowcontrol.go",
-		Promise: "A server has the flow schemas and priority levels of its release, as they are suggested or mandatory, each marked as kept up to date, none dangling, and no others."},
+	{ID: "S4/default-flows-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: defaultFlowsAreThoseOfTheRelease,
+		Source: "KEP-1040; k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap/default.go; " +
+			"k8s.io/kubernetes/pkg/registry/flowcontrol/rest/storage_flowcontrol.go",
+		Promise: "A server has the flow schemas and priority levels of its release, as they are suggested or " +
+			"mandatory, each marked as kept up to date, none dangling, and no others."},
 }
 
 //go:embed kept/flows.txt
@@ -52,8 +55,10 @@ func defaultFlowsAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 		return all
 	}
 	// The server makes them in the background.
-	t.Eventually(ctx, func() []string { return differences(lines(keptFlows), found()) }).WithPolling(seldom).Should(gomega.BeEmpty(), "flow schemas and priority levels")
-	t.Eventually(ctx, func() []string { return notSound(ctx, t) }).WithPolling(seldom).Should(gomega.BeEmpty(), "flow schemas that are not known to be sound")
+	t.Eventually(ctx, func() []string { return differences(lines(keptFlows), found()) }).WithPolling(seldom).
+		Should(gomega.BeEmpty(), "flow schemas and priority levels")
+	t.Eventually(ctx, func() []string { return notSound(ctx, t) }).WithPolling(seldom).
+		Should(gomega.BeEmpty(), "flow schemas that are not known to be sound")
 }
 
 // notSound are the flow schemas of the release of which the server has not said that they are not

@@ -13,9 +13,12 @@ import (
 )
 
 var openAPICases = []suite.Case{
-	{ID: "S12/OpenAPI-is-that-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: openAPIIsThatOfTheRelease,
-		Source:  "k8s.io/kubernetes/api/openapi-spec/v3/apis__apps__v1_openapi.json; k8s.io/apiserver/pkg/endpoints/installer.go; k8s.io/apiserver/pkg/endpoints/openapi/openapi.go",
-		Promise: "The OpenAPI v3 document of each group version has the paths, operations, parameters and schemas that the release has published."},
+	{ID: "S12/OpenAPI-is-that-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: openAPIIsThatOfTheRelease,
+		Source: "k8s.io/kubernetes/api/openapi-spec/v3/apis__apps__v1_openapi.json; " +
+			"k8s.io/apiserver/pkg/endpoints/installer.go; k8s.io/apiserver/pkg/endpoints/openapi/openapi.go",
+		Promise: "The OpenAPI v3 document of each group version has the paths, operations, parameters and schemas " +
+			"that the release has published."},
 }
 
 //go:embed kept/openapi.txt
@@ -42,7 +45,8 @@ func reduce(value any) {
 		for key, inner := range value {
 			_, isText := inner.(string)
 			_, isList := inner.([]any)
-			if key == "description" && isText || key == "enum" && isList || strings.HasSuffix(key, "cbor") || strings.HasPrefix(key, "application/cbor") {
+			if key == "description" && isText || key == "enum" && isList || strings.HasSuffix(key, "cbor") ||
+				strings.HasPrefix(key, "application/cbor") {
 				delete(value, key)
 			} else {
 				reduce(inner)

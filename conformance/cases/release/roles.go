@@ -14,9 +14,12 @@ import (
 )
 
 var roleCases = []suite.Case{
-	{ID: "S8/default-roles-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: defaultRolesAreThoseOfTheRelease,
-		Source:  "k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml; k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/controller-roles.yaml",
-		Promise: "A ready server has the default roles and bindings of its release, cluster-wide and in namespaces, with their rules, aggregations, labels and subjects, and no others."},
+	{ID: "S8/default-roles-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: defaultRolesAreThoseOfTheRelease,
+		Source: "k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml; " +
+			"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/controller-roles.yaml",
+		Promise: "A ready server has the default roles and bindings of its release, cluster-wide and in namespaces, " +
+			"with their rules, aggregations, labels and subjects, and no others."},
 }
 
 //go:embed kept/roles.txt
@@ -24,7 +27,8 @@ var keptRoles string
 
 // Role describes a role: a line about itself, and one for each rule. Those of a role that
 // aggregates others are made by a controller, and left out.
-func Role(kind string, meta metav1.ObjectMeta, rules []rbacv1.PolicyRule, aggregation *rbacv1.AggregationRule) []string {
+func Role(kind string, meta metav1.ObjectMeta, rules []rbacv1.PolicyRule,
+	aggregation *rbacv1.AggregationRule) []string {
 	name := strings.TrimSpace(kind + " " + strings.TrimPrefix(meta.Namespace+"/"+meta.Name, "/"))
 	described := []string{fmt.Sprintf("%s labels=%v annotations=%v", name, meta.Labels, meta.Annotations)}
 	if aggregation != nil {
@@ -44,10 +48,12 @@ func Role(kind string, meta metav1.ObjectMeta, rules []rbacv1.PolicyRule, aggreg
 func Binding(kind string, meta metav1.ObjectMeta, role rbacv1.RoleRef, subjects []rbacv1.Subject) string {
 	var whom []string
 	for _, subject := range subjects {
-		whom = append(whom, strings.TrimSpace(subject.Kind+" "+strings.TrimPrefix(subject.Namespace+"/"+subject.Name, "/")))
+		whom = append(whom, strings.TrimSpace(subject.Kind+" "+strings.TrimPrefix(subject.Namespace+"/"+subject.Name,
+			"/")))
 	}
 	slices.Sort(whom)
-	return fmt.Sprintf("%s %s labels=%v annotations=%v: %s %s to %v", kind, strings.TrimPrefix(meta.Namespace+"/"+meta.Name, "/"),
+	return fmt.Sprintf("%s %s labels=%v annotations=%v: %s %s to %v", kind,
+		strings.TrimPrefix(meta.Namespace+"/"+meta.Name, "/"),
 		meta.Labels, meta.Annotations, role.Kind, role.Name, whom)
 }
 

@@ -20,18 +20,26 @@ import (
 var errFailed = errors.New("it would not start")
 
 var drainCases = []suite.Case{
-	{ID: "S16/new-requests-are-told-to-retry", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: newRequestsAreToldToRetry,
-		Source:  "k8s.io/apiserver/pkg/server/filters/with_retry_after.go, WithRetryAfter",
-		Promise: "With --shutdown-send-retry-after, a draining server answers new requests 429 with Retry-After: 5, still answers its health checks, and closes its port last."},
-	{ID: "S16/requests-in-flight-are-answered", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: requestsInFlightAreAnswered,
-		Source:  run + ", NonLongRunningRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/waitgroup.go",
-		Promise: "A short request that a stopping server has taken is answered, and done, before the server ends, while new connections are refused."},
-	{ID: "S16/watches-end-with-the-server", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: watchesEndWithTheServer,
-		Source:  run + ", WatchRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/watch_termination.go",
-		Promise: "Watches last as long as a stopping server takes requests, then end without an error within --shutdown-watch-termination-grace-period, and the next server has what they saw."},
-	{ID: "S16/audit-events-are-flushed", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: auditEventsAreFlushed,
-		Source:  run + ", AuditBackend.Shutdown; k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go",
-		Promise: "A server that stops sends the audit events that it still has, up to the last request it answered, whatever the size of a batch is."},
+	{ID: "S16/new-requests-are-told-to-retry", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   newRequestsAreToldToRetry,
+		Source: "k8s.io/apiserver/pkg/server/filters/with_retry_after.go, WithRetryAfter",
+		Promise: "With --shutdown-send-retry-after, a draining server answers new requests 429 with Retry-After: 5, " +
+			"still answers its health checks, and closes its port last."},
+	{ID: "S16/requests-in-flight-are-answered", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   requestsInFlightAreAnswered,
+		Source: run + ", NonLongRunningRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/waitgroup.go",
+		Promise: "A short request that a stopping server has taken is answered, and done, before the server ends, " +
+			"while new connections are refused."},
+	{ID: "S16/watches-end-with-the-server", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   watchesEndWithTheServer,
+		Source: run + ", WatchRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/watch_termination.go",
+		Promise: "Watches last as long as a stopping server takes requests, then end without an error within " +
+			"--shutdown-watch-termination-grace-period, and the next server has what they saw."},
+	{ID: "S16/audit-events-are-flushed", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   auditEventsAreFlushed,
+		Source: run + ", AuditBackend.Shutdown; k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go",
+		Promise: "A server that stops sends the audit events that it still has, up to the last request it answered, " +
+			"whatever the size of a batch is."},
 }
 
 // write creates a ConfigMap in the background. The function that it returns waits for it.
@@ -146,10 +154,12 @@ func (a *auditor) about(user string) []string {
 
 func auditEventsAreFlushed(ctx context.Context, beside *suite.T) {
 	audit := &auditor{}
-	policy := beside.File("policy.yaml", []byte(`{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+	policy := beside.File("policy.yaml",
+		[]byte(`{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
 "rules": [{"level": "Metadata", "resources": [{"group": "", "resources": ["configmaps"]}]}]}`))
-	cp, t := beside.Launch(ctx, envtest.WithWebhookFlag("audit-webhook-config-file", audit), envtest.WithFlags("--audit-policy-file="+policy,
-		"--audit-webhook-mode=batch", "--audit-webhook-batch-max-wait=1h", "--audit-webhook-batch-max-size=1000"))
+	cp, t := beside.Launch(ctx, envtest.WithWebhookFlag("audit-webhook-config-file", audit),
+		envtest.WithFlags("--audit-policy-file="+policy,
+			"--audit-webhook-mode=batch", "--audit-webhook-batch-max-wait=1h", "--audit-webhook-batch-max-size=1000"))
 	path := t.ConfigMaps(ctx).Path()
 	as := map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "system:masters"}
 	for _, name := range []string{"first", "second"} {

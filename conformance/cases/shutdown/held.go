@@ -10,7 +10,9 @@ import (
 	"github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
@@ -34,18 +36,20 @@ func holdAdmission(ctx context.Context, t *suite.T, cp *envtest.ControlPlane) *h
 	served, err := cp.Webhooks().Serve(h)
 	t.Must(err, "serve a webhook")
 	maps, none := t.ConfigMaps(ctx), registrationv1.SideEffectClassNone
-	suite.Create(ctx, t, t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create, &registrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: t.Name},
-		Webhooks: []registrationv1.ValidatingWebhook{{
-			Name: "held.conformance.snowglobe.test", ClientConfig: served.ClientConfig("/"),
-			SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": maps.Namespace}},
-			Rules: []registrationv1.RuleWithOperations{{
-				Operations: []registrationv1.OperationType{registrationv1.Create},
-				Rule:       registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+	suite.Create(ctx, t, t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create,
+		&registrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: t.Name},
+			Webhooks: []registrationv1.ValidatingWebhook{{
+				Name: "held.conformance.snowglobe.test", ClientConfig: served.ClientConfig("/"),
+				SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+				NamespaceSelector: metav1.SetAsLabelSelector(labels.Set{corev1.LabelMetadataName: maps.Namespace}),
+				Rules: []registrationv1.RuleWithOperations{{
+					Operations: []registrationv1.OperationType{registrationv1.Create},
+					Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+						Resources: []string{"configmaps"}},
+				}},
 			}},
-		}},
-	})
+		})
 	t.Eventually(ctx, func() int64 {
 		_, err := maps.Create(ctx, maps.Object("probe", ""), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		t.Must(err, "create a ConfigMap as a dry run")

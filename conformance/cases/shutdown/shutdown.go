@@ -24,21 +24,31 @@ var Cases = slices.Concat(endCases, drainCases)
 const run = "k8s.io/apiserver/pkg/server/genericapiserver.go, RunWithContext"
 
 var endCases = []suite.Case{
-	{ID: "S16/readyz-fails-first", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: readyzFailsFirst,
-		Source:  run + "; k8s.io/apiserver/pkg/server/healthz.go, addReadyzShutdownCheck",
-		Promise: "As soon as a server is told to stop, /readyz is 500 because of the check shutdown alone, while /livez is 200 and reads, writes and watches go on."},
-	{ID: "S16/shutdown-waits-for-its-hooks", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: shutdownWaitsForItsHooks,
-		Source:  run + "; k8s.io/apiserver/pkg/server/hooks.go, RunPreShutdownHooks",
-		Promise: "A server takes requests until its pre-shutdown hooks have returned, even if the shutdown delay is over, and then signals PreShutdownHooksStopped before NotAcceptingNewRequest."},
-	{ID: "S16/shutdown-delay-is-kept", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: shutdownDelayIsKept,
-		Source:  run + ", ShutdownDelayDuration",
-		Promise: "Between being told to stop and taking nothing new, a server waits for --shutdown-delay-duration, and serves meanwhile."},
-	{ID: "S16/failed-post-start-hook-ends-the-server", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: failedHookEndsTheServer,
-		Source:  "k8s.io/apiserver/pkg/server/hooks.go, runPostStartHook",
-		Promise: "A post-start hook that fails ends the server, whose error names the hook; one that returns is a check of /readyz."},
-	{ID: "S16/restarted-server-has-what-was-written", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: restartedServerHasAll,
-		Source:  run,
-		Promise: "What a server acknowledged before it stopped or crashed is there, at the same resourceVersion, when it is started again."},
+	{ID: "S16/readyz-fails-first", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   readyzFailsFirst,
+		Source: run + "; k8s.io/apiserver/pkg/server/healthz.go, addReadyzShutdownCheck",
+		Promise: "As soon as a server is told to stop, /readyz is 500 because of the check shutdown alone, while " +
+			"/livez is 200 and reads, writes and watches go on."},
+	{ID: "S16/shutdown-waits-for-its-hooks", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   shutdownWaitsForItsHooks,
+		Source: run + "; k8s.io/apiserver/pkg/server/hooks.go, RunPreShutdownHooks",
+		Promise: "A server takes requests until its pre-shutdown hooks have returned, even if the shutdown delay is " +
+			"over, and then signals PreShutdownHooksStopped before NotAcceptingNewRequest."},
+	{ID: "S16/shutdown-delay-is-kept", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   shutdownDelayIsKept,
+		Source: run + ", ShutdownDelayDuration",
+		Promise: "Between being told to stop and taking nothing new, a server waits for --shutdown-delay-duration, " +
+			"and serves meanwhile."},
+	{ID: "S16/failed-post-start-hook-ends-the-server", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: failedHookEndsTheServer,
+		Source: "k8s.io/apiserver/pkg/server/hooks.go, runPostStartHook",
+		Promise: "A post-start hook that fails ends the server, whose error names the hook; one that returns is a " +
+			"check of /readyz."},
+	{ID: "S16/restarted-server-has-what-was-written", Level: suite.Core, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: restartedServerHasAll,
+		Source: run,
+		Promise: "What a server acknowledged before it stopped or crashed is there, at the same resourceVersion, " +
+			"when it is started again."},
 }
 
 // stop begins a graceful end of the only server. The function that it returns waits for it.
@@ -151,15 +161,18 @@ func shutdownDelayIsKept(ctx context.Context, beside *suite.T) {
 	t.Expect(over-began).To(gomega.BeNumerically(">=", delay), "new requests were refused too early")
 	then := after(signals(cp), "ShutdownInitiated")
 	// The hooks run beside the delay, and either may be over first.
-	t.Expect(then).To(gomega.ConsistOf("ShutdownInitiated", "PreShutdownHooksStopped", "AfterShutdownDelayDuration", "NotAcceptingNewRequest"))
+	t.Expect(then).To(gomega.ConsistOf("ShutdownInitiated", "PreShutdownHooksStopped", "AfterShutdownDelayDuration",
+		"NotAcceptingNewRequest"))
 	t.Expect(then[3]).To(gomega.Equal("NotAcceptingNewRequest"))
 }
 
 func failedHookEndsTheServer(ctx context.Context, beside *suite.T) {
 	const name = "conformance/a-hook"
-	why := beside.NotLaunched(ctx, envtest.WithPostStartHook(name, func(context.Context, *rest.Config) error { return errFailed }))
+	why := beside.NotLaunched(ctx, envtest.WithPostStartHook(name,
+		func(context.Context, *rest.Config) error { return errFailed }))
 	beside.Expect(why).To(gomega.And(gomega.ContainSubstring(name), gomega.ContainSubstring(errFailed.Error())))
-	_, t := beside.Launch(ctx, envtest.WithPostStartHook(name, func(context.Context, *rest.Config) error { return nil }))
+	_, t := beside.Launch(ctx, envtest.WithPostStartHook(name,
+		func(context.Context, *rest.Config) error { return nil }))
 	t.Answered(ctx, "/readyz/poststarthook/"+name, http.StatusOK)
 	t.Answered(ctx, "/readyz", http.StatusOK)
 }
@@ -178,5 +191,6 @@ func restartedServerHasAll(ctx context.Context, beside *suite.T) {
 	list := maps.MustList(ctx, metav1.ListOptions{LabelSelector: maps.Mine().LabelSelector})
 	t.Expect(suite.Names(list)).To(gomega.Equal([]string{"first", "second"}))
 	t.Expect(maps.Read(ctx, "second").ResourceVersion).To(gomega.Equal(second.ResourceVersion))
-	t.Expect(t.Number(maps.Make(ctx, "third").ResourceVersion)).To(gomega.BeNumerically(">", t.Number(second.ResourceVersion)))
+	t.Expect(t.Number(maps.Make(ctx, "third").ResourceVersion)).
+		To(gomega.BeNumerically(">", t.Number(second.ResourceVersion)))
 }

@@ -19,21 +19,34 @@ var bootstrapCases = []suite.Case{
 	{ID: "S13/system-namespaces-are-immortal", Level: suite.Core, Failure: true, Test: systemNamespacesAreImmortal,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go, immortalNamespaces",
 		Promise: "The namespaces default, kube-system and kube-public can't be deleted: the answer is 403."},
-	{ID: "S13/authentication-config-map-comes-back", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: authenticationConfigMap,
-		Source:  "k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go",
-		Promise: "kube-system/extension-apiserver-authentication has the authority of client certificates in PEM, and is made anew when it is deleted."},
-	{ID: "S13/kubernetes-service-is-repaired", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubernetesServiceIsRepaired,
-		Source:  "k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go, CreateOrUpdateMasterServiceIfNeeded",
-		Promise: "The service default/kubernetes is made anew with the same cluster IP when it is deleted, by the time the server has looked again."},
-	{ID: "S13/cluster-ip-has-an-address", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: clusterIPHasAnAddress,
-		Source:  "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/ipallocator.go, createIPAddress",
-		Promise: "The cluster IP of a Service has an IPAddress that refers to it and is managed by the allocator; it goes with the Service."},
-	{ID: "S13/default-roles-are-reconciled", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true}, Test: defaultRolesAreReconciled,
-		Source:  "k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go, EnsureRBACPolicy; k8s.io/component-helpers/auth/rbac/reconciliation/reconcile_role.go",
-		Promise: "When a server starts, default cluster roles and bindings get back what they have lost and keep what was added, unless they are annotated rbac.authorization.kubernetes.io/autoupdate=false."},
-	{ID: "S13/identity-lease-is-held", Level: suite.Versioned, Waits: true, Needs: suite.Needs{Launch: true}, Test: identityLeaseIsHeld,
-		Source:  "KEP-1965; k8s.io/kubernetes/pkg/controlplane/apiserver/server.go, IdentityLeaseDurationSeconds",
-		Promise: "Each server holds a Lease apiserver-ID in kube-system, labelled kube-apiserver and with its host name, for an hour, and makes it anew when it is deleted."},
+	{ID: "S13/authentication-config-map-comes-back", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: authenticationConfigMap,
+		Source: "k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust/" +
+			"cluster_authentication_trust_controller.go",
+		Promise: "kube-system/extension-apiserver-authentication has the authority of client certificates in PEM, " +
+			"and is made anew when it is deleted."},
+	{ID: "S13/kubernetes-service-is-repaired", Level: suite.Versioned, Waits: true, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: kubernetesServiceIsRepaired,
+		Source: "k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go, " +
+			"CreateOrUpdateMasterServiceIfNeeded",
+		Promise: "The service default/kubernetes is made anew with the same cluster IP when it is deleted, by the " +
+			"time the server has looked again."},
+	{ID: "S13/cluster-ip-has-an-address", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   clusterIPHasAnAddress,
+		Source: "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/ipallocator.go, createIPAddress",
+		Promise: "The cluster IP of a Service has an IPAddress that refers to it and is managed by the allocator; it " +
+			"goes with the Service."},
+	{ID: "S13/default-roles-are-reconciled", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: defaultRolesAreReconciled,
+		Source: "k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go, EnsureRBACPolicy; " +
+			"k8s.io/component-helpers/auth/rbac/reconciliation/reconcile_role.go",
+		Promise: "When a server starts, default cluster roles and bindings get back what they have lost and keep " +
+			"what was added, unless they are annotated rbac.authorization.kubernetes.io/autoupdate=false."},
+	{ID: "S13/identity-lease-is-held", Level: suite.Versioned, Waits: true, Needs: suite.Needs{Launch: true},
+		Test:   identityLeaseIsHeld,
+		Source: "KEP-1965; k8s.io/kubernetes/pkg/controlplane/apiserver/server.go, IdentityLeaseDurationSeconds",
+		Promise: "Each server holds a Lease apiserver-ID in kube-system, labelled kube-apiserver and with its host " +
+			"name, for an hour, and makes it anew when it is deleted."},
 }
 
 func systemNamespacesAreImmortal(ctx context.Context, t *suite.T) {
@@ -69,7 +82,8 @@ func kubernetesServiceIsRepaired(ctx context.Context, beside *suite.T) {
 	t.Must(err, "get Service kubernetes")
 	t.Must(services.Delete(ctx, "kubernetes", metav1.DeleteOptions{}), "delete Service kubernetes")
 	t.Eventually(ctx, services.Get).WithArguments("kubernetes", metav1.GetOptions{}).Should(gomega.And(
-		gomega.HaveField("UID", gomega.Not(gomega.Equal(before.UID))), gomega.HaveField("Spec.ClusterIP", before.Spec.ClusterIP),
+		gomega.HaveField("UID", gomega.Not(gomega.Equal(before.UID))),
+		gomega.HaveField("Spec.ClusterIP", before.Spec.ClusterIP),
 		gomega.HaveField("Spec.Ports", before.Spec.Ports)))
 }
 
@@ -111,7 +125,8 @@ func defaultRolesAreReconciled(ctx context.Context, beside *suite.T) {
 	}
 	whole := change("system:discovery", nil)
 	change("system:public-info-viewer", map[string]string{rbacv1.AutoUpdateAnnotationKey: "false"})
-	t.Must(t.Kube.RbacV1().ClusterRoleBindings().Delete(ctx, "system:basic-user", metav1.DeleteOptions{}), "delete ClusterRoleBinding system:basic-user")
+	t.Must(t.Kube.RbacV1().ClusterRoleBindings().Delete(ctx, "system:basic-user", metav1.DeleteOptions{}),
+		"delete ClusterRoleBinding system:basic-user")
 	server := cp.Servers()[0]
 	t.Must(server.Stop(ctx), "stop the server")
 	t.Must(server.Restart(ctx), "start the server again")
@@ -136,7 +151,8 @@ func identityLeaseIsHeld(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx)
 	leases := t.Kube.CoordinationV1().Leases(metav1.NamespaceSystem)
 	held := func() []coordinationv1.Lease {
-		list, err := leases.List(ctx, metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
+		list, err := leases.List(ctx,
+			metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
 		t.Must(err, "list Leases")
 		return list.Items
 	}
@@ -148,5 +164,6 @@ func identityLeaseIsHeld(ctx context.Context, beside *suite.T) {
 	t.Expect(lease.Spec.LeaseDurationSeconds).To(gomega.HaveValue(gomega.BeEquivalentTo(time.Hour.Seconds())))
 	t.Must(leases.Delete(ctx, lease.Name, metav1.DeleteOptions{}), "delete Lease %s", lease.Name)
 	t.Eventually(ctx, leases.Get).WithArguments(lease.Name, metav1.GetOptions{}).Should(gomega.And(
-		gomega.HaveField("UID", gomega.Not(gomega.Equal(lease.UID))), gomega.HaveField("Spec.HolderIdentity", lease.Spec.HolderIdentity)))
+		gomega.HaveField("UID", gomega.Not(gomega.Equal(lease.UID))), gomega.HaveField("Spec.HolderIdentity",
+			lease.Spec.HolderIdentity)))
 }

@@ -16,12 +16,20 @@ import (
 )
 
 var ensuredCases = []suite.Case{
-	{ID: "S13/default-flows-are-kept-up", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: defaultFlowsAreKeptUp,
-		Source:  "KEP-1040; k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer/strategy.go, ReviseIfNeeded; k8s.io/kubernetes/pkg/registry/flowcontrol/rest/storage_flowcontrol.go",
-		Promise: "When a server starts, suggested flow schemas and priority levels that are gone are made anew and those that were changed are put back, unless they are annotated apf.kubernetes.io/autoupdate-spec=false; those annotated true that no release knows are removed, others stay."},
-	{ID: "S20/expired-identity-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: expiredIdentityIsRemoved,
-		Source:  "KEP-1965; k8s.io/kubernetes/pkg/controlplane/controller/apiserverleasegc/gc_controller.go, isLeaseExpired",
-		Promise: "A server that starts removes the identity Leases of servers that have expired or say no time, and no others: not one that holds, nor one of another component or namespace."},
+	{ID: "S13/default-flows-are-kept-up", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: defaultFlowsAreKeptUp,
+		Source: "KEP-1040; k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer/strategy.go, ReviseIfNeeded; " +
+			"k8s.io/kubernetes/pkg/registry/flowcontrol/rest/storage_flowcontrol.go",
+		Promise: "When a server starts, suggested flow schemas and priority levels that are gone are made anew and " +
+			"those that were changed are put back, unless they are annotated " +
+			"apf.kubernetes.io/autoupdate-spec=false; those annotated true that no release knows are removed, " +
+			"others stay."},
+	{ID: "S20/expired-identity-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: expiredIdentityIsRemoved,
+		Source: "KEP-1965; k8s.io/kubernetes/pkg/controlplane/controller/apiserverleasegc/gc_controller.go, " +
+			"isLeaseExpired",
+		Promise: "A server that starts removes the identity Leases of servers that have expired or say no time, and " +
+			"no others: not one that holds, nor one of another component or namespace."},
 }
 
 func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
@@ -40,14 +48,17 @@ func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 		t.Must(err, "update FlowSchema %s", name)
 		return before
 	}
-	automatic, manual := map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"}, map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "false"}
-	putBack, kept, unmarked := change("service-accounts", automatic), change("probes", manual), change("system-nodes", nil)
+	automatic, manual := map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"},
+		map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "false"}
+	putBack, kept, unmarked := change("service-accounts", automatic), change("probes", manual), change("system-nodes",
+		nil)
 	share := func(name string, annotations map[string]string, shares int32) {
 		level, err := levels.Get(ctx, name, metav1.GetOptions{})
 		t.Must(err, "get PriorityLevelConfiguration %s", name)
 		level.Annotations = annotations
 		if level.Spec.Exempt != nil {
-			level.Spec.Exempt.NominalConcurrencyShares, level.Spec.Exempt.LendablePercent = ptr.To(shares), ptr.To(shares)
+			level.Spec.Exempt.NominalConcurrencyShares, level.Spec.Exempt.LendablePercent = ptr.To(shares),
+				ptr.To(shares)
 		} else {
 			level.Spec.Limited.NominalConcurrencyShares = ptr.To(shares)
 		}
@@ -65,26 +76,34 @@ func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 		suite.Create(ctx, t, schemas.Create, schema)
 	}
 	t.Must(schemas.Delete(ctx, "kube-scheduler", metav1.DeleteOptions{}), "delete FlowSchema kube-scheduler")
-	t.Must(levels.Delete(ctx, "leader-election", metav1.DeleteOptions{}), "delete PriorityLevelConfiguration leader-election")
+	t.Must(levels.Delete(ctx, "leader-election", metav1.DeleteOptions{}),
+		"delete PriorityLevelConfiguration leader-election")
 	server := cp.Servers()[0]
 	t.Must(server.Stop(ctx), "stop the server")
 	t.Must(server.Restart(ctx), "start the server again")
 
 	// The server does all that in the background; what it removes comes last.
-	t.Eventually(ctx, func() int { return t.Get(ctx, group+"/flowschemas/automatic").Code }).Should(gomega.Equal(http.StatusNotFound), "a flow schema of no release")
+	t.Eventually(ctx, func() int { return t.Get(ctx, group+"/flowschemas/automatic").Code }).
+		Should(gomega.Equal(http.StatusNotFound), "a flow schema of no release")
 	t.Served(ctx, group+"/flowschemas/kube-scheduler")
 	t.Served(ctx, group+"/prioritylevelconfigurations/leader-election")
 	precedence := func(name string, value int32, marked string) {
 		t.Eventually(ctx, schemas.Get).WithArguments(name, metav1.GetOptions{}).Should(gomega.And(
-			gomega.HaveField("Spec.MatchingPrecedence", value), gomega.HaveField("Annotations", gomega.HaveKeyWithValue(flowcontrolv1.AutoUpdateAnnotationKey, marked))), "FlowSchema %s", name)
+			gomega.HaveField("Spec.MatchingPrecedence", value), gomega.HaveField("Annotations",
+				gomega.HaveKeyWithValue(flowcontrolv1.AutoUpdateAnnotationKey, marked))), "FlowSchema %s", name)
 	}
 	precedence("service-accounts", putBack, "true")
 	precedence("probes", kept+1, "false")
 	precedence("system-nodes", unmarked+1, "false")
-	t.Eventually(ctx, levels.Get).WithArguments("workload-low", metav1.GetOptions{}).Should(gomega.HaveField("Spec.Limited.NominalConcurrencyShares", gomega.HaveValue(gomega.BeEquivalentTo(100))))
-	t.Expect(levels.Get(ctx, "workload-high", metav1.GetOptions{})).To(gomega.HaveField("Spec.Limited.NominalConcurrencyShares", gomega.HaveValue(gomega.BeEquivalentTo(7))))
+	t.Eventually(ctx, levels.Get).WithArguments("workload-low", metav1.GetOptions{}).
+		Should(gomega.HaveField("Spec.Limited.NominalConcurrencyShares", gomega.HaveValue(gomega.BeEquivalentTo(100))))
+	t.Expect(levels.Get(ctx, "workload-high", metav1.GetOptions{})).
+		To(gomega.HaveField("Spec.Limited.NominalConcurrencyShares", gomega.HaveValue(gomega.BeEquivalentTo(7))))
 	t.Expect(levels.Get(ctx, "exempt", metav1.GetOptions{})).To(gomega.HaveField("Spec.Exempt", gomega.And(
-		gomega.HaveField("NominalConcurrencyShares", gomega.HaveValue(gomega.BeEquivalentTo(7))), gomega.HaveField("LendablePercent", gomega.HaveValue(gomega.BeEquivalentTo(7))))), "shares of exempt are the administrator's")
+		gomega.HaveField("NominalConcurrencyShares",
+			gomega.HaveValue(gomega.BeEquivalentTo(7))),
+		gomega.HaveField("LendablePercent", gomega.HaveValue(gomega.BeEquivalentTo(7))))),
+		"shares of exempt are the administrator's")
 	for _, name := range []string{"manual", "own"} {
 		t.Answered(ctx, group+"/flowschemas/"+name, http.StatusOK)
 	}
@@ -101,7 +120,8 @@ func expiredIdentityIsRemoved(ctx context.Context, beside *suite.T) {
 			meta.Labels = nil
 		}
 		suite.Create(ctx, t, t.Kube.CoordinationV1().Leases(namespace).Create, &coordinationv1.Lease{ObjectMeta: meta,
-			Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody"), RenewTime: renewed, LeaseDurationSeconds: seconds}})
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody"), RenewTime: renewed,
+				LeaseDurationSeconds: seconds}})
 	}
 	server := cp.Servers()[1]
 	t.Must(server.Stop(ctx), "stop a server")
@@ -116,9 +136,11 @@ func expiredIdentityIsRemoved(ctx context.Context, beside *suite.T) {
 	lease(namespace, "elsewhere", "kube-apiserver", &longAgo, ptr.To[int32](3600))
 	t.Must(server.Restart(ctx), "start it again")
 	for _, name := range []string{"expired", "no-time", "no-duration"} {
-		t.Eventually(ctx, func() int { return t.Get(ctx, path+system+"/leases/"+name).Code }).Should(gomega.Equal(http.StatusNotFound), "Lease %s", name)
+		t.Eventually(ctx, func() int { return t.Get(ctx, path+system+"/leases/"+name).Code }).
+			Should(gomega.Equal(http.StatusNotFound), "Lease %s", name)
 	}
-	for _, stays := range []string{system + "/leases/holds", system + "/leases/holds-for-long", system + "/leases/other", system + "/leases/nobodys", namespace + "/leases/elsewhere"} {
+	for _, stays := range []string{system + "/leases/holds", system + "/leases/holds-for-long",
+		system + "/leases/other", system + "/leases/nobodys", namespace + "/leases/elsewhere"} {
 		t.Answered(ctx, path+stays, http.StatusOK)
 	}
 }

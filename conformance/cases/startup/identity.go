@@ -22,20 +22,28 @@ import (
 
 var identityCases = []suite.Case{
 	{ID: "S20/version-names-what-it-emulates", Level: suite.Versioned, Test: versionNamesWhatItEmulates,
-		Source:  "KEP-4330; k8s.io/apimachinery/pkg/version/types.go; k8s.io/apiserver/pkg/util/compatibility/registry.go",
-		Promise: "/version reports the release it emulates, by default its own, and the oldest it is compatible with, by default the one before."},
+		Source: "KEP-4330; k8s.io/apimachinery/pkg/version/types.go; " +
+			"k8s.io/apiserver/pkg/util/compatibility/registry.go",
+		Promise: "/version reports the release it emulates, by default its own, and the oldest it is compatible " +
+			"with, by default the one before."},
 	{ID: "S20/version-is-for-everybody", Level: suite.Core, Failure: true, Test: versionIsForEverybody,
 		Source:  "k8s.io/apiserver/pkg/server/routes/version.go, Install",
 		Promise: "/version needs no permission and takes no other method than GET: 405."},
 	{ID: "S20/storage-version-hash-tells-storage-apart", Level: suite.Core, Test: storageVersionHash,
-		Source:  "k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go, StorageVersionHash",
-		Promise: "Discovery gives each stored resource a hash of the group, version and kind that it is stored as: the same in each version of a resource, and none for subresources."},
-	{ID: "S20/equivalent-resources-share-their-webhooks", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: equivalentResources,
-		Source:  "k8s.io/apimachinery/pkg/runtime/mapper.go, EquivalentResourceRegistry; k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules",
-		Promise: "A webhook with matchPolicy Equivalent for one version of a resource is called for another, with the object converted to its own and the request's version told; with Exact it is not."},
-	{ID: "S20/unserved-version-is-not-equivalent", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: unservedIsNotEquivalent,
-		Source:  "k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook",
-		Promise: "A rule for a version that a custom resource does not serve matches no request of another version, and a webhook's refusal of an equivalent one is the answer."},
+		Source: "k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go, StorageVersionHash",
+		Promise: "Discovery gives each stored resource a hash of the group, version and kind that it is stored as: " +
+			"the same in each version of a resource, and none for subresources."},
+	{ID: "S20/equivalent-resources-share-their-webhooks", Level: suite.Core, Needs: suite.Needs{Launch: true},
+		Test: equivalentResources,
+		Source: "k8s.io/apimachinery/pkg/runtime/mapper.go, EquivalentResourceRegistry; " +
+			"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules",
+		Promise: "A webhook with matchPolicy Equivalent for one version of a resource is called for another, with " +
+			"the object converted to its own and the request's version told; with Exact it is not."},
+	{ID: "S20/unserved-version-is-not-equivalent", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: unservedIsNotEquivalent,
+		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook",
+		Promise: "A rule for a version that a custom resource does not serve matches no request of another version, " +
+			"and a webhook's refusal of an equivalent one is the answer."},
 }
 
 func versionNamesWhatItEmulates(ctx context.Context, t *suite.T) {
@@ -43,7 +51,8 @@ func versionNamesWhatItEmulates(ctx context.Context, t *suite.T) {
 	minor, err := strconv.Atoi(strings.TrimSuffix(info.Minor, "+"))
 	t.Must(err, "minor %q", info.Minor)
 	t.Expect(info.EmulationMajor + "." + info.EmulationMinor).To(gomega.Equal(info.Major + "." + strconv.Itoa(minor)))
-	t.Expect(info.MinCompatibilityMajor + "." + info.MinCompatibilityMinor).To(gomega.Equal(info.Major + "." + strconv.Itoa(minor-1)))
+	t.Expect(info.MinCompatibilityMajor + "." + info.MinCompatibilityMinor).
+		To(gomega.Equal(info.Major + "." + strconv.Itoa(minor-1)))
 }
 
 func versionIsForEverybody(ctx context.Context, t *suite.T) {
@@ -73,7 +82,8 @@ func storageVersionHash(ctx context.Context, t *suite.T) {
 	t.Expect(hash("/apis/apps/v1", "deployments")).To(gomega.Equal(of("apps/v1/Deployment")))
 	t.Expect(hash("/apis/apps/v1", "deployments/status")).To(gomega.BeEmpty())
 	t.Expect(hash("/api/v1", "pods")).To(gomega.Equal(of("/v1/Pod")))
-	v1, v2 := hash("/apis/autoscaling/v1", "horizontalpodautoscalers"), hash("/apis/autoscaling/v2", "horizontalpodautoscalers")
+	v1, v2 := hash("/apis/autoscaling/v1", "horizontalpodautoscalers"), hash("/apis/autoscaling/v2",
+		"horizontalpodautoscalers")
 	t.Expect([]string{v1, v2}).To(gomega.HaveEach(of("autoscaling/v2/HorizontalPodAutoscaler")))
 }
 
@@ -102,7 +112,8 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	} else {
 		r.asked = append(r.asked, asked.Name+": "+asked.Resource.Version+" for "+asked.RequestResource.Version)
 		review.Response.Allowed = !r.refuses
-		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "not this one"}
+		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: "not this one"}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(review) // the client may be gone
@@ -112,7 +123,8 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (r *reviewer) about(name string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.asked), func(asked string) bool { return !strings.HasPrefix(asked, name+": ") })
+	return slices.DeleteFunc(slices.Clone(r.asked),
+		func(asked string) bool { return !strings.HasPrefix(asked, name+": ") })
 }
 
 func (r *reviewer) knows() bool {
@@ -123,7 +135,8 @@ func (r *reviewer) knows() bool {
 
 // reviewed installs Widgets with v1 and v2, and a webhook for one version of them. When it
 // returns, the server knows the webhook.
-func reviewed(ctx context.Context, beside *suite.T, r *reviewer, version string, policy admissionregistrationv1.MatchPolicyType) *suite.Widgets {
+func reviewed(ctx context.Context, beside *suite.T, r *reviewer, version string,
+	policy admissionregistrationv1.MatchPolicyType) *suite.Widgets {
 	cp, t := beside.Shared(ctx, "identity")
 	w := t.Install(ctx, t.WidgetCRD(func(d *suite.CRD) {
 		d.Spec.Versions = append(d.Spec.Versions, suite.WidgetVersion("v2", false))
@@ -131,20 +144,24 @@ func reviewed(ctx context.Context, beside *suite.T, r *reviewer, version string,
 	served, err := cp.Webhooks().Serve(r)
 	t.Must(err, "serve a webhook")
 	t.Cleanup(served.Stop)
-	hook := func(name, version string, policy admissionregistrationv1.MatchPolicyType) admissionregistrationv1.ValidatingWebhook {
+	hook := func(name, version string,
+		policy admissionregistrationv1.MatchPolicyType) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{
-			Name: name + ".example.com", ClientConfig: served.ClientConfig("/" + name), AdmissionReviewVersions: []string{"v1"},
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), MatchPolicy: &policy,
+			Name: name + ".example.com", ClientConfig: served.ClientConfig("/" + name),
+			AdmissionReviewVersions: []string{"v1"},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone), MatchPolicy: &policy,
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{w.Resource.Group}, APIVersions: []string{version}, Resources: []string{"widgets"}},
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{w.Resource.Group},
+					APIVersions: []string{version}, Resources: []string{"widgets"}},
 			}},
 		}
 	}
 	configurations := t.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	suite.Create(ctx, t, configurations.Create, &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Resource.Group},
-		Webhooks:   []admissionregistrationv1.ValidatingWebhook{hook("canary", "v1", admissionregistrationv1.Exact), hook("review", version, policy)},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{hook("canary", "v1", admissionregistrationv1.Exact),
+			hook("review", version, policy)},
 	})
 	t.Eventually(ctx, func() bool {
 		_, _ = w.Probe(ctx) // it may be refused
@@ -172,6 +189,8 @@ func unservedIsNotEquivalent(ctx context.Context, beside *suite.T) {
 	w = reviewed(ctx, beside, refusing, "v2", admissionregistrationv1.Equivalent)
 	_, err := w.TryMake(ctx, "two")
 	w.T.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
-	w.T.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`admission webhook "review.example.com" denied the request: not this one`)))
+	w.T.Expect(err).
+		To(gomega.MatchError(gomega.ContainSubstring(`admission webhook "review.example.com" denied the request: ` +
+			`not this one`)))
 	w.T.Answered(ctx, w.Path+"/two", http.StatusNotFound)
 }

@@ -21,21 +21,35 @@ import (
 const repairSource = "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller/repairip.go, "
 
 var repairCases = []suite.Case{
-	{ID: "S13/lost-address-is-made-anew", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostAddressIsMadeAnew,
-		Source:  repairSource + "syncService",
-		Promise: "An IPAddress of a Service, of either family, that is lost, has lost its labels, or refers to something else is made anew for the Service when the server looks at it again, which an Event tells."},
-	{ID: "S13/stray-address-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: strayAddressIsRemoved,
-		Source:  repairSource + "syncIPAddress",
-		Promise: "An IPAddress that the allocator manages but that refers to no Service, or to one with another cluster IP, is removed, which an Event tells; one that somebody else manages stays."},
-	{ID: "S13/cluster-ip-without-a-range-is-told", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: clusterIPWithoutARange,
-		Source:  repairSource + "isIPOutOfRange",
-		Promise: "Cluster IPs are also given from other ServiceCIDRs that are ready; when one is gone, Events of the Services with cluster IPs of it say so, and of no others."},
-	{ID: "S13/default-range-is-ready", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: defaultRangeIsReady,
-		Source:  "KEP-1880; k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr/default_servicecidr_controller.go, syncStatus",
-		Promise: "The ServiceCIDR kubernetes has the ranges of --service-cluster-ip-range and is said to be ready; it is made anew when it is deleted, and one with other ranges is left as it is and is told about in an Event."},
-	{ID: "S13/kubernetes-endpoints-are-repaired", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubernetesEndpointsAreRepaired,
-		Source:  "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go, doReconcile; k8s.io/kubernetes/pkg/controlplane/reconcilers/endpointsadapter.go",
-		Promise: "The Endpoints and the EndpointSlice of default/kubernetes have the servers' addresses and the port https; addresses that somebody changes are put back soon, and ports when a server leaves."},
+	{ID: "S13/lost-address-is-made-anew", Level: suite.Versioned, Waits: true, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: lostAddressIsMadeAnew,
+		Source: repairSource + "syncService",
+		Promise: "An IPAddress of a Service, of either family, that is lost, has lost its labels, or refers to " +
+			"something else is made anew for the Service when the server looks at it again, which an Event tells."},
+	{ID: "S13/stray-address-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   strayAddressIsRemoved,
+		Source: repairSource + "syncIPAddress",
+		Promise: "An IPAddress that the allocator manages but that refers to no Service, or to one with another " +
+			"cluster IP, is removed, which an Event tells; one that somebody else manages stays."},
+	{ID: "S13/cluster-ip-without-a-range-is-told", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: clusterIPWithoutARange,
+		Source: repairSource + "isIPOutOfRange",
+		Promise: "Cluster IPs are also given from other ServiceCIDRs that are ready; when one is gone, Events of the " +
+			"Services with cluster IPs of it say so, and of no others."},
+	{ID: "S13/default-range-is-ready", Level: suite.Versioned, Waits: true, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: defaultRangeIsReady,
+		Source: "KEP-1880; " +
+			"k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr/default_servicecidr_controller.go, " +
+			"syncStatus",
+		Promise: "The ServiceCIDR kubernetes has the ranges of --service-cluster-ip-range and is said to be ready; " +
+			"it is made anew when it is deleted, and one with other ranges is left as it is and is told about in " +
+			"an Event."},
+	{ID: "S13/kubernetes-endpoints-are-repaired", Level: suite.Versioned, Waits: true, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: kubernetesEndpointsAreRepaired,
+		Source: "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go, doReconcile; " +
+			"k8s.io/kubernetes/pkg/controlplane/reconcilers/endpointsadapter.go",
+		Promise: "The Endpoints and the EndpointSlice of default/kubernetes have the servers' addresses and the port " +
+			"https; addresses that somebody changes are put back soon, and ports when a server leaves."},
 }
 
 // seldom is how often a case polls what a server does in rounds of seconds, and what it writes for.
@@ -61,7 +75,8 @@ func eventReasons(ctx context.Context, t *suite.T, name string) []string {
 
 // tells waits until an Event about an object has a reason and a message like this.
 func tells(ctx context.Context, t *suite.T, name, reason string) {
-	t.Eventually(ctx, func() []string { return eventReasons(ctx, t, name) }).WithPolling(seldom).Should(gomega.ContainElement(gomega.ContainSubstring(reason)), "Events about %s", name)
+	t.Eventually(ctx, func() []string { return eventReasons(ctx, t, name) }).WithPolling(seldom).
+		Should(gomega.ContainElement(gomega.ContainSubstring(reason)), "Events about %s", name)
 }
 
 // touch has the server look at a Service again.
@@ -76,7 +91,8 @@ func address(ip, family, namespace, service string) *networkingv1.IPAddress {
 	return &networkingv1.IPAddress{
 		ObjectMeta: metav1.ObjectMeta{Name: ip, Labels: map[string]string{
 			networkingv1.LabelIPAddressFamily: family, networkingv1.LabelManagedBy: "ipallocator.k8s.io"}},
-		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: "services", Namespace: namespace, Name: service}},
+		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: "services",
+			Namespace: namespace, Name: service}},
 	}
 }
 
@@ -121,7 +137,8 @@ func lostAddressIsMadeAnew(ctx context.Context, beside *suite.T) {
 	namespace := t.Namespace(ctx)
 	for how, is := range lost {
 		for _, family := range []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol} {
-			// What the first Event about a Service says stands for all of its kind, so each try has a Service of its own.
+			// What the first Event about a Service says stands for all of its kind, so each try has a
+			// Service of its own.
 			for try := 1; ; try++ {
 				name := fmt.Sprintf("%s-%s-%d", strings.ToLower(string(family)), how, try)
 				ip := isMadeAnew(ctx, t, namespace, name, family, is.change)
@@ -134,9 +151,11 @@ func lostAddressIsMadeAnew(ctx context.Context, beside *suite.T) {
 }
 
 // isMadeAnew makes a Service, loses its IPAddress, and waits until that is as it was.
-func isMadeAnew(ctx context.Context, t *suite.T, namespace, name string, family corev1.IPFamily, change func(*networkingv1.IPAddress)) (ip string) {
-	service := suite.Create(ctx, t, t.Kube.CoreV1().Services(namespace).Create, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Port: 80}}}})
+func isMadeAnew(ctx context.Context, t *suite.T, namespace, name string, family corev1.IPFamily,
+	change func(*networkingv1.IPAddress)) (ip string) {
+	service := suite.Create(ctx, t, t.Kube.CoreV1().Services(namespace).Create,
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Port: 80}}}})
 	ip = service.Spec.ClusterIP
 	whole := address(ip, string(family), namespace, name)
 	lose(ctx, t, whole, change)
@@ -146,7 +165,8 @@ func isMadeAnew(ctx context.Context, t *suite.T, namespace, name string, family 
 		times++
 		touch(ctx, t, service, fmt.Sprint(times))
 		return t.Kube.NetworkingV1().IPAddresses().Get(ctx, ip, metav1.GetOptions{})
-	}).WithPolling(seldom).Should(gomega.And(gomega.HaveField("Labels", whole.Labels), gomega.HaveField("Spec", whole.Spec)), "the address of %s", name)
+	}).WithPolling(seldom).Should(gomega.And(gomega.HaveField("Labels", whole.Labels), gomega.HaveField("Spec",
+		whole.Spec)), "the address of %s", name)
 	return ip
 }
 
@@ -164,12 +184,14 @@ func toldAs(ctx context.Context, t *suite.T, name, ip, was string) bool {
 func strayAddressIsRemoved(ctx context.Context, beside *suite.T) {
 	_, t := dual(ctx, beside)
 	namespace, addresses := t.Namespace(ctx), t.Kube.NetworkingV1().IPAddresses()
-	for name, kind := range map[string]corev1.ServiceType{"one": corev1.ServiceTypeClusterIP, "headless": corev1.ServiceTypeClusterIP} {
+	for name, kind := range map[string]corev1.ServiceType{"one": corev1.ServiceTypeClusterIP,
+		"headless": corev1.ServiceTypeClusterIP} {
 		spec := corev1.ServiceSpec{Type: kind, Ports: []corev1.ServicePort{{Port: 80}}}
 		if name == "headless" {
 			spec.ClusterIP = corev1.ClusterIPNone
 		}
-		suite.Create(ctx, t, t.Kube.CoreV1().Services(namespace).Create, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
+		suite.Create(ctx, t, t.Kube.CoreV1().Services(namespace).Create,
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 	}
 	stays := address("10.9.0.201", "IPv4", namespace, "nobody")
 	stays.Labels[networkingv1.LabelManagedBy] = "somebody"
@@ -184,12 +206,15 @@ func strayAddressIsRemoved(ctx context.Context, beside *suite.T) {
 		suite.Create(ctx, t, addresses.Create, a)
 	}
 	for name, reason := range map[string]string{
-		pod.Name:      "IPAddressNotAllocated: IPAddress 10.9.0.203 appears to have been modified",
-		gateway.Name:  "IPAddressNotAllocated: IPAddress 10.9.0.204 appears to have been modified",
-		"10.9.0.205":  "IPAddressWrongReference: IPAddress: 10.9.0.205 for Service " + namespace + "/one has a wrong reference",
-		"fd00:9::205": "IPAddressWrongReference: IPAddress: fd00:9::205 for Service " + namespace + "/headless has a wrong reference",
+		pod.Name:     "IPAddressNotAllocated: IPAddress 10.9.0.203 appears to have been modified",
+		gateway.Name: "IPAddressNotAllocated: IPAddress 10.9.0.204 appears to have been modified",
+		"10.9.0.205": "IPAddressWrongReference: IPAddress: 10.9.0.205 for Service " + namespace +
+			"/one has a wrong reference",
+		"fd00:9::205": "IPAddressWrongReference: IPAddress: fd00:9::205 for Service " + namespace +
+			"/headless has a wrong reference",
 	} {
-		t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/networking.k8s.io/v1/ipaddresses/"+name).Code }).Should(gomega.Equal(http.StatusNotFound), "IPAddress %s", name)
+		t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/networking.k8s.io/v1/ipaddresses/"+name).Code }).
+			Should(gomega.Equal(http.StatusNotFound), "IPAddress %s", name)
 		tells(ctx, t, name, reason)
 	}
 	for _, a := range []*networkingv1.IPAddress{stays, unlabelled} {
@@ -203,32 +228,40 @@ func clusterIPWithoutARange(ctx context.Context, beside *suite.T) {
 	namespace, ranges := t.Namespace(ctx), t.Kube.NetworkingV1().ServiceCIDRs()
 	more := suite.Create(ctx, t, ranges.Create, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"},
 		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.77.0.0/28"}}})
-	more.Status.Conditions = []metav1.Condition{{Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Reason: "Case", LastTransitionTime: metav1.Now()}}
+	more.Status.Conditions = []metav1.Condition{{Type: networkingv1.ServiceCIDRConditionReady,
+		Status: metav1.ConditionTrue, Reason: "Case", LastTransitionTime: metav1.Now()}}
 	_, err := ranges.UpdateStatus(ctx, more, metav1.UpdateOptions{})
 	t.Must(err, "make ServiceCIDR more ready")
 	create := func(name, ip string) error {
-		_, err := t.Kube.CoreV1().Services(namespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
+		_, err := t.Kube.CoreV1().Services(namespace).
+			Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 80}}}},
+				metav1.CreateOptions{})
 		return err
 	}
-	t.Eventually(ctx, func() error { return create("more", "10.77.0.5") }).Should(gomega.Succeed(), "a cluster IP of the ServiceCIDR more")
+	t.Eventually(ctx, func() error { return create("more", "10.77.0.5") }).
+		Should(gomega.Succeed(), "a cluster IP of the ServiceCIDR more")
 	t.Must(create("plain", "10.9.0.5"), "create Service plain, whose range stays")
 	t.Must(ranges.Delete(ctx, "more", metav1.DeleteOptions{}), "delete ServiceCIDR more")
 	for _, name := range []string{"plain", "more"} {
 		service, err := t.Kube.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 		t.Must(err, "get Service %s", name)
-		t.Expect(service.Spec.ClusterIP == "10.77.0.5").To(gomega.Equal(name == "more"), "Service %s has %s", name, service.Spec.ClusterIP)
+		t.Expect(service.Spec.ClusterIP == "10.77.0.5").To(gomega.Equal(name == "more"), "Service %s has %s", name,
+			service.Spec.ClusterIP)
 	}
 	times := 0
 	t.Eventually(ctx, func() []string {
 		times++
 		for _, name := range []string{"plain", "more"} {
-			touch(ctx, t, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}, fmt.Sprint(times))
+			touch(ctx, t, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}},
+				fmt.Sprint(times))
 		}
 		return eventReasons(ctx, t, "more")
-	}).WithPolling(seldom).Should(gomega.ContainElement(gomega.ContainSubstring("ClusterIPOutOfRange: Cluster IP [IPv4]: 10.77.0.5 is not within any configured Service CIDR")))
+	}).WithPolling(seldom).Should(gomega.ContainElement(gomega.ContainSubstring("ClusterIPOutOfRange: Cluster IP " +
+		"[IPv4]: 10.77.0.5 is not within any configured Service CIDR")))
 	t.Expect(eventReasons(ctx, t, "plain")).To(gomega.BeEmpty(), "Events about plain")
-	t.Expect(create("another", "10.77.0.6")).To(suite.BeStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
+	t.Expect(create("another", "10.77.0.6")).To(suite.BeStatus(http.StatusUnprocessableEntity,
+		metav1.StatusReasonInvalid))
 }
 
 // readiness is what a ServiceCIDR says of itself.
@@ -261,7 +294,8 @@ func defaultRangeIsReady(ctx context.Context, beside *suite.T) {
 	t.Must(ranges.Delete(ctx, "kubernetes", metav1.DeleteOptions{}), "delete ServiceCIDR kubernetes")
 	suite.Create(ctx, t, ranges.Create, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
 		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.8.0.0/24"}}})
-	tells(ctx, t, "kubernetes", "KubernetesDefaultServiceCIDRInconsistent: The default ServiceCIDR [10.8.0.0/24] does not match")
+	tells(ctx, t, "kubernetes", "KubernetesDefaultServiceCIDRInconsistent: The default ServiceCIDR [10.8.0.0/24] "+
+		"does not match")
 	t.Expect(said()).To(gomega.Equal("[10.8.0.0/24]"), "it is left as it is")
 
 	t.Must(ranges.Delete(ctx, "kubernetes", metav1.DeleteOptions{}), "delete ServiceCIDR kubernetes")
@@ -289,27 +323,33 @@ func kubernetesEndpointsAreRepaired(ctx context.Context, beside *suite.T) {
 			}
 		}
 		slices.Sort(ips)
-		return fmt.Sprint(len(got.Subsets), " ", ips, " ", ports, " ", got.Labels["endpointslice.kubernetes.io/skip-mirror"])
+		return fmt.Sprint(len(got.Subsets), " ", ips, " ", ports, " ",
+			got.Labels["endpointslice.kubernetes.io/skip-mirror"])
 	}
 	const whole = "1 [192.0.2.1 192.0.2.2] [https TCP] true"
 	t.Eventually(ctx, described).WithPolling(seldom).Should(gomega.Equal(whole))
 	t.Eventually(ctx, func() string { return string(t.Get(ctx, slicePath).Body) }).Should(gomega.And(
-		gomega.ContainSubstring(`"addressType":"IPv4"`), gomega.ContainSubstring(`"192.0.2.1"`), gomega.ContainSubstring(`"192.0.2.2"`),
+		gomega.ContainSubstring(`"addressType":"IPv4"`), gomega.ContainSubstring(`"192.0.2.1"`),
+		gomega.ContainSubstring(`"192.0.2.2"`),
 		gomega.ContainSubstring(`"kubernetes.io/service-name":"kubernetes"`), gomega.ContainSubstring(`"ready":true`)))
 	patch := func(subsets string) {
-		_, err := endpoints.Patch(ctx, "kubernetes", types.MergePatchType, []byte(`{"metadata":{"labels":null},"subsets":`+subsets+`}`), metav1.PatchOptions{})
+		_, err := endpoints.Patch(ctx, "kubernetes", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":null},"subsets":`+subsets+`}`), metav1.PatchOptions{})
 		t.Must(err, "patch Endpoints kubernetes")
 	}
 	const ports = `"ports":[{"name":"https","port":6443,"protocol":"TCP"}]`
 	for what, subsets := range map[string]string{
-		"another":       `[{"addresses":[{"ip":"192.0.2.1"},{"ip":"192.0.2.3"}],` + ports + `}]`,
-		"in two groups": `[{"addresses":[{"ip":"192.0.2.1"}],` + ports + `},{"addresses":[{"ip":"192.0.2.2"}],"ports":[{"name":"other","port":1,"protocol":"TCP"}]}]`,
+		"another": `[{"addresses":[{"ip":"192.0.2.1"},{"ip":"192.0.2.3"}],` + ports + `}]`,
+		"in two groups": `[{"addresses":[{"ip":"192.0.2.1"}],` + ports +
+			`},{"addresses":[{"ip":"192.0.2.2"}],"ports":[{"name":"other","port":1,"protocol":"TCP"}]}]`,
 	} {
 		patch(subsets)
 		t.Eventually(ctx, described).WithPolling(seldom).Should(gomega.Equal(whole), "addresses: %s", what)
 	}
-	patch(`[{"addresses":[{"ip":"192.0.2.1"},{"ip":"192.0.2.3"}],"ports":[{"name":"other","port":1,"protocol":"TCP"}]}]`)
-	t.Eventually(ctx, described).WithPolling(seldom).Should(gomega.Equal("1 [192.0.2.1 192.0.2.2] [other TCP] true"), "ports are left as they are")
+	patch(`[{"addresses":[{"ip":"192.0.2.1"},{"ip":"192.0.2.3"}],"ports":[{"name":"other","port":1,` +
+		`"protocol":"TCP"}]}]`)
+	t.Eventually(ctx, described).WithPolling(seldom).Should(gomega.Equal("1 [192.0.2.1 192.0.2.2] [other TCP] true"),
+		"ports are left as they are")
 	t.Must(cp.Servers()[1].Stop(ctx), "stop a server")
 	t.Expect(described()).To(gomega.Equal("1 [192.0.2.1] [https TCP] true"), "a server that leaves puts ports back")
 }

@@ -25,11 +25,15 @@ var startupCases = []suite.Case{
 		Source:  "k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth",
 		Promise: "/readyz, /livez and /healthz of a ready server answer 200 with the two letters ok."},
 	{ID: "S15/readyz-names-its-checks", Level: suite.Versioned, Test: readyzNamesItsChecks,
-		Source:  "k8s.io/apiserver/pkg/server/healthz.go, AddReadyzChecks; k8s.io/apiserver/pkg/server/genericapiserver.go, PrepareRun",
-		Promise: "/readyz?verbose lists each check on a line of its own, all passed, informer-sync and shutdown among them, and says that the check passed."},
+		Source: "k8s.io/apiserver/pkg/server/healthz.go, AddReadyzChecks; " +
+			"k8s.io/apiserver/pkg/server/genericapiserver.go, PrepareRun",
+		Promise: "/readyz?verbose lists each check on a line of its own, all passed, informer-sync and shutdown " +
+			"among them, and says that the check passed."},
 	{ID: "S15/livez-leaves-readiness-out", Level: suite.Versioned, Test: livezLeavesReadinessOut,
-		Source:  "k8s.io/apiserver/pkg/server/healthz.go: AddHealthChecks goes to all three paths, AddReadyzChecks to /readyz alone",
-		Promise: "/livez and /healthz check that the process is alive, not that it is ready: no informer-sync, no etcd-readiness, no shutdown."},
+		Source: "k8s.io/apiserver/pkg/server/healthz.go: AddHealthChecks goes to all three paths, AddReadyzChecks " +
+			"to /readyz alone",
+		Promise: "/livez and /healthz check that the process is alive, not that it is ready: no informer-sync, no " +
+			"etcd-readiness, no shutdown."},
 	{ID: "S15/check-has-a-path", Level: suite.Versioned, Failure: true, Test: checkHasAPath,
 		Source:  "k8s.io/apiserver/pkg/server/healthz/healthz.go, InstallPathHandler",
 		Promise: "Each check of /readyz and /livez has a path of its own below it; an unknown one is 404."},
@@ -39,13 +43,16 @@ var startupCases = []suite.Case{
 	{ID: "S16/post-start-hooks-are-checks", Level: suite.Versioned, Test: postStartHooksAreChecks,
 		Source:  "k8s.io/apiserver/pkg/server/hooks.go",
 		Promise: "Every server of the chain has its post-start hooks among the checks of /readyz."},
-	{ID: "S16/held-hook-keeps-readyz-red", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: heldHookKeepsReadyzRed,
-		Source:  "k8s.io/apiserver/pkg/server/hooks.go: a check passes when its hook has returned",
-		Promise: "While a post-start hook has not returned, /readyz is 500 and names it alone, and turns 200 once it has."},
+	{ID: "S16/held-hook-keeps-readyz-red", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   heldHookKeepsReadyzRed,
+		Source: "k8s.io/apiserver/pkg/server/hooks.go: a check passes when its hook has returned",
+		Promise: "While a post-start hook has not returned, /readyz is 500 and names it alone, and turns 200 " +
+			"once it has."},
 	{ID: "S20/version-is-well-formed", Level: suite.Core, Test: versionIsWellFormed,
 		Source:  "k8s.io/apiserver/pkg/server/routes/version.go",
 		Promise: "/version reports a major and a minor that match gitVersion."},
-	{ID: "S20/version-is-the-linked-release", Level: suite.Versioned, Needs: suite.Needs{Release: true}, Test: versionIsTheRelease,
+	{ID: "S20/version-is-the-linked-release", Level: suite.Versioned, Needs: suite.Needs{Release: true},
+		Test:    versionIsTheRelease,
 		Source:  "k8s.io/component-base/version/base.go: stamped by the build",
 		Promise: "/version reports the release the server was built from."},
 	{ID: "S13/system-namespaces-exist", Level: suite.Core, Test: systemNamespacesExist,
@@ -116,7 +123,8 @@ func livezLeavesReadinessOut(ctx context.Context, t *suite.T) {
 }
 
 func checkHasAPath(ctx context.Context, t *suite.T) {
-	answeredOK(ctx, t, "/readyz/ping", "/readyz/etcd", "/readyz/informer-sync", "/livez/ping", "/readyz/poststarthook/crd-informer-synced")
+	answeredOK(ctx, t, "/readyz/ping", "/readyz/etcd", "/readyz/informer-sync", "/livez/ping",
+		"/readyz/poststarthook/crd-informer-synced")
 	t.Answered(ctx, "/readyz/no-such-check", http.StatusNotFound)
 	t.Answered(ctx, "/livez/informer-sync", http.StatusNotFound)
 }
@@ -126,7 +134,8 @@ func checkCanBeExcluded(ctx context.Context, t *suite.T) {
 	states, verdict := checks(t, got)
 	t.Expect(states).To(gomega.HaveKeyWithValue("etcd", "[+]excluded: ok"), "%s", got)
 	t.Expect(states).To(gomega.HaveKeyWithValue("ping", "[+]ok"), "%s", got)
-	t.Expect(string(got.Body)).To(gomega.ContainSubstring(`warn: some health checks cannot be excluded: no matches for "no-such-check"`))
+	t.Expect(string(got.Body)).
+		To(gomega.ContainSubstring(`warn: some health checks cannot be excluded: no matches for "no-such-check"`))
 	t.Expect(verdict).To(gomega.Equal("readyz check passed"), "%s", got)
 }
 
@@ -191,7 +200,8 @@ func versionIsTheRelease(ctx context.Context, t *suite.T) {
 }
 
 func systemNamespacesExist(ctx context.Context, t *suite.T) {
-	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"} {
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic,
+		"kube-node-lease"} {
 		t.Served(ctx, "/api/v1/namespaces/"+name)
 	}
 }
@@ -208,15 +218,18 @@ func kubernetesServiceExists(ctx context.Context, t *suite.T) {
 }
 
 func bootstrapRolesExist(ctx context.Context, t *suite.T) {
-	for _, name := range []string{"cluster-admin", "system:discovery", "system:public-info-viewer", "system:basic-user"} {
+	for _, name := range []string{"cluster-admin", "system:discovery", "system:public-info-viewer",
+		"system:basic-user"} {
 		t.Expect(t.Kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})).To(
 			gomega.HaveField("Labels", gomega.HaveKeyWithValue("kubernetes.io/bootstrapping", "rbac-defaults")))
-		t.Expect(t.Kube.RbacV1().ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})).To(gomega.HaveField("RoleRef.Name", name))
+		t.Expect(t.Kube.RbacV1().ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})).
+			To(gomega.HaveField("RoleRef.Name", name))
 	}
 }
 
 func systemPriorityClassesExist(ctx context.Context, t *suite.T) {
-	for name, value := range map[string]int32{"system-node-critical": 2000001000, "system-cluster-critical": 2000000000} {
+	for name, value := range map[string]int32{"system-node-critical": 2000001000,
+		"system-cluster-critical": 2000000000} {
 		t.Expect(t.Kube.SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})).To(
 			gomega.And(gomega.HaveField("Value", value), gomega.HaveField("GlobalDefault", false)))
 	}

@@ -20,14 +20,20 @@ import (
 
 var encryptionCases = []suite.Case{
 	{ID: "S5/encryption-at-rest", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: encryptionAtRest,
-		Source:  "k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go; k8s.io/apiserver/pkg/storage/value/transformer.go, prefixTransformers",
-		Promise: "With an EncryptionConfiguration what it names is stored under a key of its own, other resources are not, and clients read both as ever; what was stored before is read as it is."},
-	{ID: "S5/encryption-keys-rotate", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: encryptionKeysRotate,
-		Source:  "k8s.io/apiserver/pkg/storage/value/transformer.go: the first provider writes, all read; a stale one is rewritten",
-		Promise: "A new first key is used to write, also what is written without a change, older keys still read, and a server without the key answers 500 instead of what it can't read."},
+		Source: "k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go; " +
+			"k8s.io/apiserver/pkg/storage/value/transformer.go, prefixTransformers",
+		Promise: "With an EncryptionConfiguration what it names is stored under a key of its own, other resources " +
+			"are not, and clients read both as ever; what was stored before is read as it is."},
+	{ID: "S5/encryption-keys-rotate", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: encryptionKeysRotate,
+		Source: "k8s.io/apiserver/pkg/storage/value/transformer.go: the first provider writes, all read; a stale " +
+			"one is rewritten",
+		Promise: "A new first key is used to write, also what is written without a change, older keys still read, " +
+			"and a server without the key answers 500 instead of what it can't read."},
 	{ID: "S5/kms-v2-encrypts", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: kmsV2Encrypts,
-		Source:  "KEP-3299; k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope.go",
-		Promise: "A KMS v2 plugin is asked to encrypt one seed, not each object; its provider's name is on what is stored, it is a check of /readyz, and the next server asks it to decrypt the seed and remembers it."},
+		Source: "KEP-3299; k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope.go",
+		Promise: "A KMS v2 plugin is asked to encrypt one seed, not each object; its provider's name is on what is " +
+			"stored, it is a check of /readyz, and the next server asks it to decrypt the seed and remembers it."},
 }
 
 // token is a continue token with that content.
@@ -65,7 +71,8 @@ const plaintext = "this is the plaintext"
 
 // secret writes a Secret in the default namespace.
 func secret(ctx context.Context, t *suite.T, name string) *corev1.Secret {
-	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"text": plaintext}}
+	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name},
+		StringData: map[string]string{"text": plaintext}}
 	created := suite.Create(ctx, t, t.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Create, object)
 	return created
 }
@@ -82,7 +89,8 @@ func reads(ctx context.Context, t *suite.T, name string) *corev1.Secret {
 func stored(ctx context.Context, t *suite.T, cp *envtest.ControlPlane, name, prefix string) {
 	value := string(entry(ctx, t, cp, "/registry/secrets/default/"+name).Value)
 	t.Expect(value).To(gomega.HavePrefix(prefix), "Secret %s in the store", name)
-	t.Expect(strings.Contains(value, plaintext)).To(gomega.Equal(prefix == protobuf), "the plaintext of Secret %s is in the store", name)
+	t.Expect(strings.Contains(value, plaintext)).To(gomega.Equal(prefix == protobuf),
+		"the plaintext of Secret %s is in the store", name)
 }
 
 func encryptionAtRest(ctx context.Context, t *suite.T) {
@@ -96,8 +104,10 @@ func encryptionAtRest(ctx context.Context, t *suite.T) {
 	t.Expect(reads(ctx, second, "early").ResourceVersion).To(gomega.Equal(early.ResourceVersion))
 	cms := second.ConfigMaps(ctx)
 	cms.Make(ctx, "a")
-	t.Expect(string(entry(ctx, t, cp, "/registry/configmaps/"+cms.Namespace+"/a").Value)).To(gomega.HavePrefix(protobuf), "a ConfigMap is not named")
-	_, err := second.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Update(ctx, reads(ctx, second, "early"), metav1.UpdateOptions{})
+	t.Expect(string(entry(ctx, t, cp, "/registry/configmaps/"+cms.Namespace+"/a").Value)).
+		To(gomega.HavePrefix(protobuf), "a ConfigMap is not named")
+	_, err := second.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Update(ctx, reads(ctx, second, "early"),
+		metav1.UpdateOptions{})
 	t.Must(err, "write Secret early without a change")
 	stored(ctx, t, cp, "early", "k8s:enc:aescbc:v1:one:")
 	reads(ctx, second, "early")
@@ -130,7 +140,8 @@ func kmsV2Encrypts(ctx context.Context, t *suite.T) {
 	t.Cleanup(plugin.Stop)
 	config, err := plugin.EncryptionConfiguration("conformance", 3*time.Second, "secrets")
 	t.Must(err, "configure encryption")
-	opts := []envtest.Option{network.Option(), envtest.WithFlags("--encryption-provider-config=" + t.File("kms.yaml", config))}
+	opts := []envtest.Option{network.Option(), envtest.WithFlags("--encryption-provider-config=" +
+		t.File("kms.yaml", config))}
 	cp, first := t.Launch(ctx, opts...)
 	secret(ctx, first, "one")
 	secret(ctx, first, "two")

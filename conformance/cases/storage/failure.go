@@ -15,18 +15,29 @@ import (
 )
 
 var failureCases = []suite.Case{
-	{ID: "S5/undecodable-object-is-told", Level: suite.Versioned, Failure: true, Since: "1.37", Needs: suite.Needs{Launch: true}, Test: undecodableObjectIsTold,
-		Source:  "KEP-3926; k8s.io/apiserver/pkg/storage/etcd3/corrupt_obj_deleter.go",
-		Promise: "An object that can't be decoded fails its get, its list and its ordinary deletion with 500, the list says which it is, and its neighbours are still read one by one."},
-	{ID: "S5/unsafe-deletion-is-guarded", Level: suite.Versioned, Failure: true, Since: "1.37", Needs: suite.Needs{Launch: true}, Test: unsafeDeletionIsGuarded,
-		Source:  "KEP-3926; k8s.io/apiserver/pkg/endpoints/handlers/delete.go, authorizeUnsafeDelete; k8s.io/apiserver/pkg/registry/generic/registry/corrupt_obj_deleter.go",
-		Promise: "ignoreStoreReadErrorWithClusterBreakingPotential deletes an object that can't be decoded, for who may unsafe-delete-ignore-read-errors; never one that can be, nor a collection, nor in a dry run."},
-	{ID: "S5/store-is-a-health-check", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: storeIsAHealthCheck,
-		Source:  "k8s.io/apiserver/pkg/server/options/etcd.go, addEtcdHealthEndpoint; k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go, newETCD3Check",
-		Promise: "While the store does not answer, /livez/etcd and /readyz/etcd-readiness are 500, and both are 200 again when it does."},
-	{ID: "S5/lost-reply-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: lostReplyIsAnError,
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/store.go, Create; k8s.io/apiserver/pkg/registry/generic/registry/store.go, Create",
-		Promise: "A create whose reply from the store is lost is answered with an error of the server, never with success or AlreadyExists, and the object is there, once."},
+	{ID: "S5/undecodable-object-is-told", Level: suite.Versioned, Failure: true, Since: "1.37",
+		Needs: suite.Needs{Launch: true}, Test: undecodableObjectIsTold,
+		Source: "KEP-3926; k8s.io/apiserver/pkg/storage/etcd3/corrupt_obj_deleter.go",
+		Promise: "An object that can't be decoded fails its get, its list and its ordinary deletion with 500, the " +
+			"list says which it is, and its neighbours are still read one by one."},
+	{ID: "S5/unsafe-deletion-is-guarded", Level: suite.Versioned, Failure: true, Since: "1.37",
+		Needs: suite.Needs{Launch: true}, Test: unsafeDeletionIsGuarded,
+		Source: "KEP-3926; k8s.io/apiserver/pkg/endpoints/handlers/delete.go, authorizeUnsafeDelete; " +
+			"k8s.io/apiserver/pkg/registry/generic/registry/corrupt_obj_deleter.go",
+		Promise: "ignoreStoreReadErrorWithClusterBreakingPotential deletes an object that can't be decoded, for who " +
+			"may unsafe-delete-ignore-read-errors; never one that can be, nor a collection, nor in a dry run."},
+	{ID: "S5/store-is-a-health-check", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: storeIsAHealthCheck,
+		Source: "k8s.io/apiserver/pkg/server/options/etcd.go, addEtcdHealthEndpoint; " +
+			"k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go, newETCD3Check",
+		Promise: "While the store does not answer, /livez/etcd and /readyz/etcd-readiness are 500, and both are 200 " +
+			"again when it does."},
+	{ID: "S5/lost-reply-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: lostReplyIsAnError,
+		Source: "k8s.io/apiserver/pkg/storage/etcd3/store.go, Create; " +
+			"k8s.io/apiserver/pkg/registry/generic/registry/store.go, Create",
+		Promise: "A create whose reply from the store is lost is answered with an error of the server, never with " +
+			"success or AlreadyExists, and the object is there, once."},
 }
 
 // broken launches a control plane with a ControllerRevision "broken" that nothing can decode, and
@@ -34,7 +45,8 @@ var failureCases = []suite.Case{
 func broken(ctx context.Context, t *suite.T) (*envtest.ControlPlane, *suite.T, string) {
 	cp, other := t.Shared(ctx, "without-watch-cache", envtest.WithFlags("--watch-cache=false"))
 	namespace := other.Namespace(ctx)
-	whole := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "whole"}, Data: runtime.RawExtension{Raw: []byte(`{}`)}}
+	whole := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "whole"},
+		Data: runtime.RawExtension{Raw: []byte(`{}`)}}
 	suite.Create(ctx, t, other.Kube.AppsV1().ControllerRevisions(namespace).Create, whole)
 	client, err := cp.Store().Client()
 	t.Must(err, "reach the store")
@@ -75,7 +87,8 @@ func undecodableObjectIsTold(ctx context.Context, t *suite.T) {
 
 // unsafely deletes a path with the option, and others.
 func unsafely(ctx context.Context, t *suite.T, path string, others ...string) suite.Answer {
-	options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "ignoreStoreReadErrorWithClusterBreakingPotential": true}
+	options := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1",
+		"ignoreStoreReadErrorWithClusterBreakingPotential": true}
 	for _, other := range others {
 		options[other] = map[string]any{"dryRun": []string{metav1.DryRunAll}, "gracePeriodSeconds": 0}[other]
 	}
@@ -111,7 +124,8 @@ func unsafeDeletionIsGuarded(ctx context.Context, t *suite.T) {
 // authorizer knows.
 func allowed(ctx context.Context, t *suite.T, verbs ...string) *suite.T {
 	name := verbs[len(verbs)-1]
-	t.Grant(ctx, name, name, rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}, Verbs: verbs})
+	t.Grant(ctx, name, name, rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"},
+		Verbs: verbs})
 	user := t.As(name)
 	t.Eventually(ctx, func() int {
 		path := "/apis/apps/v1/namespaces/" + t.Namespace(ctx) + "/controllerrevisions/none"
@@ -123,7 +137,8 @@ func allowed(ctx context.Context, t *suite.T, verbs ...string) *suite.T {
 func storeIsAHealthCheck(ctx context.Context, t *suite.T) {
 	cp, other := t.Launch(ctx)
 	codes := func() []int {
-		return []int{other.Get(ctx, "/livez/etcd").Code, other.Get(ctx, "/readyz/etcd").Code, other.Get(ctx, "/readyz/etcd-readiness").Code}
+		return []int{other.Get(ctx, "/livez/etcd").Code, other.Get(ctx, "/readyz/etcd").Code,
+			other.Get(ctx, "/readyz/etcd-readiness").Code}
 	}
 	t.Eventually(ctx, codes).Should(gomega.Equal([]int{200, 200, 200}))
 	away, err := cp.Faults().Inject("partition store")
@@ -137,7 +152,8 @@ func storeIsAHealthCheck(ctx context.Context, t *suite.T) {
 func lostReplyIsAnError(ctx context.Context, t *suite.T) {
 	cp, other := t.Shared(ctx, "defaults")
 	cms := other.ConfigMaps(ctx)
-	rule, err := cp.Faults().Inject("lose-reply store/put resource=configmaps name=" + cms.Namespace + "/a with=unavailable times=1")
+	rule, err := cp.Faults().Inject("lose-reply store/put resource=configmaps name=" + cms.Namespace +
+		"/a with=unavailable times=1")
 	t.Must(err, "lose a reply")
 	defer rule.Remove()
 	got := other.Ask(ctx, suite.Request{Method: http.MethodPost, Path: cms.Path(), Body: cms.Object("a", "first")})

@@ -16,18 +16,26 @@ import (
 )
 
 var historyCases = []suite.Case{
-	{ID: "S5/compacted-list-is-gone", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Serial: true, Test: compactedListIsGone,
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go, interpretListError and interpretWatchError",
-		Promise: "After a compaction a list or watch from before it is answered 410 Expired, and one from after it goes on."},
-	{ID: "S5/continue-over-compaction", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Serial: true, Test: continueOverCompaction,
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/errors.go, handleCompactedErrorForPaging; k8s.io/apiserver/pkg/storage/continue.go",
-		Promise: "A continue token of before a compaction is answered 410 with another token, which goes on after the same name in the present state."},
-	{ID: "S5/watch-survives-compaction", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Serial: true, Test: watchSurvivesCompaction,
+	{ID: "S5/compacted-list-is-gone", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Serial: true, Test: compactedListIsGone,
+		Source: "k8s.io/apiserver/pkg/storage/etcd3/errors.go, interpretListError and interpretWatchError",
+		Promise: "After a compaction a list or watch from before it is answered 410 Expired, and one from after it " +
+			"goes on."},
+	{ID: "S5/continue-over-compaction", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Serial: true, Test: continueOverCompaction,
+		Source: "k8s.io/apiserver/pkg/storage/etcd3/errors.go, handleCompactedErrorForPaging; " +
+			"k8s.io/apiserver/pkg/storage/continue.go",
+		Promise: "A continue token of before a compaction is answered 410 with another token, which goes on after " +
+			"the same name in the present state."},
+	{ID: "S5/watch-survives-compaction", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Serial: true,
+		Test:    watchSurvivesCompaction,
 		Source:  "k8s.io/apiserver/pkg/storage/etcd3/watcher.go",
 		Promise: "A watch that runs is not touched by a compaction: it has every change before and after it."},
 	{ID: "S5/continue-token-is-checked", Level: suite.Core, Failure: true, Test: continueTokenIsChecked,
-		Source:  "k8s.io/apiserver/pkg/storage/continue.go, DecodeContinue; k8s.io/apiserver/pkg/storage/interfaces.go, ValidateListOptions",
-		Promise: "A continue token with a path that leads out of its collection, without a version or with another form is refused with 400, as is one together with a resourceVersion."},
+		Source: "k8s.io/apiserver/pkg/storage/continue.go, DecodeContinue; " +
+			"k8s.io/apiserver/pkg/storage/interfaces.go, ValidateListOptions",
+		Promise: "A continue token with a path that leads out of its collection, without a version or with another " +
+			"form is refused with 400, as is one together with a resourceVersion."},
 }
 
 // withoutCache is a control plane that asks its store for everything.
@@ -77,7 +85,8 @@ func continueOverCompaction(ctx context.Context, t *suite.T) {
 	t.Expect(gone.Continue).NotTo(gomega.Or(gomega.BeEmpty(), gomega.Equal(first.Metadata.Continue)), "%s", got)
 	second := page(ctx, other, path+"&continue="+gone.Continue)
 	t.Expect(second.names()).To(gomega.Equal([]string{"c", "d"}))
-	t.Expect(t.Number(second.Metadata.ResourceVersion)).To(gomega.BeNumerically(">", t.Number(first.Metadata.ResourceVersion)))
+	t.Expect(t.Number(second.Metadata.ResourceVersion)).
+		To(gomega.BeNumerically(">", t.Number(first.Metadata.ResourceVersion)))
 	third := page(ctx, other, path+"&continue="+second.Metadata.Continue)
 	t.Expect(third.names()).To(gomega.Equal([]string{"e"}))
 	t.Expect(third.Metadata.ResourceVersion).To(gomega.Equal(second.Metadata.ResourceVersion))

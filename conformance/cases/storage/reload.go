@@ -13,22 +13,29 @@ import (
 )
 
 var reloadCases = []suite.Case{
-	{ID: "S5/encryption-configuration-is-reloaded", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Needs{Launch: true}, Test: encryptionIsReloaded,
-		Source:  "KEP-3299; k8s.io/apiserver/pkg/server/options/encryptionconfig/controller/controller.go, processWorkItem; k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics/metrics.go",
-		Promise: "With --encryption-provider-config-automatic-reload a new first key is used to write without a restart, and older keys still read; a file that is no configuration is counted as a failed reload, and the keys of before go on."},
+	{ID: "S5/encryption-configuration-is-reloaded", Level: suite.Versioned, Waits: true, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: encryptionIsReloaded,
+		Source: "KEP-3299; k8s.io/apiserver/pkg/server/options/encryptionconfig/controller/controller.go, " +
+			"processWorkItem; k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics/metrics.go",
+		Promise: "With --encryption-provider-config-automatic-reload a new first key is used to write without a " +
+			"restart, and older keys still read; a file that is no configuration is counted as a failed reload, and " +
+			"the keys of before go on."},
 }
 
 func encryptionIsReloaded(ctx context.Context, t *suite.T) {
 	file := t.File("encryption.yaml", encryption("one"))
-	cp, other := t.Launch(ctx, envtest.WithFlags("--encryption-provider-config="+file, "--encryption-provider-config-automatic-reload=true"))
+	cp, other := t.Launch(ctx, envtest.WithFlags("--encryption-provider-config="+file,
+		"--encryption-provider-config-automatic-reload=true"))
 	secret(ctx, other, "old")
 	stored(ctx, t, cp, "old", "k8s:enc:aescbc:v1:one:")
 	reloads := func(status string) float64 {
-		return other.Metric(ctx, "apiserver_encryption_config_controller_automatic_reloads_total", `status="`+status+`"`)
+		return other.Metric(ctx, "apiserver_encryption_config_controller_automatic_reloads_total",
+			`status="`+status+`"`)
 	}
 	failures, successes := reloads("failure"), reloads("success")
 	t.Replace(file, []byte("no configuration")) // the server looks once a minute
-	t.Eventually(ctx, func() float64 { return reloads("failure") }).WithPolling(time.Second).Should(gomega.BeNumerically(">", failures), "failed reloads")
+	t.Eventually(ctx, func() float64 { return reloads("failure") }).WithPolling(time.Second).
+		Should(gomega.BeNumerically(">", failures), "failed reloads")
 	reads(ctx, other, "old")
 	secret(ctx, other, "meanwhile")
 	stored(ctx, t, cp, "meanwhile", "k8s:enc:aescbc:v1:one:")
@@ -36,7 +43,8 @@ func encryptionIsReloaded(ctx context.Context, t *suite.T) {
 
 	t.Replace(file, encryption("two", "one"))
 	t.Eventually(ctx, func() string {
-		_, err := other.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Update(ctx, reads(ctx, other, "old"), metav1.UpdateOptions{})
+		_, err := other.Kube.CoreV1().Secrets(metav1.NamespaceDefault).
+			Update(ctx, reads(ctx, other, "old"), metav1.UpdateOptions{})
 		t.Must(err, "write Secret old without a change")
 		prefix, _, _ := strings.Cut(string(entry(ctx, t, cp, "/registry/secrets/default/old").Value), ":v1:two:")
 		return prefix
@@ -47,5 +55,6 @@ func encryptionIsReloaded(ctx context.Context, t *suite.T) {
 	for _, name := range []string{"old", "meanwhile", "new"} {
 		reads(ctx, other, name)
 	}
-	t.Eventually(ctx, func() float64 { return reloads("success") }).WithPolling(time.Second).Should(gomega.Equal(successes+1), "successful reloads")
+	t.Eventually(ctx, func() float64 { return reloads("success") }).WithPolling(time.Second).
+		Should(gomega.Equal(successes+1), "successful reloads")
 }

@@ -23,26 +23,39 @@ import (
 // Cases are the cases of this area.
 var Cases = slices.Concat([]suite.Case{
 	{ID: "S5/resource-versions-compare", Level: suite.Core, Test: resourceVersionsCompare,
-		Source:  "KEP-5504; k8s.io/apimachinery/pkg/util/resourceversion/resourceversion.go, CompareResourceVersion",
-		Promise: "resourceVersions of one resource are decimal numbers without leading zeros that grow with each write, across names, namespaces, deletions and lists, for built-in and custom resources."},
+		Source: "KEP-5504; k8s.io/apimachinery/pkg/util/resourceversion/resourceversion.go, CompareResourceVersion",
+		Promise: "resourceVersions of one resource are decimal numbers without leading zeros that grow with each " +
+			"write, across names, namespaces, deletions and lists, for built-in and custom resources."},
 	{ID: "S5/events-cohabit", Level: suite.Core, Test: eventsCohabit,
-		Source:  "k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, AddCohabitatingResources",
-		Promise: "An Event is one object in both of its groups: what is written in one is read, watched and deleted in the other."},
+		Source: "k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, AddCohabitatingResources",
+		Promise: "An Event is one object in both of its groups: what is written in one is read, watched and deleted " +
+			"in the other."},
 	{ID: "S5/keys-and-encodings", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: keysAndEncodings,
-		Source:  "k8s.io/apiserver/pkg/server/storage/storage_factory.go, ResourcePrefix; k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes",
-		Promise: "A built-in object lies at /registry/RESOURCE/NAMESPACE/NAME in protobuf, a custom one at /registry/GROUP/RESOURCE/NAME in JSON, without the resourceVersion that it has when it is read."},
-	{ID: "S5/prefix-and-media-type-are-flags", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: prefixAndMediaTypeAreFlags,
-		Source:  "k8s.io/apiserver/pkg/server/options/etcd.go: --etcd-prefix and --storage-media-type",
-		Promise: "--etcd-prefix moves all that a server stores, and --storage-media-type says how built-in objects are encoded."},
-	{ID: "S5/events-expire-by-lease", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: eventsExpireByLease,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/event/storage/storage.go, TTLFunc; k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go",
+		Source: "k8s.io/apiserver/pkg/server/storage/storage_factory.go, ResourcePrefix; " +
+			"k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes",
+		Promise: "A built-in object lies at /registry/RESOURCE/NAMESPACE/NAME in protobuf, a custom one at " +
+			"/registry/GROUP/RESOURCE/NAME in JSON, without the resourceVersion that it has when it is read."},
+	{ID: "S5/prefix-and-media-type-are-flags", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test:   prefixAndMediaTypeAreFlags,
+		Source: "k8s.io/apiserver/pkg/server/options/etcd.go: --etcd-prefix and --storage-media-type",
+		Promise: "--etcd-prefix moves all that a server stores, and --storage-media-type says how built-in objects " +
+			"are encoded."},
+	{ID: "S5/events-expire-by-lease", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: eventsExpireByLease,
+		Source: "k8s.io/kubernetes/pkg/registry/core/event/storage/storage.go, TTLFunc; " +
+			"k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go",
 		Promise: "An Event is stored with a lease of --event-ttl, and nothing else that is stored has one."},
-	{ID: "S5/storage-version-is-rewritten", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: storageVersionIsRewritten,
-		Source:  "KEP-4192; k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate: stale data is written even if nothing changes",
-		Promise: "After the storage version changes, an object stays as it was stored until it is written, and writing it without a change stores it in the new version."},
-	{ID: "S5/storage-migration-is-validated", Level: suite.Versioned, Failure: true, Since: "1.37", Test: storageMigrationIsValidated,
-		Source:  "KEP-4192; k8s.io/kubernetes/pkg/apis/storagemigration/validation/validation.go",
-		Promise: "A StorageVersionMigration names a resource for good, and can't have failed and succeeded, nor take its success back."},
+	{ID: "S5/storage-version-is-rewritten", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: storageVersionIsRewritten,
+		Source: "KEP-4192; k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate: stale data is written " +
+			"even if nothing changes",
+		Promise: "After the storage version changes, an object stays as it was stored until it is written, and " +
+			"writing it without a change stores it in the new version."},
+	{ID: "S5/storage-migration-is-validated", Level: suite.Versioned, Failure: true, Since: "1.37",
+		Test:   storageMigrationIsValidated,
+		Source: "KEP-4192; k8s.io/kubernetes/pkg/apis/storagemigration/validation/validation.go",
+		Promise: "A StorageVersionMigration names a resource for good, and can't have failed and succeeded, nor take " +
+			"its success back."},
 }, historyCases, encryptionCases, reloadCases, failureCases)
 
 // entries are what lies in the store of a control plane below a prefix, by key.
@@ -105,8 +118,10 @@ func resourceVersionsCompare(ctx context.Context, t *suite.T) {
 // event is an Event of the newer group in the case's namespace.
 func event(t *suite.T, namespace string) map[string]any {
 	return map[string]any{
-		"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": map[string]any{"name": "snow", "namespace": namespace},
-		"eventTime": "2026-01-01T00:00:00.000000Z", "regarding": map[string]any{"kind": "ConfigMap", "name": "a", "namespace": namespace},
+		"apiVersion": "events.k8s.io/v1", "kind": "Event",
+		"metadata":            map[string]any{"name": "snow", "namespace": namespace},
+		"eventTime":           "2026-01-01T00:00:00.000000Z",
+		"regarding":           map[string]any{"kind": "ConfigMap", "name": "a", "namespace": namespace},
 		"reportingController": "conformance.snowglobe.test/weather", "reportingInstance": t.Name,
 		"action": "Falls", "reason": "Cold", "type": "Normal", "note": "it snows",
 	}
@@ -115,7 +130,8 @@ func event(t *suite.T, namespace string) map[string]any {
 // createEvent creates it, until the case ends.
 func createEvent(ctx context.Context, t *suite.T) (namespace string) {
 	namespace = t.Namespace(ctx)
-	got := t.Ask(ctx, suite.Request{Method: "POST", Path: "/apis/events.k8s.io/v1/namespaces/" + namespace + "/events", Body: event(t, namespace)})
+	got := t.Ask(ctx, suite.Request{Method: "POST", Path: "/apis/events.k8s.io/v1/namespaces/" + namespace + "/events",
+		Body: event(t, namespace)})
 	t.Expect(got.Code).To(gomega.Equal(201), "%s", got)
 	return namespace
 }
@@ -124,7 +140,8 @@ func eventsCohabit(ctx context.Context, t *suite.T) {
 	old := t.Kube.CoreV1().Events(t.Namespace(ctx))
 	list, err := old.List(ctx, metav1.ListOptions{})
 	t.Must(err, "list events of the core group")
-	events := t.Watch(ctx, old.Watch, metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "metadata.name=snow"})
+	events := t.Watch(ctx, old.Watch, metav1.ListOptions{ResourceVersion: list.ResourceVersion,
+		FieldSelector: "metadata.name=snow"})
 	namespace := createEvent(ctx, t)
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED snow"}))
 
@@ -153,8 +170,10 @@ func keysAndEncodings(ctx context.Context, t *suite.T) {
 	created := cms.Make(ctx, "a")
 	kv := entry(ctx, t, cp, "/registry/configmaps/"+cms.Namespace+"/a")
 	t.Expect(string(kv.Value)).To(gomega.HavePrefix(protobuf))
-	t.Expect(fmt.Sprint(kv.ModRevision)).To(gomega.Equal(created.ResourceVersion), "the resourceVersion is the store's revision")
-	t.Expect(string(kv.Value)).To(gomega.And(gomega.ContainSubstring("ConfigMap"), gomega.ContainSubstring(string(created.UID))))
+	t.Expect(fmt.Sprint(kv.ModRevision)).To(gomega.Equal(created.ResourceVersion),
+		"the resourceVersion is the store's revision")
+	t.Expect(string(kv.Value)).To(gomega.And(gomega.ContainSubstring("ConfigMap"),
+		gomega.ContainSubstring(string(created.UID))))
 	other.Served(ctx, "/api/v1/namespaces/default/services/kubernetes")
 	for _, key := range []string{
 		"/registry/namespaces/" + cms.Namespace, "/registry/services/specs/default/kubernetes",
@@ -174,7 +193,8 @@ func keysAndEncodings(ctx context.Context, t *suite.T) {
 }
 
 func prefixAndMediaTypeAreFlags(ctx context.Context, t *suite.T) {
-	cp, other := t.Shared(ctx, "elsewhere-in-json", envtest.WithFlags("--etcd-prefix=/elsewhere", "--storage-media-type=application/json"))
+	cp, other := t.Shared(ctx, "elsewhere-in-json",
+		envtest.WithFlags("--etcd-prefix=/elsewhere", "--storage-media-type=application/json"))
 	cms := other.ConfigMaps(ctx)
 	cms.Make(ctx, "a")
 	content := storedJSON(ctx, t, cp, "/elsewhere/configmaps/"+cms.Namespace+"/a")
@@ -242,7 +262,8 @@ func storageMigrationIsValidated(ctx context.Context, t *suite.T) {
 	send := func(method, path string, resource string, conditions ...any) suite.Answer {
 		return t.Ask(ctx, suite.Request{Method: method, Path: path, Body: map[string]any{
 			"apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration", "metadata": metadata,
-			"spec":   map[string]any{"resource": map[string]any{"group": "conformance.snowglobe.test", "resource": resource}},
+			"spec": map[string]any{"resource": map[string]any{"group": "conformance.snowglobe.test",
+				"resource": resource}},
 			"status": map[string]any{"resourceVersion": "5", "conditions": conditions},
 		}})
 	}
@@ -264,9 +285,11 @@ func storageMigrationIsValidated(ctx context.Context, t *suite.T) {
 	follow(created)
 	refused(send("PUT", one, "others"), "spec")
 	condition := func(kind string, status corev1.ConditionStatus) any {
-		return map[string]any{"type": kind, "status": status, "reason": "Case", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+		return map[string]any{"type": kind, "status": status, "reason": "Case", "message": "",
+			"lastTransitionTime": "2026-01-01T00:00:00Z"}
 	}
-	refused(send("PUT", one+"/status", "things", condition("Succeeded", "True"), condition("Failed", "True")), "status.conditions")
+	refused(send("PUT", one+"/status", "things", condition("Succeeded", "True"), condition("Failed", "True")),
+		"status.conditions")
 	done := send("PUT", one+"/status", "things", condition("Succeeded", "True"))
 	t.Expect(done.Code).To(gomega.Equal(200), "%s", done)
 	follow(done)

@@ -14,14 +14,21 @@ import (
 )
 
 var brokenCases = []suite.Case{
-	{ID: "S2/kubelet-that-is-gone-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubeletThatIsGone,
-		Source:  "k8s.io/apiserver/pkg/registry/generic/rest/streamer.go; k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, ErrorResponder",
-		Promise: "When a kubelet is gone, logs and exec are answered 500 and the node proxy 503 or 500, each with a Status that says why, and the rest of the API goes on."},
-	{ID: "S2/kubelet-must-be-the-right-one", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: kubeletMustBeTheRightOne,
-		Source:  "k8s.io/kubernetes/pkg/kubelet/client/kubelet_client.go, transportConfig and MakeInsecureTransport",
-		Promise: "A kubelet whose certificate the server's authority has not signed gets no request; only a log can be asked for all the same, with insecureSkipTLSVerifyBackend."},
-	{ID: "S2/redirects-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: redirectsAreRefused,
-		Source:  "k8s.io/apiserver/pkg/registry/generic/rest/streamer.go, PreventRedirects; k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, tryUpgrade",
+	{ID: "S2/kubelet-that-is-gone-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: kubeletThatIsGone,
+		Source: "k8s.io/apiserver/pkg/registry/generic/rest/streamer.go; " +
+			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, ErrorResponder",
+		Promise: "When a kubelet is gone, logs and exec are answered 500 and the node proxy 503 or 500, each with a " +
+			"Status that says why, and the rest of the API goes on."},
+	{ID: "S2/kubelet-must-be-the-right-one", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test:   kubeletMustBeTheRightOne,
+		Source: "k8s.io/kubernetes/pkg/kubelet/client/kubelet_client.go, transportConfig and MakeInsecureTransport",
+		Promise: "A kubelet whose certificate the server's authority has not signed gets no request; only a log can " +
+			"be asked for all the same, with insecureSkipTLSVerifyBackend."},
+	{ID: "S2/redirects-are-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: redirectsAreRefused,
+		Source: "k8s.io/apiserver/pkg/registry/generic/rest/streamer.go, PreventRedirects; " +
+			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, tryUpgrade",
 		Promise: "A kubelet that redirects a log or exec elsewhere is not followed."},
 }
 
@@ -51,7 +58,8 @@ func kubeletMustBeTheRightOne(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{ca: other.CA()})
 	n.app.Log.Print("it snows")
 	n.app.Log.End()
-	status := t.ExpectStatus(n.Get(ctx, n.path+"/log?container=app"), http.StatusInternalServerError, metav1.StatusReasonUnknown)
+	status := t.ExpectStatus(n.Get(ctx, n.path+"/log?container=app"), http.StatusInternalServerError,
+		metav1.StatusReasonUnknown)
 	t.Expect(status.Message).To(gomega.ContainSubstring("certificate signed by unknown authority"))
 	broken(ctx, n)
 	t.Expect(n.kubelet.Requests.Calls()).To(gomega.BeEmpty(), "requests to the wrong kubelet")
@@ -64,9 +72,11 @@ func redirectsAreRefused(ctx context.Context, t *suite.T) {
 	n.kubelet.Requests.Use(stub.Rule[kubelet.Request, kubelet.Answer]{
 		When: func(r kubelet.Request) bool { return r.Path != "/healthz" },
 		Answer: func(context.Context, kubelet.Request) (kubelet.Answer, error) {
-			return kubelet.Answer{}, stub.Status{Code: http.StatusFound, Header: http.Header{"Location": {"https://" + nodeAddress + "/healthz"}}}
+			return kubelet.Answer{}, stub.Status{Code: http.StatusFound,
+				Header: http.Header{"Location": {"https://" + nodeAddress + "/healthz"}}}
 		}})
-	status := t.ExpectStatus(n.Get(ctx, n.path+"/log?container=app"), http.StatusInternalServerError, metav1.StatusReasonUnknown)
+	status := t.ExpectStatus(n.Get(ctx, n.path+"/log?container=app"), http.StatusInternalServerError,
+		metav1.StatusReasonUnknown)
 	t.Expect(status.Message).To(gomega.ContainSubstring("redirects forbidden"))
 	_, _, err := n.exec(ctx, "", "ls")
 	t.Expect(err).To(gomega.HaveOccurred(), "exec at a kubelet that redirects")

@@ -59,18 +59,23 @@ func newNode(ctx context.Context, t *suite.T, s setting) (*node, *suite.Network)
 }
 
 func (n *node) addNode(ctx context.Context) {
-	suite.Create(ctx, n.T, n.Kube.CoreV1().Nodes().Create, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}, Status: corev1.NodeStatus{
-		Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.99"}, {Type: corev1.NodeInternalIP, Address: nodeIP}},
-	}})
+	suite.Create(ctx, n.T, n.Kube.CoreV1().Nodes().Create,
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}, Status: corev1.NodeStatus{
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.99"},
+				{Type: corev1.NodeInternalIP, Address: nodeIP}},
+		}})
 }
 
 // addPod makes the Pod known to the server and to the kubelet.
 func (n *node) addPod(ctx context.Context) {
-	created := suite.Create(ctx, n.T, n.Kube.CoreV1().Pods("default").Create, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{
-		NodeName: nodeName, Containers: []corev1.Container{{Name: "app", Image: "example.com/app"}, {Name: "side", Image: "example.com/side"}},
-	}})
+	created := suite.Create(ctx, n.T, n.Kube.CoreV1().Pods("default").Create,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{
+			NodeName: nodeName, Containers: []corev1.Container{{Name: "app", Image: "example.com/app"},
+				{Name: "side", Image: "example.com/side"}},
+		}})
 	n.path = "/api/v1/namespaces/default/pods/web"
-	n.pod = &kubelet.Pod{Namespace: "default", Name: "web", UID: created.UID, Containers: []*kubelet.Container{n.app, {Name: "side"}}}
+	n.pod = &kubelet.Pod{Namespace: "default", Name: "web", UID: created.UID,
+		Containers: []*kubelet.Container{n.app, {Name: "side"}}}
 	n.Must(n.kubelet.AddPod(n.pod), "add Pod web to the kubelet")
 }
 

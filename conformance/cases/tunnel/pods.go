@@ -17,12 +17,19 @@ import (
 )
 
 var podCases = []suite.Case{
-	{ID: "S2/pod-proxy-reaches-the-pod", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: podProxyReachesThePod,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, ProxyREST; k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, ResourceLocation",
-		Promise: "A request below /proxy of a Pod goes to the port that is named, or to the first of its containers, with method, path, query and body, and the answer comes back; a Pod without an address, or with one of the server's own machine, is refused with 400."},
-	{ID: "S2/service-proxy-reaches-an-endpoint", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: serviceProxyReachesAnEndpoint,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/service/storage/storage.go, ResourceLocation; k8s.io/kubernetes/pkg/registry/core/service/proxy.go",
-		Promise: "A request below /proxy of a Service goes to an endpoint of the port that is named, by name or number, if it is a Pod of its namespace; an unknown port, and a Service without endpoints, is 503."},
+	{ID: "S2/pod-proxy-reaches-the-pod", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: podProxyReachesThePod,
+		Source: "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, ProxyREST; " +
+			"k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, ResourceLocation",
+		Promise: "A request below /proxy of a Pod goes to the port that is named, or to the first of its containers, " +
+			"with method, path, query and body, and the answer comes back; a Pod without an address, or with one of " +
+			"the server's own machine, is refused with 400."},
+	{ID: "S2/service-proxy-reaches-an-endpoint", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: serviceProxyReachesAnEndpoint,
+		Source: "k8s.io/kubernetes/pkg/registry/core/service/storage/storage.go, ResourceLocation; " +
+			"k8s.io/kubernetes/pkg/registry/core/service/proxy.go",
+		Promise: "A request below /proxy of a Service goes to an endpoint of the port that is named, by name or " +
+			"number, if it is a Pod of its namespace; an unknown port, and a Service without endpoints, is 503."},
 }
 
 const podIP = "192.0.2.50"
@@ -53,9 +60,11 @@ func withPages(ctx context.Context, t *suite.T) *suite.T {
 // pod creates a Pod that has an address, if any.
 func pod(ctx context.Context, t *suite.T, name, ip string) {
 	pods := t.Kube.CoreV1().Pods(metav1.NamespaceDefault)
-	made := suite.Create(ctx, t, pods.Create, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{
-		{Name: "silent", Image: "example.com/app"}, {Name: "app", Image: "example.com/app", Ports: []corev1.ContainerPort{{ContainerPort: 8080}, {ContainerPort: 8081}}},
-	}}})
+	made := suite.Create(ctx, t, pods.Create, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "silent", Image: "example.com/app"}, {Name: "app", Image: "example.com/app",
+				Ports: []corev1.ContainerPort{{ContainerPort: 8080}, {ContainerPort: 8081}}},
+		}}})
 	if ip != "" {
 		made.Status.PodIP, made.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 		_, err := pods.UpdateStatus(ctx, made, metav1.UpdateOptions{})
@@ -79,7 +88,8 @@ func podProxyReachesThePod(ctx context.Context, beside *suite.T) {
 	says(ctx, t, suite.Request{Path: pods + "pages/proxy/a/b/"}, "8080: GET /a/b/ ")
 	says(ctx, t, suite.Request{Path: pods + "pages:8081/proxy/a"}, "8081: GET /a ")
 	says(ctx, t, suite.Request{Path: pods + "http:pages:8081/proxy/a"}, "8081: GET /a ")
-	says(ctx, t, suite.Request{Path: pods + "pages/proxy/a", Method: http.MethodPut, Body: []byte("flakes")}, "8080: PUT /a flakes")
+	says(ctx, t, suite.Request{Path: pods + "pages/proxy/a", Method: http.MethodPut, Body: []byte("flakes")},
+		"8080: PUT /a flakes")
 	says(ctx, t, suite.Request{Path: pods + "pages/proxy/a", Method: http.MethodDelete}, "8080: DELETE /a ")
 	t.ExpectStatus(t.Get(ctx, pods+"nobody/proxy/"), http.StatusNotFound, metav1.StatusReasonNotFound)
 	t.ExpectStatus(t.Get(ctx, pods+"ftp:pages:8080/proxy/"), http.StatusBadRequest, metav1.StatusReasonBadRequest)
@@ -96,24 +106,33 @@ func podProxyReachesThePod(ctx context.Context, beside *suite.T) {
 func serviceProxyReachesAnEndpoint(ctx context.Context, beside *suite.T) {
 	t := withPages(ctx, beside)
 	const services = "/api/v1/namespaces/default/services/"
-	suite.Create(ctx, t, t.Kube.CoreV1().Services(metav1.NamespaceDefault).Create, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "pages"},
-		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
-			{Name: "first", Port: 80, TargetPort: intstr.FromInt32(8080)}, {Name: "second", Port: 81, TargetPort: intstr.FromInt32(8081)}}}})
+	suite.Create(ctx, t, t.Kube.CoreV1().Services(metav1.NamespaceDefault).Create,
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "pages"},
+			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
+				{Name: "first", Port: 80, TargetPort: intstr.FromInt32(8080)}, {Name: "second", Port: 81,
+					TargetPort: intstr.FromInt32(8081)}}}})
 	for _, port := range []string{"pages:first", "pages:80", "pages:third", "nobody:first"} {
 		got := t.Get(ctx, services+port+"/proxy/")
 		t.Expect(got.Code).To(gomega.BeElementOf(http.StatusServiceUnavailable, http.StatusNotFound), "%s", got)
 	}
-	suite.Create(ctx, t, t.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create, &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: "pages-1", Labels: map[string]string{discoveryv1.LabelServiceName: "pages"}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{podIP}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
-			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: "pages"}}},
-		Ports: []discoveryv1.EndpointPort{{Name: ptr.To("first"), Port: ptr.To[int32](8080)}, {Name: ptr.To("second"), Port: ptr.To[int32](8081)}},
-	})
-	t.Eventually(ctx, func() int { return t.Get(ctx, services+"pages:first/proxy/").Code }).Should(gomega.Equal(http.StatusTeapot), "the endpoint is not reached")
+	suite.Create(ctx, t, t.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create,
+		&discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: "pages-1",
+				Labels: map[string]string{discoveryv1.LabelServiceName: "pages"}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{podIP},
+				Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+				TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: metav1.NamespaceDefault, Name: "pages"}}},
+			Ports: []discoveryv1.EndpointPort{{Name: ptr.To("first"), Port: ptr.To[int32](8080)},
+				{Name: ptr.To("second"), Port: ptr.To[int32](8081)}},
+		})
+	t.Eventually(ctx, func() int { return t.Get(ctx, services+"pages:first/proxy/").Code }).
+		Should(gomega.Equal(http.StatusTeapot), "the endpoint is not reached")
 	says(ctx, t, suite.Request{Path: services + "pages:first/proxy/a/?b=c"}, "8080: GET /a/?b=c ")
 	says(ctx, t, suite.Request{Path: services + "pages:second/proxy/a"}, "8081: GET /a ")
 	says(ctx, t, suite.Request{Path: services + "pages:81/proxy/a"}, "8081: GET /a ")
-	says(ctx, t, suite.Request{Path: services + "http:pages:first/proxy/a", Method: http.MethodPost, Body: []byte("flakes")}, "8080: POST /a flakes")
-	t.ExpectStatus(t.Get(ctx, services+"pages:third/proxy/"), http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+	says(ctx, t, suite.Request{Path: services + "http:pages:first/proxy/a", Method: http.MethodPost,
+		Body: []byte("flakes")}, "8080: POST /a flakes")
+	t.ExpectStatus(t.Get(ctx, services+"pages:third/proxy/"), http.StatusServiceUnavailable,
+		metav1.StatusReasonServiceUnavailable)
 }

@@ -12,12 +12,18 @@ import (
 )
 
 var proxyCases = []suite.Case{
-	{ID: "S2/node-traffic-goes-through-the-proxy", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: nodeTrafficGoesThroughTheProxy,
-		Source:  "KEP-1281; k8s.io/apiserver/pkg/server/egressselector/egress_selector.go; k8s.io/kubernetes/pkg/kubelet/client/kubelet_client.go, makeTransport",
-		Promise: "With an egress selector for cluster, by HTTP CONNECT or gRPC, every connection to a kubelet goes through the proxy to the node's address, and none directly."},
-	{ID: "S2/cut-tunnel-fails-what-needs-it", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: cutTunnelFailsWhatNeedsIt,
-		Source:  "KEP-1281; k8s.io/apiserver/pkg/server/egressselector/egress_selector.go; k8s.io/kubernetes/pkg/registry/core/pod/rest/log.go",
-		Promise: "While the tunnel is cut, logs, exec and the node proxy fail at once and nothing else does; when it is mended they work again, without a restart."},
+	{ID: "S2/node-traffic-goes-through-the-proxy", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: nodeTrafficGoesThroughTheProxy,
+		Source: "KEP-1281; k8s.io/apiserver/pkg/server/egressselector/egress_selector.go; " +
+			"k8s.io/kubernetes/pkg/kubelet/client/kubelet_client.go, makeTransport",
+		Promise: "With an egress selector for cluster, by HTTP CONNECT or gRPC, every connection to a kubelet goes " +
+			"through the proxy to the node's address, and none directly."},
+	{ID: "S2/cut-tunnel-fails-what-needs-it", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: cutTunnelFailsWhatNeedsIt,
+		Source: "KEP-1281; k8s.io/apiserver/pkg/server/egressselector/egress_selector.go; " +
+			"k8s.io/kubernetes/pkg/registry/core/pod/rest/log.go",
+		Promise: "While the tunnel is cut, logs, exec and the node proxy fail at once and nothing else does; when it " +
+			"is mended they work again, without a restart."},
 }
 
 const socket = "/tunnel"
@@ -31,7 +37,8 @@ func newProxiedNode(ctx context.Context, t *suite.T, protocol string) (*node, *k
 	} else {
 		proxy.ServeConnect(network.At(socket))
 	}
-	egress := konnectivity.EgressSelectorConfiguration(konnectivity.EgressSelection{Network: "cluster", Protocol: protocol, Socket: socket})
+	egress := konnectivity.EgressSelectorConfiguration(konnectivity.EgressSelection{Network: "cluster",
+		Protocol: protocol, Socket: socket})
 	n, beyond := newNode(ctx, t, setting{network: network, remote: true,
 		flags: []string{"--egress-selector-config-file=" + t.File("egress.yaml", egress)}})
 	proxy.Route(nodeAddress, beyond.Dial)
@@ -48,7 +55,8 @@ func nodeTrafficGoesThroughTheProxy(ctx context.Context, t *suite.T) {
 		tunnels := proxy.Tunnels()
 		t.Expect(tunnels).NotTo(gomega.BeEmpty(), protocol)
 		for _, tunnel := range tunnels {
-			t.Expect(fmt.Sprint(tunnel.Request.Protocol, " ", tunnel.Request.Address, " ", tunnel.Err)).To(gomega.Equal(protocol + " " + nodeAddress + " <nil>"))
+			t.Expect(fmt.Sprint(tunnel.Request.Protocol, " ", tunnel.Request.Address, " ", tunnel.Err)).
+				To(gomega.Equal(protocol + " " + nodeAddress + " <nil>"))
 		}
 	}
 }

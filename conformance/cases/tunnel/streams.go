@@ -21,15 +21,24 @@ import (
 )
 
 var streamCases = []suite.Case{
-	{ID: "S2/exec-runs-at-the-kubelet", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: execRunsAtTheKubelet,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, ExecREST; k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, ExecLocation",
-		Promise: "A command that is run in a container runs at the kubelet of its node: its arguments and input arrive there, its output, its errors and its exit code here, apart."},
-	{ID: "S2/port-forward-reaches-the-pod", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: portForwardReachesThePod,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, PortForwardREST; k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, PortForwardLocation",
-		Promise: "A port of a Pod can be talked to through the server, in both directions, and an error at the port comes back as one of that connection."},
-	{ID: "S2/streams-need-a-place-and-an-upgrade", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: streamsNeedAPlaceAndAnUpgrade,
-		Source:  "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, streamLocation; k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go: an upgrade is required",
-		Promise: "Exec and port-forward are refused with 400 for a Pod without a node, for an unknown container and without an upgrade, and with 404 for no Pod; whoever may only read Pods is refused with 403."},
+	{ID: "S2/exec-runs-at-the-kubelet", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: execRunsAtTheKubelet,
+		Source: "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, ExecREST; " +
+			"k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, ExecLocation",
+		Promise: "A command that is run in a container runs at the kubelet of its node: its arguments and input " +
+			"arrive there, its output, its errors and its exit code here, apart."},
+	{ID: "S2/port-forward-reaches-the-pod", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+		Test: portForwardReachesThePod,
+		Source: "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, PortForwardREST; " +
+			"k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, PortForwardLocation",
+		Promise: "A port of a Pod can be talked to through the server, in both directions, and an error at the port " +
+			"comes back as one of that connection."},
+	{ID: "S2/streams-need-a-place-and-an-upgrade", Level: suite.Versioned, Failure: true,
+		Needs: suite.Needs{Launch: true}, Test: streamsNeedAPlaceAndAnUpgrade,
+		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, streamLocation; " +
+			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go: an upgrade is required",
+		Promise: "Exec and port-forward are refused with 400 for a Pod without a node, for an unknown container and " +
+			"without an upgrade, and with 404 for no Pod; whoever may only read Pods is refused with 403."},
 }
 
 // exec runs a command in the container app.
@@ -40,10 +49,12 @@ func (n *node) exec(ctx context.Context, stdin string, command ...string) (stdou
 	}
 	u := n.upgrade(path)
 	defer u.end()
-	executor, err := remotecommand.NewSPDYExecutorForTransports(u, spdy.NewUpgraderForStreaming(u), http.MethodPost, u.url)
+	executor, err := remotecommand.NewSPDYExecutorForTransports(u, spdy.NewUpgraderForStreaming(u), http.MethodPost,
+		u.url)
 	n.Must(err, "an executor")
 	var out, failures bytes.Buffer
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &failures})
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader(stdin), Stdout: &out,
+		Stderr: &failures})
 	return out.String(), failures.String(), err
 }
 
@@ -71,12 +82,14 @@ func (n *node) forward(ctx context.Context, port int, send string) (received, fa
 	defer u.end()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.url.String(), nil)
 	n.Must(err, "a request to forward")
-	streams, _, err := spdy.NegotiateStreaming(spdy.NewUpgraderForStreaming(u), &http.Client{Transport: u}, request, portforward.PortForwardProtocolV1Name)
+	streams, _, err := spdy.NegotiateStreaming(spdy.NewUpgraderForStreaming(u), &http.Client{Transport: u}, request,
+		portforward.PortForwardProtocolV1Name)
 	n.Must(err, "forward port %d", port)
 	defer context.AfterFunc(ctx, func() { _ = streams.Close() })()
 	open := func(kind string) io.ReadWriteCloser {
 		stream, err := streams.CreateStream(http.Header{
-			http.CanonicalHeaderKey(corev1.StreamType): {kind}, http.CanonicalHeaderKey(corev1.PortHeader): {fmt.Sprint(port)},
+			http.CanonicalHeaderKey(corev1.StreamType):                 {kind},
+			http.CanonicalHeaderKey(corev1.PortHeader):                 {fmt.Sprint(port)},
 			http.CanonicalHeaderKey(corev1.PortForwardRequestIDHeader): {"0"}})
 		n.Must(err, "open a stream of type %s", kind)
 		return stream
@@ -114,8 +127,9 @@ func portForwardReachesThePod(ctx context.Context, t *suite.T) {
 
 func streamsNeedAPlaceAndAnUpgrade(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
-	suite.Create(ctx, t, n.Kube.CoreV1().Pods("default").Create, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "homeless"}, Spec: corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "app", Image: "example.com/app"}}}})
+	suite.Create(ctx, t, n.Kube.CoreV1().Pods("default").Create,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "homeless"}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "app", Image: "example.com/app"}}}})
 	const exec = "/exec?command=ls&stdout=true"
 	post := func(as *suite.T, path string) suite.Answer {
 		return as.Ask(ctx, suite.Request{Method: "POST", Path: path})
@@ -124,14 +138,16 @@ func streamsNeedAPlaceAndAnUpgrade(ctx context.Context, t *suite.T) {
 		"/api/v1/namespaces/default/pods/homeless" + exec:      "pod homeless does not have a host assigned",
 		"/api/v1/namespaces/default/pods/homeless/portforward": "pod homeless does not have a host assigned",
 		n.path + exec + "&container=other":                     "container other is not valid for pod web",
-		n.path + exec:                                          "a container name must be specified for pod web, choose one of: [app side]",
-		n.path + exec + "&container=app":                       "Upgrade request required",
-		n.path + "/portforward":                                "Upgrade request required",
+		n.path + exec: "a container name must be specified for pod web, " +
+			"choose one of: [app side]",
+		n.path + exec + "&container=app": "Upgrade request required",
+		n.path + "/portforward":          "Upgrade request required",
 	} {
 		status := t.ExpectStatus(post(n.T, path), http.StatusBadRequest, metav1.StatusReasonBadRequest)
 		t.Expect(status.Message).To(gomega.Equal(message), "POST %s", path)
 	}
-	t.ExpectStatus(post(n.T, "/api/v1/namespaces/default/pods/other"+exec), http.StatusNotFound, metav1.StatusReasonNotFound)
+	t.ExpectStatus(post(n.T, "/api/v1/namespaces/default/pods/other"+exec), http.StatusNotFound,
+		metav1.StatusReasonNotFound)
 	t.ExpectStatus(post(n.As("jane"), n.path+exec+"&container=app"), http.StatusForbidden, metav1.StatusReasonForbidden)
 	t.Expect(n.kubelet.Requests.Calls()).To(gomega.BeEmpty(), "requests to the kubelet")
 }

@@ -19,17 +19,28 @@ import (
 
 var cachedCases = []suite.Case{
 	{ID: "S6/bookmark-passes-what-a-selector-hides", Level: suite.Versioned, Test: bookmarkPassesWhatASelectorHides,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/cacher.go, dispatchEvents: bookmarks go to all watchers; k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, sendWatchCacheEvent",
-		Promise: "A bookmark brings a watch whose selector matches nothing past the writes that it does not see, so that it can resume from there."},
+		Source: "k8s.io/apiserver/pkg/storage/cacher/cacher.go, dispatchEvents: bookmarks go to all watchers; " +
+			"k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, sendWatchCacheEvent",
+		Promise: "A bookmark brings a watch whose selector matches nothing past the writes that it does not see, so " +
+			"that it can resume from there."},
 	{ID: "S6/streaming-list-from-a-version", Level: suite.Versioned, Failure: true, Test: streamingListFromAVersion,
-		Source:  "KEP-3157; k8s.io/apiserver/pkg/storage/cacher/cacher.go, getBookmarkAfterResourceVersionLockedFunc; k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, WaitUntilFreshAndGetList",
-		Promise: "A streaming list from a resourceVersion, or from 0, has the whole state and one bookmark no older than that; from a version that is in the future it fails with ResourceVersionTooLarge; without initial events it has only what follows."},
-	{ID: "S6/slow-watcher-is-ended", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true}, Test: slowWatcherIsEnded,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, add: forget; k8s.io/apiserver/pkg/storage/cacher/cacher.go, dispatchEvent",
-		Promise: "A watch whose client does not read is ended, after events without a gap, and others have every event."},
+		Source: "KEP-3157; k8s.io/apiserver/pkg/storage/cacher/cacher.go, " +
+			"getBookmarkAfterResourceVersionLockedFunc; k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, " +
+			"WaitUntilFreshAndGetList",
+		Promise: "A streaming list from a resourceVersion, or from 0, has the whole state and one bookmark no older " +
+			"than that; from a version that is in the future it fails with ResourceVersionTooLarge; without initial " +
+			"events it has only what follows."},
+	{ID: "S6/slow-watcher-is-ended", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+		Test: slowWatcherIsEnded,
+		Source: "k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, add: forget; " +
+			"k8s.io/apiserver/pkg/storage/cacher/cacher.go, dispatchEvent",
+		Promise: "A watch whose client does not read is ended, after events without a gap, and others have " +
+			"every event."},
 	{ID: "S6/watch-in-protobuf", Level: suite.Versioned, Test: watchInProtobuf,
-		Source:  "k8s.io/apiserver/pkg/endpoints/handlers/watch.go, serveWatchHandler: the stream's serializer; k8s.io/apiserver/pkg/storage/cacher/caching_object.go",
-		Promise: "A watch in protobuf has the same events and objects as one in JSON, whatever the order in which they are encoded."},
+		Source: "k8s.io/apiserver/pkg/endpoints/handlers/watch.go, serveWatchHandler: the stream's serializer; " +
+			"k8s.io/apiserver/pkg/storage/cacher/caching_object.go",
+		Promise: "A watch in protobuf has the same events and objects as one in JSON, whatever the order in which " +
+			"they are encoded."},
 }
 
 func bookmarkPassesWhatASelectorHides(ctx context.Context, t *suite.T) {
@@ -41,7 +52,8 @@ func bookmarkPassesWhatASelectorHides(ctx context.Context, t *suite.T) {
 	}))
 	last := cms.Make(ctx, "a", "b")
 	object := blind.NextConfigMap(ctx, watch.Bookmark)
-	t.Expect(t.Number(object.ResourceVersion)).To(gomega.BeNumerically(">=", t.Number(last.ResourceVersion)), "the bookmark and the last write")
+	t.Expect(t.Number(object.ResourceVersion)).To(gomega.BeNumerically(">=", t.Number(last.ResourceVersion)),
+		"the bookmark and the last write")
 	t.Expect(object.Data).To(gomega.BeEmpty())
 	resumed := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(object.ResourceVersion)))
 	cms.Make(ctx, "c")
@@ -60,7 +72,8 @@ func streamingListFromAVersion(ctx context.Context, t *suite.T) {
 			names = append(names, seen.Object.(*corev1.ConfigMap).Name)
 		}
 		t.Expect(seen.Type).To(gomega.Equal(watch.Bookmark), "from %s", version)
-		t.Expect(seen.Object.(*corev1.ConfigMap).Annotations).To(gomega.HaveKeyWithValue(metav1.InitialEventsAnnotationKey, "true"))
+		t.Expect(seen.Object.(*corev1.ConfigMap).Annotations).
+			To(gomega.HaveKeyWithValue(metav1.InitialEventsAnnotationKey, "true"))
 		t.Expect(t.Number(suite.VersionOf(seen.Object))).To(gomega.BeNumerically(">=", t.Number(version)))
 		if version != "0" { // a cache that lags may lack what is later
 			t.Expect(names).To(gomega.ContainElement("a"), "from %s", version)
@@ -75,11 +88,13 @@ func streamingListFromAVersion(ctx context.Context, t *suite.T) {
 	t.Expect(failed.Type).To(gomega.Equal(watch.Error))
 	err := apierrors.FromObject(failed.Object)
 	t.Expect(err).To(suite.BeStatus(http.StatusGatewayTimeout, metav1.StatusReasonTimeout))
-	t.Expect(suite.StatusOf(err).Details.Causes).To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)))
+	t.Expect(suite.StatusOf(err).Details.Causes).
+		To(gomega.ContainElement(gomega.HaveField("Type", metav1.CauseTypeResourceVersionTooLarge)))
 
-	only := t.Watch(ctx, cms.Watch, cms.Mine(streaming, suite.From(last.ResourceVersion), func(opts *metav1.ListOptions) {
-		opts.SendInitialEvents = new(false)
-	}))
+	only := t.Watch(ctx, cms.Watch, cms.Mine(streaming, suite.From(last.ResourceVersion),
+		func(opts *metav1.ListOptions) {
+			opts.SendInitialEvents = new(false)
+		}))
 	cms.Make(ctx, "c")
 	t.Expect(suite.Brief(only.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED c"}))
 }

@@ -21,14 +21,18 @@ import (
 // Cases are the cases of this area.
 var Cases = slices.Concat([]suite.Case{
 	{ID: "S6/watch-begins-with-what-is-there", Level: suite.Core, Test: watchBeginsWithWhatIsThere,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, getAllEventsSinceLocked",
-		Promise: "A watch without a resourceVersion begins with an ADDED event for each existing object, then delivers changes in order."},
+		Source: "k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, getAllEventsSinceLocked",
+		Promise: "A watch without a resourceVersion begins with an ADDED event for each existing object, then " +
+			"delivers changes in order."},
 	{ID: "S6/watch-from-zero", Level: suite.Core, Test: watchFromZero,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, getAllEventsSinceLocked: 'Get State and Start at Any'",
-		Promise: "A watch at resourceVersion 0 begins with the state in the server's cache, shows no object twice, and catches up with the present."},
+		Source: "k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, getAllEventsSinceLocked: 'Get State and " +
+			"Start at Any'",
+		Promise: "A watch at resourceVersion 0 begins with the state in the server's cache, shows no object twice, " +
+			"and catches up with the present."},
 	{ID: "S6/watch-follows-a-list-without-a-gap", Level: suite.Core, Test: watchFollowsAListWithoutAGap,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/watch_cache_history.go",
-		Promise: "A watch from a list's resourceVersion sees every later change, once, in order, with the object's resourceVersion of that change."},
+		Source: "k8s.io/apiserver/pkg/storage/cacher/watch_cache_history.go",
+		Promise: "A watch from a list's resourceVersion sees every later change, once, in order, with the object's " +
+			"resourceVersion of that change."},
 	{ID: "S6/watch-resumes-from-any-event", Level: suite.Core, Test: watchResumesFromAnyEvent,
 		Source:  "k8s.io/apiserver/pkg/storage/cacher/watch_cache_history.go",
 		Promise: "A watch from the resourceVersion of an event sees exactly the events after it."},
@@ -42,23 +46,30 @@ var Cases = slices.Concat([]suite.Case{
 		Source:  "k8s.io/apiserver/pkg/storage/api_object_versioner.go, ParseResourceVersion",
 		Promise: "A resourceVersion that is not a number is refused, by a watch and by a list."},
 	{ID: "S6/bookmarks-on-request", Level: suite.Core, Test: bookmarksOnRequest,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, nextBookmarkTime: two seconds before the deadline",
-		Promise: "With allowWatchBookmarks, a BOOKMARK with the type and a resourceVersion no older than the last event comes before the watch times out; without it, none comes."},
+		Source: "k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, nextBookmarkTime: two seconds before the " +
+			"deadline",
+		Promise: "With allowWatchBookmarks, a BOOKMARK with the type and a resourceVersion no older than the last " +
+			"event comes before the watch times out; without it, none comes."},
 	{ID: "S6/streaming-list-ends-with-a-bookmark", Level: suite.Core, Test: streamingListEndsWithABookmark,
-		Source:  "KEP-3157; k8s.io/apiserver/pkg/storage/cacher/cacher.go, setInitialEventsEndBookmarkIfRequested",
-		Promise: "sendInitialEvents streams the current state as ADDED events, then one annotated BOOKMARK, then changes."},
+		Source: "KEP-3157; k8s.io/apiserver/pkg/storage/cacher/cacher.go, setInitialEventsEndBookmarkIfRequested",
+		Promise: "sendInitialEvents streams the current state as ADDED events, then one annotated BOOKMARK, then " +
+			"changes."},
 	{ID: "S6/streaming-list-must-be-asked-right", Level: suite.Core, Failure: true, Test: streamingListMustBeAskedRight,
-		Source:  "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation, validateWatchOptions",
-		Promise: "sendInitialEvents without resourceVersionMatch=NotOlderThan, or resourceVersionMatch without it, is refused with 422."},
+		Source: "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation, validateWatchOptions",
+		Promise: "sendInitialEvents without resourceVersionMatch=NotOlderThan, or resourceVersionMatch without it, " +
+			"is refused with 422."},
 	{ID: "S6/deleted-carries-the-last-state", Level: suite.Core, Test: deletedCarriesTheLastState,
-		Source:  "k8s.io/apiserver/pkg/storage/etcd3/event.go and watcher.go, transform: the previous value with the revision of the deletion",
+		Source: "k8s.io/apiserver/pkg/storage/etcd3/event.go and watcher.go, transform: the previous value with the " +
+			"revision of the deletion",
 		Promise: "DELETED carries the object's last state, with the resourceVersion of the deletion."},
 	{ID: "S6/finalized-deletion-is-two-events", Level: suite.Core, Test: finalizedDeletionIsTwoEvents,
-		Source:  "k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete and deleteWithoutFinalizers",
-		Promise: "Deleting an object with a finalizer causes a MODIFIED with a deletionTimestamp; DELETED comes when the last finalizer is removed."},
+		Source: "k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete and deleteWithoutFinalizers",
+		Promise: "Deleting an object with a finalizer causes a MODIFIED with a deletionTimestamp; DELETED comes when " +
+			"the last finalizer is removed."},
 	{ID: "S6/label-selector-turns-updates-into-events", Level: suite.Core, Test: labelSelectorTurnsUpdates,
-		Source:  "k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, convertToWatchEvent",
-		Promise: "On a watch with a label selector, an object that starts to match is ADDED, and one that stops matching is DELETED, with its last matching state."},
+		Source: "k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, convertToWatchEvent",
+		Promise: "On a watch with a label selector, an object that starts to match is ADDED, and one that stops " +
+			"matching is DELETED, with its last matching state."},
 	{ID: "S6/field-selector-watches-one", Level: suite.Core, Test: fieldSelectorWatchesOne,
 		Source:  "k8s.io/apiserver/pkg/storage/cacher/cacher.go, Watch: the scope of a watcher",
 		Promise: "A watch of one name, by field selector, sees only that object."},
@@ -66,11 +77,13 @@ var Cases = slices.Concat([]suite.Case{
 		Source:  "k8s.io/apiserver/pkg/storage/cacher/cacher.go, Watch: the scope of a watcher",
 		Promise: "A watch of a namespace sees nothing of another; a watch of all sees both."},
 	{ID: "S6/watch-times-out", Level: suite.Core, Test: watchTimesOut,
-		Source:  "k8s.io/apiserver/pkg/endpoints/handlers/watch.go, HandleHTTP",
-		Promise: "A watch with timeoutSeconds ends by itself, without an ERROR event; its stream has one JSON document per line."},
+		Source: "k8s.io/apiserver/pkg/endpoints/handlers/watch.go, HandleHTTP",
+		Promise: "A watch with timeoutSeconds ends by itself, without an ERROR event; its stream has one JSON " +
+			"document per line."},
 	{ID: "S6/watch-as-metadata-or-table", Level: suite.Core, Test: watchAsMetadataOrTable,
-		Source:  "k8s.io/apiserver/pkg/endpoints/handlers/response.go, watchEncoder and asTable",
-		Promise: "A watch can be requested as PartialObjectMetadata, or as a Table whose columns come with the first event only."},
+		Source: "k8s.io/apiserver/pkg/endpoints/handlers/response.go, watchEncoder and asTable",
+		Promise: "A watch can be requested as PartialObjectMetadata, or as a Table whose columns come with the first " +
+			"event only."},
 }, cachedCases)
 
 func watchBeginsWithWhatIsThere(ctx context.Context, t *suite.T) {
@@ -81,7 +94,8 @@ func watchBeginsWithWhatIsThere(ctx context.Context, t *suite.T) {
 	t.Expect(suite.Brief(events.Take(ctx, 2))).To(gomega.ConsistOf("ADDED a", "ADDED c"))
 	added := cms.Make(ctx, "d")
 	changed := cms.Change(ctx, "a", "second")
-	t.Expect(suite.Exact(events.Take(ctx, 2))).To(gomega.Equal([]string{"ADDED d@" + added.ResourceVersion, "MODIFIED a@" + changed.ResourceVersion}))
+	t.Expect(suite.Exact(events.Take(ctx, 2))).
+		To(gomega.Equal([]string{"ADDED d@" + added.ResourceVersion, "MODIFIED a@" + changed.ResourceVersion}))
 }
 
 // The cache may lag, so earlier changes may come as state or as events.
@@ -173,7 +187,8 @@ func bookmarksOnRequest(ctx context.Context, t *suite.T) {
 	short := func(opts *metav1.ListOptions) { opts.TimeoutSeconds = new(int64(3)) }
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
 	quiet := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start), short))
-	marked := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start), short, func(opts *metav1.ListOptions) { opts.AllowWatchBookmarks = true }))
+	marked := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start), short,
+		func(opts *metav1.ListOptions) { opts.AllowWatchBookmarks = true }))
 	last := cms.Make(ctx, "a")
 	t.Expect(suite.Brief(marked.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED a"}))
 	object := marked.NextConfigMap(ctx, watch.Bookmark)
@@ -185,7 +200,8 @@ func bookmarksOnRequest(ctx context.Context, t *suite.T) {
 
 // streaming requests a streaming list (sendInitialEvents).
 func streaming(opts *metav1.ListOptions) {
-	opts.SendInitialEvents, opts.ResourceVersionMatch, opts.AllowWatchBookmarks = new(true), metav1.ResourceVersionMatchNotOlderThan, true
+	opts.SendInitialEvents, opts.ResourceVersionMatch, opts.AllowWatchBookmarks = new(true),
+		metav1.ResourceVersionMatchNotOlderThan, true
 }
 
 func streamingListEndsWithABookmark(ctx context.Context, t *suite.T) {
@@ -242,7 +258,8 @@ func finalizedDeletionIsTwoEvents(ctx context.Context, t *suite.T) {
 func labelSelectorTurnsUpdates(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	start := cms.MustList(ctx, cms.Mine()).ResourceVersion
-	events := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start), func(opts *metav1.ListOptions) { opts.LabelSelector += ",color=red" }))
+	events := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(start),
+		func(opts *metav1.ListOptions) { opts.LabelSelector += ",color=red" }))
 	write := func(color, content string) *corev1.ConfigMap {
 		object := cms.Object("a", content)
 		object.Labels["color"] = color
@@ -319,7 +336,8 @@ func watchTimesOut(ctx context.Context, t *suite.T) {
 	t.Expect(got.Header.Get("Content-Type")).To(gomega.Equal("application/json"))
 	var seen []string
 	for _, event := range frames(t, got) {
-		seen = append(seen, fmt.Sprint(event.Type, " ", event.Object.APIVersion, " ", event.Object.Kind, " ", event.Object.Metadata.Name))
+		seen = append(seen, fmt.Sprint(event.Type, " ", event.Object.APIVersion, " ", event.Object.Kind, " ",
+			event.Object.Metadata.Name))
 	}
 	t.Expect(seen).To(gomega.ConsistOf("ADDED v1 ConfigMap a", "ADDED v1 ConfigMap b"))
 }
@@ -328,7 +346,8 @@ func watchAsMetadataOrTable(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	cms.Make(ctx, "a", "b")
 	path := cms.Path() + "?watch=1&timeoutSeconds=1&labelSelector=" + cms.Mine().LabelSelector
-	partial := frames(t, t.Ask(ctx, suite.Request{Path: path, Accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}))
+	partial := frames(t, t.Ask(ctx, suite.Request{Path: path,
+		Accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}))
 	t.Expect(partial).To(gomega.HaveLen(2))
 	for _, event := range partial {
 		t.Expect(event.Object.Kind).To(gomega.Equal("PartialObjectMetadata"))

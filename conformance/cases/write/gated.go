@@ -12,11 +12,16 @@ import (
 
 var gatedCases = []suite.Case{
 	{ID: "S12/field-behind-a-gate-is-dropped", Level: suite.Versioned, Failure: true, Test: fieldBehindAGateIsDropped,
-		Source:  "KEP-4355; k8s.io/kubernetes/pkg/registry/coordination/lease/strategy.go, PrepareForCreate and PrepareForUpdate",
-		Promise: "While CoordinatedLeaderElection is off, the strategy and the preferred holder of a Lease are dropped by creates and updates, without an error, all else is kept, and LeaseCandidates are 404."},
-	{ID: "S12/declared-validation-agrees", Level: suite.Versioned, Failure: true, Since: "1.36", Test: declaredValidationAgrees,
-		Source:  "KEP-5073; k8s.io/apiserver/pkg/registry/rest/validate.go; k8s.io/apiserver/pkg/validation/metrics.go",
-		Promise: "What is declared and what is written by hand about the fields of a ReplicationController refuse a broken one with 422 that names each field once, for a create and an update, and no difference between the two and no panic is counted."},
+		Source: "KEP-4355; k8s.io/kubernetes/pkg/registry/coordination/lease/strategy.go, PrepareForCreate and " +
+			"PrepareForUpdate",
+		Promise: "While CoordinatedLeaderElection is off, the strategy and the preferred holder of a Lease are " +
+			"dropped by creates and updates, without an error, all else is kept, and LeaseCandidates are 404."},
+	{ID: "S12/declared-validation-agrees", Level: suite.Versioned, Failure: true, Since: "1.36",
+		Test:   declaredValidationAgrees,
+		Source: "KEP-5073; k8s.io/apiserver/pkg/registry/rest/validate.go; k8s.io/apiserver/pkg/validation/metrics.go",
+		Promise: "What is declared and what is written by hand about the fields of a ReplicationController refuse a " +
+			"broken one with 422 that names each field once, for a create and an update, and no difference between " +
+			"the two and no panic is counted."},
 }
 
 func fieldBehindAGateIsDropped(ctx context.Context, t *suite.T) {
@@ -24,14 +29,17 @@ func fieldBehindAGateIsDropped(ctx context.Context, t *suite.T) {
 	send := func(method, path, version string) suite.Answer {
 		return t.Ask(ctx, suite.Request{Method: method, Path: path, Body: map[string]any{
 			"metadata": map[string]any{"name": "one", "resourceVersion": version},
-			"spec":     map[string]any{"holderIdentity": "a", "leaseDurationSeconds": 10, "strategy": "OldestEmulationVersion", "preferredHolder": "b"},
+			"spec": map[string]any{"holderIdentity": "a", "leaseDurationSeconds": 10,
+				"strategy": "OldestEmulationVersion", "preferredHolder": "b"},
 		}})
 	}
 	kept := func(got suite.Answer, code int) (version string) {
 		t.Expect(got.Code).To(gomega.Equal(code), "%s", got)
 		t.Expect(got.Header.Values("Warning")).To(gomega.BeEmpty(), "%s", got)
-		t.Expect(string(got.Body)).NotTo(gomega.Or(gomega.ContainSubstring(`"strategy"`), gomega.ContainSubstring(`"preferredHolder"`)), "%s", got)
-		t.Expect(string(got.Body)).To(gomega.And(gomega.ContainSubstring(`"holderIdentity":"a"`), gomega.ContainSubstring(`"leaseDurationSeconds":10`)), "%s", got)
+		t.Expect(string(got.Body)).NotTo(gomega.Or(gomega.ContainSubstring(`"strategy"`),
+			gomega.ContainSubstring(`"preferredHolder"`)), "%s", got)
+		t.Expect(string(got.Body)).To(gomega.And(gomega.ContainSubstring(`"holderIdentity":"a"`),
+			gomega.ContainSubstring(`"leaseDurationSeconds":10`)), "%s", got)
 		lease, err := t.Kube.CoordinationV1().Leases(t.Namespace(ctx)).Get(ctx, "one", metav1.GetOptions{})
 		t.Must(err, "get Lease one")
 		return lease.ResourceVersion
@@ -52,8 +60,10 @@ func declaredValidationAgrees(ctx context.Context, t *suite.T) {
 		labels := map[string]any{"app": "x"}
 		return t.Ask(ctx, suite.Request{Method: method, Path: path, Body: map[string]any{
 			"metadata": map[string]any{"name": "one"},
-			"spec": map[string]any{"replicas": replicas, "minReadySeconds": seconds, "selector": labels, "template": map[string]any{
-				"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "none"}}}}},
+			"spec": map[string]any{"replicas": replicas, "minReadySeconds": seconds, "selector": labels,
+				"template": map[string]any{
+					"metadata": map[string]any{"labels": labels},
+					"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "none"}}}}},
 		}})
 	}
 	before := counted()

@@ -15,11 +15,18 @@ import (
 
 var strictCases = []suite.Case{
 	{ID: "S12/strict-validation-of-every-write", Level: suite.Core, Failure: true, Test: strictValidationOfEveryWrite,
-		Source:  "KEP-2885; k8s.io/apiserver/pkg/endpoints/handlers/create.go; k8s.io/apiserver/pkg/endpoints/handlers/update.go; k8s.io/apiserver/pkg/endpoints/handlers/patch.go, jsonPatcher, smpPatcher",
-		Promise: "fieldValidation=Strict refuses a field that the type does not have, in a create, an update and each kind of patch, and nothing is written; Warn drops it with a warning, Ignore without, and Warn is the default."},
-	{ID: "S12/strict-validation-finds-duplicates", Level: suite.Core, Failure: true, Test: strictValidationFindsDuplicates,
-		Source:  "KEP-2885; k8s.io/apiserver/pkg/endpoints/handlers/patch.go, applyPatcher.applyPatchToCurrentObject and applyJSPatch",
-		Promise: "fieldValidation=Strict refuses a field that is given twice, in an update, a merge patch and an apply; Warn warns about it, and the last value holds."},
+		Source: "KEP-2885; k8s.io/apiserver/pkg/endpoints/handlers/create.go; " +
+			"k8s.io/apiserver/pkg/endpoints/handlers/update.go; k8s.io/apiserver/pkg/endpoints/handlers/patch.go, " +
+			"jsonPatcher, smpPatcher",
+		Promise: "fieldValidation=Strict refuses a field that the type does not have, in a create, an update and " +
+			"each kind of patch, and nothing is written; Warn drops it with a warning, Ignore without, and Warn is " +
+			"the default."},
+	{ID: "S12/strict-validation-finds-duplicates", Level: suite.Core, Failure: true,
+		Test: strictValidationFindsDuplicates,
+		Source: "KEP-2885; k8s.io/apiserver/pkg/endpoints/handlers/patch.go, applyPatcher.applyPatchToCurrentObject " +
+			"and applyJSPatch",
+		Promise: "fieldValidation=Strict refuses a field that is given twice, in an update, a merge patch and an " +
+			"apply; Warn warns about it, and the last value holds."},
 	{ID: "S12/validation-mode-must-be-known", Level: suite.Core, Failure: true, Test: validationModeMustBeKnown,
 		Source:  "KEP-2885; k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go, ValidateFieldValidation",
 		Promise: "A fieldValidation or dryRun that there is not is refused with 422 that names it, whatever the verb."},
@@ -39,7 +46,8 @@ func (w write) ask(ctx context.Context, c *suite.ConfigMaps, query string) suite
 		path += "/a"
 	}
 	return c.T.Ask(ctx, suite.Request{
-		Method: w.method, Path: path + "?" + query, Body: []byte(w.body), Header: map[string]string{"Content-Type": w.media},
+		Method: w.method, Path: path + "?" + query, Body: []byte(w.body),
+		Header: map[string]string{"Content-Type": w.media},
 	})
 }
 
@@ -52,11 +60,14 @@ func strictValidationOfEveryWrite(ctx context.Context, t *suite.T) {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"surprise":"x"}`, name)
 	}
 	for name, w := range map[string]write{
-		"create":                {http.MethodPost, asJSON, whole("b"), http.StatusBadRequest},
-		"update":                {http.MethodPut, asJSON, whole("a"), http.StatusBadRequest},
-		"merge patch":           {http.MethodPatch, string(types.MergePatchType), `{"surprise":"x"}`, http.StatusUnprocessableEntity},
-		"strategic merge patch": {http.MethodPatch, string(types.StrategicMergePatchType), `{"surprise":"x"}`, http.StatusUnprocessableEntity},
-		"JSON patch":            {http.MethodPatch, string(types.JSONPatchType), `[{"op":"add","path":"/surprise","value":"x"}]`, http.StatusUnprocessableEntity},
+		"create": {http.MethodPost, asJSON, whole("b"), http.StatusBadRequest},
+		"update": {http.MethodPut, asJSON, whole("a"), http.StatusBadRequest},
+		"merge patch": {http.MethodPatch, string(types.MergePatchType), `{"surprise":"x"}`,
+			http.StatusUnprocessableEntity},
+		"strategic merge patch": {http.MethodPatch, string(types.StrategicMergePatchType), `{"surprise":"x"}`,
+			http.StatusUnprocessableEntity},
+		"JSON patch": {http.MethodPatch, string(types.JSONPatchType), `[{"op":"add","path":"/surprise","value":"x"}]`,
+			http.StatusUnprocessableEntity},
 	} {
 		before := cms.Read(ctx, "a")
 		got := w.ask(ctx, cms, "fieldValidation=Strict")
@@ -64,9 +75,11 @@ func strictValidationOfEveryWrite(ctx context.Context, t *suite.T) {
 		t.Expect(string(got.Body)).To(gomega.ContainSubstring(`unknown field \"surprise\"`), "%s: %s", name, got)
 		t.Expect(cms.Read(ctx, "a")).To(gomega.Equal(before), "after the %s that was refused", name)
 
-		for query, warned := range map[string]bool{"fieldValidation=Warn": true, "fieldValidation=Ignore": false, "": true} {
+		for query, warned := range map[string]bool{"fieldValidation=Warn": true, "fieldValidation=Ignore": false,
+			"": true} {
 			got := w.ask(ctx, cms, query+"&dryRun=All")
-			t.Expect(got.Code).To(gomega.BeElementOf(http.StatusOK, http.StatusCreated), "%s with %q: %s", name, query, got)
+			t.Expect(got.Code).To(gomega.BeElementOf(http.StatusOK, http.StatusCreated), "%s with %q: %s", name, query,
+				got)
 			t.Expect(strings.Contains(got.Header.Get("Warning"), "surprise")).To(gomega.Equal(warned),
 				"%s with %q is warned: %q", name, query, got.Header.Get("Warning"))
 			t.Expect(string(got.Body)).NotTo(gomega.ContainSubstring(`"surprise"`), "%s with %q: %s", name, query, got)
@@ -80,9 +93,10 @@ func strictValidationFindsDuplicates(ctx context.Context, t *suite.T) {
 	const twice = `"data":{"content":"one","content":"two"}`
 	const whole = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},` + twice + `}`
 	for name, w := range map[string]write{
-		"update":      {http.MethodPut, asJSON, whole, http.StatusBadRequest},
-		"merge patch": {http.MethodPatch, string(types.MergePatchType), `{` + twice + `}`, http.StatusUnprocessableEntity},
-		"apply":       {http.MethodPatch, string(types.ApplyPatchType), whole, http.StatusBadRequest},
+		"update": {http.MethodPut, asJSON, whole, http.StatusBadRequest},
+		"merge patch": {http.MethodPatch, string(types.MergePatchType), `{` + twice + `}`,
+			http.StatusUnprocessableEntity},
+		"apply": {http.MethodPatch, string(types.ApplyPatchType), whole, http.StatusBadRequest},
 	} {
 		query := ""
 		if name == "apply" {
@@ -91,7 +105,8 @@ func strictValidationFindsDuplicates(ctx context.Context, t *suite.T) {
 		got := w.ask(ctx, cms, "fieldValidation=Strict"+query)
 		t.Expect(got.Code).To(gomega.Equal(w.refused), "%s: %s", name, got)
 		t.Expect(string(got.Body)).To(gomega.ContainSubstring("content"), "%s: %s", name, got)
-		t.Expect(cms.Read(ctx, "a").Data).To(gomega.HaveKeyWithValue("content", "first"), "after the %s that was refused", name)
+		t.Expect(cms.Read(ctx, "a").Data).To(gomega.HaveKeyWithValue("content", "first"),
+			"after the %s that was refused", name)
 
 		warned := w.ask(ctx, cms, "fieldValidation=Warn&dryRun=All"+query)
 		t.Expect(warned.Code).To(gomega.Equal(http.StatusOK), "%s: %s", name, warned)

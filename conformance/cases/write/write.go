@@ -20,11 +20,14 @@ import (
 // Cases are the cases of this area.
 var Cases = slices.Concat([]suite.Case{
 	{ID: "S12/stale-update-conflicts", Level: suite.Core, Failure: true, Test: staleUpdateConflicts,
-		Source:  "k8s.io/apiserver/pkg/registry/generic/registry/store.go, Update",
-		Promise: "An update that carries an old resourceVersion is refused with 409 Conflict and changes nothing; one that carries none is not checked."},
+		Source: "k8s.io/apiserver/pkg/registry/generic/registry/store.go, Update",
+		Promise: "An update that carries an old resourceVersion is refused with 409 Conflict and changes nothing; " +
+			"one that carries none is not checked."},
 	{ID: "S12/update-of-another-uid-conflicts", Level: suite.Core, Failure: true, Test: updateOfAnotherUIDConflicts,
-		Source:  "k8s.io/apiserver/pkg/registry/rest/update.go, DefaultUpdatedObjectInfo.Preconditions; k8s.io/apimachinery/pkg/api/validation/objectmeta.go, ValidateObjectMetaAccessorUpdate",
-		Promise: "An update that names another uid than the object's is refused with 409, a patch with 422, and nothing is changed; one that names its uid, or none, is done."},
+		Source: "k8s.io/apiserver/pkg/registry/rest/update.go, DefaultUpdatedObjectInfo.Preconditions; " +
+			"k8s.io/apimachinery/pkg/api/validation/objectmeta.go, ValidateObjectMetaAccessorUpdate",
+		Promise: "An update that names another uid than the object's is refused with 409, a patch with 422, and " +
+			"nothing is changed; one that names its uid, or none, is done."},
 	{ID: "S12/update-without-change-is-no-write", Level: suite.Core, Test: updateWithoutChangeIsNoWrite,
 		Source:  "k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate: the short cut for equal bytes",
 		Promise: "An update that changes nothing keeps the resourceVersion and causes no event."},
@@ -35,11 +38,13 @@ var Cases = slices.Concat([]suite.Case{
 		Source:  "k8s.io/apiserver/pkg/storage/names/generate.go",
 		Promise: "generateName gives each object a name of its own with that prefix."},
 	{ID: "S12/dry-run-leaves-nothing", Level: suite.Core, Test: dryRunLeavesNothing,
-		Source:  "k8s.io/apiserver/pkg/registry/generic/registry/dryrun.go",
-		Promise: "dryRun=All answers creates, updates and deletions as if they had been done, and leaves neither object nor event."},
+		Source: "k8s.io/apiserver/pkg/registry/generic/registry/dryrun.go",
+		Promise: "dryRun=All answers creates, updates and deletions as if they had been done, and leaves neither " +
+			"object nor event."},
 	{ID: "S12/delete-preconditions-hold", Level: suite.Core, Failure: true, Test: deletePreconditionsHold,
-		Source:  "k8s.io/apiserver/pkg/storage/interfaces.go, Preconditions.Check",
-		Promise: "A deletion with the precondition of another UID or resourceVersion is refused with 409; one with the right ones succeeds."},
+		Source: "k8s.io/apiserver/pkg/storage/interfaces.go, Preconditions.Check",
+		Promise: "A deletion with the precondition of another UID or resourceVersion is refused with 409; one with " +
+			"the right ones succeeds."},
 	{ID: "S12/delete-collection-deletes-the-selected", Level: suite.Core, Test: deleteCollectionDeletesTheSelected,
 		Source:  "k8s.io/apiserver/pkg/registry/generic/registry/store.go, DeleteCollection",
 		Promise: "Deleting a collection with a selector deletes what it selects and nothing else."},
@@ -53,14 +58,16 @@ var Cases = slices.Concat([]suite.Case{
 		Source:  "k8s.io/apimachinery/pkg/util/strategicpatch: ownerReferences merge by uid",
 		Promise: "A strategic merge patch of a built-in type merges a keyed list by its key."},
 	{ID: "S12/apply-conflicts-name-the-manager", Level: suite.Core, Failure: true, Test: applyConflictsNameTheManager,
-		Source:  "k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go",
-		Promise: "Server-side apply of a field that another manager owns is refused with a 409 that names the manager and the field; with force it takes the field over."},
+		Source: "k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go",
+		Promise: "Server-side apply of a field that another manager owns is refused with a 409 that names the " +
+			"manager and the field; with force it takes the field over."},
 	{ID: "S12/apply-removes-what-it-no-longer-names", Level: suite.Core, Test: applyRemovesWhatItNoLongerNames,
 		Source:  "sigs.k8s.io/structured-merge-diff/v6/merge/update.go, prune",
 		Promise: "A field that a manager stops applying is removed, unless another manager owns it too."},
 	{ID: "S12/immutable-means-immutable", Level: suite.Core, Failure: true, Test: immutableMeansImmutable,
-		Source:  "k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidateConfigMapUpdate",
-		Promise: "Neither the content of an immutable ConfigMap nor its immutable field can be changed: 422 that names the field."},
+		Source: "k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidateConfigMapUpdate",
+		Promise: "Neither the content of an immutable ConfigMap nor its immutable field can be changed: 422 that " +
+			"names the field."},
 	{ID: "S9/no-object-without-its-namespace", Level: suite.Core, Failure: true, Test: noObjectWithoutItsNamespace,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle",
 		Promise: "An object can't be created in a namespace that does not exist: 404 that names the namespace."},
@@ -88,7 +95,8 @@ func updateOfAnotherUIDConflicts(ctx context.Context, t *suite.T) {
 	other.UID = before.UID
 	_, err := cms.Update(ctx, other, metav1.UpdateOptions{})
 	t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict))
-	t.Expect(err.Error()).To(gomega.And(gomega.ContainSubstring(string(before.UID)), gomega.ContainSubstring(string(now.UID))))
+	t.Expect(err.Error()).To(gomega.And(gomega.ContainSubstring(string(before.UID)),
+		gomega.ContainSubstring(string(now.UID))))
 	_, err = cms.Merge(ctx, "a", fmt.Sprintf(`{"metadata":{"uid":%q},"data":{"content":"second"}}`, before.UID))
 	t.Expect(t.Causes(err)).To(gomega.Equal([]string{"metadata.uid"}))
 	t.Expect(cms.Read(ctx, "a")).To(gomega.Equal(now), "after what was refused")
@@ -102,7 +110,8 @@ func updateWithoutChangeIsNoWrite(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	created := cms.Make(ctx, "a")
 	events := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(created.ResourceVersion)))
-	t.Expect(cms.Update(ctx, created, metav1.UpdateOptions{})).To(gomega.HaveField("ResourceVersion", created.ResourceVersion))
+	t.Expect(cms.Update(ctx, created, metav1.UpdateOptions{})).
+		To(gomega.HaveField("ResourceVersion", created.ResourceVersion))
 	cms.Make(ctx, "last")
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED last"}))
 }
@@ -135,7 +144,8 @@ func dryRunLeavesNothing(ctx context.Context, t *suite.T) {
 	events := t.Watch(ctx, cms.Watch, cms.Mine(suite.From(kept.ResourceVersion)))
 	dry := []string{metav1.DryRunAll}
 
-	t.Expect(cms.Create(ctx, cms.Object("imagined", "first"), metav1.CreateOptions{DryRun: dry})).To(gomega.HaveField("UID", gomega.Not(gomega.BeEmpty())))
+	t.Expect(cms.Create(ctx, cms.Object("imagined", "first"), metav1.CreateOptions{DryRun: dry})).
+		To(gomega.HaveField("UID", gomega.Not(gomega.BeEmpty())))
 	_, err := cms.Get(ctx, "imagined", metav1.GetOptions{})
 	t.Expect(err).To(suite.BeStatus(http.StatusNotFound, metav1.StatusReasonNotFound))
 
@@ -145,7 +155,8 @@ func dryRunLeavesNothing(ctx context.Context, t *suite.T) {
 	t.Expect(cms.Read(ctx, "kept")).To(gomega.Equal(kept))
 
 	_, err = cms.Create(ctx, change, metav1.CreateOptions{DryRun: dry})
-	t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists), "a dry run is refused as a real one is")
+	t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonAlreadyExists),
+		"a dry run is refused as a real one is")
 	cms.Make(ctx, "last")
 	t.Expect(suite.Brief(events.Take(ctx, 1))).To(gomega.Equal([]string{"ADDED last"}))
 }
@@ -178,7 +189,8 @@ func jsonPatchTestsFirst(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	created := cms.Make(ctx, "a")
 	patch := func(tested string) (*corev1.ConfigMap, error) {
-		body := fmt.Sprintf(`[{"op":"add","path":"/data/added","value":"x"},{"op":"test","path":"/data/content","value":%q}]`, tested)
+		body := fmt.Sprintf(`[{"op":"add","path":"/data/added","value":"x"},{"op":"test","path":"/data/content",`+
+			`"value":%q}]`, tested)
 		return cms.Patch(ctx, "a", types.JSONPatchType, []byte(body), metav1.PatchOptions{})
 	}
 	_, err := patch("something else")
@@ -193,27 +205,32 @@ func mergePatchRemovesWithNull(ctx context.Context, t *suite.T) {
 	object.Data["other"] = "stays"
 	cms.MustCreate(ctx, object)
 	t.Expect(cms.Merge(ctx, "a", `{"data":{"content":null,"new":"x"}}`)).To(gomega.And(
-		gomega.HaveField("Data", map[string]string{"other": "stays", "new": "x"}), gomega.HaveField("Labels", gomega.HaveKey(suite.CaseLabel))))
+		gomega.HaveField("Data", map[string]string{"other": "stays", "new": "x"}), gomega.HaveField("Labels",
+			gomega.HaveKey(suite.CaseLabel))))
 }
 
 func strategicMergePatchMergesLists(ctx context.Context, t *suite.T) {
 	cms := t.ConfigMaps(ctx)
 	owner := cms.Make(ctx, "owner")
 	object := cms.Object("a", "first")
-	object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}}
+	object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner",
+		UID: owner.UID}}
 	cms.MustCreate(ctx, object)
 	second := cms.Make(ctx, "second")
 	patch := func(format string, uid types.UID) (*corev1.ConfigMap, error) {
 		return cms.Patch(ctx, "a", types.StrategicMergePatchType, fmt.Appendf(nil, format, uid), metav1.PatchOptions{})
 	}
-	t.Expect(patch(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"second","uid":%q}]}}`, second.UID)).To(
-		gomega.HaveField("OwnerReferences", gomega.ConsistOf(gomega.HaveField("Name", "owner"), gomega.HaveField("Name", "second"))))
+	t.Expect(patch(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"second","uid":%q}]}}`,
+		second.UID)).To(
+		gomega.HaveField("OwnerReferences", gomega.ConsistOf(gomega.HaveField("Name", "owner"),
+			gomega.HaveField("Name", "second"))))
 	t.Expect(patch(`{"metadata":{"ownerReferences":[{"$patch":"delete","uid":%q}]}}`, owner.UID)).To(
 		gomega.HaveField("OwnerReferences", gomega.ConsistOf(gomega.HaveField("Name", "second"))))
 }
 
 // apply applies content server-side as a field manager.
-func apply(ctx context.Context, c *suite.ConfigMaps, name, manager string, force bool, data map[string]string) (*corev1.ConfigMap, error) {
+func apply(ctx context.Context, c *suite.ConfigMaps, name, manager string, force bool,
+	data map[string]string) (*corev1.ConfigMap, error) {
 	object := c.Object(name, "")
 	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
 	object.Data = data
@@ -229,7 +246,8 @@ func applyConflictsNameTheManager(ctx context.Context, t *suite.T) {
 	_, err = apply(ctx, cms, "a", "bob", false, map[string]string{"content": "bob's"})
 	t.Expect(err).To(suite.BeStatus(http.StatusConflict, metav1.StatusReasonConflict))
 	t.Expect(err.Error()).To(gomega.And(gomega.ContainSubstring(`"alice"`), gomega.ContainSubstring(".data.content")))
-	t.Expect(suite.StatusOf(err).Details.Causes).To(gomega.ConsistOf(gomega.HaveField("Type", metav1.CauseTypeFieldManagerConflict)))
+	t.Expect(suite.StatusOf(err).Details.Causes).
+		To(gomega.ConsistOf(gomega.HaveField("Type", metav1.CauseTypeFieldManagerConflict)))
 	taken, err := apply(ctx, cms, "a", "bob", true, map[string]string{"content": "bob's"})
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(taken.Data["content"]).To(gomega.Equal("bob's"))
@@ -266,11 +284,13 @@ func immutableMeansImmutable(ctx context.Context, t *suite.T) {
 	cms.Make(ctx, "a")
 	_, err := cms.Merge(ctx, "a", `{"immutable":true}`)
 	t.Must(err, "make ConfigMap a immutable")
-	for patch, field := range map[string]string{`{"data":{"content":"second"}}`: "data", `{"immutable":false}`: "immutable"} {
+	for patch, field := range map[string]string{`{"data":{"content":"second"}}`: "data",
+		`{"immutable":false}`: "immutable"} {
 		_, err := cms.Merge(ctx, "a", patch)
 		t.Expect(t.Causes(err)).To(gomega.Equal([]string{field}), patch)
 	}
-	t.Expect(cms.Merge(ctx, "a", `{"metadata":{"labels":{"still":"possible"}}}`)).To(gomega.HaveField("Labels", gomega.HaveKey("still")))
+	t.Expect(cms.Merge(ctx, "a", `{"metadata":{"labels":{"still":"possible"}}}`)).
+		To(gomega.HaveField("Labels", gomega.HaveKey("still")))
 }
 
 func noObjectWithoutItsNamespace(ctx context.Context, t *suite.T) {

@@ -41,7 +41,8 @@ func ParseHandwritten(text string) ([]Handwritten, error) {
 		case len(words) == 4:
 			all = append(all, Handwritten{Name: words[0], System: words[1], File: words[2], Function: words[3]})
 		default:
-			return nil, fmt.Errorf("mutants by hand, line %d: want a name, a system, a file and a function, or a line behind - or +", n)
+			return nil, fmt.Errorf("mutants by hand, line %d: want a name, a system, a file and a function, or a "+
+				"line behind - or +", n)
 		}
 	}
 	for i := range all {
@@ -65,7 +66,8 @@ func (h Handwritten) in(fset *token.FileSet, file *ast.File, src string) (Mutant
 		start, end := fset.Position(fn.Body.Lbrace).Offset+1, fset.Position(fn.Body.Rbrace).Offset
 		body := src[start:end]
 		if n := strings.Count(body, h.Old); n != 1 {
-			return Mutant{}, fmt.Errorf("mutant %s: %s has the old text %d times; give one that it has once", h.Name, h.Function, n)
+			return Mutant{}, fmt.Errorf("mutant %s: %s has the old text %d times; give one that it has once", h.Name,
+				h.Function, n)
 		}
 		changed := strings.Replace(body, h.Old, h.New, 1)
 		if fn.Type.Results == nil {
@@ -73,8 +75,9 @@ func (h Handwritten) in(fset *token.FileSet, file *ast.File, src string) (Mutant
 		}
 		at := start + strings.Index(body, h.Old)
 		return Mutant{
-			ID: h.ID(), System: h.System, Line: 1 + strings.Count(src[:at], "\n"), Change: brief(h.Old + " => " + h.New),
-			edit: edit{start: start, end: end, prefix: "if " + switched + " {" + changed + "}\n"},
+			ID: h.ID(), System: h.System, Line: 1 + strings.Count(src[:at], "\n"),
+			Change: brief(h.Old + " => " + h.New),
+			edit:   edit{start: start, end: end, prefix: "if " + switched + " {" + changed + "}\n"},
 		}, nil
 	}
 	return Mutant{}, fmt.Errorf("mutant %s: %s has no function %s", h.Name, h.File, h.Function)

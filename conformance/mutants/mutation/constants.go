@@ -38,7 +38,8 @@ func (s *search) constants(n ast.Node) []variant {
 		case *ast.IndexExpr, *ast.SliceExpr: // off by one they panic
 			return false
 		case *ast.SelectorExpr:
-			if of, ok := c.X.(*ast.Ident); ok && of.Name == "http" && strings.HasPrefix(c.Sel.Name, "Status") && c.Sel.Name != "StatusText" {
+			if of, ok := c.X.(*ast.Ident); ok && of.Name == "http" && strings.HasPrefix(c.Sel.Name, "Status") &&
+				c.Sel.Name != "StatusText" {
 				changes = append(changes, s.with(n, c.Pos(), c.End(), otherStatus(c.Sel.Name)))
 			}
 			return false

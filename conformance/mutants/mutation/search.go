@@ -17,7 +17,9 @@ type search struct {
 
 // quiet matches the calls whose lack no client sees, such as logging, or makes a program hang
 // and proves nothing.
-var quiet = regexp.MustCompile(`(?i)klog|logger|\blog\b|httplog|metric|span\b|tracing|\btrace\b|handleerror|handlecrash|\block$|unlock$|rlock$|\bwg\.|waitgroup|cancel$|^close$|\.close$|^panic$|observe|\.inc$|stop$|recordlatency`)
+var quiet = regexp.MustCompile(`(?i)klog|logger|\blog\b|httplog|metric|span\b|tracing|\btrace\b|` +
+	`handleerror|handlecrash|\block$|unlock$|rlock$|` +
+	`\bwg\.|waitgroup|cancel$|^close$|\.close$|^panic$|observe|\.inc$|stop$|recordlatency`)
 
 // longest is how long a statement may be that a mutant repeats.
 const longest = 800

@@ -67,7 +67,8 @@ func (w *Workshop) Build(ctx context.Context, progress io.Writer) (Built, error)
 	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", built.Program, ".")
 	build.Dir = filepath.Join(w.dir, "program")
 	build.Env = append(os.Environ(), "GOWORK=off")
-	if said, err := gobuild.Run(ctx, build, fmt.Sprintf("a program with %d mutants", len(s.mutants)), progress); err != nil {
+	if said, err := gobuild.Run(ctx, build, fmt.Sprintf("a program with %d mutants", len(s.mutants)),
+		progress); err != nil {
 		return Built{}, fmt.Errorf("build the program with mutants: %w\n%s", err, said)
 	}
 	if built.Sum, err = sum(built.Program); err != nil {
@@ -88,7 +89,8 @@ func (w *Workshop) Last() (Built, error) {
 	}
 	// An interrupted build leaves a program without its list.
 	if now, err := sum(built.Program); err != nil || now != built.Sum {
-		return Built{}, errors.Join(errors.New("the program with mutants is not the one whose mutants are listed; build it again"), err)
+		return Built{}, errors.Join(errors.New("the program with mutants is not the one whose mutants are listed; "+
+			"build it again"), err)
 	}
 	return built, nil
 }

@@ -79,7 +79,8 @@ func present(hand []mutation.Handwritten, made []mutation.Mutant) error {
 	var problems []error
 	for _, h := range hand {
 		if !have[h.ID()] {
-			problems = append(problems, fmt.Errorf("mutant %s by hand: its file is not part of the program, or it does not compile", h.Name))
+			problems = append(problems, fmt.Errorf("mutant %s by hand: its file is not part of the program, or it "+
+				"does not compile", h.Name))
 		}
 	}
 	return errors.Join(problems...)

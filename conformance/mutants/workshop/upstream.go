@@ -47,7 +47,8 @@ type upstream struct {
 // readUpstream asks the go command in the repository's folder root. What the type checker
 // needs is compiled if it is not in Go's build cache.
 func readUpstream(ctx context.Context, root string) (*upstream, error) {
-	list := exec.CommandContext(ctx, "go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,Module,GoFiles,CgoFiles,EmbedFiles,SFiles,HFiles", judge)
+	list := exec.CommandContext(ctx, "go", "list", "-deps", "-export",
+		"-json=ImportPath,Dir,Export,Module,GoFiles,CgoFiles,EmbedFiles,SFiles,HFiles", judge)
 	list.Dir = root
 	var said bytes.Buffer
 	list.Stderr = &said
@@ -85,14 +86,16 @@ func Root(ctx context.Context) (string, error) {
 	file := strings.TrimSpace(string(out))
 	text, err := os.ReadFile(file)
 	if err != nil || modfile.ModulePath(text) != "snowglobe.test" {
-		return "", errors.New("find the repository: run this in a checkout of Snowglobe, since it builds Snowglobe with mutants")
+		return "", errors.New("find the repository: run this in a checkout of Snowglobe, since it builds Snowglobe " +
+			"with mutants")
 	}
 	return filepath.Dir(file), nil
 }
 
 // Upstream returns the folders of the modules that get mutants, and the release of Kubernetes.
 func Upstream(ctx context.Context) (folders map[string]string, release string, err error) {
-	list := exec.CommandContext(ctx, "go", append([]string{"list", "-m", "-f", "{{.Path}} {{.Version}} {{.Dir}}"}, Modules...)...)
+	list := exec.CommandContext(ctx, "go", append([]string{"list", "-m", "-f", "{{.Path}} {{.Version}} {{.Dir}}"},
+		Modules...)...)
 	out, err := list.Output()
 	if err != nil {
 		return nil, "", fmt.Errorf("list upstream's modules: %w", err)

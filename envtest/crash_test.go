@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
-	etcd "go.etcd.io/etcd/client/v3/kubernetes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -27,8 +25,7 @@ import (
 
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
-	"snowglobe.test/envtest/storage"
-	"snowglobe.test/envtest/storage/storagemock"
+	"snowglobe.test/envtest/storage/memory"
 	"snowglobe.test/internal/sample"
 )
 
@@ -162,14 +159,10 @@ func TestCrashOfAStranger(t *testing.T) {
 func TestCrashOfAnAssembly(t *testing.T) {
 	for how, end := range ends {
 		t.Run(how, func(t *testing.T) {
-			store := storagemock.NewBackend(t)
-			store.EXPECT().Start(mock.Anything).Return(nil).Once()
-			store.EXPECT().Endpoints().Return(storage.Endpoints{URLs: []string{"http://nowhere.test:2379"}})
-			store.EXPECT().Client().RunAndReturn(func() (*etcd.Client, error) {
+			store := &brokenStore{Backend: memory.New("broken"), connect: func() error {
 				end()
-				return nil, errBroken
-			}).Once()
-			store.EXPECT().Stop(mock.Anything).Return(nil).Once()
+				return errBroken
+			}}
 			launched := make(chan error, 1)
 			go func() {
 				defer close(launched)
@@ -179,6 +172,7 @@ func TestCrashOfAnAssembly(t *testing.T) {
 			err, returned := <-launched
 			require.True(t, returned, "the goroutine has ended that called Launch")
 			assert.True(t, err != nil && strings.Contains(err.Error(), "the end") && !strings.Contains(err.Error(), "have not ended"), "Launch: %v", err)
+			assert.Equal(t, []string{"Start", "Client", "Stop"}, store.called)
 		})
 	}
 }

@@ -12,7 +12,8 @@ var (
 	topFolders = []string{".ci", "bench", "cmd", "conformance", "docs", "envtest", "examples", "fakes", "internal", "scenarios"}
 	topFiles   = []string{
 		"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "go.mod", "go.sum",
-		".editorconfig", ".gitattributes", ".gitignore", ".golangci.yml", ".goreleaser.yaml", ".mockery.yaml", ".mockery.yml", "staticcheck.conf",
+		".editorconfig", ".gitattributes", ".gitignore", ".golangci.yml", ".goreleaser.yaml",
+		"staticcheck.conf",
 	}
 )
 
@@ -43,7 +44,7 @@ func TestLayout(t *testing.T) { obeys(t, layout(repository(t))) }
 func TestLayoutComplains(t *testing.T) {
 	try(t, layout, []fixture{
 		{"good", map[string]string{
-			".gitignore": "/snowglobe\n", "snowglobe": "binary", "go.mod": "module x", "README.md": "", ".mockery.yaml": "",
+			".gitignore": "/snowglobe\n", "snowglobe": "binary", "go.mod": "module x", "README.md": "",
 			"envtest/a.go": "package envtest", ".ci/run": "", "docs/HACKING.md": "",
 			"examples/consumer/go.mod": "module x", "examples/consumer/sub/a.go": "package sub", "examples/README.md": "",
 		}, nil},

@@ -99,9 +99,6 @@ const policy = `
 	envtest/nodes                    ->
 	envtest/kubectl                  -> internal/tempdir
 	envtest/kubectl (test)           -> internal/hostile
-	envtest/objectcmp                ->
-	envtest/matchers                 -> envtest/objectcmp
-	envtest/events                   ->
 	envtest/controllers              -> envtest internal/nearest
 	envtest/controllers (test)       -> envtest/kubectl envtest/nodes
 	envtest/controllerruntime        -> envtest internal/manifests

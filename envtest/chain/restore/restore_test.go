@@ -24,7 +24,7 @@ import (
 
 	"snowglobe.test/envtest/chain/reststorage"
 	"snowglobe.test/envtest/chain/reststorage/reststoragetest"
-	"snowglobe.test/envtest/storage/storagemock"
+	"snowglobe.test/envtest/storage"
 )
 
 // A restore brings back what clients have changed, and leaves alone what belongs to
@@ -170,7 +170,7 @@ func (w *writer) revision(t *testing.T) int64 {
 
 // A store that keeps no snapshots is refused, and so is a restore below no server.
 func TestRefuses(t *testing.T) {
-	external := New(&storagemock.Backend{})
+	external := New(struct{ storage.Backend }{})
 	_, err := external.Snapshot(t.Context(), nil)
 	assert.ErrorContains(t, err, "keeps no snapshots")
 	_, err = external.Restore(t.Context(), nil, nil)

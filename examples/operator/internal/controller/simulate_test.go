@@ -17,7 +17,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	snowglobe "snowglobe.test/envtest"
-	"snowglobe.test/envtest/matchers"
 
 	snowv1 "example.com/operator/api/v1"
 )
@@ -43,9 +42,10 @@ var _ = Describe("Snowfall in virtual time", func() {
 			Consistently(flakes).WithTimeout(9 * time.Minute).WithPolling(time.Second).Should(BeEmpty())
 			Eventually(flakes).WithTimeout(20 * time.Minute).WithPolling(time.Second).Should(HaveLen(3))
 
-			// controller-runtime's komega and the matchers for objects wait for nothing else either.
+			// controller-runtime's komega waits for nothing else either.
 			Eventually(komega.New(c).WithContext(ctx).Object(snowfall)).Should(HaveField("Status.Fallen", BeEquivalentTo(3)))
-			Expect(flakes(Default)).To(HaveEach(matchers.BeControlledBy(snowfall)))
+			owned := func(flake corev1.ConfigMap) bool { return metav1.IsControlledBy(&flake, snowfall) }
+			Expect(flakes(Default)).To(HaveEach(Satisfy(owned)))
 			return nil
 		}, snowglobe.WithCRDPaths("../../config/crd/bases"))).To(Succeed())
 		GinkgoWriter.Printf("it took %s\n", time.Since(begun))

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -10,7 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"snowglobe.test/internal/gobuild"
 )
+
+const inSimMode = "in sim mode" // what is built
 
 // Program builds the program of an import path in sim mode, in the module that
 // folder is in, and returns where it is: in the user's cache, a place for each folder,
@@ -29,13 +32,15 @@ func Program(ctx context.Context, folder, importPath string, progress io.Writer)
 	program := filepath.Join(filepath.Dir(here.overlay), "bin", place, filepath.Base(importPath))
 	build := here.command(ctx, "build", nil, "-o", program, importPath)
 	build.Dir = folder
-	var out bytes.Buffer
-	build.Stdout, build.Stderr = &out, &out
-	if err := Run(build, progress); err != nil {
-		return "", fmt.Errorf("build %s in sim mode: %w\n%s", importPath, err, &out)
+	if err := gobuild.Build(build, inSimMode, progress); err != nil {
+		return "", fmt.Errorf("build %s in sim mode: %w", importPath, err)
 	}
 	return program, nil
 }
+
+// Run runs what Test returns, and tells of progress while that builds something. When the context of
+// the command ends, nothing is left behind.
+func Run(test *exec.Cmd, progress io.Writer) error { return gobuild.Run(test, inSimMode, progress) }
 
 // Test returns the command go test with these arguments, in sim mode. It does not vet unless
 // they say so: the first time, all that is imported would be vetted too, and sim mode changes no

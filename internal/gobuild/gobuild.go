@@ -1,136 +1,179 @@
-// Package gobuild runs "go build" for those who wait for it: it says at once what is being
-// built, and from time to time how far it is. It never decides what is built, or how.
+// Package gobuild runs go commands that build something, for those who wait: it says what is being
+// built and how far that is, and leaves nothing of a build that is interrupted. It never decides what is
+// built, or how.
 package gobuild
 
 import (
 	"bytes"
-	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"snowglobe.test/internal/group"
+	"snowglobe.test/internal/tempdir"
 )
 
-// interval is the time between two lines about a build.
-const interval = 30 * time.Second
+// When a build is reported for the first time, and from then on.
+const (
+	firstReport = 2 * time.Second
+	laterReport = 30 * time.Second
+)
 
-// grace is how long an interrupted build may take to end: its linker ends first, and what
-// it has written is removed.
-const grace = time.Minute
-
-// Run runs a go command that was made with a context and whose first argument is "build", and
-// returns what it says, which explains an error. to is told what is built, in words like "the
-// program", and how many packages are compiled. When the context ends, the command is
-// interrupted, and nothing of it is left when Run returns.
-func Run(ctx context.Context, command *exec.Cmd, what string, to io.Writer) (said string, err error) {
-	return run(ctx, command, what, to, interval)
+// Build is Run of a command whose output is of use only as the explanation of an error, of which it
+// becomes a part.
+func Build(command *exec.Cmd, what string, progress io.Writer) error {
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	if err := Run(command, what, progress); err != nil {
+		return fmt.Errorf("%w\n%s", err, &said)
+	}
+	return nil
 }
 
-func run(ctx context.Context, command *exec.Cmd, what string, to io.Writer, interval time.Duration) (said string, err error) {
-	fmt.Fprintf(to, "snowglobe: building %s; the first time this takes some minutes\n", what)
-	began := time.Now()
-	ctx, cancel := context.WithCancel(ctx)
+// Run runs a go command that was made with a context, and whose first argument is "build" or "test".
+// Progress is a line when the build takes longer than two seconds, with what is built, in words like
+// "the program". When the context of the command ends, nothing is left behind: no compiler or
+// linker, and not what they have written.
+func Run(command *exec.Cmd, what string, progress io.Writer) error {
+	return run(command, what, progress, firstReport)
+}
+
+func run(command *exec.Cmd, what string, progress io.Writer, first time.Duration) error {
+	folder, err := tempdir.Make("build")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Remove() }() // what is left is for the next one
+	within := func(name string) string { return filepath.Join(folder.Path(), name) }
+	b := &build{what: what, graph: within("graph"), trace: within("trace"), begun: time.Now()}
+	command.Args = slices.Insert(slices.Clone(command.Args), 2, "-debug-actiongraph="+b.graph, "-debug-trace="+b.trace)
+	ended := make(chan struct{})
 	var reporting sync.WaitGroup
-	defer reporting.Wait()
-	defer cancel()
-	output := &output{}
-	reporting.Go(output.counter(ctx, command))
-	command.Args = slices.Insert(slices.Clone(command.Args), 2, "-v")
-	command.Stdout, command.Stderr = output, output
-	// It stays in our process group, unlike those of group.Run: we may be a test, which Ctrl-C
-	// ends at once, and a build in a group of its own would go on.
-	command.Cancel = func() error {
-		if command.Process.Signal(os.Interrupt) == nil {
-			return nil
-		}
-		return command.Process.Kill() // where no process can be interrupted
+	reporting.Go(func() { b.report(progress, first, ended) })
+	err = group.Run(command)
+	close(ended)
+	reporting.Wait()
+	if command.ProcessState != nil && !command.ProcessState.Exited() { // it was killed
+		err = errors.Join(err, b.removeRest())
 	}
-	command.WaitDelay = grace
-	reporting.Go(func() {
-		again := time.NewTicker(interval)
-		defer again.Stop()
-		for {
-			select {
-			case <-again.C:
-				fmt.Fprintf(to, "snowglobe: still building: %s (%s)\n", output.compiled(), time.Since(began).Round(time.Second))
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	err = command.Run()
-	return output.text(), err
+	return err
 }
 
-// counter returns what finds out how many packages a build is made of, which may take
-// seconds.
-func (o *output) counter(ctx context.Context, build *exec.Cmd) func() {
-	args := []string{"list", "-deps"}
-	for i := 2; i < len(build.Args); i++ {
-		if build.Args[i] == "-o" { // which "go list" does not have
-			i++
-			continue
-		}
-		args = append(args, build.Args[i])
-	}
-	list := exec.CommandContext(ctx, build.Path, args...)
-	list.Dir, list.Env = build.Dir, build.Env
-	return func() {
-		packages, err := list.Output()
-		if err != nil {
-			return // "go build" tells what is wrong
-		}
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.all = bytes.Count(packages, []byte("\n"))
-	}
+// build is what a go command says of its build: in two files, since its output is of use to
+// others.
+type build struct {
+	what  string
+	graph string // all actions, when they are known
+	trace string // events, one in a line
+	begun time.Time
+	read  int64 // of trace
+	done  int
+	all   int // 0 while it is not known
+	work  string
 }
 
-// output is what "go build -v" says: the packages that it compiles, and everything else.
-type output struct {
-	mu       sync.Mutex
-	packages int
-	partial  string // a line whose end has not come yet
-	rest     strings.Builder
-	all      int // packages there are, 0 while that is not known
-}
-
-// Write implements io.Writer.
-func (o *output) Write(said []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	text := o.partial + string(said)
+// report says how far the build is, until it has ended.
+func (b *build) report(w io.Writer, first time.Duration, ended <-chan struct{}) {
+	look := time.NewTicker(first)
+	defer look.Stop()
+	var last time.Duration // when it was last said; 0 for never
+	counted := false
 	for {
-		line, after, ended := strings.Cut(text, "\n")
-		if !ended {
-			o.partial = text
-			return len(said), nil
+		select {
+		case <-ended:
+			return
+		case <-look.C:
 		}
-		if strings.ContainsAny(line, " \t") || line == "" {
-			o.rest.WriteString(line + "\n")
-		} else {
-			o.packages++ // an import path
+		b.look()
+		took := time.Since(b.begun)
+		switch {
+		case b.all > 0 && b.done >= b.all:
+			return
+		case last > 0 && took < last+laterReport && (counted || b.all == 0):
+			continue
+		case b.all == 0:
+			fmt.Fprintf(w, "snowglobe: building %s; the first time this takes some minutes (%s)\n",
+				b.what, took.Round(time.Second))
+		default:
+			counted = true
+			fmt.Fprintf(w, "snowglobe: building %s: %d of %d packages (%s)\n",
+				b.what, b.done, b.all, took.Round(time.Second))
 		}
-		text = after
+		last = took
 	}
 }
 
-// compiled says how far the build is.
-func (o *output) compiled() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.all == 0 {
-		return fmt.Sprintf("%d packages compiled", o.packages)
-	}
-	return fmt.Sprintf("%d packages compiled, of %d at most", o.packages, o.all)
+// These are in the lines of packages. The cache is asked for all of them, as far as what
+// they are made of is built; only then is one built.
+var (
+	packageAction = []byte(`"name":"Executing action (build `)
+	cacheAction   = []byte(`"name":"Executing action (build check cache `)
+)
+
+// isPackageDone reports whether a line of the trace is about a package that is built.
+func isPackageDone(line []byte) bool {
+	return bytes.Contains(line, packageAction) && !bytes.Contains(line, cacheAction) &&
+		bytes.Contains(line, []byte(`"ph":"E"`))
 }
 
-func (o *output) text() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.rest.String() + o.partial
+// look reads what is new.
+func (b *build) look() {
+	if b.all == 0 {
+		b.readGraph()
+	}
+	file, err := os.Open(b.trace)
+	if err != nil {
+		return // there is none yet
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.NewSectionReader(file, b.read, 1<<40))
+	if err != nil {
+		return
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	b.read += int64(len(text))
+	for line := range bytes.Lines(text) {
+		if isPackageDone(line) {
+			b.done++
+		}
+	}
+}
+
+// readGraph counts the packages.
+func (b *build) readGraph() {
+	text, err := os.ReadFile(b.graph)
+	if err != nil {
+		return
+	}
+	var actions []struct{ Mode, Objdir string }
+	if json.Unmarshal(text, &actions) != nil {
+		return // it is being written
+	}
+	for _, action := range actions {
+		if action.Mode == "build" {
+			b.all++
+		}
+		if b.work == "" && action.Objdir != "" {
+			b.work = filepath.Dir(filepath.Clean(action.Objdir))
+		}
+	}
+}
+
+// removeRest removes the folder of a go command that was killed.
+func (b *build) removeRest() error {
+	if b.work == "" {
+		b.readGraph()
+	}
+	if !strings.HasPrefix(filepath.Base(b.work), "go-build") {
+		return nil
+	}
+	return os.RemoveAll(b.work)
 }

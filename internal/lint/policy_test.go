@@ -30,7 +30,7 @@ const policy = `
 	internal/wall                    ->
 	internal/pins                    ->
 	internal/etcdlog                 ->
-	internal/gobuild                 ->
+	internal/gobuild                 -> internal/group internal/tempdir
 	internal/stock                   -> internal/gobuild internal/releases
 	internal/releases                -> internal/gobuild
 	internal/group                   ->
@@ -57,7 +57,7 @@ const policy = `
 	envtest/memnet                   ->
 	envtest/trace                    -> internal/redact
 	envtest/process                  -> internal/etcdlog internal/left internal/redact
-	envtest/sim                      -> internal/group internal/tempdir
+	envtest/sim                      -> internal/gobuild
 	envtest/sim (test)               -> internal/hostile internal/pages internal/sample
 	envtest/sim/seeds                -> envtest/sim internal/conns internal/group internal/unixsocket
 

@@ -63,8 +63,8 @@ func build(ctx context.Context, module, version string, progress io.Writer) (str
 	command := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-buildvcs=false", "-trimpath", "-ldflags", Stamp(version),
 		"-o", filepath.Join(module, apiServer), kubernetes+"/cmd/"+apiServer)
 	command.Dir, command.Env = module, environment()
-	if said, err := gobuild.Run(ctx, command, apiServer+" "+version, progress); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, said)
+	if err := gobuild.Build(command, apiServer+" "+version, progress); err != nil {
+		return "", err
 	}
 	return filepath.Join(module, apiServer), nil
 }

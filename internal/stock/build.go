@@ -23,8 +23,8 @@ func Build(ctx context.Context, folder string, progress io.Writer) (Programs, er
 	for _, each := range []struct{ name, flags string }{{apiServer, releases.Stamp(release)}, {etcd, "-s -w"}} {
 		p := Programs{Folder: folder}
 		command := exec.CommandContext(ctx, "go", "build", "-ldflags", each.flags, "-o", p.path(each.name), packages[each.name])
-		if said, err := gobuild.Run(ctx, command, "a stock "+each.name, progress); err != nil {
-			return Programs{}, fmt.Errorf("build a stock %s: %w\n%s", each.name, err, said)
+		if err := gobuild.Build(command, "a stock "+each.name, progress); err != nil {
+			return Programs{}, fmt.Errorf("build a stock %s: %w", each.name, err)
 		}
 	}
 	return Find(ctx, folder)

@@ -67,9 +67,8 @@ func (w *Workshop) Build(ctx context.Context, progress io.Writer) (Built, error)
 	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", built.Program, ".")
 	build.Dir = filepath.Join(w.dir, "program")
 	build.Env = append(os.Environ(), "GOWORK=off")
-	if said, err := gobuild.Run(ctx, build, fmt.Sprintf("a program with %d mutants", len(s.mutants)),
-		progress); err != nil {
-		return Built{}, fmt.Errorf("build the program with mutants: %w\n%s", err, said)
+	if err := gobuild.Build(build, fmt.Sprintf("a program with %d mutants", len(s.mutants)), progress); err != nil {
+		return Built{}, fmt.Errorf("build the program with mutants: %w", err)
 	}
 	if built.Sum, err = sum(built.Program); err != nil {
 		return Built{}, err

@@ -13,11 +13,11 @@ import (
 	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/virtualtime"
 	"snowglobe.test/scenarios/checkers"
+	"snowglobe.test/scenarios/commands/checks"
+	"snowglobe.test/scenarios/commands/servers"
 	"snowglobe.test/scenarios/engine"
 	"snowglobe.test/scenarios/explore"
 	"snowglobe.test/scenarios/explore/worker"
-	"snowglobe.test/scenarios/verbs/checks"
-	"snowglobe.test/scenarios/verbs/servers"
 )
 
 // TestWordsDecideNothing gives errors of each kind the words of all others.
@@ -36,7 +36,7 @@ func TestWordsDecideNothing(t *testing.T) {
 		"an unfired rule": {&servers.UnfiredError{Where: plain.Error(), Rule: fault.Rule{}}, explore.ScriptFailed},
 		"a verdict":       {&checks.BrokenError{Report: checkers.Report{}}, explore.Broken},
 	} {
-		wrapped := errors.Join(&engine.Failure{Script: "x.txtar", Line: 3, Verb: "await", Err: fmt.Errorf("not in time: %w", c.err)}, errors.New("and more"))
+		wrapped := errors.Join(&engine.Failure{Script: "x.txtar", Line: 3, Command: "await", Err: fmt.Errorf("not in time: %w", c.err)}, errors.New("and more"))
 		failure := worker.FailureOf(wrapped)
 		assert.True(t, failure != nil && failure.Kind == c.want, "%s: %+v, want %s", name, failure, c.want)
 	}
@@ -54,10 +54,10 @@ func TestWordsDecideNoCause(t *testing.T) {
 			return &engine.Failure{Script: "x.txtar", Command: "list nodes", Err: errors.New(words)}
 		},
 		"a command that is late": func(words string) error {
-			return &engine.Failure{Command: "list pods", Err: fmt.Errorf("%s: %w", words, context.DeadlineExceeded)}
+			return &engine.Failure{Text: "list pods", Err: fmt.Errorf("%s: %w", words, context.DeadlineExceeded)}
 		},
 		"a command that is refused": func(words string) error {
-			return &engine.Failure{Command: "list pods", Err: fmt.Errorf("%s: %w", words, apierrors.NewUnauthorized(words))}
+			return &engine.Failure{Text: "list pods", Err: fmt.Errorf("%s: %w", words, apierrors.NewUnauthorized(words))}
 		},
 		"a hook": func(words string) error {
 			return &process.CrashError{Err: fmt.Errorf("%s: %w", words, &process.SiteError{Site: "hook/a", Err: errors.New(words)})}

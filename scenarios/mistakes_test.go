@@ -75,12 +75,12 @@ func TestMistakesOnServer(t *testing.T) {
 // serverOfMistakes is a server that several scripts use, one after the other.
 type serverOfMistakes struct {
 	run    *engine.Run
-	groups *verbGroups
+	groups *commandGroups
 }
 
 func startForMistakes(ctx context.Context, folder string) (*serverOfMistakes, error) {
 	run := engine.New(ctx, asserting("start\n"), engine.Options{})
-	s := &serverOfMistakes{run, newVerbGroups(run, Options{})}
+	s := &serverOfMistakes{run, newCommandGroups(run, Options{})}
 	if err := s.perform(run.Script, folder); err != nil {
 		return nil, errors.Join(err, s.groups.close())
 	}
@@ -89,7 +89,7 @@ func startForMistakes(ctx context.Context, folder string) (*serverOfMistakes, er
 
 func (s *serverOfMistakes) perform(one script.Script, folder string) error {
 	s.run.Script = one
-	return s.run.Perform(folder, s.groups.verbs()).Err
+	return s.run.Perform(folder, s.groups.commands()).Err
 }
 
 func (s *serverOfMistakes) reset() error {

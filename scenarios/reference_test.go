@@ -84,13 +84,13 @@ script, not the server.
 
 // writeReference writes the reference page of the script commands, in Markdown.
 func writeReference() []byte {
-	verbs := verbsOf(script.Script{})
+	commands := commandsOf(script.Script{})
 	var page bytes.Buffer
 	page.WriteString(referenceHead)
-	for _, v := range verbs {
+	for _, v := range commands {
 		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", v.Name, v.Name, v.Summary)
 	}
-	for _, v := range verbs {
+	for _, v := range commands {
 		fmt.Fprintf(&page, "\n## %s\n\n    %s\n\n%s.\n", v.Name, v.Usage(), v.Sentence())
 		if v.Details != "" {
 			fmt.Fprintf(&page, "\n%s\n", v.Details)
@@ -113,7 +113,7 @@ func TestReference(t *testing.T) {
 
 func TestCommandsAreDescribed(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range verbsOf(script.Script{}) {
+	for _, c := range commandsOf(script.Script{}) {
 		assert.False(t, seen[c.Name], "%s is there twice", c.Name)
 		seen[c.Name] = true
 		assert.True(t, c.Summary != "" && c.Details != "" && c.Example != "", "%s lacks a summary, details or an example", c.Name)

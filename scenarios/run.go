@@ -18,10 +18,10 @@ import (
 	"snowglobe.test/internal/diskerr"
 	"snowglobe.test/internal/redact"
 	"snowglobe.test/internal/tempdir"
+	"snowglobe.test/scenarios/commands/servers"
 	"snowglobe.test/scenarios/engine"
 	"snowglobe.test/scenarios/script"
 	"snowglobe.test/scenarios/story"
-	"snowglobe.test/scenarios/verbs/servers"
 )
 
 // Options say how to run scripts. The zero value runs them in virtual time.
@@ -125,8 +125,8 @@ func run(ctx context.Context, s script.Script, opts Options) (result Result) {
 // perform runs the script in a folder and then releases everything it used.
 func perform(ctx context.Context, s script.Script, opts Options, typed *engine.Keyboard, folder string) Result {
 	run := engine.New(ctx, s, engine.Options{RealTime: opts.RealTime, Verbose: opts.Verbose, Prompt: opts.Prompt, Typed: typed})
-	groups := newVerbGroups(run, opts)
-	outcome := run.Perform(folder, groups.verbs())
+	groups := newCommandGroups(run, opts)
+	outcome := run.Perform(folder, groups.commands())
 	err := outcome.Err
 	if closeErr := groups.close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("%s: after the last command: %w", s.File, closeErr)

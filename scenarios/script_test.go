@@ -26,6 +26,7 @@ func TestCommands(t *testing.T) { Test(t, "testdata") }
 // message that says where and what.
 func TestMistakes(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
+		"renamed command":           {"elect one default/lease", `x.txtar:1: the command "elect" is called "candidate" now`},
 		"unknown command":           {"strat", `x.txtar:1: unknown command "strat"; did you mean start?`},
 		"testscript's stop":         {"# Hello.\nstop\n", "x.txtar:2: stop: it ends the script here; write shutdown"},
 		"no server":                 {"expect / 200", "x.txtar:1: expect: no API server is running"},

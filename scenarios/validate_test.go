@@ -103,11 +103,11 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-// TestEachVerbThatAsserts is a script of one command: it needs no other assertion.
-func TestEachVerbThatAsserts(t *testing.T) {
+// TestEachCommandThatAsserts is a script of one command: it needs no other assertion.
+func TestEachCommandThatAsserts(t *testing.T) {
 	asserting := map[string]bool{}
-	for _, verb := range engine.AllVerbs(verbsOf(script.Script{})) {
-		asserting[verb.Name] = verb.Asserts
+	for _, command := range engine.AllCommands(commandsOf(script.Script{})) {
+		asserting[command.Name] = command.Asserts
 	}
 	for name, want := range map[string]bool{
 		"start": false, "shutdown": false, "advance": false, "timeline": false, "note": false, "hold": false, "request": false,

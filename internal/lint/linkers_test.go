@@ -11,7 +11,7 @@ import (
 // MB for each of them whenever the chain has changed. Tests that need no server stay out.
 var linkers = []string{
 	"bench", "cmd/snowglobe", "conformance", "conformance/lies", "envtest", "envtest/chain", "envtest/chain/bootstrap",
-	"envtest/controllerruntime", "envtest/controllers", "envtest/soak", "scenarios", "scenarios/verbs/clients",
+	"envtest/controllerruntime", "envtest/controllers", "envtest/soak", "scenarios", "scenarios/commands/clients",
 }
 
 // upstreamPath is the module that makes linking slow.

@@ -113,7 +113,7 @@ const policy = `
 	envtest/soak (test)              -> envtest scenarios internal/hostile
 
 	# The houses on top. Siblings never import each other.
-	scenarios                        -> envtest/process internal/tempdir scenarios/engine scenarios/verbs/...
+	scenarios                        -> envtest/process internal/tempdir scenarios/engine scenarios/commands/...
 	scenarios (test)                 -> internal/hostile internal/pages internal/sample scenarios/explore/worker
 	scenarios/checkers               -> envtest/trace internal/observe internal/shrink
 	scenarios/checkers (test)        -> internal/sample
@@ -122,11 +122,11 @@ const policy = `
 	scenarios/engine                 -> envtest/virtualtime internal/nearest scenarios/script scenarios/story
 	scenarios/subset                 ->
 	scenarios/encoding               ->
-	scenarios/verbs/servers          -> envtest internal/wall scenarios/encoding scenarios/engine
-	scenarios/verbs/clients          -> envtest/kubectl internal/broadcast internal/manifests internal/observe internal/watchframe scenarios/verbs/servers
-	scenarios/verbs/fakes            -> envtest/memnet fakes/... internal/conns scenarios/subset scenarios/verbs/servers
-	scenarios/verbs/programs         -> envtest/controllers envtest/nodes scenarios/subset scenarios/verbs/clients
-	scenarios/verbs/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/verbs/clients
+	scenarios/commands/servers          -> envtest internal/wall scenarios/encoding scenarios/engine
+	scenarios/commands/clients          -> envtest/kubectl internal/broadcast internal/manifests internal/observe internal/watchframe scenarios/commands/servers
+	scenarios/commands/fakes            -> envtest/memnet fakes/... internal/conns scenarios/subset scenarios/commands/servers
+	scenarios/commands/programs         -> envtest/controllers envtest/nodes scenarios/subset scenarios/commands/clients
+	scenarios/commands/checks           -> internal/wall scenarios/checkers scenarios/subset scenarios/commands/clients
 	scenarios/explore                -> envtest/fault internal/diskerr internal/shrink scenarios/script
 	scenarios/explore/worker         -> envtest/sim internal/group scenarios scenarios/explore
 	conformance/...                  -> conformance/... envtest envtest/process fakes/... internal/outfile

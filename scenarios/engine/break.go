@@ -28,9 +28,9 @@ const (
 	quit = "quit"
 )
 
-// Break is the verb that asks a person for commands.
-func (r *Run) Break() Verb {
-	return Verb{
+// Break is the command that asks a person for commands.
+func (r *Run) Break() Command {
+	return Command{
 		Name:    breakName,
 		Args:    "[WHY]...",
 		Most:    AnyNumber,
@@ -94,20 +94,20 @@ func (r *Run) typeCommand(line string) error {
 	if len(words) == 0 {
 		return ErrUsage
 	}
-	if _, err := findCall(AllVerbs(r.verbs), words, false); err != nil {
+	if _, err := findCall(AllCommands(r.commands), words, false); err != nil {
 		return err
 	}
-	verb, err := find(r.verbs, words[0])
-	if err != nil || verb.Name == breakName {
+	command, err := find(r.commands, words[0])
+	if err != nil || command.Name == breakName {
 		return fmt.Errorf("%s has no meaning at a prompt", words[0])
 	}
 	r.Story.Command(line)
 	r.Stdout.Reset()
-	err = verb.invoke(r, words[1:])
+	err = command.invoke(r, words[1:])
 	_, _ = r.Stdout.WriteTo(r.opts.Prompt.Out) // what fails is the way to say so
 	if negated {
-		if err = verb.negate(err); err != nil {
-			return fmt.Errorf("%s: %w", verb.Name, err)
+		if err = command.negate(err); err != nil {
+			return fmt.Errorf("%s: %w", command.Name, err)
 		}
 	}
 	return err

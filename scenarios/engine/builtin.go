@@ -14,31 +14,31 @@ import (
 // builtin is a command about files, programs and what was printed, as far as it can be
 // judged before a script runs. rsc.io/script has those without run.
 type builtin struct {
-	Verb
+	Command
 	run func(r *Run, negated bool, args []string) error
 }
 
 func builtins() []builtin {
 	list := []builtin{
-		{Verb: Verb{Name: "cd", Makes: madeAny}}, // from then on, names are those of another folder
-		{Verb: Verb{Name: "chmod"}},
-		{Verb: Verb{Name: "cmp", Asserts: true, Files: allFiles}},
-		{Verb: Verb{Name: "cmpenv", Asserts: true, Files: allFiles}},
-		{Verb: Verb{Name: "cp", Files: sourceFiles, Makes: madeLast}},
-		{Verb: Verb{Name: "env"}},
-		{Verb: Verb{Name: localExecName, Asserts: true, Makes: madeAny}},
-		{Verb: Verb{Name: "exists", Asserts: true}},
-		{Verb{Name: grepName, Args: patternArgs + " FILE", Asserts: true, Static: checkPattern, Files: greppedFiles}, grep},
-		{Verb: Verb{Name: "mkdir"}},
-		{Verb: Verb{Name: "mv", Files: sourceFiles, Makes: madeLast}},
-		{Verb: Verb{Name: "rm"}},
-		{Verb{Name: "skip"}, skip},
-		{Verb{Name: stderrName, Args: patternArgs, Asserts: true, Static: checkPattern}, matchStderr},
-		{Verb{Name: stdoutName, Args: patternArgs, Asserts: true, Static: checkPattern}, matchStdout},
-		{Verb{Name: "stop", Args: "[REASON]", Static: checkStop}, stop},
-		{Verb: Verb{Name: "symlink", Makes: madeAny}},
-		{Verb{Name: "unquote", Files: allFiles, Makes: func(args []string, file string) bool { return slices.Contains(args, file) }}, unquote},
-		{Verb: Verb{Name: "wait", Asserts: true}},
+		{Command: Command{Name: "cd", Makes: madeAny}}, // from then on, names are those of another folder
+		{Command: Command{Name: "chmod"}},
+		{Command: Command{Name: "cmp", Asserts: true, Files: allFiles}},
+		{Command: Command{Name: "cmpenv", Asserts: true, Files: allFiles}},
+		{Command: Command{Name: "cp", Files: sourceFiles, Makes: madeLast}},
+		{Command: Command{Name: "env"}},
+		{Command: Command{Name: localExecName, Asserts: true, Makes: madeAny}},
+		{Command: Command{Name: "exists", Asserts: true}},
+		{Command{Name: grepName, Args: patternArgs + " FILE", Asserts: true, Static: checkPattern, Files: greppedFiles}, grep},
+		{Command: Command{Name: "mkdir"}},
+		{Command: Command{Name: "mv", Files: sourceFiles, Makes: madeLast}},
+		{Command: Command{Name: "rm"}},
+		{Command{Name: "skip"}, skip},
+		{Command{Name: stderrName, Args: patternArgs, Asserts: true, Static: checkPattern}, matchStderr},
+		{Command{Name: stdoutName, Args: patternArgs, Asserts: true, Static: checkPattern}, matchStdout},
+		{Command{Name: "stop", Args: "[REASON]", Static: checkStop}, stop},
+		{Command: Command{Name: "symlink", Makes: madeAny}},
+		{Command{Name: "unquote", Files: allFiles, Makes: func(args []string, file string) bool { return slices.Contains(args, file) }}, unquote},
+		{Command: Command{Name: "wait", Asserts: true}},
 	}
 	for i := range list {
 		list[i].Most, list[i].Verbatim = AnyNumber, true
@@ -46,11 +46,11 @@ func builtins() []builtin {
 	return list
 }
 
-// AllVerbs are the verbs of a script with the commands of the engine's own.
-func AllVerbs(verbs []Verb) []Verb {
-	all := slices.Clone(verbs)
+// AllCommands are the commands of a script with the commands of the engine's own.
+func AllCommands(commands []Command) []Command {
+	all := slices.Clone(commands)
 	for _, b := range builtins() {
-		all = append(all, b.Verb)
+		all = append(all, b.Command)
 	}
 	return all
 }

@@ -17,12 +17,12 @@ import (
 
 // Check returns what is certainly wrong with a script, as far as that can be known before
 // it runs. The error joins one for each mistake, each of which begins with its place.
-func Check(s script.Script, verbs []Verb) error {
+func Check(s script.Script, commands []Command) error {
 	lines, err := s.Commands()
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkCommands(s, verbs, lines), checkMutations(s, verbs))
+	return errors.Join(checkCommands(s, commands, lines), checkMutations(s, commands))
 }
 
 // Mistakes are those that an error of Check joins.
@@ -40,7 +40,7 @@ func Mistakes(err error) []error {
 
 // checkMutations refuses mutations that make a script which would be refused: it fails
 // whatever the script shows.
-func checkMutations(s script.Script, verbs []Verb) error {
+func checkMutations(s script.Script, commands []Command) error {
 	mutations, err := s.Mutations()
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func checkMutations(s script.Script, verbs []Verb) error {
 		}
 		lines, err := mutated.Commands()
 		if err == nil {
-			err = checkCommands(mutated, verbs, lines)
+			err = checkCommands(mutated, commands, lines)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: mutation %q: it makes a script that can't be run: %w", s.File, m.Name, errors.New(strings.ReplaceAll(err.Error(), "\n", "; ")))
@@ -66,23 +66,23 @@ func checkMutations(s script.Script, verbs []Verb) error {
 
 // checking looks through the lines of a script.
 type checking struct {
-	script  script.Script
-	verbs   []Verb
-	files   []script.File
-	made    []func(file string) bool // whether a command so far may have made a file
-	asserts bool                     // a command so far can fail
+	script   script.Script
+	commands []Command
+	files    []script.File
+	made     []func(file string) bool // whether a command so far may have made a file
+	asserts  bool                     // a command so far can fail
 }
 
 // checkCommands finds what is wrong with commands and the files that they name.
-func checkCommands(s script.Script, verbs []Verb, lines []script.Line) error {
-	c := &checking{script: s, verbs: AllVerbs(verbs), files: s.Files()}
+func checkCommands(s script.Script, commands []Command, lines []script.Line) error {
+	c := &checking{script: s, commands: AllCommands(commands), files: s.Files()}
 	var errs []error
 	var settings []string // the commands so far, while all of them decide from the start
 	for i, line := range lines {
 		command := line.Words[0]
 		first := len(settings) == i && !slices.Contains(settings, command)
 		errs = append(errs, c.line(line, first)...)
-		if first && isFirst(c.verbs, command) {
+		if first && isFirst(c.commands, command) {
 			settings = append(settings, command)
 		}
 	}
@@ -100,8 +100,8 @@ func checkCommands(s script.Script, verbs []Verb, lines []script.Line) error {
 }
 
 // isFirst reports whether a command decides from the start, so that others of the kind may follow it.
-func isFirst(verbs []Verb, command string) bool {
-	return slices.ContainsFunc(verbs, func(v Verb) bool { return v.First && v.Name == command })
+func isFirst(commands []Command, command string) bool {
+	return slices.ContainsFunc(commands, func(v Command) bool { return v.First && v.Name == command })
 }
 
 // line returns what is wrong with a line, and its files.
@@ -111,20 +111,20 @@ func (c *checking) line(line script.Line, first bool) []error {
 	if slices.ContainsFunc(line.Conditions, short) && !flag.Parsed() {
 		return []error{fmt.Errorf("%s: the condition [%s] exists only under go test", place, shortName)}
 	}
-	call, err := findCall(c.verbs, line.Words, line.Variable)
+	call, err := findCall(c.commands, line.Words, line.Variable)
 	switch {
 	case err != nil:
 		c.asserts = true // it may, once it is right
 		return []error{fmt.Errorf("%s: %w", place, err)}
-	case call.verb.First && !first:
-		return []error{fmt.Errorf("%s: %s is the first command of a script, since it decides from the start", place, call.verb.Name)}
-	case call.verb.First && len(line.Conditions) > 0:
-		return []error{fmt.Errorf("%s: %s has no condition, since it decides from the start", place, call.verb.Name)}
+	case call.command.First && !first:
+		return []error{fmt.Errorf("%s: %s is the first command of a script, since it decides from the start", place, call.command.Name)}
+	case call.command.First && len(line.Conditions) > 0:
+		return []error{fmt.Errorf("%s: %s has no condition, since it decides from the start", place, call.command.Name)}
 	}
-	c.asserts = c.asserts || call.verb.Asserts || call.negated || line.Negated
-	if call.verb.Names != nil {
-		if err := call.verb.Names(call.args); err != nil {
-			return []error{fmt.Errorf("%s: %s: %w", place, call.verb.Name, err)}
+	c.asserts = c.asserts || call.command.Asserts || call.negated || line.Negated
+	if call.command.Names != nil {
+		if err := call.command.Names(call.args); err != nil {
+			return []error{fmt.Errorf("%s: %s: %w", place, call.command.Name, err)}
 		}
 	}
 	var errs []error
@@ -135,15 +135,15 @@ func (c *checking) line(line script.Line, first bool) []error {
 			}
 		}
 	}
-	if call.verb.Makes != nil && len(call.args) >= call.verb.Least {
-		c.made = append(c.made, func(file string) bool { return call.verb.Makes(call.args, file) })
+	if call.command.Makes != nil && len(call.args) >= call.command.Least {
+		c.made = append(c.made, func(file string) bool { return call.command.Makes(call.args, file) })
 	}
 	return errs
 }
 
 // call is a command with its arguments, in what wraps it.
 type call struct {
-	verb    Verb
+	command Command
 	flags   *pflag.FlagSet
 	args    []string
 	negated bool // within what wraps it
@@ -151,47 +151,47 @@ type call struct {
 
 // files are those that the command reads.
 func (c call) files() []NamedFile {
-	if c.verb.Files == nil || len(c.args) < c.verb.Least {
+	if c.command.Files == nil || len(c.args) < c.command.Least {
 		return nil
 	}
-	return c.verb.Files(c.flags, c.args)
+	return c.command.Files(c.flags, c.args)
 }
 
 // findCall finds the command that words are, and checks its arguments as far as that does
 // not need a server. With variables among them, little can be said.
-func findCall(verbs []Verb, words []string, variable bool) (call, error) {
+func findCall(commands []Command, words []string, variable bool) (call, error) {
 	name, args := words[0], words[1:]
 	if strings.Contains(name, "$") {
-		return call{verb: Verb{Asserts: true}}, nil // whatever it will be
+		return call{command: Command{Asserts: true}}, nil // whatever it will be
 	}
-	verb, err := find(verbs, name)
+	command, err := find(commands, name)
 	if err != nil {
 		return call{}, err
 	}
-	flags, _ := verb.prepared()
-	err = verb.parse(flags, args)
+	flags, _ := command.prepared()
+	err = command.parse(flags, args)
 	if err != nil && variable {
-		return call{verb: verb, flags: flags}, nil
+		return call{command: command, flags: flags}, nil
 	}
-	found := call{verb: verb, flags: flags, args: flags.Args()}
+	found := call{command: command, flags: flags, args: flags.Args()}
 	if err == nil && !variable {
-		err = verb.checkArgs(flags, found.args)
+		err = command.checkArgs(flags, found.args)
 	}
 	if err != nil {
-		return call{}, fmt.Errorf("%s: %w", name, &UsageError{err, verb.Usage()})
+		return call{}, fmt.Errorf("%s: %w", name, &UsageError{err, command.Usage()})
 	}
-	if !verb.Wraps || len(found.args) == 0 {
+	if !command.Wraps || len(found.args) == 0 {
 		return found, nil
 	}
-	return findWrapped(verbs, found.args, variable)
+	return findWrapped(commands, found.args, variable)
 }
 
-func findWrapped(verbs []Verb, words []string, variable bool) (call, error) {
+func findWrapped(commands []Command, words []string, variable bool) (call, error) {
 	negated := words[0] == script.Negation && len(words) > 1
 	if negated {
 		words = words[1:]
 	}
-	found, err := findCall(verbs, words, variable)
+	found, err := findCall(commands, words, variable)
 	found.negated = found.negated || negated
 	return found, err
 }
@@ -229,19 +229,19 @@ func (c *checking) look(place string, named NamedFile) error {
 }
 
 // HasFullTrace reports whether a script has a command that looks at all that clients see.
-func HasFullTrace(s script.Script, verbs []Verb) bool {
-	return slices.ContainsFunc(calls(s, verbs), func(c call) bool { return c.verb.FullTrace })
+func HasFullTrace(s script.Script, commands []Command) bool {
+	return slices.ContainsFunc(calls(s, commands), func(c call) bool { return c.command.FullTrace })
 }
 
 // RunsAlone reports whether no other script can run beside this one.
-func RunsAlone(s script.Script, verbs []Verb) bool {
-	return slices.ContainsFunc(calls(s, verbs), func(c call) bool { return c.verb.Alone != nil && c.verb.Alone(c.flags, c.args) })
+func RunsAlone(s script.Script, commands []Command) bool {
+	return slices.ContainsFunc(calls(s, commands), func(c call) bool { return c.command.Alone != nil && c.command.Alone(c.flags, c.args) })
 }
 
 // calls are the commands of a script, as far as there is nothing wrong with them.
-func calls(s script.Script, verbs []Verb) []call {
+func calls(s script.Script, commands []Command) []call {
 	lines, _ := s.Commands()
-	all := AllVerbs(verbs)
+	all := AllCommands(commands)
 	var found []call
 	for _, line := range lines {
 		if c, err := findCall(all, line.Words, line.Variable); err == nil {

@@ -1,7 +1,7 @@
-// Package engine owns how a script runs: from a line to its verb, and from what the verb
-// returns to the outcome of the script. It has the verbs that are about other verbs and
-// about the script itself, checks scripts before they run, and describes verbs. It knows
-// no verb that has anything to do with a server.
+// Package engine owns how a script runs: from a line to its command, and from what the command
+// returns to the outcome of the script. It has the commands that are about other commands and
+// about the script itself, checks scripts before they run, and describes commands. It knows
+// no command that has anything to do with a server.
 package engine
 
 import (
@@ -29,26 +29,26 @@ type Options struct {
 	Typed  *Keyboard
 }
 
-// Run is one run of a script, as its verbs see it.
+// Run is one run of a script, as its commands see it.
 type Run struct {
 	Script script.Script
 	Story  *story.Story
-	// Stdout and Stderr are what the current verb prints.
+	// Stdout and Stderr are what the current command prints.
 	Stdout, Stderr bytes.Buffer
 
 	opts Options
 	// outer is the context of the run. It comes from outside the bubble, where
 	// nothing may wait for it; its error is checked between commands instead.
-	outer   context.Context
-	verbs   []Verb
-	shell   *shell
-	log     transcript
-	line    script.Line // the current one
-	outcome error       // of the command on it
-	untold  []toldLine  // lines that are not in the story yet
-	ended   bool        // a command has ended the script
-	skipped bool        // and this is why
-	reason  string
+	outer    context.Context
+	commands []Command
+	shell    *shell
+	log      transcript
+	line     script.Line // the current one
+	outcome  error       // of the command on it
+	untold   []toldLine  // lines that are not in the story yet
+	ended    bool        // a command has ended the script
+	skipped  bool        // and this is why
+	reason   string
 }
 
 // Outcome is how a script ended.
@@ -68,8 +68,8 @@ func New(ctx context.Context, s script.Script, opts Options) *Run {
 }
 
 // Perform runs the script in a folder, which must be empty.
-func (r *Run) Perform(folder string, verbs []Verb) Outcome {
-	r.verbs = verbs
+func (r *Run) Perform(folder string, commands []Command) Outcome {
+	r.commands = commands
 	err := r.perform(folder)
 	if err != nil {
 		r.log.fail(err)
@@ -96,8 +96,8 @@ func (r *Run) perform(folder string) error {
 			i += len(text) - 1
 			continue
 		}
-		if verb, err := r.performLine(i+1, lines[i]); err != nil {
-			return &Failure{Script: r.Script.File, Line: i + 1, Command: strings.TrimSpace(lines[i]), Verb: verb, Err: err, folder: folder}
+		if command, err := r.performLine(i+1, lines[i]); err != nil {
+			return &Failure{Script: r.Script.File, Line: i + 1, Text: strings.TrimSpace(lines[i]), Command: command, Err: err, folder: folder}
 		}
 	}
 	return nil
@@ -105,7 +105,7 @@ func (r *Run) perform(folder string) error {
 
 // performLine runs the command on a line, if there is one. It returns the name of what
 // failed, unless the error says that.
-func (r *Run) performLine(number int, text string) (verb string, err error) {
+func (r *Run) performLine(number int, text string) (command string, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
@@ -135,8 +135,8 @@ func (r *Run) performLine(number int, text string) (verb string, err error) {
 	return line.Words[0], err
 }
 
-// play runs a verb, as the current line says.
-func (r *Run) play(v Verb, args []string) error {
+// play runs a command, as the current line says.
+func (r *Run) play(v Command, args []string) error {
 	r.tell()
 	r.Stdout.Reset()
 	r.Stderr.Reset()
@@ -161,7 +161,7 @@ type toldLine struct {
 	text  string
 }
 
-// tell puts the lines so far into the story. It is called before a verb runs, so that a
+// tell puts the lines so far into the story. It is called before a command runs, so that a
 // script that skips itself at once has no story.
 func (r *Run) tell() {
 	for _, line := range r.untold {
@@ -169,11 +169,11 @@ func (r *Run) tell() {
 			r.Story.Phase(line.text)
 			continue
 		}
-		verb, err := find(r.verbs, line.words[0])
-		if err == nil && verb.Tells {
+		command, err := find(r.commands, line.words[0])
+		if err == nil && command.Tells {
 			continue
 		}
-		if err == nil && verb.Begins != nil && verb.Begins(line.words[1:]) {
+		if err == nil && command.Begins != nil && command.Begins(line.words[1:]) {
 			r.Story.ExpectServer()
 		}
 		r.Story.Command(line.text)
@@ -181,8 +181,8 @@ func (r *Run) tell() {
 	r.untold = nil
 }
 
-// context is the context of a verb.
-func (r *Run) context(v Verb) (context.Context, context.CancelFunc) {
+// context is the context of a command.
+func (r *Run) context(v Command) (context.Context, context.CancelFunc) {
 	parent := context.Background()
 	if r.opts.RealTime {
 		parent = r.outer
@@ -234,13 +234,13 @@ func (r *Run) Setenv(name, value string) {
 // Expand expands $VARIABLE and ${VARIABLE} in a text.
 func (r *Run) Expand(text string) string { return os.Expand(text, r.Getenv) }
 
-// wrapped runs the verb that another one wraps.
+// wrapped runs the command that another one wraps.
 func (r *Run) wrapped(words []string) error {
 	negated := words[0] == script.Negation && len(words) > 1
 	if negated {
 		words = words[1:]
 	}
-	v, err := find(r.verbs, words[0])
+	v, err := find(r.commands, words[0])
 	if err != nil {
 		return &UsageError{err, "COMMAND [ARGUMENT]..."}
 	}

@@ -10,8 +10,8 @@ import (
 type Failure struct {
 	Script  string // as errors call it
 	Line    int
-	Command string // all of the line
-	Verb    string // what failed; "" if the error says that
+	Text    string // of the line
+	Command string // what failed; "" if the error says that
 	Err     error
 	folder  string // of the run, which will be gone
 }
@@ -19,8 +19,8 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string {
 	what := ""
-	if f.Verb != "" {
-		what = f.Verb + ": "
+	if f.Command != "" {
+		what = f.Command + ": "
 	}
 	text := fmt.Sprintf("%s:%d: %s%v", f.Script, f.Line, what, f.Err)
 	return strings.ReplaceAll(text, f.folder, "$WORK")
@@ -51,7 +51,7 @@ func (e *UsageError) Error() string { return fmt.Sprintf("%v (usage: %s)", e.err
 func (e *UsageError) Unwrap() error { return e.err }
 
 var (
-	// ErrUsage is the error for arguments that do not match a verb's synopsis.
+	// ErrUsage is the error for arguments that do not match a command's synopsis.
 	ErrUsage = errors.New("wrong arguments")
 	// ErrInterrupted is the error of a script whose context has ended.
 	ErrInterrupted = errors.New("interrupted")

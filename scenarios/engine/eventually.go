@@ -14,9 +14,9 @@ import (
 // a tenth of the time so far: each try is a request, which costs real time.
 const retryPause = 10 * time.Millisecond
 
-// Eventually is the verb that runs another until it succeeds.
-func (r *Run) Eventually() Verb {
-	return Verb{
+// Eventually is the command that runs another until it succeeds.
+func (r *Run) Eventually() Command {
+	return Command{
 		Name:  "eventually",
 		Args:  "[--for DURATION] [!] COMMAND [ARGUMENT]...",
 		Least: 1, Most: AnyNumber,
@@ -36,9 +36,9 @@ the last try.`,
 	}
 }
 
-// Consistently is the verb that runs another until it fails.
-func (r *Run) Consistently() Verb {
-	return Verb{
+// Consistently is the command that runs another until it fails.
+func (r *Run) Consistently() Command {
+	return Command{
 		Name:  "consistently",
 		Args:  "--for DURATION [!] COMMAND [ARGUMENT]...",
 		Least: 1, Most: AnyNumber,

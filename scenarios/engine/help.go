@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Help is the verb that describes verbs.
-func (r *Run) Help() Verb {
-	return Verb{
+// Help is the command that describes commands.
+func (r *Run) Help() Command {
+	return Command{
 		Name:       "help",
 		Args:       "[COMMAND]",
 		Most:       1,
@@ -17,7 +17,7 @@ func (r *Run) Help() Verb {
 		Example:    "help watch",
 		NoNegation: true,
 		Run: func(_ context.Context, args []string) error {
-			if err := WriteUsage(&r.Stdout, r.verbs, strings.Join(args, "")); err != nil {
+			if err := WriteUsage(&r.Stdout, r.commands, strings.Join(args, "")); err != nil {
 				return fmt.Errorf("%w: %w", ErrUsage, err)
 			}
 			return nil

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Note is the verb that puts a line into the story.
-func (r *Run) Note() Verb {
-	return Verb{
+// Note is the command that puts a line into the story.
+func (r *Run) Note() Command {
+	return Command{
 		Name:  "note",
 		Args:  "TEXT...",
 		Least: 1, Most: AnyNumber,

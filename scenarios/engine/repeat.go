@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Repeat is the verb that runs another a number of times.
-func (r *Run) Repeat() Verb {
-	return Verb{
+// Repeat is the command that runs another a number of times.
+func (r *Run) Repeat() Command {
+	return Command{
 		Name:  "repeat",
 		Args:  "--times COUNT COMMAND [ARGUMENT]...",
 		Least: 1, Most: AnyNumber,

@@ -17,7 +17,7 @@ import (
 
 // shell is rsc.io/script as scripts use it: it expands variables, keeps what the last
 // command printed, runs programs, and has the commands about files. It is given a line at
-// a time, so that whoever gives it knows the line, and what came of a verb on it.
+// a time, so that whoever gives it knows the line, and what came of a command on it.
 type shell struct {
 	file   string // what errors call the script
 	state  *rsc.State
@@ -57,8 +57,8 @@ func newShell(r *Run, folder string) (*shell, error) {
 			commands[b.Name] = builtinCommand(r, b)
 		}
 	}
-	for _, v := range r.verbs {
-		commands[v.Name] = verbCommand(r, v)
+	for _, v := range r.commands {
+		commands[v.Name] = shellCommand(r, v)
 	}
 	return &shell{r.Script.File, state, &rsc.Engine{Cmds: commands}}, nil
 }
@@ -81,8 +81,8 @@ func asExpected(r *Run) error {
 	return nil
 }
 
-// verbCommand is a verb as a command of the shell.
-func verbCommand(r *Run, v Verb) rsc.Cmd {
+// shellCommand is a command as a command of the shell.
+func shellCommand(r *Run, v Command) rsc.Cmd {
 	return rsc.Command(rsc.CmdUsage{}, func(_ *rsc.State, args ...string) (rsc.WaitFunc, error) {
 		r.outcome = r.play(v, args)
 		return func(*rsc.State) (stdout, stderr string, err error) {

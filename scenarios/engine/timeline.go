@@ -8,9 +8,9 @@ import (
 	"snowglobe.test/scenarios/story"
 )
 
-// Timeline is the verb that prints the story.
-func (r *Run) Timeline() Verb {
-	return Verb{
+// Timeline is the command that prints the story.
+func (r *Run) Timeline() Command {
+	return Command{
 		Name:    "timeline",
 		Args:    "[--all]",
 		Summary: "print what has happened so far",

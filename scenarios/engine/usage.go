@@ -4,16 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"snowglobe.test/internal/nearest"
 )
 
-// WriteUsage writes what one of the verbs does, for people to read; without a name it lists
+// WriteUsage writes what one of the commands does, for people to read; without a name it lists
 // all of them, one per line.
-func WriteUsage(w io.Writer, verbs []Verb, name string) error {
-	var names []string
-	for _, v := range verbs {
-		names = append(names, v.Name)
+func WriteUsage(w io.Writer, commands []Command, name string) error {
+	for _, v := range commands {
 		switch name {
 		case "":
 			if _, err := fmt.Fprintf(w, "%-12s %s\n", v.Name, v.Summary); err != nil {
@@ -27,7 +23,8 @@ func WriteUsage(w io.Writer, verbs []Verb, name string) error {
 	if name == "" {
 		return nil
 	}
-	return fmt.Errorf("scripts have no command %q%s", name, nearest.DidYouMean(name, names))
+	_, err := find(commands, name)
+	return err
 }
 
 func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }

@@ -21,11 +21,11 @@ import (
 	"snowglobe.test/internal/redact"
 	"snowglobe.test/scenarios"
 	"snowglobe.test/scenarios/checkers"
+	"snowglobe.test/scenarios/commands/checks"
+	"snowglobe.test/scenarios/commands/servers"
 	"snowglobe.test/scenarios/engine"
 	"snowglobe.test/scenarios/explore"
 	"snowglobe.test/scenarios/script"
-	"snowglobe.test/scenarios/verbs/checks"
-	"snowglobe.test/scenarios/verbs/servers"
 )
 
 // variable of the environment asks a program to serve a task.
@@ -112,7 +112,7 @@ func FailureOf(err error) *explore.Failure {
 func commandOf(err error) string {
 	var cause []string
 	if at, ok := errors.AsType[*engine.Failure](err); ok {
-		cause = append(cause, at.Command)
+		cause = append(cause, at.Text)
 	}
 	if unfired, ok := errors.AsType[*servers.UnfiredError](err); ok {
 		cause = append(cause, "unfired", unfired.Rule.String())

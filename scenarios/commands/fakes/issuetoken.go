@@ -1,0 +1,87 @@
+package fakes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"snowglobe.test/fakes/oidc"
+	"snowglobe.test/internal/nearest"
+	"snowglobe.test/scenarios/engine"
+)
+
+// tokenVariable is the variable that holds the last token.
+const tokenVariable = "TOKEN"
+
+// tokenKeys are what a token of a fake issuer can be signed with.
+var tokenKeys = map[string]oidc.Key{
+	"current": oidc.CurrentKey, "previous": oidc.PreviousKey, "unknown": oidc.UnknownKey, "forged": oidc.ForgedKey, "none": oidc.NoKey,
+}
+
+func (f *Fakes) IssueToken() engine.Command {
+	return engine.Command{
+		Name:     "issue-token",
+		Formerly: "issue",
+		Args:     "[--lifetime DURATION] [--audience AUDIENCE] [--key current|previous|unknown|forged|none] HOST USER [GROUP...]",
+		Least:    2, Most: engine.AnyNumber,
+		Summary: "have a fake OIDC issuer issue a token for a user and put it into $TOKEN",
+		Details: `It prints when the token expires: after an hour, unless --lifetime says otherwise; one
+with a negative lifetime has already expired. The audience is kubernetes, which the API
+server expects. With --key, a token is signed with the newest key (current), with the one
+before the last "rotate-key" (previous), with one that the issuer does not know (unknown),
+with a different key under the current key's id (forged), or not at all (none).`,
+		Example: "issue-token issuer.example.com jane developers\nas token $TOKEN",
+		Static: func(flags *pflag.FlagSet, _ []string) error {
+			_, err := tokenKey(flags)
+			return err
+		},
+		Prepare: func(flags *pflag.FlagSet) engine.Action {
+			lifetime := flags.Duration("lifetime", time.Hour, "")
+			to := flags.String("audience", audience, "")
+			flags.String(keyFlag, "current", "")
+			return func(_ context.Context, args []string) error {
+				found, err := f.fakeAt(args[0])
+				if err != nil {
+					return err
+				}
+				if found.issue == nil {
+					return fmt.Errorf("%w: %s issues no tokens; a fake of the kind oidc does", engine.ErrUsage, args[0])
+				}
+				signer, err := tokenKey(flags)
+				if err != nil {
+					return err
+				}
+				token, err := found.issue(oidc.Token{
+					Subject: args[1], Audience: []string{*to}, Lifetime: *lifetime, Key: signer,
+					Claims: map[string]any{"groups": args[2:]},
+				})
+				if err != nil {
+					return err
+				}
+				f.run.Setenv(tokenVariable, token)
+				fmt.Fprintf(&f.run.Stdout, "expires %s\n", time.Now().Add(*lifetime).UTC().Format(time.RFC3339))
+				return nil
+			}
+		},
+	}
+}
+
+const keyFlag = "key"
+
+// tokenKey is the key that the flags name.
+func tokenKey(flags *pflag.FlagSet) (oidc.Key, error) {
+	name, err := flags.GetString(keyFlag)
+	if err != nil {
+		return 0, err
+	}
+	key, known := tokenKeys[name]
+	if !known {
+		names := slices.Sorted(maps.Keys(tokenKeys))
+		return 0, fmt.Errorf("%w: no key is called %q%s; there are %s", engine.ErrUsage, name, nearest.DidYouMean(name, names), nearest.Either(names))
+	}
+	return key, nil
+}

@@ -1,0 +1,99 @@
+// Package programs owns the commands about what runs beside the API servers and asks them for
+// itself: upstream's controllers and scheduler, nodes, a script's own controllers, and
+// candidates for election. It stops upstream's programs and the nodes before the servers.
+package programs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"snowglobe.test/envtest/controllers"
+	"snowglobe.test/envtest/nodes"
+	"snowglobe.test/scenarios/commands/clients"
+	"snowglobe.test/scenarios/commands/servers"
+	"snowglobe.test/scenarios/engine"
+)
+
+// Programs are those of one run.
+type Programs struct {
+	run     *engine.Run
+	servers *servers.Servers
+	clients *clients.Clients
+
+	byName map[string]*controllers.Program // upstream's
+	nodes  *nodes.Nodes                    // nil for none
+	pods   *podTable                       // what the script says of their Pods
+}
+
+// New returns the programs beside some servers, of which none runs.
+func New(run *engine.Run, beside *servers.Servers, as *clients.Clients) *Programs {
+	p := &Programs{run: run, servers: beside, clients: as, byName: map[string]*controllers.Program{}}
+	beside.OnStop(p.endPrograms)
+	return p
+}
+
+// programEnd is how a command ends a program that it started: --stop or --crash.
+type programEnd struct{ stop, crash bool }
+
+func endFlags(flags *pflag.FlagSet) *programEnd {
+	e := &programEnd{}
+	flags.BoolVar(&e.stop, "stop", false, "")
+	flags.BoolVar(&e.crash, "crash", false, "")
+	return e
+}
+
+// asked reports whether the program is to end.
+func (e *programEnd) asked() bool { return e.stop || e.crash }
+
+// checkEnd refuses to end a program in two ways, or to end and start it.
+func checkEnd(flags *pflag.FlagSet, args []string) error {
+	stop, stopErr := flags.GetBool("stop")
+	crash, crashErr := flags.GetBool("crash")
+	switch {
+	case stop && crash:
+		return fmt.Errorf("%w: it can have one of --stop and --crash", engine.ErrUsage)
+	case (stop || crash) && len(args) > 0:
+		return fmt.Errorf("%w: %q; what ends, ends as a whole", engine.ErrUsage, args[0])
+	}
+	return errors.Join(stopErr, crashErr)
+}
+
+// startProgram runs a program of upstream's beside the API servers, until they stop.
+func (p *Programs) startProgram(name string, launch func() (*controllers.Program, error)) error {
+	if p.byName[name] != nil {
+		return fmt.Errorf("there is a %s already; end it with: %s --stop", name, name)
+	}
+	program, err := launch()
+	if err != nil {
+		return err
+	}
+	p.byName[name] = program
+	return nil
+}
+
+// endProgram stops a program, or lets it die at once.
+func (p *Programs) endProgram(ctx context.Context, name string, how programEnd) error {
+	program := p.byName[name]
+	if program == nil {
+		return fmt.Errorf("there is no %s; start one with: %s", name, name)
+	}
+	delete(p.byName, name)
+	if how.crash {
+		return errors.Join(program.Err(), program.Crash(ctx))
+	}
+	return errors.Join(program.Err(), program.Stop(ctx))
+}
+
+// endPrograms stops all that runs beside the API servers.
+func (p *Programs) endPrograms(ctx context.Context) error {
+	var errs []error
+	for _, name := range []string{controllerManagerName, schedulerName} {
+		if p.byName[name] != nil {
+			errs = append(errs, p.endProgram(ctx, name, programEnd{stop: true}))
+		}
+	}
+	return errors.Join(append(errs, p.endNodes())...)
+}

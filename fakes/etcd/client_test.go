@@ -9,10 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"google.golang.org/protobuf/testing/protocmp"
+
+	"snowglobe.test/fakes/etcd/internal/keyspace"
 )
 
 // TestKubernetesClient does the same through the client of this package and
@@ -132,8 +135,7 @@ func TestServerClosed(t *testing.T) {
 	late := s.Client()
 	assert.Error(t, late.Ctx().Err(), "a client of a closed server is open")
 	ctx := context.Background()
-	local := &localKV{c: &client{s: s, v3: clientv3.NewCtxClient(ctx)}, k: &kvService{s: s}}
-	kv := clientv3.NewKVFromKVClient(local, nil)
+	kv := clientv3.NewKVFromKVClient(pb.NewKVClient(s.services.LocalConn()), nil)
 	_, err := kv.Get(ctx, "a")
 	assert.ErrorIs(t, err, rpctypes.ErrStopped, "Get")
 	_, err = kv.Put(ctx, "a", "")
@@ -145,7 +147,7 @@ func TestServerClosed(t *testing.T) {
 func TestConfigValidate(t *testing.T) {
 	for _, cfg := range []Config{
 		{MaxRequestBytes: -1}, {MaxTxnOps: -1}, {MinLeaseTTL: -1}, {WatchBuffer: -1}, {ProgressNotifyInterval: -1},
-		{MinLeaseTTL: maxLeaseTTL + 1},
+		{MinLeaseTTL: keyspace.MaxLeaseTTL + 1},
 	} {
 		_, err := New(cfg)
 		assert.Error(t, err, "%+v was accepted", cfg)

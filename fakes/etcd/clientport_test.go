@@ -24,6 +24,8 @@ import (
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/test/bufconn"
+
+	"snowglobe.test/fakes/etcd/internal/services"
 )
 
 // TestHTTP compares what an embedded etcd and this one answer over HTTP on the
@@ -114,7 +116,7 @@ func awaitVersion(t *testing.T, c *clientv3.Client) {
 		answer := askHTTP(t, c, "GET /version").Body
 		var said etcdversion.Versions
 		require.NoError(t, json.Unmarshal([]byte(answer), &said))
-		if said.Cluster == clusterVersion() && said.Storage == storageVersion {
+		if said.Cluster == services.ClusterVersion() && said.Storage == services.StorageVersion {
 			return
 		}
 		select {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"snowglobe.test/fakes/etcd/internal/keyspace"
 )
 
 // Limits and intervals of a stock etcd.
@@ -18,16 +20,6 @@ const (
 	defaultProgressNotifyInterval = 10 * time.Minute
 	minProgressNotifyInterval     = 100 * time.Millisecond
 	defaultQuotaBytes             = 2 * 1024 * 1024 * 1024
-
-	// grpcOverheadBytes is how much more than MaxRequestBytes gRPC reads, as in etcd.
-	grpcOverheadBytes = 512 * 1024
-)
-
-// Familiar IDs: those that etcd gives a "default" member with default peer URLs.
-const (
-	clusterID uint64 = 0xcdf818194e3a8c32
-	memberID  uint64 = 0x8e9e05c52164694d
-	raftTerm  uint64 = 2
 )
 
 // Config configures a Server. The zero value is a stock etcd.
@@ -95,8 +87,8 @@ func (c Config) validate() error {
 			return fmt.Errorf("etcd config: %s is %d; give a positive value, or 0 for etcd's default", f.name, f.value)
 		}
 	}
-	if c.MinLeaseTTL > maxLeaseTTL {
-		return fmt.Errorf("etcd config: MinLeaseTTL is %d; the longest lease is %d seconds", c.MinLeaseTTL, int64(maxLeaseTTL))
+	if c.MinLeaseTTL > keyspace.MaxLeaseTTL {
+		return fmt.Errorf("etcd config: MinLeaseTTL is %d; the longest lease is %d seconds", c.MinLeaseTTL, int64(keyspace.MaxLeaseTTL))
 	}
 	return nil
 }

@@ -12,12 +12,14 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
+
+	"snowglobe.test/fakes/etcd/internal/keyspace"
 )
 
 func TestLeaseErrors(t *testing.T) {
 	eachClient(t, Config{}, func(t *testing.T, s *Server, c *kubernetes.Client) {
 		ctx := context.Background()
-		_, err := c.Grant(ctx, maxLeaseTTL+1)
+		_, err := c.Grant(ctx, keyspace.MaxLeaseTTL+1)
 		assert.ErrorIs(t, err, rpctypes.ErrLeaseTTLTooLarge)
 		_, err = c.Revoke(ctx, 1)
 		assert.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)

@@ -17,6 +17,8 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+
+	"snowglobe.test/fakes/etcd/internal/keyspace"
 )
 
 // put puts a key and returns the revision.
@@ -157,7 +159,7 @@ func TestLongRangeIsOneMoment(t *testing.T) {
 	s := newServer(t, Config{})
 	c := s.Client()
 	ctx := context.Background()
-	const keys = 3 * lockedScanKeys
+	const keys = 3 * keyspace.LockedScanKeys
 	for i := range keys {
 		put(t, c, fmt.Sprintf("k/%05d", i), "0")
 	}

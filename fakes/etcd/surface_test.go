@@ -14,6 +14,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -103,11 +104,7 @@ func updateMember(ctx context.Context, c *clientv3.Client, url string) error {
 		return err
 	}
 	r := &pb.MemberUpdateRequest{ID: members.Members[0].ID, PeerURLs: []string{url}}
-	if conn := c.ActiveConnection(); conn != nil {
-		_, err = pb.NewClusterClient(conn).MemberUpdate(ctx, r)
-	} else {
-		_, err = (&clusterService{s: serverOf(c)}).MemberUpdate(ctx, r)
-	}
+	_, err = pb.NewClusterClient(connOf(ctx, c)).MemberUpdate(ctx, r)
 	after, listErr := c.MemberList(ctx)
 	if listErr != nil {
 		return listErr
@@ -119,13 +116,7 @@ func updateMember(ctx context.Context, c *clientv3.Client, url string) error {
 // how that went, with the new member and all members but for their ids, as an error.
 func addMember(ctx context.Context, c *clientv3.Client, learner bool, urls ...string) error {
 	r := &pb.MemberAddRequest{PeerURLs: urls, IsLearner: learner}
-	var added *pb.MemberAddResponse
-	var err error
-	if conn := c.ActiveConnection(); conn != nil {
-		added, err = pb.NewClusterClient(conn).MemberAdd(ctx, r)
-	} else {
-		added, err = (&clusterService{s: serverOf(c)}).MemberAdd(ctx, r)
-	}
+	added, err := pb.NewClusterClient(connOf(ctx, c)).MemberAdd(ctx, r)
 	if err != nil {
 		return errors.New(status.Convert(err).String())
 	}
@@ -162,7 +153,9 @@ func onLearner(call func(ctx context.Context, c *clientv3.Client, id uint64) err
 // membership calls without one, this one does too, and keeps serving.
 func TestVoters(t *testing.T) {
 	real := startReal(t)
-	near, far := newServer(t, Config{}).Client().Client, dial(t, newServer(t, Config{})).Client
+	local := newServer(t, Config{})
+	near, far := local.Client().Client, dial(t, newServer(t, Config{})).Client
+	ctx := context.WithValue(t.Context(), localConn{}, local.services.LocalConn())
 	add := func(learner bool, url string) func(context.Context, *clientv3.Client) error {
 		return func(ctx context.Context, c *clientv3.Client) error { return addMember(ctx, c, learner, url) }
 	}
@@ -171,7 +164,7 @@ func TestVoters(t *testing.T) {
 	} { // and no other call: a list of members waits for the quorum
 		want := call(t.Context(), real)
 		for name, c := range map[string]*clientv3.Client{"in process": near, "gRPC": far} {
-			got := call(t.Context(), c)
+			got := call(ctx, c)
 			assert.Equal(t, fmt.Sprint(want), fmt.Sprint(got), "call %d, %s: %v, want %v", i, name, got, want)
 		}
 	}
@@ -187,11 +180,7 @@ func removeMember(ctx context.Context, c *clientv3.Client) (any, error) {
 		return nil, err
 	}
 	r := &pb.MemberRemoveRequest{ID: members.Members[0].ID}
-	if conn := c.ActiveConnection(); conn != nil {
-		_, err = pb.NewClusterClient(conn).MemberRemove(ctx, r)
-	} else {
-		_, err = (&clusterService{s: serverOf(c)}).MemberRemove(ctx, r)
-	}
+	_, err = pb.NewClusterClient(connOf(ctx, c)).MemberRemove(ctx, r)
 	return nil, errors.New(status.Convert(err).String())
 }
 
@@ -203,21 +192,28 @@ func raise(alarm pb.AlarmType) func(context.Context, *clientv3.Client) (any, err
 			return nil, err
 		}
 		r := &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: alarm, MemberID: members.Members[0].ID}
-		if conn := c.ActiveConnection(); conn != nil {
-			return pb.NewMaintenanceClient(conn).Alarm(ctx, r)
-		}
-		return (&maintenanceService{s: serverOf(c)}).Alarm(ctx, r)
+		return pb.NewMaintenanceClient(connOf(ctx, c)).Alarm(ctx, r)
 	}
 }
 
-// serverOf returns the server of an in-process client.
-func serverOf(c *clientv3.Client) *Server { return c.Watcher.(*watchClient).c.s }
+// localConn is the key of a context for the connection of a client in the process.
+type localConn struct{}
+
+// connOf returns what a client is connected with.
+func connOf(ctx context.Context, c *clientv3.Client) grpc.ClientConnInterface {
+	if conn := c.ActiveConnection(); conn != nil {
+		return conn
+	}
+	return ctx.Value(localConn{}).(grpc.ClientConnInterface)
+}
 
 // TestSurface compares what an embedded etcd and this one, in process and over gRPC,
 // answer to each of the calls above, but for ids, sizes and how far a log has grown.
 func TestSurface(t *testing.T) {
 	real := startReal(t)
-	near, far := newServer(t, Config{}).Client().Client, dial(t, newServer(t, Config{})).Client
+	local := newServer(t, Config{})
+	near, far := local.Client().Client, dial(t, newServer(t, Config{})).Client
+	ctx := context.WithValue(t.Context(), localConn{}, local.services.LocalConn())
 	ignore := cmp.Options{
 		protocmp.Transform(),
 		protocmp.IgnoreFields(&pb.ResponseHeader{}, "cluster_id", "member_id", "raft_term"),
@@ -230,7 +226,7 @@ func TestSurface(t *testing.T) {
 	for _, tt := range surfaceCalls {
 		want, wantErr := tt.call(t.Context(), real)
 		for name, c := range map[string]*clientv3.Client{"in process": near, "gRPC": far} {
-			got, err := tt.call(t.Context(), c)
+			got, err := tt.call(ctx, c)
 			if fmt.Sprintf("%T %v", wantErr, wantErr) != fmt.Sprintf("%T %v", err, err) {
 				t.Errorf("%s, %s: error %T %v, want %T %v", tt.name, name, err, err, wantErr, wantErr)
 				continue

@@ -15,6 +15,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
+
+	"snowglobe.test/fakes/etcd/internal/keyspace"
 )
 
 // briefEvent returns an event as "PUT key=value@revision was value".
@@ -232,7 +234,7 @@ func TestSlowWatchIsBounded(t *testing.T) {
 		s := newServer(t, Config{WatchBuffer: 8})
 		c := s.Client()
 		w := c.Watch(t.Context(), "a")
-		const n = 5 * batchRevisions
+		const n = 5 * keyspace.BatchRevisions
 		for i := range n {
 			put(t, c, "a", fmt.Sprint(i))
 		}
@@ -247,7 +249,7 @@ func TestSlowWatchIsBounded(t *testing.T) {
 			last = resp
 		}
 		assert.Equal(t, s.Revision(), last.CompactRevision, "after %d events the last response was %v", seen, last)
-		assert.LessOrEqual(t, seen, 8+batchRevisions, "after %d events the last response was %v", seen, last)
+		assert.LessOrEqual(t, seen, 8+keyspace.BatchRevisions, "after %d events the last response was %v", seen, last)
 	})
 }
 

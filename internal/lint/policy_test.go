@@ -64,6 +64,9 @@ const policy = `
 	# Fakes know each other and nothing of envtest.
 	fakes/...                        -> fakes/... internal/broadcast internal/conns internal/pki
 	fakes/... (test)                 -> envtest/memnet internal/listeners
+	fakes/etcd/internal/keyspace     ->
+	fakes/etcd/internal/client       -> fakes/etcd/internal/keyspace
+	fakes/etcd/internal/services     -> fakes/etcd/internal/keyspace internal/conns
 
 	# Inside envtest.
 	envtest/trace/report             -> envtest/trace internal/htmlpage

@@ -18,9 +18,8 @@ type leaseClient struct {
 	clientv3.Lease
 	c *client
 
-	mu     sync.Mutex
-	closed bool
-	alive  map[clientv3.LeaseID]*keepAlive
+	mu    sync.Mutex
+	alive map[clientv3.LeaseID]*keepAlive // nil once the client is closed
 }
 
 func newLeaseClient(c *client, remote pb.LeaseClient) *leaseClient {
@@ -75,7 +74,7 @@ func (l *leaseClient) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-cha
 	if !joins {
 		k = &keepAlive{id: id}
 	}
-	open := !l.closed
+	open := l.alive != nil
 	if open {
 		li.unhook, open = l.c.store.Hook(ctx, func() {
 			l.mu.Lock()
@@ -143,9 +142,9 @@ func (l *leaseClient) end(k *keepAlive) {
 func (l *leaseClient) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
 	for _, k := range l.alive {
 		l.end(k)
 	}
+	l.alive = nil
 	return l.Lease.Close()
 }

@@ -43,17 +43,11 @@ func failedStream(err error) clientv3.RangeStreamResponse {
 	return resp
 }
 
-// field returns a field of the struct v by name.
-func field(v reflect.Value, name string) reflect.Value {
+// settable returns an unexported field of the addressable struct v, ready to be set.
+func settable(v reflect.Value, name string) reflect.Value {
 	f := v.FieldByName(name)
 	if !f.IsValid() {
 		panic(fmt.Sprintf("clientv3: %s has no field %q any more; adapt reach.go", v.Type(), name))
 	}
-	return f
-}
-
-// settable returns an unexported field of the addressable struct v, ready to be set.
-func settable(v reflect.Value, name string) reflect.Value {
-	f := field(v, name)
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
 }

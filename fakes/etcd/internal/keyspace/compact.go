@@ -40,21 +40,26 @@ func (s *Store) beginCompaction(rev int64) error {
 
 // forget drops a chunk of the history before rev, and the versions it made
 // unreadable. It returns false when there is no more to drop.
-func (s *Store) forget(rev int64) bool {
+func (s *Store) forget(rev int64) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := &s.history
-	// The changes of rev itself stay, because a watch may start there. Older
-	// versions of their keys go nevertheless, with the last chunk.
-	start, last, end := h.first, h.from(rev), h.from(rev+1)
-	more := start+compactChunk < last
-	if more {
-		end = start + compactChunk
-	}
+	var chunk []change
+	s.history.Ascend(func(c change) bool {
+		more = c.rev() < rev && len(chunk) >= compactChunk
+		if more || c.rev() > rev {
+			return false
+		}
+		chunk = append(chunk, c)
+		return true
+	})
 	s.frozen = nil
-	for i := start; i < end; i++ {
-		s.keys.compact(string(h.at(i).now.kv.Key), rev)
+	for _, c := range chunk {
+		s.keys.compact(string(c.now.kv.Key), rev)
+		// The changes of rev itself stay, because a watch may start there. Older
+		// versions of their keys go nevertheless, with the last chunk.
+		if c.rev() < rev {
+			s.history.Delete(c)
+		}
 	}
-	h.dropBefore(min(end, last))
 	return more
 }

@@ -26,24 +26,13 @@ func (k *kubernetesClient) Get(ctx context.Context, key string, opts kubernetes.
 	if err := k.usable(ctx, key); err != nil {
 		return resp, err
 	}
-	s := k.s
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return resp, rpctypes.ErrStopped
-	}
-	if err := s.keys.readable(opts.Revision, s.keys.rev); err != nil {
+	f, err := k.s.scan(&scan{span: span{key: key}, rev: opts.Revision})
+	if err != nil {
 		return resp, rpctypes.Error(err)
 	}
-	resp.Revision = s.keys.rev
-	rev := s.keys.rev
-	if opts.Revision > 0 {
-		rev = opts.Revision
-	}
-	if rec := s.keys.record(key); rec != nil {
-		if v := rec.at(rev); v != nil {
-			resp.KV = &v.kv
-		}
+	resp.Revision = f.rev
+	if len(f.kvs) > 0 {
+		resp.KV = f.kvs[0]
 	}
 	return resp, nil
 }

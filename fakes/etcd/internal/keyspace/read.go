@@ -167,53 +167,38 @@ func filter(r *pb.RangeRequest, f *found) {
 	within := func(rev, lowest, highest int64) bool {
 		return (lowest == 0 || rev >= lowest) && (highest == 0 || rev <= highest)
 	}
-	kept := f.kvs[:0]
-	for _, kv := range f.kvs {
-		if within(kv.ModRevision, r.MinModRevision, r.MaxModRevision) &&
-			within(kv.CreateRevision, r.MinCreateRevision, r.MaxCreateRevision) {
-			kept = append(kept, kv)
-		}
-	}
-	f.kvs = kept
+	f.kvs = slices.DeleteFunc(f.kvs, func(kv *mvccpb.KeyValue) bool {
+		return !within(kv.ModRevision, r.MinModRevision, r.MaxModRevision) ||
+			!within(kv.CreateRevision, r.MinCreateRevision, r.MaxCreateRevision)
+	})
 }
-
-// byField uses sort.Sort as etcd does, so that equal keys end up in the same order.
-type byField struct {
-	kvs  []*mvccpb.KeyValue
-	less func(a, b *mvccpb.KeyValue) bool
-}
-
-func (s byField) Len() int           { return len(s.kvs) }
-func (s byField) Swap(i, j int)      { s.kvs[i], s.kvs[j] = s.kvs[j], s.kvs[i] }
-func (s byField) Less(i, j int) bool { return s.less(s.kvs[i], s.kvs[j]) }
 
 // order sorts kvs, which are in the order of their keys, as r asks.
 func order(r *pb.RangeRequest, kvs []*mvccpb.KeyValue) {
-	direction := r.SortOrder
-	if r.SortTarget != pb.RangeRequest_KEY && direction == pb.RangeRequest_NONE {
-		direction = pb.RangeRequest_ASCEND
-	}
-	if direction == pb.RangeRequest_NONE || r.SortTarget == pb.RangeRequest_KEY && direction == pb.RangeRequest_ASCEND {
+	descend := r.SortOrder == pb.RangeRequest_DESCEND
+	if !descend && r.SortTarget == pb.RangeRequest_KEY {
 		return
 	}
-	sorter := byField{kvs: kvs}
+	var compare func(a, b *mvccpb.KeyValue) int
 	switch r.SortTarget {
 	case pb.RangeRequest_KEY:
-		sorter.less = func(a, b *mvccpb.KeyValue) bool { return bytes.Compare(a.Key, b.Key) < 0 }
+		compare = func(a, b *mvccpb.KeyValue) int { return bytes.Compare(a.Key, b.Key) }
 	case pb.RangeRequest_VERSION:
-		sorter.less = func(a, b *mvccpb.KeyValue) bool { return cmp.Less(a.Version, b.Version) }
+		compare = func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.Version, b.Version) }
 	case pb.RangeRequest_CREATE:
-		sorter.less = func(a, b *mvccpb.KeyValue) bool { return cmp.Less(a.CreateRevision, b.CreateRevision) }
+		compare = func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) }
 	case pb.RangeRequest_MOD:
-		sorter.less = func(a, b *mvccpb.KeyValue) bool { return cmp.Less(a.ModRevision, b.ModRevision) }
+		compare = func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.ModRevision, b.ModRevision) }
 	case pb.RangeRequest_VALUE:
-		sorter.less = func(a, b *mvccpb.KeyValue) bool { return bytes.Compare(a.Value, b.Value) < 0 }
+		compare = func(a, b *mvccpb.KeyValue) int { return bytes.Compare(a.Value, b.Value) }
 	}
-	if direction == pb.RangeRequest_DESCEND {
-		sort.Sort(sort.Reverse(sorter))
-		return
-	}
-	sort.Sort(sorter)
+	// It has the algorithm of etcd's sort.Sort, so that equal keys end up in the same order.
+	sort.Slice(kvs, func(i, j int) bool {
+		if descend {
+			i, j = j, i
+		}
+		return compare(kvs[i], kvs[j]) < 0
+	})
 }
 
 func (s *Store) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {

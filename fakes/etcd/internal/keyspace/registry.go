@@ -23,18 +23,13 @@ type registry struct {
 	lastSeq int64
 	alive   map[*Watcher]struct{}
 
-	keys     map[string]*group // of a single key
-	prefixes map[string]*group // of all keys with a prefix
-	lengths  []prefixLength    // ascending
-	others   []*group          // of any other range
+	groups  map[span]*group // with prefixes for ranges that are such
+	lengths []prefixLength  // of prefixes, ascending
+	others  []*group        // of neither a single key nor a prefix
 }
 
 func newRegistry() registry {
-	return registry{
-		alive:    make(map[*Watcher]struct{}),
-		keys:     make(map[string]*group),
-		prefixes: make(map[string]*group),
-	}
+	return registry{alive: make(map[*Watcher]struct{}), groups: make(map[span]*group)}
 }
 
 // all returns every watcher, oldest first.
@@ -44,37 +39,21 @@ func (r *registry) all() []*Watcher {
 
 // join puts w into the group of its span.
 func (r *registry) join(w *Watcher) {
-	g := r.find(w.span)
+	index := w.span.index()
+	g := r.groups[index]
 	if g == nil {
 		g = &group{span: w.span}
-		switch {
-		case w.kind == singleKey:
-			r.keys[w.key] = g
-		case w.isPrefix():
-			r.prefixes[w.key] = g
+		r.groups[index] = g
+		switch index.kind {
+		case singleKey:
+		case prefix:
 			r.countLength(len(w.key), 1)
 		default:
 			r.others = append(r.others, g)
 		}
 	}
-	w.group, w.index = g, len(g.members)
+	w.group, w.place = g, len(g.members)
 	g.members = append(g.members, w)
-}
-
-// find returns the group of exactly s, or nil.
-func (r *registry) find(s span) *group {
-	switch {
-	case s.kind == singleKey:
-		return r.keys[s.key]
-	case s.isPrefix():
-		return r.prefixes[s.key]
-	}
-	for _, g := range r.others {
-		if g.span == s {
-			return g
-		}
-	}
-	return nil
 }
 
 // leave takes w out of its group, if it is in one.
@@ -84,19 +63,19 @@ func (r *registry) leave(w *Watcher) {
 		return
 	}
 	last := len(g.members) - 1
-	g.members[w.index] = g.members[last]
-	g.members[w.index].index = w.index
+	g.members[w.place] = g.members[last]
+	g.members[w.place].place = w.place
 	g.members[last] = nil
 	g.members = g.members[:last]
 	w.group = nil
 	if last > 0 {
 		return
 	}
-	switch {
-	case g.kind == singleKey:
-		delete(r.keys, g.key)
-	case g.isPrefix():
-		delete(r.prefixes, g.key)
+	index := g.index()
+	delete(r.groups, index)
+	switch index.kind {
+	case singleKey:
+	case prefix:
 		r.countLength(len(g.key), -1)
 	default:
 		r.others = slices.DeleteFunc(r.others, func(o *group) bool { return o == g })
@@ -117,14 +96,14 @@ func (r *registry) countLength(bytes, delta int) {
 
 // visit calls fn for every group that watches key.
 func (r *registry) visit(key string, fn func(*group)) {
-	if g := r.keys[key]; g != nil {
+	if g := r.groups[span{key: key}]; g != nil {
 		fn(g)
 	}
 	for _, l := range r.lengths {
 		if l.bytes > len(key) {
 			break
 		}
-		if g := r.prefixes[key[:l.bytes]]; g != nil {
+		if g := r.groups[span{key: key[:l.bytes], kind: prefix}]; g != nil {
 			fn(g)
 		}
 	}
@@ -135,17 +114,23 @@ func (r *registry) visit(key string, fn func(*group)) {
 	}
 }
 
-// isPrefix says whether s is the range of all keys that begin with s.key.
-func (s span) isPrefix() bool {
+// prefix is the kind of an index: of all keys that begin with its key.
+const prefix spanKind = fromKey + 1
+
+// index returns what the group of s is found by.
+func (s span) index() span {
 	if s.kind != halfOpen || len(s.key) != len(s.end) {
-		return false
+		return s
 	}
 	last := len(s.key) - 1
-	return s.key[last] < 0xff && s.end[last] == s.key[last]+1 && strings.HasPrefix(s.end, s.key[:last])
+	if s.key[last] < 0xff && s.end[last] == s.key[last]+1 && strings.HasPrefix(s.end, s.key[:last]) {
+		return span{key: s.key, kind: prefix}
+	}
+	return s
 }
 
 // eventOf returns the event of a change.
-func eventOf(c *change, prevKV bool) *mvccpb.Event {
+func eventOf(c change, prevKV bool) *mvccpb.Event {
 	ev := &mvccpb.Event{Kv: &c.now.kv}
 	if c.now.tombstone() {
 		ev.Type = mvccpb.Event_DELETE

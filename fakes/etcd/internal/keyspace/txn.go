@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -60,8 +61,8 @@ func (s *Store) readTxn(r *pb.TxnRequest) (*pb.TxnResponse, error) {
 
 // runTxn does all of a transaction, or nothing.
 func (t *writeTxn) runTxn(r *pb.TxnRequest) (*pb.TxnResponse, error) {
-	plan := t.s.decide(r)
-	if err := t.s.feasible(r, plan); err != nil {
+	plan, err := t.s.decide(r)
+	if err != nil {
 		return nil, err
 	}
 	resp := t.applyTxn(r, plan)
@@ -96,26 +97,10 @@ func (p *plan) branch(r *pb.TxnRequest) []*pb.RequestOp {
 	return r.GetFailure()
 }
 
-// decide evaluates the compares of r.
-func (s *Store) decide(r *pb.TxnRequest) *plan {
-	p := &plan{succeeded: true}
-	for _, c := range r.GetCompare() {
-		if !s.keys.holds(c) {
-			p.succeeded = false
-			break
-		}
-	}
-	for _, op := range p.branch(r) {
-		if nested, ok := op.Request.(*pb.RequestOp_RequestTxn); ok {
-			p.nested = append(p.nested, s.decide(nested.RequestTxn))
-		}
-	}
-	return p
-}
-
-// feasible says why an operation of the chosen branches cannot be done.
-func (s *Store) feasible(r *pb.TxnRequest, p *plan) error {
-	nested := p.nested
+// decide evaluates the compares of r, and says why an operation of the chosen branches
+// cannot be done.
+func (s *Store) decide(r *pb.TxnRequest) (*plan, error) {
+	p := &plan{succeeded: !slices.ContainsFunc(r.GetCompare(), func(c *pb.Compare) bool { return !s.keys.holds(c) })}
 	for _, op := range p.branch(r) {
 		var err error
 		switch v := op.Request.(type) {
@@ -124,14 +109,15 @@ func (s *Store) feasible(r *pb.TxnRequest, p *plan) error {
 		case *pb.RequestOp_RequestPut:
 			err = s.puttable(v.RequestPut)
 		case *pb.RequestOp_RequestTxn:
-			err = s.feasible(v.RequestTxn, nested[0])
-			nested = nested[1:]
+			var nested *plan
+			nested, err = s.decide(v.RequestTxn)
+			p.nested = append(p.nested, nested)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return p, nil
 }
 
 // txnReadable is readable for a range in a transaction, where etcd takes a

@@ -73,7 +73,7 @@ type Watcher struct {
 	seq    int64
 	ended  bool
 	group  *group // nil while it lags
-	index  int    // in group
+	place  int    // in group
 	unhook func()
 	timer  *time.Timer
 }
@@ -254,7 +254,7 @@ func (s *Store) notifyGroup(g *group, hdr *pb.ResponseHeader) {
 func eventsOf(changes []change, prevKV bool) []*mvccpb.Event {
 	events := make([]*mvccpb.Event, len(changes))
 	for i := range changes {
-		events[i] = eventOf(&changes[i], prevKV)
+		events[i] = eventOf(changes[i], prevKV)
 	}
 	return events
 }
@@ -336,25 +336,24 @@ func (s *Store) read(w *Watcher) (d clientv3.WatchResponse, done bool) {
 	if w.next < s.keys.compactRev {
 		return clientv3.WatchResponse{Header: Header(0), CompactRevision: s.keys.compactRev, Canceled: true}, true
 	}
-	h := &s.history
-	revs, last := 0, int64(0)
-	i := h.from(w.next)
-	for scanned := 0; i < h.n; i++ {
-		c := h.at(i)
+	revs, scanned, last := 0, 0, int64(0)
+	next, done := max(w.next, s.keys.rev+1), true
+	s.history.from(w.next, func(c change) bool {
 		if rev := c.rev(); rev != last {
 			// A batch may end only between revisions.
 			if revs == BatchRevisions || scanned >= batchScan {
-				break
+				next, done = rev, false
+				return false
 			}
 			last = rev
 		}
 		scanned++
 		if !w.contains(string(c.now.kv.Key)) || c.now.superseded && c.rev() == s.keys.compactRev {
-			continue
+			return true
 		}
 		ev := eventOf(c, w.PrevKV)
 		if !w.wants(ev.Type) {
-			continue
+			return true
 		}
 		if ev.PrevKv != nil && c.rev()-1 < s.keys.compactRev {
 			ev.PrevKv = nil
@@ -363,13 +362,9 @@ func (s *Store) read(w *Watcher) (d clientv3.WatchResponse, done bool) {
 			revs++
 		}
 		d.Events = append(d.Events, ev)
-	}
-	if i < h.n {
-		w.next = h.at(i).rev()
-	} else {
-		w.next = max(w.next, s.keys.rev+1)
-		done = true
-	}
+		return true
+	})
+	w.next = next
 	d.Header = Header(s.keys.rev)
 	return d, done
 }

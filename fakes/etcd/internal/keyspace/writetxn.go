@@ -52,7 +52,7 @@ func (t *writeTxn) publish() {
 	s.keys.rev++
 	s.rev.Store(s.keys.rev)
 	for _, c := range t.changes {
-		s.history.append(c)
+		s.history.ReplaceOrInsert(c)
 	}
 	s.notify(t.changes)
 }
@@ -113,15 +113,6 @@ func (t *writeTxn) record(key string, rec *record, v *version) *record {
 // deleteRange deletes the keys of sp and returns their last versions.
 func (t *writeTxn) deleteRange(sp span) []*mvccpb.KeyValue {
 	k := &t.s.keys
-	if sp.kind == singleKey {
-		rec := k.record(sp.key)
-		if rec == nil || rec.head.tombstone() {
-			return nil
-		}
-		prev := &rec.head.kv
-		t.delete(sp.key, rec)
-		return []*mvccpb.KeyValue{prev}
-	}
 	var keys []string
 	var prev []*mvccpb.KeyValue
 	k.ascend(sp, t.rev(), func(key string, v *version) bool {

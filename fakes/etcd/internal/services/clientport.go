@@ -11,27 +11,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-
-	"snowglobe.test/internal/conns"
 )
-
-// clientListener closes its connections together with itself. gRPC would wait
-// two minutes for a connection that has not sent anything yet.
-type clientListener struct {
-	net.Listener
-	open *conns.Set
-}
-
-func newClientListener(l net.Listener) *clientListener {
-	open := new(conns.Set)
-	return &clientListener{open.Keep(l), open}
-}
-
-func (l *clientListener) Close() error {
-	err := l.Listener.Close()
-	l.open.CloseAll()
-	return err
-}
 
 // http2Start is the beginning of every HTTP/2 connection, and so of gRPC. No
 // HTTP/1 method is shorter, and none has this name.

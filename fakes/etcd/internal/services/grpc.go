@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+
+	"snowglobe.test/internal/conns"
 )
 
 // keepAliveMinTime is how often clients with an open stream may ping. Clients
@@ -33,15 +35,21 @@ func (s *Server) Serve(l net.Listener, local *clientv3.Client) error {
 	g := s.newGRPCServer()
 	v3electionpb.RegisterElectionServer(g, v3election.NewElectionServer(local))
 	v3lockpb.RegisterLockServer(g, v3lock.NewLockServer(local))
-	unhook, open := s.store.Hook(s.store.Closing(), g.Stop)
+	var connected conns.Set
+	stop := func() {
+		_ = l.Close()
+		connected.CloseAll() // gRPC would wait two minutes for one that has not sent anything yet
+		g.Stop()
+	}
+	unhook, open := s.store.Hook(s.store.Closing(), stop)
 	if !open {
 		_ = l.Close()
 		return errors.New("serve etcd: the server is closed; make a new one")
 	}
-	err := g.Serve(newClientListener(l))
+	err := g.Serve(connected.Keep(l))
 	unhook()
-	g.Stop()
-	if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	stop()
+	if err != nil && s.store.Closing().Err() == nil {
 		return fmt.Errorf("serve etcd on %s: %w", l.Addr(), err)
 	}
 	return nil

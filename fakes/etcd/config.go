@@ -11,17 +11,6 @@ import (
 	"snowglobe.test/fakes/etcd/internal/keyspace"
 )
 
-// Limits and intervals of a stock etcd.
-const (
-	defaultMaxRequestBytes        = 1.5 * 1024 * 1024
-	defaultMaxTxnOps              = 128
-	defaultMinLeaseTTL            = 2
-	defaultWatchBuffer            = 128
-	defaultProgressNotifyInterval = 10 * time.Minute
-	minProgressNotifyInterval     = 100 * time.Millisecond
-	defaultQuotaBytes             = 2 * 1024 * 1024 * 1024
-)
-
 // Config configures a Server. The zero value is a stock etcd.
 type Config struct {
 	// MaxRequestBytes is the largest write request, in bytes of its encoding;
@@ -93,18 +82,18 @@ func (c Config) validate() error {
 	return nil
 }
 
-// withDefaults returns c with every zero value replaced by etcd's default.
+// withDefaults returns c with every zero value replaced by that of a stock etcd.
 func (c Config) withDefaults() Config {
-	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, defaultMaxRequestBytes)
-	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, defaultMaxTxnOps)
-	c.MinLeaseTTL = cmp.Or(c.MinLeaseTTL, defaultMinLeaseTTL)
-	c.QuotaBytes = cmp.Or(c.QuotaBytes, defaultQuotaBytes)
+	c.MaxRequestBytes = cmp.Or(c.MaxRequestBytes, 1.5*1024*1024)
+	c.MaxTxnOps = cmp.Or(c.MaxTxnOps, 128)
+	c.MinLeaseTTL = cmp.Or(c.MinLeaseTTL, 2)
+	c.QuotaBytes = cmp.Or(c.QuotaBytes, 2*1024*1024*1024)
 	c.Name = cmp.Or(c.Name, "default")
 	if len(c.PeerURLs) == 0 {
 		c.PeerURLs = []string{"http://localhost:2380"}
 	}
-	c.WatchBuffer = cmp.Or(c.WatchBuffer, defaultWatchBuffer)
-	c.ProgressNotifyInterval = cmp.Or(c.ProgressNotifyInterval, defaultProgressNotifyInterval)
-	c.ProgressNotifyInterval = max(c.ProgressNotifyInterval, minProgressNotifyInterval)
+	c.WatchBuffer = cmp.Or(c.WatchBuffer, 128)
+	c.ProgressNotifyInterval = cmp.Or(c.ProgressNotifyInterval, 10*time.Minute)
+	c.ProgressNotifyInterval = max(c.ProgressNotifyInterval, 100*time.Millisecond)
 	return c
 }

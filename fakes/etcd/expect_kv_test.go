@@ -10,11 +10,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// Limits of a stock etcd.
+const (
+	stockRequestBytes = 1.5 * 1024 * 1024
+	stockTxnOps       = 128
+)
+
 var kvExpectations = []expectation{
 	{"put errors", func(p *probe) {
 		_, err := p.Put(p.ctx, "", "x")
 		p.sayErr("no key", err)
-		_, err = p.Put(p.ctx, p.key("large"), strings.Repeat("x", defaultMaxRequestBytes))
+		_, err = p.Put(p.ctx, p.key("large"), strings.Repeat("x", stockRequestBytes))
 		p.sayErr("too large", err)
 		_, err = p.Put(p.ctx, p.key("a"), "", clientv3.WithIgnoreValue())
 		p.sayErr("no value to ignore", err)
@@ -128,7 +134,7 @@ var txnExpectations = []expectation{
 			name string
 			ops  []clientv3.Op
 		}{
-			{"129 operations", many(defaultMaxTxnOps + 1)},
+			{"129 operations", many(stockTxnOps + 1)},
 			{"put twice", []clientv3.Op{put, put}},
 			{"put and deleted", []clientv3.Op{put, clientv3.OpDelete(p.prefix, clientv3.WithPrefix())}},
 			{"put twice, nested", []clientv3.Op{put, nest(put)}},
@@ -136,7 +142,7 @@ var txnExpectations = []expectation{
 			{"no such lease", []clientv3.Op{put, clientv3.OpPut(p.key("b"), "", clientv3.WithLease(7))}},
 			{"future", []clientv3.Op{put, clientv3.OpGet(p.key("a"), clientv3.WithRev(p.base+99))}},
 			{"nothing to ignore", []clientv3.Op{put, clientv3.OpPut(p.key("b"), "", clientv3.WithIgnoreValue())}},
-			{"too large", []clientv3.Op{clientv3.OpPut(p.key("b"), strings.Repeat("x", defaultMaxRequestBytes))}},
+			{"too large", []clientv3.Op{clientv3.OpPut(p.key("b"), strings.Repeat("x", stockRequestBytes))}},
 		} {
 			_, err := p.Txn(p.ctx).Then(tt.ops...).Commit()
 			p.sayErr(tt.name, err)
@@ -162,7 +168,7 @@ var txnExpectations = []expectation{
 	}()},
 	{"128 operations", func(p *probe) {
 		var ops []clientv3.Op
-		for i := range defaultMaxTxnOps {
+		for i := range stockTxnOps {
 			ops = append(ops, clientv3.OpPut(p.key(fmt.Sprint(i)), ""))
 		}
 		resp, err := p.Txn(p.ctx).Then(ops...).Commit()

@@ -109,21 +109,15 @@ func checkOverlap(ops []*pb.RequestOp) (map[string]struct{}, adt.IntervalTree, e
 	}
 	puts := make(map[string]struct{})
 	for _, op := range ops {
-		nested, ok := op.Request.(*pb.RequestOp_RequestTxn)
-		if !ok {
-			continue
-		}
-		if err := addNested(nested.RequestTxn, puts, dels); err != nil {
+		if err := addNested(op.GetRequestTxn(), puts, dels); err != nil {
 			return nil, nil, err
 		}
 	}
 	for _, op := range ops {
-		put := op.GetRequestPut()
-		if put == nil {
-			continue
-		}
-		if err := addPut(string(put.Key), puts, dels, nil); err != nil {
-			return nil, nil, err
+		if put := op.GetRequestPut(); put != nil {
+			if err := addPut(string(put.Key), puts, dels, nil); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	return puts, dels, nil

@@ -3,7 +3,6 @@ package keyspace
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
@@ -15,17 +14,13 @@ type group struct {
 	pending []change // of the transaction being published
 }
 
-// prefixLength says how many watched prefixes have one length.
-type prefixLength struct{ bytes, groups int }
-
 // registry finds the watchers of a key. It is guarded by the store's lock.
 type registry struct {
 	lastSeq int64
 	alive   map[*Watcher]struct{}
 
-	groups  map[span]*group // with prefixes for ranges that are such
-	lengths []prefixLength  // of prefixes, ascending
-	others  []*group        // of neither a single key nor a prefix
+	groups map[span]*group
+	ranges []*group // those of more than a single key, one for each kind of object as a rule
 }
 
 func newRegistry() registry {
@@ -39,17 +34,12 @@ func (r *registry) all() []*Watcher {
 
 // join puts w into the group of its span.
 func (r *registry) join(w *Watcher) {
-	index := w.span.index()
-	g := r.groups[index]
+	g := r.groups[w.span]
 	if g == nil {
 		g = &group{span: w.span}
-		r.groups[index] = g
-		switch index.kind {
-		case singleKey:
-		case prefix:
-			r.countLength(len(w.key), 1)
-		default:
-			r.others = append(r.others, g)
+		r.groups[w.span] = g
+		if w.kind != singleKey {
+			r.ranges = append(r.ranges, g)
 		}
 	}
 	w.group, w.place = g, len(g.members)
@@ -68,29 +58,9 @@ func (r *registry) leave(w *Watcher) {
 	g.members[last] = nil
 	g.members = g.members[:last]
 	w.group = nil
-	if last > 0 {
-		return
-	}
-	index := g.index()
-	delete(r.groups, index)
-	switch index.kind {
-	case singleKey:
-	case prefix:
-		r.countLength(len(g.key), -1)
-	default:
-		r.others = slices.DeleteFunc(r.others, func(o *group) bool { return o == g })
-	}
-}
-
-// countLength notes that there is one prefix more or less of that length.
-func (r *registry) countLength(bytes, delta int) {
-	i, ok := slices.BinarySearchFunc(r.lengths, bytes, func(l prefixLength, n int) int { return l.bytes - n })
-	if !ok {
-		r.lengths = slices.Insert(r.lengths, i, prefixLength{bytes: bytes})
-	}
-	r.lengths[i].groups += delta
-	if r.lengths[i].groups == 0 {
-		r.lengths = slices.Delete(r.lengths, i, i+1)
+	if last == 0 {
+		delete(r.groups, g.span)
+		r.ranges = slices.DeleteFunc(r.ranges, func(o *group) bool { return o == g })
 	}
 }
 
@@ -99,34 +69,11 @@ func (r *registry) visit(key string, fn func(*group)) {
 	if g := r.groups[span{key: key}]; g != nil {
 		fn(g)
 	}
-	for _, l := range r.lengths {
-		if l.bytes > len(key) {
-			break
-		}
-		if g := r.groups[span{key: key[:l.bytes], kind: prefix}]; g != nil {
-			fn(g)
-		}
-	}
-	for _, g := range r.others {
+	for _, g := range r.ranges {
 		if g.contains(key) {
 			fn(g)
 		}
 	}
-}
-
-// prefix is the kind of an index: of all keys that begin with its key.
-const prefix spanKind = fromKey + 1
-
-// index returns what the group of s is found by.
-func (s span) index() span {
-	if s.kind != halfOpen || len(s.key) != len(s.end) {
-		return s
-	}
-	last := len(s.key) - 1
-	if s.key[last] < 0xff && s.end[last] == s.key[last]+1 && strings.HasPrefix(s.end, s.key[:last]) {
-		return span{key: s.key, kind: prefix}
-	}
-	return s
 }
 
 // eventOf returns the event of a change.

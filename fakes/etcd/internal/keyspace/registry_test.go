@@ -43,5 +43,5 @@ func TestRegistry(t *testing.T) {
 	for _, w := range watchers {
 		r.leave(w)
 	}
-	assert.Equal(t, 0, len(r.groups)+len(r.lengths)+len(r.others))
+	assert.Equal(t, 0, len(r.groups)+len(r.ranges))
 }

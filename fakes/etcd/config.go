@@ -77,7 +77,8 @@ func (c Config) validate() error {
 		}
 	}
 	if c.MinLeaseTTL > keyspace.MaxLeaseTTL {
-		return fmt.Errorf("etcd config: MinLeaseTTL is %d; the longest lease is %d seconds", c.MinLeaseTTL, int64(keyspace.MaxLeaseTTL))
+		const longest int64 = keyspace.MaxLeaseTTL
+		return fmt.Errorf("etcd config: MinLeaseTTL is %d; the longest lease is %d seconds", c.MinLeaseTTL, longest)
 	}
 	return nil
 }

@@ -30,7 +30,9 @@ func newLeaseClient(c *client, remote pb.LeaseClient) *leaseClient {
 	}
 }
 
-func (l *leaseClient) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+func (l *leaseClient) KeepAliveOnce(
+	ctx context.Context, id clientv3.LeaseID,
+) (*clientv3.LeaseKeepAliveResponse, error) {
 	if err := l.c.usable(ctx); err != nil {
 		return nil, clientv3.ContextError(ctx, err)
 	}
@@ -66,7 +68,9 @@ type listener struct {
 // KeepAlive renews the lease at once and after each third of its
 // time-to-live, until ctx is done or the lease is gone. Calls for one lease
 // share the renewals. Like upstream's it drops responses that the caller does not read.
-func (l *leaseClient) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *clientv3.LeaseKeepAliveResponse, error) {
+func (l *leaseClient) KeepAlive(
+	ctx context.Context, id clientv3.LeaseID,
+) (<-chan *clientv3.LeaseKeepAliveResponse, error) {
 	li := &listener{out: make(chan *clientv3.LeaseKeepAliveResponse, clientv3.LeaseResponseChSize)}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,9 @@ func (s *Store) Kubernetes(mayAsk func(context.Context) error) kubernetes.Interf
 	return &kubernetesClient{s, mayAsk}
 }
 
-func (k *kubernetesClient) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (resp kubernetes.GetResponse, err error) {
+func (k *kubernetesClient) Get(
+	ctx context.Context, key string, opts kubernetes.GetOptions,
+) (resp kubernetes.GetResponse, err error) {
 	if err := k.usable(ctx, key); err != nil {
 		return resp, err
 	}
@@ -37,7 +39,9 @@ func (k *kubernetesClient) Get(ctx context.Context, key string, opts kubernetes.
 	return resp, nil
 }
 
-func (k *kubernetesClient) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (resp kubernetes.ListResponse, err error) {
+func (k *kubernetesClient) List(
+	ctx context.Context, prefix string, opts kubernetes.ListOptions,
+) (resp kubernetes.ListResponse, err error) {
 	start := prefix
 	if opts.Continue != "" {
 		start = opts.Continue
@@ -66,7 +70,9 @@ func (k *kubernetesClient) Count(ctx context.Context, prefix string, _ kubernete
 	return f.count, rpctypes.Error(err)
 }
 
-func (k *kubernetesClient) OptimisticPut(ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions) (resp kubernetes.PutResponse, err error) {
+func (k *kubernetesClient) OptimisticPut(
+	ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions,
+) (resp kubernetes.PutResponse, err error) {
 	if err := k.usable(ctx, key); err != nil {
 		return resp, err
 	}
@@ -96,7 +102,9 @@ func (k *kubernetesClient) OptimisticPut(ctx context.Context, key string, value 
 	return resp, nil
 }
 
-func (k *kubernetesClient) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (resp kubernetes.DeleteResponse, err error) {
+func (k *kubernetesClient) OptimisticDelete(
+	ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions,
+) (resp kubernetes.DeleteResponse, err error) {
 	if err := k.usable(ctx, key); err != nil {
 		return resp, err
 	}

@@ -137,7 +137,9 @@ type difference struct {
 
 // differing returns what differs from a snapshot and is not kept, by key. It looks
 // only at keys written since, if these are known and not all. The store is locked.
-func (s *Store) differing(to *Snapshot, target *keyspace, keep func(key string, have, want *mvccpb.KeyValue) bool) []difference {
+func (s *Store) differing(
+	to *Snapshot, target *keyspace, keep func(key string, have, want *mvccpb.KeyValue) bool,
+) []difference {
 	var list []difference
 	add := func(key string, have, want *record) {
 		if have != nil && have.head.tombstone() {

@@ -150,8 +150,9 @@ func (s *Store) Stats() (Stats, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st := Stats{
-		Header: Header(s.keys.rev), CompactRevision: s.keys.compactRev, Bytes: s.keys.bytes, QuotaBytes: s.cfg.QuotaBytes,
-		RaftIndex: s.raftIndex, Watchers: len(s.watches.alive), Alarms: slices.Clone(s.alarms),
+		Header: Header(s.keys.rev), CompactRevision: s.keys.compactRev, RaftIndex: s.raftIndex,
+		Bytes: s.keys.bytes, QuotaBytes: s.cfg.QuotaBytes, Alarms: slices.Clone(s.alarms),
+		Watchers: len(s.watches.alive),
 	}
 	for w := range s.watches.alive {
 		if !w.synced() {

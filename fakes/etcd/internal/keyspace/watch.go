@@ -151,9 +151,9 @@ func (st *Stream) Watch(r Watch) *Watcher {
 		w.next = s.keys.rev + 1
 	}
 	s.watches.alive[w] = struct{}{}
-	var first clientv3.WatchResponse
-	if created := (clientv3.WatchResponse{Header: Header(s.keys.rev), Created: true}); r.Announce && !r.Deliver(created, nil) {
-		first = created
+	first := clientv3.WatchResponse{Header: Header(s.keys.rev), Created: true}
+	if !r.Announce || r.Deliver(first, nil) {
+		first = clientv3.WatchResponse{}
 	}
 	if w.next > s.keys.rev && first.Header == nil {
 		s.watches.join(w)

@@ -16,7 +16,9 @@ type leaseService struct {
 	pb.UnsafeLeaseServer
 }
 
-func (l *leaseService) LeaseKeepAlive(stream grpc.BidiStreamingServer[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse]) error {
+func (l *leaseService) LeaseKeepAlive(
+	stream grpc.BidiStreamingServer[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse],
+) error {
 	for {
 		req, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

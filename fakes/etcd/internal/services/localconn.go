@@ -46,6 +46,8 @@ func assign(to, from any) error {
 }
 
 // NewStream fails: of streaming methods, only Maintenance.Snapshot comes here, and is not answered.
-func (l localConn) NewStream(_ context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+func (l localConn) NewStream(
+	_ context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	return nil, notAnswered(method)
 }

@@ -44,16 +44,25 @@ func (m storeMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge("etcd_server_proposals_committed_total", "The total number of consensus proposals committed.", proposals)
 	gauge("etcd_server_proposals_applied_total", "The total number of consensus proposals applied.", proposals)
 	gauge("etcd_server_quota_backend_bytes", "Current backend storage quota size in bytes.", float64(stats.QuotaBytes))
-	gauge("etcd_mvcc_db_total_size_in_bytes", "Total size of the underlying database physically allocated in bytes.", float64(stats.Bytes))
-	gauge("etcd_mvcc_db_total_size_in_use_in_bytes", "Total size of the underlying database logically in use in bytes.", float64(stats.Bytes))
+	gauge("etcd_mvcc_db_total_size_in_bytes",
+		"Total size of the underlying database physically allocated in bytes.", float64(stats.Bytes))
+	gauge("etcd_mvcc_db_total_size_in_use_in_bytes",
+		"Total size of the underlying database logically in use in bytes.", float64(stats.Bytes))
 	gauge("etcd_debugging_mvcc_current_revision", "The current revision of store.", float64(stats.Header.Revision))
-	gauge("etcd_debugging_mvcc_compact_revision", "The revision of the last compaction in store.", float64(stats.CompactRevision))
+	gauge("etcd_debugging_mvcc_compact_revision",
+		"The revision of the last compaction in store.", float64(stats.CompactRevision))
 	gauge("etcd_debugging_mvcc_watcher_total", "Total number of watchers.", float64(stats.Watchers))
 	gauge("etcd_debugging_mvcc_slow_watcher_total", "Total number of unsynced slow watchers.", float64(stats.Lagging))
 	for _, one := range []struct{ name, help, label, value string }{
-		{"etcd_server_version", "Which version is running. 1 for 'server_version' label with current version.", "server_version", etcdversion.Version},
-		{"etcd_cluster_version", "Which version is running. 1 for 'cluster_version' label with current cluster version", "cluster_version", etcdversion.Cluster(etcdversion.Version)},
-		{"etcd_server_id", "Server or member ID in hexadecimal format. 1 for 'server_id' label with current ID.", "server_id", fmt.Sprintf("%x", keyspace.MemberID)},
+		{"etcd_server_version",
+			"Which version is running. 1 for 'server_version' label with current version.",
+			"server_version", etcdversion.Version},
+		{"etcd_cluster_version",
+			"Which version is running. 1 for 'cluster_version' label with current cluster version",
+			"cluster_version", etcdversion.Cluster(etcdversion.Version)},
+		{"etcd_server_id",
+			"Server or member ID in hexadecimal format. 1 for 'server_id' label with current ID.",
+			"server_id", fmt.Sprintf("%x", keyspace.MemberID)},
 	} {
 		report(prometheus.GaugeValue, one.name, one.help, 1, prometheus.Labels{one.label: one.value})
 	}

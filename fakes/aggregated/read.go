@@ -1,20 +1,24 @@
 package aggregated
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // get serves one object.
@@ -44,9 +48,9 @@ func (s *Server) list(_ context.Context, w http.ResponseWriter, form form, reque
 		return !options.selects(o) || key{namespace: o.GetNamespace(), name: o.GetName()}.compare(options.after) <= 0
 	})
 	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(revision, 10)}
-	if left := int64(len(objects)) - options.limit; options.limit > 0 && left > 0 {
-		objects = objects[:options.limit]
-		last := objects[options.limit-1]
+	if left := int64(len(objects)) - options.Limit; options.Limit > 0 && left > 0 {
+		objects = objects[:options.Limit]
+		last := objects[options.Limit-1]
 		meta.Continue = page{revision, last.GetNamespace(), last.GetName()}.token()
 		if options.all() {
 			meta.RemainingItemCount = &left
@@ -57,57 +61,53 @@ func (s *Server) list(_ context.Context, w http.ResponseWriter, form form, reque
 
 // listOptions are those of lists and watches.
 type listOptions struct {
+	internalversion.ListOptions
 	revision int64 // 0 if any will do
-	limit    int64
-	after    key // with the namespace and name after which a page begins
-	labels   labels.Selector
-	fields   fields.Selector
+	after    key   // with the namespace and name after which a page begins
 }
 
-func (o *listOptions) all() bool { return o.labels.Empty() && o.fields.Empty() }
+func (o *listOptions) all() bool { return o.LabelSelector.Empty() && o.FieldSelector.Empty() }
 
 // selects reports whether the selectors match an object. Nil is no object.
 func (o *listOptions) selects(object *unstructured.Unstructured) bool {
-	return object != nil && o.labels.Matches(labels.Set(object.GetLabels())) &&
-		o.fields.Matches(fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()})
+	return object != nil && o.LabelSelector.Matches(labels.Set(object.GetLabels())) &&
+		o.FieldSelector.Matches(fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()})
 }
 
-// listOptions reads the query of a list or a watch.
-func (s *Server) listOptions(request Request) (listOptions, error) {
-	q := request.Query
-	var o listOptions
-	var err error
-	if o.labels, err = labels.Parse(q.Get("labelSelector")); err != nil {
-		return o, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: %v", err))
+// listOptions reads the query of a list or a watch, as upstream does. The name of a single
+// object in the path counts as a field that is selected.
+func (s *Server) listOptions(request Request) (o listOptions, err error) {
+	o.LabelSelector, o.FieldSelector = labels.Everything(), fields.Everything() // of an empty query
+	err = scheme.ParameterCodec.DecodeParameters(request.Query, metav1.SchemeGroupVersion, &o.ListOptions)
+	if err == nil {
+		o.FieldSelector, err = o.FieldSelector.Transform(runtime.DefaultMetaV1FieldSelectorConversion)
 	}
-	if o.fields, err = fieldSelector(request); err != nil {
-		return o, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
+	if err != nil {
+		return o, apierrors.NewBadRequest(err.Error())
 	}
-	if o.limit, err = number(q, "limit"); err != nil {
-		return o, err
+	if errs := validation.ValidateListOptions(&o.ListOptions, true); len(errs) > 0 {
+		return o, apierrors.NewInvalid(metav1.Kind("ListOptions"), "", errs)
 	}
-	if o.revision, err = number(q, "resourceVersion"); err != nil {
-		return o, err
+	if request.ObjectName != "" {
+		o.FieldSelector = fields.AndSelectors(o.FieldSelector, fields.OneTermEqualSelector("metadata.name", request.ObjectName))
 	}
-	match := metav1.ResourceVersionMatch(q.Get("resourceVersionMatch"))
-	switch {
-	case match != "" && match != metav1.ResourceVersionMatchExact && match != metav1.ResourceVersionMatchNotOlderThan:
-		return o, apierrors.NewBadRequest(fmt.Sprintf("resourceVersionMatch %q is not supported", match))
-	case match == metav1.ResourceVersionMatchExact && o.revision == 0:
-		return o, apierrors.NewBadRequest("resourceVersionMatch Exact needs a resourceVersion that is not 0")
-	}
-	if token := q.Get("continue"); token != "" {
-		p, err := newPage(token)
+	if o.Continue != "" {
+		p, err := newPage(o.Continue)
 		if err != nil {
 			return o, apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
 		}
 		o.revision, o.after = p.Revision, key{namespace: p.Namespace, name: p.Name}
 		return o, nil
 	}
+	revision, err := strconv.ParseUint(cmp.Or(o.ResourceVersion, "0"), 10, 63)
+	if err != nil {
+		return o, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion: %v", err))
+	}
+	o.revision = int64(revision)
 	if now := s.store.now(); o.revision > now && request.Verb == "list" {
 		return o, tooLarge(o.revision, now)
 	}
-	if request.Verb == "list" && match != metav1.ResourceVersionMatchExact {
+	if request.Verb == "list" && o.ResourceVersionMatch != metav1.ResourceVersionMatchExact {
 		o.revision = 0 // the latest is not older
 	}
 	return o, nil
@@ -118,37 +118,6 @@ func tooLarge(wanted, now int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", wanted, now), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 	return err
-}
-
-// fieldSelector knows the fields that all objects have. The name of a single object in
-// the path counts as one.
-func fieldSelector(request Request) (fields.Selector, error) {
-	selector, err := fields.ParseSelector(request.Query.Get("fieldSelector"))
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range selector.Requirements() {
-		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
-			return nil, fmt.Errorf("field label not supported: %s", r.Field)
-		}
-	}
-	if request.ObjectName != "" {
-		selector = fields.AndSelectors(selector, fields.OneTermEqualSelector("metadata.name", request.ObjectName))
-	}
-	return selector, nil
-}
-
-// number reads a number of a query, 0 if there is none.
-func number(query url.Values, name string) (int64, error) {
-	text := query.Get(name)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("%s: invalid value %q: it must be a number, 0 at least", name, text))
-	}
-	return n, nil
 }
 
 // page is where a page of a list has ended, and of which revision.

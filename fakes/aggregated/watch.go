@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 )
 
 // watcher is a watch that is going on.
@@ -21,10 +21,9 @@ type watcher struct {
 	form
 	w http.ResponseWriter
 
-	revision  int64 // up to which everything has been sent
-	bookmarks bool
-	initial   bool // the state at the beginning is wanted, and a bookmark after it
-	breaking  <-chan struct{}
+	revision int64 // up to which everything has been sent
+	initial  bool  // the state at the beginning is wanted, and a bookmark after it
+	breaking <-chan struct{}
 }
 
 // watch serves a watch until the client leaves, its time is over or the server stops.
@@ -33,19 +32,11 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, form form, re
 	if err != nil {
 		return err
 	}
-	seconds, err := number(request.Query, "timeoutSeconds")
-	if err != nil {
-		return err
-	}
 	wt := &watcher{
 		server: s, request: request, options: options, form: form, w: w,
-		revision:  options.revision,
-		bookmarks: request.Query.Get("allowWatchBookmarks") == "true",
-		initial:   request.Query.Get("sendInitialEvents") == "true",
-		breaking:  s.breaking.Next(),
-	}
-	if wt.initial && request.Query.Get("resourceVersionMatch") != string(metav1.ResourceVersionMatchNotOlderThan) {
-		return apierrors.NewBadRequest("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+		revision: options.revision,
+		initial:  ptr.Deref(options.SendInitialEvents, false),
+		breaking: s.breaking.Next(),
 	}
 	// A watch of the past that is no more has not begun yet, and can be refused.
 	var begin []*unstructured.Unstructured
@@ -60,7 +51,7 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, form form, re
 	if err != nil {
 		return err
 	}
-	if seconds > 0 {
+	if seconds := ptr.Deref(options.TimeoutSeconds, 0); seconds > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 		defer cancel()
@@ -98,7 +89,7 @@ func (wt *watcher) run(ctx context.Context, begin []*unstructured.Unstructured) 
 		select {
 		case <-changed:
 		case <-ticker.C:
-			if wt.bookmarks && !wt.bookmark(nil) {
+			if wt.options.AllowWatchBookmarks && !wt.bookmark(nil) {
 				return
 			}
 		case <-wt.breaking:

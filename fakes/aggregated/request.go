@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	"snowglobe.test/fakes/internal/serving"
+	"snowglobe.test/fakes/internal/caller"
 )
 
 // Request is what a client asks of the server.
@@ -61,7 +61,7 @@ func newRequest(r *http.Request) (Request, error) {
 		UID:        r.Header.Get("X-Remote-Uid"),
 		Groups:     r.Header.Values("X-Remote-Group"),
 		Extra:      extra(r.Header),
-		FrontProxy: serving.CallerOf(r).User,
+		FrontProxy: caller.Of(r).User,
 	}
 	request.place(r)
 	var err error

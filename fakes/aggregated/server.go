@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"snowglobe.test/fakes/internal/serving"
+	"snowglobe.test/fakes/internal/caller"
 	"snowglobe.test/fakes/stub"
 	"snowglobe.test/internal/broadcast"
 	"snowglobe.test/internal/pki"
@@ -23,13 +23,14 @@ import (
 
 // Server is an aggregated API server.
 type Server struct {
+	*stub.Server // its CA is the caBundle of an APIService
+
 	// Requests decides, request by request, and records. The answer is what serves the
 	// request.
 	Requests *stub.Table[Request, http.Handler]
 
 	config   Config
-	proxies  *serving.Authority
-	server   *serving.Server
+	proxies  *caller.Authority
 	store    *store
 	openAPI  http.Handler
 	breaking broadcast.News // of watches that are broken off
@@ -46,7 +47,7 @@ func Serve(l net.Listener, config Config) (*Server, error) {
 	if len(hosts) == 0 {
 		hosts = []string{"localhost", "127.0.0.1", "::1"}
 	}
-	s.server, err = serving.ServeTLS(l, http.HandlerFunc(s.serve), hosts...)
+	s.Server, err = stub.ServeTLS(l, http.HandlerFunc(s.serve), hosts...)
 	if err != nil {
 		return nil, fmt.Errorf("serve an aggregated API: %w", err)
 	}
@@ -57,7 +58,7 @@ func newServer(config Config) (*Server, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	proxies, err := serving.NewAuthority(config.FrontProxyCA)
+	proxies, err := caller.NewAuthority(config.FrontProxyCA)
 	if err != nil {
 		return nil, fmt.Errorf("FrontProxyCA: %w", err)
 	}
@@ -72,13 +73,6 @@ func newServer(config Config) (*Server, error) {
 	return s, nil
 }
 
-// URL is where the server is, such as https://localhost:40123, with the first of its
-// hosts. There is no port if the listener has none, as one in memory.
-func (s *Server) URL() string { return s.server.URL() }
-
-// CA is the certificate, in PEM, that clients trust: the caBundle of an APIService.
-func (s *Server) CA() []byte { return s.server.CA() }
-
 // WrongCA is a certificate, in PEM, of an authority that has signed nothing. Clients
 // that are given it don't trust the server.
 func (s *Server) WrongCA() ([]byte, error) {
@@ -89,16 +83,12 @@ func (s *Server) WrongCA() ([]byte, error) {
 	return authority.CertPEM(), nil
 }
 
-// BreakAll breaks off all connections that are open, as a network does that fails. New
-// ones are accepted.
-func (s *Server) BreakAll() { s.server.BreakAll() }
-
 // BreakWatches breaks off all watches in the middle.
 func (s *Server) BreakWatches() { s.breaking.Tell() }
 
 // Stop ends all watches, closes the listener and all connections, and waits for the
 // functions of the test to return.
-func (s *Server) Stop(ctx context.Context) error { return s.server.Stop(ctx) }
+func (s *Server) Stop(ctx context.Context) error { return s.Interrupt(ctx) }
 
 // Put creates an object, or replaces it with all of its fields but those of the system.
 // It returns the object as it is then.

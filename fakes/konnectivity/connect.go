@@ -7,14 +7,14 @@ import (
 	"net/http"
 	"sync"
 
-	"snowglobe.test/fakes/internal/serving"
+	"snowglobe.test/fakes/internal/caller"
 	"snowglobe.test/fakes/stub"
 )
 
 // connect serves a request of HTTP CONNECT.
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
-	caller := serving.CallerOf(r)
-	request := Request{Protocol: HTTPConnect, Address: r.Host, User: caller.User, Groups: caller.Groups, Header: r.Header.Clone()}
+	from := caller.Of(r)
+	request := Request{Protocol: HTTPConnect, Address: r.Host, User: from.User, Groups: from.Groups, Header: r.Header.Clone()}
 	if r.Method != http.MethodConnect {
 		why := stub.Status{Code: http.StatusMethodNotAllowed, Body: []byte("this proxy only knows CONNECT")}
 		p.Dials.Reject(request, why)
@@ -45,11 +45,11 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	down.Go(func() {
 		err := t.receive(func(data []byte) error { _, err := client.Write(data); return err })
 		if errors.Is(err, stub.ErrBreak) {
-			serving.Break(client)
+			stub.Break(client)
 		}
 	})
 	if errors.Is(t.pump(buffered, ByClient, t.send), stub.ErrBreak) {
-		serving.Break(client)
+		stub.Break(client)
 	}
 	down.Wait()
 }

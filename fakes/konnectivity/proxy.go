@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"snowglobe.test/fakes/internal/serving"
 	"snowglobe.test/fakes/stub"
 	"snowglobe.test/internal/broadcast"
 )
@@ -51,8 +50,8 @@ type Proxy struct {
 	Dials *stub.Table[Request, Answer]
 
 	mu      sync.Mutex
-	down    error // why nothing can be reached: errCut or serving.ErrStopped
-	servers []*serving.Server
+	down    error // why nothing can be reached: errCut or stub.ErrStopped
+	servers []*stub.Server
 	grpc    []*grpc.Server
 	serves  sync.WaitGroup // goroutines of gRPC
 	tunnels []*tunnel      // in the order of their requests
@@ -121,14 +120,14 @@ func match(pattern, address string) bool {
 // ServeConnect serves HTTP CONNECT in plain text, as over a Unix socket. The listener
 // is the proxy's from now on.
 func (p *Proxy) ServeConnect(l net.Listener) {
-	p.keep(serving.Serve(l, http.HandlerFunc(p.connect)))
+	p.keep(stub.Serve(l, http.HandlerFunc(p.connect)))
 }
 
 // ServeConnectTLS serves HTTP CONNECT over TLS, with a certificate for the hosts, each
 // a DNS name or an IP, that the authority of ca, in PEM, has signed. The listener is
 // the proxy's from now on, also if that fails.
 func (p *Proxy) ServeConnectTLS(l net.Listener, hosts ...string) (ca []byte, err error) {
-	server, err := serving.ServeTLS(l, http.HandlerFunc(p.connect), hosts...)
+	server, err := stub.ServeTLS(l, http.HandlerFunc(p.connect), hosts...)
 	if err != nil {
 		return nil, fmt.Errorf("serve HTTP CONNECT: %w", err)
 	}
@@ -136,7 +135,7 @@ func (p *Proxy) ServeConnectTLS(l net.Listener, hosts ...string) (ca []byte, err
 	return server.CA(), nil
 }
 
-func (p *Proxy) keep(server *serving.Server) {
+func (p *Proxy) keep(server *stub.Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.servers = append(p.servers, server)
@@ -172,13 +171,13 @@ func (p *Proxy) Heal() {
 // Stop closes the listeners and all tunnels, and waits for the functions of the test to
 // return.
 func (p *Proxy) Stop(ctx context.Context) error {
-	p.shut(serving.ErrStopped)
+	p.shut(stub.ErrStopped)
 	p.mu.Lock()
 	servers, grpcServers := p.servers, p.grpc
 	p.mu.Unlock()
 	var errs []error
 	for _, s := range servers {
-		errs = append(errs, s.Stop(ctx))
+		errs = append(errs, s.Interrupt(ctx))
 	}
 	for _, g := range grpcServers {
 		g.Stop()

@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"snowglobe.test/fakes/internal/serving"
 	"snowglobe.test/fakes/stub"
 	"snowglobe.test/internal/broadcast"
 )
@@ -103,7 +102,7 @@ func (p *Proxy) reach(t *tunnel, answer Answer) error {
 func (t *tunnel) close(by string, err error) {
 	if cause := context.Cause(t.ctx); cause != nil {
 		by, err = ByProxy, cause
-		if !errors.Is(err, errCut) && !errors.Is(err, serving.ErrStopped) {
+		if !errors.Is(err, errCut) && !errors.Is(err, stub.ErrStopped) {
 			by = ByClient // whose context it is
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"sync"
 
-	"snowglobe.test/fakes/internal/serving"
+	"snowglobe.test/fakes/internal/caller"
 	"snowglobe.test/fakes/stub"
 	"snowglobe.test/internal/broadcast"
 )
@@ -27,12 +27,12 @@ type Config struct {
 
 // Kubelet serves a kubelet's API until it is stopped.
 type Kubelet struct {
+	*stub.Server
 	// Requests decides, request by request, and records.
 	Requests *stub.Table[Request, Answer]
 
 	node    string
-	clients *serving.Authority
-	server  *serving.Server
+	clients *caller.Authority
 
 	mu       sync.Mutex
 	pods     []*Pod     // in the order in which they were added
@@ -43,7 +43,7 @@ type Kubelet struct {
 // Serve serves a kubelet's API over TLS. The listener is the kubelet's from now on,
 // also if Serve fails.
 func Serve(l net.Listener, config Config) (*Kubelet, error) {
-	clients, err := serving.NewAuthority(config.ClientCA)
+	clients, err := caller.NewAuthority(config.ClientCA)
 	if err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("serve a kubelet: ClientCA: %w", err)
@@ -54,27 +54,16 @@ func Serve(l net.Listener, config Config) (*Kubelet, error) {
 	if len(hosts) == 0 {
 		hosts = []string{"localhost", "127.0.0.1", "::1", k.node}
 	}
-	k.server, err = serving.ServeTLS(l, k.authenticate(k.routes()), hosts...)
+	k.Server, err = stub.ServeTLS(l, k.authenticate(k.routes()), hosts...)
 	if err != nil {
 		return nil, fmt.Errorf("serve a kubelet: %w", err)
 	}
 	return k, nil
 }
 
-// CA is the certificate, in PEM, that clients trust.
-func (k *Kubelet) CA() []byte { return k.server.CA() }
-
-// URL is where the kubelet is, such as https://localhost:40123, with the first of its
-// hosts. There is no port if the listener has none, as one in memory.
-func (k *Kubelet) URL() string { return k.server.URL() }
-
-// BreakAll breaks off all connections that are open, as a network does that fails. New
-// ones are accepted.
-func (k *Kubelet) BreakAll() { k.server.BreakAll() }
-
 // Stop ends the contexts of all that runs, closes the listener and all connections,
 // and waits for the functions of the test to return.
-func (k *Kubelet) Stop(ctx context.Context) error { return k.server.Stop(ctx) }
+func (k *Kubelet) Stop(ctx context.Context) error { return k.Interrupt(ctx) }
 
 // authenticate refuses those that the authority of clients doesn't vouch for.
 func (k *Kubelet) authenticate(next http.Handler) http.Handler {

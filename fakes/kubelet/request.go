@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"snowglobe.test/fakes/internal/serving"
+	"snowglobe.test/fakes/internal/caller"
 	"snowglobe.test/fakes/stub"
 )
 
@@ -50,10 +50,10 @@ type Answer struct {
 
 // newRequest reads a request that a route has been found for.
 func newRequest(verb string, r *http.Request) Request {
-	caller := serving.CallerOf(r)
+	client := caller.Of(r)
 	request := Request{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(),
-		User: caller.User, Groups: caller.Groups,
+		User: client.User, Groups: client.Groups,
 		Verb:      verb,
 		Namespace: r.PathValue("namespace"), Pod: r.PathValue("pod"), UID: r.PathValue("uid"),
 		Container: r.PathValue("container"),

@@ -13,7 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
-	"snowglobe.test/fakes/internal/serving"
+	"snowglobe.test/fakes/stub"
 )
 
 // errLeft is the cause that ends the context of what a client has left.
@@ -54,7 +54,7 @@ func (t *taken) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // breakOff closes the connection without a goodbye.
 func (t *taken) breakOff() {
 	if t.conn != nil {
-		serving.Break(t.conn.(*watched).Conn)
+		stub.Break(t.conn.(*watched).Conn)
 	}
 }
 

@@ -68,6 +68,26 @@ func (s *Server) closeConns(which func(*conn) bool) {
 	}
 }
 
+// BreakAll breaks off all connections that are open, as a network does that fails. New
+// ones are accepted.
+func (s *Server) BreakAll() {
+	s.closeConns(func(c *conn) bool {
+		if tcp, ok := c.Conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // an abrupt end, where the network knows such; it is closed all the same
+		}
+		return true
+	})
+}
+
+// Break breaks off a connection that a handler has taken over, below TLS if there is
+// any, so that the client gets no goodbye.
+func Break(taken net.Conn) {
+	if secure, ok := taken.(*tls.Conn); ok {
+		taken = secure.NetConn()
+	}
+	_ = taken.Close() // the client may have done so
+}
+
 // setState is http.Server's hook. It is called as New for each connection before
 // another is accepted, and as Hijacked or Closed at last.
 func (s *Server) setState(served net.Conn, state http.ConnState) {

@@ -21,6 +21,9 @@ import (
 // it, and would itself wait a second.
 const goodbye = 10 * time.Millisecond
 
+// ErrStopped is the cause that ends the contexts of requests when the server stops.
+var ErrStopped = errors.New("the fake has been stopped")
+
 // Server serves a fake on a listener, in memory or not, until it is stopped.
 type Server struct {
 	server *http.Server
@@ -163,6 +166,13 @@ func (s *Server) Stop(ctx context.Context) error {
 	return errors.Join(err, s.failed, s.drain(ctx))
 }
 
+// Interrupt is Stop for answers that last as long as they like: it ends the contexts of all
+// requests first.
+func (s *Server) Interrupt(ctx context.Context) error {
+	s.breakOff(ErrStopped)
+	return s.Stop(ctx)
+}
+
 // drain closes the connections whose requests have been answered, until none is left or
 // the context ends; then it closes all.
 func (s *Server) drain(ctx context.Context) error {
@@ -179,7 +189,7 @@ func (s *Server) drain(ctx context.Context) error {
 		case <-ctx.Done():
 			// In this order no answer to the end of its context reaches a client.
 			s.closeConns(func(*conn) bool { return true })
-			s.breakOff(errors.New("the fake was stopped"))
+			s.breakOff(ErrStopped)
 			<-s.idle
 			return fmt.Errorf("stop a fake: requests that were not answered yet have been broken off: %w", context.Cause(ctx))
 		}

@@ -1,4 +1,4 @@
-package serving
+package caller
 
 import (
 	"crypto/x509"
@@ -13,9 +13,9 @@ type Caller struct {
 	Groups []string
 }
 
-// CallerOf returns who calls. Whether the certificate is to be trusted is another
+// Of returns who calls. Whether the certificate is to be trusted is another
 // question.
-func CallerOf(r *http.Request) Caller {
+func Of(r *http.Request) Caller {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return Caller{}
 	}

@@ -1,0 +1,2 @@
+// Package caller tells by client certificates who calls a fake, and whether to trust them.
+package caller

@@ -21,7 +21,9 @@ const (
 
 // Issuer is an OpenID Connect issuer with a key to sign tokens.
 type Issuer struct {
-	server *stub.Server
+	// Server is the issuer's. Its URL is the issuer, as tokens and the flag --oidc-issuer-url
+	// name it; CA is the content of the file for --oidc-ca-file.
+	*stub.Server
 	// Requests decides how the documents are served, and records who asked for them.
 	Requests *stub.Table[Request, Answer]
 
@@ -57,24 +59,12 @@ func Serve(l net.Listener, hosts ...string) (*Issuer, error) {
 	}
 	i.mu.Lock() // no document without the server, whose URL it names
 	defer i.mu.Unlock()
-	server, err := stub.ServeTLS(l, http.HandlerFunc(i.handle), hosts...)
-	if err != nil {
+	var err error
+	if i.Server, err = stub.ServeTLS(l, http.HandlerFunc(i.handle), hosts...); err != nil {
 		return nil, fmt.Errorf("serve an OIDC issuer: %w", err)
 	}
-	i.server = server
 	return i, nil
 }
-
-// URL is the issuer, as tokens and the flag --oidc-issuer-url name it.
-func (i *Issuer) URL() string { return i.server.URL() }
-
-// CA is the certificate, in PEM, that clients trust; it is the content of the file for
-// --oidc-ca-file.
-func (i *Issuer) CA() []byte { return i.server.CA() }
-
-// Stop closes the listener, and returns when the requests in flight have been answered.
-// When the context ends, it breaks off those that are left, and returns an error.
-func (i *Issuer) Stop(ctx context.Context) error { return i.server.Stop(ctx) }
 
 // Document is what the issuer answers by itself to a request for a path. Rules use it to
 // change an answer, such as by a Cache-Control header.

@@ -57,15 +57,14 @@ func (a *Admission) ClientConfig(path string) admissionregistrationv1.WebhookCli
 // ServiceClientConfig is what a webhook configuration says to reach this webhook as a
 // service at port 443. It fails if the webhook does not serve the service's host, which
 // is NAME.NAMESPACE.svc.
-func (a *Admission) ServiceClientConfig(namespace, name, path string) (admissionregistrationv1.WebhookClientConfig, error) {
-	if err := a.serviceReference(namespace, name); err != nil {
-		return admissionregistrationv1.WebhookClientConfig{}, err
+func (a *Admission) ServiceClientConfig(
+	namespace, name, path string,
+) (config admissionregistrationv1.WebhookClientConfig, err error) {
+	service, err := a.serviceReference(namespace, name, path)
+	if err != nil {
+		return config, err
 	}
-	port := servicePort
-	return admissionregistrationv1.WebhookClientConfig{
-		Service:  &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name, Path: &path, Port: &port},
-		CABundle: a.CA(),
-	}, nil
+	return admissionregistrationv1.WebhookClientConfig{Service: service, CABundle: a.CA()}, nil
 }
 
 func (a *Admission) handle(w http.ResponseWriter, r *http.Request) {

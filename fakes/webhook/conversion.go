@@ -69,22 +69,24 @@ func ServeConversion(l net.Listener, hosts ...string) (*Conversion, error) {
 // already; nil changes nothing else. The objects come from the API server and are to
 // keep their metadata, apart from labels and annotations.
 func (c *Conversion) Handle(kind schema.GroupKind, from, to string, convert func(*unstructured.Unstructured) error) {
-	if convert == nil {
-		convert = func(*unstructured.Unstructured) error { return nil }
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.conversions[conversion{kind.WithVersion(from), to}] = convert
+	c.conversions[conversion{kind.WithVersion(from), to}] = orNothing(convert)
 }
 
 // HandleRest teaches the webhook to convert all that Handle does not, in the same way.
 func (c *Conversion) HandleRest(convert func(*unstructured.Unstructured) error) {
-	if convert == nil {
-		convert = func(*unstructured.Unstructured) error { return nil }
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rest = convert
+	c.rest = orNothing(convert)
+}
+
+// orNothing is a conversion that changes nothing else, if there is none.
+func orNothing(convert func(*unstructured.Unstructured) error) func(*unstructured.Unstructured) error {
+	if convert == nil {
+		return func(*unstructured.Unstructured) error { return nil }
+	}
+	return convert
 }
 
 // Convert answers a request as the webhook does by itself. Rules use it to change an
@@ -175,15 +177,14 @@ func (c *Conversion) ClientConfig(path string) apiextensionsv1.WebhookClientConf
 // ServiceClientConfig is what a CustomResourceDefinition says to reach this webhook as a
 // service at port 443. It fails if the webhook does not serve the service's host, which
 // is NAME.NAMESPACE.svc.
-func (c *Conversion) ServiceClientConfig(namespace, name, path string) (apiextensionsv1.WebhookClientConfig, error) {
-	if err := c.serviceReference(namespace, name); err != nil {
-		return apiextensionsv1.WebhookClientConfig{}, err
+func (c *Conversion) ServiceClientConfig(
+	namespace, name, path string,
+) (config apiextensionsv1.WebhookClientConfig, err error) {
+	service, err := c.serviceReference(namespace, name, path)
+	if err != nil {
+		return config, err
 	}
-	port := servicePort
-	return apiextensionsv1.WebhookClientConfig{
-		Service:  &apiextensionsv1.ServiceReference{Namespace: namespace, Name: name, Path: &path, Port: &port},
-		CABundle: c.CA(),
-	}, nil
+	return apiextensionsv1.WebhookClientConfig{Service: (*apiextensionsv1.ServiceReference)(service), CABundle: c.CA()}, nil
 }
 
 func (c *Conversion) handle(w http.ResponseWriter, r *http.Request) {

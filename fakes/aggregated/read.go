@@ -70,8 +70,8 @@ func (o *listOptions) all() bool { return o.LabelSelector.Empty() && o.FieldSele
 
 // selects reports whether the selectors match an object. Nil is no object.
 func (o *listOptions) selects(object *unstructured.Unstructured) bool {
-	return object != nil && o.LabelSelector.Matches(labels.Set(object.GetLabels())) &&
-		o.FieldSelector.Matches(fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()})
+	return object != nil && o.LabelSelector.Matches(labels.Set(object.GetLabels())) && o.FieldSelector.Matches(
+		fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()})
 }
 
 // listOptions reads the query of a list or a watch, as upstream does. The name of a single
@@ -89,7 +89,8 @@ func (s *Server) listOptions(request Request) (o listOptions, err error) {
 		return o, apierrors.NewInvalid(metav1.Kind("ListOptions"), "", errs)
 	}
 	if request.ObjectName != "" {
-		o.FieldSelector = fields.AndSelectors(o.FieldSelector, fields.OneTermEqualSelector("metadata.name", request.ObjectName))
+		named := fields.OneTermEqualSelector("metadata.name", request.ObjectName)
+		o.FieldSelector = fields.AndSelectors(o.FieldSelector, named)
 	}
 	if o.Continue != "" {
 		p, err := newPage(o.Continue)

@@ -14,7 +14,9 @@ import (
 // connect serves a request of HTTP CONNECT.
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	from := caller.Of(r)
-	request := Request{Protocol: HTTPConnect, Address: r.Host, User: from.User, Groups: from.Groups, Header: r.Header.Clone()}
+	request := Request{
+		Protocol: HTTPConnect, Address: r.Host, User: from.User, Groups: from.Groups, Header: r.Header.Clone(),
+	}
 	if r.Method != http.MethodConnect {
 		why := stub.Status{Code: http.StatusMethodNotAllowed, Body: []byte("this proxy only knows CONNECT")}
 		p.Dials.Reject(request, why)

@@ -184,7 +184,8 @@ func (c *Conversion) ServiceClientConfig(
 	if err != nil {
 		return config, err
 	}
-	return apiextensionsv1.WebhookClientConfig{Service: (*apiextensionsv1.ServiceReference)(service), CABundle: c.CA()}, nil
+	config.Service, config.CABundle = (*apiextensionsv1.ServiceReference)(service), c.CA()
+	return config, nil
 }
 
 func (c *Conversion) handle(w http.ResponseWriter, r *http.Request) {

@@ -48,10 +48,10 @@ func TestWordsDecideNothing(t *testing.T) {
 func TestWordsDecideNoCause(t *testing.T) {
 	causes := map[string]func(words string) error{
 		"a command": func(words string) error {
-			return &engine.Failure{Script: "x.txtar", Line: len(words), Command: "list pods", Err: errors.New(words)}
+			return &engine.Failure{Script: "x.txtar", Line: len(words), Text: "list pods", Err: errors.New(words)}
 		},
 		"another command": func(words string) error {
-			return &engine.Failure{Script: "x.txtar", Command: "list nodes", Err: errors.New(words)}
+			return &engine.Failure{Script: "x.txtar", Text: "list nodes", Err: errors.New(words)}
 		},
 		"a command that is late": func(words string) error {
 			return &engine.Failure{Text: "list pods", Err: fmt.Errorf("%s: %w", words, context.DeadlineExceeded)}

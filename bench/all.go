@@ -161,7 +161,7 @@ func (r *allRound) startup(ctx context.Context) error {
 // little: at a low one, what it takes to wake a processor is much of what is measured. The process is
 // a new one each round, so that the spread of the rounds holds how processes differ.
 func (r *allRound) watch(ctx context.Context) error {
-	opts := WatchOptions{Watchers: 100, Rate: 200, Duration: 4 * time.Second}
+	opts := WatchOptions{Shape: Shape{Watchers: 100}, Pace: Pace{Rate: 200, Duration: 4 * time.Second}}
 	if r.opts.Quick {
 		opts.Duration = 1500 * time.Millisecond
 	}

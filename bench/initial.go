@@ -23,25 +23,6 @@ const (
 	InitialStream = "stream" // at the beginning of the watch, a streaming list
 )
 
-func (o WatchOptions) validateInitial() error {
-	switch {
-	case o.Initial != InitialNone && o.Initial != InitialList && o.Initial != InitialStream:
-		return fmt.Errorf("initial objects %q: use %s, %s or %s", o.Initial, InitialNone, InitialList, InitialStream)
-	case o.Objects < 0 || o.Objects > maxObjects:
-		return fmt.Errorf("%d objects: give a number from 1 to %d", o.Objects, maxObjects)
-	case o.onBaselines() && (o.Initial != InitialNone || o.Objects > 0):
-		return errors.New("baselines know nothing of initial objects: leave out either")
-	case o.Compress && o.Initial == InitialNone:
-		return errors.New("an API server compresses lists and streaming lists alone: add initial objects by either")
-	case o.Compress && o.Decode:
-		return errors.New("what is compressed is read as bytes: leave out either compression or decoding")
-	}
-	return nil
-}
-
-// maxObjects is as many as a store in memory holds with ease.
-const maxObjects = 1_000_000
-
 // makeObjects makes the objects that are only listed: the load writes to others.
 func (s *apiServer) makeObjects(ctx context.Context) error {
 	making, ctx := errgroup.WithContext(ctx)

@@ -15,16 +15,16 @@ import (
 // TestInitialObjects has watchers get the objects that are there in each way that a client can.
 func TestInitialObjects(t *testing.T) {
 	for name, opts := range map[string]WatchOptions{
-		"list":                        {Initial: InitialList, Transport: TransportTLS},
-		"list, decoded":               {Initial: InitialList, Decode: true, Transport: TransportProcess},
-		"list of widgets, decoded":    {Initial: InitialList, Decode: true, Resource: "widgets", Transport: TransportProcess},
-		"list, compressed protobuf":   {Initial: InitialList, Encoding: "protobuf", Compress: true, Transport: TransportTLS},
-		"stream":                      {Initial: InitialStream, Transport: TransportTLS},
-		"stream, selected":            {Initial: InitialStream, Selectors: 2, Transport: TransportProcess},
-		"stream, decoded protobuf":    {Initial: InitialStream, Encoding: "protobuf", Decode: true, Transport: TransportProcess},
-		"stream of widgets, decoded":  {Initial: InitialStream, Decode: true, Resource: "widgets", Transport: TransportProcess},
-		"stream, compressed cbor":     {Initial: InitialStream, Encoding: "cbor", Compress: true, Transport: TransportTLS},
-		"stream, compressed protobuf": {Initial: InitialStream, Encoding: "protobuf", Compress: true, Transport: TransportProcess},
+		"list":                        {Shape: Shape{Initial: InitialList}, Transport: TransportTLS},
+		"list, decoded":               {Shape: Shape{Initial: InitialList, Decode: true}, Transport: TransportProcess},
+		"list of widgets, decoded":    {Shape: Shape{Initial: InitialList, Decode: true, Resource: "widgets"}, Transport: TransportProcess},
+		"list, compressed protobuf":   {Shape: Shape{Initial: InitialList, Encoding: "protobuf", Compress: true}, Transport: TransportTLS},
+		"stream":                      {Shape: Shape{Initial: InitialStream}, Transport: TransportTLS},
+		"stream, selected":            {Shape: Shape{Initial: InitialStream, Selectors: 2}, Transport: TransportProcess},
+		"stream, decoded protobuf":    {Shape: Shape{Initial: InitialStream, Encoding: "protobuf", Decode: true}, Transport: TransportProcess},
+		"stream of widgets, decoded":  {Shape: Shape{Initial: InitialStream, Decode: true, Resource: "widgets"}, Transport: TransportProcess},
+		"stream, compressed cbor":     {Shape: Shape{Initial: InitialStream, Encoding: "cbor", Compress: true}, Transport: TransportTLS},
+		"stream, compressed protobuf": {Shape: Shape{Initial: InitialStream, Encoding: "protobuf", Compress: true}, Transport: TransportProcess},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts.Watchers, opts.Writers, opts.Rate, opts.Duration, opts.Objects = small().Watchers, small().Writers, small().Rate, small().Duration, 30

@@ -1,9 +1,7 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -31,15 +29,9 @@ type Laggards struct {
 	Expired int `json:"expired"`
 }
 
-// laggards are how many watchers are slow, and how many stalled.
-func (o WatchOptions) laggards() (slow, stalled int) {
-	of := func(share float64) int { return int(math.Round(share * float64(o.Watchers))) }
-	return of(o.Slow), of(o.Stalled)
-}
-
 // paceOf is the pace of a watcher: laggards come last.
 func (o WatchOptions) paceOf(number int) pace {
-	slow, stalled := o.laggards()
+	slow, stalled := o.laggards(o.Watchers)
 	switch {
 	case number >= o.Watchers-stalled:
 		return paceStalled
@@ -47,21 +39,6 @@ func (o WatchOptions) paceOf(number int) pace {
 		return paceSlow
 	}
 	return paceFull
-}
-
-func (o WatchOptions) validateLaggards() error {
-	for _, share := range []float64{o.Slow, o.Stalled} {
-		if !(share >= 0 && share <= 1) {
-			return fmt.Errorf("a share of %g of the watchers: give a number from 0 to 1", share)
-		}
-	}
-	if o.Slow+o.Stalled > 0 && o.onBaselines() {
-		return errors.New("baselines end no watch of a client that cannot keep up: leave out either baselines, or slow and stalled watchers")
-	}
-	if slow, stalled := o.laggards(); slow+stalled >= o.Watchers {
-		return fmt.Errorf("%d slow and %d stalled of %d watchers: leave at least one that is neither", slow, stalled, o.Watchers)
-	}
-	return nil
 }
 
 // pause has a slow watcher wait, as long as it matters.

@@ -17,9 +17,9 @@ func TestPaces(t *testing.T) {
 		opts WatchOptions
 		want []pace
 	}{
-		"none":          {WatchOptions{Watchers: 2}, []pace{paceFull, paceFull}},
-		"both":          {WatchOptions{Watchers: 4, Slow: 0.25, Stalled: 0.5}, []pace{paceFull, paceSlow, paceStalled, paceStalled}},
-		"less than one": {WatchOptions{Watchers: 2, Slow: 0.1}, []pace{paceFull, paceFull}},
+		"none":          {WatchOptions{Shape: Shape{Watchers: 2}}, []pace{paceFull, paceFull}},
+		"both":          {WatchOptions{Shape: Shape{Watchers: 4}, Pace: Pace{Slow: 0.25, Stalled: 0.5}}, []pace{paceFull, paceSlow, paceStalled, paceStalled}},
+		"less than one": {WatchOptions{Shape: Shape{Watchers: 2}, Pace: Pace{Slow: 0.1}}, []pace{paceFull, paceFull}},
 	} {
 		var paces []pace
 		for number := range test.opts.Watchers {
@@ -44,7 +44,7 @@ func TestLaggardsCatchUp(t *testing.T) {
 
 // TestSaturated: only those who are no laggards have to follow.
 func TestSaturated(t *testing.T) {
-	load := WatchLoad{Watchers: 4, Namespaces: 1, Selectors: 1, RateAsked: 100, DeliveriesPerSecond: 200}
+	load := WatchLoad{Shape: Shape{Watchers: 4, Namespaces: 1, Selectors: 1}, RateAsked: 100, DeliveriesPerSecond: 200}
 	assert.True(t, load.saturated())
 	load.Laggards = &Laggards{Slow: 1, Stalled: 1}
 	assert.False(t, load.saturated())
@@ -56,7 +56,9 @@ func TestStalledIsTerminated(t *testing.T) {
 	for _, transport := range []string{TransportProcess, TransportTLS} {
 		t.Run(transport, func(t *testing.T) {
 			report, err := Watch(t.Context(), WatchOptions{
-				Watchers: 2, Stalled: 0.5, PayloadBytes: 200_000, Rate: 500, Duration: 400 * time.Millisecond, Transport: transport,
+				Shape:     Shape{Watchers: 2, PayloadBytes: 200_000},
+				Pace:      Pace{Stalled: 0.5, Rate: 500, Duration: 400 * time.Millisecond},
+				Transport: transport,
 			})
 			require.NoError(t, err)
 			load := report.Loads[0]

@@ -48,7 +48,7 @@ type backend interface {
 func newLoad(opts WatchOptions, on func(*load) backend) *load {
 	l := &load{
 		opts: opts, caughtUp: make(chan struct{}), opening: measure.NewLatencies(), delivery: measure.NewLatencies(), writing: measure.NewLatencies(),
-		numbering: numbering{events: opts.events(), objects: opts.Writers, groups: opts.Namespaces * opts.Selectors},
+		numbering: numbering{events: opts.events(), objects: opts.Writers, groups: opts.Shape.groups()},
 	}
 	l.on = on(l)
 	return l

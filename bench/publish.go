@@ -215,7 +215,7 @@ func (o PublishOptions) keep(part string, measured any) error {
 
 func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
 	sweep := SweepOptions{
-		WatchOptions: WatchOptions{Duration: o.Duration, Progress: o.Progress, Against: o.Against, Baselines: true},
+		WatchOptions: WatchOptions{Pace: Pace{Duration: o.Duration}, Progress: o.Progress, Against: o.Against, Baselines: true},
 		Sweep:        Sweep{"watchers", o.Watchers}, Objective: curveObjective,
 	}
 	switch part {
@@ -252,7 +252,7 @@ func forgetFolder(b *measure.Binaries) {
 // memory is what a watch takes beside stock, and in process where there are the most.
 func (o PublishOptions) memory(ctx context.Context) (WatchReport, error) {
 	rate := max(1, 1/o.Duration.Seconds()) // one event or more
-	load := WatchOptions{Watchers: o.Many, Rate: rate, Duration: o.Duration, Against: o.Against, Rounds: 1, Progress: o.Progress}
+	load := WatchOptions{Shape: Shape{Watchers: o.Many}, Pace: Pace{Rate: rate, Duration: o.Duration}, Against: o.Against, Rounds: 1, Progress: o.Progress}
 	report, err := Watch(ctx, load)
 	forgetFolder(report.Against)
 	if err != nil {
@@ -290,8 +290,11 @@ func (o PublishOptions) shares(ctx context.Context) (report SharesReport, err er
 	}
 	defer func() { err = errors.Join(err, folder.Remove()) }()
 	load := WatchOptions{
-		Watchers: min(sharesWatchers, slices.Max(o.Watchers)), Rate: sharesRate, Duration: 5 * o.Duration,
-		Stages: true, Profile: folder.Path(), Progress: o.Progress,
+		Shape:    Shape{Watchers: min(sharesWatchers, slices.Max(o.Watchers))},
+		Pace:     Pace{Rate: sharesRate, Duration: 5 * o.Duration},
+		Stages:   true,
+		Profile:  folder.Path(),
+		Progress: o.Progress,
 	}
 	watched, err := Watch(ctx, load)
 	report = SharesReport{Machine: watched.Machine, Date: time.Now().UTC().Truncate(time.Second)}

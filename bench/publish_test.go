@@ -23,9 +23,11 @@ var update = flag.Bool("update", false, "write the page of the tests anew")
 func TestPublishedPage(t *testing.T) {
 	load := func(watchers int, rate float64) *WatchLoad {
 		return &WatchLoad{
-			Watchers: watchers, RateAsked: rate, DeliveriesPerSecond: rate * float64(watchers),
-			Latency: measure.Latency{P50: 3 * time.Millisecond, P99: 40 * time.Millisecond},
-			Server:  &measure.Usage{CPUPerMillion: 26 * time.Second, MemoryPerWatch: 60 << 10},
+			Shape:               Shape{Watchers: watchers},
+			RateAsked:           rate,
+			DeliveriesPerSecond: rate * float64(watchers),
+			Latency:             measure.Latency{P50: 3 * time.Millisecond, P99: 40 * time.Millisecond},
+			Server:              &measure.Usage{CPUPerMillion: 26 * time.Second, MemoryPerWatch: 60 << 10},
 		}
 	}
 	machine := measure.Machine{GOOS: "linux", GOARCH: "amd64", GOMAXPROCS: 2, Go: "go1.26", Kubernetes: "v1.37.1"}
@@ -148,7 +150,7 @@ func TestPublishManyAlone(t *testing.T) {
 	opts := PublishOptions{Folder: t.TempDir(), Keep: true}
 	require.NoError(t, os.Mkdir(opts.data(), 0o755))
 	require.NoError(t, opts.keep(partMany, SweepReport{Option: "watchers", Objective: time.Second, Points: []SweepPoint{
-		{Value: 5, Transport: TransportProcess, Encoding: "json", Best: &WatchLoad{Watchers: 5, DeliveriesPerSecond: 40}},
+		{Value: 5, Transport: TransportProcess, Encoding: "json", Best: &WatchLoad{Shape: Shape{Watchers: 5}, DeliveriesPerSecond: 40}},
 	}}))
 	require.NoError(t, Publish(t.Context(), opts))
 	page, err := os.ReadFile(opts.page())

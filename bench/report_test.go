@@ -33,10 +33,16 @@ func someStartup() startup.Report {
 func someWatch() WatchReport {
 	latency := measure.Latency{Count: 40, Mean: 2e6, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6, Max: 5e6}
 	load := WatchLoad{
-		Transport: TransportProcess, Encoding: "json", Store: startup.StoreMemory, Resource: "configmaps", Watchers: 2, Writers: 1, PayloadBytes: 256,
-		StreamsPerConnection: 1, Namespaces: 1, Selectors: 1,
-		RateAsked: 10, Rate: 9.5, Events: 20, Deliveries: 40, DeliveriesPerSecond: 19.5, Latency: latency, WriteLatency: latency,
-		Server: &measure.Usage{CPU: time.Second, CPUPerMillion: 25 * time.Second, AllocsPerDelivery: 12.5, BytesPerDelivery: 2048, MemoryPerWatch: 10_240},
+		Shape:               Shape{Encoding: "json", Store: startup.StoreMemory, Resource: "configmaps", Watchers: 2, Writers: 1, PayloadBytes: 256, StreamsPerConnection: 1, Namespaces: 1, Selectors: 1},
+		Transport:           TransportProcess,
+		RateAsked:           10,
+		Rate:                9.5,
+		Events:              20,
+		Deliveries:          40,
+		DeliveriesPerSecond: 19.5,
+		Latency:             latency,
+		WriteLatency:        latency,
+		Server:              &measure.Usage{CPU: time.Second, CPUPerMillion: 25 * time.Second, AllocsPerDelivery: 12.5, BytesPerDelivery: 2048, MemoryPerWatch: 10_240},
 	}
 	lossy := load
 	apart := *load.Server

@@ -87,7 +87,7 @@ func (r *allRound) requests(ctx context.Context) (err error) {
 func watchList(ctx context.Context, client connection, path string) error {
 	opts := streaming(metav1.ListOptions{Watch: true, AllowWatchBookmarks: true})
 	asked := client.rest.Get().AbsPath(path).VersionedParams(&opts, scheme.ParameterCodec)
-	l := &load{opts: WatchOptions{Encoding: "json"}}
+	l := &load{opts: WatchOptions{Shape: Shape{Encoding: "json"}}}
 	events, err := l.openBytes(ctx, client, asked.URL().String())
 	if err != nil {
 		return err

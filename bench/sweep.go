@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,27 +16,15 @@ import (
 
 // Sweep is what a sweep varies, and through which values.
 type Sweep struct {
-	Option string // a key of sweepable
+	Option string // a flag of one of the numbers of a Shape
 	Values []int
-}
-
-// sweepable are the options that a sweep can vary.
-var sweepable = map[string]func(*WatchOptions, int){
-	"watchers":   func(o *WatchOptions, n int) { o.Watchers = n },
-	"payload":    func(o *WatchOptions, n int) { o.PayloadBytes = n },
-	"writers":    func(o *WatchOptions, n int) { o.Writers = n },
-	"namespaces": func(o *WatchOptions, n int) { o.Namespaces = n },
-	"selectors":  func(o *WatchOptions, n int) { o.Selectors = n },
-	"streams":    func(o *WatchOptions, n int) { o.StreamsPerConnection = n },
-	"servers":    func(o *WatchOptions, n int) { o.Servers = n },
-	"objects":    func(o *WatchOptions, n int) { o.Objects = n },
 }
 
 // ParseSweep parses a sweep like "watchers=1,10,100".
 func ParseSweep(text string) (Sweep, error) {
 	option, list, ok := strings.Cut(text, "=")
-	if !ok || sweepable[option] == nil {
-		return Sweep{}, fmt.Errorf("sweep %q: give an option and its values, like watchers=1,10,100; options are %s", text, strings.Join(slices.Sorted(maps.Keys(sweepable)), ", "))
+	if !ok || numbers[option].of == nil {
+		return Sweep{}, fmt.Errorf("sweep %q: give an option and its values, like watchers=1,10,100; options are %s", text, strings.Join(sweepable(), ", "))
 	}
 	s := Sweep{Option: option}
 	for value := range strings.SplitSeq(list, ",") {
@@ -123,14 +109,14 @@ func (o SweepOptions) sweep(ctx context.Context, found func(SweepPoint)) error {
 func (o SweepOptions) at(value int, encoding string) WatchOptions {
 	opts := o.WatchOptions
 	opts.Encoding = encoding
-	sweepable[o.Sweep.Option](&opts, value)
-	opts.Writers = max(opts.Writers, opts.Namespaces*opts.Selectors)
+	*numbers[o.Sweep.Option].of(&opts.Shape) = value
+	opts.Writers = max(opts.Writers, opts.groups())
 	return opts
 }
 
 func (o SweepOptions) validate() error {
-	if len(o.Sweep.Values) == 0 || sweepable[o.Sweep.Option] == nil {
-		return fmt.Errorf("sweep of %q: options are %s", o.Sweep.Option, strings.Join(slices.Sorted(maps.Keys(sweepable)), ", "))
+	if len(o.Sweep.Values) == 0 || numbers[o.Sweep.Option].of == nil {
+		return fmt.Errorf("sweep of %q: options are %s", o.Sweep.Option, strings.Join(sweepable(), ", "))
 	}
 	if o.Objective < measure.ShortestLatency || o.Objective > measure.LongestLatency {
 		return fmt.Errorf("an objective of %s: give a time from %s to %s", o.Objective, measure.ShortestLatency, measure.LongestLatency)

@@ -8,9 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/bench/child"
@@ -33,43 +31,15 @@ const (
 	hostPeer  = "peer"  // another cluster
 )
 
-// WatchOptions describe a load to measure watch fan-out with; zero is a small load.
+// WatchOptions describe a load to measure watch fan-out with, and what it is run on; zero is a small
+// load on control planes of ours.
 type WatchOptions struct {
-	// Watchers is how many clients watch; zero means 100.
-	Watchers int
-	// StreamsPerConnection is how many watches share a connection; zero means 1.
-	StreamsPerConnection int
-	// Rate is how many events a second are written. Zero means 100.
-	Rate float64
-	// Duration is how long events are written; zero means 10 s.
-	Duration time.Duration
-	// Writers is how many clients write, each to its own object; zero means 4, or as many as
-	// Namespaces and Selectors need. Each waits for its answers, so few may not reach Rate: see
-	// WatchLoad.Rate.
-	Writers int
-	// Resource is what is written and watched: "configmaps", "pods", "leases" or "widgets", a
-	// custom resource, or "converted-widgets", one that a webhook converts from the version that is
-	// stored. Empty means configmaps.
-	Resource string
-	// Namespaces is over how many namespaces objects and watchers are spread; zero means 1.
-	Namespaces int
-	// Selectors is over how many values of a label the objects of a namespace are spread. Each
-	// watcher selects one, so that it gets one of so many events. Zero means 1: no selector.
-	Selectors int
-	// PayloadBytes is the size of the data in each object. Zero means 256.
-	PayloadBytes int
+	Shape
+	Pace
+
 	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both. One of Baselines
 	// is that baseline alone.
 	Transport string
-	// Encoding is "json", "protobuf" or "cbor"; empty means json.
-	Encoding string
-	// Decode has each watcher decode its events, as client-go does. Otherwise it reads them as
-	// bytes, so that what is measured is the server and not its clients.
-	Decode bool
-	// Servers is how many API servers on one store the clients are spread over; zero means 1.
-	Servers int
-	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
-	Store string
 	// Target is an existing cluster to measure, in a namespace that the load
 	// creates and deletes. Transport and Store must then be empty.
 	Target *rest.Config `json:"-"`
@@ -88,72 +58,19 @@ type WatchOptions struct {
 	Profile string
 	// Rounds is how often all is measured, in turn. Zero means once, or twice if there is a peer.
 	Rounds int
-	// WarmUp is how long events are written before those that are measured. Zero means a tenth of
-	// Duration, and a negative one none.
-	WarmUp time.Duration
-	// Slow is the share of watchers that take a tenth of a second over each event, from 0 to 1.
-	Slow float64
-	// Stalled is the share of watchers that read nothing until the others have all events.
-	Stalled float64
-	// Initial is how each watcher gets the objects that are there: InitialNone, InitialList or
-	// InitialStream. Empty means InitialNone: it watches what comes after them.
-	Initial string
-	// Objects is how many objects there are beside those of the writers, of the same size.
-	Objects int
-	// Compress has watchers ask for what is compressed.
-	Compress bool
-	// Drain is how long the last event may take to all watchers; zero means 30 s.
-	Drain time.Duration
 	// Progress gets a line when a load begins and when it ends; it may be nil.
 	Progress io.Writer `json:"-"`
 
 	again bool // in another encoding, so that baselines that have none are left out
 }
 
-// encodings are those that a load can have its watches in: what a request accepts, and the media
-// type of its answer.
-var encodings = map[string]struct{ accepted, stream string }{
-	"json":       {jsonType, jsonType},
-	"protobuf":   {runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf},
-	encodingCBOR: {runtime.ContentTypeCBOR, runtime.ContentTypeCBORSequence},
-}
-
-// noWarmUp is a WarmUp of none.
-const noWarmUp = -1
-
-const (
-	encodingCBOR = "cbor"
-	jsonType     = runtime.ContentTypeJSON
-)
-
-// Limits on the load: each watcher keeps a bit for each event.
-const (
-	maxServers    = 9
-	maxWatchers   = 100_000
-	maxDeliveries = 1 << 32 // half a GiB of bits
-	maxPayload    = 1 << 20 // the size limit of a ConfigMap
-)
-
 func (o WatchOptions) withDefaults() WatchOptions {
-	defaultTo(&o.Watchers, 100)
-	defaultTo(&o.Rate, 100)
-	defaultTo(&o.Duration, 10*time.Second)
-	defaultTo(&o.WarmUp, o.Duration/10)
-	defaultTo(&o.StreamsPerConnection, 1)
-	defaultTo(&o.Namespaces, 1)
-	defaultTo(&o.Selectors, 1)
-	defaultTo(&o.Writers, max(4, o.Namespaces*o.Selectors))
-	defaultTo(&o.Resource, "configmaps")
-	defaultTo(&o.PayloadBytes, 256)
-	defaultTo(&o.Encoding, "json")
-	defaultTo(&o.Initial, InitialNone)
-	defaultTo(&o.Drain, 30*time.Second)
+	o.Shape, o.Pace = o.Shape.withDefaults(), o.Pace.withDefaults()
 	defaultTo(&o.Progress, io.Discard)
 	if o.Against != "" || o.Peer != nil {
 		defaultTo(&o.Rounds, 2)
 	}
 	defaultTo(&o.Rounds, 1)
-	defaultTo(&o.Servers, 1)
 	if o.Target == nil {
 		defaultTo(&o.Transport, TransportBoth)
 		defaultTo(&o.Store, startup.StoreMemory)
@@ -163,63 +80,48 @@ func (o WatchOptions) withDefaults() WatchOptions {
 
 func defaultTo[T comparable](option *T, value T) { *option = cmp.Or(*option, value) }
 
-// events is how many events the writers write.
-func (o WatchOptions) events() int { return int(o.Rate*o.Duration.Seconds() + 0.5) }
-
 // receivers is how many watchers that are no laggards get an event, on average.
 func (o WatchOptions) receivers() float64 {
-	slow, stalled := o.laggards()
-	return float64(o.Watchers-slow-stalled) / float64(o.Namespaces*o.Selectors)
-}
-
-// onBaselines reports whether baselines are measured too, or one of them alone.
-func (o WatchOptions) onBaselines() bool {
-	return o.Baselines || slices.Contains(Baselines, o.Transport)
+	slow, stalled := o.laggards(o.Watchers)
+	return float64(o.Watchers-slow-stalled) / float64(o.groups())
 }
 
 func (o WatchOptions) validate() error {
-	kind, err := kindOf(o.Resource)
-	switch {
-	case err != nil:
+	if err := cmp.Or(o.Shape.validate(), o.Pace.validate(o.Watchers), o.validateBaselines()); err != nil {
 		return err
-	case o.Watchers < 1 || o.Watchers > maxWatchers:
-		return fmt.Errorf("%d watchers: give a number from 1 to %d", o.Watchers, maxWatchers)
-	case o.StreamsPerConnection < 1 || o.Namespaces < 1 || o.Selectors < 1 || o.Writers < 1:
-		return fmt.Errorf("%d streams on a connection, %d namespaces, %d selectors, %d writers: give at least 1 of each", o.StreamsPerConnection, o.Namespaces, o.Selectors, o.Writers)
-	case o.Writers < o.Namespaces*o.Selectors:
-		return fmt.Errorf("%d writers are too few for %d namespaces with %d selectors each: give at least %d", o.Writers, o.Namespaces, o.Selectors, o.Namespaces*o.Selectors)
-	case o.Rate <= 0 || o.Duration <= 0 || o.Drain <= 0:
-		return fmt.Errorf("a rate of %g events/s for %s, with %s to drain: all must be positive", o.Rate, o.Duration, o.Drain)
-	case o.PayloadBytes < 0 || o.PayloadBytes > maxPayload:
-		return fmt.Errorf("a payload of %d bytes: give a number from 1 to %d", o.PayloadBytes, maxPayload)
-	case o.Rate*o.Duration.Seconds() < 0.5:
-		return fmt.Errorf("%g events/s for %s is less than one event: raise the rate or the duration", o.Rate, o.Duration)
-	case o.Rate*o.Duration.Seconds()*float64(o.Watchers) > maxDeliveries:
-		return fmt.Errorf("%d watchers x %g events/s x %s is more than %d deliveries: lower one of them", o.Watchers, o.Rate, o.Duration, maxDeliveries)
-	case encodings[o.Encoding].accepted == "":
-		return fmt.Errorf("encoding %q is unknown; use json, protobuf or cbor", o.Encoding)
-	case o.Encoding == encodingCBOR && o.Decode:
-		return errors.New("client-go decodes no CBOR by default: decode json or protobuf, or read cbor without decoding")
-	case o.Encoding == "protobuf" && !kind.protobuf:
-		return fmt.Errorf("there is no protobuf of %s: use json or cbor", o.Resource)
-	case o.onBaselines() && kind.Group == customGroup:
-		return fmt.Errorf("there are no baselines of %s, whose objects have no type: leave out either", o.Resource)
-	case o.Servers < 1 || o.Servers > maxServers:
-		return fmt.Errorf("%d servers: give a number from 1 to %d", o.Servers, maxServers)
+	}
+	switch {
 	case o.Servers > 1 && (o.Target != nil || o.Stages):
-		return errors.New("several servers are ours, and stages are measured of one: leave out the cluster, the stages or the servers")
+		return errors.New("several servers are ours, and stages are measured of one: " +
+			"leave out the cluster, the stages or the servers")
 	case o.Rounds < 1:
 		return fmt.Errorf("%d rounds: give at least 1", o.Rounds)
 	case o.Target != nil && o.Transport+o.Store != "":
-		return errors.New("an existing cluster has its own transport and store: leave out either these or the cluster")
-	}
-	if err := cmp.Or(o.validateLaggards(), o.validateInitial()); err != nil || o.Target != nil {
-		return err
+		return errors.New("an existing cluster has its own transport and store: " +
+			"leave out either these or the cluster")
+	case o.Target != nil:
+		return nil
 	}
 	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Baselines...); !slices.Contains(known, o.Transport) {
 		return fmt.Errorf("transport %q is unknown; use one of %s", o.Transport, strings.Join(known, ", "))
 	}
 	return startup.CheckStore(o.Store)
+}
+
+// validateBaselines returns an error for what baselines can't do, if they are measured too.
+func (o WatchOptions) validateBaselines() error {
+	switch {
+	case !o.Baselines && !slices.Contains(Baselines, o.Transport):
+		return nil
+	case kinds[o.Resource].Group == customGroup:
+		return fmt.Errorf("there are no baselines of %s, whose objects have no type: leave out either", o.Resource)
+	case o.Slow+o.Stalled > 0:
+		return errors.New("baselines end no watch of a client that cannot keep up: " +
+			"leave out either baselines, or slow and stalled watchers")
+	case o.Initial != InitialNone || o.Objects > 0:
+		return errors.New("baselines know nothing of initial objects: leave out either")
+	}
+	return nil
 }
 
 // ErrDelivery says that a watcher missed an event, or saw one twice or out of order.

@@ -21,21 +21,7 @@ type WatchReport struct {
 type WatchLoad struct {
 	Transport string `json:"transport"` // or what else it ran on
 	Round     int    `json:"round"`     // counted from 1
-	Encoding  string `json:"encoding"`
-	Decode    bool   `json:"decode"`          // whether watchers decoded what they read
-	Store     string `json:"store,omitempty"` // unknown for an existing cluster
-	Resource  string `json:"resource"`
-
-	Servers              int    `json:"servers"` // that the clients were spread over
-	Watchers             int    `json:"watchers"`
-	StreamsPerConnection int    `json:"streamsPerConnection"`
-	Writers              int    `json:"writers"`
-	Namespaces           int    `json:"namespaces"`
-	Selectors            int    `json:"selectors"` // of each namespace
-	PayloadBytes         int    `json:"payloadBytes"`
-	Initial              string `json:"initial"`    // how watchers got the objects that were there
-	Objects              int    `json:"objects"`    // beside those of the writers
-	Compressed           bool   `json:"compressed"` // what watchers asked for
+	Shape
 
 	RateAsked float64 `json:"rateAsked"` // events/s
 	Rate      float64 `json:"rate"`      // events/s that the writers reached
@@ -74,10 +60,7 @@ type WatchLoad struct {
 
 func (l *load) sum(transport string, written time.Duration) *WatchLoad {
 	r := &WatchLoad{
-		Transport: transport, Encoding: l.opts.Encoding, Decode: l.opts.Decode, Store: l.opts.Store, Resource: l.opts.Resource,
-		Servers: l.opts.Servers, Watchers: l.opts.Watchers, StreamsPerConnection: l.opts.StreamsPerConnection, Writers: l.opts.Writers,
-		Namespaces: l.opts.Namespaces, Selectors: l.opts.Selectors, PayloadBytes: l.opts.PayloadBytes,
-		Initial: l.opts.Initial, Objects: l.opts.Objects, Compressed: l.opts.Compress, OpenLatency: l.opening.Sum(),
+		Transport: transport, Shape: l.opts.Shape, OpenLatency: l.opening.Sum(),
 		RateAsked: l.opts.Rate, Rate: float64(l.events) / written.Seconds(), Events: l.events,
 		Latency: l.delivery.Sum(), WriteLatency: l.writing.Sum(), TimedOut: l.timedOut,
 	}
@@ -189,7 +172,7 @@ func (r WatchReport) writeStages(w *bytes.Buffer) {
 
 // saturated reports whether the load was more than the machine could take.
 func (l WatchLoad) saturated() bool {
-	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.prompt())/float64(l.Namespaces*l.Selectors)
+	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.prompt())/float64(l.groups())
 }
 
 // allDeliveries are those to laggards too.
@@ -199,9 +182,6 @@ func (l WatchLoad) allDeliveries() int {
 	}
 	return l.Deliveries + l.Laggards.Deliveries
 }
-
-// getsObjects reports whether watchers got the objects that were there.
-func (l WatchLoad) getsObjects() bool { return l.Initial == InitialList || l.Initial == InitialStream }
 
 // prompt is how many watchers are no laggards.
 func (l WatchLoad) prompt() int {
@@ -217,21 +197,14 @@ func (l WatchLoad) words() []string {
 	if l.Decode {
 		words = append(words, "decoded")
 	}
-	for _, each := range []struct {
-		of   string
-		many int
-	}{{"servers", l.Servers}, {"streams on a connection", l.StreamsPerConnection}, {"namespaces", l.Namespaces}, {"selectors", l.Selectors}} {
-		if each.many > 1 {
-			words = append(words, fmt.Sprintf("%d %s", each.many, each.of))
-		}
-	}
+	l.spread(func(_, of string, several int) { words = append(words, fmt.Sprintf(of, several)) })
 	if l.Objects > 0 {
 		words = append(words, fmt.Sprintf("%d more objects", l.Objects))
 	}
 	if l.getsObjects() {
 		words = append(words, "initial objects by "+l.Initial)
 	}
-	if l.Compressed {
+	if l.Compress {
 		words = append(words, "compressed")
 	}
 	if l.Laggards != nil {
@@ -269,16 +242,9 @@ func (r WatchReport) WriteBenchmark(w *bytes.Buffer) {
 
 func (l WatchLoad) name() string {
 	name := fmt.Sprintf("transport=%s/watchers=%d/rate=%g/encoding=%s/resource=%s", l.Transport, l.Watchers, l.RateAsked, l.Encoding, l.Resource)
-	for _, each := range []struct {
-		key   string
-		value int
-	}{{"servers", l.Servers}, {"streams", l.StreamsPerConnection}, {"namespaces", l.Namespaces}, {"selectors", l.Selectors}} {
-		if each.value > 1 {
-			name += fmt.Sprintf("/%s=%d", each.key, each.value)
-		}
-	}
+	l.spread(func(flag, _ string, several int) { name += fmt.Sprintf("/%s=%d", flag, several) })
 	if l.getsObjects() {
-		name += fmt.Sprintf("/initial=%s/objects=%d/compressed=%t", l.Initial, l.Objects, l.Compressed)
+		name += fmt.Sprintf("/initial=%s/objects=%d/compressed=%t", l.Initial, l.Objects, l.Compress)
 	}
 	if l.Laggards != nil {
 		name += fmt.Sprintf("/slow=%d/stalled=%d", l.Laggards.Slow, l.Laggards.Stalled)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
@@ -37,13 +39,13 @@ var Parts = []string{"startup", "requests", "watch"}
 
 func (o AllOptions) withDefaults() AllOptions {
 	if o.Quick {
-		defaultTo(&o.Rounds, 12)
+		o.Rounds = cmp.Or(o.Rounds, 12)
 	}
 	if o.Only == nil {
 		o.Only = Parts
 	}
-	defaultTo(&o.Rounds, 30)
-	defaultTo(&o.Progress, io.Discard)
+	o.Rounds = cmp.Or(o.Rounds, 30)
+	o.Progress = cmp.Or(o.Progress, io.Discard)
 	return o
 }
 
@@ -142,7 +144,7 @@ func (r *allRound) longer(name string, took time.Duration) time.Duration {
 // startup boots in processes of their own, as there is a first boot in each.
 func (r *allRound) startup(ctx context.Context) error {
 	for range 2 {
-		answer, err := startup.Run(ctx, startup.Request{Store: startup.StoreMemory, Boots: 3})
+		answer, err := startup.Run(ctx, startup.Request{Store: measure.StoreMemory, Boots: 3})
 		if err != nil {
 			return err
 		}
@@ -161,7 +163,7 @@ func (r *allRound) startup(ctx context.Context) error {
 // little: at a low one, what it takes to wake a processor is much of what is measured. The process is
 // a new one each round, so that the spread of the rounds holds how processes differ.
 func (r *allRound) watch(ctx context.Context) error {
-	opts := WatchOptions{Shape: Shape{Watchers: 100}, Pace: Pace{Rate: 200, Duration: 4 * time.Second}}
+	opts := WatchOptions{Shape: load.Shape{Watchers: 100}, Pace: load.Pace{Rate: 200, Duration: 4 * time.Second}}
 	if r.opts.Quick {
 		opts.Duration = 1500 * time.Millisecond
 	}

@@ -8,17 +8,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"snowglobe.test/bench/startup"
+	"snowglobe.test/bench/load"
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/envtest"
 )
 
 // TestBaselines has each baseline deliver what an API server does, with the same loads.
 func TestBaselines(t *testing.T) {
 	for name, opts := range map[string]WatchOptions{
-		"json":                     {Shape: Shape{Watchers: 3, Writers: 2}},
-		"protobuf, embedded":       {Shape: Shape{Watchers: 3, Writers: 2, Resource: "pods", Encoding: "protobuf", Store: startup.StoreEmbedded}},
-		"cbor, decoded in process": {Shape: Shape{Watchers: 3, Writers: 2, Resource: "leases", Encoding: "cbor"}},
-		"selected":                 {Shape: Shape{Watchers: 6, Writers: 7, Namespaces: 2, Selectors: 3, StreamsPerConnection: 2}},
+		"json":                     {Shape: load.Shape{Watchers: 3, Writers: 2}},
+		"protobuf, embedded":       {Shape: load.Shape{Watchers: 3, Writers: 2, Resource: "pods", Encoding: "protobuf", Store: measure.StoreEmbedded}},
+		"cbor, decoded in process": {Shape: load.Shape{Watchers: 3, Writers: 2, Resource: "leases", Encoding: "cbor"}},
+		"selected":                 {Shape: load.Shape{Watchers: 6, Writers: 7, Namespaces: 2, Selectors: 3, StreamsPerConnection: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts.Rate, opts.Duration, opts.Transport, opts.Baselines = small().Rate, small().Duration, TransportProcess, true

@@ -7,13 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/load"
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 )
 
 // BenchmarkStartup measures every further control plane of a process.
 func BenchmarkStartup(b *testing.B) {
-	for _, store := range []string{startup.StoreMemory, startup.StoreEmbedded} {
+	for _, store := range []string{measure.StoreMemory, measure.StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
 			request := startup.Request{Store: store}
 			_, _, err := request.Boot(b.Context(), 1)
@@ -33,7 +35,7 @@ func BenchmarkStartup(b *testing.B) {
 // BenchmarkFirstBoot measures the first control plane of a process, each in a process
 // of its own.
 func BenchmarkFirstBoot(b *testing.B) {
-	for _, store := range []string{startup.StoreMemory, startup.StoreEmbedded} {
+	for _, store := range []string{measure.StoreMemory, measure.StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
 			var sum time.Duration
 			for b.Loop() {
@@ -60,11 +62,11 @@ func BenchmarkWatch(b *testing.B) {
 		}
 		for _, watchers := range []int{1, 10, 100} {
 			b.Run(fmt.Sprintf("%s/watchers=%d", transport, watchers), func(b *testing.B) {
-				opts := WatchOptions{Shape: Shape{Watchers: watchers}, Pace: Pace{Rate: rate, Duration: time.Duration(b.N) * time.Second / rate}, Target: config}
+				opts := WatchOptions{Shape: load.Shape{Watchers: watchers}, Pace: load.Pace{Rate: rate, Duration: time.Duration(b.N) * time.Second / rate}, Target: config}
 				report, err := Watch(b.Context(), opts)
 				require.NoError(b, err)
 				load := report.Loads[0]
-				for _, m := range load.metrics() {
+				for _, m := range metricsOf(load) {
 					b.ReportMetric(m.value, m.unit)
 				}
 			})

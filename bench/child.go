@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/startup"
 )
 
 // What is measured in a process of its own, which is this program again.
 const (
-	childStartup = startup.Kind // boots, of which the first of a process is not like the others
-	childWatch   = "watch"      // watch fan-out, whose latency and CPU time differ from process to process
-	childLoad    = "load"       // the clients of a load, beside the process of the API server
+	childStartup = startup.Kind   // boots, of which the first of a process is not like the others
+	childWatch   = "watch"        // watch fan-out, whose latency and CPU time differ from process to process
+	childLoad    = load.ChildKind // the clients of a load, beside the process of the API server
 )
 
 // ChildRequested reports whether a measurement executed this process. If so, main must call Child
@@ -43,7 +44,7 @@ func Child(ctx context.Context, in io.Reader, out, progress io.Writer) error {
 			return errors.Join(err, json.NewEncoder(out).Encode(report))
 		})
 	case childLoad:
-		return asked(request, func(load loadRequest) error { return loadChild(ctx, lines, out, progress, load) })
+		return asked(request, func(of load.Request) error { return load.Child(ctx, lines, out, progress, of) })
 	default:
 		return fmt.Errorf("what to measure is %q, and should be %s, %s or %s", kind, childStartup, childWatch, childLoad)
 	}

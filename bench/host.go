@@ -8,33 +8,39 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"snowglobe.test/bench/baseline"
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 	"snowglobe.test/internal/stock"
 )
 
+// The baselines: what the parts of an API server do alone, with the same load on the same machine.
+const (
+	BaselineStore  = "store"  // the watch of the store, by an etcd client in the process
+	BaselineCacher = "cacher" // upstream's watch cache on that store
+	BaselineHTTP2  = "http2"  // a bare Go server that writes the same bytes over TLS
+)
+
+// Baselines are all of them.
+var Baselines = []string{BaselineStore, BaselineCacher, BaselineHTTP2}
+
+// onPart are the backends of the baselines in this process.
+var onPart = map[string]func(*load.Load) load.Backend{BaselineStore: baseline.Store, BaselineCacher: baseline.Cacher}
+
 // host is what loads are run on.
 type host struct {
 	name    string
-	on      func(*load) backend                                          // in this process, or nil for
-	reached *reached                                                     // a server whose clients are in a process of their own
+	on      func(*load.Load) load.Backend                                // in this process, or nil for
+	reached *load.Servers                                                // a server whose clients are in a process of their own
 	read    func(context.Context, measure.Phase) (measure.Sample, error) // measures the process of the server
 	apart   bool                                                         // read sees nothing of the clients
 	control *envtest.ControlPlane                                        // ours; nil for another
 }
 
-// reached is how the clients of a load reach an API server.
-type reached struct {
-	servers []*rest.Config // clients are spread over them
-	sampled *rest.Config   // of the first watcher; nil if its stages are not measured
-}
-
-// at is how the client of a number reaches its server.
-func (r reached) at(number int) *rest.Config { return r.servers[number%len(r.servers)] }
-
 // one is a server that clients reach in one way.
-func one(config *rest.Config) *reached { return &reached{servers: []*rest.Config{config}} }
+func one(config *rest.Config) *load.Servers { return &load.Servers{Configs: []*rest.Config{config}} }
 
 // cborGate is the feature gate without which a server speaks no CBOR.
 const cborGate = "CBORServingAndStorage=true"
@@ -43,13 +49,13 @@ const cborGate = "CBORServingAndStorage=true"
 func (o WatchOptions) onHost(ctx context.Context, name string, f func(host) error) error {
 	switch name {
 	case transportTarget:
-		return metered(host{name: name, on: onAPIServer(*one(o.Target))}, o.Target, f)
+		return metered(host{name: name, on: load.OnAPIServer(*one(o.Target))}, o.Target, f)
 	case hostStock:
 		return o.onStock(f)
 	case hostPeer:
-		return metered(host{name: name, on: onAPIServer(*one(o.Peer))}, o.Peer, f)
+		return metered(host{name: name, on: load.OnAPIServer(*one(o.Peer))}, o.Peer, f)
 	case BaselineStore, BaselineCacher:
-		return f(host{name: name, on: baselines[name], read: measure.ReadSelf})
+		return f(host{name: name, on: onPart[name], read: measure.ReadSelf})
 	case BaselineHTTP2:
 		return o.onBareServer(ctx, f)
 	}
@@ -58,11 +64,11 @@ func (o WatchOptions) onHost(ctx context.Context, name string, f func(host) erro
 
 // metered calls f with a host that is another process, which is known by its metrics.
 func metered(h host, config *rest.Config, f func(host) error) error {
-	client, err := connectAll(config, jsonType)
+	client, err := load.Connect(config)
 	if err != nil {
 		return err
 	}
-	defer client.close()
+	defer client.Close()
 	h.read, h.apart = measure.ReadMetrics(client), true
 	return f(h)
 }
@@ -73,7 +79,7 @@ const stockTimeout = time.Minute
 // onStock calls f with a stock kube-apiserver on its etcd.
 func (o WatchOptions) onStock(f func(host) error) (err error) {
 	flags := map[string]string{}
-	if o.Encoding == encodingCBOR {
+	if o.Encoding == load.EncodingCBOR {
 		flags["feature-gates"] = cborGate
 	}
 	config, stop, err := stock.Programs{Folder: o.Against}.Run(stockTimeout, flags)
@@ -87,7 +93,7 @@ func (o WatchOptions) onStock(f func(host) error) (err error) {
 // onControlPlane calls f with a control plane of ours.
 func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f func(host) error) (err error) {
 	launch := append(startup.OnStore(o.Store), envtest.WithReplicas(o.Servers))
-	if o.Encoding == encodingCBOR {
+	if o.Encoding == load.EncodingCBOR {
 		launch = append(launch, envtest.WithFlags("--feature-gates="+cborGate))
 	}
 	if transport == TransportTLS {
@@ -103,16 +109,35 @@ func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f fu
 	if transport == TransportTLS {
 		how = append(how, envtest.Remote())
 	}
-	to := &reached{sampled: cp.Config(append(how, envtest.User(sampledUser, "system:masters"))...)}
+	to := &load.Servers{Sampled: cp.Config(append(how, envtest.User(sampledUser, "system:masters"))...)}
 	for _, server := range cp.Servers() {
-		to.servers = append(to.servers, server.Config(append(how, envtest.User("snowglobe-bench", "system:masters"))...))
+		to.Configs = append(to.Configs, server.Config(append(how, envtest.User("snowglobe-bench", "system:masters"))...))
 	}
 	if transport == TransportTLS {
 		h.apart, h.reached = true, to
 	} else {
-		h.on = onAPIServer(*to)
+		h.on = load.OnAPIServer(*to)
 	}
 	return f(h)
+}
+
+// onBareServer calls f with a bare server, whose events are like those that an API server sends for
+// the same load.
+func (o WatchOptions) onBareServer(ctx context.Context, f func(host) error) (err error) {
+	var event []byte
+	err = o.onControlPlane(ctx, TransportProcess, func(h host) (err error) {
+		event, err = load.CaptureEvent(ctx, o.load(), h.on)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read an event of an API server: %w", err)
+	}
+	config, stop, err := baseline.ServeHTTP2(event, load.StreamType(o.Encoding))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	return f(host{name: BaselineHTTP2, reached: one(config), read: measure.ReadSelf, apart: true})
 }
 
 // run runs one load. Clients that can be are in another process than the server. It returns a
@@ -126,17 +151,17 @@ func (h host) run(ctx context.Context, opts WatchOptions) (*WatchLoad, error) {
 	})
 	if load != nil {
 		var unknown error
-		if load.Server, unknown = meter.Usage(h.apart, load.allDeliveries()); unknown != nil {
+		if load.Server, unknown = meter.Usage(h.apart, load.AllDeliveries()); unknown != nil {
 			fmt.Fprintf(opts.Progress, "%s: %v\n", load.Transport, unknown)
 		}
-		load.sampled = nil
+		load.Sampled = nil
 	}
 	return load, errors.Join(err, profiles.Stop(), profiles.Err)
 }
 
 func (h host) load(ctx context.Context, opts WatchOptions, comesTo func(measure.Phase)) (*WatchLoad, error) {
 	if h.reached != nil {
-		return runApart(ctx, opts, h.name, *h.reached, comesTo)
+		return load.RunApart(ctx, opts.load(), h.name, *h.reached, comesTo)
 	}
-	return runLoad(ctx, opts, h.name, h.on, comesTo)
+	return load.Run(ctx, opts.load(), h.name, h.on, comesTo)
 }

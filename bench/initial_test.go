@@ -9,22 +9,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/envtest"
 )
 
 // TestInitialObjects has watchers get the objects that are there in each way that a client can.
 func TestInitialObjects(t *testing.T) {
 	for name, opts := range map[string]WatchOptions{
-		"list":                        {Shape: Shape{Initial: InitialList}, Transport: TransportTLS},
-		"list, decoded":               {Shape: Shape{Initial: InitialList, Decode: true}, Transport: TransportProcess},
-		"list of widgets, decoded":    {Shape: Shape{Initial: InitialList, Decode: true, Resource: "widgets"}, Transport: TransportProcess},
-		"list, compressed protobuf":   {Shape: Shape{Initial: InitialList, Encoding: "protobuf", Compress: true}, Transport: TransportTLS},
-		"stream":                      {Shape: Shape{Initial: InitialStream}, Transport: TransportTLS},
-		"stream, selected":            {Shape: Shape{Initial: InitialStream, Selectors: 2}, Transport: TransportProcess},
-		"stream, decoded protobuf":    {Shape: Shape{Initial: InitialStream, Encoding: "protobuf", Decode: true}, Transport: TransportProcess},
-		"stream of widgets, decoded":  {Shape: Shape{Initial: InitialStream, Decode: true, Resource: "widgets"}, Transport: TransportProcess},
-		"stream, compressed cbor":     {Shape: Shape{Initial: InitialStream, Encoding: "cbor", Compress: true}, Transport: TransportTLS},
-		"stream, compressed protobuf": {Shape: Shape{Initial: InitialStream, Encoding: "protobuf", Compress: true}, Transport: TransportProcess},
+		"list":                        {Shape: load.Shape{Initial: load.InitialList}, Transport: TransportTLS},
+		"list, decoded":               {Shape: load.Shape{Initial: load.InitialList, Decode: true}, Transport: TransportProcess},
+		"list of widgets, decoded":    {Shape: load.Shape{Initial: load.InitialList, Decode: true, Resource: "widgets"}, Transport: TransportProcess},
+		"list, compressed protobuf":   {Shape: load.Shape{Initial: load.InitialList, Encoding: "protobuf", Compress: true}, Transport: TransportTLS},
+		"stream":                      {Shape: load.Shape{Initial: load.InitialStream}, Transport: TransportTLS},
+		"stream, selected":            {Shape: load.Shape{Initial: load.InitialStream, Selectors: 2}, Transport: TransportProcess},
+		"stream, decoded protobuf":    {Shape: load.Shape{Initial: load.InitialStream, Encoding: "protobuf", Decode: true}, Transport: TransportProcess},
+		"stream of widgets, decoded":  {Shape: load.Shape{Initial: load.InitialStream, Decode: true, Resource: "widgets"}, Transport: TransportProcess},
+		"stream, compressed cbor":     {Shape: load.Shape{Initial: load.InitialStream, Encoding: "cbor", Compress: true}, Transport: TransportTLS},
+		"stream, compressed protobuf": {Shape: load.Shape{Initial: load.InitialStream, Encoding: "protobuf", Compress: true}, Transport: TransportProcess},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts.Watchers, opts.Writers, opts.Rate, opts.Duration, opts.Objects = small().Watchers, small().Writers, small().Rate, small().Duration, 30
@@ -93,22 +94,22 @@ func TestInitialObjectsAreRead(t *testing.T) {
 		require.NoError(t, err, initial)
 		return seen
 	}
-	none := read(InitialNone, false)
+	none := read(load.InitialNone, false)
 	assert.Zero(t, none.list+none.compressed)
 	assert.Less(t, none.watch, all/2)
 
-	list := read(InitialList, false)
+	list := read(load.InitialList, false)
 	assert.Greater(t, list.list, all)
 	assert.Less(t, list.watch, all/2)
-	list = read(InitialList, true)
+	list = read(load.InitialList, true)
 	assert.Zero(t, list.list)
 	assert.NotZero(t, list.compressed)
 	assert.Less(t, list.compressed, all/10)
 
-	stream := read(InitialStream, false)
+	stream := read(load.InitialStream, false)
 	assert.Zero(t, stream.list+stream.compressed)
 	assert.Greater(t, stream.watch, all)
-	stream = read(InitialStream, true)
+	stream = read(load.InitialStream, true)
 	assert.Zero(t, stream.watch)
 	assert.NotZero(t, stream.compressed)
 	assert.Less(t, stream.compressed, all/10)
@@ -119,9 +120,9 @@ func TestInitialObjectsEndEarly(t *testing.T) {
 	cp := envtest.Start(t)
 	for _, decode := range []bool{false, true} {
 		opts := small()
-		opts.Initial, opts.Decode, opts.Target = InitialStream, decode, cp.Config()
+		opts.Initial, opts.Decode, opts.Target = load.InitialStream, decode, cp.Config()
 		opts.Target.Wrap(editFirstWatch(func(_ int, line string) (string, bool) { return line, true }))
 		_, err := Watch(t.Context(), opts)
-		assert.ErrorIs(t, err, errInitial)
+		assert.ErrorContains(t, err, "the watch ended before all initial objects had come")
 	}
 }

@@ -9,25 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/envtest"
 )
-
-func TestPaces(t *testing.T) {
-	for name, test := range map[string]struct {
-		opts WatchOptions
-		want []pace
-	}{
-		"none":          {WatchOptions{Shape: Shape{Watchers: 2}}, []pace{paceFull, paceFull}},
-		"both":          {WatchOptions{Shape: Shape{Watchers: 4}, Pace: Pace{Slow: 0.25, Stalled: 0.5}}, []pace{paceFull, paceSlow, paceStalled, paceStalled}},
-		"less than one": {WatchOptions{Shape: Shape{Watchers: 2}, Pace: Pace{Slow: 0.1}}, []pace{paceFull, paceFull}},
-	} {
-		var paces []pace
-		for number := range test.opts.Watchers {
-			paces = append(paces, test.opts.paceOf(number))
-		}
-		assert.Equal(t, test.want, paces, name)
-	}
-}
 
 // TestLaggardsCatchUp has watchers that get all events too, but late: they count apart.
 func TestLaggardsCatchUp(t *testing.T) {
@@ -35,19 +19,11 @@ func TestLaggardsCatchUp(t *testing.T) {
 	opts.Watchers, opts.Slow, opts.Stalled, opts.Transport = 4, 0.25, 0.25, TransportProcess
 	report, err := Watch(t.Context(), opts)
 	require.NoError(t, err)
-	load := report.Loads[0]
-	assert.Equal(t, 42, load.Deliveries, "those of two watchers")
-	assert.EqualValues(t, 42, load.Latency.Count)
-	assert.Equal(t, &Laggards{Slow: 1, Stalled: 1, Deliveries: 42}, load.Laggards)
+	got := report.Loads[0]
+	assert.Equal(t, 42, got.Deliveries, "those of two watchers")
+	assert.EqualValues(t, 42, got.Latency.Count)
+	assert.Equal(t, &load.Laggards{Slow: 1, Stalled: 1, Deliveries: 42}, got.Laggards)
 	decodes(t, report)
-}
-
-// TestSaturated: only those who are no laggards have to follow.
-func TestSaturated(t *testing.T) {
-	load := WatchLoad{Shape: Shape{Watchers: 4, Namespaces: 1, Selectors: 1}, RateAsked: 100, DeliveriesPerSecond: 200}
-	assert.True(t, load.saturated())
-	load.Laggards = &Laggards{Slow: 1, Stalled: 1}
-	assert.False(t, load.saturated())
 }
 
 // TestStalledIsTerminated has a watcher that reads nothing while so much is written that no buffer
@@ -56,8 +32,8 @@ func TestStalledIsTerminated(t *testing.T) {
 	for _, transport := range []string{TransportProcess, TransportTLS} {
 		t.Run(transport, func(t *testing.T) {
 			report, err := Watch(t.Context(), WatchOptions{
-				Shape:     Shape{Watchers: 2, PayloadBytes: 200_000},
-				Pace:      Pace{Stalled: 0.5, Rate: 500, Duration: 400 * time.Millisecond},
+				Shape:     load.Shape{Watchers: 2, PayloadBytes: 200_000},
+				Pace:      load.Pace{Stalled: 0.5, Rate: 500, Duration: 400 * time.Millisecond},
 				Transport: transport,
 			})
 			require.NoError(t, err)
@@ -72,7 +48,7 @@ func TestStalledIsTerminated(t *testing.T) {
 // TestWarmUp counts what is written: of the warm-up nothing is measured.
 func TestWarmUp(t *testing.T) {
 	cp := envtest.Start(t)
-	for warmUp, want := range map[time.Duration]int64{noWarmUp: 21 + 2, 0: 2 + 21 + 2, 10 * time.Millisecond: 10 + 21 + 2} {
+	for warmUp, want := range map[time.Duration]int64{load.NoWarmUp: 21 + 2, 0: 2 + 21 + 2, 10 * time.Millisecond: 10 + 21 + 2} {
 		opts := small()
 		opts.WarmUp, opts.Target = warmUp, cp.Config()
 		var patches atomic.Int64

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/internal/outfile"
 	"snowglobe.test/internal/tempdir"
@@ -54,7 +56,7 @@ const (
 )
 
 // PublishParts are the parts of a page that can be measured by themselves.
-var PublishParts = []string{"json", "protobuf", encodingCBOR, partMany, partMemory, partMost, partShares}
+var PublishParts = []string{"json", "protobuf", load.EncodingCBOR, partMany, partMemory, partMost, partShares}
 
 // curveParts are the parts of which each is the curve of the encoding with its name.
 var curveParts = PublishParts[:3]
@@ -75,14 +77,14 @@ const (
 )
 
 func (o PublishOptions) withDefaults() PublishOptions {
-	defaultTo(&o.Duration, 2*time.Second)
-	defaultTo(&o.Many, 10_000)
-	defaultTo(&o.Progress, io.Discard)
+	o.Duration = cmp.Or(o.Duration, 2*time.Second)
+	o.Many = cmp.Or(o.Many, 10_000)
+	o.Progress = cmp.Or(o.Progress, io.Discard)
 	if len(o.Watchers) == 0 {
 		o.Watchers = []int{1, 10, 100, 1_000}
 	}
 	if len(o.Most) == 0 {
-		o.Most = []int{12_000, 25_000, 50_000, maxWatchers}
+		o.Most = []int{12_000, 25_000, 50_000, load.MaxWatchers}
 	}
 	if len(o.Only) == 0 {
 		o.Only = PublishParts
@@ -101,8 +103,8 @@ func (o PublishOptions) validate() error {
 		return fmt.Errorf("a duration of %s: it must be positive", o.Duration)
 	}
 	for _, watchers := range append(slices.Concat(o.Watchers, o.Most), o.Many) {
-		if watchers < 1 || watchers > maxWatchers {
-			return fmt.Errorf("%d watchers: give a number from 1 to %d", watchers, maxWatchers)
+		if watchers < 1 || watchers > load.MaxWatchers {
+			return fmt.Errorf("%d watchers: give a number from 1 to %d", watchers, load.MaxWatchers)
 		}
 	}
 	for _, part := range o.Only {
@@ -215,7 +217,7 @@ func (o PublishOptions) keep(part string, measured any) error {
 
 func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
 	sweep := SweepOptions{
-		WatchOptions: WatchOptions{Pace: Pace{Duration: o.Duration}, Progress: o.Progress, Against: o.Against, Baselines: true},
+		WatchOptions: WatchOptions{Pace: load.Pace{Duration: o.Duration}, Progress: o.Progress, Against: o.Against, Baselines: true},
 		Sweep:        Sweep{"watchers", o.Watchers}, Objective: curveObjective,
 	}
 	switch part {
@@ -252,7 +254,7 @@ func forgetFolder(b *measure.Binaries) {
 // memory is what a watch takes beside stock, and in process where there are the most.
 func (o PublishOptions) memory(ctx context.Context) (WatchReport, error) {
 	rate := max(1, 1/o.Duration.Seconds()) // one event or more
-	load := WatchOptions{Shape: Shape{Watchers: o.Many}, Pace: Pace{Rate: rate, Duration: o.Duration}, Against: o.Against, Rounds: 1, Progress: o.Progress}
+	load := WatchOptions{Shape: load.Shape{Watchers: o.Many}, Pace: load.Pace{Rate: rate, Duration: o.Duration}, Against: o.Against, Rounds: 1, Progress: o.Progress}
 	report, err := Watch(ctx, load)
 	forgetFolder(report.Against)
 	if err != nil {
@@ -290,8 +292,8 @@ func (o PublishOptions) shares(ctx context.Context) (report SharesReport, err er
 	}
 	defer func() { err = errors.Join(err, folder.Remove()) }()
 	load := WatchOptions{
-		Shape:    Shape{Watchers: min(sharesWatchers, slices.Max(o.Watchers))},
-		Pace:     Pace{Rate: sharesRate, Duration: 5 * o.Duration},
+		Shape:    load.Shape{Watchers: min(sharesWatchers, slices.Max(o.Watchers))},
+		Pace:     load.Pace{Rate: sharesRate, Duration: 5 * o.Duration},
 		Stages:   true,
 		Profile:  folder.Path(),
 		Progress: o.Progress,

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 )
 
@@ -21,9 +22,9 @@ var update = flag.Bool("update", false, "write the page of the tests anew")
 
 // TestPublishedPage writes a page from raw data, some of which is missing.
 func TestPublishedPage(t *testing.T) {
-	load := func(watchers int, rate float64) *WatchLoad {
+	ran := func(watchers int, rate float64) *WatchLoad {
 		return &WatchLoad{
-			Shape:               Shape{Watchers: watchers},
+			Shape:               load.Shape{Watchers: watchers},
 			RateAsked:           rate,
 			DeliveriesPerSecond: rate * float64(watchers),
 			Latency:             measure.Latency{P50: 3 * time.Millisecond, P99: 40 * time.Millisecond},
@@ -36,37 +37,37 @@ func TestPublishedPage(t *testing.T) {
 		Machine: machine, Date: date, Option: "watchers", Objective: 50 * time.Millisecond,
 		Against: &measure.Binaries{APIServer: "Kubernetes v1.37.1", Etcd: "etcd 3.6"},
 		Points: []SweepPoint{
-			{Value: 1, Transport: TransportProcess, Encoding: "json", Best: load(1, 2345)},
-			{Value: 1, Transport: TransportTLS, Encoding: "json", Best: load(1, 1500)},
-			{Value: 1, Transport: hostStock, Encoding: "json", Best: load(1, 1000)},
-			{Value: 1, Transport: BaselineStore, Encoding: "json", Best: load(1, 98765)},
-			{Value: 1000, Transport: TransportProcess, Encoding: "json", Best: load(1000, 30)},
+			{Value: 1, Transport: TransportProcess, Encoding: "json", Best: ran(1, 2345)},
+			{Value: 1, Transport: TransportTLS, Encoding: "json", Best: ran(1, 1500)},
+			{Value: 1, Transport: hostStock, Encoding: "json", Best: ran(1, 1000)},
+			{Value: 1, Transport: BaselineStore, Encoding: "json", Best: ran(1, 98765)},
+			{Value: 1000, Transport: TransportProcess, Encoding: "json", Best: ran(1000, 30)},
 			{Value: 1000, Transport: TransportTLS, Encoding: "json"},
-			{Value: 1000, Transport: hostStock, Encoding: "json", Best: load(1000, 14)},
-			{Value: 1000, Transport: BaselineStore, Encoding: "json", Best: load(1000, 400)},
+			{Value: 1000, Transport: hostStock, Encoding: "json", Best: ran(1000, 14)},
+			{Value: 1000, Transport: BaselineStore, Encoding: "json", Best: ran(1000, 400)},
 			{Value: 10_000, Transport: TransportTLS, Encoding: "json"}, // measured anew with many
 		},
 	}
 	fewer := SweepReport{Option: "watchers", Points: []SweepPoint{
-		{Value: 10, Transport: TransportProcess, Encoding: "cbor", Best: load(10, 300)},
-		{Value: 10, Transport: hostStock, Encoding: "cbor", Best: load(10, 200)},
+		{Value: 10, Transport: TransportProcess, Encoding: "cbor", Best: ran(10, 300)},
+		{Value: 10, Transport: hostStock, Encoding: "cbor", Best: ran(10, 200)},
 	}}
-	stages := load(1000, 10)
-	stages.Transport, stages.Stages = TransportTLS, []Stage{{"commit", measure.Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
-	memory := load(10_000, 1)
+	stages := ran(1000, 10)
+	stages.Transport, stages.Stages = TransportTLS, []load.Stage{{Name: "commit", Latency: measure.Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
+	memory := ran(10_000, 1)
 	memory.Transport = hostStock
 	parts := map[string]any{
 		"json": curve,
 		"cbor": fewer,
 		partMany: SweepReport{Objective: time.Second, Points: []SweepPoint{
-			{Value: 10_000, Transport: TransportProcess, Encoding: "json", Best: load(10_000, 4)},
-			{Value: 10_000, Transport: hostStock, Encoding: "json", Best: load(10_000, 1.5), Round: 1},
-			{Value: 10_000, Transport: hostStock, Encoding: "json", Best: load(10_000, 2), Round: 2},
-			{Value: 10_000, Transport: TransportProcess, Encoding: "protobuf", Best: load(10_000, 3)},
+			{Value: 10_000, Transport: TransportProcess, Encoding: "json", Best: ran(10_000, 4)},
+			{Value: 10_000, Transport: hostStock, Encoding: "json", Best: ran(10_000, 1.5), Round: 1},
+			{Value: 10_000, Transport: hostStock, Encoding: "json", Best: ran(10_000, 2), Round: 2},
+			{Value: 10_000, Transport: TransportProcess, Encoding: "protobuf", Best: ran(10_000, 3)},
 		}},
 		partMemory: WatchReport{Loads: []WatchLoad{*memory}},
 		partMost: SweepReport{Machine: machine, Points: []SweepPoint{
-			{Value: 100_000, Transport: TransportProcess, Best: load(100_000, 0.4)},
+			{Value: 100_000, Transport: TransportProcess, Best: ran(100_000, 0.4)},
 			{Value: 200_000, Transport: TransportProcess},
 		}},
 		partShares: SharesReport{Loads: []SharesLoad{{*stages, []measure.CPUShare{{Part: "HTTP/2 and TLS", Self: 0.55, Total: 0.61}}}}},
@@ -150,7 +151,7 @@ func TestPublishManyAlone(t *testing.T) {
 	opts := PublishOptions{Folder: t.TempDir(), Keep: true}
 	require.NoError(t, os.Mkdir(opts.data(), 0o755))
 	require.NoError(t, opts.keep(partMany, SweepReport{Option: "watchers", Objective: time.Second, Points: []SweepPoint{
-		{Value: 5, Transport: TransportProcess, Encoding: "json", Best: &WatchLoad{Shape: Shape{Watchers: 5}, DeliveriesPerSecond: 40}},
+		{Value: 5, Transport: TransportProcess, Encoding: "json", Best: &WatchLoad{Shape: load.Shape{Watchers: 5}, DeliveriesPerSecond: 40}},
 	}}))
 	require.NoError(t, Publish(t.Context(), opts))
 	page, err := os.ReadFile(opts.page())

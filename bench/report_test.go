@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/bench/startup"
 )
@@ -22,7 +23,7 @@ func someStartup() startup.Report {
 		return measure.NewTiming(values)
 	}
 	report := startup.Report{
-		Machine: someMachine, Store: startup.StoreMemory, Runs: 2,
+		Machine: someMachine, Store: measure.StoreMemory, Runs: 2,
 		Load: ms(100, 120), FirstBoot: ms(1000, 1200), FollowingBoot: ms(500, 600, 700), Stop: ms(10, 30),
 		Against: &startup.Comparison{Binaries: measure.Binaries{Folder: "bin", APIServer: "Kubernetes v1.37.1", Etcd: "etcd Version: 3.7.3"}},
 	}
@@ -33,7 +34,7 @@ func someStartup() startup.Report {
 func someWatch() WatchReport {
 	latency := measure.Latency{Count: 40, Mean: 2e6, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6, Max: 5e6}
 	load := WatchLoad{
-		Shape:               Shape{Encoding: "json", Store: startup.StoreMemory, Resource: "configmaps", Watchers: 2, Writers: 1, PayloadBytes: 256, StreamsPerConnection: 1, Namespaces: 1, Selectors: 1},
+		Shape:               load.Shape{Encoding: "json", Store: measure.StoreMemory, Resource: "configmaps", Watchers: 2, Writers: 1, PayloadBytes: 256, StreamsPerConnection: 1, Namespaces: 1, Selectors: 1},
 		Transport:           TransportProcess,
 		RateAsked:           10,
 		Rate:                9.5,

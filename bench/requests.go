@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,7 +13,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"snowglobe.test/envtest"
 )
@@ -46,11 +51,15 @@ func (r *allRound) requests(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
-	client, err := connectAll(cp.Config(), jsonType)
+	config := cp.Config()
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	defer client.close()
+	objects := func() *rest.Request {
+		return client.CoreV1().RESTClient().Get().Namespace(corev1.NamespaceDefault).Resource("configmaps")
+	}
 	written := 0
 	write := func() error {
 		written++
@@ -61,15 +70,14 @@ func (r *allRound) requests(ctx context.Context) (err error) {
 	if err := r.timed(measureWrite, listObjects, write); err != nil {
 		return err
 	}
-	path := kinds["configmaps"].path(corev1.NamespaceDefault)
 	list := func() error {
-		_, err := client.rest.Get().AbsPath(path).DoRaw(ctx)
+		_, err := objects().DoRaw(ctx)
 		return err
 	}
 	if err := r.timed(measureList, lists, list); err != nil {
 		return err
 	}
-	if err := r.timed(measureWatchList, lists, func() error { return watchList(ctx, client.connection, path) }); err != nil {
+	if err := r.timed(measureWatchList, lists, func() error { return watchList(ctx, objects()) }); err != nil {
 		return err
 	}
 	for range resets {
@@ -84,14 +92,21 @@ func (r *allRound) requests(ctx context.Context) (err error) {
 }
 
 // watchList gets a list by a watch that begins with everything, until the bookmark that ends it.
-func watchList(ctx context.Context, client connection, path string) error {
-	opts := streaming(metav1.ListOptions{Watch: true, AllowWatchBookmarks: true})
-	asked := client.rest.Get().AbsPath(path).VersionedParams(&opts, scheme.ParameterCodec)
-	l := &load{opts: WatchOptions{Shape: Shape{Encoding: "json"}}}
-	events, err := l.openBytes(ctx, client, asked.URL().String())
+func watchList(ctx context.Context, objects *rest.Request) (err error) {
+	opts := metav1.ListOptions{
+		Watch: true, AllowWatchBookmarks: true,
+		SendInitialEvents: ptr.To(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	}
+	body, err := objects.VersionedParams(&opts, scheme.ParameterCodec).Stream(ctx)
 	if err != nil {
 		return err
 	}
-	defer events.stop()
-	return events.skipInitial(ctx)
+	defer func() { err = errors.Join(err, body.Close()) }()
+	events := bufio.NewScanner(body)
+	for events.Scan() {
+		if bytes.Contains(events.Bytes(), []byte(metav1.InitialEventsAnnotationKey)) {
+			return nil
+		}
+	}
+	return errors.Join(errors.New("the watch ended before all objects had come"), events.Err())
 }

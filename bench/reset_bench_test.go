@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 )
@@ -21,7 +22,7 @@ import (
 // control plane to its state right after boot, and stopping it and starting another. It
 // takes turns with both.
 func BenchmarkReset(b *testing.B) {
-	for _, store := range []string{startup.StoreMemory, startup.StoreEmbedded} {
+	for _, store := range []string{measure.StoreMemory, measure.StoreEmbedded} {
 		b.Run("store="+store, func(b *testing.B) {
 			launch := func() *envtest.ControlPlane {
 				cp, err := envtest.Launch(b.Context(), startup.OnStore(store)...)

@@ -9,26 +9,21 @@ import (
 	"sync"
 	"time"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
 )
 
-// Stage is how long events took from one point of their way to the next.
-type Stage struct {
-	Name    string          `json:"name"`
-	Latency measure.Latency `json:"latency"`
-}
-
 // stages are those of the way of an event, which begins when it is due. Each ends at a point, but
 // the last one, which ends when a watcher has read the event. %s is the resource.
 var stages = []struct{ name, point, which string }{
-	{"request", "http/patch", "name=*/" + objectName(0)},
-	{"handle", "store/put", "name=*/" + objectName(0)},
-	{"commit", "store/watch-event", "name=*/" + objectName(0)},
-	{"store watch", "cache/%s", "name=*/" + objectName(0)},
-	{"cache and dispatch", "watch/%s", "name=*/" + objectName(0) + " caller=" + sampledUser},
+	{"request", "http/patch", "name=*/" + load.ObjectName(0)},
+	{"handle", "store/put", "name=*/" + load.ObjectName(0)},
+	{"commit", "store/watch-event", "name=*/" + load.ObjectName(0)},
+	{"store watch", "cache/%s", "name=*/" + load.ObjectName(0)},
+	{"cache and dispatch", "watch/%s", "name=*/" + load.ObjectName(0) + " caller=" + sampledUser},
 	{"encode", writing, "phase=stream caller=" + sampledUser},
 	{"write and read", "", ""},
 }
@@ -87,7 +82,7 @@ func (s *sampler) end() {
 }
 
 // sum returns the stages of the events, which pass each point in the order in which they arrive.
-func (s *sampler) sum(events []sampledEvent) ([]Stage, error) {
+func (s *sampler) sum(events []load.SampledEvent) ([]load.Stage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(events) == 0 {
@@ -97,7 +92,7 @@ func (s *sampler) sum(events []sampledEvent) ([]Stage, error) {
 	for i, event := range events {
 		begun[i] = event.Due
 	}
-	var sums []Stage
+	var sums []load.Stage
 	for _, stage := range stages {
 		ended := s.passed[s.point(stage.point)]
 		switch stage.point {
@@ -116,7 +111,7 @@ func (s *sampler) sum(events []sampledEvent) ([]Stage, error) {
 		for i := range events {
 			took.Record(i, ended[i].Sub(begun[i]))
 		}
-		sums = append(sums, Stage{stage.name, took.Sum()})
+		sums = append(sums, load.Stage{Name: stage.name, Latency: took.Sum()})
 		begun = ended
 	}
 	return sums, nil
@@ -132,27 +127,28 @@ func firstAfter(times, others []time.Time) (first []time.Time) {
 	return first
 }
 
-// sampledEvent is an event of the first object that the first watcher has got.
-type sampledEvent struct{ Due, Arrived time.Time }
-
 // stages runs a load again, and returns the stages of its events; nil where they are not known.
-func (h host) stages(ctx context.Context, opts WatchOptions) ([]Stage, error) {
+func (h host) stages(ctx context.Context, opts WatchOptions) ([]load.Stage, error) {
 	if h.control == nil || !opts.Stages {
 		return nil, nil
 	}
-	s := &sampler{of: h.control, resource: kinds[opts.Resource].gvr().GroupResource().String()}
+	kind, err := load.KindOf(opts.Resource)
+	if err != nil {
+		return nil, err
+	}
+	s := &sampler{of: h.control, resource: kind.GVR().GroupResource().String()}
 	defer s.end()
-	opts.WarmUp = noWarmUp // what it writes would pass the points too
+	opts.WarmUp = load.NoWarmUp // what it writes would pass the points too
 	fmt.Fprintf(opts.Progress, "%s: again, for its stages\n", h.name)
 	var failed error
-	load, err := h.load(ctx, opts, func(p measure.Phase) {
+	ran, err := h.load(ctx, opts, func(p measure.Phase) {
 		if p == measure.PhaseBegun {
 			failed = s.begin()
 		}
 	})
-	var sums []Stage
+	var sums []load.Stage
 	if err = errors.Join(err, failed); err == nil {
-		sums, err = s.sum(load.sampled)
+		sums, err = s.sum(ran.Sampled)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("measure the stages: %w", err)

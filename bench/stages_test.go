@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -38,7 +39,7 @@ func TestStages(t *testing.T) {
 func TestStagesAddUp(t *testing.T) {
 	s := &sampler{resource: "configmaps", passed: map[string][]time.Time{}}
 	due := time.Now()
-	var events []sampledEvent
+	var events []load.SampledEvent
 	for number := range 3 {
 		due := due.Add(time.Duration(number) * time.Second)
 		at := due
@@ -51,7 +52,7 @@ func TestStagesAddUp(t *testing.T) {
 			}
 			s.record(trace.Record{Time: at, Event: trace.Fault{Phase: trace.Held, Point: s.point(stage.point)}})
 		}
-		events = append(events, sampledEvent{due, at.Add(2 * time.Millisecond)})
+		events = append(events, load.SampledEvent{Due: due, Arrived: at.Add(2 * time.Millisecond)})
 	}
 	sums, err := s.sum(events)
 	require.NoError(t, err)

@@ -1,30 +1,33 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/envtest"
 )
 
 // Sweep is what a sweep varies, and through which values.
 type Sweep struct {
-	Option string // a flag of one of the numbers of a Shape
+	Option string // one of load.Sweepable
 	Values []int
 }
 
 // ParseSweep parses a sweep like "watchers=1,10,100".
 func ParseSweep(text string) (Sweep, error) {
 	option, list, ok := strings.Cut(text, "=")
-	if !ok || numbers[option].of == nil {
-		return Sweep{}, fmt.Errorf("sweep %q: give an option and its values, like watchers=1,10,100; options are %s", text, strings.Join(sweepable(), ", "))
+	if !ok || !slices.Contains(load.Sweepable(), option) {
+		return Sweep{}, fmt.Errorf("sweep %q: give an option and its values, like watchers=1,10,100; options are %s", text, strings.Join(load.Sweepable(), ", "))
 	}
 	s := Sweep{Option: option}
 	for value := range strings.SplitSeq(list, ",") {
@@ -58,7 +61,7 @@ const maxTrials = 24
 // then halves the distance. With an error the report holds what was found before it.
 func WatchSweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
 	opts.WatchOptions = opts.withDefaults()
-	defaultTo(&opts.Objective, 50*time.Millisecond)
+	opts.Objective = cmp.Or(opts.Objective, 50*time.Millisecond)
 	if opts.Encodings == nil {
 		opts.Encodings = []string{opts.Encoding}
 	}
@@ -109,14 +112,14 @@ func (o SweepOptions) sweep(ctx context.Context, found func(SweepPoint)) error {
 func (o SweepOptions) at(value int, encoding string) WatchOptions {
 	opts := o.WatchOptions
 	opts.Encoding = encoding
-	*numbers[o.Sweep.Option].of(&opts.Shape) = value
-	opts.Writers = max(opts.Writers, opts.groups())
+	opts.Set(o.Sweep.Option, value)
+	opts.Writers = max(opts.Writers, opts.Groups())
 	return opts
 }
 
 func (o SweepOptions) validate() error {
-	if len(o.Sweep.Values) == 0 || numbers[o.Sweep.Option].of == nil {
-		return fmt.Errorf("sweep of %q: options are %s", o.Sweep.Option, strings.Join(sweepable(), ", "))
+	if len(o.Sweep.Values) == 0 || !slices.Contains(load.Sweepable(), o.Sweep.Option) {
+		return fmt.Errorf("sweep of %q: options are %s", o.Sweep.Option, strings.Join(load.Sweepable(), ", "))
 	}
 	if o.Objective < measure.ShortestLatency || o.Objective > measure.LongestLatency {
 		return fmt.Errorf("an objective of %s: give a time from %s to %s", o.Objective, measure.ShortestLatency, measure.LongestLatency)
@@ -137,11 +140,11 @@ func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, del
 	point := SweepPoint{Transport: h.name, Encoding: opts.Encoding}
 	opts.Progress = io.Discard
 	if deliveries > 0 {
-		opts.Rate = deliveries / opts.receivers()
+		opts.Rate = deliveries / opts.load().Receivers()
 	}
 	holds, fails := 0.0, math.Inf(1)
 	for ; point.Trials < maxTrials && fails > holds*searchPrecision; opts.Rate = between(holds, fails) {
-		if opts.events() < 1 || opts.validate() != nil {
+		if opts.Events() < 1 || opts.validate() != nil {
 			break // lower or higher than a load can be
 		}
 		held, err := o.try(ctx, h, opts, &point)
@@ -190,7 +193,7 @@ func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point 
 
 // holds reports whether a load met the objective with what was asked of it.
 func (o SweepOptions) holds(load WatchLoad) bool {
-	return load.Latency.P99 <= o.Objective && !load.saturated()
+	return load.Latency.P99 <= o.Objective && !load.Saturated()
 }
 
 // between is the next rate to try.

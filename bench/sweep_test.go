@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/envtest"
 )
@@ -52,7 +53,7 @@ func TestBetween(t *testing.T) {
 func TestWatchSweep(t *testing.T) {
 	var said bytes.Buffer
 	opts := SweepOptions{
-		WatchOptions: WatchOptions{Shape: Shape{Writers: 2}, Pace: Pace{Rate: 1000, Duration: 20 * time.Millisecond}, Transport: TransportProcess, Progress: &said},
+		WatchOptions: WatchOptions{Shape: load.Shape{Writers: 2}, Pace: load.Pace{Rate: 1000, Duration: 20 * time.Millisecond}, Transport: TransportProcess, Progress: &said},
 		Sweep:        Sweep{"watchers", []int{1, 3}}, Objective: measure.ShortestLatency,
 	}
 	report, err := WatchSweep(t.Context(), opts)
@@ -82,7 +83,7 @@ func TestWatchSweep(t *testing.T) {
 func TestWatchSweepFinds(t *testing.T) {
 	var said bytes.Buffer
 	opts := SweepOptions{
-		WatchOptions: WatchOptions{Shape: Shape{Writers: 2}, Pace: Pace{Rate: 10, Duration: 100 * time.Millisecond}, Transport: TransportProcess, Stages: true, Progress: &said},
+		WatchOptions: WatchOptions{Shape: load.Shape{Writers: 2}, Pace: load.Pace{Rate: 10, Duration: 100 * time.Millisecond}, Transport: TransportProcess, Stages: true, Progress: &said},
 		Sweep:        Sweep{"watchers", []int{1, 2}}, Objective: measure.LongestLatency,
 	}
 	report, err := WatchSweep(t.Context(), opts)

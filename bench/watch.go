@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/bench/child"
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
-	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 )
 
@@ -34,8 +34,8 @@ const (
 // WatchOptions describe a load to measure watch fan-out with, and what it is run on; zero is a small
 // load on control planes of ours.
 type WatchOptions struct {
-	Shape
-	Pace
+	load.Shape
+	load.Pace
 
 	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both. One of Baselines
 	// is that baseline alone.
@@ -65,29 +65,26 @@ type WatchOptions struct {
 }
 
 func (o WatchOptions) withDefaults() WatchOptions {
-	o.Shape, o.Pace = o.Shape.withDefaults(), o.Pace.withDefaults()
-	defaultTo(&o.Progress, io.Discard)
+	load := o.load().WithDefaults()
+	o.Shape, o.Pace, o.Progress = load.Shape, load.Pace, load.Progress
 	if o.Against != "" || o.Peer != nil {
-		defaultTo(&o.Rounds, 2)
+		o.Rounds = cmp.Or(o.Rounds, 2)
 	}
-	defaultTo(&o.Rounds, 1)
+	o.Rounds = cmp.Or(o.Rounds, 1)
 	if o.Target == nil {
-		defaultTo(&o.Transport, TransportBoth)
-		defaultTo(&o.Store, startup.StoreMemory)
+		o.Transport = cmp.Or(o.Transport, TransportBoth)
+		o.Store = cmp.Or(o.Store, measure.StoreMemory)
 	}
 	return o
 }
 
-func defaultTo[T comparable](option *T, value T) { *option = cmp.Or(*option, value) }
-
-// receivers is how many watchers that are no laggards get an event, on average.
-func (o WatchOptions) receivers() float64 {
-	slow, stalled := o.laggards(o.Watchers)
-	return float64(o.Watchers-slow-stalled) / float64(o.groups())
+// load is the load alone.
+func (o WatchOptions) load() load.Options {
+	return load.Options{Shape: o.Shape, Pace: o.Pace, Progress: o.Progress}
 }
 
 func (o WatchOptions) validate() error {
-	if err := cmp.Or(o.Shape.validate(), o.Pace.validate(o.Watchers), o.validateBaselines()); err != nil {
+	if err := cmp.Or(o.load().Validate(), o.validateBaselines()); err != nil {
 		return err
 	}
 	switch {
@@ -105,27 +102,30 @@ func (o WatchOptions) validate() error {
 	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Baselines...); !slices.Contains(known, o.Transport) {
 		return fmt.Errorf("transport %q is unknown; use one of %s", o.Transport, strings.Join(known, ", "))
 	}
-	return startup.CheckStore(o.Store)
+	return measure.CheckStore(o.Store)
 }
 
 // validateBaselines returns an error for what baselines can't do, if they are measured too.
 func (o WatchOptions) validateBaselines() error {
+	kind, err := load.KindOf(o.Resource)
 	switch {
 	case !o.Baselines && !slices.Contains(Baselines, o.Transport):
 		return nil
-	case kinds[o.Resource].Group == customGroup:
+	case err != nil:
+		return err
+	case kind.Custom():
 		return fmt.Errorf("there are no baselines of %s, whose objects have no type: leave out either", o.Resource)
 	case o.Slow+o.Stalled > 0:
 		return errors.New("baselines end no watch of a client that cannot keep up: " +
 			"leave out either baselines, or slow and stalled watchers")
-	case o.Initial != InitialNone || o.Objects > 0:
+	case o.Initial != load.InitialNone || o.Objects > 0:
 		return errors.New("baselines know nothing of initial objects: leave out either")
 	}
 	return nil
 }
 
 // ErrDelivery says that a watcher missed an event, or saw one twice or out of order.
-var ErrDelivery = errors.New("events were not delivered once each and in order")
+var ErrDelivery = load.ErrDelivery
 
 // Watch measures the time from just before a client writes an object until each watcher
 // has read the event, on a control plane per transport. With an error the report

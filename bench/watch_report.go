@@ -7,8 +7,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 )
+
+// WatchLoad is one load and its result.
+type WatchLoad = load.Result
 
 // WatchReport is the result of measuring watch fan-out.
 type WatchReport struct {
@@ -17,82 +21,13 @@ type WatchReport struct {
 	Loads   []WatchLoad       `json:"loads"`
 }
 
-// WatchLoad is one load and its result.
-type WatchLoad struct {
-	Transport string `json:"transport"` // or what else it ran on
-	Round     int    `json:"round"`     // counted from 1
-	Shape
-
-	RateAsked float64 `json:"rateAsked"` // events/s
-	Rate      float64 `json:"rate"`      // events/s that the writers reached
-	Events    int     `json:"events"`
-
-	// Deliveries are different events, over all watchers but laggards.
-	Deliveries          int     `json:"deliveries"`
-	DeliveriesPerSecond float64 `json:"deliveriesPerSecond"`
-	// Latency is from when an event was due to be written until a watcher has read it.
-	Latency measure.Latency `json:"latency"`
-	// OpenLatency is how long it took to open a watch, with all objects that were there if Initial
-	// says so.
-	OpenLatency measure.Latency `json:"openLatency"`
-	// WriteLatency is from the same moment until the writer has the answer.
-	WriteLatency measure.Latency `json:"writeLatency"`
-
-	Lost       int `json:"lost"`
-	Duplicates int `json:"duplicates"`
-	Reordered  int `json:"reordered"`
-	Foreign    int `json:"foreign"`  // events that watchers got and had not selected
-	Restarts   int `json:"restarts"` // watches that the server ended early
-	// TimedOut says that some events had not come when the load had waited for its drain time.
-	TimedOut bool `json:"timedOut"`
-	// Laggards are in no other number but those of the server; nil if there are none.
-	Laggards *Laggards `json:"laggards,omitempty"`
-
-	// Server is what the process of the API server used; nil if that is not known, because it is
-	// one whose metrics the user may not read.
-	Server *measure.Usage `json:"server,omitempty"`
-	// Stages are those of the way of an event, measured in another run of the load; nil if they
-	// were not asked for, or the server is not ours.
-	Stages []Stage `json:"stages,omitempty"`
-
-	sampled []sampledEvent
-}
-
-func (l *load) sum(transport string, written time.Duration) *WatchLoad {
-	r := &WatchLoad{
-		Transport: transport, Shape: l.opts.Shape, OpenLatency: l.opening.Sum(),
-		RateAsked: l.opts.Rate, Rate: float64(l.events) / written.Seconds(), Events: l.events,
-		Latency: l.delivery.Sum(), WriteLatency: l.writing.Sum(), TimedOut: l.timedOut,
-	}
-	r.sampled = l.watchers[0].sampled
-	var newest time.Duration
-	for _, w := range l.watchers {
-		r.Duplicates += w.tally.duplicates
-		r.Reordered += w.tally.reordered
-		r.Foreign += w.tally.foreign
-		if w.pace != paceFull {
-			defaultTo(&r.Laggards, &Laggards{})
-			r.Laggards.add(w)
-			continue
-		}
-		r.Deliveries += w.tally.seen
-		r.Lost += w.tally.lost()
-		r.Restarts += w.restarts
-		newest = max(newest, w.newest)
-	}
-	if took := newest - l.warm; newest > 0 {
-		r.DeliveriesPerSecond = float64(r.Deliveries) / took.Seconds()
-	}
-	return r
-}
-
 func (r WatchReport) WriteText(w *bytes.Buffer) {
 	fmt.Fprintln(w, r.Machine)
 	if len(r.Loads) == 0 {
 		return
 	}
 	first := r.Loads[0]
-	fmt.Fprintf(w, "%s\n\n", strings.Join(first.words(), ", "))
+	fmt.Fprintf(w, "%s\n\n", strings.Join(words(first), ", "))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name string, cell func(WatchLoad) string) {
 		fmt.Fprintf(table, "%s", name)
@@ -114,7 +49,7 @@ func (r WatchReport) WriteText(w *bytes.Buffer) {
 	for _, q := range quantiles {
 		row("write "+q.name, func(l WatchLoad) string { return measure.Round(q.of(l.WriteLatency)).String() })
 	}
-	if first.getsObjects() {
+	if first.GetsObjects() {
 		row("initial objects p50", func(l WatchLoad) string { return measure.Round(l.OpenLatency.P50).String() })
 		row("initial objects p99", func(l WatchLoad) string { return measure.Round(l.OpenLatency.P99).String() })
 	}
@@ -148,7 +83,7 @@ func (r WatchReport) WriteText(w *bytes.Buffer) {
 	fmt.Fprint(w, shared)
 	r.writeStages(w)
 	for _, load := range r.Loads {
-		if load.saturated() {
+		if load.Saturated() {
 			fmt.Fprintf(w, "\n%s: fewer events arrived than were asked for. The machine was saturated, so the\nlatencies are those of a growing queue: lower the rate or the number of watchers.\n", load.Transport)
 		}
 	}
@@ -170,38 +105,28 @@ func (r WatchReport) writeStages(w *bytes.Buffer) {
 	}
 }
 
-// saturated reports whether the load was more than the machine could take.
-func (l WatchLoad) saturated() bool {
-	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.prompt())/float64(l.groups())
-}
-
-// allDeliveries are those to laggards too.
-func (l WatchLoad) allDeliveries() int {
-	if l.Laggards == nil {
-		return l.Deliveries
+// laggardRows are what a table of loads says of them; each has some.
+func laggardRows(row func(name string, cell func(WatchLoad) string)) {
+	of := func(name string, count func(load.Laggards) int) {
+		row(name, func(l WatchLoad) string { return fmt.Sprint(count(*l.Laggards)) })
 	}
-	return l.Deliveries + l.Laggards.Deliveries
-}
-
-// prompt is how many watchers are no laggards.
-func (l WatchLoad) prompt() int {
-	if l.Laggards == nil {
-		return l.Watchers
-	}
-	return l.Watchers - l.Laggards.Slow - l.Laggards.Stalled
+	of("laggards", func(l load.Laggards) int { return l.Slow + l.Stalled })
+	of("deliveries to them", func(l load.Laggards) int { return l.Deliveries })
+	of("terminated", func(l load.Laggards) int { return l.Terminations })
+	of("expired", func(l load.Laggards) int { return l.Expired })
 }
 
 // words describe the load, but not its transport.
-func (l WatchLoad) words() []string {
+func words(l WatchLoad) []string {
 	words := []string{fmt.Sprintf("watchers %d", l.Watchers), fmt.Sprintf("writers %d", l.Writers), fmt.Sprintf("events %d of %d bytes", l.Events, l.PayloadBytes), l.Resource, l.Encoding}
 	if l.Decode {
 		words = append(words, "decoded")
 	}
-	l.spread(func(_, of string, several int) { words = append(words, fmt.Sprintf(of, several)) })
+	l.Spread(func(_, of string, several int) { words = append(words, fmt.Sprintf(of, several)) })
 	if l.Objects > 0 {
 		words = append(words, fmt.Sprintf("%d more objects", l.Objects))
 	}
-	if l.getsObjects() {
+	if l.GetsObjects() {
 		words = append(words, "initial objects by "+l.Initial)
 	}
 	if l.Compress {
@@ -232,18 +157,18 @@ func (r WatchReport) WriteBenchmark(w *bytes.Buffer) {
 	fmt.Fprintln(w, "Unit events/s better=higher")
 	r.Machine.WriteHeader(w)
 	for _, load := range r.Loads {
-		fmt.Fprintf(w, "BenchmarkWatch/%s-%d\t%d", load.name(), r.Machine.GOMAXPROCS, load.Deliveries)
-		for _, m := range load.metrics() {
+		fmt.Fprintf(w, "BenchmarkWatch/%s-%d\t%d", nameOf(load), r.Machine.GOMAXPROCS, load.Deliveries)
+		for _, m := range metricsOf(load) {
 			fmt.Fprintf(w, "\t%g %s", m.value, m.unit)
 		}
 		fmt.Fprintln(w)
 	}
 }
 
-func (l WatchLoad) name() string {
+func nameOf(l WatchLoad) string {
 	name := fmt.Sprintf("transport=%s/watchers=%d/rate=%g/encoding=%s/resource=%s", l.Transport, l.Watchers, l.RateAsked, l.Encoding, l.Resource)
-	l.spread(func(flag, _ string, several int) { name += fmt.Sprintf("/%s=%d", flag, several) })
-	if l.getsObjects() {
+	l.Spread(func(flag, _ string, several int) { name += fmt.Sprintf("/%s=%d", flag, several) })
+	if l.GetsObjects() {
 		name += fmt.Sprintf("/initial=%s/objects=%d/compressed=%t", l.Initial, l.Objects, l.Compress)
 	}
 	if l.Laggards != nil {
@@ -264,13 +189,13 @@ type metric struct {
 	unit  string
 }
 
-func (l WatchLoad) metrics() []metric {
+func metricsOf(l WatchLoad) []metric {
 	metrics := []metric{{float64(l.Latency.Mean), "mean-ns"}}
 	for _, q := range quantiles {
 		metrics = append(metrics, metric{float64(q.of(l.Latency)), q.name + "-ns"})
 	}
 	metrics = append(metrics, metric{l.DeliveriesPerSecond, "events/s"})
-	if l.getsObjects() {
+	if l.GetsObjects() {
 		metrics = append(metrics, metric{float64(l.OpenLatency.P50), "open-p50-ns"}, metric{float64(l.OpenLatency.P99), "open-p99-ns"})
 	}
 	if l.Server == nil {

@@ -23,7 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"snowglobe.test/bench/startup"
+	"snowglobe.test/bench/load"
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/bench/wire"
 	"snowglobe.test/envtest"
 	"snowglobe.test/internal/pages"
@@ -31,19 +32,19 @@ import (
 
 // small is a load that takes only a moment.
 func small() WatchOptions {
-	return WatchOptions{Shape: Shape{Watchers: 3, Writers: 2}, Pace: Pace{Rate: 1000, Duration: 21 * time.Millisecond}}
+	return WatchOptions{Shape: load.Shape{Watchers: 3, Writers: 2}, Pace: load.Pace{Rate: 1000, Duration: 21 * time.Millisecond}}
 }
 
 func TestWatchDeliversEverythingOnce(t *testing.T) {
 	for name, opts := range map[string]WatchOptions{
-		"json":              {Shape: Shape{Encoding: "json"}},
-		"json, decoded":     {Shape: Shape{Encoding: "json", Decode: true}, Transport: TransportProcess},
-		"protobuf, decoded": {Shape: Shape{Encoding: "protobuf", Decode: true}, Transport: TransportTLS},
-		"cbor":              {Shape: Shape{Encoding: "cbor", Resource: "widgets"}, Transport: TransportTLS},
-		"widgets, decoded":  {Shape: Shape{Resource: "widgets", Decode: true}, Transport: TransportProcess},
-		"converted":         {Shape: Shape{Resource: "converted-widgets"}, Transport: TransportTLS},
-		"pods":              {Shape: Shape{Resource: "pods", StreamsPerConnection: 2}, Transport: TransportTLS},
-		"leases":            {Shape: Shape{Resource: "leases", Encoding: "protobuf"}, Transport: TransportProcess},
+		"json":              {Shape: load.Shape{Encoding: "json"}},
+		"json, decoded":     {Shape: load.Shape{Encoding: "json", Decode: true}, Transport: TransportProcess},
+		"protobuf, decoded": {Shape: load.Shape{Encoding: "protobuf", Decode: true}, Transport: TransportTLS},
+		"cbor":              {Shape: load.Shape{Encoding: "cbor", Resource: "widgets"}, Transport: TransportTLS},
+		"widgets, decoded":  {Shape: load.Shape{Resource: "widgets", Decode: true}, Transport: TransportProcess},
+		"converted":         {Shape: load.Shape{Resource: "converted-widgets"}, Transport: TransportTLS},
+		"pods":              {Shape: load.Shape{Resource: "pods", StreamsPerConnection: 2}, Transport: TransportTLS},
+		"leases":            {Shape: load.Shape{Resource: "leases", Encoding: "protobuf"}, Transport: TransportProcess},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts.Watchers, opts.Writers, opts.Rate, opts.Duration = small().Watchers, small().Writers, small().Rate, small().Duration
@@ -90,7 +91,7 @@ func TestWatchOnServers(t *testing.T) {
 	require.NoError(t, err)
 	for _, load := range report.Loads {
 		assert.Equal(t, 63, load.Deliveries, load.Transport)
-		assert.Contains(t, load.name(), "/servers=3", load.Transport)
+		assert.Contains(t, nameOf(load), "/servers=3", load.Transport)
 	}
 }
 
@@ -173,31 +174,31 @@ func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
 func TestWatchRefuses(t *testing.T) {
 	for want, opts := range map[string]WatchOptions{
-		"-1 watchers":                 {Shape: Shape{Watchers: -1}},
-		"-1 writers: give at least 1": {Shape: Shape{Writers: -1}},
-		"3 writers are too few for 2 namespaces with 2 selectors": {Shape: Shape{Writers: 3, Namespaces: 2, Selectors: 2}},
-		`resource "pod" is unknown; did you mean pods?`:           {Shape: Shape{Resource: "pod"}},
-		"there is no protobuf of widgets":                         {Shape: Shape{Resource: "widgets", Encoding: "protobuf"}},
-		"all must be positive":                                    {Pace: Pace{Rate: -5}},
-		"less than one event":                                     {Pace: Pace{Rate: 0.001}},
-		"payload of -1 bytes":                                     {Shape: Shape{PayloadBytes: -1}},
-		"more than 4294967296 deliveries":                         {Shape: Shape{Watchers: 100_000}, Pace: Pace{Rate: 1e6}},
-		`encoding "xml" is unknown`:                               {Shape: Shape{Encoding: "xml"}},
-		"client-go decodes no CBOR":                               {Shape: Shape{Encoding: "cbor", Decode: true}},
+		"-1 watchers":                 {Shape: load.Shape{Watchers: -1}},
+		"-1 writers: give at least 1": {Shape: load.Shape{Writers: -1}},
+		"3 writers are too few for 2 namespaces with 2 selectors": {Shape: load.Shape{Writers: 3, Namespaces: 2, Selectors: 2}},
+		`resource "pod" is unknown; did you mean pods?`:           {Shape: load.Shape{Resource: "pod"}},
+		"there is no protobuf of widgets":                         {Shape: load.Shape{Resource: "widgets", Encoding: "protobuf"}},
+		"all must be positive":                                    {Pace: load.Pace{Rate: -5}},
+		"less than one event":                                     {Pace: load.Pace{Rate: 0.001}},
+		"payload of -1 bytes":                                     {Shape: load.Shape{PayloadBytes: -1}},
+		"more than 4294967296 deliveries":                         {Shape: load.Shape{Watchers: 100_000}, Pace: load.Pace{Rate: 1e6}},
+		`encoding "xml" is unknown`:                               {Shape: load.Shape{Encoding: "xml"}},
+		"client-go decodes no CBOR":                               {Shape: load.Shape{Encoding: "cbor", Decode: true}},
 		`transport "pigeon" is unknown`:                           {Transport: "pigeon"},
-		`store "disk" is unknown`:                                 {Shape: Shape{Store: "disk"}},
-		"has its own transport and store":                         {Shape: Shape{Store: startup.StoreMemory}, Target: &rest.Config{}},
-		"for 10s, with -1ns to drain:":                            {Pace: Pace{Drain: -1}},
-		"a share of 1.1 of the watchers":                          {Pace: Pace{Slow: 1.1}},
-		"1 slow and 1 stalled of 2 watchers":                      {Shape: Shape{Watchers: 2}, Pace: Pace{Slow: 0.5, Stalled: 0.5}},
-		"baselines end no watch":                                  {Pace: Pace{Slow: 0.5}, Baselines: true},
-		"10 servers: give a number from 1 to 9":                   {Shape: Shape{Servers: 10}},
-		"stages are measured of one":                              {Shape: Shape{Servers: 2}, Stages: true},
-		`initial objects "all": use none, list or stream`:         {Shape: Shape{Initial: "all"}},
-		"-1 objects: give a number from 1 to 1000000":             {Shape: Shape{Objects: -1}},
-		"baselines know nothing of initial objects":               {Shape: Shape{Objects: 1}, Transport: BaselineStore},
-		"compresses lists and streaming lists alone":              {Shape: Shape{Compress: true}},
-		"leave out either compression or decoding":                {Shape: Shape{Compress: true, Initial: InitialList, Decode: true}},
+		`store "disk" is unknown`:                                 {Shape: load.Shape{Store: "disk"}},
+		"has its own transport and store":                         {Shape: load.Shape{Store: measure.StoreMemory}, Target: &rest.Config{}},
+		"for 10s, with -1ns to drain:":                            {Pace: load.Pace{Drain: -1}},
+		"a share of 1.1 of the watchers":                          {Pace: load.Pace{Slow: 1.1}},
+		"1 slow and 1 stalled of 2 watchers":                      {Shape: load.Shape{Watchers: 2}, Pace: load.Pace{Slow: 0.5, Stalled: 0.5}},
+		"baselines end no watch":                                  {Pace: load.Pace{Slow: 0.5}, Baselines: true},
+		"10 servers: give a number from 1 to 9":                   {Shape: load.Shape{Servers: 10}},
+		"stages are measured of one":                              {Shape: load.Shape{Servers: 2}, Stages: true},
+		`initial objects "all": use none, list or stream`:         {Shape: load.Shape{Initial: "all"}},
+		"-1 objects: give a number from 1 to 1000000":             {Shape: load.Shape{Objects: -1}},
+		"baselines know nothing of initial objects":               {Shape: load.Shape{Objects: 1}, Transport: BaselineStore},
+		"compresses lists and streaming lists alone":              {Shape: load.Shape{Compress: true}},
+		"leave out either compression or decoding":                {Shape: load.Shape{Compress: true, Initial: load.InitialList, Decode: true}},
 	} {
 		_, err := Watch(t.Context(), opts)
 		assert.False(t, err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "bench watch: "), "%+v: want %q, got %v", opts, want, err)

@@ -1,33 +1,14 @@
 package startup
 
 import (
-	"fmt"
-
+	"snowglobe.test/bench/measure"
 	"snowglobe.test/envtest"
 	"snowglobe.test/envtest/storage/embedded"
 )
 
-// The stores to measure on. Each control plane gets an empty one.
-const (
-	StoreMemory   = "memory"
-	StoreEmbedded = "embedded" // an etcd in the process, in a temporary folder
-)
-
-// StoreUsage is what the help says of them.
-const StoreUsage = "memory, or embedded, which takes 128 MB in the temporary folder (default memory)"
-
-// CheckStore returns an error for a kind of store that OnStore does not know.
-func CheckStore(kind string) error {
-	switch kind {
-	case StoreMemory, StoreEmbedded:
-		return nil
-	}
-	return fmt.Errorf("store %q is unknown; use %s or %s", kind, StoreMemory, StoreEmbedded)
-}
-
 // OnStore returns the options of a control plane on a new store.
 func OnStore(kind string) []envtest.Option {
-	if kind == StoreEmbedded {
+	if kind == measure.StoreEmbedded {
 		return []envtest.Option{envtest.WithStore(embedded.New(embedded.Config{}))}
 	}
 	return nil

@@ -20,7 +20,7 @@ type Options struct {
 	Runs int
 	// Following is how many further boots each process measures; zero means 3.
 	Following int
-	// Store is StoreMemory or StoreEmbedded; empty means StoreMemory.
+	// Store is measure.StoreMemory or measure.StoreEmbedded; empty means measure.StoreMemory.
 	Store string
 	// Against, if set, is a folder with kube-apiserver and etcd: every run is
 	// followed by one of controller-runtime's envtest on them, to compare.
@@ -42,7 +42,7 @@ const maxBoots = 1000
 func (o Options) withDefaults() Options {
 	o.Runs = cmp.Or(o.Runs, 5)
 	o.Following = cmp.Or(o.Following, 3)
-	o.Store = cmp.Or(o.Store, StoreMemory)
+	o.Store = cmp.Or(o.Store, measure.StoreMemory)
 	o.Progress = cmp.Or(o.Progress, io.Discard)
 	return o
 }
@@ -54,7 +54,7 @@ func (o Options) validate() error {
 	if o.Following < 0 || o.Following > maxBoots {
 		return fmt.Errorf("%d following boots: give a number from 1 to %d", o.Following, maxBoots)
 	}
-	return CheckStore(o.Store)
+	return measure.CheckStore(o.Store)
 }
 
 // Measure measures how long control planes take to start and to stop. A start lasts

@@ -22,9 +22,9 @@ var repository = filepath.Join("..", "..")
 // listening are the files that open what a process listens on, with rows of the table in
 // docs/limits.md for which they do. TestWhoCanConnect runs what the rows say.
 var listening = map[string][]string{
-	"bench/definition.go":     {"`snowglobe bench watch --resource converted-widgets`"},
-	"bench/baseline_http2.go": {"`snowglobe bench watch --transport http2`, or `--baselines`"},
-	"cmd/snowglobe/etcd.go":   {"`snowglobe etcd`", "`snowglobe etcd --listen unix://FILE`", "`snowglobe etcd --client-cert-auth`"},
+	"bench/load/definition.go": {"`snowglobe bench watch --resource converted-widgets`"},
+	"bench/baseline/http2.go":  {"`snowglobe bench watch --transport http2`, or `--baselines`"},
+	"cmd/snowglobe/etcd.go":    {"`snowglobe etcd`", "`snowglobe etcd --listen unix://FILE`", "`snowglobe etcd --client-cert-auth`"},
 	"cmd/snowglobe/etcdmain/etcdmain.go": {
 		"`etcd` of `snowglobe assets`", "`etcd` of `snowglobe assets`, with `unix://` URLs", "`etcd` of `snowglobe assets`, `--client-cert-auth`",
 	},

@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"context"
@@ -12,58 +12,68 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"snowglobe.test/bench/wire"
 	"snowglobe.test/fakes/webhook"
 )
 
+// Servers is how the clients of a load reach an API server.
+type Servers struct {
+	Configs []*rest.Config // clients are spread over them
+	Sampled *rest.Config   // of the first watcher; nil if its stages are not measured
+}
+
+// at is how the client of a number reaches its server.
+func (r Servers) at(number int) *rest.Config { return r.Configs[number%len(r.Configs)] }
+
 // apiServer is an API server that a load runs on, in namespaces of its own.
 type apiServer struct {
-	*load
-	reached
-	kind       kind
+	*Load
+	Servers
+	kind       Kind
 	namespaces []string
-	admin      clients
+	admin      Clients
 	writers    []connection
 	first      *connection         // of the first watcher, where it is sampled
 	shared     []connection        // of watchers
 	converter  *webhook.Conversion // of the custom resource, if it is converted
 }
 
-// onAPIServer is the backend of loads on an API server.
-func onAPIServer(to reached) func(*load) backend {
-	return func(l *load) backend { return &apiServer{load: l, reached: to, kind: kinds[l.opts.Resource]} }
+// OnAPIServer is the backend of loads on an API server.
+func OnAPIServer(to Servers) func(*Load) Backend {
+	return func(l *Load) Backend { return &apiServer{Load: l, Servers: to, kind: kinds[l.Options.Resource]} }
 }
 
 // namespaceOf is the namespace of a group of objects.
-func (s *apiServer) namespaceOf(group int) string { return s.namespaces[s.namespaceNumber(group)] }
+func (s *apiServer) namespaceOf(group int) string { return s.namespaces[s.NamespaceNumber(group)] }
 
-// groupLabel is by what watchers select a group of objects.
-const groupLabel = "bench.snowglobe.test/group"
+// GroupLabel is by what watchers select a group of objects.
+const GroupLabel = "bench.snowglobe.test/group"
 
 // path is the URL path of a writer's object.
 func (s *apiServer) path(writer int) string {
-	return s.kind.path(s.namespaceOf(writer%s.groups)) + "/" + objectName(writer)
+	return s.kind.path(s.namespaceOf(writer%s.Groups)) + "/" + ObjectName(writer)
 }
 
-func objectName(writer int) string { return fmt.Sprintf("writer-%d", writer) }
+func ObjectName(writer int) string { return fmt.Sprintf("writer-%d", writer) }
 
-// prepare implements backend.
-func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
-	if s.admin, err = connectAll(s.at(0), jsonType); err != nil {
+// Prepare implements Backend.
+func (s *apiServer) Prepare(ctx context.Context) (from string, err error) {
+	if s.admin, err = Connect(s.at(0)); err != nil {
 		return "", err
 	}
-	for range s.opts.Namespaces {
+	for range s.Options.Namespaces {
 		if err := s.makeNamespace(ctx); err != nil {
 			return "", err
 		}
 	}
-	if s.kind.Group == customGroup {
+	if s.kind.Custom() {
 		if err := s.define(ctx); err != nil {
 			return "", fmt.Errorf("make the resource definition of the load: %w", err)
 		}
 	}
-	for writer := range s.objects {
+	for writer := range s.Objects {
 		if err := s.openWriter(ctx, writer); err != nil {
 			return "", fmt.Errorf("make the objects of the load: %w", err)
 		}
@@ -74,7 +84,7 @@ func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
 	if err := s.connectWatchers(); err != nil {
 		return "", err
 	}
-	list, err := s.admin.dynamic.Resource(s.kind.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
+	list, err := s.admin.dynamic.Resource(s.kind.GVR()).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return "", fmt.Errorf("list the objects of the load: %w", err)
 	}
@@ -82,17 +92,17 @@ func (s *apiServer) prepare(ctx context.Context) (from string, err error) {
 }
 
 func (s *apiServer) connectWatchers() error {
-	for number := range (s.opts.Watchers + s.opts.StreamsPerConnection - 1) / s.opts.StreamsPerConnection {
+	for number := range (s.Options.Watchers + s.Options.StreamsPerConnection - 1) / s.Options.StreamsPerConnection {
 		client, err := connect(s.at(number), s.watchType())
 		if err != nil {
 			return err
 		}
 		s.shared = append(s.shared, client)
 	}
-	if s.sampled == nil {
+	if s.Sampled == nil {
 		return nil
 	}
-	client, err := connect(s.sampled, s.watchType())
+	client, err := connect(s.Sampled, s.watchType())
 	s.first = &client
 	return err
 }
@@ -126,11 +136,11 @@ func (s *apiServer) openWriter(ctx context.Context, number int) error {
 		return err
 	}
 	s.writers = append(s.writers, client)
-	return s.makeObject(ctx, client.rest, objectName(number), number%s.groups)
+	return s.makeObject(ctx, client.rest, ObjectName(number), number%s.Groups)
 }
 
-// write implements backend. It changes an annotation and nothing else.
-func (s *apiServer) write(ctx context.Context, writer int, at wire.Stamp) error {
+// Write implements Backend. It changes an annotation and nothing else.
+func (s *apiServer) Write(ctx context.Context, writer int, at wire.Stamp) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, wire.StampAnnotation, at)
 	return s.writers[writer].rest.Patch(types.MergePatchType).AbsPath(s.path(writer)).Body([]byte(patch)).Do(ctx).Error()
 }
@@ -138,25 +148,25 @@ func (s *apiServer) write(ctx context.Context, writer int, at wire.Stamp) error 
 // cleanupTimeout bounds how long a load takes to clean up.
 const cleanupTimeout = 10 * time.Second
 
-// close implements backend. Namespaces go first, because then nothing more can be created in them,
+// Close implements Backend. Namespaces go first, because then nothing more can be created in them,
 // and then the objects, because only a namespace controller would remove them.
-func (s *apiServer) close(ctx context.Context) error {
+func (s *apiServer) Close(ctx context.Context) error {
 	for _, c := range slices.Concat(s.shared, s.writers) {
-		c.close()
+		c.Close()
 	}
 	if s.first != nil {
-		s.first.close()
+		s.first.Close()
 	}
-	defer s.admin.close()
+	defer s.admin.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var errs []error
 	for _, namespace := range s.namespaces {
 		errs = append(errs, s.admin.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}),
-			s.admin.dynamic.Resource(s.kind.gvr()).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+			s.admin.dynamic.Resource(s.kind.GVR()).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
 			s.admin.CoreV1().ServiceAccounts(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 	}
-	if s.kind.Group == customGroup && s.namespaces != nil {
+	if s.kind.Custom() && s.namespaces != nil {
 		errs = append(errs, s.undefine(ctx))
 	}
 	if s.converter != nil {
@@ -171,8 +181,8 @@ func (s *apiServer) close(ctx context.Context) error {
 // watchType is what watchers say that they send and accept. Those that decode nothing say it of
 // each watch.
 func (s *apiServer) watchType() string {
-	if s.opts.Decode {
-		return encodings[s.opts.Encoding].accepted
+	if s.Options.Decode {
+		return encodings[s.Options.Encoding].accepted
 	}
 	return jsonType
 }

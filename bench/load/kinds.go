@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 	"snowglobe.test/internal/nearest"
 )
 
-// kind is a kind of objects that a load can write and watch. Writers change an annotation, so
+// Kind is a kind of objects that a load can write and watch. Writers change an annotation, so
 // that the rest of an object, with its payload, is what upstream copies, converts and encodes.
-type kind struct {
+type Kind struct {
 	schema.GroupVersionKind
 	resource string
 	protobuf bool   // whether there is protobuf of it
@@ -26,7 +26,7 @@ type kind struct {
 }
 
 // kinds are those that a load can use, by what --resource calls them.
-var kinds = map[string]kind{
+var kinds = map[string]Kind{
 	"configmaps": {schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", true, "", func(object map[string]any, payload string) {
 		object["data"] = map[string]any{"payload": payload}
 	}},
@@ -51,22 +51,26 @@ func fillWidget(object map[string]any, payload string) {
 // customGroup is the API group of custom resources.
 const customGroup = "bench.snowglobe.test"
 
-// kindOf finds a kind by its resource.
-func kindOf(resource string) (kind, error) {
+// KindOf finds a kind by its resource.
+func KindOf(resource string) (Kind, error) {
 	found, ok := kinds[resource]
 	if !ok {
 		names := slices.Sorted(maps.Keys(kinds))
-		return kind{}, fmt.Errorf("resource %q is unknown%s; use %s", resource, nearest.DidYouMean(resource, names), strings.Join(names, ", "))
+		return Kind{}, fmt.Errorf("resource %q is unknown%s; use %s", resource, nearest.DidYouMean(resource, names), strings.Join(names, ", "))
 	}
 	return found, nil
 }
 
-func (k kind) gvr() schema.GroupVersionResource {
+// Custom reports whether the kind is of a custom resource.
+func (k Kind) Custom() bool { return k.Group == customGroup }
+
+// GVR is the resource of the objects.
+func (k Kind) GVR() schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.resource)
 }
 
 // path is the URL path of the objects in a namespace.
-func (k kind) path(namespace string) string {
+func (k Kind) path(namespace string) string {
 	prefix := "/apis/" + k.Group + "/"
 	if k.Group == "" {
 		prefix = "/api/"
@@ -75,7 +79,7 @@ func (k kind) path(namespace string) string {
 }
 
 // object is an object of the kind, as JSON is made of.
-func (k kind) object(name string, labels map[string]string, payload string) map[string]any {
+func (k Kind) object(name string, labels map[string]string, payload string) map[string]any {
 	object := map[string]any{
 		"apiVersion": k.GroupVersion().String(), "kind": k.Kind,
 		"metadata": map[string]any{"name": name, "labels": labels},
@@ -84,10 +88,11 @@ func (k kind) object(name string, labels map[string]string, payload string) map[
 	return object
 }
 
-// empty is an object of a kind that is built in, with nothing in it.
-func (k kind) empty() runtime.Object { return newObject(k.GroupVersionKind) }
+// Empty is an object of a kind that is built in, with nothing in it.
+func (k Kind) Empty() runtime.Object { return newObject(k.GroupVersionKind) }
 
-func (k kind) emptyList() runtime.Object {
+// EmptyList is a list of such objects.
+func (k Kind) EmptyList() runtime.Object {
 	return newObject(k.GroupVersion().WithKind(k.Kind + "List"))
 }
 
@@ -97,14 +102,14 @@ func newObject(gvk schema.GroupVersionKind) runtime.Object {
 	return object
 }
 
-// typed is an object of a kind that is built in.
-func (k kind) typed(name string, labels map[string]string, payload string) (runtime.Object, error) {
-	object := k.empty()
+// Typed is an object of a kind that is built in.
+func (k Kind) Typed(name string, labels map[string]string, payload string) (runtime.Object, error) {
+	object := k.Empty()
 	return object, runtime.DefaultUnstructuredConverter.FromUnstructured(k.object(name, labels, payload), object)
 }
 
-// codec is that of a kind that is built in, as a store has it.
-func (k kind) codec() runtime.Codec {
+// Codec is that of a kind that is built in, as a store has it.
+func (k Kind) Codec() runtime.Codec {
 	protobuf, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	return scheme.Codecs.CodecForVersions(protobuf.Serializer, scheme.Codecs.UniversalDeserializer(), k.GroupVersion(), k.GroupVersion())
 }

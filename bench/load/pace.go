@@ -1,7 +1,9 @@
-package bench
+package load
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -25,8 +27,8 @@ type Pace struct {
 	Stalled float64
 }
 
-// noWarmUp is a WarmUp of none.
-const noWarmUp = -1
+// NoWarmUp is a WarmUp of none.
+const NoWarmUp = -1
 
 // AddFlags adds the flags of a pace.
 func (p *Pace) AddFlags(flags *pflag.FlagSet) {
@@ -40,20 +42,42 @@ func (p *Pace) AddFlags(flags *pflag.FlagSet) {
 }
 
 func (p Pace) withDefaults() Pace {
-	defaultTo(&p.Rate, 100)
-	defaultTo(&p.Duration, 10*time.Second)
-	defaultTo(&p.WarmUp, p.Duration/10)
-	defaultTo(&p.Drain, 30*time.Second)
+	p.Rate = cmp.Or(p.Rate, 100)
+	p.Duration = cmp.Or(p.Duration, 10*time.Second)
+	p.WarmUp = cmp.Or(p.WarmUp, p.Duration/10)
+	p.Drain = cmp.Or(p.Drain, 30*time.Second)
 	return p
 }
 
-// events is how many events the writers write.
-func (p Pace) events() int { return int(p.Rate*p.Duration.Seconds() + 0.5) }
+// Events is how many events the writers write.
+func (p Pace) Events() int { return int(p.Rate*p.Duration.Seconds() + 0.5) }
 
 // laggards are how many of so many watchers are slow, and how many stalled.
 func (p Pace) laggards(watchers int) (slow, stalled int) {
 	of := func(share float64) int { return int(math.Round(share * float64(watchers))) }
 	return of(p.Slow), of(p.Stalled)
+}
+
+// Options describe a load; zero is a small one.
+type Options struct {
+	Shape
+	Pace
+	// Progress gets a line when a load begins and when it ends; it may be nil.
+	Progress io.Writer `json:"-"`
+}
+
+// WithDefaults are the options with what zero means.
+func (o Options) WithDefaults() Options {
+	return Options{o.Shape.withDefaults(), o.Pace.withDefaults(), cmp.Or(o.Progress, io.Discard)}
+}
+
+// Validate returns an error for a load that can't be.
+func (o Options) Validate() error { return cmp.Or(o.Shape.validate(), o.Pace.validate(o.Watchers)) }
+
+// Receivers is how many watchers that are no laggards get an event, on average.
+func (o Options) Receivers() float64 {
+	slow, stalled := o.laggards(o.Watchers)
+	return float64(o.Watchers-slow-stalled) / float64(o.Groups())
 }
 
 // maxDeliveries bounds a load, whose watchers keep a bit for each event: half a GiB of bits.

@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"bytes"
@@ -27,9 +27,9 @@ const (
 func (s *apiServer) makeObjects(ctx context.Context) error {
 	making, ctx := errgroup.WithContext(ctx)
 	making.SetLimit(parallelOpens)
-	for number := range s.opts.Objects {
+	for number := range s.Options.Objects {
 		making.Go(func() error {
-			return s.makeObject(ctx, s.admin.rest, fmt.Sprintf("object-%d", number), number%s.groups)
+			return s.makeObject(ctx, s.admin.rest, fmt.Sprintf("object-%d", number), number%s.Groups)
 		})
 	}
 	return making.Wait()
@@ -37,7 +37,7 @@ func (s *apiServer) makeObjects(ctx context.Context) error {
 
 // makeObject makes an object of a group.
 func (s *apiServer) makeObject(ctx context.Context, client rest.Interface, name string, group int) error {
-	object, err := json.Marshal(s.kind.object(name, map[string]string{groupLabel: s.selectorOf(group)}, s.payload()))
+	object, err := json.Marshal(s.kind.object(name, map[string]string{GroupLabel: s.Selector(group)}, s.Payload()))
 	if err != nil {
 		return err
 	}
@@ -46,22 +46,22 @@ func (s *apiServer) makeObject(ctx context.Context, client rest.Interface, name 
 
 // initial is how a watch that is opened now gets the objects that are there: one that goes on from
 // an event knows them.
-func (l *load) initial() string {
+func (l *Load) initial() string {
 	if !l.begun.IsZero() {
 		return InitialNone
 	}
-	return l.opts.Initial
+	return l.Options.Initial
 }
 
 // list reads all objects that a watcher will watch, as an informer does, and keeps none.
 func (s *apiServer) list(ctx context.Context, client connection, asked *rest.Request) error {
-	if s.opts.Decode {
-		if s.kind.Group == customGroup {
+	if s.Options.Decode {
+		if s.kind.Custom() {
 			return asked.Do(ctx).Into(&unstructured.UnstructuredList{})
 		}
-		return asked.Do(ctx).Into(s.kind.emptyList())
+		return asked.Do(ctx).Into(s.kind.EmptyList())
 	}
-	body, err := s.ask(ctx, client, asked.URL().String(), encodings[s.opts.Encoding].accepted)
+	body, err := s.ask(ctx, client, asked.URL().String(), encodings[s.Options.Encoding].accepted)
 	if err != nil {
 		return err
 	}

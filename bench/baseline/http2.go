@@ -1,4 +1,4 @@
-package bench
+package baseline
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,13 +13,13 @@ import (
 	"path"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/wire"
 	"snowglobe.test/internal/pki"
 )
@@ -48,54 +47,13 @@ type bareStream struct {
 // bareQueue is how many events wait for a stream before the writers do.
 const bareQueue = 1024
 
-// onBareServer calls f with a bare server, whose events are like those that an API server sends for
-// the same load.
-func (o WatchOptions) onBareServer(ctx context.Context, f func(host) error) (err error) {
-	event, err := o.captureEvent(ctx)
-	if err != nil {
-		return fmt.Errorf("read an event of an API server: %w", err)
-	}
-	server := &bareServer{
-		event: event, at: bytes.Index(event, []byte(wire.StampMark)), mediaType: encodings[o.Encoding].stream,
+// ServeHTTP2 serves what a load asks of an API server, on loopback until stop is called. Who watches
+// gets the event for each write, with the stamp of the write in it.
+func ServeHTTP2(event []byte, mediaType string) (config *rest.Config, stop func() error, err error) {
+	s := &bareServer{
+		event: event, at: bytes.Index(event, []byte(wire.StampMark)), mediaType: mediaType,
 		selectors: map[string]string{}, streams: map[string][]*bareStream{},
 	}
-	config, stop, err := server.serve()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	return f(host{name: BaselineHTTP2, reached: one(config), read: measure.ReadSelf, apart: true})
-}
-
-// captureEvent returns an event of a watch as an API server writes it.
-func (o WatchOptions) captureEvent(ctx context.Context) (event []byte, err error) {
-	o.Watchers, o.Decode, o.Writers, o.Namespaces, o.Selectors = 1, false, 1, 1, 1
-	err = o.onControlPlane(ctx, TransportProcess, func(h host) (err error) {
-		l := newLoad(o, h.on)
-		defer func() { err = errors.Join(err, l.close(ctx)) }()
-		if l.from, err = l.on.prepare(ctx); err != nil {
-			return err
-		}
-		events, err := l.on.watch(ctx, 0, 0, l.from)
-		if err != nil {
-			return err
-		}
-		defer events.stop()
-		if err := l.on.write(ctx, 0, wire.Stamp{}); err != nil {
-			return err
-		}
-		got, err := events.receive(ctx, func(wire.Stamp, time.Duration) (bool, error) { return true, nil })
-		if err == nil && !got {
-			err = errors.New("the watch ended before it")
-		}
-		event = bytes.Clone(events.(*raw).last)
-		return err
-	})
-	return event, err
-}
-
-// serve serves its own clients until stop is called.
-func (s *bareServer) serve() (config *rest.Config, stop func() error, err error) {
 	authority, err := pki.NewAuthority("bench")
 	if err != nil {
 		return nil, nil, err
@@ -147,7 +105,7 @@ func (s *bareServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", jsonType)
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	switch {
 	case r.URL.Query().Get("watch") != "":
 		s.watch(w, r)
@@ -179,7 +137,7 @@ func (s *bareServer) create(at string, body []byte) (made any, err error) {
 		s.namespaces++
 		return corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", s.namespaces)}}, nil
 	}
-	s.selectors[at+"/"+object.Name] = groupLabel + "=" + object.Labels[groupLabel]
+	s.selectors[at+"/"+object.Name] = load.GroupLabel + "=" + object.Labels[load.GroupLabel]
 	return object, nil
 }
 

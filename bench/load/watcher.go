@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"cmp"
@@ -15,14 +15,14 @@ import (
 // continues from its last event when the server ends the watch.
 type watcher struct {
 	number   int
-	load     *load
+	load     *Load
 	pace     pace
-	stream   stream // nil before it is opened
+	stream   Stream // nil before it is opened
 	from     string // resourceVersion that the stream began after
 	tally    tally
 	restarts int
 	expired  bool // it could not go on from its last event, and would have to list
-	sampled  []sampledEvent
+	sampled  []SampledEvent
 	newest   time.Duration // when the newest event arrived, on the load's clock
 }
 
@@ -34,12 +34,12 @@ func (w *watcher) open(ctx context.Context) (err error) {
 	from := cmp.Or(w.from, w.load.from)
 	if w.stream != nil {
 		var newest string
-		newest, err = w.stream.newest()
+		newest, err = w.stream.Newest()
 		from = cmp.Or(newest, from)
-		w.stream.stop()
+		w.stream.Stop()
 	}
 	if err == nil {
-		w.stream, err = w.load.on.watch(ctx, w.number, w.tally.group, from)
+		w.stream, err = w.load.on.Watch(ctx, w.number, w.tally.group, from)
 	}
 	if err != nil {
 		return fmt.Errorf("watcher %d: open the watch: %w", w.number+1, err)
@@ -50,7 +50,7 @@ func (w *watcher) open(ctx context.Context) (err error) {
 
 func (w *watcher) close() {
 	if w.stream != nil {
-		w.stream.stop()
+		w.stream.Stop()
 	}
 }
 
@@ -69,7 +69,7 @@ func (w *watcher) follow(ctx context.Context) error {
 func (w *watcher) receive(ctx context.Context) error {
 	for idle := 0; idle < maxIdleRestarts; {
 		from := w.from
-		done, err := w.stream.receive(ctx, w.count)
+		done, err := w.stream.Receive(ctx, w.count)
 		switch {
 		case done:
 			return nil
@@ -102,7 +102,7 @@ func (w *watcher) count(at wire.Stamp, arrived time.Duration) (all bool, err err
 		w.load.delivery.Record(w.number, arrived-at.Due)
 		w.newest = arrived
 		if object, _ := w.tally.of(at.Number); w.number == 0 && object == 0 {
-			w.sampled = append(w.sampled, sampledEvent{w.load.begun.Add(at.Due), w.load.begun.Add(arrived)})
+			w.sampled = append(w.sampled, SampledEvent{w.load.begun.Add(at.Due), w.load.begun.Add(arrived)})
 		}
 	}
 	return w.tally.ended(), err

@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"context"
@@ -22,11 +22,11 @@ import (
 var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
 // crdName is the name of the definition of a custom resource.
-func (k kind) crdName() string { return k.resource + "." + k.Group }
+func (k Kind) crdName() string { return k.resource + "." + k.Group }
 
 // definition defines a custom resource that keeps all fields, in one version, or in two between
 // which a webhook converts.
-func (k kind) definition() *apiextensionsv1.CustomResourceDefinition {
+func (k Kind) definition() *apiextensionsv1.CustomResourceDefinition {
 	keep := true
 	version := apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: k.Version, Served: true, Storage: k.stored == "",
@@ -72,7 +72,7 @@ func (s *apiServer) define(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, server := range s.servers {
+	for _, server := range s.Configs {
 		if err := s.waitServed(ctx, server); err != nil {
 			return err
 		}
@@ -99,13 +99,13 @@ func (s *apiServer) convert() (*apiextensionsv1.CustomResourceConversion, error)
 }
 
 func (s *apiServer) waitServed(ctx context.Context, server *rest.Config) error {
-	client, err := connectAll(server, jsonType)
+	client, err := Connect(server)
 	if err != nil {
 		return err
 	}
-	defer client.close()
+	defer client.Close()
 	return wait.PollUntilContextTimeout(ctx, definePause, answerTimeout, true, func(ctx context.Context) (bool, error) {
-		_, err := client.dynamic.Resource(s.kind.gvr()).List(ctx, metav1.ListOptions{Limit: 1})
+		_, err := client.dynamic.Resource(s.kind.GVR()).List(ctx, metav1.ListOptions{Limit: 1})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}

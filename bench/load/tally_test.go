@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 // TestTally has one watcher of three groups see all that there is, in several wrong ways.
 func TestTally(t *testing.T) {
-	n := numbering{events: 10, objects: 4, groups: 3} // group 1 has object 1: events 1, 5, 9, and 11 at the end
+	n := numbering{events: 10, Objects: 4, Groups: 3} // group 1 has object 1: events 1, 5, 9, and 11 at the end
 	for name, test := range map[string]struct {
 		sees []int
 		want string

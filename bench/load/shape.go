@@ -1,6 +1,7 @@
-package bench
+package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"snowglobe.test/bench/startup"
+	"snowglobe.test/bench/measure"
 )
 
 // Shape is what a load consists of. A report tells it as the load was run.
@@ -58,13 +59,16 @@ type Shape struct {
 var encodings = map[string]struct{ accepted, stream string }{
 	"json":       {jsonType, jsonType},
 	"protobuf":   {runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf},
-	encodingCBOR: {runtime.ContentTypeCBOR, runtime.ContentTypeCBORSequence},
+	EncodingCBOR: {runtime.ContentTypeCBOR, runtime.ContentTypeCBORSequence},
 }
 
 const (
-	encodingCBOR = "cbor"
+	EncodingCBOR = "cbor"
 	jsonType     = runtime.ContentTypeJSON
 )
+
+// StreamType is the media type of a watch in an encoding.
+func StreamType(encoding string) string { return encodings[encoding].stream }
 
 // number is an option of a shape that is a whole number. A sweep can vary it.
 type number struct {
@@ -76,14 +80,14 @@ type number struct {
 }
 
 const (
-	maxWatchers = 100_000
+	MaxWatchers = 100_000
 	maxPayload  = 1 << 20   // the size limit of a ConfigMap
 	maxObjects  = 1_000_000 // as many as a store in memory holds with ease
 )
 
 // numbers are those of a shape, by their flags.
 var numbers = map[string]number{
-	"watchers": {func(s *Shape) *int { return &s.Watchers }, "%d watchers", 100, maxWatchers,
+	"watchers": {func(s *Shape) *int { return &s.Watchers }, "%d watchers", 100, MaxWatchers,
 		"how many clients watch (default 100)"},
 	"writers": {func(s *Shape) *int { return &s.Writers }, "%d writers", 4, math.MaxInt,
 		"how many clients write, each to its own object (default 4, or as many as namespaces and selectors need)"},
@@ -101,8 +105,11 @@ var numbers = map[string]number{
 		"over how many labels those of a namespace are spread; each watcher selects one (default 1: no selector)"},
 }
 
-// sweepable are the flags of the numbers, in order.
-func sweepable() []string { return slices.Sorted(maps.Keys(numbers)) }
+// Sweepable are the flags of the numbers, in order.
+func Sweepable() []string { return slices.Sorted(maps.Keys(numbers)) }
+
+// Set sets the number of a flag, which is one of Sweepable.
+func (s *Shape) Set(flag string, to int) { *numbers[flag].of(s) = to }
 
 // AddFlags adds the flags of a shape, but for its encoding, of which a sweep can have several.
 func (s *Shape) AddFlags(flags *pflag.FlagSet) {
@@ -110,7 +117,7 @@ func (s *Shape) AddFlags(flags *pflag.FlagSet) {
 		flags.IntVar(n.of(s), flag, 0, n.usage)
 	}
 	flags.BoolVar(&s.Decode, "decode", false, "have each watcher decode its events, as client-go does")
-	flags.StringVar(&s.Store, "store", "", startup.StoreUsage)
+	flags.StringVar(&s.Store, "store", "", measure.StoreUsage)
 	flags.StringVar(&s.Resource, "resource", "", "what is written and watched: configmaps, pods, leases, or widgets, "+
 		"which are custom resources, or converted-widgets, which a webhook converts from the version that is stored "+
 		"(default configmaps)")
@@ -122,25 +129,25 @@ func (s *Shape) AddFlags(flags *pflag.FlagSet) {
 func (s Shape) withDefaults() Shape {
 	ofWriters := s.Writers
 	for _, n := range numbers {
-		defaultTo(n.of(&s), n.standard)
+		*n.of(&s) = cmp.Or(*n.of(&s), n.standard)
 	}
 	if ofWriters == 0 {
-		s.Writers = max(s.Writers, s.groups())
+		s.Writers = max(s.Writers, s.Groups())
 	}
-	defaultTo(&s.Encoding, "json")
-	defaultTo(&s.Resource, "configmaps")
-	defaultTo(&s.Initial, InitialNone)
+	s.Encoding = cmp.Or(s.Encoding, "json")
+	s.Resource = cmp.Or(s.Resource, "configmaps")
+	s.Initial = cmp.Or(s.Initial, InitialNone)
 	return s
 }
 
-// groups is over how many namespaces and selectors in them objects are spread.
-func (s Shape) groups() int { return s.Namespaces * s.Selectors }
+// Groups is over how many namespaces and selectors in them objects are spread.
+func (s Shape) Groups() int { return s.Namespaces * s.Selectors }
 
-// getsObjects reports whether watchers get the objects that are there.
-func (s Shape) getsObjects() bool { return s.Initial == InitialList || s.Initial == InitialStream }
+// GetsObjects reports whether watchers get the objects that are there.
+func (s Shape) GetsObjects() bool { return s.Initial == InitialList || s.Initial == InitialStream }
 
-// spread calls each with what clients and objects are spread over, where that is several.
-func (s Shape) spread(each func(flag, words string, several int)) {
+// Spread calls each with what clients and objects are spread over, where that is several.
+func (s Shape) Spread(each func(flag, words string, several int)) {
 	for _, flag := range []string{"servers", "streams", "namespaces", "selectors"} {
 		if n := numbers[flag]; *n.of(&s) > 1 {
 			each(flag, n.words, *n.of(&s))
@@ -149,7 +156,7 @@ func (s Shape) spread(each func(flag, words string, several int)) {
 }
 
 func (s Shape) validate() error {
-	for _, flag := range sweepable() {
+	for _, flag := range Sweepable() {
 		n := numbers[flag]
 		switch value := *n.of(&s); {
 		case value >= min(1, n.standard) && value <= n.most:
@@ -159,23 +166,23 @@ func (s Shape) validate() error {
 			return fmt.Errorf(n.words+": give a number from 1 to %d", value, n.most)
 		}
 	}
-	kind, err := kindOf(s.Resource)
+	kind, err := KindOf(s.Resource)
 	switch {
 	case err != nil:
 		return err
-	case s.Writers < s.groups():
+	case s.Writers < s.Groups():
 		return fmt.Errorf("%d writers are too few for %d namespaces with %d selectors each: give at least %d",
-			s.Writers, s.Namespaces, s.Selectors, s.groups())
+			s.Writers, s.Namespaces, s.Selectors, s.Groups())
 	case encodings[s.Encoding].accepted == "":
 		return fmt.Errorf("encoding %q is unknown; use json, protobuf or cbor", s.Encoding)
-	case s.Encoding == encodingCBOR && s.Decode:
+	case s.Encoding == EncodingCBOR && s.Decode:
 		return errors.New("client-go decodes no CBOR by default: decode json or protobuf, " +
 			"or read cbor without decoding")
 	case s.Encoding == "protobuf" && !kind.protobuf:
 		return fmt.Errorf("there is no protobuf of %s: use json or cbor", s.Resource)
-	case s.Initial != InitialNone && !s.getsObjects():
+	case s.Initial != InitialNone && !s.GetsObjects():
 		return fmt.Errorf("initial objects %q: use %s, %s or %s", s.Initial, InitialNone, InitialList, InitialStream)
-	case s.Compress && !s.getsObjects():
+	case s.Compress && !s.GetsObjects():
 		return errors.New("an API server compresses lists and streaming lists alone: add initial objects by either")
 	case s.Compress && s.Decode:
 		return errors.New("what is compressed is read as bytes: leave out either compression or decoding")

@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // the warm-up: a watcher that is too slow goes on for as long as it gets on.
 func TestIdleRestarts(t *testing.T) {
 	server := &impatient{warmUps: 20}
-	load := newLoad(small().withDefaults(), func(l *load) backend {
+	load := newLoad(Options{Shape: Shape{Watchers: 3, Writers: 2}}.WithDefaults(), func(l *Load) Backend {
 		server.load = l
 		return server
 	})
@@ -28,12 +28,12 @@ func TestIdleRestarts(t *testing.T) {
 
 // impatient is a server that ends each watch after one event of the warm-up, and then without one.
 type impatient struct {
-	backend // of which only watch is called
-	load    *load
+	Backend // of which only watch is called
+	load    *Load
 	warmUps int
 }
 
-func (i *impatient) watch(context.Context, int, int, string) (stream, error) {
+func (i *impatient) Watch(context.Context, int, int, string) (Stream, error) {
 	brief := &brief{number: i.load.warmUpNumber()}
 	if i.warmUps > 0 {
 		brief.version = strconv.Itoa(i.warmUps)
@@ -48,13 +48,13 @@ type brief struct {
 	version string
 }
 
-func (b *brief) receive(_ context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (bool, error) {
+func (b *brief) Receive(_ context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (bool, error) {
 	if b.version == "" {
 		return false, nil
 	}
 	return each(wire.Stamp{Number: b.number}, 0)
 }
 
-func (b *brief) newest() (string, error) { return b.version, nil }
+func (b *brief) Newest() (string, error) { return b.version, nil }
 
-func (b *brief) stop() {}
+func (b *brief) Stop() {}

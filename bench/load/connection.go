@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"net"
@@ -46,23 +46,24 @@ func connect(config *rest.Config, contentType string) (connection, error) {
 	return c, err
 }
 
-// close aborts calls under way and closes the connections. http.Transport closes only
+// Close aborts calls under way and closes the connections. http.Transport closes only
 // idle ones, and that of a watch just stopped is not idle yet.
-func (c connection) close() {
+func (c connection) Close() {
 	if c.dialed != nil {
 		c.dialed.CloseAll()
 	}
 }
 
-// clients are a connection for all that is asked of an API server.
-type clients struct {
+// Clients are a connection for all that is asked of an API server.
+type Clients struct {
 	connection
 	kubernetes.Interface
 	dynamic dynamic.Interface
 }
 
-func connectAll(config *rest.Config, contentType string) (c clients, err error) {
-	if c.connection, err = connect(config, contentType); err != nil {
+// Connect connects to an API server, by JSON.
+func Connect(config *rest.Config) (c Clients, err error) {
+	if c.connection, err = connect(config, jsonType); err != nil {
 		return c, err
 	}
 	if c.Interface, err = kubernetes.NewForConfigAndClient(c.config, c.http); err != nil {

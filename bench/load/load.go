@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"snowglobe.test/bench/wire"
 )
 
-// load is one measurement of watch fan-out: some clients write and many watch.
-type load struct {
+// Load is one measurement of watch fan-out: some clients write and many watch.
+type Load struct {
 	numbering
-	opts     WatchOptions
-	on       backend
+	Options  Options
+	on       Backend
 	from     string // resourceVersion that the watches start after
 	watchers []*watcher
 
@@ -32,23 +32,23 @@ type load struct {
 	timedOut bool // watchers did not have all events in time
 }
 
-// backend is what a load writes to and watches: an API server, or a part of one.
-type backend interface {
-	// prepare makes the objects of the load, one for each writer, and connects writers and
+// Backend is what a load writes to and watches: an API server, or a part of one.
+type Backend interface {
+	// Prepare makes the objects of the load, one for each writer, and connects writers and
 	// watchers. It returns the revision that the watches start after.
-	prepare(ctx context.Context) (from string, err error)
-	// watch has a watcher watch the objects of its group after a revision.
-	watch(ctx context.Context, watcher, group int, from string) (stream, error)
-	// write puts a stamp on the object of a writer.
-	write(ctx context.Context, writer int, at wire.Stamp) error
-	// close ends all connections, and removes what prepare has made even if it failed.
-	close(ctx context.Context) error
+	Prepare(ctx context.Context) (from string, err error)
+	// Watch has a watcher watch the objects of its group after a revision.
+	Watch(ctx context.Context, watcher, group int, from string) (Stream, error)
+	// Write puts a stamp on the object of a writer.
+	Write(ctx context.Context, writer int, at wire.Stamp) error
+	// Close ends all connections, and removes what prepare has made even if it failed.
+	Close(ctx context.Context) error
 }
 
-func newLoad(opts WatchOptions, on func(*load) backend) *load {
-	l := &load{
-		opts: opts, caughtUp: make(chan struct{}), opening: measure.NewLatencies(), delivery: measure.NewLatencies(), writing: measure.NewLatencies(),
-		numbering: numbering{events: opts.events(), objects: opts.Writers, groups: opts.Shape.groups()},
+func newLoad(opts Options, on func(*Load) Backend) *Load {
+	l := &Load{
+		Options: opts, caughtUp: make(chan struct{}), opening: measure.NewLatencies(), delivery: measure.NewLatencies(), writing: measure.NewLatencies(),
+		numbering: numbering{events: opts.Events(), Objects: opts.Writers, Groups: opts.Shape.Groups()},
 	}
 	l.on = on(l)
 	return l
@@ -57,12 +57,12 @@ func newLoad(opts WatchOptions, on func(*load) backend) *load {
 // parallelOpens bounds how many watches are opened at a time.
 const parallelOpens = 32
 
-// runLoad runs one load, and says when it comes to a phase. It returns a result even if the error
+// Run runs one load, and says when it comes to a phase. It returns a result even if the error
 // is ErrDelivery.
-func runLoad(ctx context.Context, opts WatchOptions, transport string, on func(*load) backend, comesTo func(measure.Phase)) (_ *WatchLoad, err error) {
+func Run(ctx context.Context, opts Options, transport string, on func(*Load) Backend, comesTo func(measure.Phase)) (_ *Result, err error) {
 	l := newLoad(opts, on)
 	defer func() { err = errors.Join(err, l.close(ctx)) }()
-	if l.from, err = l.on.prepare(ctx); err != nil {
+	if l.from, err = l.on.Prepare(ctx); err != nil {
 		return nil, err
 	}
 	comesTo(measure.PhaseOpening)
@@ -81,27 +81,53 @@ func runLoad(ctx context.Context, opts WatchOptions, transport string, on func(*
 	return result, l.defects()
 }
 
-// namespaceNumber is which of the load's namespaces has the objects of a group, counted from 0.
-func (l *load) namespaceNumber(group int) int { return group % l.opts.Namespaces }
+// CaptureEvent returns an event of a watch as an API server writes it for such a load.
+func CaptureEvent(ctx context.Context, opts Options, on func(*Load) Backend) (event []byte, err error) {
+	opts.Watchers, opts.Decode, opts.Writers, opts.Namespaces, opts.Selectors = 1, false, 1, 1, 1
+	l := newLoad(opts, on)
+	defer func() { err = errors.Join(err, l.close(ctx)) }()
+	if l.from, err = l.on.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	events, err := l.on.Watch(ctx, 0, 0, l.from)
+	if err != nil {
+		return nil, err
+	}
+	defer events.Stop()
+	if err := l.on.Write(ctx, 0, wire.Stamp{}); err != nil {
+		return nil, err
+	}
+	got, err := events.Receive(ctx, func(wire.Stamp, time.Duration) (bool, error) { return true, nil })
+	if err == nil && !got {
+		err = errors.New("the watch ended before it")
+	}
+	return events.(*raw).last, err
+}
 
-// selectorOf is the value of the label of a group of objects.
-func (l *load) selectorOf(group int) string { return strconv.Itoa(group / l.opts.Namespaces) }
+// NamespaceNumber is which of the load's namespaces has the objects of a group, counted from 0.
+func (l *Load) NamespaceNumber(group int) int { return group % l.Options.Namespaces }
 
-// payload is the data of each object.
-func (l *load) payload() string { return strings.Repeat("x", l.opts.PayloadBytes) }
+// Selector is the value of the label of a group of objects.
+func (l *Load) Selector(group int) string { return strconv.Itoa(group / l.Options.Namespaces) }
 
-func (l *load) close(ctx context.Context) error {
+// Now is the time on the load's clock.
+func (l *Load) Now() time.Duration { return time.Since(l.begun) }
+
+// Payload is the data of each object.
+func (l *Load) Payload() string { return strings.Repeat("x", l.Options.PayloadBytes) }
+
+func (l *Load) close(ctx context.Context) error {
 	for _, w := range l.watchers {
 		w.close()
 	}
-	return l.on.close(ctx)
+	return l.on.Close(ctx)
 }
 
-func (l *load) openWatches(ctx context.Context) error {
+func (l *Load) openWatches(ctx context.Context) error {
 	var opening errgroup.Group
 	opening.SetLimit(parallelOpens)
-	for number := range l.opts.Watchers {
-		w := &watcher{number: number, load: l, pace: l.opts.paceOf(number), tally: newTally(l.numbering, number%l.groups)}
+	for number := range l.Options.Watchers {
+		w := &watcher{number: number, load: l, pace: l.Options.paceOf(number), tally: newTally(l.numbering, number%l.Groups)}
 		l.watchers = append(l.watchers, w)
 		opening.Go(func() error {
 			began := time.Now()
@@ -118,7 +144,7 @@ var errDrainTimeout = errors.New("the last event did not arrive in time")
 
 // run writes and watches until all watchers have the last event or the drain timeout
 // expires, and returns how long the writing took.
-func (l *load) run(ctx context.Context, comesTo func(measure.Phase)) (written time.Duration, err error) {
+func (l *Load) run(ctx context.Context, comesTo func(measure.Phase)) (written time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l.begun = time.Now()
@@ -145,10 +171,10 @@ func (l *load) run(ctx context.Context, comesTo func(measure.Phase)) (written ti
 			return err
 		}
 		comesTo(measure.PhaseBegun)
-		l.warm = time.Since(l.begun)
+		l.warm = l.Now()
 		err := l.write(ctx)
-		written = time.Since(l.begun) - l.warm
-		time.AfterFunc(l.opts.Drain, func() { cancel(errDrainTimeout) })
+		written = l.Now() - l.warm
+		time.AfterFunc(l.Options.Drain, func() { cancel(errDrainTimeout) })
 		return err
 	})
 	err = work.Wait()
@@ -160,7 +186,7 @@ func (l *load) run(ctx context.Context, comesTo func(measure.Phase)) (written ti
 
 // defects returns one error for everything the watchers missed, nil if they missed nothing. A laggard
 // may miss what came after its watch had expired.
-func (l *load) defects() error {
+func (l *Load) defects() error {
 	sick, first := 0, ""
 	for _, w := range l.watchers {
 		if words := w.tally.defects(); words != "" && !w.expired {
@@ -172,8 +198,11 @@ func (l *load) defects() error {
 	if sick == 0 {
 		return nil
 	}
-	return &deliveryError{fmt.Sprintf("%d of %d watchers; %s", sick, l.opts.Watchers, first)}
+	return &deliveryError{fmt.Sprintf("%d of %d watchers; %s", sick, l.Options.Watchers, first)}
 }
+
+// ErrDelivery says that a watcher missed an event, or saw one twice or out of order.
+var ErrDelivery = errors.New("events were not delivered once each and in order")
 
 // deliveryError is an ErrDelivery that says what was not delivered.
 type deliveryError struct{ defects string }

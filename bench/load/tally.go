@@ -1,4 +1,4 @@
-package bench
+package load
 
 import "fmt"
 
@@ -8,26 +8,26 @@ import "fmt"
 // select them: object k is of group k mod groups.
 type numbering struct {
 	events  int
-	objects int
-	groups  int
+	Objects int
+	Groups  int
 }
 
 // warmUpNumber is that of all events that are written before those that count.
-func (n numbering) warmUpNumber() int { return n.events + n.objects }
+func (n numbering) warmUpNumber() int { return n.events + n.Objects }
 
 // of returns the object of an event, and whether it is the object's last one.
 func (n numbering) of(event int) (object int, last bool) {
 	if event >= n.events {
 		return event - n.events, true
 	}
-	return event % n.objects, false
+	return event % n.Objects, false
 }
 
 // count is how many events, and how many objects, a group has.
 func (n numbering) count(group int) (events, objects int) {
-	for object := group; object < n.objects; object += n.groups {
+	for object := group; object < n.Objects; object += n.Groups {
 		objects++
-		events += (n.events - object + n.objects - 1) / n.objects
+		events += (n.events - object + n.Objects - 1) / n.Objects
 	}
 	return events, objects
 }
@@ -48,7 +48,7 @@ type tally struct {
 }
 
 func newTally(n numbering, group int) tally {
-	t := tally{numbering: n, group: group, bits: make([]uint64, (n.events+n.objects+63)/64), newest: make([]int, n.objects)}
+	t := tally{numbering: n, group: group, bits: make([]uint64, (n.events+n.Objects+63)/64), newest: make([]int, n.Objects)}
 	t.expected, t.open = n.count(group)
 	return t
 }
@@ -56,11 +56,11 @@ func newTally(n numbering, group int) tally {
 // see records an event, and reports whether it is a new one that counts: the last of an object
 // does not.
 func (t *tally) see(event int) (counts bool, err error) {
-	if event >= t.events+t.objects {
+	if event >= t.events+t.Objects {
 		return false, fmt.Errorf("event %d is not of this load", event)
 	}
 	object, last := t.of(event)
-	if object%t.groups != t.group {
+	if object%t.Groups != t.group {
 		t.foreign++
 		return false, nil
 	}
@@ -90,7 +90,7 @@ func (t *tally) lost() int { return t.expected - t.seen }
 // firstLost returns the number of the first event not seen, or -1.
 func (t *tally) firstLost() int {
 	for event := range t.events {
-		if object, _ := t.of(event); object%t.groups == t.group && t.bits[event/64]&(1<<(event%64)) == 0 {
+		if object, _ := t.of(event); object%t.Groups == t.group && t.bits[event/64]&(1<<(event%64)) == 0 {
 			return event
 		}
 	}

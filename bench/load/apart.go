@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"bufio"
@@ -14,10 +14,13 @@ import (
 	"snowglobe.test/bench/measure"
 )
 
-// loadRequest asks a process of its own for a load on an API server of another, so that what the
+// ChildKind is what a process of its own is for.
+const ChildKind = "load"
+
+// Request asks a process of its own for a load on an API server of another, so that what the
 // server's process uses is the server's.
-type loadRequest struct {
-	Options   WatchOptions
+type Request struct {
+	Options   Options
 	Transport string
 	Servers   []*access
 	Sampled   *access // of the first watcher
@@ -44,11 +47,11 @@ func (a *access) config() *rest.Config {
 	return &rest.Config{Host: a.Host, TLSClientConfig: a.TLS}
 }
 
-// reached is how the process reaches the servers.
-func (r loadRequest) reached() reached {
-	to := reached{sampled: r.Sampled.config()}
+// Servers is how the process reaches the servers.
+func (r Request) reached() Servers {
+	to := Servers{Sampled: r.Sampled.config()}
 	for _, server := range r.Servers {
-		to.servers = append(to.servers, server.config())
+		to.Configs = append(to.Configs, server.config())
 	}
 	return to
 }
@@ -57,20 +60,20 @@ func (r loadRequest) reached() reached {
 // reads a line, or the end.
 type loadAnswer struct {
 	Phase   measure.Phase  `json:"phase,omitempty"`
-	Load    *WatchLoad     `json:"load,omitempty"`
-	Sampled []sampledEvent `json:"sampled,omitempty"`
+	Load    *Result        `json:"load,omitempty"`
+	Sampled []SampledEvent `json:"sampled,omitempty"`
 	Defects string         `json:"defects,omitempty"` // the text of an ErrDelivery
 	Error   string         `json:"error,omitempty"`   // of a load that was not measured
 }
 
-// runApart is runLoad in a process of its own.
-func runApart(ctx context.Context, opts WatchOptions, transport string, to reached, comesTo func(measure.Phase)) (*WatchLoad, error) {
+// RunApart is runLoad in a process of its own.
+func RunApart(ctx context.Context, opts Options, transport string, to Servers, comesTo func(measure.Phase)) (*Result, error) {
 	var answer loadAnswer
-	request := loadRequest{Options: opts, Transport: transport, Sampled: accessOf(to.sampled)}
-	for _, server := range to.servers {
+	request := Request{Options: opts, Transport: transport, Sampled: accessOf(to.Sampled)}
+	for _, server := range to.Configs {
 		request.Servers = append(request.Servers, accessOf(server))
 	}
-	err := child.Converse(ctx, childLoad, request, opts.Progress, func(line []byte, reply io.Writer) error {
+	err := child.Converse(ctx, ChildKind, request, opts.Progress, func(line []byte, reply io.Writer) error {
 		answer = loadAnswer{}
 		if err := json.Unmarshal(line, &answer); err != nil {
 			return fmt.Errorf("the process of the clients printed %q: %w", line, err)
@@ -92,19 +95,19 @@ func runApart(ctx context.Context, opts WatchOptions, transport string, to reach
 	case answer.Load == nil:
 		return nil, errors.New("the process of the clients ended without a result")
 	}
-	answer.Load.sampled = answer.Sampled
+	answer.Load.Sampled = answer.Sampled
 	if answer.Defects != "" {
 		return answer.Load, &deliveryError{answer.Defects}
 	}
 	return answer.Load, nil
 }
 
-// loadChild runs the load that is asked for, and tells its phases and its result.
-func loadChild(ctx context.Context, in *bufio.Reader, out, progress io.Writer, request loadRequest) error {
+// Child runs the load that is asked for, and tells its phases and its result.
+func Child(ctx context.Context, in *bufio.Reader, out, progress io.Writer, request Request) error {
 	request.Options.Progress = progress
 	tell := json.NewEncoder(out)
 	var lost error
-	load, err := runLoad(ctx, request.Options, request.Transport, onAPIServer(request.reached()), func(p measure.Phase) {
+	load, err := Run(ctx, request.Options, request.Transport, OnAPIServer(request.reached()), func(p measure.Phase) {
 		lost = errors.Join(lost, tell.Encode(loadAnswer{Phase: p}))
 		if _, err := in.ReadString('\n'); err != nil {
 			lost = errors.Join(lost, fmt.Errorf("the process of the API server has ended: %w", err))
@@ -112,7 +115,7 @@ func loadChild(ctx context.Context, in *bufio.Reader, out, progress io.Writer, r
 	})
 	answer := loadAnswer{Load: load}
 	if load != nil {
-		answer.Sampled = load.sampled
+		answer.Sampled = load.Sampled
 	}
 	delivery := &deliveryError{}
 	switch {

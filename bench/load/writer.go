@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"context"
@@ -12,28 +12,28 @@ import (
 
 // warmUp has the writers write for a while what is not measured, so that what is measured does not
 // begin with the first requests of a connection, and an empty heap.
-func (l *load) warmUp(ctx context.Context) error {
-	return l.paced(ctx, int(l.opts.Rate*l.opts.WarmUp.Seconds()), func(ctx context.Context, writer, _ int, due time.Duration) error {
-		return l.on.write(ctx, writer, wire.Stamp{Number: l.warmUpNumber(), Due: due})
+func (l *Load) warmUp(ctx context.Context) error {
+	return l.paced(ctx, int(l.Options.Rate*l.Options.WarmUp.Seconds()), func(ctx context.Context, writer, _ int, due time.Duration) error {
+		return l.on.Write(ctx, writer, wire.Stamp{Number: l.warmUpNumber(), Due: due})
 	})
 }
 
 // write writes all events, and then the last one of each object.
-func (l *load) write(ctx context.Context) error {
+func (l *Load) write(ctx context.Context) error {
 	err := l.paced(ctx, l.events, func(ctx context.Context, writer, number int, due time.Duration) error {
-		if err := l.on.write(ctx, writer, wire.Stamp{Number: number, Due: due}); err != nil {
+		if err := l.on.Write(ctx, writer, wire.Stamp{Number: number, Due: due}); err != nil {
 			return fmt.Errorf("write event %d: %w", number+1, err)
 		}
-		l.writing.Record(number, time.Since(l.begun)-due)
+		l.writing.Record(number, l.Now()-due)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	last, ctx := errgroup.WithContext(ctx)
-	for writer := range l.objects {
+	for writer := range l.Objects {
 		last.Go(func() error {
-			if err := l.on.write(ctx, writer, wire.Stamp{Number: l.events + writer}); err != nil {
+			if err := l.on.Write(ctx, writer, wire.Stamp{Number: l.events + writer}); err != nil {
 				return fmt.Errorf("write the last event of object %d: %w", writer+1, err)
 			}
 			return nil
@@ -46,14 +46,14 @@ func (l *load) write(ctx context.Context) error {
 // is due at the rate of the load. One that is due while its writer still waits for the answer to
 // the one before is late, and its latency begins when it was due: a server that stalls may not
 // hide how long by stalling its clients too.
-func (l *load) paced(ctx context.Context, count int, f func(ctx context.Context, writer, number int, due time.Duration) error) error {
-	from := time.Since(l.begun)
+func (l *Load) paced(ctx context.Context, count int, f func(ctx context.Context, writer, number int, due time.Duration) error) error {
+	from := l.Now()
 	writing, ctx := errgroup.WithContext(ctx)
-	for writer := range l.objects {
+	for writer := range l.Objects {
 		writing.Go(func() error {
-			for number := writer; number < count; number += l.objects {
-				due := from + time.Duration(float64(number)/l.opts.Rate*float64(time.Second))
-				if err := sleep(ctx, due-time.Since(l.begun)); err != nil {
+			for number := writer; number < count; number += l.Objects {
+				due := from + time.Duration(float64(number)/l.Options.Rate*float64(time.Second))
+				if err := sleep(ctx, due-l.Now()); err != nil {
 					return err
 				}
 				if err := f(ctx, writer, number, due); err != nil {

@@ -1,4 +1,4 @@
-package bench
+package load
 
 import (
 	"context"
@@ -21,30 +21,30 @@ import (
 	"snowglobe.test/internal/watchframe"
 )
 
-// stream is one request for a watch of the objects of a load.
-type stream interface {
+// Stream is one request for a watch of the objects of a load.
+type Stream interface {
 	// receive calls each with every stamped event, and when it arrived, until each returns true
 	// or the server ends the watch.
-	receive(ctx context.Context, each func(at wire.Stamp, arrived time.Duration) (done bool, err error)) (done bool, err error)
+	Receive(ctx context.Context, each func(at wire.Stamp, arrived time.Duration) (done bool, err error)) (done bool, err error)
 	// newest is the resourceVersion of the last event, to continue from; empty if there was none.
-	newest() (string, error)
-	stop()
+	Newest() (string, error)
+	Stop()
 }
 
 // initialStream is a stream that can begin with a streaming list.
 type initialStream interface {
-	stream
+	Stream
 	// skipInitial reads the objects that are there.
 	skipInitial(ctx context.Context) error
 }
 
-// watch implements backend.
-func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) (stream, error) {
+// Watch implements Backend.
+func (s *apiServer) Watch(ctx context.Context, watcher, group int, from string) (Stream, error) {
 	opts := metav1.ListOptions{Watch: true, ResourceVersion: from, AllowWatchBookmarks: true}
-	if s.opts.Selectors > 1 {
-		opts.LabelSelector = groupLabel + "=" + s.selectorOf(group)
+	if s.Options.Selectors > 1 {
+		opts.LabelSelector = GroupLabel + "=" + s.Selector(group)
 	}
-	client := s.shared[watcher/s.opts.StreamsPerConnection]
+	client := s.shared[watcher/s.Options.StreamsPerConnection]
 	if watcher == 0 && s.first != nil {
 		client = *s.first
 	}
@@ -62,7 +62,7 @@ func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) 
 	}
 	var opened initialStream
 	var err error
-	if s.opts.Decode {
+	if s.Options.Decode {
 		opened, err = s.openDecoded(ctx, client, group, asked(opts), opts)
 	} else {
 		opened, err = s.openBytes(ctx, client, asked(opts).URL().String())
@@ -72,7 +72,7 @@ func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) 
 	}
 	if initial == InitialStream {
 		if err := opened.skipInitial(ctx); err != nil {
-			opened.stop()
+			opened.Stop()
 			return nil, err
 		}
 	}
@@ -82,10 +82,10 @@ func (s *apiServer) watch(ctx context.Context, watcher, group int, from string) 
 // openDecoded asks for a watch as client-go does.
 func (s *apiServer) openDecoded(ctx context.Context, client connection, group int, asked *rest.Request, opts metav1.ListOptions) (_ *decoded, err error) {
 	var events watch.Interface
-	if s.kind.Group == customGroup {
+	if s.kind.Custom() {
 		var custom dynamic.Interface
 		if custom, err = dynamic.NewForConfigAndClient(client.config, client.http); err == nil {
-			events, err = custom.Resource(s.kind.gvr()).Namespace(s.namespaceOf(group)).Watch(ctx, opts)
+			events, err = custom.Resource(s.kind.GVR()).Namespace(s.namespaceOf(group)).Watch(ctx, opts)
 		}
 	} else {
 		events, err = asked.Watch(ctx)
@@ -93,13 +93,13 @@ func (s *apiServer) openDecoded(ctx context.Context, client connection, group in
 	if err != nil {
 		return nil, err
 	}
-	return &decoded{load: s.load, events: events}, nil
+	return NewDecoded(s.Load, events), nil
 }
 
 // openBytes asks for a watch by hand, to read what comes as it is.
-func (l *load) openBytes(ctx context.Context, client connection, address string) (*raw, error) {
+func (l *Load) openBytes(ctx context.Context, client connection, address string) (*raw, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	mediaType := encodings[l.opts.Encoding].stream
+	mediaType := encodings[l.Options.Encoding].stream
 	body, err := l.ask(ctx, client, address, mediaType)
 	if err != nil {
 		cancel()
@@ -110,14 +110,14 @@ func (l *load) openBytes(ctx context.Context, client connection, address string)
 
 // ask asks for something in the encoding of the load, and returns the answer if it has the media
 // type.
-func (l *load) ask(ctx context.Context, client connection, address, mediaType string) (io.ReadCloser, error) {
+func (l *Load) ask(ctx context.Context, client connection, address, mediaType string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", encodings[l.opts.Encoding].accepted)
+	request.Header.Set("Accept", encodings[l.Options.Encoding].accepted)
 	request.Header.Set("Accept-Encoding", "identity")
-	if l.opts.Compress {
+	if l.Options.Compress {
 		request.Header.Set("Accept-Encoding", "gzip")
 	}
 	response, err := client.http.Do(request)
@@ -142,7 +142,7 @@ const maxRefusal = 64 << 10
 
 // raw is a watch that is read as bytes: it costs the client little more than reading.
 type raw struct {
-	load      *load
+	load      *Load
 	body      io.ReadCloser
 	cancel    context.CancelFunc
 	mediaType string
@@ -155,7 +155,7 @@ type raw struct {
 // readBytes is how much a watcher reads at a time, at first: one event of the smallest loads.
 const readBytes = 2 << 10
 
-func (s *raw) receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
+func (s *raw) Receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
 	return s.frames(ctx, func(frame []byte, arrived time.Duration) (bool, error) {
 		at, ok, err := wire.FindStamp(frame)
 		switch {
@@ -177,7 +177,7 @@ func (s *raw) frames(ctx context.Context, each func(frame []byte, arrived time.D
 			s.buffer = append(s.buffer, make([]byte, len(s.buffer))...)
 		}
 		n, err := s.body.Read(s.buffer[s.held:])
-		arrived := time.Since(s.load.begun)
+		arrived := s.load.Now()
 		cut, cutErr := s.framer.Cut(s.buffer[:s.held+n], func(frame []byte) (err error) {
 			if !done {
 				s.last = append(s.last[:0], frame...)
@@ -224,7 +224,7 @@ func (s *raw) event() (event *metav1.WatchEvent, err error) {
 	return event, err
 }
 
-func (s *raw) newest() (string, error) {
+func (s *raw) Newest() (string, error) {
 	if s.last == nil {
 		return "", nil
 	}
@@ -243,26 +243,29 @@ func (s *raw) newest() (string, error) {
 	return newest.GetResourceVersion(), nil
 }
 
-func (s *raw) stop() {
+func (s *raw) Stop() {
 	s.cancel()
 	_ = s.body.Close() // the watch is over, and no caller asks how
 }
 
+// NewDecoded is a stream of events that are decoded.
+func NewDecoded(l *Load, events watch.Interface) *decoded { return &decoded{load: l, events: events} }
+
 // decoded is a watch as client-go gives it: each event is decoded.
 type decoded struct {
-	load   *load
+	load   *Load
 	events watch.Interface
 	last   string
 }
 
-func (s *decoded) receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
+func (s *decoded) Receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
 	for {
 		object, err := s.next(ctx)
 		if object == nil {
 			return false, err
 		}
-		arrived := time.Since(s.load.begun)
-		if done, err := tell([]byte(object.GetAnnotations()[wire.StampAnnotation]), arrived, each); done || err != nil {
+		arrived := s.load.Now()
+		if done, err := Tell([]byte(object.GetAnnotations()[wire.StampAnnotation]), arrived, each); done || err != nil {
 			return done, err
 		}
 	}
@@ -289,8 +292,8 @@ func (s *decoded) next(ctx context.Context) (metav1.Object, error) {
 	}
 }
 
-// tell calls each with the stamp in a text, if there is one.
-func tell(text []byte, arrived time.Duration, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
+// Tell calls each with the stamp in a text, if there is one.
+func Tell(text []byte, arrived time.Duration, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
 	at, ok, err := wire.FindStamp(text)
 	if err != nil || !ok {
 		return false, err
@@ -298,6 +301,6 @@ func tell(text []byte, arrived time.Duration, each func(wire.Stamp, time.Duratio
 	return each(at, arrived)
 }
 
-func (s *decoded) newest() (string, error) { return s.last, nil }
+func (s *decoded) Newest() (string, error) { return s.last, nil }
 
-func (s *decoded) stop() { s.events.Stop() }
+func (s *decoded) Stop() { s.events.Stop() }

@@ -1,4 +1,4 @@
-package bench
+package baseline
 
 import (
 	"context"
@@ -15,14 +15,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/wire"
 )
 
-// cacherBaseline is upstream's watch cache on a store, with typed objects as protobuf in it, as an
+// Cacher is the backend of loads on upstream's watch cache on a store.
+func Cacher(l *load.Load) load.Backend { return &cacherBackend{storeBackend: storeBackend{Load: l}} }
+
+// cacherBackend is upstream's watch cache on a store, with typed objects as protobuf in it, as an
 // API server has it, but with no server around.
-type cacherBaseline struct {
-	storeBaseline
-	kind   kind
+type cacherBackend struct {
+	storeBackend
+	kind   load.Kind
 	inner  closable
 	cacher *cacher.Cacher
 	cached *cacher.CacheDelegator
@@ -34,18 +38,20 @@ type closable interface {
 	Close()
 }
 
-// prepare implements backend.
-func (b *cacherBaseline) prepare(ctx context.Context) (from string, err error) {
-	b.kind = kinds[b.opts.Resource]
+// Prepare implements Backend.
+func (b *cacherBackend) Prepare(ctx context.Context) (from string, err error) {
+	if b.kind, err = load.KindOf(b.Options.Resource); err != nil {
+		return "", err
+	}
 	if err := b.start(ctx); err != nil {
 		return "", err
 	}
 	if err := b.openCache(ctx); err != nil {
 		return "", err
 	}
-	for writer := range b.objects {
-		group := writer % b.groups
-		object, err := b.kind.typed(objectName(writer), map[string]string{groupLabel: b.selectorOf(group)}, b.payload())
+	for writer := range b.Objects {
+		group := writer % b.Groups
+		object, err := b.kind.Typed(load.ObjectName(writer), map[string]string{load.GroupLabel: b.Selector(group)}, b.Payload())
 		if err != nil {
 			return "", err
 		}
@@ -54,7 +60,7 @@ func (b *cacherBaseline) prepare(ctx context.Context) (from string, err error) {
 			return "", err
 		}
 		accessor.SetNamespace(b.namespaceOf(group))
-		out := b.kind.empty()
+		out := b.kind.Empty()
 		if err := b.cached.Create(ctx, b.key(writer), object, out, 0); err != nil {
 			return "", err
 		}
@@ -66,20 +72,20 @@ func (b *cacherBaseline) prepare(ctx context.Context) (from string, err error) {
 	return from, nil
 }
 
-func (b *cacherBaseline) openCache(ctx context.Context) (err error) {
-	versioner, codec := apistorage.APIObjectVersioner{}, b.kind.codec()
-	b.inner, err = etcd3.New(b.client, nil, codec, b.kind.empty, b.kind.emptyList, "/", baselinePrefix, b.kind.gvr().GroupResource(),
+func (b *cacherBackend) openCache(ctx context.Context) (err error) {
+	versioner, codec := apistorage.APIObjectVersioner{}, b.kind.Codec()
+	b.inner, err = etcd3.New(b.client, nil, codec, b.kind.Empty, b.kind.EmptyList, "/", prefix, b.kind.GVR().GroupResource(),
 		identity.NewEncryptCheckTransformer(), etcd3.NewDefaultLeaseManagerConfig(), etcd3.NewDefaultDecoder(codec, versioner), versioner)
 	if err != nil {
 		return err
 	}
 	b.cacher, err = cacher.NewCacherFromConfig(cacher.Config{
-		Storage: b.inner, Versioner: versioner, GroupResource: b.kind.gvr().GroupResource(), Codec: codec,
-		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: baselinePrefix,
+		Storage: b.inner, Versioner: versioner, GroupResource: b.kind.GVR().GroupResource(), Codec: codec,
+		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: prefix,
 		KeyFunc: func(object runtime.Object) (string, error) {
-			return apistorage.NamespaceKeyFunc(baselinePrefix, object)
+			return apistorage.NamespaceKeyFunc(prefix, object)
 		},
-		GetAttrsFunc: attributes, NewFunc: b.kind.empty, NewListFunc: b.kind.emptyList,
+		GetAttrsFunc: attributes, NewFunc: b.kind.Empty, NewListFunc: b.kind.EmptyList,
 		Indexers: &cache.Indexers{}, Clock: clock.RealClock{},
 	})
 	if err != nil {
@@ -98,17 +104,17 @@ func attributes(object runtime.Object) (labels.Set, fields.Set, error) {
 	return accessor.GetLabels(), fields.Set{"metadata.name": accessor.GetName(), "metadata.namespace": accessor.GetNamespace()}, nil
 }
 
-func (b *cacherBaseline) namespaceOf(group int) string {
-	return fmt.Sprintf("bench-%d", b.namespaceNumber(group))
+func (b *cacherBackend) namespaceOf(group int) string {
+	return fmt.Sprintf("bench-%d", b.NamespaceNumber(group))
 }
 
 // key is that of a writer's object.
-func (b *cacherBaseline) key(writer int) string {
-	return baselinePrefix + b.namespaceOf(writer%b.groups) + "/" + objectName(writer)
+func (b *cacherBackend) key(writer int) string {
+	return prefix + b.namespaceOf(writer%b.Groups) + "/" + load.ObjectName(writer)
 }
 
-// write implements backend.
-func (b *cacherBaseline) write(ctx context.Context, writer int, at wire.Stamp) error {
+// Write implements Backend.
+func (b *cacherBackend) Write(ctx context.Context, writer int, at wire.Stamp) error {
 	change := func(object runtime.Object, _ apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
 		accessor, err := meta.Accessor(object)
 		if err == nil {
@@ -116,27 +122,27 @@ func (b *cacherBaseline) write(ctx context.Context, writer int, at wire.Stamp) e
 		}
 		return object, nil, err
 	}
-	return b.cached.GuaranteedUpdate(ctx, b.key(writer), b.kind.empty(), false, nil, change, nil)
+	return b.cached.GuaranteedUpdate(ctx, b.key(writer), b.kind.Empty(), false, nil, change, nil)
 }
 
-// watch implements backend.
-func (b *cacherBaseline) watch(ctx context.Context, _, group int, from string) (stream, error) {
+// Watch implements Backend.
+func (b *cacherBackend) Watch(ctx context.Context, _, group int, from string) (load.Stream, error) {
 	selector := labels.Everything()
-	if b.opts.Selectors > 1 {
-		selector = labels.SelectorFromSet(labels.Set{groupLabel: b.selectorOf(group)})
+	if b.Options.Selectors > 1 {
+		selector = labels.SelectorFromSet(labels.Set{load.GroupLabel: b.Selector(group)})
 	}
-	events, err := b.cached.Watch(ctx, baselinePrefix+b.namespaceOf(group)+"/", apistorage.ListOptions{
+	events, err := b.cached.Watch(ctx, prefix+b.namespaceOf(group)+"/", apistorage.ListOptions{
 		ResourceVersion: from, Recursive: true,
 		Predicate: apistorage.SelectionPredicate{Label: selector, Field: fields.Everything(), GetAttrs: attributes, AllowWatchBookmarks: true},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &decoded{load: b.load, events: events}, nil
+	return load.NewDecoded(b.Load, events), nil
 }
 
-// close implements backend.
-func (b *cacherBaseline) close(ctx context.Context) error {
+// Close implements Backend.
+func (b *cacherBackend) Close(ctx context.Context) error {
 	if b.cached != nil {
 		b.cached.Stop()
 	}
@@ -146,5 +152,5 @@ func (b *cacherBaseline) close(ctx context.Context) error {
 	if b.inner != nil {
 		b.inner.Close()
 	}
-	return b.storeBaseline.close(ctx)
+	return b.storeBackend.Close(ctx)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/cmd/snowglobe/benchmain"
 	"snowglobe.test/internal/tempdir"
 	"snowglobe.test/scenarios"
 	"snowglobe.test/scenarios/explore/worker"
@@ -101,7 +102,7 @@ store, in virtual time if you like, with control over its hooks and caches.
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("{{.Version}}")
-	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newServe(), newConformance(), newBench(), newEtcd(), newAssets(), newRelease(), newPoints(), newTrace(), newVersion())
+	root.AddCommand(newRun(), newExplore(), newScenario(), newTest(), newUp(), newServe(), newConformance(), benchmain.New(benchmain.Exits{Failed: failed, VerdictIf: verdictIf}), newEtcd(), newAssets(), newRelease(), newPoints(), newTrace(), newVersion())
 	return root
 }
 

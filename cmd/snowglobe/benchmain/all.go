@@ -1,4 +1,4 @@
-package main
+package benchmain
 
 import (
 	"encoding/json"
@@ -12,14 +12,15 @@ import (
 	"snowglobe.test/internal/outfile"
 )
 
-// benchAll is "snowglobe bench all" as its flags say.
-type benchAll struct {
+// all is "snowglobe bench all" as its flags say.
+type all struct {
+	Exits
 	opts                  bench.AllOptions
 	output, compare, html string
 }
 
-func newBenchAll() *cobra.Command {
-	b := &benchAll{}
+func newAll(exits Exits) *cobra.Command {
+	b := &all{Exits: exits}
 	cmd := &cobra.Command{
 		Use:   "all",
 		Short: "Measure startup, requests, resets and watches on this machine, and compare with before",
@@ -50,7 +51,7 @@ else is divided by it.`,
 	return cmd
 }
 
-func (b *benchAll) run(cmd *cobra.Command) error {
+func (b *all) run(cmd *cobra.Command) error {
 	format, err := bench.ParseFormat(b.output)
 	if err != nil {
 		return err
@@ -61,16 +62,16 @@ func (b *benchAll) run(cmd *cobra.Command) error {
 	var old *bench.AllReport
 	if b.compare != "" {
 		if old, err = readAllReport(b.compare); err != nil {
-			return failed(err)
+			return b.Failed(err)
 		}
 	}
 	if err := outfile.Try(b.html); err != nil {
-		return failed(fmt.Errorf("page: %w", err))
+		return b.Failed(fmt.Errorf("page: %w", err))
 	}
 	b.opts.Progress = cmd.ErrOrStderr()
 	report, err := bench.All(cmd.Context(), b.opts)
 	if len(report.Measures) == 0 {
-		return failed(err)
+		return b.Failed(err)
 	}
 	if old != nil && err == nil {
 		var changes bench.Changes
@@ -81,7 +82,7 @@ func (b *benchAll) run(cmd *cobra.Command) error {
 	if b.html != "" {
 		err = errors.Join(err, bench.WriteHTMLFile(b.html, report))
 	}
-	return errors.Join(failed(bench.Write(cmd.OutOrStdout(), format, report)), verdictIf(err, bench.ErrSlower))
+	return errors.Join(b.Failed(bench.Write(cmd.OutOrStdout(), format, report)), b.VerdictIf(err, bench.ErrSlower))
 }
 
 func readAllReport(file string) (*bench.AllReport, error) {

@@ -1,4 +1,4 @@
-package main
+package benchmain
 
 import (
 	"errors"
@@ -9,19 +9,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/bench/load"
 	"snowglobe.test/internal/outfile"
 )
 
-// benchWatch is "snowglobe bench watch" as its flags say.
-type benchWatch struct {
+// watch is "snowglobe bench watch" as its flags say.
+type watch struct {
+	Exits
 	opts                            bench.SweepOptions
 	output, kubeconfig, peer, sweep string
 	html                            string
 	encodings                       []string
 }
 
-func newBenchWatch() *cobra.Command {
-	w := &benchWatch{}
+func newWatch(exits Exits) *cobra.Command {
+	w := &watch{Exits: exits}
 	opts := &w.opts
 	cmd := &cobra.Command{
 		Use:   "watch",
@@ -71,7 +73,7 @@ that all watchers follow within --slo.`,
 }
 
 // run measures what the flags say.
-func (w *benchWatch) run(cmd *cobra.Command) error {
+func (w *watch) run(cmd *cobra.Command) error {
 	format, err := bench.ParseFormat(w.output)
 	if err != nil {
 		return err
@@ -80,13 +82,13 @@ func (w *benchWatch) run(cmd *cobra.Command) error {
 		return err
 	}
 	if w.opts.Target, err = clusterOf("kubeconfig", w.kubeconfig); err != nil {
-		return failed(err)
+		return w.Failed(err)
 	}
 	if w.opts.Peer, err = clusterOf("peer", w.peer); err != nil {
-		return failed(err)
+		return w.Failed(err)
 	}
 	if cmd.Flags().Changed("warm-up") && w.opts.WarmUp <= 0 {
-		w.opts.WarmUp = -1 // to the library, zero is the default
+		w.opts.WarmUp = load.NoWarmUp // to the library, zero is the default
 	}
 	w.opts.Progress = cmd.ErrOrStderr()
 	if w.sweep != "" {
@@ -105,27 +107,27 @@ func (w *benchWatch) run(cmd *cobra.Command) error {
 	}
 	report, err := bench.Watch(cmd.Context(), w.opts.WatchOptions)
 	if len(report.Loads) == 0 {
-		return failed(err)
+		return w.Failed(err)
 	}
-	return errors.Join(failed(bench.Write(cmd.OutOrStdout(), format, report)), verdictIf(err, bench.ErrDelivery))
+	return errors.Join(w.Failed(bench.Write(cmd.OutOrStdout(), format, report)), w.VerdictIf(err, bench.ErrDelivery))
 }
 
-func (w *benchWatch) runSweep(cmd *cobra.Command, format bench.Format) (err error) {
+func (w *watch) runSweep(cmd *cobra.Command, format bench.Format) (err error) {
 	if w.opts.Sweep, err = bench.ParseSweep(w.sweep); err != nil {
 		return err
 	}
 	if err := outfile.Try(w.html); err != nil {
-		return failed(fmt.Errorf("page: %w", err))
+		return w.Failed(fmt.Errorf("page: %w", err))
 	}
 	w.opts.Encodings = w.encodings
 	report, err := bench.WatchSweep(cmd.Context(), w.opts)
 	if len(report.Points) == 0 {
-		return failed(err)
+		return w.Failed(err)
 	}
 	if w.html != "" {
 		err = errors.Join(err, bench.WriteHTMLFile(w.html, report))
 	}
-	return errors.Join(failed(err), failed(bench.Write(cmd.OutOrStdout(), format, report)))
+	return errors.Join(w.Failed(err), w.Failed(bench.Write(cmd.OutOrStdout(), format, report)))
 }
 
 // clusterOf is the cluster that the file of a flag tells of; nil without a file.

@@ -1,4 +1,4 @@
-package main
+package benchmain
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"snowglobe.test/bench/measure"
 )
 
-func newBenchPublish() *cobra.Command {
+func newPublish(exits Exits) *cobra.Command {
 	opts := bench.PublishOptions{}
 	cmd := &cobra.Command{
 		Use:   "publish FOLDER",
@@ -33,7 +33,7 @@ an interrupted command loses no more than one, and --only goes on with the other
 				return err
 			}
 			if err := bench.Publish(cmd.Context(), opts); err != nil {
-				return failed(err)
+				return exits.Failed(err)
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(opts.Folder, "PERFORMANCE.md"))
 			return nil

@@ -1,4 +1,6 @@
-package main
+// Package benchmain is the command "snowglobe bench": its flags, the order in which it says what, and
+// where reports go. It measures nothing, and knows no exit codes.
+package benchmain
 
 import (
 	"errors"
@@ -12,7 +14,15 @@ import (
 	"snowglobe.test/bench/startup"
 )
 
-func newBench() *cobra.Command {
+// Exits say what an error means for the exit code: that something could not be done, which is no wrong
+// usage; or that what was measured is wrong, if it is the error that was found.
+type Exits struct {
+	Failed    func(error) error
+	VerdictIf func(err, found error) error
+}
+
+// New returns the command.
+func New(exits Exits) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how fast a control plane starts and how it fans out watches",
@@ -22,11 +32,11 @@ func newBench() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchAll(), newBenchPublish(), newBenchStartup(), newBenchWatch())
+	cmd.AddCommand(newAll(exits), newPublish(exits), newStartup(exits), newWatch(exits))
 	return cmd
 }
 
-func newBenchStartup() *cobra.Command {
+func newStartup(exits Exits) *cobra.Command {
 	opts := startup.Options{}
 	output := ""
 	cmd := &cobra.Command{
@@ -50,9 +60,9 @@ ratios; docs/HACKING.md says how to build the binaries.`,
 			opts.Progress = cmd.ErrOrStderr()
 			report, err := startup.Measure(cmd.Context(), opts)
 			if err != nil {
-				return failed(err)
+				return exits.Failed(err)
 			}
-			return failed(bench.Write(cmd.OutOrStdout(), format, report))
+			return exits.Failed(bench.Write(cmd.OutOrStdout(), format, report))
 		},
 	}
 	flags := cmd.Flags()

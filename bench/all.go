@@ -13,6 +13,7 @@ import (
 	"snowglobe.test/bench/child"
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 )
@@ -66,9 +67,9 @@ func (o AllOptions) validate() error {
 
 // All measures startup, reset, list, watch list, write and watch, each once a round, so that a busy
 // moment of the machine is in one sample of each. With an error the report holds the rounds before it.
-func All(ctx context.Context, opts AllOptions) (AllReport, error) {
+func All(ctx context.Context, opts AllOptions) (results.AllReport, error) {
 	opts = opts.withDefaults()
-	report := AllReport{Machine: measure.ThisMachine(envtest.Release()), Date: time.Now().UTC().Truncate(time.Second), Quick: opts.Quick}
+	report := results.AllReport{Machine: measure.ThisMachine(envtest.Release()), Date: time.Now().UTC().Truncate(time.Second), Quick: opts.Quick}
 	if ChildRequested() {
 		return report, child.ErrRequested
 	}
@@ -81,7 +82,7 @@ func All(ctx context.Context, opts AllOptions) (AllReport, error) {
 		if err := r.run(ctx); err != nil {
 			return report, fmt.Errorf("bench all: round %d: %w", number+1, err)
 		}
-		report.add(r.samples())
+		report.Add(r.samples())
 		fmt.Fprintf(opts.Progress, "round %d of %d: %s\n", number+1, opts.Rounds, measure.Round(time.Since(begun)))
 	}
 	return report, nil
@@ -135,7 +136,7 @@ func (r *allRound) add(name string, took time.Duration) { r.took[name] = append(
 
 // longer is how long what took so long takes with the injected slowdown: the machine is none slower for it.
 func (r *allRound) longer(name string, took time.Duration) time.Duration {
-	if name == measureCalibration {
+	if name == results.MeasureCalibration {
 		return took
 	}
 	return time.Duration((1 + r.opts.InjectedSlowdown) * float64(took))
@@ -148,12 +149,12 @@ func (r *allRound) startup(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.add(measureFirstBoot, r.longer(measureFirstBoot, answer.Starts[0]))
+		r.add(results.MeasureFirstBoot, r.longer(results.MeasureFirstBoot, answer.Starts[0]))
 		for _, start := range answer.Starts[1:] {
-			r.add(measureBoot, r.longer(measureBoot, start))
+			r.add(results.MeasureBoot, r.longer(results.MeasureBoot, start))
 		}
 		for _, stop := range answer.Stops {
-			r.add(measureStop, r.longer(measureStop, stop))
+			r.add(results.MeasureStop, r.longer(results.MeasureStop, stop))
 		}
 	}
 	return nil
@@ -167,13 +168,13 @@ func (r *allRound) watch(ctx context.Context) error {
 	if r.opts.Quick {
 		opts.Duration = 1500 * time.Millisecond
 	}
-	var report WatchReport
+	var report results.WatchReport
 	err := child.Converse(ctx, childWatch, opts, io.Discard, func(line []byte, _ io.Writer) error {
 		return json.Unmarshal(line, &report)
 	})
 	for _, load := range report.Loads {
-		r.add(load.Transport+measureDelivery, load.Latency.P50)
-		r.add(load.Transport+measureCPU, load.Server.CPUPerMillion)
+		r.add(load.Transport+results.MeasureDelivery, load.Latency.P50)
+		r.add(load.Transport+results.MeasureCPU, load.Server.CPUPerMillion)
 	}
 	return err
 }

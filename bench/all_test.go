@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/bench/results"
 )
 
 // TestAll measures everything once, and keeps what it has when it is interrupted in the second round.
@@ -22,9 +24,9 @@ func TestAll(t *testing.T) {
 	report, err := All(ctx, AllOptions{Quick: true, Rounds: 3, Progress: progress})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Contains(t, said.String(), "round 1 of 3: ")
-	require.Len(t, report.Measures, len(measures))
+	require.Len(t, report.Measures, len(results.Measures))
 	for i, m := range report.Measures {
-		assert.Equal(t, measures[i], m.Name)
+		assert.Equal(t, results.Measures[i], m.Name)
 		require.Len(t, m.Samples, 1)
 		assert.Positive(t, m.Samples[0], m.Name)
 	}
@@ -37,14 +39,14 @@ func TestAll(t *testing.T) {
 // TestInjectedSlowdown has a write take a hundred times as long, and not the calibration.
 func TestInjectedSlowdown(t *testing.T) {
 	r := &allRound{opts: AllOptions{InjectedSlowdown: 99}, took: map[string][]time.Duration{}}
-	for _, name := range []string{measureWrite, measureCalibration} {
+	for _, name := range []string{results.MeasureWrite, results.MeasureCalibration} {
 		require.NoError(t, r.timed(name, 5, func() error {
 			time.Sleep(2 * time.Millisecond)
 			return nil
 		}))
 	}
-	assert.GreaterOrEqual(t, r.samples()[measureWrite], 0.2)
-	assert.Less(t, r.samples()[measureCalibration], 0.2)
+	assert.GreaterOrEqual(t, r.samples()[results.MeasureWrite], 0.2)
+	assert.Less(t, r.samples()[results.MeasureCalibration], 0.2)
 }
 
 // TestAllRefuses measures nothing for options that make no sense.

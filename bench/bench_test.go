@@ -9,6 +9,7 @@ import (
 
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 )
@@ -66,8 +67,8 @@ func BenchmarkWatch(b *testing.B) {
 				report, err := Watch(b.Context(), opts)
 				require.NoError(b, err)
 				load := report.Loads[0]
-				for _, m := range metricsOf(load) {
-					b.ReportMetric(m.value, m.unit)
+				for _, m := range results.MetricsOf(load) {
+					b.ReportMetric(m.Value, m.Unit)
 				}
 			})
 		}

@@ -11,16 +11,10 @@ import (
 	"snowglobe.test/bench/baseline"
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/bench/startup"
 	"snowglobe.test/envtest"
 	"snowglobe.test/internal/stock"
-)
-
-// The baselines: what the parts of an API server do alone, with the same load on the same machine.
-const (
-	BaselineStore  = "store"  // the watch of the store, by an etcd client in the process
-	BaselineCacher = "cacher" // upstream's watch cache on that store
-	BaselineHTTP2  = "http2"  // a bare Go server that writes the same bytes over TLS
 )
 
 // Baselines are all of them.
@@ -50,7 +44,7 @@ func (o WatchOptions) onHost(ctx context.Context, name string, f func(host) erro
 	switch name {
 	case transportTarget:
 		return metered(host{name: name, on: load.OnAPIServer(*one(o.Target))}, o.Target, f)
-	case hostStock:
+	case load.Stock:
 		return o.onStock(f)
 	case hostPeer:
 		return metered(host{name: name, on: load.OnAPIServer(*one(o.Peer))}, o.Peer, f)
@@ -87,7 +81,7 @@ func (o WatchOptions) onStock(f func(host) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	return metered(host{name: hostStock, reached: one(config)}, config, f)
+	return metered(host{name: load.Stock, reached: one(config)}, config, f)
 }
 
 // onControlPlane calls f with a control plane of ours.
@@ -142,7 +136,7 @@ func (o WatchOptions) onBareServer(ctx context.Context, f func(host) error) (err
 
 // run runs one load. Clients that can be are in another process than the server. It returns a
 // result even if the error is ErrDelivery.
-func (h host) run(ctx context.Context, opts WatchOptions) (*WatchLoad, error) {
+func (h host) run(ctx context.Context, opts WatchOptions) (*results.WatchLoad, error) {
 	meter := measure.NewMeter(opts.Watchers, h.read)
 	profiles := &measure.Profiler{Folder: opts.Profile, Name: h.name}
 	load, err := h.load(ctx, opts, func(p measure.Phase) {
@@ -159,7 +153,7 @@ func (h host) run(ctx context.Context, opts WatchOptions) (*WatchLoad, error) {
 	return load, errors.Join(err, profiles.Stop(), profiles.Err)
 }
 
-func (h host) load(ctx context.Context, opts WatchOptions, comesTo func(measure.Phase)) (*WatchLoad, error) {
+func (h host) load(ctx context.Context, opts WatchOptions, comesTo func(measure.Phase)) (*results.WatchLoad, error) {
 	if h.reached != nil {
 		return load.RunApart(ctx, opts.load(), h.name, *h.reached, comesTo)
 	}

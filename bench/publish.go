@@ -1,15 +1,11 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +13,7 @@ import (
 	"snowglobe.test/bench/child"
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/internal/outfile"
 	"snowglobe.test/internal/tempdir"
 )
@@ -46,21 +43,6 @@ type PublishOptions struct {
 	Progress io.Writer
 }
 
-// The parts of a page: the curves of each encoding, their last points, what a watch takes, as many
-// watchers as a machine holds, and where the time goes.
-const (
-	partMany   = "many"
-	partMemory = "memory"
-	partMost   = "most"
-	partShares = "shares"
-)
-
-// PublishParts are the parts of a page that can be measured by themselves.
-var PublishParts = []string{"json", "protobuf", load.EncodingCBOR, partMany, partMemory, partMost, partShares}
-
-// curveParts are the parts of which each is the curve of the encoding with its name.
-var curveParts = PublishParts[:3]
-
 // What the curves are held to, and what is in reach of so many watchers that one event takes longer
 // than that to all of them.
 const (
@@ -87,7 +69,7 @@ func (o PublishOptions) withDefaults() PublishOptions {
 		o.Most = []int{12_000, 25_000, 50_000, load.MaxWatchers}
 	}
 	if len(o.Only) == 0 {
-		o.Only = PublishParts
+		o.Only = results.PublishParts
 	}
 	if o.Keep {
 		o.Only = nil
@@ -108,8 +90,8 @@ func (o PublishOptions) validate() error {
 		}
 	}
 	for _, part := range o.Only {
-		if !slices.Contains(PublishParts, part) {
-			return fmt.Errorf("part %q is unknown; use %s", part, strings.Join(PublishParts, ", "))
+		if !slices.Contains(results.PublishParts, part) {
+			return fmt.Errorf("part %q is unknown; use %s", part, strings.Join(results.PublishParts, ", "))
 		}
 	}
 	return nil
@@ -133,14 +115,15 @@ func Publish(ctx context.Context, opts PublishOptions) error {
 }
 
 func (o PublishOptions) publish(ctx context.Context) error {
+	folder := results.Folder(o.Folder)
 	if o.Keep {
-		return o.write()
+		return folder.Write()
 	}
-	if err := outfile.Try(o.page()); err != nil {
+	if err := outfile.Try(folder.Page()); err != nil {
 		return err
 	}
 	against := WatchOptions{Against: o.Against, Progress: o.Progress}
-	if !slices.ContainsFunc(o.Only, func(part string) bool { return part != partMost && part != partShares }) {
+	if !slices.ContainsFunc(o.Only, func(part string) bool { return part != results.PartMost && part != results.PartShares }) {
 		against.Against = "" // these have no peer
 	}
 	var used *measure.Binaries
@@ -149,14 +132,14 @@ func (o PublishOptions) publish(ctx context.Context) error {
 		for _, part := range o.Only {
 			began := time.Now()
 			measured, err := o.measure(ctx, part)
-			if curve, ok := measured.(SweepReport); ok && err == nil {
-				measured, err = o.merge(part, curve)
+			if curve, ok := measured.(results.SweepReport); ok && err == nil {
+				measured, err = folder.Merge(part, curve)
 			}
 			if err == nil {
-				err = o.keep(part, measured)
+				err = folder.Keep(part, measured)
 			}
 			if err == nil {
-				err = o.write()
+				err = folder.Write()
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", part, err)
@@ -167,78 +150,30 @@ func (o PublishOptions) publish(ctx context.Context) error {
 	})
 }
 
-func (o PublishOptions) page() string { return filepath.Join(o.Folder, "PERFORMANCE.md") }
-
-func (o PublishOptions) data() string { return filepath.Join(o.Folder, "performance") }
-
-func (o PublishOptions) file(part string) string { return filepath.Join(o.data(), part+".json") }
-
-// merge adds to a sweep the points of the raw data at other values, if they are of this machine.
-func (o PublishOptions) merge(part string, now SweepReport) (SweepReport, error) {
-	var old *SweepReport
-	err := o.load(part, &old)
-	if err != nil || old == nil || old.Machine != now.Machine || old.Objective != now.Objective {
-		return now, err
-	}
-	measured := now.values()
-	for _, point := range old.Points {
-		if !slices.Contains(measured, point.Value) {
-			now.Points = append(now.Points, point)
-		}
-	}
-	return now, nil
-}
-
-// load reads the raw data of a part into a pointer to a report, which stays nil if there is none.
-func (o PublishOptions) load(part string, into any) error {
-	text, err := os.ReadFile(o.file(part))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil {
-		return fmt.Errorf("read the raw data: %s: %w", o.file(part), err)
-	}
-	return nil
-}
-
-// keep writes the raw data of a part.
-func (o PublishOptions) keep(part string, measured any) error {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetIndent("", " ")
-	if err := encoder.Encode(measured); err != nil {
-		return err
-	}
-	return outfile.Write(o.file(part), text.Bytes())
-}
-
 func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
 	sweep := SweepOptions{
 		WatchOptions: WatchOptions{Pace: load.Pace{Duration: o.Duration}, Progress: o.Progress, Against: o.Against, Baselines: true},
 		Sweep:        Sweep{"watchers", o.Watchers}, Objective: curveObjective,
 	}
 	switch part {
-	case partShares:
+	case results.PartShares:
 		return o.shares(ctx)
-	case partMemory:
+	case results.PartMemory:
 		return o.memory(ctx)
-	case partMost:
+	case results.PartMost:
 		sweep.Transport, sweep.Against, sweep.Baselines = TransportProcess, "", false
 		sweep.Sweep.Values, sweep.Objective = o.Most, mostObjective
 		sweep.Duration, sweep.Rate = mostLonger*o.Duration, 10
-	case partMany:
-		sweep.Sweep.Values, sweep.Objective, sweep.Encodings = []int{o.Many}, manyObjective, curveParts
+	case results.PartMany:
+		sweep.Sweep.Values, sweep.Objective, sweep.Encodings = []int{o.Many}, manyObjective, results.CurveParts
 		sweep.Duration, sweep.Rate, sweep.Rounds = manyLonger*o.Duration, 4, 1
 	default:
-		sweep.Encoding, sweep.again = part, part != PublishParts[0]
+		sweep.Encoding, sweep.again = part, part != results.PublishParts[0]
 	}
 	return o.sweep(ctx, sweep)
 }
 
-func (o PublishOptions) sweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
+func (o PublishOptions) sweep(ctx context.Context, opts SweepOptions) (results.SweepReport, error) {
 	report, err := WatchSweep(ctx, opts)
 	forgetFolder(report.Against)
 	return report, err
@@ -252,7 +187,7 @@ func forgetFolder(b *measure.Binaries) {
 }
 
 // memory is what a watch takes beside stock, and in process where there are the most.
-func (o PublishOptions) memory(ctx context.Context) (WatchReport, error) {
+func (o PublishOptions) memory(ctx context.Context) (results.WatchReport, error) {
 	rate := max(1, 1/o.Duration.Seconds()) // one event or more
 	load := WatchOptions{Shape: load.Shape{Watchers: o.Many}, Pace: load.Pace{Rate: rate, Duration: o.Duration}, Against: o.Against, Rounds: 1, Progress: o.Progress}
 	report, err := Watch(ctx, load)
@@ -266,26 +201,13 @@ func (o PublishOptions) memory(ctx context.Context) (WatchReport, error) {
 	return report, err
 }
 
-// SharesReport is where the time of a control plane goes, for a load that leaves the machine some.
-type SharesReport struct {
-	Machine measure.Machine `json:"machine"`
-	Date    time.Time       `json:"date"`
-	Loads   []SharesLoad    `json:"loads"`
-}
-
-// SharesLoad is a load with the shares of its server's CPU time.
-type SharesLoad struct {
-	WatchLoad
-	CPU []measure.CPUShare `json:"cpu"`
-}
-
 // The load whose shares are measured: some 10,000 deliveries a second.
 const (
 	sharesWatchers = 1000
 	sharesRate     = 10
 )
 
-func (o PublishOptions) shares(ctx context.Context) (report SharesReport, err error) {
+func (o PublishOptions) shares(ctx context.Context) (report results.SharesReport, err error) {
 	folder, err := tempdir.Make("bench")
 	if err != nil {
 		return report, err
@@ -299,42 +221,12 @@ func (o PublishOptions) shares(ctx context.Context) (report SharesReport, err er
 		Progress: o.Progress,
 	}
 	watched, err := Watch(ctx, load)
-	report = SharesReport{Machine: watched.Machine, Date: time.Now().UTC().Truncate(time.Second)}
+	report = results.SharesReport{Machine: watched.Machine, Date: time.Now().UTC().Truncate(time.Second)}
 	for _, load := range watched.Loads {
 		profiles := measure.Profiler{Folder: folder.Path(), Name: load.Transport}
 		shares, sharesErr := measure.CPUShares(profiles.Path("cpu"))
 		err = errors.Join(err, sharesErr)
-		report.Loads = append(report.Loads, SharesLoad{load, shares})
+		report.Loads = append(report.Loads, results.SharesLoad{WatchLoad: load, CPU: shares})
 	}
 	return report, err
-}
-
-// published is the raw data of a page.
-type published struct {
-	Curves map[string]*SweepReport // by encoding
-	Many   *SweepReport
-	Memory *WatchReport
-	Most   *SweepReport
-	Shares *SharesReport
-}
-
-// read reads the raw data that is there.
-func (o PublishOptions) read() (published, error) {
-	p := published{Curves: map[string]*SweepReport{}}
-	err := errors.Join(o.load(partMany, &p.Many), o.load(partMemory, &p.Memory), o.load(partMost, &p.Most),
-		o.load(partShares, &p.Shares))
-	for _, encoding := range curveParts {
-		var curve *SweepReport
-		if err = errors.Join(err, o.load(encoding, &curve)); curve != nil {
-			p.Curves[encoding] = curve
-		}
-	}
-	if err != nil {
-		return p, err
-	}
-	p.extend()
-	if p.Any() == nil && p.Shares == nil && p.Memory == nil {
-		return p, fmt.Errorf("there is no raw data in %s: measure it first, without --keep", o.data())
-	}
-	return p, nil
 }

@@ -2,11 +2,7 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"flag"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,149 +10,41 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"snowglobe.test/bench/load"
-	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 )
-
-var update = flag.Bool("update", false, "write the page of the tests anew")
-
-// TestPublishedPage writes a page from raw data, some of which is missing.
-func TestPublishedPage(t *testing.T) {
-	ran := func(watchers int, rate float64) *WatchLoad {
-		return &WatchLoad{
-			Shape:               load.Shape{Watchers: watchers},
-			RateAsked:           rate,
-			DeliveriesPerSecond: rate * float64(watchers),
-			Latency:             measure.Latency{P50: 3 * time.Millisecond, P99: 40 * time.Millisecond},
-			Server:              &measure.Usage{CPUPerMillion: 26 * time.Second, MemoryPerWatch: 60 << 10},
-		}
-	}
-	machine := measure.Machine{GOOS: "linux", GOARCH: "amd64", GOMAXPROCS: 2, Go: "go1.26", Kubernetes: "v1.37.1"}
-	date := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	curve := SweepReport{
-		Machine: machine, Date: date, Option: "watchers", Objective: 50 * time.Millisecond,
-		Against: &measure.Binaries{APIServer: "Kubernetes v1.37.1", Etcd: "etcd 3.6"},
-		Points: []SweepPoint{
-			{Value: 1, Transport: TransportProcess, Encoding: "json", Best: ran(1, 2345)},
-			{Value: 1, Transport: TransportTLS, Encoding: "json", Best: ran(1, 1500)},
-			{Value: 1, Transport: hostStock, Encoding: "json", Best: ran(1, 1000)},
-			{Value: 1, Transport: BaselineStore, Encoding: "json", Best: ran(1, 98765)},
-			{Value: 1000, Transport: TransportProcess, Encoding: "json", Best: ran(1000, 30)},
-			{Value: 1000, Transport: TransportTLS, Encoding: "json"},
-			{Value: 1000, Transport: hostStock, Encoding: "json", Best: ran(1000, 14)},
-			{Value: 1000, Transport: BaselineStore, Encoding: "json", Best: ran(1000, 400)},
-			{Value: 10_000, Transport: TransportTLS, Encoding: "json"}, // measured anew with many
-		},
-	}
-	fewer := SweepReport{Option: "watchers", Points: []SweepPoint{
-		{Value: 10, Transport: TransportProcess, Encoding: "cbor", Best: ran(10, 300)},
-		{Value: 10, Transport: hostStock, Encoding: "cbor", Best: ran(10, 200)},
-	}}
-	stages := ran(1000, 10)
-	stages.Transport, stages.Stages = TransportTLS, []load.Stage{{Name: "commit", Latency: measure.Latency{P50: 20 * time.Microsecond, P99: time.Millisecond}}}
-	memory := ran(10_000, 1)
-	memory.Transport = hostStock
-	parts := map[string]any{
-		"json": curve,
-		"cbor": fewer,
-		partMany: SweepReport{Objective: time.Second, Points: []SweepPoint{
-			{Value: 10_000, Transport: TransportProcess, Encoding: "json", Best: ran(10_000, 4)},
-			{Value: 10_000, Transport: hostStock, Encoding: "json", Best: ran(10_000, 1.5), Round: 1},
-			{Value: 10_000, Transport: hostStock, Encoding: "json", Best: ran(10_000, 2), Round: 2},
-			{Value: 10_000, Transport: TransportProcess, Encoding: "protobuf", Best: ran(10_000, 3)},
-		}},
-		partMemory: WatchReport{Loads: []WatchLoad{*memory}},
-		partMost: SweepReport{Machine: machine, Points: []SweepPoint{
-			{Value: 100_000, Transport: TransportProcess, Best: ran(100_000, 0.4)},
-			{Value: 200_000, Transport: TransportProcess},
-		}},
-		partShares: SharesReport{Loads: []SharesLoad{{*stages, []measure.CPUShare{{Part: "HTTP/2 and TLS", Self: 0.55, Total: 0.61}}}}},
-	}
-	opts := PublishOptions{Folder: t.TempDir(), Keep: true}
-	require.NoError(t, os.Mkdir(opts.data(), 0o755))
-	for part, data := range parts {
-		require.NoError(t, opts.keep(part, data))
-	}
-	require.NoError(t, Publish(t.Context(), opts))
-	page, err := os.ReadFile(filepath.Join(opts.Folder, "PERFORMANCE.md"))
-	require.NoError(t, err)
-	golden := filepath.Join("testdata", "performance.golden")
-	if *update {
-		require.NoError(t, os.WriteFile(golden, page, 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), string(page), "if it should be so, run: go test ./bench -run TestPublishedPage -update")
-	plot, err := os.ReadFile(filepath.Join(opts.data(), "json.svg"))
-	require.NoError(t, err)
-	assert.Contains(t, string(plot), "<svg")
-}
-
-// TestPerformanceIsFresh compares docs/PERFORMANCE.md and its plots with the raw data beside them.
-func TestPerformanceIsFresh(t *testing.T) {
-	docs := PublishOptions{Folder: filepath.Join("..", "docs")}
-	fresh := PublishOptions{Folder: t.TempDir(), Keep: true}
-	require.NoError(t, os.Mkdir(fresh.data(), 0o755))
-	for _, part := range PublishParts {
-		text, err := os.ReadFile(docs.file(part))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has not been measured
-		}
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(fresh.file(part), text, 0o644))
-	}
-	require.NoError(t, Publish(t.Context(), fresh))
-	written, err := fs.Glob(os.DirFS(fresh.Folder), "performance/*.svg")
-	require.NoError(t, err)
-	for _, name := range append(written, "PERFORMANCE.md") {
-		want, err := os.ReadFile(filepath.Join(fresh.Folder, name))
-		require.NoError(t, err)
-		got, err := os.ReadFile(filepath.Join(docs.Folder, name))
-		require.NoError(t, err)
-		assert.Equal(t, string(want), string(got), "%s is stale; run: go run ./cmd/snowglobe bench publish docs --keep", name)
-	}
-}
 
 // TestPublish measures the parts of a page that take the least, and leaves those that are there.
 func TestPublish(t *testing.T) {
 	var said bytes.Buffer
 	opts := PublishOptions{
-		Folder: filepath.Join(t.TempDir(), "new"), Only: []string{partMemory, partMost, partShares},
+		Folder: filepath.Join(t.TempDir(), "new"), Only: []string{results.PartMemory, results.PartMost, results.PartShares},
 		Watchers: []int{2}, Many: 2, Most: []int{3}, Duration: 50 * time.Millisecond, Progress: &said,
 	}
 	require.NoError(t, Publish(t.Context(), opts))
-	data, err := opts.read()
-	require.NoError(t, err)
-	assert.Equal(t, 3, data.Most.Points[0].Value)
-	require.Len(t, data.Shares.Loads, 2)
-	for _, load := range data.Shares.Loads {
+	var memory results.WatchReport
+	var most results.SweepReport
+	var shares results.SharesReport
+	load := func() {
+		folder := results.Folder(opts.Folder)
+		require.NoError(t, errors.Join(folder.Load(results.PartMemory, &memory), folder.Load(results.PartMost, &most), folder.Load(results.PartShares, &shares)))
+	}
+	load()
+	assert.Equal(t, 3, most.Points[0].Value)
+	require.Len(t, shares.Loads, 2)
+	for _, load := range shares.Loads {
 		assert.NotEmpty(t, load.Stages, load.Transport)
 	}
 	assert.Contains(t, said.String(), "most: measured in ")
-	require.Len(t, data.Memory.Loads, 3)
-	for i, load := range data.Memory.Loads {
+	require.Len(t, memory.Loads, 3)
+	for i, load := range memory.Loads {
 		assert.Equal(t, []string{TransportProcess, TransportTLS, TransportProcess}[i], load.Transport)
 		assert.NotNil(t, load.Server)
 	}
 
-	opts.Only, opts.Most = []string{partMost}, []int{4}
+	opts.Only, opts.Most = []string{results.PartMost}, []int{4}
 	require.NoError(t, Publish(t.Context(), opts))
-	data, err = opts.read()
-	require.NoError(t, err)
-	assert.Equal(t, []int{3, 4}, data.Most.values(), "a point that is not measured anew is kept")
-}
-
-// TestPublishManyAlone has no curve to put the points of many watchers at the end of.
-func TestPublishManyAlone(t *testing.T) {
-	opts := PublishOptions{Folder: t.TempDir(), Keep: true}
-	require.NoError(t, os.Mkdir(opts.data(), 0o755))
-	require.NoError(t, opts.keep(partMany, SweepReport{Option: "watchers", Objective: time.Second, Points: []SweepPoint{
-		{Value: 5, Transport: TransportProcess, Encoding: "json", Best: &WatchLoad{Shape: load.Shape{Watchers: 5}, DeliveriesPerSecond: 40}},
-	}}))
-	require.NoError(t, Publish(t.Context(), opts))
-	page, err := os.ReadFile(opts.page())
-	require.NoError(t, err)
-	assert.Contains(t, string(page), "| 5, within 1s | 40 |")
+	load()
+	assert.Equal(t, []int{3, 4}, most.Values(), "a point that is not measured anew is kept")
 }
 
 func TestPublishRefuses(t *testing.T) {
@@ -169,18 +57,5 @@ func TestPublishRefuses(t *testing.T) {
 	} {
 		assert.ErrorContains(t, Publish(t.Context(), opts), want)
 		assert.NoDirExists(t, "none")
-	}
-	broken := PublishOptions{Folder: t.TempDir(), Keep: true}
-	require.NoError(t, os.Mkdir(broken.data(), 0o755))
-	require.NoError(t, os.WriteFile(broken.file("json"), []byte("{"), 0o644))
-	err := Publish(t.Context(), broken)
-	assert.ErrorContains(t, err, broken.file("json"))
-	var syntax *json.SyntaxError
-	assert.ErrorAs(t, err, &syntax)
-}
-
-func TestCount(t *testing.T) {
-	for n, want := range map[float64]string{0.4: "0.4", 12.34: "12.3", 999: "999", 1000: "1,000", 12_345: "12,300", 98_765: "98,800", 999_600: "1,000,000"} {
-		assert.Equal(t, want, count(n))
 	}
 }

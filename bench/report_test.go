@@ -10,6 +10,7 @@ import (
 
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/bench/startup"
 )
 
@@ -31,9 +32,9 @@ func someStartup() startup.Report {
 	return report
 }
 
-func someWatch() WatchReport {
+func someWatch() results.WatchReport {
 	latency := measure.Latency{Count: 40, Mean: 2e6, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6, Max: 5e6}
-	load := WatchLoad{
+	load := results.WatchLoad{
 		Shape:               load.Shape{Encoding: "json", Store: measure.StoreMemory, Resource: "configmaps", Watchers: 2, Writers: 1, PayloadBytes: 256, StreamsPerConnection: 1, Namespaces: 1, Selectors: 1},
 		Transport:           TransportProcess,
 		RateAsked:           10,
@@ -49,16 +50,16 @@ func someWatch() WatchReport {
 	apart := *load.Server
 	apart.Apart, lossy.Server = true, &apart
 	lossy.Transport, lossy.Lost, lossy.Deliveries, lossy.DeliveriesPerSecond = TransportTLS, 1, 39, 15
-	return WatchReport{Machine: someMachine, Loads: []WatchLoad{load, lossy}}
+	return results.WatchReport{Machine: someMachine, Loads: []results.WatchLoad{load, lossy}}
 }
 
 func TestReports(t *testing.T) {
 	for name, test := range map[string]struct {
-		report Report
-		format Format
+		report results.Report
+		format results.Format
 		want   string
 	}{
-		"startup": {someStartup(), FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
+		"startup": {someStartup(), results.FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
 store memory, 2 processes
 
                          median  min    max    samples  to envtest
@@ -74,7 +75,7 @@ Its start ends when /healthz answers 200 and the default namespace is there;
 ours when /readyz does, which has more checks, and the namespace is there too.
 The ratio is that of the medians.
 `},
-		"startup for benchstat": {someStartup(), FormatBenchmark, `goos: plan9
+		"startup for benchstat": {someStartup(), results.FormatBenchmark, `goos: plan9
 goarch: arm
 pkg: snowglobe.test/bench
 cpu: abacus
@@ -89,7 +90,7 @@ BenchmarkEnvtestStartup-3	1	2000000000 ns/op
 BenchmarkEnvtestStartup-3	1	2400000000 ns/op
 BenchmarkEnvtestStop-3	1	1000000000 ns/op
 `},
-		"watch": {someWatch(), FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
+		"watch": {someWatch(), results.FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
 watchers 2, writers 1, events 20 of 256 bytes, configmaps, json, store memory
 
                         process  tls
@@ -121,16 +122,16 @@ watches restarted       0        0
 tls: fewer events arrived than were asked for. The machine was saturated, so the
 latencies are those of a growing queue: lower the rate or the number of watchers.
 `},
-		"sweep": {SweepReport{Machine: someMachine, Option: "watchers", Objective: 50 * time.Millisecond, Points: []SweepPoint{
+		"sweep": {results.SweepReport{Machine: someMachine, Option: "watchers", Objective: 50 * time.Millisecond, Points: []results.SweepPoint{
 			{Value: 2, Transport: TransportProcess, Encoding: "json", Trials: 3, Best: &someWatch().Loads[0]}, {Value: 20, Transport: TransportProcess, Encoding: "json", Trials: 2},
-		}}, FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
+		}}, results.FormatText, `plan9/arm, 3 CPUs, go1.26, abacus, Kubernetes v1.37.1
 the highest rate at which p99 is at most 50ms
 
 transport  encoding  watchers  events/s  deliveries/s  p50  p99  p99.9  server's CPU/million  memory/watch
 process    json      2         10        19.5          1ms  3ms  4ms    25s                   10 KiB
 process    json      20        -         -             -    -    -      -                     -
 `},
-		"watch for benchstat": {WatchReport{Machine: someMachine, Loads: someWatch().Loads[:1]}, FormatBenchmark, `Unit events/s better=higher
+		"watch for benchstat": {results.WatchReport{Machine: someMachine, Loads: someWatch().Loads[:1]}, results.FormatBenchmark, `Unit events/s better=higher
 goos: plan9
 goarch: arm
 pkg: snowglobe.test/bench
@@ -140,11 +141,11 @@ BenchmarkWatch/transport=process/watchers=2/rate=10/encoding=json/resource=confi
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got bytes.Buffer
-			require.NoError(t, Write(&got, test.format, test.report))
+			require.NoError(t, results.Write(&got, test.format, test.report))
 			assert.Equal(t, test.want, got.String(), "got:\n%s\nwant", &got)
 		})
 	}
 	decodes(t, someStartup())
 	decodes(t, someWatch())
-	assert.Error(t, Write(&bytes.Buffer{}, "xml", someWatch()), "format xml is not refused")
+	assert.Error(t, results.Write(&bytes.Buffer{}, "xml", someWatch()), "format xml is not refused")
 }

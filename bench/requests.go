@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"snowglobe.test/bench/results"
 	"snowglobe.test/envtest"
 )
 
@@ -34,7 +35,7 @@ const (
 // garbage, and so tells how fast the machine is.
 func (r *allRound) calibrate() error {
 	text := make([]byte, 8<<20)
-	return r.timed(measureCalibration, 10, func() error {
+	return r.timed(results.MeasureCalibration, 10, func() error {
 		var all sync.WaitGroup
 		for range runtime.GOMAXPROCS(0) {
 			all.Go(func() { sha256.Sum256(text) })
@@ -67,24 +68,24 @@ func (r *allRound) requests(ctx context.Context) (err error) {
 		_, err := client.CoreV1().ConfigMaps(corev1.NamespaceDefault).Create(ctx, object, metav1.CreateOptions{})
 		return err
 	}
-	if err := r.timed(measureWrite, listObjects, write); err != nil {
+	if err := r.timed(results.MeasureWrite, listObjects, write); err != nil {
 		return err
 	}
 	list := func() error {
 		_, err := objects().DoRaw(ctx)
 		return err
 	}
-	if err := r.timed(measureList, lists, list); err != nil {
+	if err := r.timed(results.MeasureList, lists, list); err != nil {
 		return err
 	}
-	if err := r.timed(measureWatchList, lists, func() error { return watchList(ctx, objects()) }); err != nil {
+	if err := r.timed(results.MeasureWatchList, lists, func() error { return watchList(ctx, objects()) }); err != nil {
 		return err
 	}
 	for range resets {
-		if err := r.timed(measureWrite, resetObjects, write); err != nil {
+		if err := r.timed(results.MeasureWrite, resetObjects, write); err != nil {
 			return err
 		}
-		if err := r.timed(measureReset, 1, func() error { return cp.Reset(ctx) }); err != nil {
+		if err := r.timed(results.MeasureReset, 1, func() error { return cp.Reset(ctx) }); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/bench/startup"
 	"snowglobe.test/internal/pages"
 )
@@ -36,10 +37,10 @@ func TestStartupMeasuresEveryBoot(t *testing.T) {
 }
 
 // decodes checks that a report's JSON loses nothing.
-func decodes[R Report](t *testing.T, report R) {
+func decodes[R results.Report](t *testing.T, report R) {
 	t.Helper()
 	var text bytes.Buffer
-	require.NoError(t, Write(&text, FormatJSON, report))
+	require.NoError(t, results.Write(&text, results.FormatJSON, report))
 	var decoded R
 	decoder := json.NewDecoder(&text)
 	decoder.DisallowUnknownFields()

@@ -14,6 +14,7 @@ import (
 	"snowglobe.test/bench/child"
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/envtest"
 )
 
@@ -59,13 +60,13 @@ const maxTrials = 24
 // WatchSweep finds, for each value of the sweep and each transport, the highest rate of events
 // that all watchers get within the objective, by trying: it doubles the rate until it fails twice, and
 // then halves the distance. With an error the report holds what was found before it.
-func WatchSweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
+func WatchSweep(ctx context.Context, opts SweepOptions) (results.SweepReport, error) {
 	opts.WatchOptions = opts.withDefaults()
 	opts.Objective = cmp.Or(opts.Objective, 50*time.Millisecond)
 	if opts.Encodings == nil {
 		opts.Encodings = []string{opts.Encoding}
 	}
-	report := SweepReport{Machine: measure.ThisMachine(envtest.Release()), Date: time.Now().UTC().Truncate(time.Second), Option: opts.Sweep.Option, Objective: opts.Objective}
+	report := results.SweepReport{Machine: measure.ThisMachine(envtest.Release()), Date: time.Now().UTC().Truncate(time.Second), Option: opts.Sweep.Option, Objective: opts.Objective}
 	if ChildRequested() {
 		return report, child.ErrRequested
 	}
@@ -74,7 +75,7 @@ func WatchSweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
 	}
 	err := opts.withStock(ctx, &report.Against, func(o WatchOptions) error {
 		opts.WatchOptions = o
-		return opts.sweep(ctx, func(p SweepPoint) { report.Points = append(report.Points, p) })
+		return opts.sweep(ctx, func(p results.SweepPoint) { report.Points = append(report.Points, p) })
 	})
 	if err != nil {
 		return report, fmt.Errorf("bench watch: %w", err)
@@ -83,7 +84,7 @@ func WatchSweep(ctx context.Context, opts SweepOptions) (SweepReport, error) {
 }
 
 // sweep searches for each value in each encoding on each host, and calls found with what it finds.
-func (o SweepOptions) sweep(ctx context.Context, found func(SweepPoint)) error {
+func (o SweepOptions) sweep(ctx context.Context, found func(results.SweepPoint)) error {
 	likely := map[string]float64{} // deliveries/s of each host and encoding, by what was found before
 	for _, value := range o.Sweep.Values {
 		for number, encoding := range o.Encodings {
@@ -136,8 +137,8 @@ func (o SweepOptions) validate() error {
 
 // search finds the highest rate for one value, and begins with the one that is likely, if that is
 // known.
-func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, deliveries float64) (SweepPoint, error) {
-	point := SweepPoint{Transport: h.name, Encoding: opts.Encoding}
+func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, deliveries float64) (results.SweepPoint, error) {
+	point := results.SweepPoint{Transport: h.name, Encoding: opts.Encoding}
 	opts.Progress = io.Discard
 	if deliveries > 0 {
 		opts.Rate = deliveries / opts.load().Receivers()
@@ -170,7 +171,7 @@ func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, del
 const attempts = 2
 
 // try reports whether a rate meets the objective, and puts the load that does into the point.
-func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point *SweepPoint) (held bool, err error) {
+func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point *results.SweepPoint) (held bool, err error) {
 	for range attempts {
 		point.Trials++
 		load, err := h.run(ctx, opts)
@@ -182,7 +183,7 @@ func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point 
 			verdict = "holds"
 		}
 		fmt.Fprintf(o.Progress, "%s, %s, %s watchers: %s events/s %s: p99 %s, %s deliveries/s\n",
-			h.name, opts.Encoding, count(float64(opts.Watchers)), count(opts.Rate), verdict, measure.Round(load.Latency.P99), count(load.DeliveriesPerSecond))
+			h.name, opts.Encoding, results.Count(float64(opts.Watchers)), results.Count(opts.Rate), verdict, measure.Round(load.Latency.P99), results.Count(load.DeliveriesPerSecond))
 		if holds {
 			point.Best = load
 			return true, nil
@@ -192,7 +193,7 @@ func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point 
 }
 
 // holds reports whether a load met the objective with what was asked of it.
-func (o SweepOptions) holds(load WatchLoad) bool {
+func (o SweepOptions) holds(load results.WatchLoad) bool {
 	return load.Latency.P99 <= o.Objective && !load.Saturated()
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/envtest"
 )
 
@@ -93,7 +94,7 @@ func TestWatchSweepFinds(t *testing.T) {
 		require.NotNil(t, point.Best)
 		assert.Len(t, point.Best.Stages, len(stages))
 	}
-	assert.Contains(t, said.String(), fmt.Sprintf("process, json, 2 watchers: %s events/s ", count(report.Points[0].Best.DeliveriesPerSecond/2)))
+	assert.Contains(t, said.String(), fmt.Sprintf("process, json, 2 watchers: %s events/s ", results.Count(report.Points[0].Best.DeliveriesPerSecond/2)))
 	decodes(t, report)
 }
 

@@ -14,21 +14,24 @@ import (
 	"snowglobe.test/bench/child"
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/envtest"
 )
 
-// How watchers connect to the API server.
+// What a load can run on, as WatchOptions.Transport says.
 const (
-	TransportProcess = "process" // function calls in the process, no connection
-	TransportTLS     = "tls"     // HTTP/2 over TLS on loopback, a connection for each watcher
-	TransportBoth    = "both"    // one after the other
-	transportTarget  = "target"  // as the caller's configuration says
+	TransportProcess = load.TransportProcess
+	TransportTLS     = load.TransportTLS
+	TransportBoth    = "both" // one after the other
+	BaselineStore    = load.BaselineStore
+	BaselineCacher   = load.BaselineCacher
+	BaselineHTTP2    = load.BaselineHTTP2
 )
 
-// What else a load can run on, beside ours in the same run.
+// What else a load runs on.
 const (
-	hostStock = "stock" // kube-apiserver and etcd, over TLS
-	hostPeer  = "peer"  // another cluster
+	transportTarget = "target" // a cluster, as the caller's configuration says
+	hostPeer        = "peer"   // another cluster, beside ours
 )
 
 // WatchOptions describe a load to measure watch fan-out with, and what it is run on; zero is a small
@@ -130,17 +133,17 @@ var ErrDelivery = load.ErrDelivery
 // Watch measures the time from just before a client writes an object until each watcher
 // has read the event, on a control plane per transport. With an error the report
 // holds what was measured before it, and the failed load if that is ErrDelivery.
-func Watch(ctx context.Context, opts WatchOptions) (WatchReport, error) {
+func Watch(ctx context.Context, opts WatchOptions) (results.WatchReport, error) {
 	if ChildRequested() {
-		return WatchReport{Machine: measure.ThisMachine(envtest.Release())}, child.ErrRequested
+		return results.WatchReport{Machine: measure.ThisMachine(envtest.Release())}, child.ErrRequested
 	}
 	return watchHere(ctx, opts)
 }
 
 // watchHere is Watch in any process, a child too.
-func watchHere(ctx context.Context, opts WatchOptions) (WatchReport, error) {
+func watchHere(ctx context.Context, opts WatchOptions) (results.WatchReport, error) {
 	opts = opts.withDefaults()
-	report := WatchReport{Machine: measure.ThisMachine(envtest.Release())}
+	report := results.WatchReport{Machine: measure.ThisMachine(envtest.Release())}
 	if err := opts.validate(); err != nil {
 		return report, fmt.Errorf("bench watch: %w", err)
 	}
@@ -191,7 +194,7 @@ func (o WatchOptions) inTurn(ctx context.Context, f func(h host, round int) erro
 func (o WatchOptions) hosts() []string {
 	hosts := o.transports()
 	if o.Against != "" {
-		hosts = append(hosts, hostStock)
+		hosts = append(hosts, load.Stock)
 	}
 	if o.Peer != nil {
 		hosts = append(hosts, hostPeer)

@@ -25,6 +25,7 @@ import (
 
 	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/bench/wire"
 	"snowglobe.test/envtest"
 	"snowglobe.test/internal/pages"
@@ -91,7 +92,7 @@ func TestWatchOnServers(t *testing.T) {
 	require.NoError(t, err)
 	for _, load := range report.Loads {
 		assert.Equal(t, 63, load.Deliveries, load.Transport)
-		assert.Contains(t, nameOf(load), "/servers=3", load.Transport)
+		assert.Contains(t, results.NameOf(load), "/servers=3", load.Transport)
 	}
 }
 
@@ -108,13 +109,13 @@ func reportsDefects(t *testing.T, cp *envtest.ControlPlane, decode bool) {
 	for name, test := range map[string]struct {
 		edit edit
 		want string
-		diff WatchLoad // how the result differs from that of an intact watch
+		diff results.WatchLoad // how the result differs from that of an intact watch
 	}{
-		"lost":      {func(n int, line string) (string, bool) { return pick(n == 7, "", line), false }, "missed 1 of 21 events, the first of them number 8", WatchLoad{Lost: 1}},
-		"last lost": {func(n int, line string) (string, bool) { return pick(n == 20, "", line), false }, "missed 1 of 21 events, the first of them number 21", WatchLoad{Lost: 1}},
-		"repeated":  {func(n int, line string) (string, bool) { return pick(n == 7, line+line, line), false }, "saw 1 events again", WatchLoad{Duplicates: 1}},
-		"swapped":   {swap(), "saw 1 events after a newer one of the same object", WatchLoad{Reordered: 1}},
-		"cut":       {func(n int, line string) (string, bool) { return line, n == 7 }, "", WatchLoad{Restarts: 1}},
+		"lost":      {func(n int, line string) (string, bool) { return pick(n == 7, "", line), false }, "missed 1 of 21 events, the first of them number 8", results.WatchLoad{Lost: 1}},
+		"last lost": {func(n int, line string) (string, bool) { return pick(n == 20, "", line), false }, "missed 1 of 21 events, the first of them number 21", results.WatchLoad{Lost: 1}},
+		"repeated":  {func(n int, line string) (string, bool) { return pick(n == 7, line+line, line), false }, "saw 1 events again", results.WatchLoad{Duplicates: 1}},
+		"swapped":   {swap(), "saw 1 events after a newer one of the same object", results.WatchLoad{Reordered: 1}},
+		"cut":       {func(n int, line string) (string, bool) { return line, n == 7 }, "", results.WatchLoad{Restarts: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := small()

@@ -7,6 +7,16 @@ import (
 	"snowglobe.test/bench/measure"
 )
 
+// What a load has run on, as Result.Transport says, beside clusters.
+const (
+	TransportProcess = "process" // a control plane of ours: function calls in the process, no connection
+	TransportTLS     = "tls"     // the same: HTTP/2 over TLS on loopback, a connection for each watcher
+	Stock            = "stock"   // kube-apiserver and etcd, over TLS
+	BaselineStore    = "store"   // the watch of the store, by an etcd client in the process
+	BaselineCacher   = "cacher"  // upstream's watch cache on that store
+	BaselineHTTP2    = "http2"   // a bare Go server that writes the same bytes over TLS
+)
+
 // Result is one load and its result.
 type Result struct {
 	Transport string `json:"transport"` // or what else it ran on

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"snowglobe.test/bench"
+	"snowglobe.test/bench/results"
 )
 
 // TestSlower compares a run with one in which lists took a tenth of the time, and all else ten times
@@ -24,7 +24,7 @@ func TestSlower(t *testing.T) {
 	}
 	code, text, stderr := all()
 	require.Equal(t, exitOK, code, stderr)
-	var report bench.AllReport
+	var report results.AllReport
 	require.NoError(t, json.Unmarshal([]byte(text), &report))
 	for _, m := range report.Measures {
 		for i := range m.Samples {

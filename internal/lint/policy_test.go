@@ -146,7 +146,9 @@ const policy = `
 	conformance/mutants/trial        -> conformance/mutants/mutation
 	conformance/mutants/workshop     -> conformance/mutants/trial internal/gobuild internal/group
 	conformance/mutants/judge        -> conformance conformance/mutants/trial internal/wall
-	bench/...                        -> bench/... envtest internal/htmlpage internal/outfile internal/stock
+	bench/...                        -> bench/... envtest internal/outfile internal/stock
+	bench/results                    -> bench/load bench/measure internal/htmlpage internal/outfile
+	bench/wire                       ->
 	bench/load                       -> bench/child bench/measure bench/wire fakes/webhook internal/nearest internal/watchframe
 	bench/baseline                   -> bench/load envtest/storage/... internal/pki
 	bench/child                      -> internal/group

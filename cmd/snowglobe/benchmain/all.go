@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snowglobe.test/bench"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/internal/outfile"
 )
 
@@ -52,14 +53,14 @@ else is divided by it.`,
 }
 
 func (b *all) run(cmd *cobra.Command) error {
-	format, err := bench.ParseFormat(b.output)
+	format, err := results.ParseFormat(b.output)
 	if err != nil {
 		return err
 	}
 	if err := refuseZero(cmd, "rounds"); err != nil {
 		return err
 	}
-	var old *bench.AllReport
+	var old *results.AllReport
 	if b.compare != "" {
 		if old, err = readAllReport(b.compare); err != nil {
 			return b.Failed(err)
@@ -74,23 +75,23 @@ func (b *all) run(cmd *cobra.Command) error {
 		return b.Failed(err)
 	}
 	if old != nil && err == nil {
-		var changes bench.Changes
-		if changes, err = bench.Compare(*old, report); err == nil {
+		var changes results.Changes
+		if changes, err = results.Compare(*old, report); err == nil {
 			report.Changes, err = &changes, changes.Err()
 		}
 	}
 	if b.html != "" {
-		err = errors.Join(err, bench.WriteHTMLFile(b.html, report))
+		err = errors.Join(err, results.WriteHTMLFile(b.html, report))
 	}
-	return errors.Join(b.Failed(bench.Write(cmd.OutOrStdout(), format, report)), b.VerdictIf(err, bench.ErrSlower))
+	return errors.Join(b.Failed(results.Write(cmd.OutOrStdout(), format, report)), b.VerdictIf(err, results.ErrSlower))
 }
 
-func readAllReport(file string) (*bench.AllReport, error) {
+func readAllReport(file string) (*results.AllReport, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	report := &bench.AllReport{}
+	report := &results.AllReport{}
 	if err := json.Unmarshal(text, report); err != nil || len(report.Measures) == 0 {
 		return nil, errors.Join(fmt.Errorf("%s is no report of snowglobe bench all --output json", file), err)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"snowglobe.test/bench"
 	"snowglobe.test/bench/measure"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/bench/startup"
 )
 
@@ -50,7 +50,7 @@ ratios; docs/HACKING.md says how to build the binaries.`,
   snowglobe bench startup --against ./bin --runs 10`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			format, err := bench.ParseFormat(output)
+			format, err := results.ParseFormat(output)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ ratios; docs/HACKING.md says how to build the binaries.`,
 			if err != nil {
 				return exits.Failed(err)
 			}
-			return exits.Failed(bench.Write(cmd.OutOrStdout(), format, report))
+			return exits.Failed(results.Write(cmd.OutOrStdout(), format, report))
 		},
 	}
 	flags := cmd.Flags()
@@ -98,5 +98,5 @@ func renamedFlags(cmd *cobra.Command, renamed map[string]string) {
 }
 
 func outputFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", string(bench.FormatText), "text, json, or go for Go benchmark lines that benchstat reads")
+	cmd.Flags().StringVarP(output, "output", "o", string(results.FormatText), "text, json, or go for Go benchmark lines that benchstat reads")
 }

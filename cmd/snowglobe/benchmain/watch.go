@@ -10,6 +10,7 @@ import (
 
 	"snowglobe.test/bench"
 	"snowglobe.test/bench/load"
+	"snowglobe.test/bench/results"
 	"snowglobe.test/internal/outfile"
 )
 
@@ -74,7 +75,7 @@ that all watchers follow within --slo.`,
 
 // run measures what the flags say.
 func (w *watch) run(cmd *cobra.Command) error {
-	format, err := bench.ParseFormat(w.output)
+	format, err := results.ParseFormat(w.output)
 	if err != nil {
 		return err
 	}
@@ -109,10 +110,10 @@ func (w *watch) run(cmd *cobra.Command) error {
 	if len(report.Loads) == 0 {
 		return w.Failed(err)
 	}
-	return errors.Join(w.Failed(bench.Write(cmd.OutOrStdout(), format, report)), w.VerdictIf(err, bench.ErrDelivery))
+	return errors.Join(w.Failed(results.Write(cmd.OutOrStdout(), format, report)), w.VerdictIf(err, bench.ErrDelivery))
 }
 
-func (w *watch) runSweep(cmd *cobra.Command, format bench.Format) (err error) {
+func (w *watch) runSweep(cmd *cobra.Command, format results.Format) (err error) {
 	if w.opts.Sweep, err = bench.ParseSweep(w.sweep); err != nil {
 		return err
 	}
@@ -125,9 +126,9 @@ func (w *watch) runSweep(cmd *cobra.Command, format bench.Format) (err error) {
 		return w.Failed(err)
 	}
 	if w.html != "" {
-		err = errors.Join(err, bench.WriteHTMLFile(w.html, report))
+		err = errors.Join(err, results.WriteHTMLFile(w.html, report))
 	}
-	return errors.Join(w.Failed(err), w.Failed(bench.Write(cmd.OutOrStdout(), format, report)))
+	return errors.Join(w.Failed(err), w.Failed(results.Write(cmd.OutOrStdout(), format, report)))
 }
 
 // clusterOf is the cluster that the file of a flag tells of; nil without a file.

@@ -1,4 +1,4 @@
-package bench
+package results
 
 import (
 	"bytes"
@@ -8,26 +8,27 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 )
 
 // The measures, in the order in which they are reported; those of a watch follow the transport.
 const (
-	measureCalibration = "calibration" // a fixed piece of work: what else the machine does
-	measureFirstBoot   = "first boot"
-	measureBoot        = "boot"
-	measureStop        = "stop"
-	measureWrite       = "write"
-	measureList        = "list"
-	measureWatchList   = "watch list"
-	measureReset       = "reset"
-	measureDelivery    = " delivery p50"
-	measureCPU         = " CPU/million deliveries"
+	MeasureCalibration = "calibration" // a fixed piece of work: what else the machine does
+	MeasureFirstBoot   = "first boot"
+	MeasureBoot        = "boot"
+	MeasureStop        = "stop"
+	MeasureWrite       = "write"
+	MeasureList        = "list"
+	MeasureWatchList   = "watch list"
+	MeasureReset       = "reset"
+	MeasureDelivery    = " delivery p50"
+	MeasureCPU         = " CPU/million deliveries"
 )
 
-var measures = []string{
-	measureCalibration, measureFirstBoot, measureBoot, measureStop, measureWrite, measureList, measureWatchList, measureReset,
-	TransportProcess + measureDelivery, TransportProcess + measureCPU, TransportTLS + measureDelivery, TransportTLS + measureCPU,
+var Measures = []string{
+	MeasureCalibration, MeasureFirstBoot, MeasureBoot, MeasureStop, MeasureWrite, MeasureList, MeasureWatchList, MeasureReset,
+	load.TransportProcess + MeasureDelivery, load.TransportProcess + MeasureCPU, load.TransportTLS + MeasureDelivery, load.TransportTLS + MeasureCPU,
 }
 
 // AllReport is what All has measured.
@@ -49,9 +50,9 @@ type Measure struct {
 	Samples []float64 `json:"lowerQuartilesSeconds"`
 }
 
-// add adds the samples of a round.
-func (r *AllReport) add(found map[string]float64) {
-	for _, name := range measures {
+// Add adds the samples of a round.
+func (r *AllReport) Add(found map[string]float64) {
+	for _, name := range Measures {
 		if _, measured := found[name]; !measured {
 			continue
 		}

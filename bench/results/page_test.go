@@ -1,4 +1,4 @@
-package bench
+package results
 
 import (
 	"html"
@@ -31,7 +31,7 @@ func TestPage(t *testing.T) {
 		figures int
 		says    string
 	}{
-		"all":                  {made(1, 3, nil), len(measures), `alt="watch list: median `},
+		"all":                  {made(1, 3, nil), len(Measures), `alt="watch list: median `},
 		"sweep":                {sweep, 3, `alt="Memory of the server for a watch: `},
 		"sweep without points": {SweepReport{Option: "watchers"}, 0, "Watch fan-out by watchers"},
 	} {

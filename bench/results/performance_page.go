@@ -1,4 +1,4 @@
-package bench
+package results
 
 import (
 	"bytes"
@@ -12,13 +12,14 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"snowglobe.test/bench/load"
 	"snowglobe.test/bench/measure"
 	"snowglobe.test/internal/outfile"
 )
 
-// write writes the page and its plots from the raw data that is there.
-func (o PublishOptions) write() error {
-	data, err := o.read()
+// Write writes the page and its plots from the raw data that is there.
+func (f Folder) Write() error {
+	data, err := f.read()
 	if err != nil {
 		return err
 	}
@@ -27,7 +28,7 @@ func (o PublishOptions) write() error {
 		if err != nil {
 			return err
 		}
-		if err := outfile.Write(filepath.Join(o.data(), encoding+".svg"), svg); err != nil {
+		if err := outfile.Write(filepath.Join(f.data(), encoding+".svg"), svg); err != nil {
 			return err
 		}
 	}
@@ -35,7 +36,7 @@ func (o PublishOptions) write() error {
 	if err != nil {
 		return err
 	}
-	return outfile.Write(o.page(), page)
+	return outfile.Write(f.Page(), page)
 }
 
 // markdown is the page.
@@ -44,17 +45,17 @@ func (p published) markdown() ([]byte, error) {
 		"percent": func(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) },
 		"round":   measure.Round,
 		"day":     func(at time.Time) string { return at.Format(time.DateOnly) },
-		"count":   count,
+		"count":   Count,
 		"comma":   func(n int) string { return humanize.Comma(int64(n)) },
-		"values":  (*SweepReport).values,
+		"values":  (*SweepReport).Values,
 		"kib":     kib,
-		"load":    func() WatchOptions { return WatchOptions{}.withDefaults() },
+		"load":    func() load.Options { return load.Options{}.WithDefaults() },
 		"host":    func(name string) string { return hostTitles[name] },
 		"deliveries": func(r *SweepReport) string {
-			return r.markdown(func(l WatchLoad) string { return count(l.DeliveriesPerSecond) })
+			return r.markdown(func(l WatchLoad) string { return Count(l.DeliveriesPerSecond) })
 		},
 		"cost": func(r *SweepReport) string {
-			return r.markdown(func(l WatchLoad) string { return count(cpuOf(l)) + " s" })
+			return r.markdown(func(l WatchLoad) string { return Count(cpuOf(l)) + " s" })
 		},
 	}).ParseFS(pageFiles, "page/PERFORMANCE.md.tmpl")
 	if err != nil {
@@ -69,14 +70,14 @@ func (p published) markdown() ([]byte, error) {
 
 // hostTitles are what the page calls hosts, in the order of its columns.
 var hostTitles = map[string]string{
-	TransportProcess: "in process", TransportTLS: "over TLS", hostStock: "stock, over TLS",
-	BaselineHTTP2: "bare HTTP/2 server", BaselineCacher: "watch cache alone", BaselineStore: "store alone",
+	load.TransportProcess: "in process", load.TransportTLS: "over TLS", load.Stock: "stock, over TLS",
+	load.BaselineHTTP2: "bare HTTP/2 server", load.BaselineCacher: "watch cache alone", load.BaselineStore: "store alone",
 }
 
-var hostOrder = []string{TransportProcess, TransportTLS, hostStock, BaselineHTTP2, BaselineCacher, BaselineStore}
+var hostOrder = []string{load.TransportProcess, load.TransportTLS, load.Stock, load.BaselineHTTP2, load.BaselineCacher, load.BaselineStore}
 
-// count is a number with three digits that count.
-func count(n float64) string {
+// Count is a number with three digits that count.
+func Count(n float64) string {
 	if n < 999.5 {
 		return fmt.Sprintf("%.3g", n)
 	}
@@ -94,7 +95,7 @@ func kib(bytes int64) string {
 	if bytes == 0 {
 		return unknown
 	}
-	return count(float64(bytes)/1024) + " KiB"
+	return Count(float64(bytes)/1024) + " KiB"
 }
 
 // extend puts the points of many watchers at the end of their curves.
@@ -102,14 +103,14 @@ func (p published) extend() {
 	if p.Many == nil {
 		return
 	}
-	for _, encoding := range curveParts {
+	for _, encoding := range CurveParts {
 		curve := p.Curves[encoding]
 		if curve == nil {
 			begun := *p.Many
 			begun.Points, curve = nil, &begun
 		}
 		curve.Points = slices.DeleteFunc(curve.Points, func(point SweepPoint) bool {
-			return slices.Contains(p.Many.values(), point.Value)
+			return slices.Contains(p.Many.Values(), point.Value)
 		})
 		for _, point := range p.Many.Points {
 			if point.Encoding == encoding {
@@ -158,7 +159,8 @@ func (r *SweepReport) hosts() (hosts []string) {
 	return hosts
 }
 
-func (r *SweepReport) values() (values []int) {
+// Values are those that were tried, in order.
+func (r *SweepReport) Values() (values []int) {
 	for _, point := range r.Points {
 		values = append(values, point.Value)
 	}
@@ -173,7 +175,7 @@ func (r *SweepReport) markdown(cell func(WatchLoad) string) string {
 		header = append(header, hostTitles[host])
 	}
 	rows := [][]string{header}
-	for _, value := range r.values() {
+	for _, value := range r.Values() {
 		row := []string{r.label(value)}
 		for _, host := range r.hosts() {
 			text := "-"
@@ -220,8 +222,8 @@ func (p published) Any() *SweepReport {
 // was least.
 func (p published) MostUse() float64 {
 	least := 1.0
-	for _, value := range p.Most.values() {
-		if load := p.Most.best(TransportProcess, value); load != nil {
+	for _, value := range p.Most.Values() {
+		if load := p.Most.best(load.TransportProcess, value); load != nil {
 			least = min(least, cpuOf(*load)*load.DeliveriesPerSecond/1e6/float64(p.Most.Machine.GOMAXPROCS))
 		}
 	}
@@ -231,11 +233,11 @@ func (p published) MostUse() float64 {
 // MostTable is how many events a second reach the most watchers.
 func (p published) MostTable() string {
 	rows := [][]string{{"watchers", "events/s", "deliveries/s", "p50", "p99", "CPU time for a million"}}
-	for _, value := range p.Most.values() {
+	for _, value := range p.Most.Values() {
 		row := append([]string{humanize.Comma(int64(value))}, slices.Repeat([]string{"-"}, len(rows[0])-1)...)
-		if load := p.Most.best(TransportProcess, value); load != nil {
-			row = append(row[:1], count(load.RateAsked), count(load.DeliveriesPerSecond), measure.Round(load.Latency.P50).String(), measure.Round(load.Latency.P99).String(),
-				count(cpuOf(*load))+" s")
+		if load := p.Most.best(load.TransportProcess, value); load != nil {
+			row = append(row[:1], Count(load.RateAsked), Count(load.DeliveriesPerSecond), measure.Round(load.Latency.P50).String(), measure.Round(load.Latency.P99).String(),
+				Count(cpuOf(*load))+" s")
 		}
 		rows = append(rows, row)
 	}
@@ -247,12 +249,12 @@ func (p published) Ratios() string {
 	header := []string{"watchers"}
 	rows := map[int][]string{}
 	for _, encoding := range p.Encodings() {
-		for _, value := range p.Curves[encoding].values() {
+		for _, value := range p.Curves[encoding].Values() {
 			rows[value] = []string{p.Curves[encoding].label(value)}
 		}
 	}
 	for _, encoding := range p.Encodings() {
-		for _, host := range []string{TransportProcess, TransportTLS} {
+		for _, host := range []string{load.TransportProcess, load.TransportTLS} {
 			header = append(header, fmt.Sprintf("%s, %s", hostTitles[host], encoding))
 			for value := range rows {
 				rows[value] = append(rows[value], p.Curves[encoding].ratio(host, value))
@@ -268,7 +270,7 @@ func (p published) Ratios() string {
 
 // ratio is that of the deliveries a second of a host to those of stock.
 func (r *SweepReport) ratio(host string, value int) string {
-	ours, stock := r.best(host, value), r.best(hostStock, value)
+	ours, stock := r.best(host, value), r.best(load.Stock, value)
 	if ours == nil || stock == nil {
 		return "-"
 	}

@@ -1,4 +1,4 @@
-package bench
+package results
 
 import (
 	"bytes"
@@ -21,13 +21,13 @@ func made(seed uint64, rounds int, longer map[string]float64) AllReport {
 			busy += random.Float64()
 		}
 		found := map[string]float64{}
-		for _, name := range measures {
+		for _, name := range Measures {
 			found[name] = busy * (1 + 0.03*random.NormFloat64())
 			if times := longer[name]; times > 0 {
 				found[name] *= times
 			}
 		}
-		report.add(found)
+		report.Add(found)
 	}
 	return report
 }
@@ -38,7 +38,7 @@ func TestCompare(t *testing.T) {
 	seen, imagined := 0, 0
 	for seed := range uint64(times) {
 		old := made(seed, 30, nil)
-		changes, err := Compare(old, made(seed+100, 30, map[string]float64{measureList: 1.1}))
+		changes, err := Compare(old, made(seed+100, 30, map[string]float64{MeasureList: 1.1}))
 		require.NoError(t, err)
 		if err := changes.Err(); err != nil && err.Error() == "slower: list" {
 			assert.ErrorIs(t, err, ErrSlower)
@@ -56,7 +56,7 @@ func TestCompare(t *testing.T) {
 
 // TestCompareTells has one report of what takes longer, shorter and as long.
 func TestCompareTells(t *testing.T) {
-	changes, err := Compare(made(1, 20, nil), made(2, 20, map[string]float64{measureList: 1.3, measureBoot: 0.7}))
+	changes, err := Compare(made(1, 20, nil), made(2, 20, map[string]float64{MeasureList: 1.3, MeasureBoot: 0.7}))
 	require.NoError(t, err)
 	text := &bytes.Buffer{}
 	changes.WriteText(text)
@@ -75,7 +75,7 @@ func TestCompareTells(t *testing.T) {
 // TestCompareMachines has all take longer on a machine that is another, and a list more than that.
 func TestCompareMachines(t *testing.T) {
 	longer := map[string]float64{}
-	for _, name := range measures {
+	for _, name := range Measures {
 		longer[name] = 1.3
 	}
 	old := made(1, 20, nil)
@@ -89,7 +89,7 @@ func TestCompareMachines(t *testing.T) {
 	assert.Regexp(t, `(?m)^boot +(0\.9|1\.0)\d+ `, text.String())
 
 	old.Measures[0].Name = "yardstick" // as reports of 0.1.0 have it
-	longer[measureList] = 1.5
+	longer[MeasureList] = 1.5
 	slower, err := Compare(old, made(3, 20, longer))
 	require.NoError(t, err)
 	assert.EqualError(t, slower.Err(), "slower: list")

@@ -1,4 +1,4 @@
-package bench
+package results
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func Compare(old, now AllReport) (Changes, error) {
 	if old.Machine.CPU != now.Machine.CPU || old.Machine.GOMAXPROCS != now.Machine.GOMAXPROCS || old.Quick != now.Quick {
 		return Changes{}, fmt.Errorf("compare: the old report is of %s, quick=%t, and the new one of %s, quick=%t: measure both in the same way", old.Machine, old.Quick, now.Machine, now.Quick)
 	}
-	names := slices.DeleteFunc(slices.Clone(measures), func(name string) bool { return len(old.samples(name)) < 2 || len(now.samples(name)) < 2 })
+	names := slices.DeleteFunc(slices.Clone(Measures), func(name string) bool { return len(old.samples(name)) < 2 || len(now.samples(name)) < 2 })
 	if len(names) == 0 {
 		return Changes{}, errors.New("compare: the reports have no measure in common, of two rounds or more")
 	}
@@ -50,7 +50,7 @@ func Compare(old, now AllReport) (Changes, error) {
 	for _, name := range names {
 		before, after := old.samples(name), now.samples(name)
 		change := compare(name, before, after, machine, c.Confidence)
-		if name == measureCalibration && change.verdict() != "" {
+		if name == MeasureCalibration && change.verdict() != "" {
 			machine = ratios(before, after)
 		}
 		c.Changes = append(c.Changes, change)
@@ -61,7 +61,7 @@ func Compare(old, now AllReport) (Changes, error) {
 // samples returns the samples of a measure, none if it was not measured.
 func (r AllReport) samples(name string) []float64 {
 	at := slices.IndexFunc(r.Measures, func(m Measure) bool {
-		return m.Name == name || name == measureCalibration && m.Name == "yardstick" // as reports of 0.1.0 have it
+		return m.Name == name || name == MeasureCalibration && m.Name == "yardstick" // as reports of 0.1.0 have it
 	})
 	if at < 0 {
 		return nil
@@ -151,7 +151,7 @@ func (c Change) verdict() string {
 func (c Changes) Err() error {
 	var slower []string
 	for _, change := range c.Changes {
-		if change.verdict() == "slower" && change.Measure != measureCalibration {
+		if change.verdict() == "slower" && change.Measure != MeasureCalibration {
 			slower = append(slower, change.Measure)
 		}
 	}
@@ -163,7 +163,7 @@ func (c Changes) Err() error {
 
 func (c Changes) WriteText(w *bytes.Buffer) {
 	fmt.Fprintf(w, "\nnew time / old time, with intervals that all hold with 95%% confidence\n")
-	if at := slices.IndexFunc(c.Changes, func(c Change) bool { return c.Measure == measureCalibration }); at >= 0 && c.Changes[at].verdict() != "" {
+	if at := slices.IndexFunc(c.Changes, func(c Change) bool { return c.Measure == MeasureCalibration }); at >= 0 && c.Changes[at].verdict() != "" {
 		fmt.Fprintf(w, "the machine itself is %s, so that all else is divided by the calibration\n", c.Changes[at].verdict())
 	}
 	fmt.Fprintln(w)

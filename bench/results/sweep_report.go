@@ -1,4 +1,4 @@
-package bench
+package results
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func (r SweepReport) WriteText(w *bytes.Buffer) {
 			continue
 		}
 		l := p.Best
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s", p.Transport, p.Encoding, p.Value, count(l.RateAsked), count(l.DeliveriesPerSecond),
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s", p.Transport, p.Encoding, p.Value, Count(l.RateAsked), Count(l.DeliveriesPerSecond),
 			measure.Round(l.Latency.P50), measure.Round(l.Latency.P99), measure.Round(l.Latency.P999))
 		if l.Server != nil {
 			fmt.Fprintf(table, "\t%s\t%s", measure.Round(l.Server.CPUPerMillion), kib(l.Server.MemoryPerWatch))

@@ -1,4 +1,4 @@
-package bench
+package results
 
 import (
 	"bytes"
@@ -157,15 +157,16 @@ func (r WatchReport) WriteBenchmark(w *bytes.Buffer) {
 	fmt.Fprintln(w, "Unit events/s better=higher")
 	r.Machine.WriteHeader(w)
 	for _, load := range r.Loads {
-		fmt.Fprintf(w, "BenchmarkWatch/%s-%d\t%d", nameOf(load), r.Machine.GOMAXPROCS, load.Deliveries)
-		for _, m := range metricsOf(load) {
-			fmt.Fprintf(w, "\t%g %s", m.value, m.unit)
+		fmt.Fprintf(w, "BenchmarkWatch/%s-%d\t%d", NameOf(load), r.Machine.GOMAXPROCS, load.Deliveries)
+		for _, m := range MetricsOf(load) {
+			fmt.Fprintf(w, "\t%g %s", m.Value, m.Unit)
 		}
 		fmt.Fprintln(w)
 	}
 }
 
-func nameOf(l WatchLoad) string {
+// NameOf is the name of the benchmark that a load is.
+func NameOf(l WatchLoad) string {
 	name := fmt.Sprintf("transport=%s/watchers=%d/rate=%g/encoding=%s/resource=%s", l.Transport, l.Watchers, l.RateAsked, l.Encoding, l.Resource)
 	l.Spread(func(flag, _ string, several int) { name += fmt.Sprintf("/%s=%d", flag, several) })
 	if l.GetsObjects() {
@@ -183,30 +184,31 @@ func nameOf(l WatchLoad) string {
 	return name
 }
 
-// metric is a number with the unit of the Go benchmark format.
-type metric struct {
-	value float64
-	unit  string
+// Metric is a number with the unit of the Go benchmark format.
+type Metric struct {
+	Value float64
+	Unit  string
 }
 
-func metricsOf(l WatchLoad) []metric {
-	metrics := []metric{{float64(l.Latency.Mean), "mean-ns"}}
+// MetricsOf are the numbers of that benchmark.
+func MetricsOf(l WatchLoad) []Metric {
+	metrics := []Metric{{float64(l.Latency.Mean), "mean-ns"}}
 	for _, q := range quantiles {
-		metrics = append(metrics, metric{float64(q.of(l.Latency)), q.name + "-ns"})
+		metrics = append(metrics, Metric{float64(q.of(l.Latency)), q.name + "-ns"})
 	}
-	metrics = append(metrics, metric{l.DeliveriesPerSecond, "events/s"})
+	metrics = append(metrics, Metric{l.DeliveriesPerSecond, "events/s"})
 	if l.GetsObjects() {
-		metrics = append(metrics, metric{float64(l.OpenLatency.P50), "open-p50-ns"}, metric{float64(l.OpenLatency.P99), "open-p99-ns"})
+		metrics = append(metrics, Metric{float64(l.OpenLatency.P50), "open-p50-ns"}, Metric{float64(l.OpenLatency.P99), "open-p99-ns"})
 	}
 	if l.Server == nil {
 		return metrics
 	}
 	metrics = append(metrics,
-		metric{l.Server.CPUPerMillion.Seconds(), "cpu-s/million"},
-		metric{l.Server.BytesPerDelivery, "B/delivery"},
-		metric{l.Server.AllocsPerDelivery, "allocs/delivery"})
+		Metric{l.Server.CPUPerMillion.Seconds(), "cpu-s/million"},
+		Metric{l.Server.BytesPerDelivery, "B/delivery"},
+		Metric{l.Server.AllocsPerDelivery, "allocs/delivery"})
 	if memory := l.Server.MemoryPerWatch; memory != 0 {
-		metrics = append(metrics, metric{float64(memory), "B/watch"})
+		metrics = append(metrics, Metric{float64(memory), "B/watch"})
 	}
 	return metrics
 }

@@ -47,7 +47,7 @@ func (a *access) config() *rest.Config {
 	return &rest.Config{Host: a.Host, TLSClientConfig: a.TLS}
 }
 
-// Servers is how the process reaches the servers.
+// reached is how the process reaches the servers.
 func (r Request) reached() Servers {
 	to := Servers{Sampled: r.Sampled.config()}
 	for _, server := range r.Servers {

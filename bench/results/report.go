@@ -2,6 +2,7 @@ package results
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,16 +17,20 @@ const (
 	FormatBenchmark Format = "go"   // Go benchmark lines, for benchstat
 )
 
-// ParseFormat parses the name of a format. An empty name means FormatText.
-func ParseFormat(name string) (Format, error) {
+// Set sets the format by its name, as flags do.
+func (f *Format) Set(name string) error {
 	switch format := Format(name); format {
-	case "":
-		return FormatText, nil
 	case FormatText, FormatJSON, FormatBenchmark:
-		return format, nil
+		*f = format
+		return nil
 	}
-	return "", fmt.Errorf("output format %q is unknown; use %s, %s or %s", name, FormatText, FormatJSON, FormatBenchmark)
+	return fmt.Errorf("output format %q is unknown; use %s, %s or %s", name, FormatText, FormatJSON, FormatBenchmark)
 }
+
+func (f *Format) String() string { return string(*f) }
+
+// Type is what the help calls the flag's value.
+func (*Format) Type() string { return "string" }
 
 // Report is the result of a measurement.
 type Report interface {
@@ -35,10 +40,10 @@ type Report interface {
 
 // Write writes a report in a format.
 func Write(w io.Writer, format Format, r Report) error {
-	format, err := ParseFormat(string(format))
-	if err != nil {
+	if err := format.Set(string(cmp.Or(format, FormatText))); err != nil {
 		return err
 	}
+	var err error
 	text := &bytes.Buffer{}
 	switch format {
 	case FormatJSON:

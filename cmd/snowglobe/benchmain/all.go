@@ -16,8 +16,9 @@ import (
 // all is "snowglobe bench all" as its flags say.
 type all struct {
 	Exits
-	opts                  bench.AllOptions
-	output, compare, html string
+	opts          bench.AllOptions
+	output        results.Format
+	compare, html string
 }
 
 func newAll(exits Exits) *cobra.Command {
@@ -52,11 +53,7 @@ else is divided by it.`,
 	return cmd
 }
 
-func (b *all) run(cmd *cobra.Command) error {
-	format, err := results.ParseFormat(b.output)
-	if err != nil {
-		return err
-	}
+func (b *all) run(cmd *cobra.Command) (err error) {
 	if err := refuseZero(cmd, "rounds"); err != nil {
 		return err
 	}
@@ -83,7 +80,7 @@ func (b *all) run(cmd *cobra.Command) error {
 	if b.html != "" {
 		err = errors.Join(err, results.WriteHTMLFile(b.html, report))
 	}
-	return errors.Join(b.Failed(results.Write(cmd.OutOrStdout(), format, report)), b.VerdictIf(err, results.ErrSlower))
+	return errors.Join(b.Failed(results.Write(cmd.OutOrStdout(), b.output, report)), b.VerdictIf(err, results.ErrSlower))
 }
 
 func readAllReport(file string) (*results.AllReport, error) {

@@ -38,7 +38,7 @@ func New(exits Exits) *cobra.Command {
 
 func newStartup(exits Exits) *cobra.Command {
 	opts := startup.Options{}
-	output := ""
+	var output results.Format
 	cmd := &cobra.Command{
 		Use:   "startup",
 		Short: "Measure first boots, later boots and stops",
@@ -50,10 +50,6 @@ ratios; docs/HACKING.md says how to build the binaries.`,
   snowglobe bench startup --against ./bin --runs 10`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			format, err := results.ParseFormat(output)
-			if err != nil {
-				return err
-			}
 			if err := refuseZero(cmd, "runs"); err != nil {
 				return err
 			}
@@ -62,7 +58,7 @@ ratios; docs/HACKING.md says how to build the binaries.`,
 			if err != nil {
 				return exits.Failed(err)
 			}
-			return exits.Failed(results.Write(cmd.OutOrStdout(), format, report))
+			return exits.Failed(results.Write(cmd.OutOrStdout(), output, report))
 		},
 	}
 	flags := cmd.Flags()
@@ -97,6 +93,7 @@ func renamedFlags(cmd *cobra.Command, renamed map[string]string) {
 	})
 }
 
-func outputFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", string(results.FormatText), "text, json, or go for Go benchmark lines that benchstat reads")
+func outputFlag(cmd *cobra.Command, output *results.Format) {
+	*output = results.FormatText
+	cmd.Flags().VarP(output, "output", "o", "text, json, or go for Go benchmark lines that benchstat reads")
 }

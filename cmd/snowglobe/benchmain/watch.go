@@ -17,10 +17,11 @@ import (
 // watch is "snowglobe bench watch" as its flags say.
 type watch struct {
 	Exits
-	opts                            bench.SweepOptions
-	output, kubeconfig, peer, sweep string
-	html                            string
-	encodings                       []string
+	opts                    bench.SweepOptions
+	output                  results.Format
+	kubeconfig, peer, sweep string
+	html                    string
+	encodings               []string
 }
 
 func newWatch(exits Exits) *cobra.Command {
@@ -74,11 +75,7 @@ that all watchers follow within --slo.`,
 }
 
 // run measures what the flags say.
-func (w *watch) run(cmd *cobra.Command) error {
-	format, err := results.ParseFormat(w.output)
-	if err != nil {
-		return err
-	}
+func (w *watch) run(cmd *cobra.Command) (err error) {
 	if err := refuseZero(cmd, "watchers", "rate", "duration", "writers", "payload", "namespaces", "selectors", "streams", "servers", "slo", "rounds"); err != nil {
 		return err
 	}
@@ -93,7 +90,7 @@ func (w *watch) run(cmd *cobra.Command) error {
 	}
 	w.opts.Progress = cmd.ErrOrStderr()
 	if w.sweep != "" {
-		return w.runSweep(cmd, format)
+		return w.runSweep(cmd)
 	}
 	for _, flag := range []string{"slo", "html"} {
 		if cmd.Flags().Changed(flag) {
@@ -110,10 +107,10 @@ func (w *watch) run(cmd *cobra.Command) error {
 	if len(report.Loads) == 0 {
 		return w.Failed(err)
 	}
-	return errors.Join(w.Failed(results.Write(cmd.OutOrStdout(), format, report)), w.VerdictIf(err, bench.ErrDelivery))
+	return errors.Join(w.Failed(results.Write(cmd.OutOrStdout(), w.output, report)), w.VerdictIf(err, bench.ErrDelivery))
 }
 
-func (w *watch) runSweep(cmd *cobra.Command, format results.Format) (err error) {
+func (w *watch) runSweep(cmd *cobra.Command) (err error) {
 	if w.opts.Sweep, err = bench.ParseSweep(w.sweep); err != nil {
 		return err
 	}
@@ -128,7 +125,7 @@ func (w *watch) runSweep(cmd *cobra.Command, format results.Format) (err error) 
 	if w.html != "" {
 		err = errors.Join(err, results.WriteHTMLFile(w.html, report))
 	}
-	return errors.Join(w.Failed(err), w.Failed(results.Write(cmd.OutOrStdout(), format, report)))
+	return errors.Join(w.Failed(err), w.Failed(results.Write(cmd.OutOrStdout(), w.output, report)))
 }
 
 // clusterOf is the cluster that the file of a flag tells of; nil without a file.

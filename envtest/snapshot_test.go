@@ -112,7 +112,7 @@ func allObjects(ctx context.Context, t *testing.T, cp *envtest.ControlPlane) map
 	require.NoError(t, err)
 	client := dynamic.NewForConfigOrDie(cp.Config())
 	objects := map[string]string{}
-	for _, resource := range discovery.FilteredBy(discovery.SupportsAllCommands{Verbs: []string{"list", "watch"}}, lists) {
+	for _, resource := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "watch"}}, lists) {
 		gv, _ := schema.ParseGroupVersion(resource.GroupVersion)
 		for _, api := range resource.APIResources {
 			for _, version := range []string{"", "0"} {

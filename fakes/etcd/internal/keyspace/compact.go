@@ -43,23 +43,16 @@ func (s *Store) beginCompaction(rev int64) error {
 func (s *Store) forget(rev int64) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var chunk []change
-	s.history.Ascend(func(c change) bool {
-		more = c.rev() < rev && len(chunk) >= compactChunk
-		if more || c.rev() > rev {
-			return false
-		}
-		chunk = append(chunk, c)
-		return true
-	})
-	s.frozen = nil
-	for _, c := range chunk {
-		s.keys.compact(string(c.now.kv.Key), rev)
-		// The changes of rev itself stay, because a watch may start there. Older
-		// versions of their keys go nevertheless, with the last chunk.
-		if c.rev() < rev {
-			s.history.Delete(c)
-		}
+	// The changes of rev itself stay, because a watch may start there. Older versions of their
+	// keys go nevertheless, with the last chunk.
+	older, end := s.history.from(rev), s.history.from(rev+1)
+	if more = older > compactChunk; more {
+		older, end = compactChunk, compactChunk
 	}
+	s.frozen = nil
+	for _, c := range s.history[:end] {
+		s.keys.compact(string(c.now.kv.Key), rev)
+	}
+	s.history = s.history.without(older)
 	return more
 }

@@ -2,8 +2,7 @@ package keyspace
 
 import (
 	"cmp"
-
-	"github.com/google/btree"
+	"slices"
 )
 
 // change is one entry of the history: the version a revision gave a key, and
@@ -14,19 +13,30 @@ type change struct {
 
 func (c change) rev() int64 { return c.now.kv.ModRevision }
 
-// history is the changes from the compact revision on, in order. Like the tree of keys it
-// is cloned in constant time.
-type history struct{ *btree.BTreeG[change] }
+// history is the changes from the compact revision on. It grows only at the end and shrinks only
+// at the front, so that a copy stays as it is while the original goes on.
+type history []change
 
-func newHistory() history {
-	return history{btree.NewG(btreeDegree, func(a, b change) bool {
-		return cmp.Or(cmp.Compare(a.rev(), b.rev()), cmp.Compare(a.now.sub, b.now.sub)) < 0
-	})}
+// from returns the index of the first entry of revision rev or later.
+func (h history) from(rev int64) int {
+	i, _ := slices.BinarySearchFunc(h, rev, func(c change, rev int64) int { return cmp.Compare(c.rev(), rev) })
+	return i
 }
 
-// from calls fn, until it returns false, for each change of revision rev or later.
-func (h history) from(rev int64, fn func(c change) bool) {
-	first := version{sub: -1}
-	first.kv.ModRevision = rev
-	h.AscendGreaterOrEqual(change{now: &first}, fn)
+// with returns the history with more entries at its end. It grows to twice its size, which is copied
+// less often than append would.
+func (h history) with(more []change) history {
+	if len(h)+len(more) > cap(h) {
+		h = slices.Grow(h, len(h)+len(more))
+	}
+	return append(h, more...)
+}
+
+// without returns the history without its first n entries, whose memory is soon free: when as much
+// is left, that is copied, and before the next growth all is.
+func (h history) without(n int) history {
+	if rest := h[n:]; len(rest) > n {
+		return rest
+	}
+	return slices.Clone(h[n:])
 }

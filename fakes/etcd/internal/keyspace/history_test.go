@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,26 +9,28 @@ import (
 )
 
 func TestHistory(t *testing.T) {
-	h := newHistory()
-	add := func(h history, rev int64, sub int32) {
-		h.ReplaceOrInsert(change{now: &version{kv: mvccpb.KeyValue{ModRevision: rev}, sub: sub}})
+	at := func(rev int64) change { return change{now: &version{kv: mvccpb.KeyValue{ModRevision: rev}}} }
+	var h history
+	for _, rev := range []int64{2, 2, 4, 6} { // only even revisions
+		h = h.with([]change{at(rev)})
 	}
-	for _, rev := range []int64{2, 4, 6} { // only even revisions
-		add(h, rev, 0)
-		add(h, rev, 1)
+	for rev, want := range map[int64]int{-1: 0, 2: 0, 3: 2, 4: 2, 5: 3, 6: 3, 7: 4} {
+		assert.Equal(t, want, h.from(rev), "from %d", rev)
 	}
-	from := func(h history, rev int64) (all []int64) {
-		h.from(rev, func(c change) bool {
-			all = append(all, 10*c.rev()+int64(c.now.sub))
-			return true
-		})
+	revs := func(h history) (all []int64) {
+		for _, c := range h {
+			all = append(all, c.rev())
+		}
 		return all
 	}
-	fork := history{h.Clone()}
-	add(h, 8, 0)
-	add(fork, 10, 0)
-	assert.Equal(t, []int64{60, 61, 80}, from(h, 5))
-	assert.Equal(t, []int64{60, 61, 100}, from(fork, 6))
-	assert.Equal(t, []int64{20, 21, 40, 41, 60, 61, 80}, from(h, -1))
-	assert.Empty(t, from(h, 9), "something is from the future")
+	snapshot := h
+	h = h.with([]change{at(8)})
+	fork := slices.Clip(snapshot).with([]change{at(10)})
+	assert.Equal(t, []int64{2, 2, 4, 6}, revs(snapshot))
+	assert.Equal(t, []int64{2, 2, 4, 6, 8}, revs(h))
+	assert.Equal(t, []int64{2, 2, 4, 6, 10}, revs(fork))
+	for n := range len(h) + 1 {
+		assert.Equal(t, revs(h[n:]), revs(h.without(n)))
+	}
+	assert.Equal(t, 2, cap(h.without(3)), "what is forgotten is still in memory")
 }

@@ -14,14 +14,14 @@ import (
 // Snapshot is a store at one moment: keys with their history, and leases. It never
 // changes, and shares with the store what is the same. Any goroutine may use it.
 type Snapshot struct {
-	origin *Store
-	at     time.Time
+	origin  *Store
+	at      time.Time
+	history history
 
 	// mu serializes clones of what follows, which is never changed.
-	mu      sync.Mutex
-	keys    keyspace
-	history history
-	leases  lessor
+	mu     sync.Mutex
+	keys   keyspace
+	leases lessor
 }
 
 // Snapshot takes a snapshot in constant time, whatever the size of the store.
@@ -29,28 +29,28 @@ func (s *Store) Snapshot() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &Snapshot{
-		origin: s, at: time.Now(),
-		keys: s.keys.clone(), history: history{s.history.Clone()}, leases: s.leases.clone(),
+		origin: s, at: time.Now(), history: s.history,
+		keys: s.keys.clone(), leases: s.leases.clone(),
 	}
 }
 
 // Revision returns the revision the store had.
 func (n *Snapshot) Revision() int64 { return n.keys.rev }
 
-func (n *Snapshot) clone() (keyspace, history, lessor) {
+func (n *Snapshot) clone() (keyspace, lessor) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.keys.clone(), history{n.history.Clone()}, n.leases.clone()
+	return n.keys.clone(), n.leases.clone()
 }
 
 // Fork returns a new store that starts from the snapshot, with its revision, its
 // history, and its leases with the time they had left.
 func (n *Snapshot) Fork(cfg Config) *Store {
 	s := New(cfg)
-	keys, history, leases := n.clone()
+	keys, leases := n.clone()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keys, s.history = keys, history
+	s.keys, s.history = keys, slices.Clip(n.history)
 	s.leases.attached, s.leases.lastID = leases.attached, leases.lastID
 	s.restoreLeases(n, leases)
 	s.rev.Store(s.keys.rev)
@@ -70,7 +70,7 @@ func (s *Store) restoreLeases(n *Snapshot, leases lessor) {
 
 // Rewind is documented where it is offered, as package etcd's Server.Rewind.
 func (s *Store) Rewind(to *Snapshot, keep func(key string, have, want *mvccpb.KeyValue) bool) ([]Change, error) {
-	keys, _, leases := to.clone()
+	keys, leases := to.clone()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -157,10 +157,9 @@ func (s *Store) differing(
 	known := to.origin == s && s.keys.compactRev <= target.rev+1
 	if known && s.keys.rev-target.rev < int64(s.keys.tree.Len()) {
 		written := make(map[string]struct{})
-		s.history.from(target.rev+1, func(c change) bool {
+		for _, c := range s.history[s.history.from(target.rev+1):] {
 			written[string(c.now.kv.Key)] = struct{}{}
-			return true
-		})
+		}
 		for _, key := range slices.Sorted(maps.Keys(written)) {
 			add(key, s.keys.record(key), target.record(key))
 		}

@@ -52,7 +52,7 @@ type Store struct {
 
 // New returns an empty store at revision 1.
 func New(cfg Config) *Store {
-	s := &Store{cfg: cfg, keys: newKeyspace(), history: newHistory(), leases: newLessor(), watches: newRegistry()}
+	s := &Store{cfg: cfg, keys: newKeyspace(), leases: newLessor(), watches: newRegistry()}
 	s.closing, s.cancel = context.WithCancel(context.Background())
 	s.closing.Done() // makes its channel here, and not in the bubble of a first user
 	s.rev.Store(s.keys.rev)

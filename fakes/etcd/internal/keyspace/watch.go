@@ -338,22 +338,22 @@ func (s *Store) read(w *Watcher) (d clientv3.WatchResponse, done bool) {
 	}
 	revs, scanned, last := 0, 0, int64(0)
 	next, done := max(w.next, s.keys.rev+1), true
-	s.history.from(w.next, func(c change) bool {
+	for _, c := range s.history[s.history.from(w.next):] {
 		if rev := c.rev(); rev != last {
 			// A batch may end only between revisions.
 			if revs == BatchRevisions || scanned >= batchScan {
 				next, done = rev, false
-				return false
+				break
 			}
 			last = rev
 		}
 		scanned++
 		if !w.contains(string(c.now.kv.Key)) || c.now.superseded && c.rev() == s.keys.compactRev {
-			return true
+			continue
 		}
 		ev := eventOf(c, w.PrevKV)
 		if !w.wants(ev.Type) {
-			return true
+			continue
 		}
 		if ev.PrevKv != nil && c.rev()-1 < s.keys.compactRev {
 			ev.PrevKv = nil
@@ -362,8 +362,7 @@ func (s *Store) read(w *Watcher) (d clientv3.WatchResponse, done bool) {
 			revs++
 		}
 		d.Events = append(d.Events, ev)
-		return true
-	})
+	}
 	w.next = next
 	d.Header = Header(s.keys.rev)
 	return d, done

@@ -51,9 +51,7 @@ func (t *writeTxn) publish() {
 	}
 	s.keys.rev++
 	s.rev.Store(s.keys.rev)
-	for _, c := range t.changes {
-		s.history.ReplaceOrInsert(c)
-	}
+	s.history = s.history.with(t.changes)
 	s.notify(t.changes)
 }
 

@@ -68,8 +68,8 @@ func requestReachesTheServer(ctx context.Context, beside *suite.T) {
 	t.Must(err, "get Widget one")
 	t.Expect(suite.Value(read, "spec", "color")).To(gomega.Equal("red"))
 
-	b.reply(nil, stub.Status{Code: http.StatusTeapot, Header: http.Header{"X-Pot": {"tea"}},
-		Body: []byte("short and stout")})
+	defer b.reply(nil, stub.Status{Code: http.StatusTeapot, Header: http.Header{"X-Pot": {"tea"}},
+		Body: []byte("short and stout")})()
 	got = t.Answered(ctx, b.path("v1")+"/one", http.StatusTeapot)
 	t.Expect(got.Header.Get("X-Pot")).To(gomega.Equal("tea"), "%s", got)
 	t.Expect(string(got.Body)).To(gomega.Equal("short and stout"))

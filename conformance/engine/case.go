@@ -41,8 +41,7 @@ type Case[T any] struct {
 	Gates []string `json:"gates,omitempty"`
 	// Serial cases see what other cases do on the same target, or disturb them: they run alone.
 	Serial bool `json:"serial,omitempty"`
-	// Apart is the same word for cases that disturb each other, and no others: they run one after
-	// another.
+	// Apart names a group of cases that disturb each other, but no others: they run one after another.
 	Apart string `json:"-"`
 	// Waits is for cases that take seconds, in which they wait for what a server does now and then:
 	// they begin before the others.
@@ -63,8 +62,8 @@ type Info = Case[struct{}]
 func (c Case[T]) Info() Info {
 	return Info{
 		ID: c.ID, System: c.System, Area: c.Area, Promise: c.Promise, Source: c.Source, Level: c.Level,
-		Failure: c.Failure,
-		Since:   c.Since, Gates: c.Gates, Serial: c.Serial, Apart: c.Apart, Waits: c.Waits, Needs: c.Needs,
+		Failure: c.Failure, Since: c.Since, Gates: c.Gates, Serial: c.Serial, Apart: c.Apart, Waits: c.Waits,
+		Needs: c.Needs,
 	}
 }
 

@@ -47,8 +47,8 @@ type Target[T any] interface {
 // NotApplicable, with the reason. It ends early when the target is gone or the context is
 // cancelled; the cases left are NotRun. The error says why cases could not run; failed cases
 // are in the report (see Report.Err). reporter may be nil.
-func Run[T any](ctx context.Context, source Source[T], cases []Case[T], reporter Reporter, opts ...Option) (Report,
-	error) {
+func Run[T any](ctx context.Context, source Source[T], cases []Case[T], reporter Reporter, opts ...Option,
+) (Report, error) {
 	return newRun[T](source.String(), reporter, opts).run(ctx, source, cases)
 }
 
@@ -57,8 +57,8 @@ func Run[T any](ctx context.Context, source Source[T], cases []Case[T], reporter
 // finish, which takes next to no time. Durations in the report are virtual. Run cases one at a
 // time if they use a server: some of its parts hold a mutex while they ask the store, and time
 // stands still while another request waits for that mutex.
-func Simulate[T any](ctx context.Context, source Source[T], cases []Case[T], reporter Reporter, opts ...Option) (Report,
-	error) {
+func Simulate[T any](ctx context.Context, source Source[T], cases []Case[T], reporter Reporter, opts ...Option,
+) (Report, error) {
 	var report Report
 	var err error
 	date := time.Now()

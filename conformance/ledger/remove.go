@@ -126,8 +126,8 @@ func (l *Ledger) empty(ctx context.Context, namespace string) (found int, err er
 	return found, errors.Join(append(errs, ctx.Err())...)
 }
 
-func (l *Ledger) emptyOf(ctx context.Context, namespace string, resource schema.GroupVersionResource) (found int,
-	err error) {
+func (l *Ledger) emptyOf(ctx context.Context, namespace string, resource schema.GroupVersionResource,
+) (found int, err error) {
 	list, err := l.lasting.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return 0, nil // a resource that is not served any more

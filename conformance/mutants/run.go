@@ -127,8 +127,8 @@ func (o *runOptions) run(cmd *cobra.Command) error {
 }
 
 // choose returns the mutants that the flags ask for.
-func (o *runOptions) choose(mutants []mutation.Mutant, baseline *trial.Baseline, kept *trial.Kept) ([]mutation.Mutant,
-	error) {
+func (o *runOptions) choose(mutants []mutation.Mutant, baseline *trial.Baseline, kept *trial.Kept,
+) ([]mutation.Mutant, error) {
 	if len(o.ids) > 0 {
 		found := slices.DeleteFunc(slices.Clone(mutants),
 			func(m mutation.Mutant) bool { return !slices.Contains(o.ids, m.ID) })
@@ -159,8 +159,8 @@ func (o *runOptions) choose(mutants []mutation.Mutant, baseline *trial.Baseline,
 
 // all does all jobs, and tells progress what came of each. Interrupted, it returns the
 // verdicts that there are.
-func (t *trials) all(ctx context.Context, process trial.Process, jobs []trial.Job, progress io.Writer) ([]trial.Verdict,
-	error) {
+func (t *trials) all(ctx context.Context, process trial.Process, jobs []trial.Job, progress io.Writer,
+) ([]trial.Verdict, error) {
 	var lock sync.Mutex
 	var verdicts []trial.Verdict
 	group, ctx := errgroup.WithContext(ctx)

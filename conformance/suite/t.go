@@ -146,9 +146,9 @@ func (t *T) As(user string, groups ...string) *T {
 }
 
 // Create creates an object, or fails the case.
-func Create[O metav1.Object](ctx context.Context, t *T,
-	create func(context.Context, O, metav1.CreateOptions) (O, error),
-	object O) O {
+func Create[O metav1.Object](
+	ctx context.Context, t *T, create func(context.Context, O, metav1.CreateOptions) (O, error), object O,
+) O {
 	created, err := create(ctx, object, metav1.CreateOptions{})
 	t.Must(err, "create %s %s", reflect.TypeOf(object).Elem().Name(), object.GetName())
 	return created

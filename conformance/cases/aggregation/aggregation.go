@@ -1,5 +1,6 @@
-// Package aggregation owns the cases about API servers behind the aggregator. It never runs
-// them.
+// Package aggregation has the cases about API servers behind the aggregator. Behind it is a real
+// aggregated server of the tests, so that a case sees both what the client gets and what the
+// server was sent.
 package aggregation
 
 import (

@@ -1,5 +1,5 @@
-// Package apply owns the cases about server-side apply: who owns which field, and what becomes
-// of it. It never runs them.
+// Package apply has the cases about server-side apply: who owns which field, and what becomes of
+// it. An object is applied by several managers, and its managedFields are read back.
 package apply
 
 import (

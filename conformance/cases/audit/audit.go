@@ -1,5 +1,6 @@
-// Package audit owns the cases about what a server tells an audit backend of the requests that
-// it serves. It never runs them.
+// Package audit has the cases about what a server tells an audit backend of the requests that it
+// serves. The backend is a webhook of the tests. It blocks requests until it has their events, so
+// that what is not told when a request is answered never will be.
 package audit
 
 import "slices"

@@ -1,5 +1,6 @@
-// Package authentication owns the cases about whom the server takes a client for:
-// certificates, tokens of all kinds, front proxies and the anonymous. It never runs them.
+// Package authentication has the cases about whom the server takes a client for: certificates,
+// tokens of all kinds, front proxies and the anonymous. SelfSubjectReview tells who a client is.
+// Issuers and webhooks are those of the tests.
 package authentication
 
 import (

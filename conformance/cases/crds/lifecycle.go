@@ -1,4 +1,5 @@
-// Package crds owns the cases about custom resources and their definitions. It never runs them.
+// Package crds has the cases about custom resources and their definitions. Each case has a
+// definition of its own, in a group of its own, and waits for what the definition's conditions say.
 package crds
 
 import (

@@ -1,5 +1,6 @@
-// Package delegation owns the cases about the chain of servers: which of them answers a
-// request. It never runs them.
+// Package delegation has the cases about the chain of servers: which of them answers a request, and
+// what unknown paths are told before all of them know theirs. Cases hold a part of the start to
+// look at what is true until then.
 package delegation
 
 import (

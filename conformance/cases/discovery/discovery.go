@@ -1,4 +1,5 @@
-// Package discovery owns the cases about discovery and OpenAPI documents. It never runs them.
+// Package discovery has the cases about discovery and OpenAPI documents: that all forms of them
+// say the same, are cacheable, and follow definitions that come and go.
 package discovery
 
 import (

@@ -189,8 +189,8 @@ func mandatorySchemasAreFixed(ctx context.Context, t *suite.T) {
 }
 
 // seats is a control plane with twenty seats, of which the level of the case has one.
-func seats(ctx context.Context, t *suite.T, response flowcontrolv1.LimitResponse) (*envtest.ControlPlane, flows,
-	[2]string) {
+func seats(ctx context.Context, t *suite.T, response flowcontrolv1.LimitResponse,
+) (*envtest.ControlPlane, flows, [2]string) {
 	cp, beside := t.Launch(ctx, envtest.WithFlags("--max-requests-inflight=10", "--max-mutating-requests-inflight=10"))
 	f := flows{beside}
 	admins(ctx, beside, "jane", "bob")

@@ -1,5 +1,6 @@
-// Package filters owns the cases about what every request passes on its way to a resource, and
-// about the limits of a server. It never runs them.
+// Package filters has the cases about what every request passes on its way to a resource, and
+// about the limits of a server. Where a server must be full, rules hold requests at the store,
+// so that it stays full.
 package filters
 
 import (

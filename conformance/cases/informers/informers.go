@@ -1,5 +1,5 @@
-// Package informers owns the cases about what a server knows through its own informers, as
-// its clients can tell. It never runs them.
+// Package informers has the cases about what a server knows through its own informers, as its
+// clients can tell. Rules hold, break and expire the informers' lists and watches.
 package informers
 
 import (

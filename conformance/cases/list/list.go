@@ -1,5 +1,5 @@
-// Package list owns the cases about lists: versions, pages, selectors and forms. It never
-// runs them.
+// Package list has the cases about lists: versions, pages, selectors and forms. Rules
+// that make the store fail or freeze a watch cache show which of the two has answered.
 package list
 
 import (

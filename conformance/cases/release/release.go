@@ -1,6 +1,6 @@
-// Package release owns the cases that compare what a server has of its own with what its release
-// defines: resources, OpenAPI documents, roles, flow schemas and flags. What they expect is kept
-// in files that a test makes from upstream's. It never runs them.
+// Package release has the cases that compare what a server has of its own with what its release
+// defines: resources, OpenAPI documents, roles, flow schemas and flags. What they expect is kept in
+// files, which a test makes from upstream's source.
 package release
 
 import (

@@ -1,4 +1,5 @@
-// Package replicas owns the cases about several servers on one store. It never runs them.
+// Package replicas has the cases about several servers on one store: each writes at one server and
+// looks at another, whose caches and informers have to follow.
 package replicas
 
 import (

@@ -1,4 +1,5 @@
-// Package shutdown owns the cases about how a server ends. It never runs them.
+// Package shutdown has the cases about how a server ends. A gate at a lifecycle signal keeps a
+// shutdown where it is, while a case looks at what is still answered.
 package shutdown
 
 import (

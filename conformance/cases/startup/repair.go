@@ -52,7 +52,8 @@ var repairCases = []suite.Case{
 			"https; addresses that somebody changes are put back soon, and ports when a server leaves."},
 }
 
-// seldom is how often a case polls what a server does in rounds of seconds, and what it writes for.
+// seldom is the pause between polls where a server does something every few seconds only, and where
+// each poll also writes, to have the server look again (see touch).
 const seldom = 500 * time.Millisecond
 
 // dual launches a control plane with cluster IPs of both families.

@@ -1,5 +1,5 @@
-// Package startup owns the cases about health checks, hooks and what a server makes by itself
-// when it starts. It never runs them.
+// Package startup has the cases about health checks, hooks, and what a server makes by itself when
+// it starts and repairs afterwards.
 package startup
 
 import (

@@ -1,5 +1,6 @@
-// Package storage owns the cases about the store: what lies in it, under which key and in which
-// form, and what a client sees of its history and its failures. It never runs them.
+// Package storage has the cases about the store: what lies in it, under which key and in which
+// form, and what a client sees of its history and its failures. They read the store with a client
+// of etcd beside the server.
 package storage
 
 import (

@@ -1,4 +1,5 @@
-// Package watch owns the cases about watches. It never runs them.
+// Package watch has the cases about watches: where they begin, what they send and leave out, and
+// how they end. What must not come is shown by an event after it, which has come.
 package watch
 
 import (

@@ -1,4 +1,5 @@
-// Package write owns the cases about writing objects. It never runs them.
+// Package write has the cases about writing objects: conflicts, patches, dry runs, validation,
+// and what a refusal leaves behind, which is nothing.
 package write
 
 import (

@@ -56,8 +56,8 @@ func (t Trial) Of(ctx context.Context, jobs ...Job) ([]Verdict, error) {
 
 // alone gives each mutant on its own to the case that failed on all of them, or to all of its
 // cases if the process failed at its start or end.
-func (t Trial) alone(ctx context.Context, jobs []Job, by string, passed map[string]bool) (verdicts []Verdict,
-	left []Job, err error) {
+func (t Trial) alone(ctx context.Context, jobs []Job, by string, passed map[string]bool,
+) (verdicts []Verdict, left []Job, err error) {
 	if !(Verdict{By: by}).byCase() {
 		for _, j := range jobs {
 			found, err := t.Of(ctx, j)

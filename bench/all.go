@@ -60,7 +60,8 @@ func (o AllOptions) validate() error {
 	case o.Rounds < 1 || o.Rounds > maxRounds:
 		return fmt.Errorf("%d rounds: give a number from 1 to %d", o.Rounds, maxRounds)
 	case o.InjectedSlowdown < 0 || o.InjectedSlowdown > 10:
-		return fmt.Errorf("an injected slowdown of %g: give a share of the time from 0 to 10, like 0.1", o.InjectedSlowdown)
+		return fmt.Errorf("an injected slowdown of %g: give a share of the time from 0 to 10, like 0.1",
+			o.InjectedSlowdown)
 	}
 	return nil
 }
@@ -69,7 +70,8 @@ func (o AllOptions) validate() error {
 // moment of the machine is in one sample of each. With an error the report holds the rounds before it.
 func All(ctx context.Context, opts AllOptions) (results.AllReport, error) {
 	opts = opts.withDefaults()
-	report := results.AllReport{Machine: measure.ThisMachine(envtest.Release()), Date: time.Now().UTC().Truncate(time.Second), Quick: opts.Quick}
+	report := results.AllReport{Machine: measure.ThisMachine(envtest.Release()),
+		Date: time.Now().UTC().Truncate(time.Second), Quick: opts.Quick}
 	if ChildRequested() {
 		return report, child.ErrRequested
 	}

@@ -46,7 +46,8 @@ func Child(ctx context.Context, in io.Reader, out, progress io.Writer) error {
 	case childLoad:
 		return asked(request, func(of load.Request) error { return load.Child(ctx, lines, out, progress, of) })
 	default:
-		return fmt.Errorf("what to measure is %q, and should be %s, %s or %s", kind, childStartup, childWatch, childLoad)
+		return fmt.Errorf("what to measure is %q, and should be %s, %s or %s", kind, childStartup, childWatch,
+			childLoad)
 	}
 }
 

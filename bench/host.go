@@ -25,9 +25,10 @@ var onPart = map[string]func(*load.Load) load.Backend{BaselineStore: baseline.St
 
 // host is what loads are run on.
 type host struct {
-	name    string
-	on      func(*load.Load) load.Backend                                // in this process, or nil for
-	reached *load.Servers                                                // a server whose clients are in a process of their own
+	name string
+	on   func(*load.Load) load.Backend // in this process, or nil for
+	// reached is a server whose clients are in a process of their own.
+	reached *load.Servers
 	read    func(context.Context, measure.Phase) (measure.Sample, error) // measures the process of the server
 	apart   bool                                                         // read sees nothing of the clients
 	control *envtest.ControlPlane                                        // ours; nil for another
@@ -105,7 +106,8 @@ func (o WatchOptions) onControlPlane(ctx context.Context, transport string, f fu
 	}
 	to := &load.Servers{Sampled: cp.Config(append(how, envtest.User(sampledUser, "system:masters"))...)}
 	for _, server := range cp.Servers() {
-		to.Configs = append(to.Configs, server.Config(append(how, envtest.User("snowglobe-bench", "system:masters"))...))
+		to.Configs = append(to.Configs,
+			server.Config(append(how, envtest.User("snowglobe-bench", "system:masters"))...))
 	}
 	if transport == TransportTLS {
 		h.apart, h.reached = true, to

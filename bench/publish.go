@@ -123,7 +123,10 @@ func (o PublishOptions) publish(ctx context.Context) error {
 		return err
 	}
 	against := WatchOptions{Against: o.Against, Progress: o.Progress}
-	if !slices.ContainsFunc(o.Only, func(part string) bool { return part != results.PartMost && part != results.PartShares }) {
+	if !slices.ContainsFunc(o.Only, func(part string) bool {
+		return part != results.PartMost &&
+			part != results.PartShares
+	}) {
 		against.Against = "" // these have no peer
 	}
 	var used *measure.Binaries
@@ -152,8 +155,9 @@ func (o PublishOptions) publish(ctx context.Context) error {
 
 func (o PublishOptions) measure(ctx context.Context, part string) (any, error) {
 	sweep := SweepOptions{
-		WatchOptions: WatchOptions{Pace: load.Pace{Duration: o.Duration}, Progress: o.Progress, Against: o.Against, Baselines: true},
-		Sweep:        Sweep{"watchers", o.Watchers}, Objective: curveObjective,
+		WatchOptions: WatchOptions{Pace: load.Pace{Duration: o.Duration}, Progress: o.Progress, Against: o.Against,
+			Baselines: true},
+		Sweep: Sweep{"watchers", o.Watchers}, Objective: curveObjective,
 	}
 	switch part {
 	case results.PartShares:
@@ -189,7 +193,8 @@ func forgetFolder(b *measure.Binaries) {
 // memory is what a watch takes beside stock, and in process where there are the most.
 func (o PublishOptions) memory(ctx context.Context) (results.WatchReport, error) {
 	rate := max(1, 1/o.Duration.Seconds()) // one event or more
-	load := WatchOptions{Shape: load.Shape{Watchers: o.Many}, Pace: load.Pace{Rate: rate, Duration: o.Duration}, Against: o.Against, Rounds: 1, Progress: o.Progress}
+	load := WatchOptions{Shape: load.Shape{Watchers: o.Many}, Pace: load.Pace{Rate: rate, Duration: o.Duration},
+		Against: o.Against, Rounds: 1, Progress: o.Progress}
 	report, err := Watch(ctx, load)
 	forgetFolder(report.Against)
 	if err != nil {

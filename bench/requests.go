@@ -64,7 +64,8 @@ func (r *allRound) requests(ctx context.Context) (err error) {
 	written := 0
 	write := func() error {
 		written++
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("object-%d", written)}, Data: map[string]string{"payload": strings.Repeat("x", listBytes)}}
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("object-%d", written)},
+			Data: map[string]string{"payload": strings.Repeat("x", listBytes)}}
 		_, err := client.CoreV1().ConfigMaps(corev1.NamespaceDefault).Create(ctx, object, metav1.CreateOptions{})
 		return err
 	}

@@ -53,7 +53,8 @@ func (s *sampler) begin() error {
 	s.passed = map[string][]time.Time{}
 	s.stop = s.of.Trace().Subscribe(s.record)
 	for _, stage := range stages[:len(stages)-1] {
-		entry, err := s.of.Faults().Inject(fmt.Sprintf("delay %s %s by=1ns optional", s.point(stage.point), stage.which))
+		entry, err := s.of.Faults().Inject(fmt.Sprintf("delay %s %s by=1ns optional", s.point(stage.point),
+			stage.which))
 		if err != nil {
 			return err
 		}

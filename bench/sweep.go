@@ -28,7 +28,8 @@ type Sweep struct {
 func ParseSweep(text string) (Sweep, error) {
 	option, list, ok := strings.Cut(text, "=")
 	if !ok || !slices.Contains(load.Sweepable(), option) {
-		return Sweep{}, fmt.Errorf("sweep %q: give an option and its values, like watchers=1,10,100; options are %s", text, strings.Join(load.Sweepable(), ", "))
+		return Sweep{}, fmt.Errorf("sweep %q: give an option and its values, like watchers=1,10,100; options are %s",
+			text, strings.Join(load.Sweepable(), ", "))
 	}
 	s := Sweep{Option: option}
 	for value := range strings.SplitSeq(list, ",") {
@@ -66,7 +67,8 @@ func WatchSweep(ctx context.Context, opts SweepOptions) (results.SweepReport, er
 	if opts.Encodings == nil {
 		opts.Encodings = []string{opts.Encoding}
 	}
-	report := results.SweepReport{Machine: measure.ThisMachine(envtest.Release()), Date: time.Now().UTC().Truncate(time.Second), Option: opts.Sweep.Option, Objective: opts.Objective}
+	report := results.SweepReport{Machine: measure.ThisMachine(envtest.Release()),
+		Date: time.Now().UTC().Truncate(time.Second), Option: opts.Sweep.Option, Objective: opts.Objective}
 	if ChildRequested() {
 		return report, child.ErrRequested
 	}
@@ -123,7 +125,8 @@ func (o SweepOptions) validate() error {
 		return fmt.Errorf("sweep of %q: options are %s", o.Sweep.Option, strings.Join(load.Sweepable(), ", "))
 	}
 	if o.Objective < measure.ShortestLatency || o.Objective > measure.LongestLatency {
-		return fmt.Errorf("an objective of %s: give a time from %s to %s", o.Objective, measure.ShortestLatency, measure.LongestLatency)
+		return fmt.Errorf("an objective of %s: give a time from %s to %s", o.Objective, measure.ShortestLatency,
+			measure.LongestLatency)
 	}
 	for _, value := range o.Sweep.Values {
 		for _, encoding := range o.Encodings {
@@ -137,7 +140,8 @@ func (o SweepOptions) validate() error {
 
 // search finds the highest rate for one value, and begins with the one that is likely, if that is
 // known.
-func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, deliveries float64) (results.SweepPoint, error) {
+func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, deliveries float64) (results.SweepPoint,
+	error) {
 	point := results.SweepPoint{Transport: h.name, Encoding: opts.Encoding}
 	opts.Progress = io.Discard
 	if deliveries > 0 {
@@ -171,7 +175,8 @@ func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, del
 const attempts = 2
 
 // try reports whether a rate meets the objective, and puts the load that does into the point.
-func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point *results.SweepPoint) (held bool, err error) {
+func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point *results.SweepPoint) (held bool,
+	err error) {
 	for range attempts {
 		point.Trials++
 		load, err := h.run(ctx, opts)
@@ -183,7 +188,8 @@ func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point 
 			verdict = "holds"
 		}
 		fmt.Fprintf(o.Progress, "%s, %s, %s watchers: %s events/s %s: p99 %s, %s deliveries/s\n",
-			h.name, opts.Encoding, results.Count(float64(opts.Watchers)), results.Count(opts.Rate), verdict, measure.Round(load.Latency.P99), results.Count(load.DeliveriesPerSecond))
+			h.name, opts.Encoding, results.Count(float64(opts.Watchers)), results.Count(opts.Rate), verdict,
+			measure.Round(load.Latency.P99), results.Count(load.DeliveriesPerSecond))
 		if holds {
 			point.Best = load
 			return true, nil

@@ -102,7 +102,8 @@ func (o WatchOptions) validate() error {
 	case o.Target != nil:
 		return nil
 	}
-	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Baselines...); !slices.Contains(known, o.Transport) {
+	if known := append([]string{TransportProcess, TransportTLS, TransportBoth}, Baselines...); !slices.Contains(known,
+		o.Transport) {
 		return fmt.Errorf("transport %q is unknown; use one of %s", o.Transport, strings.Join(known, ", "))
 	}
 	return measure.CheckStore(o.Store)

@@ -51,7 +51,8 @@ func (b *cacherBackend) Prepare(ctx context.Context) (from string, err error) {
 	}
 	for writer := range b.Objects {
 		group := writer % b.Groups
-		object, err := b.kind.Typed(load.ObjectName(writer), map[string]string{load.GroupLabel: b.Selector(group)}, b.Payload())
+		object, err := b.kind.Typed(load.ObjectName(writer), map[string]string{load.GroupLabel: b.Selector(group)},
+			b.Payload())
 		if err != nil {
 			return "", err
 		}
@@ -74,8 +75,10 @@ func (b *cacherBackend) Prepare(ctx context.Context) (from string, err error) {
 
 func (b *cacherBackend) openCache(ctx context.Context) (err error) {
 	versioner, codec := apistorage.APIObjectVersioner{}, b.kind.Codec()
-	b.inner, err = etcd3.New(b.client, nil, codec, b.kind.Empty, b.kind.EmptyList, "/", prefix, b.kind.GVR().GroupResource(),
-		identity.NewEncryptCheckTransformer(), etcd3.NewDefaultLeaseManagerConfig(), etcd3.NewDefaultDecoder(codec, versioner), versioner)
+	b.inner, err = etcd3.New(b.client, nil, codec, b.kind.Empty, b.kind.EmptyList, "/", prefix,
+		b.kind.GVR().GroupResource(),
+		identity.NewEncryptCheckTransformer(), etcd3.NewDefaultLeaseManagerConfig(), etcd3.NewDefaultDecoder(codec,
+			versioner), versioner)
 	if err != nil {
 		return err
 	}
@@ -101,7 +104,8 @@ func attributes(object runtime.Object) (labels.Set, fields.Set, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return accessor.GetLabels(), fields.Set{"metadata.name": accessor.GetName(), "metadata.namespace": accessor.GetNamespace()}, nil
+	return accessor.GetLabels(), fields.Set{"metadata.name": accessor.GetName(),
+		"metadata.namespace": accessor.GetNamespace()}, nil
 }
 
 func (b *cacherBackend) namespaceOf(group int) string {
@@ -133,7 +137,8 @@ func (b *cacherBackend) Watch(ctx context.Context, _, group int, from string) (l
 	}
 	events, err := b.cached.Watch(ctx, prefix+b.namespaceOf(group)+"/", apistorage.ListOptions{
 		ResourceVersion: from, Recursive: true,
-		Predicate: apistorage.SelectionPredicate{Label: selector, Field: fields.Everything(), GetAttrs: attributes, AllowWatchBookmarks: true},
+		Predicate: apistorage.SelectionPredicate{Label: selector, Field: fields.Everything(), GetAttrs: attributes,
+			AllowWatchBookmarks: true},
 	})
 	if err != nil {
 		return nil, err

@@ -135,7 +135,8 @@ func (s *bareServer) create(at string, body []byte) (made any, err error) {
 	defer s.mu.Unlock()
 	if path.Base(at) == "namespaces" {
 		s.namespaces++
-		return corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", s.namespaces)}}, nil
+		return corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bench-%d", s.namespaces)}}, nil
 	}
 	s.selectors[at+"/"+object.Name] = load.GroupLabel + "=" + object.Labels[load.GroupLabel]
 	return object, nil

@@ -104,7 +104,8 @@ type storeStream struct {
 	last    int64
 }
 
-func (s *storeStream) Receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
+func (s *storeStream) Receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool,
+	err error) {
 	for {
 		select {
 		case response, ok := <-s.events:

@@ -24,7 +24,8 @@ const variable = "SNOWGLOBE_BENCH"
 func Requested() (kind string) { return os.Getenv(variable) }
 
 // ErrRequested is the error of a measurement in a process of another one.
-var ErrRequested = errors.New("this process is a child of another measurement; the program must call bench.Child at the start of main when bench.ChildRequested")
+var ErrRequested = errors.New("this process is a child of another measurement; the program must call bench.Child at " +
+	"the start of main when bench.ChildRequested")
 
 // Converse executes this program to measure something. It calls each with the lines that the
 // process prints, to which it can reply.
@@ -100,7 +101,8 @@ const endDelay = time.Minute
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(set string) bool {
 		name, _, _ := strings.Cut(set, "=")
-		return name == variable || strings.HasPrefix(name, "KUBEBUILDER_") || strings.HasPrefix(name, "TEST_ASSET_") || name == "USE_EXISTING_CLUSTER"
+		return name == variable || strings.HasPrefix(name, "KUBEBUILDER_") || strings.HasPrefix(name, "TEST_ASSET_") ||
+			name == "USE_EXISTING_CLUSTER"
 	})
 }
 

@@ -67,7 +67,8 @@ type loadAnswer struct {
 }
 
 // RunApart is runLoad in a process of its own.
-func RunApart(ctx context.Context, opts Options, transport string, to Servers, comesTo func(measure.Phase)) (*Result, error) {
+func RunApart(ctx context.Context, opts Options, transport string, to Servers, comesTo func(measure.Phase)) (*Result,
+	error) {
 	var answer loadAnswer
 	request := Request{Options: opts, Transport: transport, Sampled: accessOf(to.Sampled)}
 	for _, server := range to.Configs {

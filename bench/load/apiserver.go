@@ -118,7 +118,8 @@ func (s *apiServer) makeNamespace(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-watch-"}}
 	namespace, err := s.admin.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("creating a namespace for the load, within %s, failed: %w; is an API server running there, and may this user write?", answerTimeout, err)
+		return fmt.Errorf("creating a namespace for the load, within %s, failed: %w; is an API server running there, "+
+			"and may this user write?", answerTimeout, err)
 	}
 	s.namespaces = append(s.namespaces, namespace.Name)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
@@ -142,7 +143,8 @@ func (s *apiServer) openWriter(ctx context.Context, number int) error {
 // Write implements Backend. It changes an annotation and nothing else.
 func (s *apiServer) Write(ctx context.Context, writer int, at wire.Stamp) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, wire.StampAnnotation, at)
-	return s.writers[writer].rest.Patch(types.MergePatchType).AbsPath(s.path(writer)).Body([]byte(patch)).Do(ctx).Error()
+	return s.writers[writer].rest.Patch(types.MergePatchType).AbsPath(s.path(writer)).Body([]byte(patch)).Do(ctx).
+		Error()
 }
 
 // cleanupTimeout bounds how long a load takes to clean up.
@@ -163,8 +165,10 @@ func (s *apiServer) Close(ctx context.Context) error {
 	var errs []error
 	for _, namespace := range s.namespaces {
 		errs = append(errs, s.admin.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}),
-			s.admin.dynamic.Resource(s.kind.GVR()).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
-			s.admin.CoreV1().ServiceAccounts(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+			s.admin.dynamic.Resource(s.kind.GVR()).Namespace(namespace).
+				DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+			s.admin.CoreV1().ServiceAccounts(namespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+				metav1.ListOptions{}))
 	}
 	if s.kind.Custom() && s.namespaces != nil {
 		errs = append(errs, s.undefine(ctx))
@@ -173,7 +177,8 @@ func (s *apiServer) Close(ctx context.Context) error {
 		errs = append(errs, s.converter.Stop(ctx))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("delete the namespaces %s of the load, and what is in them: %w", strings.Join(s.namespaces, ", "), err)
+		return fmt.Errorf("delete the namespaces %s of the load, and what is in them: %w",
+			strings.Join(s.namespaces, ", "), err)
 	}
 	return nil
 }

@@ -30,7 +30,9 @@ func (k Kind) definition() *apiextensionsv1.CustomResourceDefinition {
 	keep := true
 	version := apiextensionsv1.CustomResourceDefinitionVersion{
 		Name: k.Version, Served: true, Storage: k.stored == "",
-		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}},
+		Schema: &apiextensionsv1.CustomResourceValidation{
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep},
+		},
 	}
 	versions := []apiextensionsv1.CustomResourceDefinitionVersion{version}
 	if k.stored != "" {
@@ -38,7 +40,8 @@ func (k Kind) definition() *apiextensionsv1.CustomResourceDefinition {
 		versions = append(versions, version)
 	}
 	return &apiextensionsv1.CustomResourceDefinition{
-		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition"},
+		TypeMeta: metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(),
+			Kind: "CustomResourceDefinition"},
 		ObjectMeta: metav1.ObjectMeta{Name: k.crdName()},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: k.Group, Scope: apiextensionsv1.NamespaceScoped,
@@ -65,7 +68,8 @@ func (s *apiServer) define(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.admin.dynamic.Resource(crdResource).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
+	_, err = s.admin.dynamic.Resource(crdResource).Create(ctx, &unstructured.Unstructured{Object: content},
+		metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("%w; another load may be running there, or delete it", err)
 	}

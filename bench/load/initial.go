@@ -41,7 +41,8 @@ func (s *apiServer) makeObject(ctx context.Context, client rest.Interface, name 
 	if err != nil {
 		return err
 	}
-	return client.Post().AbsPath(s.kind.path(s.namespaceOf(group))).SetHeader("Content-Type", jsonType).Body(object).Do(ctx).Error()
+	return client.Post().AbsPath(s.kind.path(s.namespaceOf(group))).SetHeader("Content-Type", jsonType).Body(object).
+		Do(ctx).Error()
 }
 
 // initial is how a watch that is opened now gets the objects that are there: one that goes on from

@@ -27,21 +27,27 @@ type Kind struct {
 
 // kinds are those that a load can use, by what --resource calls them.
 var kinds = map[string]Kind{
-	"configmaps": {schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", true, "", func(object map[string]any, payload string) {
-		object["data"] = map[string]any{"payload": payload}
-	}},
-	"pods": {schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "pods", true, "", func(object map[string]any, payload string) {
-		object["spec"] = map[string]any{
-			"automountServiceAccountToken": false,
-			"schedulerName":                "none", // it never runs
-			"containers":                   []any{map[string]any{"name": "main", "image": "none", "args": []any{payload}}},
-		}
-	}},
-	"leases": {schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "leases", true, "", func(object map[string]any, payload string) {
-		object["spec"] = map[string]any{"holderIdentity": payload}
-	}},
-	"widgets":           {schema.GroupVersionKind{Group: customGroup, Version: "v1", Kind: "Widget"}, "widgets", false, "", fillWidget},
-	"converted-widgets": {schema.GroupVersionKind{Group: customGroup, Version: "v2", Kind: "Widget"}, "widgets", false, "v1", fillWidget},
+	"configmaps": {schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "configmaps", true, "",
+		func(object map[string]any, payload string) {
+			object["data"] = map[string]any{"payload": payload}
+		}},
+	"pods": {schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "pods", true, "",
+		func(object map[string]any, payload string) {
+			object["spec"] = map[string]any{
+				"automountServiceAccountToken": false,
+				"schedulerName":                "none", // it never runs
+				"containers": []any{map[string]any{"name": "main", "image": "none",
+					"args": []any{payload}}},
+			}
+		}},
+	"leases": {schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, "leases", true, "",
+		func(object map[string]any, payload string) {
+			object["spec"] = map[string]any{"holderIdentity": payload}
+		}},
+	"widgets": {schema.GroupVersionKind{Group: customGroup, Version: "v1", Kind: "Widget"}, "widgets", false,
+		"", fillWidget},
+	"converted-widgets": {schema.GroupVersionKind{Group: customGroup, Version: "v2", Kind: "Widget"}, "widgets", false,
+		"v1", fillWidget},
 }
 
 func fillWidget(object map[string]any, payload string) {
@@ -56,7 +62,8 @@ func KindOf(resource string) (Kind, error) {
 	found, ok := kinds[resource]
 	if !ok {
 		names := slices.Sorted(maps.Keys(kinds))
-		return Kind{}, fmt.Errorf("resource %q is unknown%s; use %s", resource, nearest.DidYouMean(resource, names), strings.Join(names, ", "))
+		return Kind{}, fmt.Errorf("resource %q is unknown%s; use %s", resource, nearest.DidYouMean(resource, names),
+			strings.Join(names, ", "))
 	}
 	return found, nil
 }
@@ -111,5 +118,6 @@ func (k Kind) Typed(name string, labels map[string]string, payload string) (runt
 // Codec is that of a kind that is built in, as a store has it.
 func (k Kind) Codec() runtime.Codec {
 	protobuf, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
-	return scheme.Codecs.CodecForVersions(protobuf.Serializer, scheme.Codecs.UniversalDeserializer(), k.GroupVersion(), k.GroupVersion())
+	return scheme.Codecs.CodecForVersions(protobuf.Serializer, scheme.Codecs.UniversalDeserializer(), k.GroupVersion(),
+		k.GroupVersion())
 }

@@ -47,7 +47,8 @@ type Backend interface {
 
 func newLoad(opts Options, on func(*Load) Backend) *Load {
 	l := &Load{
-		Options: opts, caughtUp: make(chan struct{}), opening: measure.NewLatencies(), delivery: measure.NewLatencies(), writing: measure.NewLatencies(),
+		Options: opts, caughtUp: make(chan struct{}), opening: measure.NewLatencies(), delivery: measure.NewLatencies(),
+		writing:   measure.NewLatencies(),
 		numbering: numbering{events: opts.Events(), Objects: opts.Writers, Groups: opts.Shape.Groups()},
 	}
 	l.on = on(l)
@@ -59,7 +60,8 @@ const parallelOpens = 32
 
 // Run runs one load, and says when it comes to a phase. It returns a result even if the error
 // is ErrDelivery.
-func Run(ctx context.Context, opts Options, transport string, on func(*Load) Backend, comesTo func(measure.Phase)) (_ *Result, err error) {
+func Run(ctx context.Context, opts Options, transport string, on func(*Load) Backend,
+	comesTo func(measure.Phase)) (_ *Result, err error) {
 	l := newLoad(opts, on)
 	defer func() { err = errors.Join(err, l.close(ctx)) }()
 	if l.from, err = l.on.Prepare(ctx); err != nil {
@@ -69,7 +71,8 @@ func Run(ctx context.Context, opts Options, transport string, on func(*Load) Bac
 	if err := l.openWatches(ctx); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(opts.Progress, "%s: %d watchers, %g events/s for %s\n", transport, opts.Watchers, opts.Rate, opts.Duration)
+	fmt.Fprintf(opts.Progress, "%s: %d watchers, %g events/s for %s\n", transport, opts.Watchers, opts.Rate,
+		opts.Duration)
 	comesTo(measure.PhaseOpen)
 	written, err := l.run(ctx, comesTo)
 	comesTo(measure.PhaseEnded)
@@ -77,7 +80,8 @@ func Run(ctx context.Context, opts Options, transport string, on func(*Load) Bac
 		return nil, err
 	}
 	result := l.sum(transport, written)
-	fmt.Fprintf(opts.Progress, "%s: %d deliveries, p50 %s, p99 %s\n", transport, result.Deliveries, measure.Round(result.Latency.P50), measure.Round(result.Latency.P99))
+	fmt.Fprintf(opts.Progress, "%s: %d deliveries, p50 %s, p99 %s\n", transport, result.Deliveries,
+		measure.Round(result.Latency.P50), measure.Round(result.Latency.P99))
 	return result, l.defects()
 }
 
@@ -127,7 +131,8 @@ func (l *Load) openWatches(ctx context.Context) error {
 	var opening errgroup.Group
 	opening.SetLimit(parallelOpens)
 	for number := range l.Options.Watchers {
-		w := &watcher{number: number, load: l, pace: l.Options.paceOf(number), tally: newTally(l.numbering, number%l.Groups)}
+		w := &watcher{number: number, load: l, pace: l.Options.paceOf(number),
+			tally: newTally(l.numbering, number%l.Groups)}
 		l.watchers = append(l.watchers, w)
 		opening.Go(func() error {
 			began := time.Now()

@@ -121,7 +121,8 @@ func (s *Shape) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.Resource, "resource", "", "what is written and watched: configmaps, pods, leases, or widgets, "+
 		"which are custom resources, or converted-widgets, which a webhook converts from the version that is stored "+
 		"(default configmaps)")
-	flags.StringVar(&s.Initial, "initial", "", "how each watcher gets the objects that are there: none, list, or stream, "+
+	flags.StringVar(&s.Initial, "initial", "", "how each watcher gets the objects that are there: none, list, or "+
+		"stream, "+
 		"which is a streaming list (default none)")
 	flags.BoolVar(&s.Compress, "compress", false, "have watchers ask for compressed lists and streaming lists")
 }

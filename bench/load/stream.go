@@ -25,7 +25,8 @@ import (
 type Stream interface {
 	// receive calls each with every stamped event, and when it arrived, until each returns true
 	// or the server ends the watch.
-	Receive(ctx context.Context, each func(at wire.Stamp, arrived time.Duration) (done bool, err error)) (done bool, err error)
+	Receive(ctx context.Context, each func(at wire.Stamp, arrived time.Duration) (done bool, err error)) (done bool,
+		err error)
 	// newest is the resourceVersion of the last event, to continue from; empty if there was none.
 	Newest() (string, error)
 	Stop()
@@ -49,12 +50,14 @@ func (s *apiServer) Watch(ctx context.Context, watcher, group int, from string) 
 		client = *s.first
 	}
 	asked := func(opts metav1.ListOptions) *rest.Request {
-		return client.rest.Get().AbsPath(s.kind.path(s.namespaceOf(group))).VersionedParams(&opts, scheme.ParameterCodec)
+		return client.rest.Get().AbsPath(s.kind.path(s.namespaceOf(group))).
+			VersionedParams(&opts, scheme.ParameterCodec)
 	}
 	initial := s.initial()
 	switch initial {
 	case InitialList:
-		if err := s.list(ctx, client, asked(metav1.ListOptions{ResourceVersion: "0", LabelSelector: opts.LabelSelector})); err != nil {
+		if err := s.list(ctx, client, asked(metav1.ListOptions{ResourceVersion: "0",
+			LabelSelector: opts.LabelSelector})); err != nil {
 			return nil, fmt.Errorf("list: %w", err)
 		}
 	case InitialStream:
@@ -80,7 +83,8 @@ func (s *apiServer) Watch(ctx context.Context, watcher, group int, from string) 
 }
 
 // openDecoded asks for a watch as client-go does.
-func (s *apiServer) openDecoded(ctx context.Context, client connection, group int, asked *rest.Request, opts metav1.ListOptions) (_ *decoded, err error) {
+func (s *apiServer) openDecoded(ctx context.Context, client connection, group int, asked *rest.Request,
+	opts metav1.ListOptions) (_ *decoded, err error) {
 	var events watch.Interface
 	if s.kind.Custom() {
 		var custom dynamic.Interface
@@ -105,7 +109,8 @@ func (l *Load) openBytes(ctx context.Context, client connection, address string)
 		cancel()
 		return nil, err
 	}
-	return &raw{load: l, body: body, cancel: cancel, mediaType: mediaType, framer: wire.NewFramer(mediaType), buffer: make([]byte, readBytes)}, nil
+	return &raw{load: l, body: body, cancel: cancel, mediaType: mediaType, framer: wire.NewFramer(mediaType),
+		buffer: make([]byte, readBytes)}, nil
 }
 
 // ask asks for something in the encoding of the load, and returns the answer if it has the media
@@ -124,7 +129,8 @@ func (l *Load) ask(ctx context.Context, client connection, address, mediaType st
 	if err != nil {
 		return nil, err
 	}
-	if found, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); response.StatusCode == http.StatusOK && found == mediaType {
+	if found, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); response.StatusCode == http.StatusOK &&
+		found == mediaType {
 		if response.Header.Get("Content-Encoding") == "gzip" {
 			return &gunzipped{ReadCloser: response.Body}, nil
 		}
@@ -170,7 +176,8 @@ func (s *raw) Receive(ctx context.Context, each func(wire.Stamp, time.Duration) 
 
 // frames calls each with every frame that comes, and when it arrived, until each returns true or
 // the server ends the watch. What has come with the last of them is lost.
-func (s *raw) frames(ctx context.Context, each func(frame []byte, arrived time.Duration) (bool, error)) (done bool, err error) {
+func (s *raw) frames(ctx context.Context, each func(frame []byte, arrived time.Duration) (bool, error)) (done bool,
+	err error) {
 	defer context.AfterFunc(ctx, s.cancel)()
 	for {
 		if s.held == len(s.buffer) {
@@ -258,7 +265,8 @@ type decoded struct {
 	last   string
 }
 
-func (s *decoded) Receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
+func (s *decoded) Receive(ctx context.Context, each func(wire.Stamp, time.Duration) (bool, error)) (done bool,
+	err error) {
 	for {
 		object, err := s.next(ctx)
 		if object == nil {
@@ -293,7 +301,8 @@ func (s *decoded) next(ctx context.Context) (metav1.Object, error) {
 }
 
 // Tell calls each with the stamp in a text, if there is one.
-func Tell(text []byte, arrived time.Duration, each func(wire.Stamp, time.Duration) (bool, error)) (done bool, err error) {
+func Tell(text []byte, arrived time.Duration, each func(wire.Stamp, time.Duration) (bool, error)) (done bool,
+	err error) {
 	at, ok, err := wire.FindStamp(text)
 	if err != nil || !ok {
 		return false, err

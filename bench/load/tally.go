@@ -48,7 +48,8 @@ type tally struct {
 }
 
 func newTally(n numbering, group int) tally {
-	t := tally{numbering: n, group: group, bits: make([]uint64, (n.events+n.Objects+63)/64), newest: make([]int, n.Objects)}
+	t := tally{numbering: n, group: group, bits: make([]uint64, (n.events+n.Objects+63)/64),
+		newest: make([]int, n.Objects)}
 	t.expected, t.open = n.count(group)
 	return t
 }

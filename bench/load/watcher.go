@@ -86,7 +86,8 @@ func (w *watcher) receive(ctx context.Context) error {
 			idle = 0
 		}
 	}
-	return fmt.Errorf("watcher %d: the server ended the watch %d times in a row without an event", w.number+1, maxIdleRestarts)
+	return fmt.Errorf("watcher %d: the server ended the watch %d times in a row without an event", w.number+1,
+		maxIdleRestarts)
 }
 
 // count records an event, and reports whether all of the load that concern the watcher are there.

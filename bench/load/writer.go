@@ -13,9 +13,10 @@ import (
 // warmUp has the writers write for a while what is not measured, so that what is measured does not
 // begin with the first requests of a connection, and an empty heap.
 func (l *Load) warmUp(ctx context.Context) error {
-	return l.paced(ctx, int(l.Options.Rate*l.Options.WarmUp.Seconds()), func(ctx context.Context, writer, _ int, due time.Duration) error {
-		return l.on.Write(ctx, writer, wire.Stamp{Number: l.warmUpNumber(), Due: due})
-	})
+	return l.paced(ctx, int(l.Options.Rate*l.Options.WarmUp.Seconds()),
+		func(ctx context.Context, writer, _ int, due time.Duration) error {
+			return l.on.Write(ctx, writer, wire.Stamp{Number: l.warmUpNumber(), Due: due})
+		})
 }
 
 // write writes all events, and then the last one of each object.
@@ -46,7 +47,8 @@ func (l *Load) write(ctx context.Context) error {
 // is due at the rate of the load. One that is due while its writer still waits for the answer to
 // the one before is late, and its latency begins when it was due: a server that stalls may not
 // hide how long by stalling its clients too.
-func (l *Load) paced(ctx context.Context, count int, f func(ctx context.Context, writer, number int, due time.Duration) error) error {
+func (l *Load) paced(ctx context.Context, count int,
+	f func(ctx context.Context, writer, number int, due time.Duration) error) error {
 	from := l.Now()
 	writing, ctx := errgroup.WithContext(ctx)
 	for writer := range l.Objects {

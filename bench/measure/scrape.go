@@ -27,7 +27,8 @@ const collectGarbage = "/debug/pprof/heap"
 func ReadMetrics(client kubernetes.Interface) func(context.Context, Phase) (Sample, error) {
 	return func(ctx context.Context, p Phase) (Sample, error) {
 		for range p.collections() {
-			if err := client.CoreV1().RESTClient().Get().AbsPath(collectGarbage).Param("gc", "1").Do(ctx).Error(); err != nil {
+			if err := client.CoreV1().RESTClient().Get().AbsPath(collectGarbage).Param("gc", "1").Do(ctx).
+				Error(); err != nil {
 				return Sample{}, err
 			}
 		}
@@ -46,9 +47,11 @@ func ReadMetrics(client kubernetes.Interface) func(context.Context, Phase) (Samp
 				err = fmt.Errorf("the server has no metric %s", name)
 				return 0
 			}
-			return metrics[0].GetCounter().GetValue() + metrics[0].GetGauge().GetValue() + metrics[0].GetUntyped().GetValue()
+			return metrics[0].GetCounter().GetValue() + metrics[0].GetGauge().GetValue() + metrics[0].GetUntyped().
+				GetValue()
 		}
-		s := Sample{Allocs: value(metricAllocs), Bytes: value(metricBytes), Memory: int64(value(metricHeap) + value(metricStacks))}
+		s := Sample{Allocs: value(metricAllocs), Bytes: value(metricBytes),
+			Memory: int64(value(metricHeap) + value(metricStacks))}
 		s.CPU = time.Duration(value(metricCPU) * float64(time.Second))
 		return s, err
 	}

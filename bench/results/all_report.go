@@ -27,8 +27,10 @@ const (
 )
 
 var Measures = []string{
-	MeasureCalibration, MeasureFirstBoot, MeasureBoot, MeasureStop, MeasureWrite, MeasureList, MeasureWatchList, MeasureReset,
-	load.TransportProcess + MeasureDelivery, load.TransportProcess + MeasureCPU, load.TransportTLS + MeasureDelivery, load.TransportTLS + MeasureCPU,
+	MeasureCalibration, MeasureFirstBoot, MeasureBoot, MeasureStop, MeasureWrite, MeasureList, MeasureWatchList,
+	MeasureReset,
+	load.TransportProcess + MeasureDelivery, load.TransportProcess + MeasureCPU, load.TransportTLS + MeasureDelivery,
+	load.TransportTLS + MeasureCPU,
 }
 
 // AllReport is what All has measured.

@@ -38,10 +38,13 @@ const smallest = 0.03
 
 // Compare compares two reports of one machine.
 func Compare(old, now AllReport) (Changes, error) {
-	if old.Machine.CPU != now.Machine.CPU || old.Machine.GOMAXPROCS != now.Machine.GOMAXPROCS || old.Quick != now.Quick {
-		return Changes{}, fmt.Errorf("compare: the old report is of %s, quick=%t, and the new one of %s, quick=%t: measure both in the same way", old.Machine, old.Quick, now.Machine, now.Quick)
+	if old.Machine.CPU != now.Machine.CPU || old.Machine.GOMAXPROCS != now.Machine.GOMAXPROCS ||
+		old.Quick != now.Quick {
+		return Changes{}, fmt.Errorf("compare: the old report is of %s, quick=%t, and the new one of %s, quick=%t: "+
+			"measure both in the same way", old.Machine, old.Quick, now.Machine, now.Quick)
 	}
-	names := slices.DeleteFunc(slices.Clone(Measures), func(name string) bool { return len(old.samples(name)) < 2 || len(now.samples(name)) < 2 })
+	names := slices.DeleteFunc(slices.Clone(Measures),
+		func(name string) bool { return len(old.samples(name)) < 2 || len(now.samples(name)) < 2 })
 	if len(names) == 0 {
 		return Changes{}, errors.New("compare: the reports have no measure in common, of two rounds or more")
 	}
@@ -163,14 +166,17 @@ func (c Changes) Err() error {
 
 func (c Changes) WriteText(w *bytes.Buffer) {
 	fmt.Fprintf(w, "\nnew time / old time, with intervals that all hold with 95%% confidence\n")
-	if at := slices.IndexFunc(c.Changes, func(c Change) bool { return c.Measure == MeasureCalibration }); at >= 0 && c.Changes[at].verdict() != "" {
-		fmt.Fprintf(w, "the machine itself is %s, so that all else is divided by the calibration\n", c.Changes[at].verdict())
+	if at := slices.IndexFunc(c.Changes, func(c Change) bool { return c.Measure == MeasureCalibration }); at >= 0 &&
+		c.Changes[at].verdict() != "" {
+		fmt.Fprintf(w, "the machine itself is %s, so that all else is divided by the calibration\n",
+			c.Changes[at].verdict())
 	}
 	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\tratio\tinterval\t\trounds to see 5%")
 	for _, change := range c.Changes {
-		fmt.Fprintf(table, "%s\t%.3f\t%.3f to %.3f\t%s\t%d\n", change.Measure, change.Ratio, change.Low, change.High, change.verdict(), change.Rounds)
+		fmt.Fprintf(table, "%s\t%.3f\t%.3f to %.3f\t%s\t%d\n", change.Measure, change.Ratio, change.Low, change.High,
+			change.verdict(), change.Rounds)
 	}
 	table.Flush()
 }

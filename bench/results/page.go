@@ -65,7 +65,8 @@ func (r AllReport) page() (page, error) {
 		image, err := plotRounds(m)
 		t := m.timing()
 		errs = append(errs, err)
-		p.Figures = append(p.Figures, figure{m.Name, image, fmt.Sprintf("median %s, from %s to %s in %d rounds", measure.Round(t.Median), measure.Round(t.Min), measure.Round(t.Max), len(m.Samples))})
+		p.Figures = append(p.Figures, figure{m.Name, image, fmt.Sprintf("median %s, from %s to %s in %d rounds",
+			measure.Round(t.Median), measure.Round(t.Min), measure.Round(t.Max), len(m.Samples))})
 	}
 	return p, errors.Join(errs...)
 }
@@ -77,7 +78,8 @@ func (r SweepReport) page() (page, error) {
 		title, label string
 		of           func(WatchLoad) float64
 	}{
-		{fmt.Sprintf("Deliveries a second, p99 at most %s", r.Objective), "deliveries/s", func(l WatchLoad) float64 { return l.DeliveriesPerSecond }},
+		{fmt.Sprintf("Deliveries a second, p99 at most %s", r.Objective), "deliveries/s",
+			func(l WatchLoad) float64 { return l.DeliveriesPerSecond }},
 		{"CPU of the server for a million deliveries", "s", func(l WatchLoad) float64 { return cpuOf(l) }},
 		{"Memory of the server for a watch", "KiB", func(l WatchLoad) float64 { return memoryOf(l) / 1024 }},
 	} {

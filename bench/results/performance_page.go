@@ -71,10 +71,12 @@ func (p published) markdown() ([]byte, error) {
 // hostTitles are what the page calls hosts, in the order of its columns.
 var hostTitles = map[string]string{
 	load.TransportProcess: "in process", load.TransportTLS: "over TLS", load.Stock: "stock, over TLS",
-	load.BaselineHTTP2: "bare HTTP/2 server", load.BaselineCacher: "watch cache alone", load.BaselineStore: "store alone",
+	load.BaselineHTTP2: "bare HTTP/2 server", load.BaselineCacher: "watch cache alone",
+	load.BaselineStore: "store alone",
 }
 
-var hostOrder = []string{load.TransportProcess, load.TransportTLS, load.Stock, load.BaselineHTTP2, load.BaselineCacher, load.BaselineStore}
+var hostOrder = []string{load.TransportProcess, load.TransportTLS, load.Stock, load.BaselineHTTP2, load.BaselineCacher,
+	load.BaselineStore}
 
 // Count is a number with three digits that count.
 func Count(n float64) string {
@@ -236,7 +238,8 @@ func (p published) MostTable() string {
 	for _, value := range p.Most.Values() {
 		row := append([]string{humanize.Comma(int64(value))}, slices.Repeat([]string{"-"}, len(rows[0])-1)...)
 		if load := p.Most.best(load.TransportProcess, value); load != nil {
-			row = append(row[:1], Count(load.RateAsked), Count(load.DeliveriesPerSecond), measure.Round(load.Latency.P50).String(), measure.Round(load.Latency.P99).String(),
+			row = append(row[:1], Count(load.RateAsked), Count(load.DeliveriesPerSecond),
+				measure.Round(load.Latency.P50).String(), measure.Round(load.Latency.P99).String(),
 				Count(cpuOf(*load))+" s")
 		}
 		rows = append(rows, row)
@@ -282,7 +285,8 @@ func (p published) MemoryTable() string {
 	rows := [][]string{{"", "watchers", "memory of a watch"}}
 	for _, load := range p.Memory.Loads {
 		if load.Server != nil {
-			rows = append(rows, []string{hostTitles[load.Transport], humanize.Comma(int64(load.Watchers)), kib(load.Server.MemoryPerWatch)})
+			rows = append(rows, []string{hostTitles[load.Transport], humanize.Comma(int64(load.Watchers)),
+				kib(load.Server.MemoryPerWatch)})
 		}
 	}
 	return markdownTable(ofWords, rows)

@@ -39,14 +39,16 @@ func (r SweepReport) WriteText(w *bytes.Buffer) {
 	}
 	fmt.Fprintf(w, "the highest rate at which p99 is at most %s\n\n", r.Objective)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "transport\tencoding\t%s\tevents/s\tdeliveries/s\tp50\tp99\tp99.9\tserver's CPU/million\tmemory/watch\n", r.Option)
+	fmt.Fprintf(table, "transport\tencoding\t%s\tevents/s\tdeliveries/s\tp50\tp99\tp99.9\tserver's "+
+		"CPU/million\tmemory/watch\n", r.Option)
 	for _, p := range r.Points {
 		if p.Best == nil {
 			fmt.Fprintf(table, "%s\t%s\t%d\t-\t-\t-\t-\t-\t-\t-\n", p.Transport, p.Encoding, p.Value)
 			continue
 		}
 		l := p.Best
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s", p.Transport, p.Encoding, p.Value, Count(l.RateAsked), Count(l.DeliveriesPerSecond),
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s", p.Transport, p.Encoding, p.Value, Count(l.RateAsked),
+			Count(l.DeliveriesPerSecond),
 			measure.Round(l.Latency.P50), measure.Round(l.Latency.P99), measure.Round(l.Latency.P999))
 		if l.Server != nil {
 			fmt.Fprintf(table, "\t%s\t%s", measure.Round(l.Server.CPUPerMillion), kib(l.Server.MemoryPerWatch))

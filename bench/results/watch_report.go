@@ -84,7 +84,9 @@ func (r WatchReport) WriteText(w *bytes.Buffer) {
 	r.writeStages(w)
 	for _, load := range r.Loads {
 		if load.Saturated() {
-			fmt.Fprintf(w, "\n%s: fewer events arrived than were asked for. The machine was saturated, so the\nlatencies are those of a growing queue: lower the rate or the number of watchers.\n", load.Transport)
+			fmt.Fprintf(w, "\n%s: fewer events arrived than were asked for. The machine was saturated, so "+
+				"the\nlatencies are those of a growing queue: lower the rate or the number of "+
+				"watchers.\n", load.Transport)
 		}
 	}
 }
@@ -99,7 +101,8 @@ func (r WatchReport) writeStages(w *bytes.Buffer) {
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "\tp50\tp90\tp99\tmax")
 		for _, s := range load.Stages {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, measure.Round(s.Latency.P50), measure.Round(s.Latency.P90), measure.Round(s.Latency.P99), measure.Round(s.Latency.Max))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", s.Name, measure.Round(s.Latency.P50),
+				measure.Round(s.Latency.P90), measure.Round(s.Latency.P99), measure.Round(s.Latency.Max))
 		}
 		table.Flush()
 	}
@@ -118,7 +121,8 @@ func laggardRows(row func(name string, cell func(WatchLoad) string)) {
 
 // words describe the load, but not its transport.
 func words(l WatchLoad) []string {
-	words := []string{fmt.Sprintf("watchers %d", l.Watchers), fmt.Sprintf("writers %d", l.Writers), fmt.Sprintf("events %d of %d bytes", l.Events, l.PayloadBytes), l.Resource, l.Encoding}
+	words := []string{fmt.Sprintf("watchers %d", l.Watchers), fmt.Sprintf("writers %d", l.Writers),
+		fmt.Sprintf("events %d of %d bytes", l.Events, l.PayloadBytes), l.Resource, l.Encoding}
 	if l.Decode {
 		words = append(words, "decoded")
 	}
@@ -167,7 +171,8 @@ func (r WatchReport) WriteBenchmark(w *bytes.Buffer) {
 
 // NameOf is the name of the benchmark that a load is.
 func NameOf(l WatchLoad) string {
-	name := fmt.Sprintf("transport=%s/watchers=%d/rate=%g/encoding=%s/resource=%s", l.Transport, l.Watchers, l.RateAsked, l.Encoding, l.Resource)
+	name := fmt.Sprintf("transport=%s/watchers=%d/rate=%g/encoding=%s/resource=%s", l.Transport, l.Watchers,
+		l.RateAsked, l.Encoding, l.Resource)
 	l.Spread(func(flag, _ string, several int) { name += fmt.Sprintf("/%s=%d", flag, several) })
 	if l.GetsObjects() {
 		name += fmt.Sprintf("/initial=%s/objects=%d/compressed=%t", l.Initial, l.Objects, l.Compress)
@@ -198,7 +203,8 @@ func MetricsOf(l WatchLoad) []Metric {
 	}
 	metrics = append(metrics, Metric{l.DeliveriesPerSecond, "events/s"})
 	if l.GetsObjects() {
-		metrics = append(metrics, Metric{float64(l.OpenLatency.P50), "open-p50-ns"}, Metric{float64(l.OpenLatency.P99), "open-p99-ns"})
+		metrics = append(metrics, Metric{float64(l.OpenLatency.P50), "open-p50-ns"},
+			Metric{float64(l.OpenLatency.P99), "open-p99-ns"})
 	}
 	if l.Server == nil {
 		return metrics

@@ -72,7 +72,8 @@ func (r Request) Boot(ctx context.Context, number int) (start, stop time.Duratio
 	}
 	endProfile := func() error { return nil }
 	if r.Profile != "" {
-		if endProfile, err = measure.ProfileCPU(filepath.Join(r.Profile, fmt.Sprintf("boot-%d.pprof", number))); err != nil {
+		if endProfile, err = measure.ProfileCPU(filepath.Join(r.Profile,
+			fmt.Sprintf("boot-%d.pprof", number))); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -95,7 +96,8 @@ func awaitDefaultNamespace(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	stream, err := client.CoreV1().Namespaces().Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: corev1.NamespaceDefault}))
+	stream, err := client.CoreV1().Namespaces().Watch(ctx,
+		metav1.SingleObject(metav1.ObjectMeta{Name: corev1.NamespaceDefault}))
 	if err != nil {
 		return fmt.Errorf("wait for the default namespace: %w", err)
 	}

@@ -123,9 +123,11 @@ func alternate(ctx context.Context, opts Options, report *Report) error {
 		}
 		theirStart = append(theirStart, theirs.Starts...)
 		theirStop = append(theirStop, theirs.Stops...)
-		fmt.Fprintf(opts.Progress, "run %d of %d: envtest starts %s, stops %s\n", run+1, opts.Runs, list(theirs.Starts), list(theirs.Stops))
+		fmt.Fprintf(opts.Progress, "run %d of %d: envtest starts %s, stops %s\n", run+1, opts.Runs, list(theirs.Starts),
+			list(theirs.Stops))
 	}
-	report.Load, report.FirstBoot, report.FollowingBoot, report.Stop = measure.NewTiming(load), measure.NewTiming(first), measure.NewTiming(following), measure.NewTiming(stop)
+	report.Load, report.FirstBoot, report.FollowingBoot, report.Stop = measure.NewTiming(load),
+		measure.NewTiming(first), measure.NewTiming(following), measure.NewTiming(stop)
 	if report.Against != nil {
 		report.Against.Compare(report, measure.NewTiming(theirStart), measure.NewTiming(theirStop))
 	}

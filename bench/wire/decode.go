@@ -28,7 +28,8 @@ func Decode(mediaType string, encoded []byte) (runtime.Object, error) {
 // Refusal is the error of an answer that is not what was asked for.
 func Refusal(response *http.Response, body []byte) error {
 	contentType := response.Header.Get("Content-Type")
-	if mediaType, _, err := mime.ParseMediaType(contentType); err == nil && response.StatusCode >= http.StatusBadRequest {
+	if mediaType, _, err := mime.ParseMediaType(contentType); err == nil &&
+		response.StatusCode >= http.StatusBadRequest {
 		if status, err := Decode(mediaType, body); err == nil {
 			return apierrors.FromObject(status)
 		}

@@ -47,7 +47,8 @@ else is divided by it.`,
 	flags.StringSliceVar(&b.opts.Only, "only", nil, "the `parts` to measure: startup, requests or watch (default all)")
 	flags.StringVar(&b.compare, "compare", "", "compare with the report in this `file`, which --output json wrote")
 	flags.StringVar(&b.html, "html", "", "also write a page with a plot of each measure to this `file`")
-	flags.Float64Var(&b.opts.InjectedSlowdown, "injected-slowdown", 0, "have boots, stops, resets, writes and lists last longer by this `share` of their time, like 0.1, to see that a comparison notices")
+	flags.Float64Var(&b.opts.InjectedSlowdown, "injected-slowdown", 0, "have boots, stops, resets, writes and lists "+
+		"last longer by this `share` of their time, like 0.1, to see that a comparison notices")
 	renamedFlags(cmd, map[string]string{"plant": "injected-slowdown"})
 	outputFlag(cmd, &b.output)
 	return cmd
@@ -80,7 +81,8 @@ func (b *all) run(cmd *cobra.Command) (err error) {
 	if b.html != "" {
 		err = errors.Join(err, results.WriteHTMLFile(b.html, report))
 	}
-	return errors.Join(b.Failed(results.Write(cmd.OutOrStdout(), b.output, report)), b.VerdictIf(err, results.ErrSlower))
+	return errors.Join(b.Failed(results.Write(cmd.OutOrStdout(), b.output, report)),
+		b.VerdictIf(err, results.ErrSlower))
 }
 
 func readAllReport(file string) (*results.AllReport, error) {

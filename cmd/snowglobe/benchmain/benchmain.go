@@ -65,7 +65,8 @@ ratios; docs/HACKING.md says how to build the binaries.`,
 	flags.IntVar(&opts.Runs, "runs", 0, "how many processes to measure, each with one first boot (default 5)")
 	flags.IntVar(&opts.Following, "following", 0, "how many further boots in each process (default 3)")
 	flags.StringVar(&opts.Store, "store", "", measure.StoreUsage)
-	flags.StringVar(&opts.Against, "against", "", "compare with envtest on the kube-apiserver and etcd in this `folder`")
+	flags.StringVar(&opts.Against, "against", "", "compare with envtest on the kube-apiserver and etcd in this "+
+		"`folder`")
 	flags.StringVar(&opts.Profile, "profile", "", "write CPU profiles of one additional process to this `folder`")
 	outputFlag(cmd, &output)
 	return cmd

@@ -40,12 +40,16 @@ an interrupted command loses no more than one, and --only goes on with the other
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&opts.Only, "only", nil, "the `parts` to measure: json, protobuf, cbor, many, memory, most or shares; the page has the others as they were measured last (default all)")
+	flags.StringSliceVar(&opts.Only, "only", nil, "the `parts` to measure: json, protobuf, cbor, many, memory, most "+
+		"or shares; the page has the others as they were measured last (default all)")
 	flags.BoolVar(&opts.Keep, "keep", false, "measure nothing, and write the page from the raw data that is there")
-	flags.StringVar(&opts.Against, "against", measure.AgainstStock, "measure kube-apiserver and etcd in turn with ours: a `folder` with both, the word stock to build them from the modules of the current folder, or nothing")
+	flags.StringVar(&opts.Against, "against", measure.AgainstStock, "measure kube-apiserver and etcd in turn with "+
+		"ours: a `folder` with both, the word stock to build them from the modules of the current folder, or nothing")
 	flags.DurationVar(&opts.Duration, "duration", 0, "how long to write at each rate that is tried (default 2s)")
 	flags.IntSliceVar(&opts.Watchers, "watchers", nil, "how many watch, in the curves (default 1,10,100,1000)")
-	flags.IntVar(&opts.Many, "many", 0, "how many watch in the part for many, which ends the curves with an objective of a second, and in that for memory (default 10000)")
-	flags.IntSliceVar(&opts.Most, "most", nil, "how many watch in the part for the most (default 12000,25000,50000,100000)")
+	flags.IntVar(&opts.Many, "many", 0, "how many watch in the part for many, which ends the curves with an "+
+		"objective of a second, and in that for memory (default 10000)")
+	flags.IntSliceVar(&opts.Most, "most", nil, "how many watch in the part for the most (default "+
+		"12000,25000,50000,100000)")
 	return cmd
 }

@@ -57,18 +57,28 @@ that all watchers follow within --slo.`,
 	flags := cmd.Flags()
 	opts.Shape.AddFlags(flags)
 	opts.Pace.AddFlags(flags)
-	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both, or one of the baselines alone: store, cacher or http2 (default both)")
-	flags.StringSliceVar(&w.encodings, "encoding", nil, "json, protobuf or cbor, or several of them for a sweep (default json)")
+	flags.StringVar(&opts.Transport, "transport", "", "process, tls or both, or one of the baselines alone: store, "+
+		"cacher or http2 (default both)")
+	flags.StringSliceVar(&w.encodings, "encoding", nil, "json, protobuf or cbor, or several of them for a sweep "+
+		"(default json)")
 	flags.StringVar(&w.kubeconfig, "kubeconfig", "", "measure the cluster of this kubeconfig `file` instead")
-	flags.StringVar(&opts.Against, "against", "", "measure kube-apiserver and etcd in turn with ours: a `folder` with both, or the word stock to build them from the modules of the current folder")
+	flags.StringVar(&opts.Against, "against", "", "measure kube-apiserver and etcd in turn with ours: a `folder` "+
+		"with both, or the word stock to build them from the modules of the current folder")
 	flags.StringVar(&w.peer, "peer", "", "measure the cluster of this kubeconfig `file` in turn with ours")
-	flags.BoolVar(&opts.Baselines, "baselines", false, "measure the baselines too: the store's watch alone, upstream's watch cache alone, and a bare HTTP/2 server that writes the same bytes")
-	flags.StringVar(&opts.Profile, "profile", "", "write profiles of the process of the API server, or of a baseline, during each load to this `folder`")
-	flags.BoolVar(&opts.Stages, "stages", false, "run each load again, to measure how long its events take from one point of their way to the next")
-	flags.IntVar(&opts.Rounds, "rounds", 0, "how often to measure all of them, in turn (default 1, or 2 with --against or --peer)")
-	flags.StringVar(&w.sweep, "sweep", "", "find the highest rate for each of `option=values`, like watchers=1,10,100; options are namespaces, objects, payload, selectors, servers, streams, watchers and writers")
+	flags.BoolVar(&opts.Baselines, "baselines", false, "measure the baselines too: the store's watch alone, "+
+		"upstream's watch cache alone, and a bare HTTP/2 server that writes the same bytes")
+	flags.StringVar(&opts.Profile, "profile", "", "write profiles of the process of the API server, or of a "+
+		"baseline, during each load to this `folder`")
+	flags.BoolVar(&opts.Stages, "stages", false, "run each load again, to measure how long its events take from one "+
+		"point of their way to the next")
+	flags.IntVar(&opts.Rounds, "rounds", 0, "how often to measure all of them, in turn (default 1, or 2 with "+
+		"--against or --peer)")
+	flags.StringVar(&w.sweep, "sweep", "", "find the highest rate for each of `option=values`, like "+
+		"watchers=1,10,100; options are namespaces, objects, payload, selectors, servers, streams, watchers "+
+		"and writers")
 	flags.StringVar(&w.html, "html", "", "also write a page with the curves of a sweep to this `file`")
-	flags.DurationVar(&opts.Objective, "slo", 0, "how long 99 of 100 deliveries of a sweep may take at most (default 50ms)")
+	flags.DurationVar(&opts.Objective, "slo", 0, "how long 99 of 100 deliveries of a sweep may take at most "+
+		"(default 50ms)")
 	renamedFlags(cmd, map[string]string{"floors": "baselines"})
 	outputFlag(cmd, &w.output)
 	return cmd
@@ -76,7 +86,8 @@ that all watchers follow within --slo.`,
 
 // run measures what the flags say.
 func (w *watch) run(cmd *cobra.Command) (err error) {
-	if err := refuseZero(cmd, "watchers", "rate", "duration", "writers", "payload", "namespaces", "selectors", "streams", "servers", "slo", "rounds"); err != nil {
+	if err := refuseZero(cmd, "watchers", "rate", "duration", "writers", "payload", "namespaces", "selectors",
+		"streams", "servers", "slo", "rounds"); err != nil {
 		return err
 	}
 	if w.opts.Target, err = clusterOf("kubeconfig", w.kubeconfig); err != nil {
@@ -107,7 +118,8 @@ func (w *watch) run(cmd *cobra.Command) (err error) {
 	if len(report.Loads) == 0 {
 		return w.Failed(err)
 	}
-	return errors.Join(w.Failed(results.Write(cmd.OutOrStdout(), w.output, report)), w.VerdictIf(err, bench.ErrDelivery))
+	return errors.Join(w.Failed(results.Write(cmd.OutOrStdout(), w.output, report)),
+		w.VerdictIf(err, bench.ErrDelivery))
 }
 
 func (w *watch) runSweep(cmd *cobra.Command) (err error) {

@@ -5,10 +5,13 @@ import (
 	"net"
 
 	genericfeatures "k8s.io/apiserver/pkg/features"
+	clientfeatures "k8s.io/client-go/features"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/controlplane/reconcilers"
 	"k8s.io/kubernetes/plugin/pkg/admission/serviceaccount"
+
+	"snowglobe.test/envtest/process"
 )
 
 // Defaults are what a server does where no flag says otherwise. They are values of the flags, as
@@ -60,3 +63,7 @@ func (d Defaults) advertise(run *options.ServerRunOptions) {
 		run.GenericServerRunOptions.AdvertiseAddress = net.IPv4(192, 0, 2, byte(d.Index+1))
 	}
 }
+
+// Upstream's features, which this package imports, have replaced client-go's gates, which ask the
+// environment, by gates that do not. Clients of the process that are not the server's get them back.
+func init() { clientfeatures.ReplaceFeatureGates(process.ClientGates(clientfeatures.FeatureGates())) }

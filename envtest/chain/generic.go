@@ -57,7 +57,7 @@ func (c *Chain) buildGeneric(ctx context.Context) error {
 		return err
 	}
 	if c.cfg.OwnIdentity && g.config.APIServerID != "" {
-		g.config.APIServerID = serverID(c.cfg.Server)
+		g.config.APIServerID = upstream.ServerID(c.cfg.Server)
 	}
 	g.config.Flagz = c.options.Flagz
 	g.config.MergedResourceConfig = controlplane.DefaultAPIResourceConfigSource()

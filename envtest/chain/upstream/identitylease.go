@@ -7,6 +7,9 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
@@ -69,4 +72,15 @@ type releasingBody struct {
 func (b *releasingBody) Close() error {
 	defer b.release()
 	return b.ReadCloser.Close()
+}
+
+// ServerID is the identity that upstream derives for an API server on a host.
+func ServerID(host string) string {
+	var text []byte
+	for _, part := range []string{host, "kube-apiserver"} {
+		text = binary.BigEndian.AppendUint16(text, uint16(len(part)))
+		text = append(text, part...)
+	}
+	hash := sha256.Sum256(text)
+	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:16]))
 }

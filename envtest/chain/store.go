@@ -7,9 +7,13 @@ import (
 	"net"
 	"time"
 
+	"go.etcd.io/etcd/client/v3/kubernetes"
 	"k8s.io/apiserver/pkg/server/egressselector"
+	etcd3metrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/process"
+	"snowglobe.test/envtest/storage"
 )
 
 // The preflight asks the store this often before it gives up.
@@ -35,7 +39,8 @@ func (c *Chain) preflight(ctx context.Context) error {
 			return c.dialStore(ctx)
 		}
 	}
-	return fmt.Errorf("store %s did not answer %d attempts: %w; is it running, and reachable from here?", c.cfg.Store, preflightAttempts, err)
+	return fmt.Errorf("store %s did not answer %d attempts: %w; is it running, and reachable from here?", c.cfg.Store,
+		preflightAttempts, err)
 }
 
 // dialStoreTimeout is how long upstream's own clients of the store try to connect.
@@ -78,3 +83,46 @@ func (c *Chain) askStore(ctx context.Context) error {
 	_, err := c.state.storage.Client().KV.Get(ctx, "/registry/health")
 	return err
 }
+
+// compactStore makes the store forget all revisions before its present one.
+func (c *Chain) compactStore(ctx context.Context) error {
+	_, err := storage.Compact(ctx, c.state.storage.Client())
+	return err
+}
+
+// loseLeader returns what makes the store lose its leader, nil if it cannot.
+func (c *Chain) loseLeader() func(context.Context) error {
+	leaders, ok := c.cfg.Store.(storage.LeaderLoser)
+	if !ok {
+		return nil
+	}
+	return leaders.LoseLeader
+}
+
+// storeMonitor asks for the size of the chain's store by the chain's own client. Upstream's
+// makes another client for it under a mutex, for which the next request for metrics waits, so
+// that virtual time would stand still. Stores of --etcd-servers-overrides are not asked.
+type storeMonitor struct{ client *kubernetes.Client }
+
+// Monitor implements etcd3metrics.Monitor.
+func (m storeMonitor) Monitor(ctx context.Context) (etcd3metrics.StorageMetrics, error) {
+	endpoint := "" // a store in memory has none
+	if endpoints := m.client.Endpoints(); len(endpoints) > 0 {
+		endpoint = endpoints[0]
+	}
+	status, err := m.client.Status(ctx, endpoint)
+	if err != nil {
+		return etcd3metrics.StorageMetrics{}, err
+	}
+	return etcd3metrics.StorageMetrics{Size: status.DbSize}, nil
+}
+
+// monitorStore has metrics tell of the chain's store.
+func (c *Chain) monitorStore() {
+	if c.generic != nil && c.generic.monitor.client != nil {
+		process.MonitorStorage(c.generic.monitor)
+	}
+}
+
+// Close implements etcd3metrics.Monitor; the client is the chain's.
+func (storeMonitor) Close() error { return nil }

@@ -12,14 +12,14 @@ func (x *index) readStore() {
 	if len(x.history.Writes) == 0 {
 		return
 	}
-	l := prefixes{writes: map[int64]string{}, namespaced: map[string][]resource{}, cluster: map[string][]resource{}}
+	places := prefixes{writes: map[int64]string{}, namespaced: map[string][]resource{}, cluster: map[string][]resource{}}
 	for _, w := range x.history.Writes {
-		l.writes[w.Revision] = w.Key
+		places.writes[w.Revision] = w.Key
 	}
-	x.eachObject(l.learn)
+	x.eachObject(places.learn)
 	for i := range x.history.Writes {
 		w := &x.history.Writes[i]
-		for _, k := range l.keys(w.Key) {
+		for _, k := range places.keys(w.Key) {
 			how := set
 			if w.Deleted {
 				how = gone
@@ -33,11 +33,11 @@ func (x *index) readStore() {
 	}
 	horizon := x.horizon()
 	for k, o := range x.objects {
-		prefixes := l.cluster
+		of := places.cluster
 		if k.namespace != "" {
-			prefixes = l.namespaced
+			of = places.namespaced
 		}
-		for _, resources := range prefixes {
+		for _, resources := range of {
 			o.stored = o.stored || slices.Contains(resources, k.resource)
 		}
 		if o.stored { // what was confirmed and is not in the store was not done

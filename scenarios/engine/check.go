@@ -101,7 +101,7 @@ func checkCommands(s script.Script, commands []Command, lines []script.Line) err
 
 // isFirst reports whether a command decides from the start, so that others of the kind may follow it.
 func isFirst(commands []Command, command string) bool {
-	return slices.ContainsFunc(commands, func(v Command) bool { return v.First && v.Name == command })
+	return slices.ContainsFunc(commands, func(c Command) bool { return c.First && c.Name == command })
 }
 
 // line returns what is wrong with a line, and its files.

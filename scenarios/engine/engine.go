@@ -136,14 +136,14 @@ func (r *Run) performLine(number int, text string) (command string, err error) {
 }
 
 // play runs a command, as the current line says.
-func (r *Run) play(v Command, args []string) error {
+func (r *Run) play(c Command, args []string) error {
 	r.tell()
 	r.Stdout.Reset()
 	r.Stderr.Reset()
 	if r.Interrupted() {
 		return ErrInterrupted
 	}
-	err := v.invoke(r, args)
+	err := c.invoke(r, args)
 	switch {
 	case r.Interrupted():
 		return ErrInterrupted
@@ -152,7 +152,7 @@ func (r *Run) play(v Command, args []string) error {
 	case err != nil:
 		fmt.Fprintln(&r.Stderr, err)
 	}
-	return v.negate(err)
+	return c.negate(err)
 }
 
 // toldLine is a line of the story: of a command, or without words a phase.
@@ -182,12 +182,12 @@ func (r *Run) tell() {
 }
 
 // context is the context of a command.
-func (r *Run) context(v Command) (context.Context, context.CancelFunc) {
+func (r *Run) context(c Command) (context.Context, context.CancelFunc) {
 	parent := context.Background()
 	if r.opts.RealTime {
 		parent = r.outer
 	}
-	if v.Unbounded {
+	if c.Unbounded {
 		return context.WithCancel(parent)
 	}
 	return context.WithTimeoutCause(parent, Patience, fmt.Errorf("not within %s", Patience))
@@ -240,12 +240,12 @@ func (r *Run) wrapped(words []string) error {
 	if negated {
 		words = words[1:]
 	}
-	v, err := find(r.commands, words[0])
+	c, err := find(r.commands, words[0])
 	if err != nil {
 		return &UsageError{err, "COMMAND [ARGUMENT]..."}
 	}
-	if err = v.invoke(r, words[1:]); negated {
-		return v.negate(err)
+	if err = c.invoke(r, words[1:]); negated {
+		return c.negate(err)
 	}
 	return err
 }

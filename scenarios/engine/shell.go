@@ -57,8 +57,8 @@ func newShell(r *Run, folder string) (*shell, error) {
 			commands[b.Name] = builtinCommand(r, b)
 		}
 	}
-	for _, v := range r.commands {
-		commands[v.Name] = shellCommand(r, v)
+	for _, c := range r.commands {
+		commands[c.Name] = shellCommand(r, c)
 	}
 	return &shell{r.Script.File, state, &rsc.Engine{Cmds: commands}}, nil
 }
@@ -82,9 +82,9 @@ func asExpected(r *Run) error {
 }
 
 // shellCommand is a command as a command of the shell.
-func shellCommand(r *Run, v Command) rsc.Cmd {
+func shellCommand(r *Run, c Command) rsc.Cmd {
 	return rsc.Command(rsc.CmdUsage{}, func(_ *rsc.State, args ...string) (rsc.WaitFunc, error) {
-		r.outcome = r.play(v, args)
+		r.outcome = r.play(c, args)
 		return func(*rsc.State) (stdout, stderr string, err error) {
 			return r.Stdout.String(), r.Stderr.String(), asExpected(r)
 		}, nil

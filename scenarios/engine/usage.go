@@ -9,14 +9,14 @@ import (
 // WriteUsage writes what one of the commands does, for people to read; without a name it lists
 // all of them, one per line.
 func WriteUsage(w io.Writer, commands []Command, name string) error {
-	for _, v := range commands {
+	for _, c := range commands {
 		switch name {
 		case "":
-			if _, err := fmt.Fprintf(w, "%-12s %s\n", v.Name, v.Summary); err != nil {
+			if _, err := fmt.Fprintf(w, "%-12s %s\n", c.Name, c.Summary); err != nil {
 				return err
 			}
-		case v.Name:
-			_, err := fmt.Fprintf(w, "%s\n\n%s.\n\n%s\n\nExample:\n\n%s\n", v.Usage(), v.Sentence(), v.Details, indent(v.Example))
+		case c.Name:
+			_, err := fmt.Fprintf(w, "%s\n\n%s.\n\n%s\n\nExample:\n\n%s\n", c.Usage(), c.Sentence(), c.Details, indent(c.Example))
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // Crash is the command that lets API servers die.
 func (s *Servers) Crash() engine.Command {
-	v := s.rule(fault.Crash, "make an API server die at once, or before an operation",
+	command := s.rule(fault.Crash, "make an API server die at once, or before an operation",
 		`With a SERVER, or without one if there is only one, it dies now, as if its process had
 ended: connections are reset, and its leases stay until they expire. "restart SERVER"
 starts it again. To wait until a rule has crashed it, write: await fired crash POINT; to
@@ -22,6 +22,6 @@ wait for any other crash, write: await crash`,
 			}
 			return server.Crash(ctx)
 		})
-	v.Args = "[SERVER] | " + v.Args
-	return v
+	command.Args = "[SERVER] | " + command.Args
+	return command
 }

@@ -26,7 +26,7 @@ fails the script, unless its last word is optional.`
 func (s *Servers) rule(kind fault.ActionKind, summary, details, example string, other engine.Action) engine.Command {
 	text := func(args []string) string { return string(kind) + " " + ruleText(args) }
 	check := func(_ *pflag.FlagSet, args []string) error { return checkRule(text(args)) }
-	v := engine.Command{
+	command := engine.Command{
 		Name:  string(kind),
 		Args:  ruleArgs,
 		Least: 1, Most: engine.AnyNumber,
@@ -38,24 +38,24 @@ func (s *Servers) rule(kind fault.ActionKind, summary, details, example string, 
 		Run:        func(_ context.Context, args []string) error { return s.addRule(text(args)) },
 	}
 	if other == nil {
-		return v
+		return command
 	}
 	isRule := func(args []string) bool { return len(args) > 0 && strings.Contains(args[0], "/") }
-	add := v.Run
-	v.Least, v.NoNegation = 0, false
-	v.Static = func(flags *pflag.FlagSet, args []string) error {
+	add := command.Run
+	command.Least, command.NoNegation = 0, false
+	command.Static = func(flags *pflag.FlagSet, args []string) error {
 		if isRule(args) {
 			return check(flags, args)
 		}
 		return nil
 	}
-	v.Run = func(ctx context.Context, args []string) error {
+	command.Run = func(ctx context.Context, args []string) error {
 		if isRule(args) {
 			return add(ctx, args)
 		}
 		return other(ctx, args)
 	}
-	return v
+	return command
 }
 
 // ruleTexts say what the commands do that only add rules.

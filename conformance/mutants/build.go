@@ -13,7 +13,7 @@ func newBuild() *cobra.Command {
 		Long: `Build the program with all mutants, from copies of upstream's modules in the user's
 cache folder. The first time this takes 5 to 10 minutes of two cores; later only what has
 changed is built, which is mostly this repository and takes half a minute.`,
-		Example: `  go run ./conformance/mutants build`,
+		Example: `  go -C conformance/mutants run . build`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := open(cmd.Context(), false, cmd.ErrOrStderr())

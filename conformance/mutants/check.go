@@ -22,7 +22,7 @@ func newCheck() *cobra.Command {
 		Long: `Check that mutants of verdicts.json that were killed are still killed, each by the case
 that is named there: one control plane and one case for a mutant. The exit code is 1
 if one is not.`,
-		Example: `  go run ./conformance/mutants check --sample 10 --seed 7`,
+		Example: `  go -C conformance/mutants run . check --sample 10 --seed 7`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := known(opts.output); err != nil {

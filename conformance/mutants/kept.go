@@ -8,11 +8,11 @@ import (
 	"snowglobe.test/conformance/mutants/trial"
 )
 
-// verdictsFile is where verdicts are kept, in the repository.
-const verdictsFile = "conformance/mutants/verdicts.json"
+// verdictsFile is where verdicts are kept, in the folder of the module.
+const verdictsFile = "verdicts.json"
 
 func readKept(root string) (*trial.Kept, error) {
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(verdictsFile)))
+	text, err := os.ReadFile(filepath.Join(root, verdictsFile))
 	if err != nil {
 		return nil, fmt.Errorf("read the verdicts that are kept: %w", err)
 	}
@@ -25,8 +25,8 @@ func save(root string, kept *trial.Kept) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(verdictsFile)), text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(root, verdictsFile), text, 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(root, filepath.FromSlash(pageFile)), []byte(page(kept)), 0o644)
+	return os.WriteFile(pagePath(root), []byte(page(kept)), 0o644)
 }

@@ -18,8 +18,8 @@ func newList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Print the mutants of the program that was built last",
-		Example: `  go run ./conformance/mutants list --system S7
-  go run ./conformance/mutants list --unreached --output json`,
+		Example: `  go -C conformance/mutants run . list --system S7
+  go -C conformance/mutants run . list --unreached --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := known(output); err != nil {

@@ -2,8 +2,8 @@
 // case notices which. What is found is kept in verdicts.json beside it, and told in
 // docs/reference/mutants.md.
 //
-//	go run ./conformance/mutants list --system S7
-//	go run ./conformance/mutants run --each 5 --seed 7 --fresh --keep
+//	go -C conformance/mutants run . list --system S7
+//	go -C conformance/mutants run . run --each 5 --seed 7 --fresh --keep
 package main
 
 import (

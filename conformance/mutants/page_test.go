@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the page")
 
-// kept is what the repository keeps, and its folder.
+// kept is what the repository keeps, and the folder of the module.
 func kept(t *testing.T) (*trial.Kept, string) {
 	t.Helper()
 	root, err := workshop.Root(t.Context())
@@ -33,13 +33,13 @@ func kept(t *testing.T) (*trial.Kept, string) {
 
 func TestPageIsFresh(t *testing.T) {
 	kept, root := kept(t)
-	file := filepath.Join(root, filepath.FromSlash(pageFile))
+	file := pagePath(root)
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(page(kept)), 0o644))
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, string(text), page(kept), "run: go test ./conformance/mutants -run TestPageIsFresh -update")
+	assert.Equal(t, string(text), page(kept), "run: go -C conformance/mutants test . -run TestPageIsFresh -update")
 }
 
 // TestVerdictsAreFresh looks for the place of each mutant of which a verdict is kept, and for

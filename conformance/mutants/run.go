@@ -57,10 +57,10 @@ func newRun() *cobra.Command {
 cheap ones first, until one fails: the mutant is killed. A process that crashes or hangs
 counts as well, and is told apart. A mutant that is reached while the control plane
 starts is given to all cases.`,
-		Example: `  go run ./conformance/mutants run --sample 10 --seed 7
-  go run ./conformance/mutants run --each 5 --fresh --keep
-  go run ./conformance/mutants run --system S19 --open --together 8
-  go run ./conformance/mutants run --id apiserver/pkg/audit/request.go:LogRequestObject:skip:3`,
+		Example: `  go -C conformance/mutants run . run --sample 10 --seed 7
+  go -C conformance/mutants run . run --each 5 --fresh --keep
+  go -C conformance/mutants run . run --system S19 --open --together 8
+  go -C conformance/mutants run . run --id apiserver/pkg/audit/request.go:LogRequestObject:skip:3`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return opts.run(cmd) },
 	}

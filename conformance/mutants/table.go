@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,14 +16,16 @@ import (
 	"snowglobe.test/conformance/mutants/workshop"
 )
 
-// pageFile is the page about mutants, in the repository.
-const pageFile = "docs/reference/mutants.md"
+// pagePath is where the page about mutants is, in the repository of the module at root.
+func pagePath(root string) string {
+	return filepath.Join(workshop.Repository(root), "docs", "reference", "mutants.md")
+}
 
 func newTable() *cobra.Command {
 	return &cobra.Command{
 		Use:     "table",
 		Short:   "Print the page about the verdicts that are kept",
-		Example: `  go run ./conformance/mutants table`,
+		Example: `  go -C conformance/mutants run . table`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := workshop.Root(cmd.Context())
@@ -87,7 +90,7 @@ func page(kept *trial.Kept) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# Mutants of upstream
 
-<!-- Generated: go test ./conformance/mutants -run TestPageIsFresh -update -->
+<!-- Generated: go -C conformance/mutants test . -run TestPageIsFresh -update -->
 
 A mutant is a small change of upstream's source, here of Kubernetes %s: a negated condition,
 a statement left out, another constant, a dropped return, two calls or arguments in the other
@@ -95,9 +98,9 @@ order, && for ||, an off-by-one comparison, or a patch written by hand. The
 [conformance cases](conformance.md) run on a control plane with one mutant at a time; a mutant is
 killed when a case fails. Cases run in virtual time, on memory.
 
-    go run ./conformance/mutants build
-    go run ./conformance/mutants run --sample 10 --seed 7 --fresh
-    go run ./conformance/mutants check --sample 10
+    go -C conformance/mutants run . build
+    go -C conformance/mutants run . run --sample 10 --seed 7 --fresh
+    go -C conformance/mutants run . check --sample 10
 
 Made are all mutants of a system's code, reached are those that a case or the start of the
 control plane reaches, and tried are a sample of these. Excused are the survivors that no

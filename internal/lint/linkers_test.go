@@ -10,7 +10,7 @@ import (
 // linkers are the packages whose tests link the server chain, which takes ten seconds and 200
 // MB for each of them whenever the chain has changed. Tests that need no server stay out.
 var linkers = []string{
-	"bench", "cmd/snowglobe", "conformance", "conformance/lies", "envtest", "envtest/chain", "envtest/chain/bootstrap",
+	"bench", "cmd/snowglobe", "conformance", "envtest", "envtest/chain", "envtest/chain/bootstrap",
 	"envtest/controllerruntime", "envtest/controllers", "envtest/soak", "scenarios", "scenarios/commands/clients",
 }
 

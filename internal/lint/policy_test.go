@@ -140,12 +140,6 @@ const policy = `
 	conformance/target               -> conformance/engine conformance/ledger conformance/suite envtest internal/stock
 	conformance/cases                ->
 	conformance (test)               -> internal/pages internal/sample
-	conformance/lies (test)          -> internal/sample
-	conformance/mutants              -> conformance/mutants/workshop
-	conformance/mutants/mutation     ->
-	conformance/mutants/trial        -> conformance/mutants/mutation
-	conformance/mutants/workshop     -> conformance/mutants/trial internal/gobuild internal/group
-	conformance/mutants/judge        -> conformance conformance/mutants/trial internal/wall
 	bench/...                        -> bench/... envtest internal/outfile internal/stock
 	bench/results                    -> bench/load bench/measure internal/htmlpage internal/outfile
 	bench/wire                       ->

@@ -158,5 +158,5 @@ func golden(t *testing.T, path, got string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), got, "run: go test ./conformance/mutants/mutation -update")
+	assert.Equal(t, string(want), got, "run: go -C conformance/mutants test ./mutation -update")
 }

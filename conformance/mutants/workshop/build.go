@@ -158,37 +158,32 @@ func (s *source) write(root, dir string) (tree, error) {
 // copied is the folder of a module's copy.
 func copied(module string) string { return strings.TrimPrefix(module, "k8s.io/") }
 
-// module writes the program's go.mod: the repository's, with the copies.
+// module writes the program's go.mod: this module's, with the copies.
 func (s *source) module(root, dir string, want tree) error {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		return err
 	}
-	module, err := modfile.Parse("go.mod", text, nil)
+	program, err := modfile.Parse("go.mod", text, nil)
 	if err != nil {
 		return err
 	}
-	for _, tool := range slices.Clone(module.Tool) {
-		if err := module.DropTool(tool.Path); err != nil {
-			return err
-		}
-	}
-	if err := module.AddModuleStmt(strings.TrimSuffix(mutation.SwitchPackage, "/mutant")); err != nil {
+	if err := program.AddModuleStmt(strings.TrimSuffix(mutation.SwitchPackage, "/mutant")); err != nil {
 		return err
 	}
-	if err := module.AddRequire("snowglobe.test", "v0.0.0"); err != nil {
+	if err := program.AddRequire(module, "v0.0.0"); err != nil {
 		return err
 	}
-	replaced := map[string]string{"snowglobe.test": root}
+	replaced := map[string]string{snowglobe: Repository(root), module: root}
 	for _, path := range slices.Sorted(maps.Keys(s.upstream.modules)) {
 		replaced[path] = filepath.Join(dir, copied(path))
 	}
 	for _, path := range slices.Sorted(maps.Keys(replaced)) {
-		if err := module.AddReplace(path, "", replaced[path], ""); err != nil {
+		if err := program.AddReplace(path, "", replaced[path], ""); err != nil {
 			return err
 		}
 	}
-	if want[filepath.Join("program", "go.mod")], err = module.Format(); err != nil {
+	if want[filepath.Join("program", "go.mod")], err = program.Format(); err != nil {
 		return err
 	}
 	want[filepath.Join("program", "go.sum")], err = os.ReadFile(filepath.Join(root, "go.sum"))

@@ -23,7 +23,7 @@ type Workshop struct {
 }
 
 // Open waits until no other process uses the folder, of which it tells progress. root is the
-// repository that the program is built from.
+// folder of the module that the program is built from.
 func Open(ctx context.Context, root string, progress io.Writer) (*Workshop, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -22,7 +22,7 @@ type source struct {
 	mutants  []mutation.Mutant
 }
 
-// find finds the mutants of what the program is built from in the repository at root.
+// find finds the mutants of what the program is built from in the module at root.
 func find(ctx context.Context, root string) (*source, error) {
 	systems, err := mutation.OfChain()
 	if err != nil {

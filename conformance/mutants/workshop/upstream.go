@@ -22,8 +22,13 @@ var Modules = []string{"k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8
 // kubernetes is the module whose version is the release.
 const kubernetes = "k8s.io/kubernetes"
 
-// judge is the package that the program is made of, which links the server chain.
-const judge = "snowglobe.test/conformance/mutants/judge"
+// The modules whose source is this repository's, and the package that the program is made of,
+// which links the server chain.
+const (
+	snowglobe = "snowglobe.test"
+	module    = snowglobe + "/conformance/mutants"
+	judge     = module + "/judge"
+)
 
 // listed is a package as "go list" describes it.
 type listed struct {
@@ -44,7 +49,7 @@ type upstream struct {
 	release  string            // of Kubernetes
 }
 
-// readUpstream asks the go command in the repository's folder root. What the type checker
+// readUpstream asks the go command in the module's folder root. What the type checker
 // needs is compiled if it is not in Go's build cache.
 func readUpstream(ctx context.Context, root string) (*upstream, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-deps", "-export",
@@ -77,20 +82,23 @@ func readUpstream(ctx context.Context, root string) (*upstream, error) {
 	}
 }
 
-// Root is the folder of the repository, which the working directory is in.
+// Root is the folder of the module, which the working directory is in.
 func Root(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
-		return "", fmt.Errorf("find the repository: %w", err)
+		return "", fmt.Errorf("find the module: %w", err)
 	}
 	file := strings.TrimSpace(string(out))
 	text, err := os.ReadFile(file)
-	if err != nil || modfile.ModulePath(text) != "snowglobe.test" {
-		return "", errors.New("find the repository: run this in a checkout of Snowglobe, since it builds Snowglobe " +
-			"with mutants")
+	if err != nil || modfile.ModulePath(text) != module {
+		return "", errors.New("find the module: run this in conformance/mutants of a checkout of Snowglobe, since " +
+			"it builds Snowglobe with mutants")
 	}
 	return filepath.Dir(file), nil
 }
+
+// Repository is the folder of the repository that the module at root is in.
+func Repository(root string) string { return filepath.Dir(filepath.Dir(root)) }
 
 // Upstream returns the folders of the modules that get mutants, and the release of Kubernetes.
 func Upstream(ctx context.Context) (folders map[string]string, release string, err error) {

@@ -57,10 +57,7 @@ func known(output string) error {
 
 func list(w io.Writer, mutants []mutation.Mutant, output string) error {
 	if output == "json" {
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(mutants)
+		return writeJSON(w, mutants)
 	}
 	for _, m := range mutants {
 		if _, err := fmt.Fprintf(w, "%-4s %s (line %d)\n     %s\n", m.System, m.ID, m.Line, m.Change); err != nil {
@@ -68,6 +65,14 @@ func list(w io.Writer, mutants []mutation.Mutant, output string) error {
 		}
 	}
 	return nil
+}
+
+// writeJSON leaves <, > and & as they are, which source is full of.
+func writeJSON(w io.Writer, document any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
 }
 
 // ofSystem are the mutants of a system, or all if it is empty.
@@ -79,11 +84,5 @@ func ofSystem(mutants []mutation.Mutant, system string) []mutation.Mutant {
 // within are the mutants that anything reaches, if reached, or else those that nothing does.
 func within(mutants []mutation.Mutant, baseline *trial.Baseline, reached bool) []mutation.Mutant {
 	all := baseline.Reached()
-	var found []mutation.Mutant
-	for _, m := range mutants {
-		if all[m.Switch] == reached {
-			found = append(found, m)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(mutants), func(m mutation.Mutant) bool { return all[m.Switch] != reached })
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -212,10 +211,7 @@ func (t *trials) sure(ctx context.Context, process trial.Process, verdicts []tri
 // report writes the verdicts.
 func report(w io.Writer, verdicts []trial.Verdict, output string) error {
 	if output == "json" {
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(verdicts)
+		return writeJSON(w, verdicts)
 	}
 	_, err := io.WriteString(w, summary(verdicts))
 	return err

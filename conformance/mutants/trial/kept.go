@@ -107,13 +107,7 @@ func (k *Kept) Fresh(mutants []mutation.Mutant) []mutation.Mutant {
 	for _, v := range k.Verdicts {
 		known[v.ID] = true
 	}
-	var fresh []mutation.Mutant
-	for _, m := range mutants {
-		if !known[m.ID] {
-			fresh = append(fresh, m)
-		}
-	}
-	return fresh
+	return slices.DeleteFunc(slices.Clone(mutants), func(m mutation.Mutant) bool { return known[m.ID] })
 }
 
 // Open are the mutants that survived, or had no time, and whose reason is not known.
@@ -122,11 +116,5 @@ func (k *Kept) Open(mutants []mutation.Mutant) []mutation.Mutant {
 	for _, v := range k.Verdicts {
 		open[v.ID] = v.Result != Killed && v.Reason == ""
 	}
-	var found []mutation.Mutant
-	for _, m := range mutants {
-		if open[m.ID] {
-			found = append(found, m)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(mutants), func(m mutation.Mutant) bool { return !open[m.ID] })
 }

@@ -60,7 +60,7 @@ func (w *Workshop) Build(ctx context.Context, progress io.Writer) (Built, error)
 	if err != nil {
 		return Built{}, fmt.Errorf("write source with mutants: %w", err)
 	}
-	if err := want.sync(w.dir); err != nil {
+	if err := want.replace(w.dir); err != nil {
 		return Built{}, fmt.Errorf("write source with mutants: %w", err)
 	}
 	built := Built{Program: w.program(), Release: s.upstream.release, Mutants: s.mutants}
@@ -117,9 +117,6 @@ func sum(path string) (string, error) {
 	_, err = io.Copy(digest, file)
 	return hex.EncodeToString(digest.Sum(nil)), err
 }
-
-// tree is the files that are to be in a folder, by their paths in it.
-type tree map[string][]byte
 
 // write returns the copies of upstream's modules and the program.
 func (s *source) write(root, dir string) (tree, error) {

@@ -23,6 +23,9 @@ type Case = engine.Case[*T]
 // permissions.
 type Needs = engine.Needs
 
+// Launch is what most cases need that need anything: control planes of their own.
+var Launch = Needs{Launch: true}
+
 // The levels.
 const (
 	// Core promises are those of every conformant API server.

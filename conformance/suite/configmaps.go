@@ -77,9 +77,7 @@ func (c *ConfigMaps) MakeColored(ctx context.Context, colors map[string]string) 
 
 // Read gets one, or fails the case.
 func (c *ConfigMaps) Read(ctx context.Context, name string) *corev1.ConfigMap {
-	got, err := c.Get(ctx, name, metav1.GetOptions{})
-	c.T.Must(err, "get ConfigMap %s", name)
-	return got
+	return Get(ctx, c.T, c.Get, name)
 }
 
 // Merge sends a JSON merge patch.
@@ -89,9 +87,7 @@ func (c *ConfigMaps) Merge(ctx context.Context, name, patch string) (*corev1.Con
 
 // Change updates the content of one, or fails the case.
 func (c *ConfigMaps) Change(ctx context.Context, name, content string) *corev1.ConfigMap {
-	updated, err := c.Update(ctx, c.Object(name, content), metav1.UpdateOptions{})
-	c.T.Must(err, "update ConfigMap %s", name)
-	return updated
+	return Update(ctx, c.T, c.Update, c.Object(name, content))
 }
 
 // Remove deletes one, or fails the case.
@@ -109,9 +105,7 @@ func (c *ConfigMaps) Refuses(ctx context.Context, queries ...string) {
 
 // MustList lists them, or fails the case.
 func (c *ConfigMaps) MustList(ctx context.Context, opts metav1.ListOptions) *corev1.ConfigMapList {
-	list, err := c.List(ctx, opts)
-	c.T.Must(err, "list ConfigMaps with %s", show(opts))
-	return list
+	return List(ctx, c.T, c.List, opts)
 }
 
 // Names of the ConfigMaps in a list, sorted.

@@ -3,9 +3,7 @@ package suite
 import (
 	"context"
 	"fmt"
-	"net/http"
 
-	"github.com/onsi/gomega"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,13 +110,6 @@ func (t *T) WidgetsOf(definition *CRD, version string) *Widgets {
 // RemoveCRD deletes the definition, or fails the case.
 func (w *Widgets) RemoveCRD(ctx context.Context) {
 	w.T.Must(w.T.CRDs.Delete(ctx, w.CRD.Name, metav1.DeleteOptions{}), "delete the CRD")
-}
-
-// Served polls until a path is answered 200: handlers follow a CRD's conditions
-// through an informer, and nothing that could be watched says that they have.
-func (t *T) Served(ctx context.Context, path string) {
-	t.Eventually(ctx, func() int { return t.Get(ctx, path).Code }).Should(gomega.Equal(http.StatusOK),
-		"%s is not served", path)
 }
 
 // CRDWith waits until a definition has a condition, and returns the definition.

@@ -106,9 +106,25 @@ func (t *T) Get(ctx context.Context, path string) Answer {
 
 // Answered makes a raw GET request, which must be answered with that code.
 func (t *T) Answered(ctx context.Context, path string, code int) Answer {
-	got := t.Get(ctx, path)
+	return t.AnsweredTo(ctx, Request{Path: path}, code)
+}
+
+// AnsweredTo makes a raw request, which must be answered with that code.
+func (t *T) AnsweredTo(ctx context.Context, request Request, code int) Answer {
+	got := t.Ask(ctx, request)
 	t.Expect(got.Code).To(gomega.Equal(code), "%s", got)
 	return got
+}
+
+// Until polls until a path is answered with a code: a server follows what is written by watches of
+// its own, and nothing that could be watched says that it has.
+func (t *T) Until(ctx context.Context, path string, code int, why ...any) {
+	t.Eventually(ctx, func() int { return t.Get(ctx, path).Code }).Should(gomega.Equal(code), why...)
+}
+
+// Served polls until a path is answered 200.
+func (t *T) Served(ctx context.Context, path string) {
+	t.Until(ctx, path, http.StatusOK, "%s is not served", path)
 }
 
 // GetJSON makes a raw GET request, which must be answered 200 with JSON.

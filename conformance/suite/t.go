@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -143,13 +142,4 @@ func (t *T) As(user string, groups ...string) *T {
 	config := rest.CopyConfig(t.Cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return t.With(config)
-}
-
-// Create creates an object, or fails the case.
-func Create[O metav1.Object](
-	ctx context.Context, t *T, create func(context.Context, O, metav1.CreateOptions) (O, error), object O,
-) O {
-	created, err := create(ctx, object, metav1.CreateOptions{})
-	t.Must(err, "create %s %s", reflect.TypeOf(object).Elem().Name(), object.GetName())
-	return created
 }

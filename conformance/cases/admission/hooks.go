@@ -203,7 +203,7 @@ const probeName = "probe"
 // probe asks to make a ConfigMap as a dry run.
 func (h *hooks) probe(ctx context.Context) error {
 	_, err := h.maps.Create(ctx, h.maps.Object(probeName, "first"),
-		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		suite.DryRun)
 	return err
 }
 

@@ -33,19 +33,16 @@ var namespaceCases = []suite.Case{
 		Source: "k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go, CheckRequest",
 		Promise: "What is made in a namespace is counted in its ResourceQuota's status, dry runs are not, and what " +
 			"would exceed it is refused with 403 that says what is used."},
-	{ID: "S9/default-class-is-set-on-claims", Level: suite.Core, Needs: suite.Needs{Launch: true},
-		Test: defaultClassIsSetOnClaims,
+	{ID: "S9/default-class-is-set-on-claims", Level: suite.Core, Needs: suite.Launch, Test: defaultClassIsSetOnClaims,
 		Source: "k8s.io/kubernetes/plugin/pkg/admission/storage/storageclass/setdefault/admission.go; " +
 			"k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go",
 		Promise: "A volume claim without a storage class gets the default class, one that says that it wants none " +
 			"gets none, and both are protected by a finalizer."},
 }
 
-var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-
 func systemNamespacesStay(ctx context.Context, t *suite.T) {
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
-		err := t.Kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun.DryRun})
+		err := t.Kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{DryRun: suite.DryRun.DryRun})
 		t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden), "delete %s", name)
 		t.Expect(err).To(gomega.MatchError(gomega.HaveSuffix("this namespace may not be deleted")))
 	}
@@ -125,23 +122,22 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 	// once it refuses what the quota has no room for.
 	t.Eventually(ctx, func() error {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
-		_, err := t.Kube.CoreV1().Secrets(namespace).Create(ctx, secret, dryRun)
+		_, err := t.Kube.CoreV1().Secrets(namespace).Create(ctx, secret, suite.DryRun)
 		return err
 	}).Should(gomega.MatchError(gomega.ContainSubstring("exceeded quota: few, requested: count/secrets=1")),
 		"while the server learns of the quota")
-	t.Must(create("dry", dryRun), "create a Lease as a dry run")
+	t.Must(create("dry", suite.DryRun), "create a Lease as a dry run")
 	for _, name := range []string{"a", "b"} {
 		t.Must(create(name, metav1.CreateOptions{}), "create Lease %s", name)
 	}
-	for _, opts := range []metav1.CreateOptions{{}, dryRun} {
+	for _, opts := range []metav1.CreateOptions{{}, suite.DryRun} {
 		err := create("c", opts)
 		t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
 		t.Expect(err).To(gomega.MatchError(`leases.coordination.k8s.io "c" is forbidden: exceeded quota: few, ` +
 			`requested: ` + string(counted) + `=1, used: ` + string(counted) + `=2, limited: ` + string(counted) +
 			`=2`))
 	}
-	quota, err := quotas.Get(ctx, "few", metav1.GetOptions{})
-	t.Must(err, "get the quota")
+	quota = suite.Get(ctx, t, quotas.Get, "few")
 	used := quota.Status.Used[counted]
 	t.Expect(used.String()).To(gomega.Equal("2"), "what the quota counts")
 }
@@ -165,7 +161,7 @@ func defaultClassIsSetOnClaims(ctx context.Context, t *suite.T) {
 					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 				},
 			},
-		}, dryRun)
+		}, suite.DryRun)
 		t.Must(err, "create a claim")
 		return made
 	}

@@ -14,17 +14,16 @@ import (
 )
 
 var permissionCases = []suite.Case{
-	{ID: "S9/owner-references-need-permission", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S9/owner-references-need-permission", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   ownerReferencesNeedPermission,
 		Source: "k8s.io/kubernetes/plugin/pkg/admission/gc/gc_admission.go, Validate",
 		Promise: "With OwnerReferencesPermissionEnforcement, who may not delete an object can't give it owners, and " +
 			"who may not set finalizers on the owner can't make it wait for the object."},
-	{ID: "S9/external-IPs-can-be-denied", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S9/external-IPs-can-be-denied", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:    externalIPsCanBeDenied,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/network/denyserviceexternalips/admission.go",
 		Promise: "With DenyServiceExternalIPs, a Service that asks for external IPs is refused with 403."},
-	{ID: "S9/plugin-can-be-disabled", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test:   pluginCanBeDisabled,
+	{ID: "S9/plugin-can-be-disabled", Level: suite.Versioned, Needs: suite.Launch, Test: pluginCanBeDisabled,
 		Source: "k8s.io/apiserver/pkg/server/options/admission.go, enabledPluginNames",
 		Promise: "What --disable-admission-plugins names does not run, and what --enable-admission-plugins names " +
 			"does: a namespace is made for what needs one, and pods keep their tolerations."},
@@ -56,7 +55,7 @@ func ownerReferencesNeedPermission(ctx context.Context, t *suite.T) {
 		object := maps.Object("owned", "first")
 		object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name,
 			UID: owner.UID, BlockOwnerDeletion: &block}}
-		_, err := maps.Update(ctx, object, metav1.UpdateOptions{DryRun: dryRun.DryRun})
+		_, err := maps.Update(ctx, object, metav1.UpdateOptions{DryRun: suite.DryRun.DryRun})
 		return err
 	}
 	beside.Eventually(ctx, func() error { return refer(finalizer, true) }).
@@ -69,19 +68,18 @@ func ownerReferencesNeedPermission(ctx context.Context, t *suite.T) {
 	beside.Expect(refer(remover, false)).To(gomega.Succeed(), "who may delete it can give it owners")
 	forbidden(refer(remover, true), "cannot set blockOwnerDeletion if an ownerReference refers to a resource you "+
 		"can't set finalizers on")
-	_, err := writer.Update(ctx, writer.Object("owned", "second"), metav1.UpdateOptions{DryRun: dryRun.DryRun})
+	_, err := writer.Update(ctx, writer.Object("owned", "second"), metav1.UpdateOptions{DryRun: suite.DryRun.DryRun})
 	beside.Expect(err).NotTo(gomega.HaveOccurred(), "a change that leaves the owners alone")
 }
 
 func externalIPsCanBeDenied(ctx context.Context, t *suite.T) {
 	beside := strict(ctx, t)
 	services := beside.Kube.CoreV1().Services(beside.Namespace(ctx))
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a"},
-		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	_, err := services.Create(ctx, service, dryRun)
+	service := suite.Service("a")
+	_, err := services.Create(ctx, service, suite.DryRun)
 	t.Must(err, "create a Service")
 	service.Spec.ExternalIPs = []string{"192.0.2.1"}
-	_, err = services.Create(ctx, service, dryRun)
+	_, err = services.Create(ctx, service, suite.DryRun)
 	t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))
 	t.Expect(err).To(gomega.MatchError(`services "a" is forbidden: Use of external IPs is denied by admission control`))
 }
@@ -91,7 +89,7 @@ func pluginCanBeDisabled(ctx context.Context, t *suite.T) {
 	namespaces := beside.Kube.CoreV1().Namespaces()
 	suite.Create(ctx, t, beside.Kube.CoreV1().ConfigMaps(beside.Name).Create,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}})
-	created, err := beside.Kube.CoreV1().Pods(beside.Name).Create(ctx, pod(), dryRun)
+	created, err := beside.Kube.CoreV1().Pods(beside.Name).Create(ctx, pod(), suite.DryRun)
 	t.Must(err, "create a pod in that namespace")
 	t.Expect(created.Spec.Tolerations).To(gomega.BeEmpty(), "DefaultTolerationSeconds is off")
 	t.Expect(created.Spec.Priority).To(gomega.HaveValue(gomega.BeZero()), "Priority is on, as by default")

@@ -41,7 +41,7 @@ var podCases = []suite.Case{
 	{ID: "S9/new-node-is-tainted", Level: suite.Core, Test: newNodeIsTainted,
 		Source:  "k8s.io/kubernetes/plugin/pkg/admission/nodetaint/admission.go",
 		Promise: "A new node is tainted as not ready, once, besides the taints that it brings."},
-	{ID: "S9/service-account-is-defaulted", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S9/service-account-is-defaulted", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   serviceAccountIsDefaulted,
 		Source: "k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go",
 		Promise: "A pod runs as the service account default and gets its token mounted, unless it or the account " +
@@ -74,10 +74,7 @@ func (p *pods) account(ctx context.Context, name string, change ...func(*corev1.
 }
 
 func pod(change ...func(*corev1.Pod)) *corev1.Pod {
-	object := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "pod"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none.example.com/none"}}},
-	}
+	object := suite.Pod("pod", "c")
 	for _, f := range change {
 		f(object)
 	}
@@ -85,7 +82,7 @@ func pod(change ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 func (p *pods) create(ctx context.Context, change ...func(*corev1.Pod)) (*corev1.Pod, error) {
-	return p.Kube.CoreV1().Pods(p.namespace).Create(ctx, pod(change...), dryRun)
+	return p.Kube.CoreV1().Pods(p.namespace).Create(ctx, pod(change...), suite.DryRun)
 }
 
 // created returns a pod as the server would make it.
@@ -111,12 +108,11 @@ func (p *pods) label(ctx context.Context, labels map[string]string, heeded func(
 
 func (p *pods) labels(ctx context.Context, labels map[string]string) error {
 	namespaces := p.Kube.CoreV1().Namespaces()
-	namespace, err := namespaces.Get(ctx, p.namespace, metav1.GetOptions{})
-	p.Must(err, "get the namespace")
+	namespace := suite.Get(ctx, p.T, namespaces.Get, p.namespace)
 	for name, value := range labels {
 		namespace.Labels["pod-security.kubernetes.io/"+name] = value
 	}
-	_, err = namespaces.Update(ctx, namespace, metav1.UpdateOptions{})
+	_, err := namespaces.Update(ctx, namespace, metav1.UpdateOptions{})
 	return err
 }
 
@@ -147,7 +143,7 @@ func podSecurityIsEnforced(ctx context.Context, t *suite.T) {
 	})
 	p.forbidden(ctx, `violates PodSecurity "baseline:latest": `+violation, privileged)
 	p.created(ctx)
-	_, err := t.Kube.AppsV1().Deployments(p.namespace).Create(ctx, p.deployment(privileged), dryRun)
+	_, err := t.Kube.AppsV1().Deployments(p.namespace).Create(ctx, p.deployment(privileged), suite.DryRun)
 	t.Expect(err).NotTo(gomega.HaveOccurred(), "a Deployment is not a pod")
 
 	p.label(ctx, map[string]string{"enforce-version": "v1.20"}, func() bool {
@@ -253,7 +249,7 @@ func newNodeIsTainted(ctx context.Context, t *suite.T) {
 	own := corev1.Taint{Key: "own.example.com/taint", Value: "x", Effect: corev1.TaintEffectNoExecute}
 	for _, brought := range [][]corev1.Taint{nil, {own}, {notReady}} {
 		node, err := t.Kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Spec: corev1.NodeSpec{Taints: brought}}, dryRun)
+			ObjectMeta: metav1.ObjectMeta{Name: t.Name}, Spec: corev1.NodeSpec{Taints: brought}}, suite.DryRun)
 		t.Must(err, "create a node")
 		want := []corev1.Taint{notReady}
 		if len(brought) > 0 && brought[0] == own {

@@ -214,8 +214,7 @@ func policyReadsItsParams(ctx context.Context, t *suite.T) {
 	p.allowed(ctx, p.object("a", "4", ""))
 
 	limit.Data["size"] = "9"
-	_, err := p.maps.Update(ctx, limit, metav1.UpdateOptions{})
-	p.Must(err, "update the params")
+	suite.Update(ctx, p.T, p.maps.Update, limit)
 	p.inForce(ctx, p.object("a", "10", "red"), "denied request: at most 9")
 	p.allowed(ctx, p.object("a", "4", "red"))
 }
@@ -266,8 +265,7 @@ func policyAppliesWhereItIsBound(ctx context.Context, t *suite.T) {
 		p.allowed(ctx, left)
 	}
 	elsewhere := p.object("a", "", "red")
-	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	_, err := p.Kube.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, elsewhere, dry)
+	_, err := p.Kube.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, elsewhere, suite.DryRun)
 	p.Expect(err).NotTo(gomega.HaveOccurred(), "another namespace is not bound")
 }
 

@@ -102,8 +102,7 @@ func (b *backend) available(ctx context.Context, version string) string {
 }
 
 func (b *backend) condition(ctx context.Context, version string) apiregistrationv1.APIServiceCondition {
-	service, err := b.APIServices.Get(ctx, b.name(version), metav1.GetOptions{})
-	b.T.Must(err, "get APIService %s", b.name(version))
+	service := suite.Get(ctx, b.T, b.APIServices.Get, b.name(version))
 	for _, condition := range service.Status.Conditions {
 		if condition.Type == apiregistrationv1.Available {
 			return condition

@@ -16,22 +16,21 @@ import (
 )
 
 var mergedCases = []suite.Case{
-	{ID: "S14/priorities-order-groups-and-versions", Level: suite.Core, Needs: suite.Needs{Launch: true},
-		Test: prioritiesOrder,
+	{ID: "S14/priorities-order-groups-and-versions", Level: suite.Core, Needs: suite.Launch, Test: prioritiesOrder,
 		Source: "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper/helpers.go, SortedByGroupAndVersion; " +
 			"pkg/apiserver/handler_apis.go",
 		Promise: "Of an aggregated group the version with the highest versionPriority is preferred, and groups are " +
 			"listed by groupPriorityMinimum, highest first."},
-	{ID: "S14/aggregated-group-is-in-discovery", Level: suite.Core, Needs: suite.Needs{Launch: true},
+	{ID: "S14/aggregated-group-is-in-discovery", Level: suite.Core, Needs: suite.Launch,
 		Test:   aggregatedGroupIsInDiscovery,
 		Source: "KEP-3352; k8s.io/kube-aggregator/pkg/apiserver/handler_discovery.go",
 		Promise: "The resources of an aggregated server are in aggregated discovery as it describes them, those of " +
 			"versions with an APIService alone."},
-	{ID: "S14/openapi-is-merged", Level: suite.Core, Needs: suite.Needs{Launch: true}, Test: openAPIIsMerged,
+	{ID: "S14/openapi-is-merged", Level: suite.Core, Needs: suite.Launch, Test: openAPIIsMerged,
 		Source: "k8s.io/kube-aggregator/pkg/controllers/openapi; pkg/controllers/openapiv3",
 		Promise: "The paths of an aggregated server are in /openapi/v2 and its group version is in /openapi/v3, and " +
 			"both go with the APIService."},
-	{ID: "S14/deleted-apiservice-ends-its-group", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S14/deleted-apiservice-ends-its-group", Level: suite.Core, Failure: true, Needs: suite.Launch,
 		Test:   deletedAPIServiceEndsItsGroup,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/apiserver.go, RemoveAPIService",
 		Promise: "Without its APIService an aggregated group is answered 404 and is not in discovery; other versions " +
@@ -125,10 +124,10 @@ func deletedAPIServiceEndsItsGroup(ctx context.Context, beside *suite.T) {
 	b.until(ctx, "v2", "True Passed")
 	t.Served(ctx, b.path("v2"))
 	t.Must(b.APIServices.Delete(ctx, b.name("v1"), metav1.DeleteOptions{}), "delete APIService %s", b.name("v1"))
-	t.Eventually(ctx, func() int { return t.Get(ctx, b.path("v1")).Code }).Should(gomega.Equal(http.StatusNotFound))
+	t.Until(ctx, b.path("v1"), http.StatusNotFound)
 	t.Answered(ctx, b.path("v2"), http.StatusOK)
 	t.Must(b.APIServices.Delete(ctx, b.name("v2"), metav1.DeleteOptions{}), "delete APIService %s", b.name("v2"))
-	t.Eventually(ctx, func() int { return t.Get(ctx, b.path("v2")).Code }).Should(gomega.Equal(http.StatusNotFound))
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+b.Group).Code }).Should(gomega.Equal(http.StatusNotFound))
+	t.Until(ctx, b.path("v2"), http.StatusNotFound)
+	t.Until(ctx, "/apis/"+b.Group, http.StatusNotFound)
 	t.Eventually(ctx, b.discovered).WithArguments("v1").Should(gomega.BeEmpty())
 }

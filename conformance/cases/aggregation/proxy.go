@@ -15,39 +15,37 @@ import (
 )
 
 var proxyCases = []suite.Case{
-	{ID: "S14/request-reaches-the-aggregated-server", Level: suite.Core, Needs: suite.Needs{Launch: true},
+	{ID: "S14/request-reaches-the-aggregated-server", Level: suite.Core, Needs: suite.Launch,
 		Test:   requestReachesTheServer,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, ServeHTTP",
 		Promise: "A request of an aggregated group reaches the server behind its APIService with method, path, query " +
 			"and body, and its answer comes back with code, headers and body."},
-	{ID: "S14/identity-goes-in-headers", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test: identityGoesInHeaders,
+	{ID: "S14/identity-goes-in-headers", Level: suite.Versioned, Needs: suite.Launch, Test: identityGoesInHeaders,
 		Source: "k8s.io/client-go/transport/round_trippers.go, SetAuthProxyHeaders; " +
 			"k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go",
 		Promise: "An aggregated server is told in X-Remote headers the name, UID, groups and extra of the user it " +
 			"acts for, after impersonation, and gets no credentials of theirs."},
-	{ID: "S14/own-identity-headers-are-dropped", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S14/own-identity-headers-are-dropped", Level: suite.Core, Failure: true, Needs: suite.Launch,
 		Test: ownIdentityHeadersAreDropped,
 		Source: "k8s.io/client-go/transport/round_trippers.go, SetAuthProxyHeaders; " +
 			"k8s.io/apiserver/pkg/authentication/request/headerrequest/requestheader.go",
 		Promise: "X-Remote headers that a client sends itself reach no aggregated server: it gets those of the " +
 			"authenticated user alone."},
-	{ID: "S14/watch-goes-through-the-proxy", Level: suite.Core, Needs: suite.Needs{Launch: true},
-		Test: watchGoesThrough,
+	{ID: "S14/watch-goes-through-the-proxy", Level: suite.Core, Needs: suite.Launch, Test: watchGoesThrough,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go; " +
 			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, FlushInterval",
 		Promise: "A watch on an aggregated resource gets each event when it happens, and ends when the aggregated " +
 			"server ends it."},
-	{ID: "S14/redirect-is-not-passed-on", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S14/redirect-is-not-passed-on", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   redirectIsNotPassedOn,
 		Source: "k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go, RejectForwardingRedirects",
 		Promise: "A redirect of an aggregated server, 301 or 307, is answered 502 without its Location, so that no " +
 			"client is led elsewhere with its credentials."},
-	{ID: "S14/upgrade-is-passed-on", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: upgradeIsPassedOn,
+	{ID: "S14/upgrade-is-passed-on", Level: suite.Versioned, Needs: suite.Launch, Test: upgradeIsPassedOn,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, upgrade",
 		Promise: "A request to upgrade the connection is handed to the aggregated server with the user's identity, " +
 			"and the connection is theirs from then on."},
-	{ID: "S14/broken-answer-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S14/broken-answer-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   brokenAnswerIsAnError,
 		Source: "k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go, responder",
 		Promise: "If an aggregated server breaks the connection off instead of answering, the client gets 503, and " +
@@ -57,9 +55,8 @@ var proxyCases = []suite.Case{
 func requestReachesTheServer(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
 	t := b.T
-	got := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1") + "?fieldManager=me%2Byou",
-		Body: b.widget("one", "red")})
-	t.Expect(got.Code).To(gomega.Equal(http.StatusCreated), "%s", got)
+	got := t.AnsweredTo(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1") + "?fieldManager=me%2Byou",
+		Body: b.widget("one", "red")}, http.StatusCreated)
 	asked := b.last()
 	t.Expect(asked.Method + " " + asked.Path).To(gomega.Equal("POST " + b.path("v1")))
 	t.Expect(asked.Query.Get("fieldManager")).To(gomega.Equal("me+you"))
@@ -78,11 +75,10 @@ func requestReachesTheServer(ctx context.Context, beside *suite.T) {
 func identityGoesInHeaders(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
 	t := b.T
-	got := t.Ask(ctx, suite.Request{Path: b.path("v1"), Header: map[string]string{
+	t.AnsweredTo(ctx, suite.Request{Path: b.path("v1"), Header: map[string]string{
 		"Impersonate-User": "jane", "Impersonate-Uid": "4711", "Impersonate-Group": "system:masters",
 		"Impersonate-Extra-Example.com%2fScopes": "development",
-	}})
-	t.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
+	}}, http.StatusOK)
 	asked := b.last()
 	t.Expect(asked.User).To(gomega.Equal("jane"))
 	t.Expect(asked.UID).To(gomega.Equal("4711"))
@@ -98,10 +94,9 @@ func ownIdentityHeadersAreDropped(ctx context.Context, beside *suite.T) {
 	t := b.T
 	t.Answered(ctx, b.path("v1"), http.StatusOK)
 	honest := b.last()
-	got := t.Ask(ctx, suite.Request{Path: b.path("v1"), Header: map[string]string{
+	t.AnsweredTo(ctx, suite.Request{Path: b.path("v1"), Header: map[string]string{
 		"X-Remote-User": "mallory", "X-Remote-Uid": "0", "X-Remote-Group": "wheel", "X-Remote-Extra-Scopes": "all",
-	}})
-	t.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
+	}}, http.StatusOK)
 	asked := b.last()
 	t.Expect(asked.User).To(gomega.And(gomega.Equal(honest.User), gomega.Not(gomega.BeEmpty())))
 	t.Expect(asked.Header.Values("X-Remote-User")).To(gomega.HaveLen(1))
@@ -155,10 +150,9 @@ func upgradeIsPassedOn(ctx context.Context, beside *suite.T) {
 			"%s\r\n\r\nhello %s",
 			r.Header.Get("Upgrade"), r.Header.Get("X-Remote-User"))
 	}), nil)
-	got := t.Ask(ctx, suite.Request{Path: b.path("v1") + "/one/chat", Header: map[string]string{
+	got := t.AnsweredTo(ctx, suite.Request{Path: b.path("v1") + "/one/chat", Header: map[string]string{
 		"Connection": "Upgrade", "Upgrade": "chat", "Impersonate-User": "jane", "Impersonate-Group": "system:masters",
-	}})
-	t.Expect(got.Code).To(gomega.Equal(http.StatusSwitchingProtocols), "%s", got)
+	}}, http.StatusSwitchingProtocols)
 	t.Expect(got.Header.Get("Upgrade")).To(gomega.Equal("chat"), "%s", got)
 	t.Expect(string(got.Body)).To(gomega.Equal("hello jane"), "%s", got)
 }
@@ -167,8 +161,8 @@ func brokenAnswerIsAnError(ctx context.Context, beside *suite.T) {
 	b := ready(ctx, beside)
 	t := b.T
 	remove := b.reply(nil, stub.ErrBreak)
-	got := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1"), Body: b.widget("one", "red")})
-	t.Expect(got.Code).To(gomega.Equal(http.StatusServiceUnavailable), "%s", got)
+	t.AnsweredTo(ctx, suite.Request{Method: http.MethodPost, Path: b.path("v1"), Body: b.widget("one", "red")},
+		http.StatusServiceUnavailable)
 	remove()
 	t.Answered(ctx, b.path("v1")+"/one", http.StatusNotFound)
 	t.Answered(ctx, b.path("v1"), http.StatusOK)

@@ -20,28 +20,28 @@ import (
 const availability = "k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go, sync"
 
 var unavailableCases = []suite.Case{
-	{ID: "S14/missing-service-makes-unavailable", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: missingServiceMakesUnavailable,
+	{ID: "S14/missing-service-makes-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   missingServiceMakesUnavailable,
 		Source: availability,
 		Promise: "An APIService whose Service does not exist is not Available, reason ServiceNotFound, and its group " +
 			"is answered 503 while others are served; once the Service is there it passes."},
-	{ID: "S14/service-without-endpoints-is-unavailable", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: serviceWithoutEndpoints,
+	{ID: "S14/service-without-endpoints-is-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   serviceWithoutEndpoints,
 		Source: availability,
 		Promise: "An APIService is not Available while its Service has another port, no EndpointSlice, or none with " +
 			"a ready endpoint, and the reason says which."},
-	{ID: "S14/failing-discovery-makes-unavailable", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: failingDiscovery,
+	{ID: "S14/failing-discovery-makes-unavailable", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   failingDiscovery,
 		Source: availability,
 		Promise: "A server that answers the path of its group version with anything but 2xx, such as 500 or a " +
 			"redirect, is not Available, reason FailedDiscoveryCheck, with the code in the message."},
-	{ID: "S14/untrusted-server-is-unavailable", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S14/untrusted-server-is-unavailable", Level: suite.Core, Failure: true, Needs: suite.Launch,
 		Test:   untrustedServer,
 		Source: availability + "; BuildTransportConfig",
 		Promise: "A server whose certificate the APIService's caBundle has not signed gets no request at all: it is " +
 			"not Available, and its group is 503."},
-	{ID: "S14/insecure-and-ca-bundle-exclude-each-other", Level: suite.Core, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: insecureAndBundle,
+	{ID: "S14/insecure-and-ca-bundle-exclude-each-other", Level: suite.Core, Failure: true, Needs: suite.Launch,
+		Test:   insecureAndBundle,
 		Source: "k8s.io/kube-aggregator/pkg/apis/apiregistration/validation/validation.go",
 		Promise: "An APIService that both skips TLS verification and has a caBundle, or whose name is not " +
 			"VERSION.GROUP, is invalid."},
@@ -82,11 +82,9 @@ func serviceWithoutEndpoints(ctx context.Context, beside *suite.T) {
 	b.register(ctx, "v1")
 	b.until(ctx, "v1", "False ServicePortError")
 	services := t.Kube.CoreV1().Services(b.Namespace)
-	service, err := services.Get(ctx, "api", metav1.GetOptions{})
-	t.Must(err, "get Service api")
+	service := suite.Get(ctx, t, services.Get, "api")
 	service.Spec.Ports[0].Port = 443
-	_, err = services.Update(ctx, service, metav1.UpdateOptions{})
-	t.Must(err, "update Service api")
+	suite.Update(ctx, t, services.Update, service)
 	b.until(ctx, "v1", "False EndpointsNotFound")
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "api", Labels: map[string]string{discoveryv1.LabelServiceName: "api"}},
@@ -151,7 +149,7 @@ func insecureAndBundle(ctx context.Context, beside *suite.T) {
 			},
 		}
 		change(service)
-		_, err := b.APIServices.Create(ctx, service, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := b.APIServices.Create(ctx, service, suite.DryRun)
 		b.T.Expect(b.T.Causes(err)).To(gomega.Equal([]string{field}))
 	}
 	refused(func(s *apiregistrationv1.APIService) { s.Spec.InsecureSkipTLSVerify = true }, "spec.insecureSkipTLSVerify")

@@ -80,8 +80,9 @@ rules:
 	maps := a.ConfigMaps(ctx)
 	maps.Make(ctx, "before")
 	a.fall(true)
-	got := a.Ask(ctx, suite.Request{Method: http.MethodPost, Path: maps.Path(), Body: maps.Object("after", "first")})
-	a.Expect(got.Code).To(gomega.Equal(http.StatusInternalServerError), "%s", got)
+	got := a.AnsweredTo(ctx,
+		suite.Request{Method: http.MethodPost, Path: maps.Path(), Body: maps.Object("after", "first")},
+		http.StatusInternalServerError)
 	a.Expect(string(got.Body)).To(gomega.ContainSubstring("failed to store audit event"), "%s", got)
 	a.Answered(ctx, "/api/v1/namespaces/default/secrets/a", http.StatusNotFound)
 	a.fall(false)

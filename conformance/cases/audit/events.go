@@ -7,7 +7,6 @@ import (
 
 	"github.com/onsi/gomega"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
@@ -126,15 +125,11 @@ func admissionAnnotates(ctx context.Context, t *suite.T) {
 		`[{"message": "never", "policy": %q, "binding": %q, "expressionIndex": 0, "validationActions": ["Audit"]}]`,
 		a.Name, a.Name)))
 
-	namespace, err := a.Kube.CoreV1().Namespaces().Get(ctx, maps.Namespace, metav1.GetOptions{})
-	a.Must(err, "get the namespace")
+	namespace := suite.Get(ctx, a.T, a.Kube.CoreV1().Namespaces().Get, maps.Namespace)
 	namespace.Labels["pod-security.kubernetes.io/audit"] = "restricted"
-	_, err = a.Kube.CoreV1().Namespaces().Update(ctx, namespace, metav1.UpdateOptions{})
-	a.Must(err, "label the namespace")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}}}
+	suite.Update(ctx, a.T, a.Kube.CoreV1().Namespaces().Update, namespace)
 	podded := func() map[string]string {
-		_, err := a.Kube.CoreV1().Pods(maps.Namespace).Create(ctx, pod, dryRun)
+		_, err := a.Kube.CoreV1().Pods(maps.Namespace).Create(ctx, suite.Pod("a", "c"), suite.DryRun)
 		a.Must(err, "create a pod")
 		return a.last("/pods").Annotations
 	}
@@ -143,13 +138,11 @@ func admissionAnnotates(ctx context.Context, t *suite.T) {
 	a.Expect(podded()).To(gomega.HaveKeyWithValue("pod-security.kubernetes.io/enforce-policy", "privileged:latest"))
 }
 
-var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-
 // dry makes a ConfigMap as a dry run.
 func (a *auditor) dry(ctx context.Context, maps *suite.ConfigMaps) error {
 	object := maps.Object("a", "first")
 	object.Data["size"] = "7"
-	_, err := maps.Create(ctx, object, dryRun)
+	_, err := maps.Create(ctx, object, suite.DryRun)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 	"snowglobe.test/envtest"
 )
 
-var launched = suite.Needs{Launch: true}
+var launched = suite.Launch
 
 var policyCases = []suite.Case{
 	{ID: "S19/level-decides-the-contents", Level: suite.Versioned, Needs: launched, Test: levelDecidesTheContents,
@@ -130,8 +130,7 @@ rules:
 
 // watched asks for a watch that ends by itself after a second.
 func (a *auditor) watched(ctx context.Context, resource string) {
-	got := a.Get(ctx, "/api/v1/namespaces/default/"+resource+"?watch=1&timeoutSeconds=1")
-	a.Expect(got.Code).To(gomega.Equal(http.StatusOK), "%s", got)
+	a.Answered(ctx, "/api/v1/namespaces/default/"+resource+"?watch=1&timeoutSeconds=1", http.StatusOK)
 }
 
 func managedFieldsCanBeOmitted(ctx context.Context, t *suite.T) {
@@ -149,8 +148,7 @@ rules:
 	for _, name := range []string{"kept", "left"} {
 		a.Expect(maps.Change(ctx, name, "second").ManagedFields).NotTo(gomega.BeEmpty(), "the answer has them")
 	}
-	_, err := maps.List(ctx, metav1.ListOptions{})
-	a.Must(err, "list")
+	suite.List(ctx, a.T, maps.List, metav1.ListOptions{})
 	const fields = `"managedFields"`
 	a.Expect(string(a.one("/configmaps/kept").ResponseObject.Raw)).To(gomega.ContainSubstring(fields),
 		"the rule keeps them")

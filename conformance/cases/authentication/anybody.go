@@ -23,12 +23,12 @@ var anybodyCases = []suite.Case{
 			"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go, system:public-info-viewer",
 		Promise: "A request without credentials is from system:anonymous in system:unauthenticated: health and " +
 			"version are for it, all else is 403."},
-	{ID: "S7/anonymous-can-be-limited-to-paths", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: anonymousCanBeLimitedToPaths,
+	{ID: "S7/anonymous-can-be-limited-to-paths", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   anonymousCanBeLimitedToPaths,
 		Source: "KEP-4633; k8s.io/apiserver/pkg/authentication/request/anonymous/anonymous.go",
 		Promise: "With conditions on anonymous requests, those without credentials are answered 401 everywhere but " +
 			"at the paths of the conditions."},
-	{ID: "S7/anonymous-can-be-turned-off", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S7/anonymous-can-be-turned-off", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   anonymousCanBeTurnedOff,
 		Source: "k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, --anonymous-auth",
 		Promise: "With --anonymous-auth=false all requests without credentials are answered 401, and others are not " +

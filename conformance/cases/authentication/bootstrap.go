@@ -15,12 +15,12 @@ import (
 )
 
 var bootstrapCases = []suite.Case{
-	{ID: "S7/bootstrap-token-lets-a-node-in", Level: suite.Versioned, Waits: true, Needs: suite.Needs{Launch: true},
+	{ID: "S7/bootstrap-token-lets-a-node-in", Level: suite.Versioned, Waits: true, Needs: suite.Launch,
 		Test:   bootstrapTokenLetsANodeIn,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go, AuthenticateToken",
 		Promise: "A bootstrap token, a Secret in kube-system, authenticates as system:bootstrap:ID in " +
 			"system:bootstrappers and its extra groups, until the Secret is deleted."},
-	{ID: "S7/bootstrap-token-must-be-in-order", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S7/bootstrap-token-must-be-in-order", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: bootstrapTokenMustBeInOrder,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authenticator/token/bootstrap/bootstrap.go; " +
 			"k8s.io/cluster-bootstrap/util/secrets/secrets.go",

@@ -22,8 +22,8 @@ var boundCases = []suite.Case{
 		Source: "KEP-1205; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Validate: the Secret's UID",
 		Promise: "A token that is bound to a Secret is answered 401 once that is deleted, also when a new one has " +
 			"its name, and the account's other tokens go on."},
-	{ID: "S7/token-dies-with-its-pod", Level: suite.Versioned, Waits: true, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: tokenDiesWithItsPod,
+	{ID: "S7/token-dies-with-its-pod", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
+		Test:   tokenDiesWithItsPod,
 		Source: "KEP-1205; KEP-4193; k8s.io/kubernetes/pkg/serviceaccount/claims.go, Claims and Validate",
 		Promise: "A token that is bound to a Pod names the Pod and its node as extra of the user, and is answered " +
 			"401 once the Pod is deleted."},
@@ -31,19 +31,14 @@ var boundCases = []suite.Case{
 
 func makeSecret(ctx context.Context, t *suite.T, name string) *corev1.Secret {
 	secrets := t.Kube.CoreV1().Secrets(t.Namespace(ctx))
-	secret := suite.Create(ctx, t, secrets.Create, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	return secret
+	return suite.Create(ctx, t, secrets.Create, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
 // makePod creates a Pod of a service account, on a node that does not exist.
 func makePod(ctx context.Context, t *suite.T, name, account string) *corev1.Pod {
-	pods := t.Kube.CoreV1().Pods(t.Namespace(ctx))
-	pod := suite.Create(ctx, t, pods.Create, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{
-			ServiceAccountName: account, NodeName: "s7-no-such-node",
-			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
-		}})
-	return pod
+	pod := suite.Pod(name, "main")
+	pod.Spec.ServiceAccountName, pod.Spec.NodeName = account, "s7-no-such-node"
+	return suite.Create(ctx, t, t.Kube.CoreV1().Pods(t.Namespace(ctx)).Create, pod)
 }
 
 var atOnce = metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}

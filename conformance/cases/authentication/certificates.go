@@ -14,12 +14,12 @@ import (
 )
 
 var certificateCases = []suite.Case{
-	{ID: "S7/certificate-names-user-and-groups", Level: suite.Core, Needs: suite.Needs{Launch: true},
+	{ID: "S7/certificate-names-user-and-groups", Level: suite.Core, Needs: suite.Launch,
 		Test:   certificateNamesUserAndGroups,
 		Source: "k8s.io/apiserver/pkg/authentication/request/x509/x509.go, CommonNameUserConversion",
 		Promise: "The common name of a client certificate is the user and its organizations are the groups, and " +
 			"extra has the certificate's fingerprint."},
-	{ID: "S7/expired-certificate-is-401", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S7/expired-certificate-is-401", Level: suite.Core, Failure: true, Needs: suite.Launch,
 		Test:    expiredCertificateIs401,
 		Source:  "k8s.io/apiserver/pkg/authentication/request/x509/x509.go, AuthenticateRequest",
 		Promise: "A client whose certificate has expired is answered 401, and not taken for an anonymous one."},

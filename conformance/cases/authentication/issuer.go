@@ -13,13 +13,12 @@ import (
 )
 
 var issuerCases = []suite.Case{
-	{ID: "S7/ID-token-of-an-issuer-is-its-user", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S7/ID-token-of-an-issuer-is-its-user", Level: suite.Versioned, Needs: suite.Launch,
 		Test:   idTokenOfAnIssuerIsItsUser,
 		Source: "KEP-3331; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, AuthenticateToken",
 		Promise: "An ID token of a configured issuer authenticates as the user and the groups that its claims name, " +
 			"also when it is signed by a key that the issuer has made meanwhile."},
-	{ID: "S7/bad-ID-token-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
-		Test:   badIDTokenIs401,
+	{ID: "S7/bad-ID-token-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Test: badIDTokenIs401,
 		Source: "KEP-3331; k8s.io/apiserver/plugin/pkg/authenticator/token/oidc/oidc.go, AuthenticateToken",
 		Promise: "An ID token that has expired, is for another audience, of another issuer or of nobody, or bears a " +
 			"forged, an unknown or no signature, is answered 401."},

@@ -16,7 +16,7 @@ import (
 )
 
 var publishedCases = []suite.Case{
-	{ID: "S7/issuer-of-accounts-is-published", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S7/issuer-of-accounts-is-published", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: issuerOfAccountsIsPublished,
 		Source: "KEP-1393; k8s.io/kubernetes/pkg/serviceaccount/openidmetadata.go; " +
 			"k8s.io/kubernetes/pkg/routes/openidmetadata.go",

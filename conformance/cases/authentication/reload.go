@@ -19,19 +19,19 @@ const reloads = "reloads of authentication"
 
 var reloadCases = []suite.Case{
 	{ID: "S7/issuers-are-reloaded", Level: suite.Versioned, Failure: true, Apart: reloads, Waits: true,
-		Needs: suite.Needs{Launch: true}, Test: issuersAreReloaded,
+		Needs: suite.Launch, Test: issuersAreReloaded,
 		Source: reloaded,
 		Promise: "When the file of --authentication-config changes, tokens of an issuer that it names now come in, " +
 			"and those of one that it does not name any more are answered 401; other credentials are not affected."},
 	{ID: "S7/broken-configuration-changes-nothing", Level: suite.Versioned, Failure: true, Apart: reloads, Waits: true,
-		Needs: suite.Needs{Launch: true}, Test: brokenConfigurationChangesNothing,
+		Needs: suite.Launch, Test: brokenConfigurationChangesNothing,
 		Source: reloaded + "; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, " +
 			"ValidateAuthenticationConfiguration; " +
 			"k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics/metrics.go",
 		Promise: "A file of --authentication-config that is no configuration, not a valid one, or changes what is " +
 			"anonymous is counted once as a failed reload, and what was before holds; a good one after it is " +
 			"followed, and counted as a success."},
-	{ID: "S7/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S7/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: brokenConfigurationIsRefused,
 		Source: "KEP-3331; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go; " +
 			"k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go, Validate",

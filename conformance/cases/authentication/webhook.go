@@ -14,18 +14,17 @@ import (
 )
 
 var webhookCases = []suite.Case{
-	{ID: "S7/token-webhook-vouches", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test: tokenWebhookVouches,
+	{ID: "S7/token-webhook-vouches", Level: suite.Versioned, Needs: suite.Launch, Test: tokenWebhookVouches,
 		Source: "k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go, AuthenticateToken; " +
 			"k8s.io/apiserver/pkg/authentication/token/cache/cached_token_authenticator.go",
 		Promise: "A token webhook is asked for the server's audiences about a token that the server does not know, " +
 			"its answer is the user with UID, groups and extra, and it is not asked again soon."},
-	{ID: "S7/token-webhook-refuses", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S7/token-webhook-refuses", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   tokenWebhookRefuses,
 		Source: "k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go, AuthenticateToken",
 		Promise: "A token that the webhook does not know, or knows for other audiences, is answered 401, which is " +
 			"remembered, too."},
-	{ID: "S7/failing-token-webhook-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S7/failing-token-webhook-is-401", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: failingTokenWebhookIs401,
 		Source: "k8s.io/apiserver/pkg/authentication/token/cache/cached_token_authenticator.go, " +
 			"doAuthenticateToken: errors are not kept",

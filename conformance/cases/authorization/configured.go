@@ -18,31 +18,31 @@ import (
 const configured = "KEP-3221; k8s.io/kubernetes/pkg/kubeapiserver/authorizer/reload.go, newForConfig"
 
 var configuredCases = []suite.Case{
-	{ID: "S8/authorizers-are-asked-in-order", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S8/authorizers-are-asked-in-order", Level: suite.Versioned, Needs: suite.Launch,
 		Test:   authorizersAreAskedInOrder,
 		Source: configured + "; k8s.io/apiserver/pkg/authorization/union/union.go, Authorize",
 		Promise: "The authorizers of --authorization-config are asked in their order, by any number of webhooks, " +
 			"until one allows or denies; those after it are not asked, and about system:masters none is."},
-	{ID: "S8/match-conditions-choose-questions", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: matchConditionsChooseQuestions,
+	{ID: "S8/match-conditions-choose-questions", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test: matchConditionsChooseQuestions,
 		Source: "KEP-3221; k8s.io/apiserver/pkg/authorization/cel/matcher.go, Match; " +
 			"k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize",
 		Promise: "An authorization webhook is asked only about requests for which all of its match conditions hold. " +
 			"If one of them fails and none is false, it is passed over with failurePolicy NoOpinion, and decides " +
 			"against the request with Deny."},
-	{ID: "S8/failing-authorizer-denies-or-is-passed-over", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: failingAuthorizer,
+	{ID: "S8/failing-authorizer-denies-or-is-passed-over", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   failingAuthorizer,
 		Source: configured + "; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, decisionOnError",
 		Promise: "While a webhook of the configuration fails, what RBAC allows goes on with failurePolicy NoOpinion, " +
 			"and is answered 500 with Deny."},
-	{ID: "S8/authorizers-are-reloaded", Level: suite.Versioned, Waits: true, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: authorizersAreReloaded,
+	{ID: "S8/authorizers-are-reloaded", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
+		Test: authorizersAreReloaded,
 		Source: "KEP-3221; k8s.io/kubernetes/pkg/kubeapiserver/authorizer/reload.go, checkFile; " +
 			"k8s.io/apiserver/pkg/server/options/authorizationconfig/metrics/metrics.go",
 		Promise: "When the file of --authorization-config changes, its webhooks decide from then on, in its order; " +
 			"one that is no configuration, or leaves out Node or RBAC, is counted as a failed reload and changes " +
 			"nothing."},
-	{ID: "S8/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S8/broken-configuration-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: brokenConfigurationIsRefused,
 		Source: "KEP-3221; k8s.io/apiserver/pkg/apis/apiserver/validation/validation.go, " +
 			"ValidateAuthorizationConfiguration; k8s.io/kubernetes/pkg/kubeapiserver/options/authorization.go, " +

@@ -138,16 +138,14 @@ func aggregationNeedsAllRights(ctx context.Context, t *suite.T) {
 func roleOfABindingIsImmutable(ctx context.Context, t *suite.T) {
 	t.Bind(ctx, "bound", suite.RoleRef("one"), suite.User("jane"))
 	bindings := t.Kube.RbacV1().RoleBindings(t.Namespace(ctx))
-	binding, err := bindings.Get(ctx, "bound", metav1.GetOptions{})
-	t.Must(err, "get RoleBinding bound")
+	binding := suite.Get(ctx, t, bindings.Get, "bound")
 	binding.Subjects = []rbacv1.Subject{suite.User("joe")}
-	binding, err = bindings.Update(ctx, binding, metav1.UpdateOptions{})
-	t.Must(err, "change the subjects")
+	binding = suite.Update(ctx, t, bindings.Update, binding)
 	t.Expect(binding.Subjects).To(gomega.ConsistOf(suite.User("joe")))
 	for _, other := range []rbacv1.RoleRef{suite.RoleRef("two"), suite.ClusterRoleRef("one")} {
 		changed := binding.DeepCopy()
 		changed.RoleRef = other
-		_, err = bindings.Update(ctx, changed, metav1.UpdateOptions{})
+		_, err := bindings.Update(ctx, changed, metav1.UpdateOptions{})
 		t.Expect(t.Causes(err)).To(gomega.Equal([]string{"roleRef"}))
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 var nodeCases = []suite.Case{
-	{ID: "S8/node-reads-what-its-pods-mention", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S8/node-reads-what-its-pods-mention", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   nodeReadsWhatItsPodsMention,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node/node_authorizer.go, authorizeReadNamespacedObject",
 		Promise: "A node can get a Secret that a Pod bound to it mentions, until the Pod is gone; no other Secret, " +
@@ -40,13 +40,11 @@ func nodeReadsWhatItsPodsMention(ctx context.Context, t *suite.T) {
 			node, t.Name))
 	}
 	unrelated(north, "north", "mounted")
-	suite.Create(ctx, t, kube.Pods(ns).Create, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "main"},
-		Spec: corev1.PodSpec{NodeName: "north-" + t.Name,
-			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
-			Volumes: []corev1.Volume{{Name: "secret",
-				VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "mounted"}}}}},
-	})
+	pod := suite.Pod("main", "main")
+	pod.Spec.NodeName = "north-" + t.Name
+	pod.Spec.Volumes = []corev1.Volume{{Name: "secret",
+		VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "mounted"}}}}
+	suite.Create(ctx, t, kube.Pods(ns).Create, pod)
 	code := func() int { return north.Get(ctx, secrets+"/mounted").Code }
 	t.Eventually(ctx, code).Should(gomega.Equal(http.StatusOK), "the Pod is on the node")
 	unrelated(north, "north", "other")

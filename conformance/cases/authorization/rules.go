@@ -100,8 +100,7 @@ func roleAllowsInItsNamespace(ctx context.Context, t *suite.T) {
 
 	t.Must(t.Kube.RbacV1().RoleBindings(maps.Namespace).Delete(ctx, "reader", metav1.DeleteOptions{}),
 		"delete the binding")
-	t.Eventually(ctx, func() int { return jane.Get(ctx, path).Code }).
-		Should(gomega.Equal(http.StatusForbidden), "the binding is deleted")
+	jane.Until(ctx, path, http.StatusForbidden, "the binding is deleted")
 }
 
 func clusterRoleReachesAsFarAsItsBinding(ctx context.Context, t *suite.T) {
@@ -201,8 +200,7 @@ func pathsNeedNonResourceRules(ctx context.Context, t *suite.T) {
 		Verbs: []string{"get"}})
 	t.BindEverywhere(ctx, name, suite.ClusterRoleRef(name), suite.User(user))
 	// Nothing is there: 404 is what the allowed get.
-	t.Eventually(ctx, func() int { return jane.Get(ctx, "/s8/one").Code }).
-		Should(gomega.Equal(http.StatusNotFound), "the path is allowed")
+	jane.Until(ctx, "/s8/one", http.StatusNotFound, "the path is allowed")
 	for path, code := range map[string]int{"/s8/all/": 404, "/s8/all/of/it": 404, "/s8/all": 403, "/s8/one/more": 403,
 		"/s8/ones": 403, "/s8": 403} {
 		jane.Answered(ctx, path, code)
@@ -227,6 +225,5 @@ func bindingWithoutItsRoleGrantsNothing(ctx context.Context, t *suite.T) {
 		return t.ExpectStatus(jane.Get(ctx, maps.Path()), http.StatusForbidden, metav1.StatusReasonForbidden).Message
 	}).Should(gomega.Equal(missing))
 	t.Grant(ctx, "whole", user, suite.Rule("configmaps", "list"))
-	t.Eventually(ctx, func() int { return jane.Get(ctx, maps.Path()).Code }).
-		Should(gomega.Equal(http.StatusOK), "another binding allows it")
+	jane.Until(ctx, maps.Path(), http.StatusOK, "another binding allows it")
 }

@@ -15,25 +15,24 @@ import (
 )
 
 var webhookCases = []suite.Case{
-	{ID: "S8/webhook-decides-before-RBAC", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test: webhookDecidesBeforeRBAC,
+	{ID: "S8/webhook-decides-before-RBAC", Level: suite.Versioned, Needs: suite.Launch, Test: webhookDecidesBeforeRBAC,
 		Source: "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize; " +
 			"k8s.io/apiserver/pkg/authorization/union/union.go",
 		Promise: "What an authorization webhook allows is allowed and what it denies is forbidden for its reason, " +
 			"whatever RBAC says; without an opinion RBAC decides, and about system:masters it is not asked."},
-	{ID: "S8/webhook-is-asked-all-about-a-request", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S8/webhook-is-asked-all-about-a-request", Level: suite.Versioned, Needs: suite.Launch,
 		Test: webhookIsAskedAllAboutARequest,
 		Source: "KEP-4601; k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, resourceAttributesFrom; " +
 			"k8s.io/apiserver/pkg/endpoints/filters/authorization.go, GetAuthorizerAttributes",
 		Promise: "An authorization webhook is told user, groups, verb, group, version, resource, subresource, " +
 			"namespace, name and the selectors of a request, or its path."},
-	{ID: "S8/webhook-answers-are-remembered", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S8/webhook-answers-are-remembered", Level: suite.Versioned, Needs: suite.Launch,
 		Test: webhookAnswersAreRemembered,
 		Source: "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, Authorize: authorizedTTL and " +
 			"unauthorizedTTL",
 		Promise: "What an authorization webhook has allowed is not asked again, and what it has refused is, each for " +
 			"as long as its own flag says."},
-	{ID: "S8/failing-webhook-is-no-opinion", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S8/failing-webhook-is-no-opinion", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: failingWebhookIsNoOpinion,
 		Source: "k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go, decisionOnError; " +
 			"k8s.io/apiserver/pkg/endpoints/filters/authorization.go: an error is 500",

@@ -165,13 +165,12 @@ func celCostsAreLimited(ctx context.Context, t *suite.T) {
 					MaxLength: bound}}}
 		}))
 	}
-	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, rule := range rules(costs) {
-		_, err := t.CRDs.Create(ctx, definition(rule, nil), dry)
+		_, err := t.CRDs.Create(ctx, definition(rule, nil), suite.DryRun)
 		t.Expect(t.Causes(err)).To(gomega.ContainElement(gomega.HaveSuffix("x-kubernetes-validations[0].rule")),
 			rule.Rule)
 		t.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("estimated rule cost exceeds budget")), rule.Rule)
-		_, err = t.CRDs.Create(ctx, definition(rule, ptr.To[int64](10)), dry)
+		_, err = t.CRDs.Create(ctx, definition(rule, ptr.To[int64](10)), suite.DryRun)
 		t.Expect(err).NotTo(gomega.HaveOccurred(), rule.Rule)
 	}
 }

@@ -285,7 +285,7 @@ func deletingACRDDeletesItsObjects(ctx context.Context, t *suite.T) {
 	w.RemoveCRD(ctx)
 	t.Expect(suite.Brief(events.Take(ctx, 2))).To(gomega.ConsistOf("DELETED one", "DELETED two"))
 	gone(ctx, t, w.CRD)
-	t.Eventually(ctx, func() int { return t.Get(ctx, w.Path).Code }).Should(gomega.Equal(http.StatusNotFound), w.Path)
+	t.Until(ctx, w.Path, http.StatusNotFound)
 
 	t.Expect(t.Install(ctx, definition).MustList(ctx).Items).To(gomega.BeEmpty())
 }

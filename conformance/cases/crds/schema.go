@@ -92,8 +92,7 @@ func celRuleValidates(ctx context.Context, t *suite.T) {
 // changeSchema changes the schema of spec, and waits until probe shows it in force.
 func changeSchema(ctx context.Context, w *suite.Widgets, change func(spec *suite.Schema), probe func() bool) {
 	t := w.T
-	definition, err := t.CRDs.Get(ctx, w.CRD.Name, metav1.GetOptions{})
-	t.Must(err, "get the CRD")
+	definition := suite.Get(ctx, t, t.CRDs.Get, w.CRD.Name)
 	suite.WithSpec(change)(definition)
 	// A patch, because a controller writes the status meanwhile.
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"versions": definition.Spec.Versions}})

@@ -73,10 +73,9 @@ func storedVersionCantGo(ctx context.Context, t *suite.T) {
 	}))
 	change := func(write func(context.Context, *suite.CRD, metav1.UpdateOptions) (*suite.CRD, error),
 		change func(*suite.CRD)) error {
-		definition, err := t.CRDs.Get(ctx, w.CRD.Name, metav1.GetOptions{})
-		t.Must(err, "get the CRD")
+		definition := suite.Get(ctx, t, t.CRDs.Get, w.CRD.Name)
 		change(definition)
-		_, err = write(ctx, definition, metav1.UpdateOptions{})
+		_, err := write(ctx, definition, metav1.UpdateOptions{})
 		return err
 	}
 	onlyV1 := func(definition *suite.CRD) {

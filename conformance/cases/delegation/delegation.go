@@ -35,8 +35,8 @@ var delegationCases = []suite.Case{
 		Source: "k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go",
 		Promise: "A path that no server of the chain knows, in a group or not, is answered 404 by the end of the " +
 			"chain: plain text, no Status."},
-	{ID: "S11/unknown-path-is-503-before-CRDs-are-known", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: unknownPathIs503BeforeCRDsAreKnown,
+	{ID: "S11/unknown-path-is-503-before-CRDs-are-known", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test: unknownPathIs503BeforeCRDsAreKnown,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain, and " +
 			"k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go, the hook crd-informer-synced: " +
 			"kubernetes#104748",
@@ -121,7 +121,7 @@ func unknownPathIs503BeforeCRDsAreKnown(ctx context.Context, t *suite.T) {
 	t.Expect(status.Details.RetryAfterSeconds).To(gomega.BeNumerically(">", 0), "%s", got)
 	other.Served(ctx, "/api/v1/configmaps")
 	t.Must(cp.Faults().Release("hook/"+hook), "release hook %s", hook)
-	t.Eventually(ctx, func() int { return other.Get(ctx, unknown).Code }).Should(gomega.Equal(http.StatusNotFound))
+	other.Until(ctx, unknown, http.StatusNotFound)
 	t.Must(cp.WaitReady(ctx), "wait until the control plane is ready")
 }
 
@@ -177,8 +177,7 @@ func availability(service *unstructured.Unstructured) string {
 const automanaged = "kube-aggregator.kubernetes.io/automanaged"
 
 func localAPIServicesAreAvailable(ctx context.Context, t *suite.T) {
-	list, err := apiServices(t).List(ctx, metav1.ListOptions{LabelSelector: automanaged + "=onstart"})
-	t.Must(err, "list APIServices")
+	list := suite.List(ctx, t, apiServices(t).List, metav1.ListOptions{LabelSelector: automanaged + "=onstart"})
 	var found []string
 	for _, service := range list.Items {
 		t.Expect(suite.Value(&service, "spec", "service")).To(gomega.BeNil(), service.GetName())

@@ -16,14 +16,13 @@ import (
 const filterChain = "k8s.io/apiserver/pkg/server/config.go, DefaultBuildHandlerChain"
 
 var filterCases = []suite.Case{
-	{ID: "S1/requests-go-down-the-chain", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test: requestsGoDownTheChain,
+	{ID: "S1/requests-go-down-the-chain", Level: suite.Versioned, Needs: suite.Launch, Test: requestsGoDownTheChain,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain; " +
 			"k8s.io/apiserver/pkg/server/handler.go, director",
 		Promise: "The aggregator answers for APIServices, kube-apiserver for built-in groups, apiextensions for " +
 			"custom resources, and the not-found handler for all else."},
-	{ID: "S1/failed-stage-is-the-error-of-the-start", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: failedStage,
+	{ID: "S1/failed-stage-is-the-error-of-the-start", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   failedStage,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/server.go, CreateServerChain",
 		Promise: "The chain is built from its end to its head: not-found, apiextensions, kube-apiserver, aggregator; " +
 			"a stage that fails is the error of the start, and no later one begins."},

@@ -17,17 +17,17 @@ import (
 const syncSignal = "k8s.io/apiextensions-apiserver/pkg/apiserver/apiserver.go, the hook crd-informer-synced"
 
 var signalCases = []suite.Case{
-	{ID: "S11/known-custom-resource-is-never-404", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: knownCustomResourceIsNever404,
+	{ID: "S11/known-custom-resource-is-never-404", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   knownCustomResourceIsNever404,
 		Source: syncSignal + "; k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go: kubernetes#104342",
 		Promise: "A server that starts on a store with custom resources answers 503 for them until it knows their " +
 			"definitions, then 200: never 404, which would tell a garbage collector that they are gone."},
-	{ID: "S11/crd-informer-synced-is-a-check", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S11/crd-informer-synced-is-a-check", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   syncedIsACheck,
 		Source: syncSignal + "; k8s.io/apiserver/pkg/server/genericapiserver.go, MuxAndDiscoveryComplete",
 		Promise: "While the CRD informer has not synced, /readyz is 500 because of poststarthook/crd-informer-synced " +
 			"alone; the server signals MuxAndDiscoveryComplete after it, and not before."},
-	{ID: "S11/every-method-waits-for-the-CRDs", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S11/every-method-waits-for-the-CRDs", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   everyMethodWaits,
 		Source: "k8s.io/apiserver/pkg/util/notfoundhandler/not_found_handler.go, ServeHTTP",
 		Promise: "Before the CRDs are known, an unknown path is 503 for every method, with Retry-After and a Status " +
@@ -74,8 +74,7 @@ func knownCustomResourceIsNever404(ctx context.Context, beside *suite.T) {
 	// It can't know yet that there are no others.
 	t.Answered(ctx, "/apis/"+w.Resource.Group+"/v1/gadgets", http.StatusServiceUnavailable)
 	t.Must(cp.Faults().Release("hook/crd-informer-synced"), "release the signal")
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+w.Resource.Group+"/v1/gadgets").Code }).
-		Should(gomega.Equal(http.StatusNotFound))
+	t.Until(ctx, "/apis/"+w.Resource.Group+"/v1/gadgets", http.StatusNotFound)
 	t.Answered(ctx, w.Path+"/one", http.StatusOK)
 	ready()
 }
@@ -134,7 +133,7 @@ func removedCustomResourceIs404(ctx context.Context, t *suite.T) {
 	w := t.Install(ctx, t.WidgetCRD())
 	t.Answered(ctx, w.Path, http.StatusOK)
 	w.RemoveCRD(ctx)
-	t.Eventually(ctx, func() int { return t.Get(ctx, w.Path).Code }).Should(gomega.Equal(http.StatusNotFound))
+	t.Until(ctx, w.Path, http.StatusNotFound)
 	endOfTheChain(ctx, t, w.Path)
 	endOfTheChain(ctx, t, w.Path+"/one")
 }

@@ -66,24 +66,21 @@ func etagFollowsTheResources(ctx context.Context, t *suite.T) {
 func staleGroupIsMarked(ctx context.Context, t *suite.T) {
 	group := t.Name + suite.GroupSuffix
 	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
-	created := t.Ask(ctx, suite.Request{Method: http.MethodPost, Path: services, Body: map[string]any{
+	t.AnsweredTo(ctx, suite.Request{Method: http.MethodPost, Path: services, Body: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
 		"metadata": map[string]any{"name": "v1." + group},
 		"spec": map[string]any{"group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100,
 			"insecureSkipTLSVerify": true,
 			"service":               map[string]any{"namespace": "default", "name": t.Name}},
-	}})
-	t.Expect(created.Code).To(gomega.Equal(http.StatusCreated), "%s", created)
+	}}, http.StatusCreated)
 	remove := suite.Request{Method: http.MethodDelete, Path: services + "/v1." + group}
 	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").Should(gomega.HaveKey(group + "/v1"))
 	versions := aggregated(ctx, t, "/apis")
 	t.Expect(versions[group+"/v1"].Freshness).To(gomega.Equal(apidiscoveryv2.DiscoveryFreshnessStale))
 	t.Expect(versions[group+"/v1"].Resources).To(gomega.BeEmpty())
 	t.Expect(versions["apps/v1"].Freshness).To(gomega.Equal(apidiscoveryv2.DiscoveryFreshnessCurrent))
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/"+group+"/v1").Code }).
-		Should(gomega.Equal(http.StatusServiceUnavailable))
-	removed := t.Ask(ctx, remove)
-	t.Expect(removed.Code).To(gomega.Equal(http.StatusOK), "%s", removed)
+	t.Until(ctx, "/apis/"+group+"/v1", http.StatusServiceUnavailable)
+	t.AnsweredTo(ctx, remove, http.StatusOK)
 	t.Eventually(ctx, aggregated).WithArguments(t, "/apis").ShouldNot(gomega.HaveKey(group + "/v1"))
 }
 
@@ -143,11 +140,9 @@ func storageVersionHasAHash(ctx context.Context, t *suite.T) {
 		t.Expect(hash(groupVersion, "widgets")).To(gomega.Equal(hashOf(w.Resource.Group+"/v1/Widget")), "in %s",
 			version)
 	}
-	definition, err := t.CRDs.Get(ctx, w.CRD.Name, metav1.GetOptions{})
-	t.Must(err, "get the CRD")
+	definition := suite.Get(ctx, t, t.CRDs.Get, w.CRD.Name)
 	definition.Spec.Versions[0].Storage, definition.Spec.Versions[1].Storage = false, true
-	_, err = t.CRDs.Update(ctx, definition, metav1.UpdateOptions{})
-	t.Must(err, "store v2 from now on")
+	suite.Update(ctx, t, t.CRDs.Update, definition)
 	t.Eventually(ctx, hash).WithArguments(w.Resource.Group+"/v1", "widgets").
 		Should(gomega.Equal(hashOf(w.Resource.Group + "/v2/Widget")))
 }

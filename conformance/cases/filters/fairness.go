@@ -33,12 +33,12 @@ var fairnessCases = []suite.Case{
 			"ValidatePriorityLevelConfiguration",
 		Promise: "The flow schemas and priority levels exempt and catch-all are there, and what they say can't be " +
 			"changed: 422."},
-	{ID: "S4/level-without-seats-rejects", Level: suite.Versioned, Failure: true, Needs: launched,
+	{ID: "S4/level-without-seats-rejects", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   levelWithoutSeatsRejects,
 		Source: "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, StartRequest",
 		Promise: "When the seats of a level that rejects are taken, the next request is answered 429 with " +
 			"Retry-After and the level's UID, while those on other levels and exempt ones are served."},
-	{ID: "S4/queue-waits-and-overflows", Level: suite.Versioned, Failure: true, Needs: launched,
+	{ID: "S4/queue-waits-and-overflows", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: queueWaitsAndOverflows,
 		Source: "KEP-1040; k8s.io/apiserver/pkg/util/flowcontrol/fairqueuing/queueset/queueset.go, " +
 			"rejectOrEnqueueToBoundLocked",
@@ -97,10 +97,8 @@ func (f flows) level(ctx context.Context,
 
 // uids returns those of a flow schema and of its priority level.
 func (f flows) uids(ctx context.Context, schema, level string) (of [2]string) {
-	s, err := f.Kube.FlowcontrolV1().FlowSchemas().Get(ctx, schema, metav1.GetOptions{})
-	f.Must(err, "get FlowSchema %s", schema)
-	l, err := f.Kube.FlowcontrolV1().PriorityLevelConfigurations().Get(ctx, level, metav1.GetOptions{})
-	f.Must(err, "get PriorityLevelConfiguration %s", level)
+	s := suite.Get(ctx, f.T, f.Kube.FlowcontrolV1().FlowSchemas().Get, schema)
+	l := suite.Get(ctx, f.T, f.Kube.FlowcontrolV1().PriorityLevelConfigurations().Get, level)
 	return [2]string{string(s.UID), string(l.UID)}
 }
 
@@ -151,8 +149,7 @@ func danglingSchemaSaysSo(ctx context.Context, t *suite.T) {
 	f := flows{t}
 	schema := f.create(ctx, f.schema("dangling", t.Name, t.Name, 100))
 	dangling := func() flowcontrolv1.ConditionStatus {
-		got, err := t.Kube.FlowcontrolV1().FlowSchemas().Get(ctx, schema.Name, metav1.GetOptions{})
-		t.Must(err, "get the FlowSchema")
+		got := suite.Get(ctx, t, t.Kube.FlowcontrolV1().FlowSchemas().Get, schema.Name)
 		for _, condition := range got.Status.Conditions {
 			if condition.Type == flowcontrolv1.FlowSchemaConditionDangling {
 				return condition.Status
@@ -173,18 +170,16 @@ func danglingSchemaSaysSo(ctx context.Context, t *suite.T) {
 func mandatorySchemasAreFixed(ctx context.Context, t *suite.T) {
 	schemas, levels := t.Kube.FlowcontrolV1().FlowSchemas(), t.Kube.FlowcontrolV1().PriorityLevelConfigurations()
 	for _, name := range []string{"exempt", "catch-all"} {
-		schema, err := schemas.Get(ctx, name, metav1.GetOptions{})
-		t.Must(err, "get FlowSchema %s", name)
+		schema := suite.Get(ctx, t, schemas.Get, name)
 		t.Expect(schema.Annotations).To(gomega.HaveKeyWithValue("apf.kubernetes.io/autoupdate-spec", "true"))
 		schema.Spec.Rules[0].ResourceRules[0].Verbs = []string{"get"}
-		_, err = schemas.Update(ctx, schema, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := schemas.Update(ctx, schema, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		t.Expect(t.Causes(err)).To(gomega.Equal([]string{"spec"}), "FlowSchema %s", name)
 	}
-	level, err := levels.Get(ctx, "catch-all", metav1.GetOptions{})
-	t.Must(err, "get PriorityLevelConfiguration catch-all")
+	level := suite.Get(ctx, t, levels.Get, "catch-all")
 	level.Spec.Limited.LimitResponse.Type = flowcontrolv1.LimitResponseTypeReject
 	level.Spec.Limited.BorrowingLimitPercent = ptr.To[int32](7)
-	_, err = levels.Update(ctx, level, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := levels.Update(ctx, level, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 	t.Expect(t.Causes(err)).To(gomega.Equal([]string{"spec"}), "PriorityLevelConfiguration catch-all")
 }
 
@@ -212,8 +207,7 @@ func levelWithoutSeatsRejects(ctx context.Context, t *suite.T) {
 	f.As("bob").Answered(ctx, anyMap, http.StatusNotFound)
 	f.As("root", "system:masters").Answered(ctx, anyMap, http.StatusNotFound)
 	t.Expect(end()).To(gomega.BeEquivalentTo(http.StatusNotFound), "the first request")
-	t.Eventually(ctx, func() int { return jane.Get(ctx, anyMap).Code }).
-		Should(gomega.Equal(http.StatusNotFound), "there is a seat again")
+	jane.Until(ctx, anyMap, http.StatusNotFound, "there is a seat again")
 }
 
 func queueWaitsAndOverflows(ctx context.Context, t *suite.T) {

@@ -18,12 +18,12 @@ var headerCases = []suite.Case{
 		Source: "k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go, defaultGzipThresholdBytes",
 		Promise: "An answer of more than 128 KiB is compressed for who accepts gzip, and only for him; a smaller " +
 			"one, a list of few objects or an error is not."},
-	{ID: "S4/origins-are-allowed-by-pattern", Level: suite.Versioned, Failure: true, Needs: launched,
+	{ID: "S4/origins-are-allowed-by-pattern", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   originsAreAllowedByPattern,
 		Source: "k8s.io/apiserver/pkg/server/filters/cors.go, WithCORS",
 		Promise: "Only an origin that --cors-allowed-origins matches is allowed to read answers, and its OPTIONS " +
 			"request is answered 204 before anybody is asked who he is."},
-	{ID: "S4/strict-transport-security-is-said", Level: suite.Versioned, Needs: launched,
+	{ID: "S4/strict-transport-security-is-said", Level: suite.Versioned, Needs: suite.Launch,
 		Test:    strictTransportSecurityIsSaid,
 		Source:  "k8s.io/apiserver/pkg/server/filters/hsts.go, WithHSTS",
 		Promise: "Every answer has the directives of --strict-transport-security-directives, and none by default."},

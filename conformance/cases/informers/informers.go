@@ -23,8 +23,8 @@ const (
 
 // Cases are the cases of this area.
 var Cases = []suite.Case{
-	{ID: "S17/unsynced-informer-keeps-readyz-red", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: unsyncedInformer,
+	{ID: "S17/unsynced-informer-keeps-readyz-red", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test: unsyncedInformer,
 		Source: "k8s.io/apiserver/pkg/server/healthz/healthz.go, NewInformerSyncHealthz; " +
 			"k8s.io/apiserver/pkg/server/config.go",
 		Promise: "While one informer of the server has not synced, /readyz is 500 because of informer-sync, /livez " +
@@ -33,23 +33,21 @@ var Cases = []suite.Case{
 		Source: roles,
 		Promise: "A permission is there soon after its Role and RoleBinding are created, grows with the Role, and is " +
 			"gone soon after the binding."},
-	{ID: "S17/lagging-informer-is-a-stale-view", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: laggingInformer,
+	{ID: "S17/lagging-informer-is-a-stale-view", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   laggingInformer,
 		Source: roles,
 		Promise: "The authorizer decides by what its informers have: until they have a new binding its user is " +
 			"refused, although the binding can be read."},
-	{ID: "S17/lost-watch-is-resumed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
-		Test:   lostWatch,
+	{ID: "S17/lost-watch-is-resumed", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Test: lostWatch,
 		Source: resume + ", watch: it goes on from the last resourceVersion",
 		Promise: "An informer whose watch ends, or can't be begun at first, goes on and misses nothing: a binding " +
 			"made meanwhile counts."},
-	{ID: "S17/expired-watch-is-a-new-list", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S17/expired-watch-is-a-new-list", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   expiredWatch,
 		Source: resume + ", ListAndWatch: an expired resourceVersion means a new list",
 		Promise: "An informer that is told 410 for its watch lists again: a binding deleted meanwhile counts no " +
 			"more, and a new one does."},
-	{ID: "S17/failed-list-is-tried-again", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
-		Test:    failedList,
+	{ID: "S17/failed-list-is-tried-again", Level: suite.Versioned, Failure: true, Needs: suite.Launch, Test: failedList,
 		Source:  resume + ", defaultBackoffInit",
 		Promise: "A server whose informer's first lists fail tries again by itself, and becomes ready."},
 	{ID: "S17/quota-is-known-to-admission", Level: suite.Core, Failure: true, Test: quotaIsKnown,
@@ -76,8 +74,7 @@ func unsyncedInformer(ctx context.Context, beside *suite.T) {
 	sync, err := cp.Faults().Gate(webhookInformer)
 	t.Must(err, "hold the informer")
 	ready := t.Restarting(ctx, server)
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz/poststarthook/rbac/bootstrap-roles").Code }).
-		Should(gomega.Equal(http.StatusOK))
+	t.Until(ctx, "/readyz/poststarthook/rbac/bootstrap-roles", http.StatusOK)
 	got := t.Answered(ctx, "/readyz?verbose", http.StatusInternalServerError)
 	t.Expect(string(got.Body)).To(gomega.ContainSubstring("[-]informer-sync failed: reason withheld\n"), "%s", got)
 	t.Answered(ctx, "/readyz/informer-sync", http.StatusInternalServerError)
@@ -107,20 +104,17 @@ func unbind(ctx context.Context, t *suite.T) {
 
 // soon waits until the user's list of ConfigMaps is answered with that code.
 func (r reader) soon(ctx context.Context, code int) {
-	r.Eventually(ctx, func() int { return r.Get(ctx, r.path).Code }).Should(gomega.Equal(code), "GET %s by %s", r.path,
-		r.Name)
+	r.Until(ctx, r.path, code, "GET %s by %s", r.path, r.Name)
 }
 
 func permissionsFollowWrites(ctx context.Context, t *suite.T) {
 	user := grant(ctx, t, "get")
 	got := user.path + "/none"
-	user.Eventually(ctx, func() int { return user.Get(ctx, got).Code }).
-		Should(gomega.Equal(http.StatusNotFound), "get is not granted")
+	user.Until(ctx, got, http.StatusNotFound, "get is not granted")
 	user.Answered(ctx, user.path, http.StatusForbidden)
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		Rules: []rbacv1.PolicyRule{suite.Rule("configmaps", "get", "list")}}
-	_, err := t.Kube.RbacV1().Roles(t.Namespace(ctx)).Update(ctx, role, metav1.UpdateOptions{})
-	t.Must(err, "update Role reader")
+	suite.Update(ctx, t, t.Kube.RbacV1().Roles(t.Namespace(ctx)).Update, role)
 	user.soon(ctx, http.StatusOK)
 	unbind(ctx, t)
 	user.soon(ctx, http.StatusForbidden)
@@ -134,8 +128,7 @@ func laggingInformer(ctx context.Context, beside *suite.T) {
 	user := grant(ctx, t, "list")
 	_, err = frozen.Await(ctx, 1)
 	t.Must(err, "the informer's event is not held")
-	_, err = t.Kube.RbacV1().RoleBindings(t.Namespace(ctx)).Get(ctx, "reader", metav1.GetOptions{})
-	t.Must(err, "get RoleBinding reader")
+	suite.Get(ctx, t, t.Kube.RbacV1().RoleBindings(t.Namespace(ctx)).Get, "reader")
 	user.Answered(ctx, user.path, http.StatusForbidden)
 	frozen.Open()
 	user.soon(ctx, http.StatusOK)
@@ -174,8 +167,7 @@ func expiredWatch(ctx context.Context, beside *suite.T) {
 
 func failedList(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx, envtest.WithFaults("fail informer/limitranges verb=list with=500 times=2"))
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz/informer-sync").Code }).
-		Should(gomega.Equal(http.StatusOK))
+	t.Until(ctx, "/readyz/informer-sync", http.StatusOK)
 	t.Answered(ctx, "/readyz", http.StatusOK)
 	t.ConfigMaps(ctx).Make(ctx, "one")
 }
@@ -188,12 +180,10 @@ func quotaIsKnown(ctx context.Context, t *suite.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: none},
 	})
 	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none} // as the controller would
-	_, err := quotas.UpdateStatus(ctx, quota, metav1.UpdateOptions{})
-	t.Must(err, "set the status of ResourceQuota none")
+	suite.Update(ctx, t, quotas.UpdateStatus, quota)
 	probe := func() error {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
-		_, err := t.Kube.CoreV1().Secrets(maps.Namespace).Create(ctx, secret,
-			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := t.Kube.CoreV1().Secrets(maps.Namespace).Create(ctx, secret, suite.DryRun)
 		return err
 	}
 	t.Eventually(ctx, probe).Should(gomega.And(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden),
@@ -215,10 +205,9 @@ func limitsFollowWrites(ctx context.Context, t *suite.T) {
 			}}}}
 	}
 	defaulted := func() string {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "one", Image: "none"}}, AutomountServiceAccountToken: new(bool)}}
-		pod, err := t.Kube.CoreV1().Pods(namespace).
-			Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		pod := suite.Pod("probe", "one")
+		pod.Spec.AutomountServiceAccountToken = new(bool)
+		pod, err := t.Kube.CoreV1().Pods(namespace).Create(ctx, pod, suite.DryRun)
 		if err != nil {
 			return err.Error()
 		}
@@ -226,8 +215,7 @@ func limitsFollowWrites(ctx context.Context, t *suite.T) {
 	}
 	suite.Create(ctx, t, limits.Create, with("7Mi"))
 	t.Eventually(ctx, defaulted).Should(gomega.Equal("7Mi"))
-	_, err := limits.Update(ctx, with("9Mi"), metav1.UpdateOptions{})
-	t.Must(err, "update LimitRange memory")
+	suite.Update(ctx, t, limits.Update, with("9Mi"))
 	t.Eventually(ctx, defaulted).Should(gomega.Equal("9Mi"))
 	t.Must(limits.Delete(ctx, "memory", metav1.DeleteOptions{}), "delete LimitRange memory")
 	t.Eventually(ctx, defaulted).Should(gomega.Equal("0"))

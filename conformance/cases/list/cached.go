@@ -21,19 +21,19 @@ import (
 )
 
 var cachedCases = []suite.Case{
-	{ID: "S6/lists-come-from-the-cache", Level: suite.Versioned, Since: "1.34", Needs: suite.Needs{Launch: true},
+	{ID: "S6/lists-come-from-the-cache", Level: suite.Versioned, Since: "1.34", Needs: suite.Launch,
 		Test: listsComeFromTheCache,
 		Source: "KEP-2340; KEP-4988; k8s.io/apiserver/pkg/storage/cacher/delegator/interface.go, " +
 			"ShouldDelegateList; k8s.io/apiserver/pkg/storage/cacher/delegator.go, GetList",
 		Promise: "While the store can't list, lists are answered from the watch cache, consistent ones, exact ones " +
 			"and pages too; what the cache never had is an error, not another state."},
-	{ID: "S6/late-cache-gives-no-stale-list", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S6/late-cache-gives-no-stale-list", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: lateCacheGivesNoStaleList,
 		Source: "KEP-2340; k8s.io/apiserver/pkg/storage/cacher/delegator.go, GetList: the fallback; " +
 			"k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, WaitUntilFreshAndGetList",
 		Promise: "While a watch cache is behind its store, a consistent list still has every write, resourceVersion " +
 			"0 has the old state, and NotOlderThan a version that the cache lacks is 504."},
-	{ID: "S6/starting-cache-is-429", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S6/starting-cache-is-429", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: startingCacheIs429,
 		Source: "KEP-4568; k8s.io/apiserver/pkg/storage/cacher/delegator.go, shouldDelegateListOnNotReadyCache; " +
 			"k8s.io/apiserver/pkg/storage/cacher/cacher.go, Watch and GetList",

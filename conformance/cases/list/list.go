@@ -142,8 +142,7 @@ func remainingItemsAreCounted(ctx context.Context, t *suite.T) {
 	var counts []string
 	token := ""
 	for range 3 {
-		page, err := leases.List(ctx, metav1.ListOptions{Limit: 2, Continue: token})
-		t.Must(err, "list Leases")
+		page := suite.List(ctx, t, leases.List, metav1.ListOptions{Limit: 2, Continue: token})
 		count := "none"
 		if page.RemainingItemCount != nil {
 			count = strconv.FormatInt(*page.RemainingItemCount, 10)
@@ -153,8 +152,7 @@ func remainingItemsAreCounted(ctx context.Context, t *suite.T) {
 	}
 	t.Expect(token).To(gomega.BeEmpty())
 	t.Expect(counts).To(gomega.Equal([]string{"2 then 3", "2 then 1", "1 then none"}))
-	selected, err := leases.List(ctx, metav1.ListOptions{Limit: 2, LabelSelector: "all=yes"})
-	t.Must(err, "list Leases by label")
+	selected := suite.List(ctx, t, leases.List, metav1.ListOptions{Limit: 2, LabelSelector: "all=yes"})
 	t.Expect(selected.Continue).NotTo(gomega.BeEmpty())
 	t.Expect(selected.RemainingItemCount).To(gomega.BeNil())
 }

@@ -13,7 +13,7 @@ import (
 )
 
 var flagCases = []suite.Case{
-	{ID: "S3/flags-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S3/flags-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Launch,
 		Test: flagsAreThoseOfTheRelease,
 		Source: "k8s.io/kubernetes/cmd/kube-apiserver/app/options/options.go, Flags; KEP-4828; " +
 			"k8s.io/apiserver/pkg/server/flagz/flagz.go",

@@ -13,7 +13,7 @@ import (
 )
 
 var flowCases = []suite.Case{
-	{ID: "S4/default-flows-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S4/default-flows-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Launch,
 		Test: defaultFlowsAreThoseOfTheRelease,
 		Source: "KEP-1040; k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap/default.go; " +
 			"k8s.io/kubernetes/pkg/registry/flowcontrol/rest/storage_flowcontrol.go",
@@ -42,13 +42,11 @@ func defaultFlowsAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 			t.Must(err, "describe %s %s", kind, meta.Name)
 			all = append(all, line)
 		}
-		schemas, err := t.Kube.FlowcontrolV1().FlowSchemas().List(ctx, metav1.ListOptions{})
-		t.Must(err, "list FlowSchemas")
+		schemas := suite.List(ctx, t, t.Kube.FlowcontrolV1().FlowSchemas().List, metav1.ListOptions{})
 		for _, schema := range schemas.Items {
 			add("FlowSchema", schema.ObjectMeta, schema.Spec)
 		}
-		levels, err := t.Kube.FlowcontrolV1().PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
-		t.Must(err, "list PriorityLevelConfigurations")
+		levels := suite.List(ctx, t, t.Kube.FlowcontrolV1().PriorityLevelConfigurations().List, metav1.ListOptions{})
 		for _, level := range levels.Items {
 			add("PriorityLevelConfiguration", level.ObjectMeta, level.Spec)
 		}
@@ -64,8 +62,7 @@ func defaultFlowsAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 // notSound are the flow schemas of the release of which the server has not said that they are not
 // dangling.
 func notSound(ctx context.Context, t *suite.T) []string {
-	schemas, err := t.Kube.FlowcontrolV1().FlowSchemas().List(ctx, metav1.ListOptions{})
-	t.Must(err, "list FlowSchemas")
+	schemas := suite.List(ctx, t, t.Kube.FlowcontrolV1().FlowSchemas().List, metav1.ListOptions{})
 	var names []string
 	for _, schema := range schemas.Items {
 		sound := false

@@ -13,7 +13,7 @@ import (
 )
 
 var openAPICases = []suite.Case{
-	{ID: "S12/OpenAPI-is-that-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S12/OpenAPI-is-that-of-the-release", Level: suite.Versioned, Needs: suite.Launch,
 		Test: openAPIIsThatOfTheRelease,
 		Source: "k8s.io/kubernetes/api/openapi-spec/v3/apis__apps__v1_openapi.json; " +
 			"k8s.io/apiserver/pkg/endpoints/installer.go; k8s.io/apiserver/pkg/endpoints/openapi/openapi.go",

@@ -14,7 +14,7 @@ import (
 )
 
 var roleCases = []suite.Case{
-	{ID: "S8/default-roles-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S8/default-roles-are-those-of-the-release", Level: suite.Versioned, Needs: suite.Launch,
 		Test: defaultRolesAreThoseOfTheRelease,
 		Source: "k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/cluster-roles.yaml; " +
 			"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/testdata/controller-roles.yaml",
@@ -61,23 +61,19 @@ func defaultRolesAreThoseOfTheRelease(ctx context.Context, beside *suite.T) {
 	t := plain(ctx, beside)
 	client, marked := t.Kube.RbacV1(), metav1.ListOptions{LabelSelector: "kubernetes.io/bootstrapping=rbac-defaults"}
 	var found []string
-	clusterRoles, err := client.ClusterRoles().List(ctx, marked)
-	t.Must(err, "list ClusterRoles")
+	clusterRoles := suite.List(ctx, t, client.ClusterRoles().List, marked)
 	for _, role := range clusterRoles.Items {
 		found = append(found, Role("ClusterRole", role.ObjectMeta, role.Rules, role.AggregationRule)...)
 	}
-	roles, err := client.Roles("").List(ctx, marked)
-	t.Must(err, "list Roles")
+	roles := suite.List(ctx, t, client.Roles("").List, marked)
 	for _, role := range roles.Items {
 		found = append(found, Role("Role", role.ObjectMeta, role.Rules, nil)...)
 	}
-	clusterBindings, err := client.ClusterRoleBindings().List(ctx, marked)
-	t.Must(err, "list ClusterRoleBindings")
+	clusterBindings := suite.List(ctx, t, client.ClusterRoleBindings().List, marked)
 	for _, binding := range clusterBindings.Items {
 		found = append(found, Binding("ClusterRoleBinding", binding.ObjectMeta, binding.RoleRef, binding.Subjects))
 	}
-	bindings, err := client.RoleBindings("").List(ctx, marked)
-	t.Must(err, "list RoleBindings")
+	bindings := suite.List(ctx, t, client.RoleBindings("").List, marked)
 	for _, binding := range bindings.Items {
 		found = append(found, Binding("RoleBinding", binding.ObjectMeta, binding.RoleRef, binding.Subjects))
 	}

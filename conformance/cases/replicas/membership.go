@@ -2,30 +2,27 @@ package replicas
 
 import (
 	"context"
-	"slices"
 
 	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
 	"snowglobe.test/envtest"
 )
 
 var membershipCases = []suite.Case{
-	{ID: "S20/each-server-has-an-identity", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S20/each-server-has-an-identity", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   eachServerHasAnIdentity,
 		Source: "KEP-1965; k8s.io/kubernetes/pkg/controlplane/apiserver/server.go, identity lease",
 		Promise: "Each server has an identity Lease of its own; one that crashes leaves it behind, and takes it up " +
 			"again, with the same name, when it is back."},
-	{ID: "S13/endpoints-follow-the-servers", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S13/endpoints-follow-the-servers", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: endpointsFollow,
 		Source: "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go, RemoveEndpoints; " +
 			"k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go, Stop",
 		Promise: "The endpoints of default/kubernetes are the servers: one that stops has left them when it ends, " +
 			"and is back among them when it is started again."},
-	{ID: "S16/other-server-serves-on", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
-		Test:   otherServesOn,
+	{ID: "S16/other-server-serves-on", Level: suite.Core, Failure: true, Needs: suite.Launch, Test: otherServesOn,
 		Source: "k8s.io/apiserver/pkg/storage/etcd3/store.go: what is acknowledged is in the store",
 		Promise: "When one server crashes, another has all that it acknowledged, and a watch goes on there from the " +
 			"last event seen, without a gap."},
@@ -33,11 +30,8 @@ var membershipCases = []suite.Case{
 
 // identities returns the holders of the identity Leases, by the Leases' names.
 func identities(ctx context.Context, t *suite.T) map[string]coordinationv1.LeaseSpec {
-	list, err := t.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).List(ctx,
-		metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
-	t.Must(err, "list identity Leases")
 	found := map[string]coordinationv1.LeaseSpec{}
-	for _, lease := range list.Items {
+	for _, lease := range t.Identities(ctx) {
 		found[lease.Name] = lease.Spec
 	}
 	return found
@@ -74,30 +68,14 @@ func eachServerHasAnIdentity(ctx context.Context, beside *suite.T) {
 		Should(gomega.BeTrue(), "the server that is back has not taken up its Lease: %v", before)
 }
 
-// endpoints returns the addresses behind default/kubernetes, sorted.
-func endpoints(ctx context.Context, t *suite.T) []string {
-	list, err := t.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(ctx,
-		metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
-	t.Must(err, "list EndpointSlices")
-	var addresses []string
-	for _, slice := range list.Items {
-		for _, endpoint := range slice.Endpoints {
-			addresses = append(addresses, endpoint.Addresses...)
-		}
-	}
-	slices.Sort(addresses)
-	return addresses
-}
-
 func endpointsFollow(ctx context.Context, beside *suite.T) {
 	cp, t := beside.Launch(ctx, envtest.WithReplicas(2))
-	listed := func() []string { return endpoints(ctx, t) }
-	t.Eventually(ctx, listed).Should(gomega.Equal([]string{"192.0.2.1", "192.0.2.2"}))
+	t.Eventually(ctx, t.ServerAddresses).Should(gomega.Equal([]string{"192.0.2.1", "192.0.2.2"}))
 	server := cp.Servers()[1]
 	t.Must(server.Stop(ctx), "stop a server")
-	t.Expect(listed()).To(gomega.Equal([]string{"192.0.2.1"}), "the server that stopped is still listed")
+	t.Expect(t.ServerAddresses(ctx)).To(gomega.Equal([]string{"192.0.2.1"}), "the server that stopped is still listed")
 	t.Must(server.Restart(ctx), "start it again")
-	t.Eventually(ctx, listed).Should(gomega.Equal([]string{"192.0.2.1", "192.0.2.2"}))
+	t.Eventually(ctx, t.ServerAddresses).Should(gomega.Equal([]string{"192.0.2.1", "192.0.2.2"}))
 }
 
 func otherServesOn(ctx context.Context, beside *suite.T) {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"snowglobe.test/conformance/suite"
@@ -19,31 +18,28 @@ import (
 var Cases = slices.Concat(sharedCases, membershipCases)
 
 var sharedCases = []suite.Case{
-	{ID: "S6/write-at-one-server-is-read-at-another", Level: suite.Core, Needs: suite.Needs{Launch: true},
+	{ID: "S6/write-at-one-server-is-read-at-another", Level: suite.Core, Needs: suite.Launch,
 		Test:   writeIsReadAtAnother,
 		Source: "KEP-2340; k8s.io/apiserver/pkg/storage/cacher/cacher.go, consistent reads",
 		Promise: "What one server acknowledged, another gets and lists at once, as the same object at the same " +
 			"resourceVersion."},
-	{ID: "S6/watch-sees-the-writes-of-another-server", Level: suite.Core, Needs: suite.Needs{Launch: true},
-		Test:   watchSeesOthers,
+	{ID: "S6/watch-sees-the-writes-of-another-server", Level: suite.Core, Needs: suite.Launch, Test: watchSeesOthers,
 		Source: "k8s.io/apiserver/pkg/storage/cacher/cacher.go, over the watch of the store",
 		Promise: "A watch at one server, begun where a list of another ended, sees each later change once and in " +
 			"order, whichever server made it."},
-	{ID: "S6/versions-compare-across-servers", Level: suite.Core, Needs: suite.Needs{Launch: true},
-		Test:    versionsCompare,
+	{ID: "S6/versions-compare-across-servers", Level: suite.Core, Needs: suite.Launch, Test: versionsCompare,
 		Source:  "KEP-5504; k8s.io/apiserver/pkg/storage/api_object_versioner.go, CompareResourceVersion",
 		Promise: "resourceVersions of one resource grow with each write, and compare between servers."},
-	{ID: "S12/conflict-is-seen-across-servers", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S12/conflict-is-seen-across-servers", Level: suite.Core, Failure: true, Needs: suite.Launch,
 		Test:   conflictIsSeen,
 		Source: "k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate",
 		Promise: "An update at one server with the resourceVersion from before an update at another is 409, and a " +
 			"name that another server has given is 409 AlreadyExists."},
-	{ID: "S10/CRD-is-served-by-every-server", Level: suite.Core, Needs: suite.Needs{Launch: true},
-		Test:   crdIsServedByAll,
+	{ID: "S10/CRD-is-served-by-every-server", Level: suite.Core, Needs: suite.Launch, Test: crdIsServedByAll,
 		Source: "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go, over the informer of CRDs",
 		Promise: "A CRD created at one server is served by the others, which have the same objects, and is gone at " +
 			"all when it is deleted at one."},
-	{ID: "S3/cluster-ips-are-unique-across-servers", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S3/cluster-ips-are-unique-across-servers", Level: suite.Core, Failure: true, Needs: suite.Launch,
 		Test:    clusterIPsAreUnique,
 		Source:  "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/ipallocator.go",
 		Promise: "Servers give no cluster IP twice, and refuse with 422 the one that another has given."},
@@ -126,7 +122,7 @@ func crdIsServedByAll(ctx context.Context, beside *suite.T) {
 	first.Expect(there.Read(ctx, "one").GetUID()).To(gomega.Equal(made.GetUID()))
 	here.RemoveCRD(ctx)
 	for _, t := range []*suite.T{first, second} {
-		t.Eventually(ctx, func() int { return t.Get(ctx, here.Path).Code }).Should(gomega.Equal(http.StatusNotFound))
+		t.Until(ctx, here.Path, http.StatusNotFound)
 	}
 }
 
@@ -136,21 +132,10 @@ func clusterIPsAreUnique(ctx context.Context, beside *suite.T) {
 	var last string
 	for i, name := range []string{"a", "b", "c", "d"} {
 		t := []*suite.T{first, second}[i%2]
-		service, err := makeService(ctx, t, name, "")
-		t.Must(err, "create Service %s", name)
-		last = service.Spec.ClusterIP
+		last = t.MakeService(ctx, name).Spec.ClusterIP
 		t.Expect(seen).NotTo(gomega.HaveKey(last), "Service %s has the cluster IP of another", name)
 		seen[last] = name
 	}
-	_, err := makeService(ctx, first, "e", last)
+	_, err := first.TryService(ctx, "e", suite.ClusterIP(last))
 	first.Expect(first.Causes(err)).To(gomega.Equal([]string{"spec.clusterIPs"}))
-}
-
-// makeService creates a Service, with a cluster IP if one is given.
-func makeService(ctx context.Context, t *suite.T, name, ip string) (*corev1.Service, error) {
-	services := t.Kube.CoreV1().Services(t.Namespace(ctx))
-	return services.Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 80}}},
-	}, metav1.CreateOptions{})
 }

@@ -20,23 +20,21 @@ import (
 var errFailed = errors.New("it would not start")
 
 var drainCases = []suite.Case{
-	{ID: "S16/new-requests-are-told-to-retry", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S16/new-requests-are-told-to-retry", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   newRequestsAreToldToRetry,
 		Source: "k8s.io/apiserver/pkg/server/filters/with_retry_after.go, WithRetryAfter",
 		Promise: "With --shutdown-send-retry-after, a draining server answers new requests 429 with Retry-After: 5, " +
 			"still answers its health checks, and closes its port last."},
-	{ID: "S16/requests-in-flight-are-answered", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S16/requests-in-flight-are-answered", Level: suite.Core, Failure: true, Needs: suite.Launch,
 		Test:   requestsInFlightAreAnswered,
 		Source: run + ", NonLongRunningRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/waitgroup.go",
 		Promise: "A short request that a stopping server has taken is answered, and done, before the server ends, " +
 			"while new connections are refused."},
-	{ID: "S16/watches-end-with-the-server", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test:   watchesEndWithTheServer,
+	{ID: "S16/watches-end-with-the-server", Level: suite.Versioned, Needs: suite.Launch, Test: watchesEndWithTheServer,
 		Source: run + ", WatchRequestWaitGroup; k8s.io/apiserver/pkg/server/filters/watch_termination.go",
 		Promise: "Watches last as long as a stopping server takes requests, then end without an error within " +
 			"--shutdown-watch-termination-grace-period, and the next server has what they saw."},
-	{ID: "S16/audit-events-are-flushed", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test:   auditEventsAreFlushed,
+	{ID: "S16/audit-events-are-flushed", Level: suite.Versioned, Needs: suite.Launch, Test: auditEventsAreFlushed,
 		Source: run + ", AuditBackend.Shutdown; k8s.io/apiserver/plugin/pkg/audit/buffered/buffered.go",
 		Promise: "A server that stops sends the audit events that it still has, up to the last request it answered, " +
 			"whatever the size of a batch is."},
@@ -163,8 +161,7 @@ func auditEventsAreFlushed(ctx context.Context, beside *suite.T) {
 	path := t.ConfigMaps(ctx).Path()
 	as := map[string]string{"Impersonate-User": "jane", "Impersonate-Group": "system:masters"}
 	for _, name := range []string{"first", "second"} {
-		got := t.Ask(ctx, suite.Request{Path: path + "/" + name, Header: as})
-		t.Expect(got.Code).To(gomega.Equal(http.StatusNotFound), "%s", got)
+		t.AnsweredTo(ctx, suite.Request{Path: path + "/" + name, Header: as}, http.StatusNotFound)
 	}
 	t.Expect(audit.about("jane")).To(gomega.BeEmpty(), "a batch was sent before it was full")
 	stop(ctx, t, cp)()

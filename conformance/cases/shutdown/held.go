@@ -51,7 +51,7 @@ func holdAdmission(ctx context.Context, t *suite.T, cp *envtest.ControlPlane) *h
 			}},
 		})
 	t.Eventually(ctx, func() int64 {
-		_, err := maps.Create(ctx, maps.Object("probe", ""), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := maps.Create(ctx, maps.Object("probe", ""), suite.DryRun)
 		t.Must(err, "create a ConfigMap as a dry run")
 		return h.seen.Load()
 	}).Should(gomega.BeNumerically(">", 0), "the webhook is not asked")

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,30 +17,29 @@ var bootstrapCases = []suite.Case{
 	{ID: "S13/system-namespaces-are-immortal", Level: suite.Core, Failure: true, Test: systemNamespacesAreImmortal,
 		Source:  "k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go, immortalNamespaces",
 		Promise: "The namespaces default, kube-system and kube-public can't be deleted: the answer is 403."},
-	{ID: "S13/authentication-config-map-comes-back", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: authenticationConfigMap,
+	{ID: "S13/authentication-config-map-comes-back", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test: authenticationConfigMap,
 		Source: "k8s.io/kubernetes/pkg/controlplane/controller/clusterauthenticationtrust/" +
 			"cluster_authentication_trust_controller.go",
 		Promise: "kube-system/extension-apiserver-authentication has the authority of client certificates in PEM, " +
 			"and is made anew when it is deleted."},
-	{ID: "S13/kubernetes-service-is-repaired", Level: suite.Versioned, Waits: true, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: kubernetesServiceIsRepaired,
+	{ID: "S13/kubernetes-service-is-repaired", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
+		Test: kubernetesServiceIsRepaired,
 		Source: "k8s.io/kubernetes/pkg/controlplane/controller/kubernetesservice/controller.go, " +
 			"CreateOrUpdateMasterServiceIfNeeded",
 		Promise: "The service default/kubernetes is made anew with the same cluster IP when it is deleted, by the " +
 			"time the server has looked again."},
-	{ID: "S13/cluster-ip-has-an-address", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test:   clusterIPHasAnAddress,
+	{ID: "S13/cluster-ip-has-an-address", Level: suite.Versioned, Needs: suite.Launch, Test: clusterIPHasAnAddress,
 		Source: "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/ipallocator.go, createIPAddress",
 		Promise: "The cluster IP of a Service has an IPAddress that refers to it and is managed by the allocator; it " +
 			"goes with the Service."},
-	{ID: "S13/default-roles-are-reconciled", Level: suite.Core, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S13/default-roles-are-reconciled", Level: suite.Core, Failure: true, Needs: suite.Launch,
 		Test: defaultRolesAreReconciled,
 		Source: "k8s.io/kubernetes/pkg/registry/rbac/rest/storage_rbac.go, EnsureRBACPolicy; " +
 			"k8s.io/component-helpers/auth/rbac/reconciliation/reconcile_role.go",
 		Promise: "When a server starts, default cluster roles and bindings get back what they have lost and keep " +
 			"what was added, unless they are annotated rbac.authorization.kubernetes.io/autoupdate=false."},
-	{ID: "S13/identity-lease-is-held", Level: suite.Versioned, Waits: true, Needs: suite.Needs{Launch: true},
+	{ID: "S13/identity-lease-is-held", Level: suite.Versioned, Waits: true, Needs: suite.Launch,
 		Test:   identityLeaseIsHeld,
 		Source: "KEP-1965; k8s.io/kubernetes/pkg/controlplane/apiserver/server.go, IdentityLeaseDurationSeconds",
 		Promise: "Each server holds a Lease apiserver-ID in kube-system, labelled kube-apiserver and with its host " +
@@ -65,8 +62,7 @@ func authenticationConfigMap(ctx context.Context, beside *suite.T) {
 	const name = "extension-apiserver-authentication"
 	t.Served(ctx, "/api/v1/namespaces/kube-system/configmaps/"+name)
 	maps := t.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem)
-	before, err := maps.Get(ctx, name, metav1.GetOptions{})
-	t.Must(err, "get ConfigMap %s", name)
+	before := suite.Get(ctx, t, maps.Get, name)
 	block, _ := pem.Decode([]byte(before.Data["client-ca-file"]))
 	t.Expect(block).NotTo(gomega.BeNil(), "client-ca-file is not PEM: %q", before.Data)
 	t.Must(maps.Delete(ctx, name, metav1.DeleteOptions{}), "delete ConfigMap %s", name)
@@ -78,8 +74,7 @@ func kubernetesServiceIsRepaired(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx)
 	t.Served(ctx, "/api/v1/namespaces/default/services/kubernetes")
 	services := t.Kube.CoreV1().Services(metav1.NamespaceDefault)
-	before, err := services.Get(ctx, "kubernetes", metav1.GetOptions{})
-	t.Must(err, "get Service kubernetes")
+	before := suite.Get(ctx, t, services.Get, "kubernetes")
 	t.Must(services.Delete(ctx, "kubernetes", metav1.DeleteOptions{}), "delete Service kubernetes")
 	t.Eventually(ctx, services.Get).WithArguments("kubernetes", metav1.GetOptions{}).Should(gomega.And(
 		gomega.HaveField("UID", gomega.Not(gomega.Equal(before.UID))),
@@ -89,18 +84,13 @@ func kubernetesServiceIsRepaired(ctx context.Context, beside *suite.T) {
 
 func clusterIPHasAnAddress(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx)
-	namespace := t.Namespace(ctx)
-	services := t.Kube.CoreV1().Services(namespace)
-	service := suite.Create(ctx, t, services.Create, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
-	})
+	service := t.MakeService(ctx, "one")
 	addresses := t.Kube.NetworkingV1().IPAddresses()
-	before, err := addresses.Get(ctx, service.Spec.ClusterIP, metav1.GetOptions{})
-	t.Must(err, "get IPAddress %s", service.Spec.ClusterIP)
+	before := suite.Get(ctx, t, addresses.Get, service.Spec.ClusterIP)
 	t.Expect(before.Spec.ParentRef).To(gomega.And(gomega.HaveField("Resource", "services"),
-		gomega.HaveField("Namespace", namespace), gomega.HaveField("Name", "one")))
+		gomega.HaveField("Namespace", service.Namespace), gomega.HaveField("Name", "one")))
 	t.Expect(before.Labels).To(gomega.HaveKeyWithValue("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io"))
-	t.Must(services.Delete(ctx, "one", metav1.DeleteOptions{}), "delete Service one")
+	t.Must(t.Kube.CoreV1().Services(service.Namespace).Delete(ctx, "one", metav1.DeleteOptions{}), "delete Service one")
 	t.Eventually(ctx, func() error {
 		_, err := addresses.Get(ctx, before.Name, metav1.GetOptions{})
 		return err
@@ -112,15 +102,13 @@ func defaultRolesAreReconciled(ctx context.Context, beside *suite.T) {
 	roles := t.Kube.RbacV1().ClusterRoles()
 	own := rbacv1.PolicyRule{NonResourceURLs: []string{"/own"}, Verbs: []string{"get"}}
 	change := func(name string, annotations map[string]string) *rbacv1.ClusterRole {
-		role, err := roles.Get(ctx, name, metav1.GetOptions{})
-		t.Must(err, "get ClusterRole %s", name)
+		role := suite.Get(ctx, t, roles.Get, name)
 		whole := role.DeepCopy()
 		for key, value := range annotations {
 			role.Annotations[key] = value
 		}
 		role.Rules = []rbacv1.PolicyRule{own}
-		_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
-		t.Must(err, "update ClusterRole %s", name)
+		suite.Update(ctx, t, roles.Update, role)
 		return whole
 	}
 	whole := change("system:discovery", nil)
@@ -138,8 +126,7 @@ func defaultRolesAreReconciled(ctx context.Context, beside *suite.T) {
 		return all
 	}
 	allowed := func(name string) []string {
-		role, err := roles.Get(ctx, name, metav1.GetOptions{})
-		t.Must(err, "get ClusterRole %s", name)
+		role := suite.Get(ctx, t, roles.Get, name)
 		return urls(role.Rules)
 	}
 	t.Expect(allowed("system:discovery")).To(gomega.ContainElements(append(urls(whole.Rules), "/own")))
@@ -150,14 +137,8 @@ func defaultRolesAreReconciled(ctx context.Context, beside *suite.T) {
 func identityLeaseIsHeld(ctx context.Context, beside *suite.T) {
 	_, t := beside.Launch(ctx)
 	leases := t.Kube.CoordinationV1().Leases(metav1.NamespaceSystem)
-	held := func() []coordinationv1.Lease {
-		list, err := leases.List(ctx,
-			metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
-		t.Must(err, "list Leases")
-		return list.Items
-	}
-	t.Eventually(ctx, held).Should(gomega.HaveLen(1), "a server makes its Lease in the background")
-	lease := held()[0]
+	t.Eventually(ctx, t.Identities).Should(gomega.HaveLen(1), "a server makes its Lease in the background")
+	lease := t.Identities(ctx)[0]
 	t.Expect(lease.Name).To(gomega.MatchRegexp(`^apiserver-[a-z0-9]{26}$`))
 	t.Expect(lease.Labels).To(gomega.HaveKeyWithValue("kubernetes.io/hostname", gomega.Not(gomega.BeEmpty())))
 	t.Expect(lease.Spec.HolderIdentity).To(gomega.HaveValue(gomega.HavePrefix(lease.Name + "_")))

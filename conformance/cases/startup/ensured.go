@@ -16,7 +16,7 @@ import (
 )
 
 var ensuredCases = []suite.Case{
-	{ID: "S13/default-flows-are-kept-up", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S13/default-flows-are-kept-up", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: defaultFlowsAreKeptUp,
 		Source: "KEP-1040; k8s.io/kubernetes/pkg/registry/flowcontrol/ensurer/strategy.go, ReviseIfNeeded; " +
 			"k8s.io/kubernetes/pkg/registry/flowcontrol/rest/storage_flowcontrol.go",
@@ -24,7 +24,7 @@ var ensuredCases = []suite.Case{
 			"those that were changed are put back, unless they are annotated " +
 			"apf.kubernetes.io/autoupdate-spec=false; those annotated true that no release knows are removed, " +
 			"others stay."},
-	{ID: "S20/expired-identity-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S20/expired-identity-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: expiredIdentityIsRemoved,
 		Source: "KEP-1965; k8s.io/kubernetes/pkg/controlplane/controller/apiserverleasegc/gc_controller.go, " +
 			"isLeaseExpired",
@@ -40,12 +40,10 @@ func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 	t.Served(ctx, group+"/prioritylevelconfigurations/workload-low")
 
 	change := func(name string, annotations map[string]string) int32 {
-		schema, err := schemas.Get(ctx, name, metav1.GetOptions{})
-		t.Must(err, "get FlowSchema %s", name)
+		schema := suite.Get(ctx, t, schemas.Get, name)
 		before := schema.Spec.MatchingPrecedence
 		schema.Annotations, schema.Spec.MatchingPrecedence = annotations, before+1
-		_, err = schemas.Update(ctx, schema, metav1.UpdateOptions{})
-		t.Must(err, "update FlowSchema %s", name)
+		suite.Update(ctx, t, schemas.Update, schema)
 		return before
 	}
 	automatic, manual := map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"},
@@ -53,8 +51,7 @@ func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 	putBack, kept, unmarked := change("service-accounts", automatic), change("probes", manual), change("system-nodes",
 		nil)
 	share := func(name string, annotations map[string]string, shares int32) {
-		level, err := levels.Get(ctx, name, metav1.GetOptions{})
-		t.Must(err, "get PriorityLevelConfiguration %s", name)
+		level := suite.Get(ctx, t, levels.Get, name)
 		level.Annotations = annotations
 		if level.Spec.Exempt != nil {
 			level.Spec.Exempt.NominalConcurrencyShares, level.Spec.Exempt.LendablePercent = ptr.To(shares),
@@ -62,16 +59,14 @@ func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 		} else {
 			level.Spec.Limited.NominalConcurrencyShares = ptr.To(shares)
 		}
-		_, err = levels.Update(ctx, level, metav1.UpdateOptions{})
-		t.Must(err, "update PriorityLevelConfiguration %s", name)
+		suite.Update(ctx, t, levels.Update, level)
 	}
 	share("exempt", automatic, 7)
 	share("workload-low", automatic, 7)
 	share("workload-high", manual, 7)
 	copies := map[string]map[string]string{"automatic": automatic, "manual": manual, "own": nil}
 	for name, annotations := range copies {
-		schema, err := schemas.Get(ctx, "catch-all", metav1.GetOptions{})
-		t.Must(err, "get FlowSchema catch-all")
+		schema := suite.Get(ctx, t, schemas.Get, "catch-all")
 		schema.ObjectMeta = metav1.ObjectMeta{Name: name, Annotations: annotations}
 		suite.Create(ctx, t, schemas.Create, schema)
 	}
@@ -83,8 +78,7 @@ func defaultFlowsAreKeptUp(ctx context.Context, beside *suite.T) {
 	t.Must(server.Restart(ctx), "start the server again")
 
 	// The server does all that in the background; what it removes comes last.
-	t.Eventually(ctx, func() int { return t.Get(ctx, group+"/flowschemas/automatic").Code }).
-		Should(gomega.Equal(http.StatusNotFound), "a flow schema of no release")
+	t.Until(ctx, group+"/flowschemas/automatic", http.StatusNotFound, "a flow schema of no release")
 	t.Served(ctx, group+"/flowschemas/kube-scheduler")
 	t.Served(ctx, group+"/prioritylevelconfigurations/leader-election")
 	precedence := func(name string, value int32, marked string) {
@@ -136,8 +130,7 @@ func expiredIdentityIsRemoved(ctx context.Context, beside *suite.T) {
 	lease(namespace, "elsewhere", "kube-apiserver", &longAgo, ptr.To[int32](3600))
 	t.Must(server.Restart(ctx), "start it again")
 	for _, name := range []string{"expired", "no-time", "no-duration"} {
-		t.Eventually(ctx, func() int { return t.Get(ctx, path+system+"/leases/"+name).Code }).
-			Should(gomega.Equal(http.StatusNotFound), "Lease %s", name)
+		t.Until(ctx, path+system+"/leases/"+name, http.StatusNotFound, "Lease %s", name)
 	}
 	for _, stays := range []string{system + "/leases/holds", system + "/leases/holds-for-long",
 		system + "/leases/other", system + "/leases/nobodys", namespace + "/leases/elsewhere"} {

@@ -13,12 +13,12 @@ import (
 )
 
 var healthCases = []suite.Case{
-	{ID: "S15/failed-check-withholds-its-reason", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: failedCheckWithholdsItsReason,
+	{ID: "S15/failed-check-withholds-its-reason", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   failedCheckWithholdsItsReason,
 		Source: "k8s.io/apiserver/pkg/server/healthz/healthz.go, handleRootHealth",
 		Promise: "If a check fails, the report comes without being asked for, with 500, its verdict last, and no " +
 			"reason; with the check excluded the answer is 200."},
-	{ID: "S15/livez-grace-period-spares-hooks", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S15/livez-grace-period-spares-hooks", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   livezGracePeriod,
 		Source: "k8s.io/apiserver/pkg/server/healthz.go, AddBootSequenceHealthChecks, delayedHealthCheck",
 		Promise: "Within --livez-grace-period a post-start hook of the head of the chain that has not returned does " +
@@ -46,8 +46,7 @@ func failedCheckWithholdsItsReason(ctx context.Context, beside *suite.T) {
 	t.Expect(verdict).To(gomega.Equal("readyz check failed"), "%s", got)
 	own := t.Answered(ctx, "/readyz/"+hook, http.StatusInternalServerError)
 	t.Expect(string(own.Body)).To(gomega.ContainSubstring("not finished"), "%s", own)
-	t.Eventually(ctx, func() int { return t.Get(ctx, "/readyz?exclude="+hook).Code }).
-		Should(gomega.Equal(http.StatusOK))
+	t.Until(ctx, "/readyz?exclude="+hook, http.StatusOK)
 	t.Must(cp.Faults().Release("hook/scheduling/bootstrap-system-priority-classes"), "release the hook")
 }
 
@@ -58,7 +57,7 @@ func livezGracePeriod(ctx context.Context, beside *suite.T) {
 		cp, t := beside.Launch(ctx, envtest.WithFaults(hold), envtest.WithFlags(flag))
 		t.Answered(ctx, "/readyz", http.StatusInternalServerError)
 		t.Answered(ctx, "/healthz", http.StatusInternalServerError)
-		t.Eventually(ctx, func() int { return t.Get(ctx, "/livez").Code }).Should(gomega.Equal(livez), "with %s", flag)
+		t.Until(ctx, "/livez", livez, "with %s", flag)
 		t.Must(cp.Faults().Release("hook/apiservice-openapiv3-controller"), "release the hook")
 	}
 }

@@ -33,14 +33,14 @@ var identityCases = []suite.Case{
 		Source: "k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go, StorageVersionHash",
 		Promise: "Discovery gives each stored resource a hash of the group, version and kind that it is stored as: " +
 			"the same in each version of a resource, and none for subresources."},
-	{ID: "S20/equivalent-resources-share-their-webhooks", Level: suite.Core, Needs: suite.Needs{Launch: true},
+	{ID: "S20/equivalent-resources-share-their-webhooks", Level: suite.Core, Needs: suite.Launch,
 		Test: equivalentResources,
 		Source: "k8s.io/apimachinery/pkg/runtime/mapper.go, EquivalentResourceRegistry; " +
 			"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules",
 		Promise: "A webhook with matchPolicy Equivalent for one version of a resource is called for another, with " +
 			"the object converted to its own and the request's version told; with Exact it is not."},
-	{ID: "S20/unserved-version-is-not-equivalent", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: unservedIsNotEquivalent,
+	{ID: "S20/unserved-version-is-not-equivalent", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   unservedIsNotEquivalent,
 		Source: "k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go, ShouldCallHook",
 		Promise: "A rule for a version that a custom resource does not serve matches no request of another version, " +
 			"and a webhook's refusal of an equivalent one is the answer."},
@@ -59,8 +59,7 @@ func versionIsForEverybody(ctx context.Context, t *suite.T) {
 	stranger := t.As("system:anonymous", "system:unauthenticated")
 	t.Expect(versionOf(ctx, stranger)).To(gomega.Equal(versionOf(ctx, t)))
 	for _, method := range []string{http.MethodPost, http.MethodDelete} {
-		got := t.Ask(ctx, suite.Request{Path: "/version", Method: method})
-		t.Expect(got.Code).To(gomega.Equal(http.StatusMethodNotAllowed), "%s", got)
+		t.AnsweredTo(ctx, suite.Request{Path: "/version", Method: method}, http.StatusMethodNotAllowed)
 	}
 }
 

@@ -21,23 +21,23 @@ import (
 const repairSource = "KEP-1880; k8s.io/kubernetes/pkg/registry/core/service/ipallocator/controller/repairip.go, "
 
 var repairCases = []suite.Case{
-	{ID: "S13/lost-address-is-made-anew", Level: suite.Versioned, Waits: true, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: lostAddressIsMadeAnew,
+	{ID: "S13/lost-address-is-made-anew", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
+		Test:   lostAddressIsMadeAnew,
 		Source: repairSource + "syncService",
 		Promise: "An IPAddress of a Service, of either family, that is lost, has lost its labels, or refers to " +
 			"something else is made anew for the Service when the server looks at it again, which an Event tells."},
-	{ID: "S13/stray-address-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S13/stray-address-is-removed", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   strayAddressIsRemoved,
 		Source: repairSource + "syncIPAddress",
 		Promise: "An IPAddress that the allocator manages but that refers to no Service, or to one with another " +
 			"cluster IP, is removed, which an Event tells; one that somebody else manages stays."},
-	{ID: "S13/cluster-ip-without-a-range-is-told", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: clusterIPWithoutARange,
+	{ID: "S13/cluster-ip-without-a-range-is-told", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test:   clusterIPWithoutARange,
 		Source: repairSource + "isIPOutOfRange",
 		Promise: "Cluster IPs are also given from other ServiceCIDRs that are ready; when one is gone, Events of the " +
 			"Services with cluster IPs of it say so, and of no others."},
-	{ID: "S13/default-range-is-ready", Level: suite.Versioned, Waits: true, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: defaultRangeIsReady,
+	{ID: "S13/default-range-is-ready", Level: suite.Versioned, Waits: true, Failure: true, Needs: suite.Launch,
+		Test: defaultRangeIsReady,
 		Source: "KEP-1880; " +
 			"k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr/default_servicecidr_controller.go, " +
 			"syncStatus",
@@ -45,7 +45,7 @@ var repairCases = []suite.Case{
 			"it is made anew when it is deleted, and one with other ranges is left as it is and is told about in " +
 			"an Event."},
 	{ID: "S13/kubernetes-endpoints-are-repaired", Level: suite.Versioned, Waits: true, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: kubernetesEndpointsAreRepaired,
+		Needs: suite.Launch, Test: kubernetesEndpointsAreRepaired,
 		Source: "k8s.io/kubernetes/pkg/controlplane/reconcilers/lease.go, doReconcile; " +
 			"k8s.io/kubernetes/pkg/controlplane/reconcilers/endpointsadapter.go",
 		Promise: "The Endpoints and the EndpointSlice of default/kubernetes have the servers' addresses and the port " +
@@ -65,8 +65,8 @@ func dual(ctx context.Context, beside *suite.T) (*envtest.ControlPlane, *suite.T
 
 // eventReasons are the reasons and messages of the Events about an object.
 func eventReasons(ctx context.Context, t *suite.T, name string) []string {
-	list, err := t.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
-	t.Must(err, "list Events")
+	list := suite.List(ctx, t, t.Kube.CoreV1().Events("").List,
+		metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
 	var reasons []string
 	for _, event := range list.Items {
 		reasons = append(reasons, event.Reason+": "+event.Message)
@@ -154,9 +154,7 @@ func lostAddressIsMadeAnew(ctx context.Context, beside *suite.T) {
 // isMadeAnew makes a Service, loses its IPAddress, and waits until that is as it was.
 func isMadeAnew(ctx context.Context, t *suite.T, namespace, name string, family corev1.IPFamily,
 	change func(*networkingv1.IPAddress)) (ip string) {
-	service := suite.Create(ctx, t, t.Kube.CoreV1().Services(namespace).Create,
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{family}, Ports: []corev1.ServicePort{{Port: 80}}}})
+	service := t.MakeService(ctx, name, func(spec *corev1.ServiceSpec) { spec.IPFamilies = []corev1.IPFamily{family} })
 	ip = service.Spec.ClusterIP
 	whole := address(ip, string(family), namespace, name)
 	lose(ctx, t, whole, change)
@@ -185,15 +183,8 @@ func toldAs(ctx context.Context, t *suite.T, name, ip, was string) bool {
 func strayAddressIsRemoved(ctx context.Context, beside *suite.T) {
 	_, t := dual(ctx, beside)
 	namespace, addresses := t.Namespace(ctx), t.Kube.NetworkingV1().IPAddresses()
-	for name, kind := range map[string]corev1.ServiceType{"one": corev1.ServiceTypeClusterIP,
-		"headless": corev1.ServiceTypeClusterIP} {
-		spec := corev1.ServiceSpec{Type: kind, Ports: []corev1.ServicePort{{Port: 80}}}
-		if name == "headless" {
-			spec.ClusterIP = corev1.ClusterIPNone
-		}
-		suite.Create(ctx, t, t.Kube.CoreV1().Services(namespace).Create,
-			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
-	}
+	t.MakeService(ctx, "one")
+	t.MakeService(ctx, "headless", suite.ClusterIP(corev1.ClusterIPNone))
 	stays := address("10.9.0.201", "IPv4", namespace, "nobody")
 	stays.Labels[networkingv1.LabelManagedBy] = "somebody"
 	unlabelled := address("10.9.0.202", "IPv4", namespace, "one")
@@ -214,8 +205,7 @@ func strayAddressIsRemoved(ctx context.Context, beside *suite.T) {
 		"fd00:9::205": "IPAddressWrongReference: IPAddress: fd00:9::205 for Service " + namespace +
 			"/headless has a wrong reference",
 	} {
-		t.Eventually(ctx, func() int { return t.Get(ctx, "/apis/networking.k8s.io/v1/ipaddresses/"+name).Code }).
-			Should(gomega.Equal(http.StatusNotFound), "IPAddress %s", name)
+		t.Until(ctx, "/apis/networking.k8s.io/v1/ipaddresses/"+name, http.StatusNotFound, "IPAddress %s", name)
 		tells(ctx, t, name, reason)
 	}
 	for _, a := range []*networkingv1.IPAddress{stays, unlabelled} {
@@ -234,10 +224,7 @@ func clusterIPWithoutARange(ctx context.Context, beside *suite.T) {
 	_, err := ranges.UpdateStatus(ctx, more, metav1.UpdateOptions{})
 	t.Must(err, "make ServiceCIDR more ready")
 	create := func(name, ip string) error {
-		_, err := t.Kube.CoreV1().Services(namespace).
-			Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-				Spec: corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 80}}}},
-				metav1.CreateOptions{})
+		_, err := t.TryService(ctx, name, suite.ClusterIP(ip))
 		return err
 	}
 	t.Eventually(ctx, func() error { return create("more", "10.77.0.5") }).
@@ -245,8 +232,7 @@ func clusterIPWithoutARange(ctx context.Context, beside *suite.T) {
 	t.Must(create("plain", "10.9.0.5"), "create Service plain, whose range stays")
 	t.Must(ranges.Delete(ctx, "more", metav1.DeleteOptions{}), "delete ServiceCIDR more")
 	for _, name := range []string{"plain", "more"} {
-		service, err := t.Kube.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
-		t.Must(err, "get Service %s", name)
+		service := suite.Get(ctx, t, t.Kube.CoreV1().Services(namespace).Get, name)
 		t.Expect(service.Spec.ClusterIP == "10.77.0.5").To(gomega.Equal(name == "more"), "Service %s has %s", name,
 			service.Spec.ClusterIP)
 	}

@@ -43,7 +43,7 @@ var startupCases = []suite.Case{
 	{ID: "S16/post-start-hooks-are-checks", Level: suite.Versioned, Test: postStartHooksAreChecks,
 		Source:  "k8s.io/apiserver/pkg/server/hooks.go",
 		Promise: "Every server of the chain has its post-start hooks among the checks of /readyz."},
-	{ID: "S16/held-hook-keeps-readyz-red", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S16/held-hook-keeps-readyz-red", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   heldHookKeepsReadyzRed,
 		Source: "k8s.io/apiserver/pkg/server/hooks.go: a check passes when its hook has returned",
 		Promise: "While a post-start hook has not returned, /readyz is 500 and names it alone, and turns 200 " +
@@ -208,8 +208,7 @@ func systemNamespacesExist(ctx context.Context, t *suite.T) {
 
 func kubernetesServiceExists(ctx context.Context, t *suite.T) {
 	t.Served(ctx, "/api/v1/namespaces/default/services/kubernetes")
-	service, err := t.Kube.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
-	t.Must(err, "get service default/kubernetes")
+	service := suite.Get(ctx, t, t.Kube.CoreV1().Services(metav1.NamespaceDefault).Get, "kubernetes")
 	t.Expect(service.Labels).To(gomega.And(
 		gomega.HaveKeyWithValue("component", "apiserver"), gomega.HaveKeyWithValue("provider", "kubernetes")))
 	t.Expect(service.Spec.ClusterIP).NotTo(gomega.BeEmpty())

@@ -19,18 +19,18 @@ import (
 )
 
 var encryptionCases = []suite.Case{
-	{ID: "S5/encryption-at-rest", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: encryptionAtRest,
+	{ID: "S5/encryption-at-rest", Level: suite.Versioned, Needs: suite.Launch, Test: encryptionAtRest,
 		Source: "k8s.io/apiserver/pkg/server/options/encryptionconfig/config.go; " +
 			"k8s.io/apiserver/pkg/storage/value/transformer.go, prefixTransformers",
 		Promise: "With an EncryptionConfiguration what it names is stored under a key of its own, other resources " +
 			"are not, and clients read both as ever; what was stored before is read as it is."},
-	{ID: "S5/encryption-keys-rotate", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S5/encryption-keys-rotate", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: encryptionKeysRotate,
 		Source: "k8s.io/apiserver/pkg/storage/value/transformer.go: the first provider writes, all read; a stale " +
 			"one is rewritten",
 		Promise: "A new first key is used to write, also what is written without a change, older keys still read, " +
 			"and a server without the key answers 500 instead of what it can't read."},
-	{ID: "S5/kms-v2-encrypts", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: kmsV2Encrypts,
+	{ID: "S5/kms-v2-encrypts", Level: suite.Versioned, Needs: suite.Launch, Test: kmsV2Encrypts,
 		Source: "KEP-3299; k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2/envelope.go",
 		Promise: "A KMS v2 plugin is asked to encrypt one seed, not each object; its provider's name is on what is " +
 			"stored, it is a check of /readyz, and the next server asks it to decrypt the seed and remembers it."},
@@ -106,9 +106,7 @@ func encryptionAtRest(ctx context.Context, t *suite.T) {
 	cms.Make(ctx, "a")
 	t.Expect(string(entry(ctx, t, cp, "/registry/configmaps/"+cms.Namespace+"/a").Value)).
 		To(gomega.HavePrefix(protobuf), "a ConfigMap is not named")
-	_, err := second.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Update(ctx, reads(ctx, second, "early"),
-		metav1.UpdateOptions{})
-	t.Must(err, "write Secret early without a change")
+	suite.Update(ctx, t, second.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Update, reads(ctx, second, "early"))
 	stored(ctx, t, cp, "early", "k8s:enc:aescbc:v1:one:")
 	reads(ctx, second, "early")
 }
@@ -128,8 +126,7 @@ func encryptionKeysRotate(ctx context.Context, t *suite.T) {
 	reads(ctx, second, "rewritten")
 
 	// The first server has no key two, and does not answer with what it can't read.
-	got := first.Get(ctx, "/api/v1/namespaces/default/secrets/rewritten")
-	t.Expect(got.Code).To(gomega.Equal(http.StatusInternalServerError), "%s", got)
+	got := first.Answered(ctx, "/api/v1/namespaces/default/secrets/rewritten", http.StatusInternalServerError)
 	t.Expect(string(got.Body)).NotTo(gomega.ContainSubstring(base64.StdEncoding.EncodeToString([]byte(plaintext))))
 	reads(ctx, first, "old")
 }

@@ -15,24 +15,24 @@ import (
 )
 
 var failureCases = []suite.Case{
-	{ID: "S5/undecodable-object-is-told", Level: suite.Versioned, Failure: true, Since: "1.37",
-		Needs: suite.Needs{Launch: true}, Test: undecodableObjectIsTold,
+	{ID: "S5/undecodable-object-is-told", Level: suite.Versioned, Failure: true, Since: "1.37", Needs: suite.Launch,
+		Test:   undecodableObjectIsTold,
 		Source: "KEP-3926; k8s.io/apiserver/pkg/storage/etcd3/corrupt_obj_deleter.go",
 		Promise: "An object that can't be decoded fails its get, its list and its ordinary deletion with 500, the " +
 			"list says which it is, and its neighbours are still read one by one."},
-	{ID: "S5/unsafe-deletion-is-guarded", Level: suite.Versioned, Failure: true, Since: "1.37",
-		Needs: suite.Needs{Launch: true}, Test: unsafeDeletionIsGuarded,
+	{ID: "S5/unsafe-deletion-is-guarded", Level: suite.Versioned, Failure: true, Since: "1.37", Needs: suite.Launch,
+		Test: unsafeDeletionIsGuarded,
 		Source: "KEP-3926; k8s.io/apiserver/pkg/endpoints/handlers/delete.go, authorizeUnsafeDelete; " +
 			"k8s.io/apiserver/pkg/registry/generic/registry/corrupt_obj_deleter.go",
 		Promise: "ignoreStoreReadErrorWithClusterBreakingPotential deletes an object that can't be decoded, for who " +
 			"may unsafe-delete-ignore-read-errors; never one that can be, nor a collection, nor in a dry run."},
-	{ID: "S5/store-is-a-health-check", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S5/store-is-a-health-check", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: storeIsAHealthCheck,
 		Source: "k8s.io/apiserver/pkg/server/options/etcd.go, addEtcdHealthEndpoint; " +
 			"k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go, newETCD3Check",
 		Promise: "While the store does not answer, /livez/etcd and /readyz/etcd-readiness are 500, and both are 200 " +
 			"again when it does."},
-	{ID: "S5/lost-reply-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S5/lost-reply-is-an-error", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: lostReplyIsAnError,
 		Source: "k8s.io/apiserver/pkg/storage/etcd3/store.go, Create; " +
 			"k8s.io/apiserver/pkg/registry/generic/registry/store.go, Create",
@@ -72,15 +72,14 @@ func brokenKey(namespace string) string {
 
 func undecodableObjectIsTold(ctx context.Context, t *suite.T) {
 	cp, other, path := broken(ctx, t)
-	got := other.Get(ctx, path+"/broken")
-	t.Expect(got.Code).To(gomega.Equal(http.StatusInternalServerError), "%s", got)
+	other.Answered(ctx, path+"/broken", http.StatusInternalServerError)
 	list := other.Get(ctx, path)
 	status := t.ExpectStatus(list, http.StatusInternalServerError, metav1.StatusReasonStoreReadError)
 	t.Expect(status.Details).NotTo(gomega.BeNil(), "%s", list)
 	key := brokenKey(other.Namespace(ctx))
 	t.Expect(status.Details.Causes).To(gomega.ConsistOf(gomega.HaveField("Field", key)), "%s", list)
-	deleted := other.Ask(ctx, suite.Request{Method: http.MethodDelete, Path: path + "/broken"})
-	t.Expect(deleted.Code).To(gomega.Equal(http.StatusInternalServerError), "%s", deleted)
+	other.AnsweredTo(ctx, suite.Request{Method: http.MethodDelete, Path: path + "/broken"},
+		http.StatusInternalServerError)
 	entry(ctx, t, cp, key)
 	other.Answered(ctx, path+"/whole", http.StatusOK)
 }

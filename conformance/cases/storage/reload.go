@@ -14,7 +14,7 @@ import (
 
 var reloadCases = []suite.Case{
 	{ID: "S5/encryption-configuration-is-reloaded", Level: suite.Versioned, Waits: true, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: encryptionIsReloaded,
+		Needs: suite.Launch, Test: encryptionIsReloaded,
 		Source: "KEP-3299; k8s.io/apiserver/pkg/server/options/encryptionconfig/controller/controller.go, " +
 			"processWorkItem; k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics/metrics.go",
 		Promise: "With --encryption-provider-config-automatic-reload a new first key is used to write without a " +
@@ -43,9 +43,7 @@ func encryptionIsReloaded(ctx context.Context, t *suite.T) {
 
 	t.Replace(file, encryption("two", "one"))
 	t.Eventually(ctx, func() string {
-		_, err := other.Kube.CoreV1().Secrets(metav1.NamespaceDefault).
-			Update(ctx, reads(ctx, other, "old"), metav1.UpdateOptions{})
-		t.Must(err, "write Secret old without a change")
+		suite.Update(ctx, t, other.Kube.CoreV1().Secrets(metav1.NamespaceDefault).Update, reads(ctx, other, "old"))
 		prefix, _, _ := strings.Cut(string(entry(ctx, t, cp, "/registry/secrets/default/old").Value), ":v1:two:")
 		return prefix
 	}).WithPolling(time.Second).Should(gomega.Equal("k8s:enc:aescbc"), "what is written with the new key")

@@ -31,22 +31,21 @@ var Cases = slices.Concat([]suite.Case{
 		Source: "k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, AddCohabitatingResources",
 		Promise: "An Event is one object in both of its groups: what is written in one is read, watched and deleted " +
 			"in the other."},
-	{ID: "S5/keys-and-encodings", Level: suite.Versioned, Needs: suite.Needs{Launch: true}, Test: keysAndEncodings,
+	{ID: "S5/keys-and-encodings", Level: suite.Versioned, Needs: suite.Launch, Test: keysAndEncodings,
 		Source: "k8s.io/apiserver/pkg/server/storage/storage_factory.go, ResourcePrefix; " +
 			"k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes",
 		Promise: "A built-in object lies at /registry/RESOURCE/NAMESPACE/NAME in protobuf, a custom one at " +
 			"/registry/GROUP/RESOURCE/NAME in JSON, without the resourceVersion that it has when it is read."},
-	{ID: "S5/prefix-and-media-type-are-flags", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S5/prefix-and-media-type-are-flags", Level: suite.Versioned, Needs: suite.Launch,
 		Test:   prefixAndMediaTypeAreFlags,
 		Source: "k8s.io/apiserver/pkg/server/options/etcd.go: --etcd-prefix and --storage-media-type",
 		Promise: "--etcd-prefix moves all that a server stores, and --storage-media-type says how built-in objects " +
 			"are encoded."},
-	{ID: "S5/events-expire-by-lease", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test: eventsExpireByLease,
+	{ID: "S5/events-expire-by-lease", Level: suite.Versioned, Needs: suite.Launch, Test: eventsExpireByLease,
 		Source: "k8s.io/kubernetes/pkg/registry/core/event/storage/storage.go, TTLFunc; " +
 			"k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go",
 		Promise: "An Event is stored with a lease of --event-ttl, and nothing else that is stored has one."},
-	{ID: "S5/storage-version-is-rewritten", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S5/storage-version-is-rewritten", Level: suite.Versioned, Needs: suite.Launch,
 		Test: storageVersionIsRewritten,
 		Source: "KEP-4192; k8s.io/apiserver/pkg/storage/etcd3/store.go, GuaranteedUpdate: stale data is written " +
 			"even if nothing changes",
@@ -131,16 +130,14 @@ func event(t *suite.T, namespace string) map[string]any {
 // createEvent creates it, until the case ends.
 func createEvent(ctx context.Context, t *suite.T) (namespace string) {
 	namespace = t.Namespace(ctx)
-	got := t.Ask(ctx, suite.Request{Method: "POST", Path: "/apis/events.k8s.io/v1/namespaces/" + namespace + "/events",
-		Body: event(t, namespace)})
-	t.Expect(got.Code).To(gomega.Equal(201), "%s", got)
+	t.AnsweredTo(ctx, suite.Request{Method: "POST", Path: "/apis/events.k8s.io/v1/namespaces/" + namespace + "/events",
+		Body: event(t, namespace)}, 201)
 	return namespace
 }
 
 func eventsCohabit(ctx context.Context, t *suite.T) {
 	old := t.Kube.CoreV1().Events(t.Namespace(ctx))
-	list, err := old.List(ctx, metav1.ListOptions{})
-	t.Must(err, "list events of the core group")
+	list := suite.List(ctx, t, old.List, metav1.ListOptions{})
 	events := t.Watch(ctx, old.Watch, metav1.ListOptions{ResourceVersion: list.ResourceVersion,
 		FieldSelector: "metadata.name=snow"})
 	namespace := createEvent(ctx, t)
@@ -148,8 +145,7 @@ func eventsCohabit(ctx context.Context, t *suite.T) {
 
 	read, err := old.Get(ctx, "snow", metav1.GetOptions{})
 	t.Expect(err).NotTo(gomega.HaveOccurred(), "read it in the core group")
-	newer, err := t.Kube.EventsV1().Events(namespace).Get(ctx, "snow", metav1.GetOptions{})
-	t.Must(err, "read it in its own group")
+	newer := suite.Get(ctx, t, t.Kube.EventsV1().Events(namespace).Get, "snow")
 	t.Expect(read.UID).To(gomega.Equal(newer.UID))
 	t.Expect(read.ResourceVersion).To(gomega.Equal(newer.ResourceVersion))
 	t.Expect(read.InvolvedObject).To(gomega.Equal(newer.Regarding))
@@ -235,11 +231,9 @@ func storageVersionIsRewritten(ctx context.Context, t *suite.T) {
 		return strings.TrimPrefix(fmt.Sprint(storedJSON(ctx, t, cp, key)["apiVersion"]), w.Resource.Group+"/")
 	}
 	t.Expect(stored()).To(gomega.Equal("v1"))
-	definition, err := other.CRDs.Get(ctx, w.CRD.Name, metav1.GetOptions{})
-	t.Must(err, "get the CRD")
+	definition := suite.Get(ctx, t, other.CRDs.Get, w.CRD.Name)
 	definition.Spec.Versions[0].Storage, definition.Spec.Versions[1].Storage = false, true
-	changed, err := other.CRDs.Update(ctx, definition, metav1.UpdateOptions{})
-	t.Must(err, "store v2 from now on")
+	changed := suite.Update(ctx, t, other.CRDs.Update, definition)
 	t.Expect(changed.Status.StoredVersions).To(gomega.Equal([]string{"v1", "v2"}))
 	t.Expect(stored()).To(gomega.Equal("v1"), "what nobody has written")
 

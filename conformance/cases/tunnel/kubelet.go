@@ -14,24 +14,23 @@ import (
 )
 
 var kubeletCases = []suite.Case{
-	{ID: "S2/log-comes-from-the-kubelet", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test: logComesFromTheKubelet,
+	{ID: "S2/log-comes-from-the-kubelet", Level: suite.Versioned, Needs: suite.Launch, Test: logComesFromTheKubelet,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, LogLocation; " +
 			"k8s.io/kubernetes/pkg/registry/core/pod/rest/log.go",
 		Promise: "The log of a container is what the kubelet of its node says, as plain text: the server passes the " +
 			"options on, and asks at the node's internal IP."},
-	{ID: "S2/malformed-log-request-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S2/malformed-log-request-is-refused", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: malformedLogRequestIsRefused,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, validateContainer; " +
 			"k8s.io/kubernetes/pkg/apis/core/validation/validation.go, ValidatePodLogOptions",
 		Promise: "A log of no container among several, or of an unknown one, is refused with 400, wrong options with " +
 			"422, and the kubelet is not asked."},
-	{ID: "S2/kubelet-errors-are-passed-on", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S2/kubelet-errors-are-passed-on", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test:   kubeletErrorsArePassedOn,
 		Source: "k8s.io/apiserver/pkg/registry/generic/rest/response_checker.go, Check",
 		Promise: "When a kubelet refuses a request for a log, the answer is a Status with its code and, but for 404, " +
 			"its text."},
-	{ID: "S2/node-proxy-reaches-the-kubelet", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
+	{ID: "S2/node-proxy-reaches-the-kubelet", Level: suite.Versioned, Needs: suite.Launch,
 		Test: nodeProxyReachesTheKubelet,
 		Source: "k8s.io/kubernetes/pkg/registry/core/node/rest/proxy.go; " +
 			"k8s.io/kubernetes/pkg/registry/core/node/strategy.go, ResourceLocation",
@@ -120,8 +119,8 @@ func nodeProxyReachesTheKubelet(ctx context.Context, t *suite.T) {
 	t.Expect(n.last().Path).To(gomega.Equal("/no/such/folder/"))
 	t.Expect(last.Header).NotTo(gomega.HaveKey("Authorization"), "the client's credentials")
 	t.Expect(last.Header).To(gomega.HaveKey("X-Forwarded-Uri"))
-	got = n.Ask(ctx, suite.Request{Method: "POST", Path: proxy + "/healthz", Body: "snow"})
-	t.Expect(got.Code).To(gomega.Equal(http.StatusMethodNotAllowed), "%s", got)
+	n.AnsweredTo(ctx, suite.Request{Method: "POST", Path: proxy + "/healthz", Body: "snow"},
+		http.StatusMethodNotAllowed)
 	t.Expect(n.last().Method).To(gomega.Equal("POST"))
 	t.ExpectStatus(n.Get(ctx, "/api/v1/nodes/no-such-node/proxy/healthz"), http.StatusNotFound,
 		metav1.StatusReasonNotFound)

@@ -68,11 +68,9 @@ func (n *node) addNode(ctx context.Context) {
 
 // addPod makes the Pod known to the server and to the kubelet.
 func (n *node) addPod(ctx context.Context) {
-	created := suite.Create(ctx, n.T, n.Kube.CoreV1().Pods("default").Create,
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{
-			NodeName: nodeName, Containers: []corev1.Container{{Name: "app", Image: "example.com/app"},
-				{Name: "side", Image: "example.com/side"}},
-		}})
+	web := suite.Pod("web", "app", "side")
+	web.Spec.NodeName = nodeName
+	created := suite.Create(ctx, n.T, n.Kube.CoreV1().Pods("default").Create, web)
 	n.path = "/api/v1/namespaces/default/pods/web"
 	n.pod = &kubelet.Pod{Namespace: "default", Name: "web", UID: created.UID,
 		Containers: []*kubelet.Container{n.app, {Name: "side"}}}

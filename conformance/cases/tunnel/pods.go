@@ -17,15 +17,15 @@ import (
 )
 
 var podCases = []suite.Case{
-	{ID: "S2/pod-proxy-reaches-the-pod", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S2/pod-proxy-reaches-the-pod", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: podProxyReachesThePod,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, ProxyREST; " +
 			"k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, ResourceLocation",
 		Promise: "A request below /proxy of a Pod goes to the port that is named, or to the first of its containers, " +
 			"with method, path, query and body, and the answer comes back; a Pod without an address, or with one of " +
 			"the server's own machine, is refused with 400."},
-	{ID: "S2/service-proxy-reaches-an-endpoint", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: serviceProxyReachesAnEndpoint,
+	{ID: "S2/service-proxy-reaches-an-endpoint", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test: serviceProxyReachesAnEndpoint,
 		Source: "k8s.io/kubernetes/pkg/registry/core/service/storage/storage.go, ResourceLocation; " +
 			"k8s.io/kubernetes/pkg/registry/core/service/proxy.go",
 		Promise: "A request below /proxy of a Service goes to an endpoint of the port that is named, by name or " +
@@ -60,22 +60,18 @@ func withPages(ctx context.Context, t *suite.T) *suite.T {
 // pod creates a Pod that has an address, if any.
 func pod(ctx context.Context, t *suite.T, name, ip string) {
 	pods := t.Kube.CoreV1().Pods(metav1.NamespaceDefault)
-	made := suite.Create(ctx, t, pods.Create, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{
-			{Name: "silent", Image: "example.com/app"}, {Name: "app", Image: "example.com/app",
-				Ports: []corev1.ContainerPort{{ContainerPort: 8080}, {ContainerPort: 8081}}},
-		}}})
+	object := suite.Pod(name, "silent", "app")
+	object.Spec.Containers[1].Ports = []corev1.ContainerPort{{ContainerPort: 8080}, {ContainerPort: 8081}}
+	made := suite.Create(ctx, t, pods.Create, object)
 	if ip != "" {
 		made.Status.PodIP, made.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
-		_, err := pods.UpdateStatus(ctx, made, metav1.UpdateOptions{})
-		t.Must(err, "give Pod %s an address", name)
+		suite.Update(ctx, t, pods.UpdateStatus, made)
 	}
 }
 
 // says asserts what the page behind a path answers.
 func says(ctx context.Context, t *suite.T, request suite.Request, answer string) {
-	got := t.Ask(ctx, request)
-	t.Expect(got.Code).To(gomega.Equal(http.StatusTeapot), "%s", got)
+	got := t.AnsweredTo(ctx, request, http.StatusTeapot)
 	t.Expect(got.Header.Get("X-Page")).To(gomega.Equal("snow"), "%s", got)
 	t.Expect(string(got.Body)).To(gomega.Equal(answer), "%s", got)
 }
@@ -107,10 +103,10 @@ func serviceProxyReachesAnEndpoint(ctx context.Context, beside *suite.T) {
 	t := withPages(ctx, beside)
 	const services = "/api/v1/namespaces/default/services/"
 	suite.Create(ctx, t, t.Kube.CoreV1().Services(metav1.NamespaceDefault).Create,
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "pages"},
-			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
-				{Name: "first", Port: 80, TargetPort: intstr.FromInt32(8080)}, {Name: "second", Port: 81,
-					TargetPort: intstr.FromInt32(8081)}}}})
+		suite.Service("pages", func(spec *corev1.ServiceSpec) {
+			spec.Ports = []corev1.ServicePort{{Name: "first", Port: 80, TargetPort: intstr.FromInt32(8080)},
+				{Name: "second", Port: 81, TargetPort: intstr.FromInt32(8081)}}
+		}))
 	for _, port := range []string{"pages:first", "pages:80", "pages:third", "nobody:first"} {
 		got := t.Get(ctx, services+port+"/proxy/")
 		t.Expect(got.Code).To(gomega.BeElementOf(http.StatusServiceUnavailable, http.StatusNotFound), "%s", got)
@@ -126,8 +122,7 @@ func serviceProxyReachesAnEndpoint(ctx context.Context, beside *suite.T) {
 			Ports: []discoveryv1.EndpointPort{{Name: ptr.To("first"), Port: ptr.To[int32](8080)},
 				{Name: ptr.To("second"), Port: ptr.To[int32](8081)}},
 		})
-	t.Eventually(ctx, func() int { return t.Get(ctx, services+"pages:first/proxy/").Code }).
-		Should(gomega.Equal(http.StatusTeapot), "the endpoint is not reached")
+	t.Until(ctx, services+"pages:first/proxy/", http.StatusTeapot, "the endpoint is not reached")
 	says(ctx, t, suite.Request{Path: services + "pages:first/proxy/a/?b=c"}, "8080: GET /a/?b=c ")
 	says(ctx, t, suite.Request{Path: services + "pages:second/proxy/a"}, "8081: GET /a ")
 	says(ctx, t, suite.Request{Path: services + "pages:81/proxy/a"}, "8081: GET /a ")

@@ -21,20 +21,18 @@ import (
 )
 
 var streamCases = []suite.Case{
-	{ID: "S2/exec-runs-at-the-kubelet", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test: execRunsAtTheKubelet,
+	{ID: "S2/exec-runs-at-the-kubelet", Level: suite.Versioned, Needs: suite.Launch, Test: execRunsAtTheKubelet,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, ExecREST; " +
 			"k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, ExecLocation",
 		Promise: "A command that is run in a container runs at the kubelet of its node: its arguments and input " +
 			"arrive there, its output, its errors and its exit code here, apart."},
-	{ID: "S2/port-forward-reaches-the-pod", Level: suite.Versioned, Needs: suite.Needs{Launch: true},
-		Test: portForwardReachesThePod,
+	{ID: "S2/port-forward-reaches-the-pod", Level: suite.Versioned, Needs: suite.Launch, Test: portForwardReachesThePod,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go, PortForwardREST; " +
 			"k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, PortForwardLocation",
 		Promise: "A port of a Pod can be talked to through the server, in both directions, and an error at the port " +
 			"comes back as one of that connection."},
-	{ID: "S2/streams-need-a-place-and-an-upgrade", Level: suite.Versioned, Failure: true,
-		Needs: suite.Needs{Launch: true}, Test: streamsNeedAPlaceAndAnUpgrade,
+	{ID: "S2/streams-need-a-place-and-an-upgrade", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
+		Test: streamsNeedAPlaceAndAnUpgrade,
 		Source: "k8s.io/kubernetes/pkg/registry/core/pod/strategy.go, streamLocation; " +
 			"k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go: an upgrade is required",
 		Promise: "Exec and port-forward are refused with 400 for a Pod without a node, for an unknown container and " +
@@ -127,9 +125,7 @@ func portForwardReachesThePod(ctx context.Context, t *suite.T) {
 
 func streamsNeedAPlaceAndAnUpgrade(ctx context.Context, t *suite.T) {
 	n, _ := newNode(ctx, t, setting{})
-	suite.Create(ctx, t, n.Kube.CoreV1().Pods("default").Create,
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "homeless"}, Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "app", Image: "example.com/app"}}}})
+	suite.Create(ctx, t, n.Kube.CoreV1().Pods("default").Create, suite.Pod("homeless", "app"))
 	const exec = "/exec?command=ls&stdout=true"
 	post := func(as *suite.T, path string) suite.Answer {
 		return as.Ask(ctx, suite.Request{Method: "POST", Path: path})

@@ -30,7 +30,7 @@ var cachedCases = []suite.Case{
 		Promise: "A streaming list from a resourceVersion, or from 0, has the whole state and one bookmark no older " +
 			"than that; from a version that is in the future it fails with ResourceVersionTooLarge; without initial " +
 			"events it has only what follows."},
-	{ID: "S6/slow-watcher-is-ended", Level: suite.Versioned, Failure: true, Needs: suite.Needs{Launch: true},
+	{ID: "S6/slow-watcher-is-ended", Level: suite.Versioned, Failure: true, Needs: suite.Launch,
 		Test: slowWatcherIsEnded,
 		Source: "k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, add: forget; " +
 			"k8s.io/apiserver/pkg/storage/cacher/cacher.go, dispatchEvent",

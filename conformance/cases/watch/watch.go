@@ -264,8 +264,7 @@ func labelSelectorTurnsUpdates(ctx context.Context, t *suite.T) {
 	write := func(color, content string) *corev1.ConfigMap {
 		object := cms.Object("a", content)
 		object.Labels["color"] = color
-		updated, err := cms.Update(ctx, object, metav1.UpdateOptions{})
-		t.Must(err, "update ConfigMap a")
+		updated := suite.Update(ctx, t, cms.Update, object)
 		return updated
 	}
 	cms.Make(ctx, "a", "never")

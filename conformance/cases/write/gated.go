@@ -40,8 +40,7 @@ func fieldBehindAGateIsDropped(ctx context.Context, t *suite.T) {
 			gomega.ContainSubstring(`"preferredHolder"`)), "%s", got)
 		t.Expect(string(got.Body)).To(gomega.And(gomega.ContainSubstring(`"holderIdentity":"a"`),
 			gomega.ContainSubstring(`"leaseDurationSeconds":10`)), "%s", got)
-		lease, err := t.Kube.CoordinationV1().Leases(t.Namespace(ctx)).Get(ctx, "one", metav1.GetOptions{})
-		t.Must(err, "get Lease one")
+		lease := suite.Get(ctx, t, t.Kube.CoordinationV1().Leases(t.Namespace(ctx)).Get, "one")
 		return lease.ResourceVersion
 	}
 	version := kept(send(http.MethodPost, leases, ""), http.StatusCreated)

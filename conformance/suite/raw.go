@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -152,6 +154,18 @@ func (t *T) Metric(ctx context.Context, name string, labels ...string) (sum floa
 		sum += number
 	}
 	return sum
+}
+
+// Reloads is how often the servers of this process have reloaded the configuration of something, such
+// as "authentication", with a status: success or failure.
+func (t *T) Reloads(ctx context.Context, of, status string) float64 {
+	return t.Metric(ctx, "apiserver_"+of+"_config_controller_automatic_reloads_total", `status="`+status+`"`)
+}
+
+// UntilReloads polls until Reloads is as wanted: servers look at their files now and then.
+func (t *T) UntilReloads(ctx context.Context, of, status string, wanted gomegatypes.GomegaMatcher, why ...any) {
+	t.Eventually(ctx, func() float64 { return t.Reloads(ctx, of, status) }).WithPolling(time.Second).
+		Should(wanted, why...)
 }
 
 // ExpectStatus asserts that the answer is a Status with a code and a reason.

@@ -44,14 +44,22 @@ var reloadCases = []suite.Case{
 // end it deletes the metrics of issuers that are gone.
 var patient = envtest.WithTimeouts(0, 2*time.Minute)
 
-func issuersAreReloaded(ctx context.Context, t *suite.T) {
+// twoIssuers launches a control plane whose file names the issuer of jane's token, and not the second,
+// which is the issuer of joe's.
+func twoIssuers(ctx context.Context, t *suite.T) (file string, second *oidc.Issuer, other, jane, joe *suite.T) {
 	network := &suite.Network{}
-	first, second := serveIssuer(t, network, issuerHost), serveIssuer(t, network, "second.example.com")
-	file := t.File("authentication.yaml", first.AuthenticationConfiguration("controlplane", "snow"))
-	_, other := t.Launch(ctx, network.Option(), patient, envtest.WithFlags("--authentication-config="+file))
-	jane := other.WithToken(issue(t, first, nil))
-	joe := other.WithToken(issue(t, second, func(token *oidc.Token) { token.Subject = "joe" }))
+	first := serveIssuer(t, network, issuerHost)
+	second = serveIssuer(t, network, "second.example.com")
+	file = t.File("authentication.yaml", first.AuthenticationConfiguration("controlplane", "snow"))
+	_, other = t.Launch(ctx, network.Option(), patient, envtest.WithFlags("--authentication-config="+file))
+	jane = other.WithToken(issue(t, first, nil))
+	joe = other.WithToken(issue(t, second, func(token *oidc.Token) { token.Subject = "joe" }))
 	untilKnown(ctx, jane, "jane")
+	return file, second, other, jane, joe
+}
+
+func issuersAreReloaded(ctx context.Context, t *suite.T) {
+	file, second, other, jane, joe := twoIssuers(ctx, t)
 	refused(ctx, joe, "the file does not name the issuer")
 	t.Replace(file, second.AuthenticationConfiguration("controlplane", "snow"))
 	untilKnown(ctx, joe, "joe")
@@ -60,39 +68,27 @@ func issuersAreReloaded(ctx context.Context, t *suite.T) {
 	other.WithToken("").Answered(ctx, "/version", http.StatusOK)
 }
 
-// reloadsOf is how often a control plane has reloaded, or has not.
-func reloadsOf(ctx context.Context, t *suite.T, status string) float64 {
-	return t.Metric(ctx, "apiserver_authentication_config_controller_automatic_reloads_total", `status="`+status+`"`)
-}
-
 func brokenConfigurationChangesNothing(ctx context.Context, t *suite.T) {
-	network := &suite.Network{}
-	first, second := serveIssuer(t, network, issuerHost), serveIssuer(t, network, "second.example.com")
-	file := t.File("authentication.yaml", first.AuthenticationConfiguration("controlplane", "snow"))
-	_, other := t.Launch(ctx, network.Option(), patient, envtest.WithFlags("--authentication-config="+file))
-	jane := other.WithToken(issue(t, first, nil))
-	joe := other.WithToken(issue(t, second, func(token *oidc.Token) { token.Subject = "joe" }))
-	untilKnown(ctx, jane, "jane")
+	file, second, other, jane, joe := twoIssuers(ctx, t)
+	reloaded := func(status string) float64 { return other.Reloads(ctx, "authentication", status) }
 	good := string(second.AuthenticationConfiguration("controlplane", "snow"))
 	for _, broken := range []string{
 		"no configuration",
 		good[:1] + `"anonymous":{"enabled":false},` + good[1:],
 		string(second.AuthenticationConfiguration("nowhere", "snow")),
 	} {
-		before, successes := reloadsOf(ctx, other, "failure"), reloadsOf(ctx, other, "success")
+		before, successes := reloaded("failure"), reloaded("success")
 		t.Replace(file, []byte(broken))
-		t.Eventually(ctx, func() float64 { return reloadsOf(ctx, other, "failure") }).WithPolling(time.Second).
-			Should(gomega.Equal(before+1), "failures with %s", broken)
-		t.Expect(reloadsOf(ctx, other, "success")).To(gomega.Equal(successes), "successes with %s", broken)
+		other.UntilReloads(ctx, "authentication", "failure", gomega.Equal(before+1), "failures with %s", broken)
+		t.Expect(reloaded("success")).To(gomega.Equal(successes), "successes with %s", broken)
 		t.Expect(jane.MustWhoAmI(ctx).Username).To(gomega.Equal("jane"), "with %s", broken)
 		refused(ctx, joe, "the file is broken")
 	}
-	failures, before := reloadsOf(ctx, other, "failure"), reloadsOf(ctx, other, "success")
+	failures, before := reloaded("failure"), reloaded("success")
 	t.Replace(file, []byte(good))
 	untilKnown(ctx, joe, "joe")
-	t.Eventually(ctx, func() float64 { return reloadsOf(ctx, other, "success") }).WithPolling(time.Second).
-		Should(gomega.Equal(before+1), "successes")
-	t.Expect(reloadsOf(ctx, other, "failure")).To(gomega.Equal(failures), "what is broken fails once")
+	other.UntilReloads(ctx, "authentication", "success", gomega.Equal(before+1), "successes")
+	t.Expect(reloaded("failure")).To(gomega.Equal(failures), "what is broken fails once")
 	untilRefused(ctx, jane, "the file does not name the issuer any more")
 }
 

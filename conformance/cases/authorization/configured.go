@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -203,11 +202,6 @@ func failingAuthorizer(ctx context.Context, t *suite.T) {
 	}
 }
 
-// reloads is how often a control plane has reloaded, or has not.
-func reloads(ctx context.Context, t *suite.T, status string) float64 {
-	return t.Metric(ctx, "apiserver_authorization_config_controller_automatic_reloads_total", `status="`+status+`"`)
-}
-
 func authorizersAreReloaded(ctx context.Context, t *suite.T) {
 	a := &authorizers{T: t}
 	first, firstEntry := a.serve("first")
@@ -224,17 +218,15 @@ func authorizersAreReloaded(ctx context.Context, t *suite.T) {
 		a.configuration(secondEntry, builtInAuthorizers[0]),
 		a.configuration(append([]entry{with(secondEntry, object{"failurePolicy": "Maybe"})}, builtInAuthorizers...)...),
 	} {
-		before := reloads(ctx, other, "failure")
+		before := other.Reloads(ctx, "authorization", "failure")
 		t.Replace(file, broken)
-		t.Eventually(ctx, func() float64 { return reloads(ctx, other, "failure") }).WithPolling(time.Second).
-			Should(gomega.Equal(before+1), "failures with %s", broken)
+		other.UntilReloads(ctx, "authorization", "failure", gomega.Equal(before+1), "failures with %s", broken)
 		jane.Answered(ctx, defaultConfigMaps, http.StatusOK)
 	}
-	before := reloads(ctx, other, "success")
+	before := other.Reloads(ctx, "authorization", "success")
 	t.Replace(file, a.configuration(append([]entry{secondEntry, firstEntry}, builtInAuthorizers...)...))
 	t.Eventually(ctx, lists).Should(gomega.Equal(http.StatusForbidden), "the second is the first now")
-	t.Eventually(ctx, func() float64 { return reloads(ctx, other, "success") }).WithPolling(time.Second).
-		Should(gomega.Equal(before+1), "successes")
+	other.UntilReloads(ctx, "authorization", "success", gomega.Equal(before+1), "successes")
 	t.Replace(file, a.configuration(append([]entry{firstEntry, secondEntry}, builtInAuthorizers...)...))
 	t.Eventually(ctx, lists).Should(gomega.Equal(http.StatusOK), "the first is the first again")
 	t.Replace(file, a.configuration(builtInAuthorizers...))

@@ -28,18 +28,13 @@ func encryptionIsReloaded(ctx context.Context, t *suite.T) {
 		"--encryption-provider-config-automatic-reload=true"))
 	secret(ctx, other, "old")
 	stored(ctx, t, cp, "old", "k8s:enc:aescbc:v1:one:")
-	reloads := func(status string) float64 {
-		return other.Metric(ctx, "apiserver_encryption_config_controller_automatic_reloads_total",
-			`status="`+status+`"`)
-	}
-	failures, successes := reloads("failure"), reloads("success")
+	failures, successes := other.Reloads(ctx, "encryption", "failure"), other.Reloads(ctx, "encryption", "success")
 	t.Replace(file, []byte("no configuration")) // the server looks once a minute
-	t.Eventually(ctx, func() float64 { return reloads("failure") }).WithPolling(time.Second).
-		Should(gomega.BeNumerically(">", failures), "failed reloads")
+	other.UntilReloads(ctx, "encryption", "failure", gomega.BeNumerically(">", failures), "failed reloads")
 	reads(ctx, other, "old")
 	secret(ctx, other, "meanwhile")
 	stored(ctx, t, cp, "meanwhile", "k8s:enc:aescbc:v1:one:")
-	t.Expect(reloads("success")).To(gomega.Equal(successes), "successful reloads")
+	t.Expect(other.Reloads(ctx, "encryption", "success")).To(gomega.Equal(successes), "successful reloads")
 
 	t.Replace(file, encryption("two", "one"))
 	t.Eventually(ctx, func() string {
@@ -53,6 +48,5 @@ func encryptionIsReloaded(ctx context.Context, t *suite.T) {
 	for _, name := range []string{"old", "meanwhile", "new"} {
 		reads(ctx, other, name)
 	}
-	t.Eventually(ctx, func() float64 { return reloads("success") }).WithPolling(time.Second).
-		Should(gomega.Equal(successes+1), "successful reloads")
+	other.UntilReloads(ctx, "encryption", "success", gomega.Equal(successes+1), "successful reloads")
 }

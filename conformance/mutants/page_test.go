@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"flag"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -81,11 +83,22 @@ func fileOf(id string) string {
 	return file
 }
 
-// upstream is the folders of upstream's modules, and the release.
+// upstream is the folders of the modules that get mutants, and the release of Kubernetes.
 func upstream(t *testing.T) (folders map[string]string, release string) {
 	t.Helper()
-	folders, release, err := workshop.Upstream(t.Context())
+	args := []string{"list", "-m", "-f", "{{.Path}} {{.Version}} {{.Dir}}"}
+	out, err := exec.CommandContext(t.Context(), "go", append(args, workshop.Modules...)...).Output()
 	require.NoError(t, err)
+	folders = map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		var path, version, dir string
+		_, err := fmt.Sscan(line, &path, &version, &dir)
+		require.NoError(t, err, line)
+		folders[path] = dir
+		if path == "k8s.io/kubernetes" {
+			release = version
+		}
+	}
 	return folders, release
 }
 

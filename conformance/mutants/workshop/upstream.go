@@ -99,25 +99,3 @@ func Root(ctx context.Context) (string, error) {
 
 // Repository is the folder of the repository that the module at root is in.
 func Repository(root string) string { return filepath.Dir(filepath.Dir(root)) }
-
-// Upstream returns the folders of the modules that get mutants, and the release of Kubernetes.
-func Upstream(ctx context.Context) (folders map[string]string, release string, err error) {
-	list := exec.CommandContext(ctx, "go", append([]string{"list", "-m", "-f", "{{.Path}} {{.Version}} {{.Dir}}"},
-		Modules...)...)
-	out, err := list.Output()
-	if err != nil {
-		return nil, "", fmt.Errorf("list upstream's modules: %w", err)
-	}
-	folders = map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		var path, version, dir string
-		if _, err := fmt.Sscan(line, &path, &version, &dir); err != nil {
-			return nil, "", fmt.Errorf("list upstream's modules: %q: %w", line, err)
-		}
-		folders[path] = dir
-		if path == kubernetes {
-			release = version
-		}
-	}
-	return folders, release, nil
-}

@@ -2,6 +2,7 @@ package envtest
 
 import (
 	"cmp"
+	"context"
 	"crypto/x509"
 	"fmt"
 	"net/http"
@@ -221,7 +222,7 @@ func (c *Client) route(of identity) (*route, error) {
 // add replaces a user's route by a connection, which breaks when a rule cuts it.
 func (c *Client) add(of identity, server *Server, conn *serve.Connection, path fault.Operation) *route {
 	c.drop(c.routes[of])
-	r := &route{server, conn, c.cp.faults.OnPartition(path, func(partitioned bool) {
+	r := &route{server, conn, c.cp.faults.OnPartition(context.Background(), path, func(partitioned bool) {
 		if partitioned {
 			conn.Break(serve.ErrTimeout)
 		}

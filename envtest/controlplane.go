@@ -37,6 +37,7 @@ type ControlPlane struct {
 	accountKey *ecdsa.PrivateKey
 	recorder   *trace.Recorder
 	faults     *fault.Set
+	latency    *virtualtime.Latency // nil where work takes time, or is not to
 	servers    []*Server
 	log        io.Writer // of all servers together, nil for none
 	scheduling *scheduling
@@ -118,10 +119,14 @@ func newControlPlane(cfg *config) *ControlPlane {
 	for index := range cfg.replicas {
 		cp.servers = append(cp.servers, newServer(cp, index))
 	}
-	cp.faults = fault.New(fault.Config{
-		Seed: cfg.seed, Names: fault.Names{"server": cp.serverNames()}, Impossible: cfg.impossible(),
-		Latency: cp.virtual && !cfg.noLatency, Trace: cp.recorder,
-	})
+	faults := fault.Config{
+		Seed: cfg.seed, Names: fault.Names{"server": cp.serverNames()}, Impossible: cfg.impossible(), Trace: cp.recorder,
+	}
+	if cp.virtual && !cfg.noLatency {
+		cp.latency = virtualtime.NewLatency(cfg.seed)
+		faults.Latency = cp.latency
+	}
+	cp.faults = fault.New(faults)
 	return cp
 }
 

@@ -145,7 +145,7 @@ func WithSeed(seed uint64) Option {
 }
 
 // WithoutLatency makes requests and store calls take no virtual time. By default each
-// takes between fault.MinLatency and fault.MaxLatency, depending on the seed, so that a
+// takes between virtualtime.MinLatency and virtualtime.MaxLatency, depending on the seed, so that a
 // loop without a pause, of which upstream has some, does not stop the clock.
 func WithoutLatency() Option { return func(c *config) { c.noLatency = true } }
 

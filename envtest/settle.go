@@ -186,13 +186,13 @@ func (cp *ControlPlane) noneRuns() error {
 // awaitWork waits until nothing runs in virtual time, and nothing takes its time.
 func (cp *ControlPlane) awaitWork(ctx context.Context) error {
 	for {
-		if err := cp.awaitIdle(ctx, true); err != nil || cp.faults.Working() == 0 {
+		if err := cp.awaitIdle(ctx, true); err != nil || cp.latency.Working() == 0 {
 			return err
 		}
 		select {
-		case <-time.After(fault.MaxLatency):
+		case <-time.After(virtualtime.MaxLatency):
 		case <-ctx.Done():
-			return fmt.Errorf("%d operations take their time: %w", cp.faults.Working(), context.Cause(ctx))
+			return fmt.Errorf("%d operations take their time: %w", cp.latency.Working(), context.Cause(ctx))
 		}
 	}
 }

@@ -28,7 +28,7 @@ const (
 	Crash      ActionKind = "crash"       // the server dies before it
 
 	// Partition cuts a network path until the rule ends; see Set.OnPartition. Fire fires a
-	// lifecycle signal before its time; see Injector.OnFire. They are about no operation.
+	// lifecycle signal before its time; see Set.OnFire. They are about no operation.
 	Partition ActionKind = "partition"
 	Fire      ActionKind = "fire"
 )

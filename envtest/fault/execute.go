@@ -1,6 +1,9 @@
 package fault
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Ways are the ways an operation can go. Execute picks the one that the rules
 // ask for; R is what the operation's caller gets. Proceed and Fail are required.
@@ -18,28 +21,57 @@ type Ways[R any] struct {
 	Cancel func() R
 	// Abort is for an operation whose wait the context or a crash ended; nil is Fail.
 	Abort func(error) R
+	// Failed says whether what Proceed or Cancel has answered is a failure: what fails again
+	// and again takes longer where time is virtual. Nil is that nobody knows.
+	Failed func(R) bool
+}
+
+// Call is Execute for a call that returns an answer or an error.
+func Call[T any](ctx context.Context, i *Injector, describe func() Operation, do func(context.Context) (T, error)) (T, error) {
+	if !i.Concerned() {
+		return do(ctx)
+	}
+	r := Execute(ctx, i, describe, Ways[result[T]]{
+		Proceed: func() result[T] {
+			answer, err := do(ctx)
+			return result[T]{answer, err}
+		},
+		Fail:   func(err error) result[T] { return result[T]{err: err} },
+		Failed: func(r result[T]) bool { return r.err != nil },
+	})
+	return r.answer, r.err
+}
+
+type result[T any] struct {
+	answer T
+	err    error
 }
 
 // Execute asks the rules about an operation and lets it go the way they say. It
 // is the only place that knows what each action means for an operation.
 func Execute[R any](ctx context.Context, i *Injector, describe func() Operation, ways Ways[R]) R {
-	if !i.concerned() {
+	if !i.Concerned() {
 		return ways.Proceed()
 	}
-	d, err := i.At(ctx, describe)
+	a := &asked{i, func() Operation {
+		op := describe()
+		op.Server = i.server
+		return op
+	}}
+	d, err := a.decide(ctx)
 	if err != nil {
 		if ways.Abort != nil {
 			return ways.Abort(err)
 		}
 		return ways.Fail(err)
 	}
+	goOn := ways.Proceed
 	switch d.Kind {
 	case Fail:
-		i.Report(describe, true)
-		i.takeTimeToFail(describe)
+		a.fail()
 		return ways.Fail(d.Err())
 	case LoseReply:
-		i.Report(describe, true)
+		a.report(true)
 		ways.discard()
 		return ways.Fail(d.Err())
 	case Duplicate:
@@ -50,13 +82,17 @@ func Execute[R any](ctx context.Context, i *Injector, describe func() Operation,
 		}
 		return ways.Fail(i.Lost(ctx))
 	case Cancel:
-		i.Report(describe, true)
-		if ways.Cancel != nil {
-			return ways.Cancel()
+		a.report(true)
+		if ways.Cancel == nil {
+			return ways.Fail(context.Canceled)
 		}
-		return ways.Fail(context.Canceled)
+		goOn = ways.Cancel
 	}
-	return ways.Proceed()
+	r := goOn()
+	if ways.Failed != nil {
+		a.report(ways.Failed(r))
+	}
+	return r
 }
 
 func (w *Ways[R]) discard() {
@@ -67,25 +103,73 @@ func (w *Ways[R]) discard() {
 	w.Proceed()
 }
 
-type result[T any] struct {
-	answer T
-	err    error
+// asked is an operation that the rules are asked about.
+type asked struct {
+	*Injector
+	describe func() Operation
 }
 
-// Call is Execute for a call that returns an answer or an error.
-func Call[T any](ctx context.Context, i *Injector, describe func() Operation, do func(context.Context) (T, error)) (T, error) {
-	if !i.concerned() {
-		return do(ctx)
+// decide is Set.At for the server. Compact, LoseLeader and Crash are done when it returns. A
+// server that has ended asks no rules, but what it does still takes time.
+func (a *asked) decide(ctx context.Context) (Decision, error) {
+	if a.life.Err() != nil {
+		if latency := a.set.Latency(); latency != nil {
+			takes, _ := latency.Of(a.describe())
+			latency.Take(takes)
+		}
+		return Decision{}, nil
 	}
-	r := Execute(ctx, i, describe, Ways[result[T]]{
-		Proceed: func() result[T] {
-			answer, err := do(ctx)
-			i.Report(describe, err != nil)
-			return result[T]{answer, err}
-		},
-		Fail: func(err error) result[T] { return result[T]{err: err} },
-	})
-	return r.answer, r.err
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.life, func() { cancel(errEnded) })()
+	d, err := a.set.At(waiting, a.describe)
+	if err == nil {
+		d, err = a.affect(waiting, d)
+	}
+	if err != nil && !errors.Is(err, ErrCrashed) && errors.Is(context.Cause(waiting), errEnded) {
+		return Decision{}, nil // it has ended before the wait or the effect has
+	}
+	return d, err
+}
+
+// affect does what a rule does to the surroundings of the operation.
+func (a *asked) affect(ctx context.Context, d Decision) (Decision, error) {
+	var effect func(context.Context) error
+	switch d.Kind {
+	case Compact:
+		effect = a.effects.Compact
+	case LoseLeader:
+		effect = a.effects.LoseLeader
+	case Crash:
+		if a.effects.Crash != nil {
+			cause := d.entry.blame("%w before %s, because of the rule %q", ErrCrashed, d.op, d.entry.rule)
+			a.effects.Crash(cause)
+			return Decision{}, cause
+		}
+	default:
+		return d, nil
+	}
+	if effect == nil {
+		return Decision{}, d.entry.blame("rule %q: %s cannot be done here", d.entry.rule, d.Kind)
+	}
+	if err := effect(ctx); err != nil {
+		return Decision{}, d.entry.blame("rule %q: %w", d.entry.rule, err)
+	}
+	return Decision{}, nil
+}
+
+// report tells what became of the operation, where operations take time.
+func (a *asked) report(failed bool) {
+	if latency := a.set.Latency(); latency != nil {
+		latency.Report(a.describe(), failed)
+	}
+}
+
+// fail is report of a failure that a rule has made.
+func (a *asked) fail() {
+	if latency := a.set.Latency(); latency != nil {
+		latency.Fail(a.describe())
+	}
 }
 
 // Delivery is what becomes of one event of a stream.

@@ -49,13 +49,12 @@ func TestOnFire(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := setOf(t, Config{}, "hold signal/HasBeenReady nth=2 optional", "fire signal/HasBeenReady")
-		injector := NewInjector(s, "a", Effects{})
 		fired := 0
-		injector.OnFire(signal, func() { fired++ })
+		s.OnFire(t.Context(), signal, func() { fired++ })
 		_, err := s.Inject("fire signal/HasBeenReady")
 		require.NoError(t, err)
 		assert.Equal(t, 1, fired, "a signal fires once")
-		_, err = injector.At(t.Context(), func() Operation { return signal })
+		_, err = s.At(t.Context(), func() Operation { return signal })
 		assert.NoError(t, err, "and it counted as the operation")
 		assert.Empty(t, s.Unfired())
 	})

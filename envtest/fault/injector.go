@@ -33,21 +33,14 @@ func NewInjector(set *Set, server string, effects Effects) *Injector {
 	return &Injector{set: set, server: server, effects: effects, life: life, end: end}
 }
 
-var (
-	// ErrCrashed is the error of an operation before which a rule crashed its server.
-	ErrCrashed = errors.New("the API server crashed")
-	errEnded   = errors.New("the API server is stopping")
-)
+var errEnded = errors.New("the API server is stopping")
 
 // Active is Set.Active, and false once the server has ended.
 func (i *Injector) Active() bool { return i != nil && i.set.Active() && i.life.Err() == nil }
 
-// concerned reports whether operations must be described to At. What a server does
-// that has ended still takes time.
-func (i *Injector) concerned() bool { return i.Active() || i.Latency() }
-
-// Latency is Set.Latency.
-func (i *Injector) Latency() bool { return i != nil && i.set.Latency() }
+// Concerned reports whether Execute wants to hear of requests and calls of the store:
+// there may be rules, or operations take time, also those of a server that has ended.
+func (i *Injector) Concerned() bool { return i != nil && (i.Active() || i.set.Latency() != nil) }
 
 // Concerns is Set.Concerns for an operation of the server.
 func (i *Injector) Concerns(op Operation) bool {
@@ -66,64 +59,6 @@ func (i *Injector) End() {
 	}
 }
 
-// At is Set.At for the server. It does Compact, LoseLeader and Crash by itself.
-func (i *Injector) At(ctx context.Context, describe func() Operation) (Decision, error) {
-	switch {
-	case !i.concerned():
-		return Decision{}, nil
-	case i.life.Err() != nil:
-		i.set.takeTime(i.set.latency(i.describeAs(describe)))
-		return Decision{}, nil
-	}
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(i.life, func() { cancel(errEnded) })()
-	d, err := i.set.At(waiting, func() Operation { return i.describeAs(describe) })
-	switch {
-	case errors.Is(err, errEnded):
-		return Decision{}, nil
-	case err != nil:
-		return Decision{}, err
-	}
-	d, err = i.affect(waiting, d)
-	if err != nil && !errors.Is(err, ErrCrashed) && errors.Is(context.Cause(waiting), errEnded) {
-		return Decision{}, nil // it has ended before the effect has
-	}
-	return d, err
-}
-
-// describeAs describes an operation of the server.
-func (i *Injector) describeAs(describe func() Operation) Operation {
-	op := describe()
-	op.Server = i.server
-	return op
-}
-
-func (i *Injector) affect(ctx context.Context, d Decision) (Decision, error) {
-	var effect func(context.Context) error
-	switch d.Kind {
-	case Compact:
-		effect = i.effects.Compact
-	case LoseLeader:
-		effect = i.effects.LoseLeader
-	case Crash:
-		if i.effects.Crash != nil {
-			cause := d.entry.blame("%w before %s, because of the rule %q", ErrCrashed, d.op, d.entry.rule)
-			i.effects.Crash(cause)
-			return Decision{}, cause
-		}
-	default:
-		return d, nil
-	}
-	if effect == nil {
-		return Decision{}, d.entry.blame("rule %q: %s cannot be done here", d.entry.rule, d.Kind)
-	}
-	if err := effect(ctx); err != nil {
-		return Decision{}, d.entry.blame("rule %q: %w", d.entry.rule, err)
-	}
-	return Decision{}, nil
-}
-
 // Lost waits, as the caller of a dropped call does, until ctx or the server ends.
 func (i *Injector) Lost(ctx context.Context) error {
 	select {
@@ -131,5 +66,22 @@ func (i *Injector) Lost(ctx context.Context) error {
 		return context.Cause(ctx)
 	case <-i.life.Done():
 		return errEnded
+	}
+}
+
+// OnPartition is Set.OnPartition for the path between the server and its store, until
+// the Injector ends.
+func (i *Injector) OnPartition(tell func(partitioned bool)) (stop func()) {
+	if i == nil {
+		return func() {}
+	}
+	return i.set.OnPartition(i.life, Operation{Point: StorePath, Server: i.server}, tell)
+}
+
+// OnFire is Set.OnFire for a signal of the server, until the Injector ends.
+func (i *Injector) OnFire(signal Operation, fire func()) {
+	if i != nil {
+		signal.Server = i.server
+		i.set.OnFire(i.life, signal, fire)
 	}
 }

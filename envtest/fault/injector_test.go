@@ -163,8 +163,6 @@ func TestEndDuringEffect(t *testing.T) {
 			return ctx.Err()
 		}})
 		time.AfterFunc(time.Second, i.End)
-		d, err := i.At(context.Background(), func() Operation { return Operation{Point: "store/put"} })
-		assert.NoError(t, err)
-		assert.Equal(t, Decision{}, d)
+		assert.Equal(t, called{1, nil}, write(context.Background(), i))
 	})
 }

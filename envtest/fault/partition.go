@@ -44,43 +44,27 @@ func (s *Set) Partitioned(path Operation) bool {
 
 // OnPartition calls tell whenever rules begin or cease to cut a path, and before it
 // returns if the path is cut already. A rule has fired when an observer was told of it.
+// When life ends, what is cut heals, and there are no more calls.
 //
 // Calls come one at a time, on the goroutine that changes the rules or on a timer's.
 // tell must not block, nor use the Set or stop. None come after stop has returned.
-func (s *Set) OnPartition(path Operation, tell func(partitioned bool)) (stop func()) {
-	if s == nil {
-		return func() {}
-	}
-	o := s.observe(s.onPartition(path, tell))
-	return func() { s.forget(o, false) }
-}
-
-// OnPartition is Set.OnPartition for the path between the server and its store. When
-// the Injector ends, what is cut heals, and there are no more calls.
-func (i *Injector) OnPartition(tell func(partitioned bool)) (stop func()) {
-	if i == nil {
-		return func() {}
-	}
-	o := i.set.observe(i.set.onPartition(Operation{Point: StorePath, Server: i.server}, tell))
-	goOn := context.AfterFunc(i.life, func() { i.set.forget(o, true) })
-	return func() {
-		goOn()
-		i.set.forget(o, false)
-	}
-}
-
-func (s *Set) onPartition(path Operation, tell func(partitioned bool)) *observer {
+func (s *Set) OnPartition(life context.Context, path Operation, tell func(partitioned bool)) (stop func()) {
 	path.Occurrence = s.count(&path)
-	return &observer{kind: Partition, path: path, tell: tell}
+	return s.observe(life, &observer{kind: Partition, path: path, tell: tell})
 }
 
-// observe tells an observer what is so now, and whatever changes.
-func (s *Set) observe(o *observer) *observer {
+// observe tells an observer what is so now, and whatever changes, until life ends or stop
+// is called.
+func (s *Set) observe(life context.Context, o *observer) (stop func()) {
 	s.telling.Lock()
-	defer s.telling.Unlock()
 	s.observers = append(s.observers, o)
 	s.tell(o)
-	return o
+	s.telling.Unlock()
+	goOn := context.AfterFunc(life, func() { s.forget(o, true) })
+	return func() {
+		goOn()
+		s.forget(o, false)
+	}
 }
 
 // forget tells an observer no more; if it is to heal, once more that it does.

@@ -43,7 +43,7 @@ func TestPartitionWindows(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := setOf(t, Config{})
 				var got []told
-				stop := s.OnPartition(toStore, observed(&got))
+				stop := s.OnPartition(t.Context(), toStore, observed(&got))
 				_, err := s.Add(parsed(t, rule))
 				require.NoError(t, err)
 				for second := range 10 {
@@ -81,7 +81,7 @@ func TestPartitionsOverlap(t *testing.T) {
 	recorder := trace.NewRecorder("alpha", 0)
 	s := setOf(t, Config{Trace: recorder}, "partition store")
 	var got []told
-	stop := s.OnPartition(toStore, func(partitioned bool) { got = append(got, told{partitioned: partitioned}) })
+	stop := s.OnPartition(t.Context(), toStore, func(partitioned bool) { got = append(got, told{partitioned: partitioned}) })
 	_, err := s.Add(parsed(t, "partition store server=a"))
 	require.NoError(t, err)
 	rules := s.Rules()
@@ -122,7 +122,6 @@ func TestPartitionOfInjector(t *testing.T) {
 	})
 	var none *Injector
 	none.OnPartition(func(bool) { t.Error("there are no rules") })()
-	(*Set)(nil).OnPartition(toStore, func(bool) { t.Error("there are no rules") })()
 	assert.False(t, (*Set)(nil).Partitioned(toStore))
 }
 
@@ -130,7 +129,7 @@ func TestPartitionOfInjector(t *testing.T) {
 func TestPartitionIsClosed(t *testing.T) {
 	s := setOf(t, Config{}, "partition store for=1h")
 	var got []told
-	s.OnPartition(toStore, func(partitioned bool) { got = append(got, told{partitioned: partitioned}) })
+	s.OnPartition(t.Context(), toStore, func(partitioned bool) { got = append(got, told{partitioned: partitioned}) })
 	s.Close()
 	assert.Equal(t, []told{{partitioned: true}, {partitioned: false}}, got)
 }

@@ -47,7 +47,9 @@ func (s *Set) turn(ctx context.Context, op *Operation, latency time.Duration) er
 	scheduler, unscheduled := s.scheduler, s.unscheduled
 	if scheduler == nil {
 		s.mu.Unlock()
-		s.takeTime(latency)
+		if latency > 0 {
+			s.config.Latency.Take(latency)
+		}
 		return nil
 	}
 	released := make(chan struct{})

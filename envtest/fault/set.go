@@ -23,20 +23,32 @@ type Config struct {
 	Names Names
 	// Impossible are actions that no rule may have here, with the reason of each.
 	Impossible map[ActionKind]string
-	// Latency makes operations take time (see Latency): for virtual time.
-	Latency bool
+	// Latency makes operations take time, where time is virtual; nil for none.
+	Latency Latency
 	// Trace is told of every decision but to pass; it may be nil.
 	Trace *trace.Recorder
+}
+
+// Latency is how long operations take where work would take no time. Its methods are
+// called from the goroutine of the operation, without a lock.
+type Latency interface {
+	// Of returns how long an operation takes that is about to happen, and whether it
+	// waits for a turn of the Scheduler as well.
+	Of(op Operation) (latency time.Duration, hasTurn bool)
+	// Take returns when that time has passed.
+	Take(latency time.Duration)
+	// Report is told what became of an operation.
+	Report(op Operation, failed bool)
+	// Fail is Report of a failure that a rule has made. It may take time.
+	Fail(op Operation)
 }
 
 // Set holds the rules of one control plane, or of several that a test disturbs
 // together, and is asked by their injectors. Its methods may be called from any
 // goroutine, and At on a nil Set, where everything passes. Make it with New.
 type Set struct {
-	config   Config
-	active   atomic.Bool // there are rules or a scheduler
-	repeated repeated
-	working  atomic.Int64 // operations that take their time
+	config Config
+	active atomic.Bool // there are rules or a scheduler
 
 	// mu guards what follows. No goroutine waits while holding it, lest a bubble of
 	// virtual time never fall idle.
@@ -63,12 +75,15 @@ func New(config Config) *Set {
 // ErrClosed is why a rule is refused after Close.
 var ErrClosed = errors.New("the set of faults is closed: the control plane has stopped")
 
+// ErrCrashed is the error of an operation before which a rule crashed its server.
+var ErrCrashed = errors.New("the API server crashed")
+
 // Active reports whether At may do anything but pass; if not, prepare nothing for it.
 func (s *Set) Active() bool { return s != nil && s.active.Load() }
 
-// Latency reports whether operations take time: At then wants to hear of each
-// request and call of the store, Active or not.
-func (s *Set) Latency() bool { return s != nil && s.config.Latency }
+// Latency is that of the Config: if it is not nil, At wants to hear of each request and
+// call of the store, Active or not.
+func (s *Set) Latency() Latency { return s.config.Latency }
 
 // Concerns is Active for operations of one identity: there is a scheduler, or a
 // rule that matches. It counts nothing.
@@ -88,16 +103,17 @@ func (s *Set) Concerns(op Operation) bool {
 // Rules are looked at once, on arrival, in the order in which they were added. Those
 // that say when (Hold, Delay, Freeze) add up, and are waited out in that order. The
 // first that says what ends the look: later ones do not count the operation. With a
-// scheduler it takes its turn before the look, and again after it has waited; what is done
-// under a mutex and takes no time has no turn either.
+// scheduler it takes its turn before the look, unless Latency says that it has none, and again
+// after it has waited.
 func (s *Set) At(ctx context.Context, describe func() Operation) (Decision, error) {
 	switch {
 	case s == nil:
 		return Decision{}, nil
 	case s.active.Load():
 		return s.at(ctx, describe())
-	case s.config.Latency:
-		s.takeTime(s.latency(describe()))
+	case s.config.Latency != nil:
+		latency, _ := s.config.Latency.Of(describe())
+		s.config.Latency.Take(latency)
 	}
 	return Decision{}, nil
 }
@@ -110,7 +126,11 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 	}
 	op.Occurrence = 0 // it may have been made from another decision's
 	op.Occurrence = s.count(&op)
-	if latency := s.latency(op); latency > 0 || !s.config.Latency || !op.isUnderMutex() {
+	latency, hasTurn := time.Duration(0), true
+	if s.config.Latency != nil {
+		latency, hasTurn = s.config.Latency.Of(op)
+	}
+	if hasTurn {
 		if err := s.turn(ctx, &op, latency); err != nil {
 			return Decision{}, err
 		}

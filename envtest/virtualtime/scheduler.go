@@ -20,7 +20,7 @@ import (
 // together.
 type Order struct {
 	Seed uint64
-	// Latency makes a turn take some microseconds, as work does (fault.Latency).
+	// Latency makes a turn take some microseconds, as work does (see the type Latency).
 	Latency bool
 	// Steps happen in this order, whatever their priorities: an operation that matches
 	// one waits until those before it are taken. All others go by priority.

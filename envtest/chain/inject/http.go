@@ -34,7 +34,7 @@ func newRequestInjector(i *fault.Injector, api http.Handler, serializer runtime.
 // serve handles a request. Without rules a short one goes straight to the server; a
 // long-running one is wrapped anyway, as rules may be added while it runs.
 func (r *requestInjector) serve(w http.ResponseWriter, req *http.Request, active *activeRequest) {
-	if r.injector == nil || !active.longRunning && !r.injector.Active() && !r.injector.Latency() {
+	if r.injector == nil || !active.longRunning && !r.injector.Concerned() {
 		r.api.ServeHTTP(w, req)
 		return
 	}
@@ -78,31 +78,32 @@ func (c *call) operation(phase fault.Phase) func() fault.Operation {
 
 // serve handles the request as the rules say.
 func (c *call) serve(w http.ResponseWriter) {
-	fault.Execute(c.active.client, c.injector, c.operation(fault.Before), fault.Ways[done]{
-		Proceed: func() done { return c.handle(w) },
-		Fail:    func(err error) done { return c.fail(w, err) },
-		Discard: func() { serveDiscarding(c.api, c.req, c.active.longRunning) },
-		Drop: func() done {
-			c.active.conn.drop()
-			return done{}
+	fault.Execute(c.active.client, c.injector, c.operation(fault.Before), fault.Ways[*response]{
+		Proceed: func() *response { return c.handle(w) },
+		Fail: func(err error) *response {
+			c.fail(w, err)
+			return nil
 		},
-		Cancel: func() done {
+		Discard: func() { serveDiscarding(c.api, c.req, c.active.longRunning) },
+		Drop: func() *response {
+			c.active.conn.drop()
+			return nil
+		},
+		Cancel: func() *response {
 			c.cancel(context.Canceled)
 			return c.handle(w)
 		},
 		// The client has gone, the request timed out, or the server crashed.
-		Abort: func(error) done {
+		Abort: func(error) *response {
 			c.active.conn.abort(io.ErrUnexpectedEOF)
-			return done{}
+			return nil
 		},
+		Failed: (*response).failed,
 	})
 }
 
-// done is the result of an operation that has none.
-type done struct{}
-
 // handle passes the request to the server and asks about the response.
-func (c *call) handle(w http.ResponseWriter) done {
+func (c *call) handle(w http.ResponseWriter) *response {
 	response := &response{ResponseWriter: w, call: c, header: w.Header().Clone()}
 	var decorator responsewriter.UserProvidedDecorator = response
 	finish := response.finish
@@ -112,17 +113,15 @@ func (c *call) handle(w http.ResponseWriter) done {
 	}
 	c.api.ServeHTTP(responsewriter.WrapForHTTP1Or2(decorator), c.req)
 	finish()
-	c.injector.Report(c.operation(fault.Before), response.failed())
-	return done{}
+	return response
 }
 
 // fail answers with an API error as upstream does; others break the connection.
-func (c *call) fail(w http.ResponseWriter, err error) done {
+func (c *call) fail(w http.ResponseWriter, err error) {
 	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
 		c.active.conn.abort(err)
-		return done{}
+		return
 	}
 	version := schema.GroupVersion{Group: c.info.APIGroup, Version: c.info.APIVersion}
 	responsewriters.ErrorNegotiated(err, c.serializer, version, w, c.req)
-	return done{}
 }

@@ -8,6 +8,9 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
+// done is the result of an operation that has none.
+type done struct{}
+
 // Signal replaces a lifecycle signal and asks the rules before it fires. Its method
 // Signal never blocks. Make it with NewSignal.
 type Signal struct {

@@ -40,6 +40,7 @@ import (
 	"snowglobe.test/envtest/chain/restore"
 	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/serve"
 	"snowglobe.test/envtest/storage"
@@ -141,7 +142,7 @@ type Chain struct {
 	cfg Config
 	// injector asks the rules about the boot. It ends when the server stops, so that
 	// the boot can; ending asks about what comes after that.
-	injector, ending *fault.Injector
+	injector, ending *edge.Injector
 	// life ends with the chain, run or not.
 	life    context.Context
 	endLife context.CancelCauseFunc
@@ -197,9 +198,9 @@ func Assemble(ctx context.Context, cfg Config) (*Chain, error) {
 		autoregistering: upstream.NewAutoregistration(), killed: make(chan struct{}),
 	}
 	c.life, c.endLife = context.WithCancelCause(context.Background())
-	effects := fault.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
+	effects := edge.Effects{Compact: c.compactStore, LoseLeader: c.loseLeader(), Crash: c.crash}
 	if cfg.Faults != nil {
-		c.injector, c.ending = fault.NewInjector(cfg.Faults, cfg.Server, effects), fault.NewInjector(cfg.Faults, cfg.Server, effects)
+		c.injector, c.ending = edge.NewInjector(cfg.Faults, cfg.Server, effects), edge.NewInjector(cfg.Faults, cfg.Server, effects)
 	}
 	c.requests, c.egress = inject.NewRequests(cfg.Trace, c.injector), inject.NewEgress(c.injector)
 	clients, assembled := process.OwnStoreClients(), false

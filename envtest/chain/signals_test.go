@@ -9,6 +9,7 @@ import (
 
 	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -24,7 +25,7 @@ func TestSignalsInOrder(t *testing.T) {
 
 	for first := range 3 {
 		recorder := trace.NewRecorder("test", 0)
-		injector := fault.NewInjector(faults, "apiserver-0", fault.Effects{})
+		injector := edge.NewInjector(faults, "apiserver-0", edge.Effects{})
 		c := &Chain{cfg: Config{Trace: recorder}, injector: injector, ending: injector}
 		var signals []upstream.LifecycleSignal
 		config := genericapiserver.NewConfig(codecs())

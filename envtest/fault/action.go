@@ -10,7 +10,7 @@ import (
 type ActionKind string
 
 // The kinds of actions. Hold, Delay and Freeze say when an operation goes on,
-// and At waits; the others say what becomes of it, and Execute does it.
+// and At waits; the others say what becomes of it, and edge.Execute does it.
 const (
 	Pass ActionKind = "" // nothing; of decisions only
 

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,14 +33,17 @@ func TestOnFire(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := setOf(t, Config{}, rule)
-				injector := NewInjector(s, "a", Effects{})
+				life, end := context.WithCancel(t.Context())
+				defer end()
+				ofServer := signal
+				ofServer.Server = "a"
 				began := time.Now()
 				var got []time.Duration
-				injector.OnFire(signal, func() { got = append(got, time.Since(began)) })
+				s.OnFire(life, ofServer, func() { got = append(got, time.Since(began)) })
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				assert.Equal(t, want, got)
-				injector.End()
+				end()
 				synctest.Wait()
 				_, err := s.Inject("fire signal/HasBeenReady server=a optional")
 				require.NoError(t, err)
@@ -58,7 +62,6 @@ func TestOnFire(t *testing.T) {
 		assert.NoError(t, err, "and it counted as the operation")
 		assert.Empty(t, s.Unfired())
 	})
-	(*Injector)(nil).OnFire(signal, func() { t.Error("a nil injector has no rules") })
 }
 
 // TestRelease lets go what waits at a match, and nothing else.

@@ -105,26 +105,6 @@ func TestPartitionsOverlap(t *testing.T) {
 	assert.Equal(t, []string{"held partition store", "held partition store server=a", "released partition store", "released partition store server=a"}, recorded)
 }
 
-// TestPartitionOfInjector heals when the server ends.
-func TestPartitionOfInjector(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		i, _ := injectorOf(t, "partition store server=a", "partition store server=b optional")
-		var got []told
-		stop := i.OnPartition(observed(&got))
-		assert.Equal(t, []told{{true, 0}}, got, "it is cut already")
-		time.Sleep(time.Second)
-		i.End()
-		synctest.Wait()
-		assert.Equal(t, []told{{true, 0}, {false, time.Second}}, got)
-		i.set.Close()
-		stop()
-		assert.Len(t, got, 2)
-	})
-	var none *Injector
-	none.OnPartition(func(bool) { t.Error("there are no rules") })()
-	assert.False(t, (*Set)(nil).Partitioned(toStore))
-}
-
 // TestPartitionIsClosed heals with the set.
 func TestPartitionIsClosed(t *testing.T) {
 	s := setOf(t, Config{}, "partition store for=1h")
@@ -132,4 +112,5 @@ func TestPartitionIsClosed(t *testing.T) {
 	s.OnPartition(t.Context(), toStore, func(partitioned bool) { got = append(got, told{partitioned: partitioned}) })
 	s.Close()
 	assert.Equal(t, []told{{partitioned: true}, {partitioned: false}}, got)
+	assert.False(t, (*Set)(nil).Partitioned(toStore))
 }

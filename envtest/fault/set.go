@@ -165,6 +165,15 @@ type Decision struct {
 	op    *Operation
 }
 
+// Rule is the rule that has decided; the zero Decision has none.
+func (d Decision) Rule() Rule { return d.entry.rule }
+
+// Operation is what was decided about; the zero Decision has none.
+func (d Decision) Operation() Operation { return *d.op }
+
+// Blame is an error that the rule has caused; the text should name the rule.
+func (d Decision) Blame(format string, args ...any) error { return d.entry.blame(format, args...) }
+
 // Err is the real error behind the action's With, as a client in the process
 // sees it: of etcd's client for the store, a Status or a broken connection for
 // HTTP, a net.OpError for dialing. It is nil for actions without an error.

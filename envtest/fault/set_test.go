@@ -328,3 +328,40 @@ func TestConcurrency(t *testing.T) {
 	all.Wait()
 	assert.Len(t, s.Rules(), 1)
 }
+
+// TestDelayOfQueue counts the delay of something that has been in a queue from
+// its arrival, so that a stream lags behind and does not run dry.
+func TestDelayOfQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := setOf(t, Config{}, "delay cache/pods by=3s")
+		began := time.Now()
+		for range 2 {
+			_, err := s.At(t.Context(), func() Operation { return Operation{Point: "cache/pods", Verb: "event", Arrived: began} })
+			require.NoError(t, err)
+			assert.Equal(t, 3*time.Second, time.Since(began))
+		}
+	})
+}
+
+// TestAddNames tells a set later which names there are.
+func TestAddNames(t *testing.T) {
+	s := setOf(t, Config{}, "hold hook/start-kube-aggregator-informer", "hold cache/widgets.example.com")
+	require.NoError(t, s.AddNames(Names{"resource": {"pods", "deployments.apps"}}))
+	err := s.AddNames(Names{"hook": {"start-kube-aggregator-informers"}})
+	require.ErrorContains(t, err, "start-kube-aggregator-informers")
+	for _, refused := range []string{"hold cache/podz", "fail store/put resource=deployment.apps with=timeout"} {
+		_, err := s.Add(parsed(t, refused))
+		assert.ErrorContains(t, err, "did you mean", refused)
+	}
+	_, err = s.Add(parsed(t, "hold http/update resource=deployments.apps/scale optional"), parsed(t, "hold http/update resource=*/status optional"))
+	require.NoError(t, err)
+	_, err = s.Add(parsed(t, "fail store/put resource=gadgets.example.com with=timeout"))
+	assert.NoError(t, err)
+}
+
+func parsed(t *testing.T, text string) Rule {
+	t.Helper()
+	rule, err := Parse(text, nil)
+	require.NoError(t, err)
+	return rule
+}

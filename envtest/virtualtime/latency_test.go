@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 func TestLatency(t *testing.T) {
@@ -61,7 +62,7 @@ func TestLatencyMovesTime(t *testing.T) {
 				}
 				set := fault.New(config)
 				test.prepare(t, set)
-				injector := fault.NewInjector(set, "apiserver-0", fault.Effects{})
+				injector := edge.NewInjector(set, "apiserver-0", edge.Effects{})
 				put := func() fault.Operation { return fault.Operation{Point: "store/put", Resource: "pods"} }
 				switch name {
 				case "ended":
@@ -71,7 +72,7 @@ func TestLatencyMovesTime(t *testing.T) {
 				}
 				begun := time.Now()
 				for range tries {
-					_, _ = fault.Call(t.Context(), injector, put, func(context.Context) (int, error) { return 0, nil })
+					_, _ = edge.Call(t.Context(), injector, put, func(context.Context) (int, error) { return 0, nil })
 				}
 				if test.latency {
 					assert.GreaterOrEqual(t, time.Since(begun), tries*MinLatency)
@@ -123,11 +124,11 @@ func (patient) Leave(fault.Operation) {}
 // or has worked.
 func TestLatencyOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		injector := fault.NewInjector(fault.New(fault.Config{Latency: NewLatency(0)}), "apiserver-0", fault.Effects{})
+		injector := edge.NewInjector(fault.New(fault.Config{Latency: NewLatency(0)}), "apiserver-0", edge.Effects{})
 		put := func() fault.Operation { return fault.Operation{Point: "store/put", Resource: "pods"} }
 		took := func(err error) time.Duration {
 			begun := time.Now()
-			_, _ = fault.Call(t.Context(), injector, put, func(context.Context) (int, error) { return 0, err })
+			_, _ = edge.Call(t.Context(), injector, put, func(context.Context) (int, error) { return 0, err })
 			return time.Since(begun)
 		}
 		usual := took(nil)
@@ -152,14 +153,14 @@ func TestLatencyOfFailures(t *testing.T) {
 func TestLatencyOfFailingAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := fault.New(fault.Config{Latency: NewLatency(0)})
-		injector := fault.NewInjector(set, "apiserver-0", fault.Effects{})
+		injector := edge.NewInjector(set, "apiserver-0", edge.Effects{})
 		_, err := set.Inject("fail http/get phase=after with=410")
 		require.NoError(t, err)
 		begun := time.Now()
 		for range 20 * patientFailures {
 			for _, phase := range []fault.Phase{fault.Before, fault.After} {
-				fault.Execute(t.Context(), injector, func() fault.Operation { return fault.Operation{Point: "http/get", Phase: phase} },
-					fault.Ways[int]{Proceed: func() int { return 0 }, Fail: func(error) int { return 0 }})
+				edge.Execute(t.Context(), injector, func() fault.Operation { return fault.Operation{Point: "http/get", Phase: phase} },
+					edge.Ways[int]{Proceed: func() int { return 0 }, Fail: func(error) int { return 0 }})
 			}
 		}
 		assert.Greater(t, time.Since(begun), 20*patientFailures*10*MinLatency)

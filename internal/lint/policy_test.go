@@ -71,8 +71,9 @@ const policy = `
 	# Inside envtest.
 	envtest/trace/report             -> envtest/trace internal/htmlpage
 	envtest/fault                    -> envtest/trace internal/broadcast internal/nearest
+	envtest/fault/edge               -> envtest/fault
 	envtest/virtualtime              -> envtest/fault envtest/sim
-	envtest/virtualtime (test)       -> internal/pages internal/sample
+	envtest/virtualtime (test)       -> envtest/fault/edge internal/pages internal/sample
 	envtest/serve                    -> envtest/memnet internal/conns
 	envtest/component                -> envtest/process envtest/trace internal/serverlog
 	envtest/webhook                  -> envtest/memnet fakes/stub
@@ -80,16 +81,16 @@ const policy = `
 	envtest/serverflags              ->
 	envtest/storage/...              -> envtest/storage/... envtest/memnet fakes/... internal/broadcast internal/conns internal/diskerr internal/etcdlog internal/tempdir internal/pki internal/left
 	envtest/storage/... (test)       -> internal/listeners internal/pki internal/pages internal/sample internal/watchfilter
-	envtest/storage/intercept        -> envtest/fault envtest/memnet internal/conns internal/turn internal/left
+	envtest/storage/intercept        -> envtest/fault/edge envtest/memnet internal/conns internal/turn internal/left
 	envtest/storage/intercept (test) -> envtest/storage/memory internal/pki
 
 	# The chain and its parts.
 	envtest/chain/upstream           -> internal/turn
 	envtest/chain/bootstrap          ->
-	envtest/chain/egress             -> envtest/fault envtest/storage envtest/storage/intercept fakes/konnectivity
-	envtest/chain/inject             -> envtest/chain/upstream envtest/fault envtest/process envtest/storage/intercept internal/conns internal/watchframe
+	envtest/chain/egress             -> envtest/fault/edge envtest/storage envtest/storage/intercept fakes/konnectivity
+	envtest/chain/inject             -> envtest/chain/upstream envtest/fault/edge envtest/process envtest/storage/intercept internal/conns internal/watchframe
 	envtest/chain/inject (test)      -> envtest/memnet
-	envtest/chain/reststorage        -> envtest/fault envtest/storage envtest/storage/intercept
+	envtest/chain/reststorage        -> envtest/fault/edge envtest/storage envtest/storage/intercept
 	envtest/chain/restore            -> envtest/chain/reststorage envtest/storage internal/broadcast internal/turn
 	envtest/chain/settle             -> envtest/chain/reststorage envtest/fault
 	envtest/chain/... (test)         -> envtest/chain/reststorage/reststoragetest internal/hostile internal/watchfilter
@@ -157,6 +158,9 @@ const policy = `
 	# What is below the face is reached through the face.
 	envtest/chain/...            only envtest envtest/chain/...
 	envtest/serve                only envtest envtest/chain/...
+
+	# Who writes rules needs package fault alone; this is for the edges that ask about operations.
+	envtest/fault/edge           only envtest/chain/... envtest/storage/intercept envtest/virtualtime
 
 	# What links the chain costs every importer a slow link.
 	k8s.io/kubernetes/...        only envtest/chain envtest/chain/bootstrap envtest/controllers envtest/serverflags

@@ -11,7 +11,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
-	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/storage"
 	"snowglobe.test/envtest/storage/intercept"
 )
@@ -31,7 +31,7 @@ type memberAddress struct{ network, address string }
 
 // NewStoreDialer returns nil if nothing can be injected and only gRPC can dial the
 // store, a socket of the file system.
-func NewStoreDialer(endpoints storage.Endpoints, store *intercept.Connection, injector *fault.Injector) (*StoreDialer, error) {
+func NewStoreDialer(endpoints storage.Endpoints, store *intercept.Connection, injector *edge.Injector) (*StoreDialer, error) {
 	d := &StoreDialer{store: store, dial: endpoints.Dial, members: map[string]memberAddress{}}
 	secure := false
 	for i, endpoint := range endpoints.URLs {

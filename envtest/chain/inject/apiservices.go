@@ -11,13 +11,14 @@ import (
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // APIServices wraps the aggregator's handler and asks the rules before a request is
 // proxied to an aggregated server. Upstream's proxy has no seam between its
 // decision and the connection, so APIServices predicts the decision from the
 // APIService that get returns. Injected errors reach the client by that proxy.
-func APIServices(next http.Handler, i *fault.Injector, get func(name string) (*apiregistrationv1.APIService, error)) http.Handler {
+func APIServices(next http.Handler, i *edge.Injector, get func(name string) (*apiregistrationv1.APIService, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		op, ok := fault.Operation{}, false
 		if i.Active() {
@@ -27,7 +28,7 @@ func APIServices(next http.Handler, i *fault.Injector, get func(name string) (*a
 			next.ServeHTTP(w, req)
 			return
 		}
-		fault.Execute(req.Context(), i, func() fault.Operation { return op }, fault.Ways[done]{
+		edge.Execute(req.Context(), i, func() fault.Operation { return op }, edge.Ways[done]{
 			Proceed: func() done {
 				next.ServeHTTP(w, req)
 				return done{}

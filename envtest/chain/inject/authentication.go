@@ -10,11 +10,12 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // Authentication wraps upstream's authenticators and asks the rules before a
 // service-account token or client certificate passes. Upstream makes errors 401s.
-func Authentication(upstream authenticator.Request, i *fault.Injector) authenticator.Request {
+func Authentication(upstream authenticator.Request, i *edge.Injector) authenticator.Request {
 	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
 		response, ok, err := upstream.AuthenticateRequest(req)
 		if err != nil || !ok || !i.Active() {
@@ -24,9 +25,9 @@ func Authentication(upstream authenticator.Request, i *fault.Injector) authentic
 		if active == nil || point == "" {
 			return response, ok, nil
 		}
-		if err := fault.Execute(active.client, i, func() fault.Operation {
+		if err := edge.Execute(active.client, i, func() fault.Operation {
 			return fault.Operation{Point: point, Caller: response.User.GetName()}
-		}, fault.Ways[error]{
+		}, edge.Ways[error]{
 			Proceed: func() error { return nil },
 			Fail:    func(err error) error { return err },
 			Abort: func(err error) error {

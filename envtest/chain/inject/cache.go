@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/storage/intercept"
 )
 
@@ -18,13 +19,13 @@ import (
 // that makes the cache ready, and what it takes from its watch.
 type cacheSource struct {
 	storage.Interface
-	injector *fault.Injector
+	injector *edge.Injector
 	point    string
 	life     context.Context // ends with the cache
 }
 
 // CacheSource returns the store as a resource's watch cache sees it, until end.
-func CacheSource(store storage.Interface, i *fault.Injector, resource schema.GroupResource) (source storage.Interface, end func()) {
+func CacheSource(store storage.Interface, i *edge.Injector, resource schema.GroupResource) (source storage.Interface, end func()) {
 	s := &cacheSource{Interface: store, injector: i, point: fault.CachePoint + resource.String()}
 	s.life, end = context.WithCancel(context.Background())
 	return s, end
@@ -44,7 +45,7 @@ func (s *cacheSource) GetList(ctx context.Context, key string, opts storage.List
 	if err != nil {
 		return err
 	}
-	_, err = fault.Call(s.life, s.injector, func() fault.Operation { return s.becomesReady(revision) },
+	_, err = edge.Call(s.life, s.injector, func() fault.Operation { return s.becomesReady(revision) },
 		func(context.Context) (struct{}, error) { return struct{}{}, nil })
 	return err
 }
@@ -149,7 +150,7 @@ func (w *listingWatch) next() (event watch.Event, last, ok bool) {
 		if !ends {
 			return event, last, true
 		}
-		switch d := fault.Deliver(w.ctx, w.source.injector, func() fault.Operation { return w.source.becomesReady(revision) }); {
+		switch d := edge.Deliver(w.ctx, w.source.injector, func() fault.Operation { return w.source.becomesReady(revision) }); {
 		case d.Last:
 			return watch.Event{}, false, false
 		case d.Times > 0:

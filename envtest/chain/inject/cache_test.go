@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // listingStore is a store that has one watch, to whose channel a test writes.
@@ -62,7 +63,7 @@ func listing(t *testing.T, rule string, f func(l *listed)) {
 			_, err = set.Add(parsed)
 			require.NoError(t, err)
 		}
-		injector := fault.NewInjector(set, "a", fault.Effects{})
+		injector := edge.NewInjector(set, "a", edge.Effects{})
 		l := &listed{T: t, in: watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 100}), store: cache.NewStore(cache.MetaNamespaceKeyFunc), set: set}
 		source, end := CacheSource(&listingStore{watch: l.in}, injector, schema.GroupResource{Resource: "configmaps"})
 		reflector := cache.NewReflectorWithOptions(listerWatcher{source}, &corev1.ConfigMap{}, l.store, cache.ReflectorOptions{})

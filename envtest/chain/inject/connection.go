@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 
-	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // connection is the client's connection as one request sees it. Once a rule has
@@ -40,7 +40,7 @@ type aborter interface{ Abort(cause error) }
 
 // close must be called when upstream has handled the request. If the connection is
 // broken it panics with http.ErrAbortHandler, by which net/http closes it.
-func (c *connection) close(client context.Context, i *fault.Injector, w http.ResponseWriter) {
+func (c *connection) close(client context.Context, i *edge.Injector, w http.ResponseWriter) {
 	err := c.err()
 	if err == nil {
 		return

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/server/egressselector"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/internal/conns"
 )
 
@@ -20,14 +21,14 @@ import (
 // for ever, and one with an Injector, or with a dialer of the chain's user, keeps a
 // whole chain in memory. Make it with NewEgress.
 type Egress struct {
-	injector atomic.Pointer[fault.Injector]
+	injector atomic.Pointer[edge.Injector]
 	dialers  []*atomic.Pointer[utilnet.DialFunc]
 	open     conns.Set
 	closed   atomic.Bool
 }
 
 // NewEgress returns an Egress that asks the injector, which may be nil.
-func NewEgress(i *fault.Injector) *Egress {
+func NewEgress(i *edge.Injector) *Egress {
 	e := &Egress{}
 	e.injector.Store(i)
 	return e
@@ -41,7 +42,7 @@ func (e *Egress) Dialer(network egressselector.EgressType, dial utilnet.DialFunc
 	dialer.Store(&dial)
 	e.dialers = append(e.dialers, dialer)
 	return func(ctx context.Context, kind, address string) (net.Conn, error) {
-		return fault.Call(ctx, e.injector.Load(), func() fault.Operation {
+		return edge.Call(ctx, e.injector.Load(), func() fault.Operation {
 			host, _, err := net.SplitHostPort(address)
 			if err != nil {
 				host = ""

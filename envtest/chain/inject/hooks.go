@@ -9,6 +9,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/trace"
 )
@@ -17,7 +18,7 @@ import (
 type Hooks struct {
 	// Injector is asked about post-start hooks. Ending is asked about pre-shutdown
 	// hooks, and so must not end before the server stops. Both may be nil.
-	Injector, Ending *fault.Injector
+	Injector, Ending *edge.Injector
 	// Recorder records every hook.
 	Recorder *trace.Recorder
 	// Failed is told of a failed post-start hook, where upstream calls klog.Fatalf.
@@ -35,7 +36,7 @@ func (h *Hooks) PostStart(name string, upstream genericapiserver.PostStartHookFu
 		returned := h.pending.Done
 		defer func() { returned() }()
 		ctx := h.noticing(hook, trace.PostStart, name)
-		return fault.Execute(ctx, h.Injector, describeHook(trace.PostStart, name), fault.Ways[error]{
+		return edge.Execute(ctx, h.Injector, describeHook(trace.PostStart, name), edge.Ways[error]{
 			Proceed: func() error {
 				h.record(trace.PostStart, name, trace.Start, nil)
 				if err := upstream(hook); err != nil {
@@ -81,7 +82,7 @@ func (h *Hooks) PreShutdown(name string, upstream genericapiserver.PreShutdownHo
 			h.record(trace.PreShutdown, name, trace.End, err)
 			return err
 		}
-		return fault.Execute(ctx, h.Ending, describeHook(trace.PreShutdown, name), fault.Ways[error]{
+		return edge.Execute(ctx, h.Ending, describeHook(trace.PreShutdown, name), edge.Ways[error]{
 			Proceed: func() error { return run(upstream) },
 			Fail:    func(err error) error { return run(func() error { return err }) },
 			Drop:    func() error { return nil },

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
-	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/trace"
 )
 
@@ -31,7 +31,7 @@ type hookRun struct {
 
 // runHook runs a post-start hook that fails by itself if own is set. ended is
 // called when it has come as far as it gets.
-func runHook(t *testing.T, i *fault.Injector, own error, ended func()) hookRun {
+func runHook(t *testing.T, i *edge.Injector, own error, ended func()) hookRun {
 	var run hookRun
 	recorder := trace.NewRecorder("test", 0)
 	hooks := &Hooks{Injector: i, Recorder: recorder, Failed: func(err error) { run.failed = err }}

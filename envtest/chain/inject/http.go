@@ -15,18 +15,19 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // requestInjector asks the rules about requests, between upstream's filters and its
 // servers, where they have a user and a verb, and about responses on the way back.
 type requestInjector struct {
-	injector   *fault.Injector
+	injector   *edge.Injector
 	api        http.Handler
 	serializer runtime.NegotiatedSerializer
 	verbs      []string // those that rules can name
 }
 
-func newRequestInjector(i *fault.Injector, api http.Handler, serializer runtime.NegotiatedSerializer) *requestInjector {
+func newRequestInjector(i *edge.Injector, api http.Handler, serializer runtime.NegotiatedSerializer) *requestInjector {
 	points, _ := fault.FindPoints("http/<verb>") // there are some
 	return &requestInjector{injector: i, api: api, serializer: serializer, verbs: points[0].Names}
 }
@@ -78,7 +79,7 @@ func (c *call) operation(phase fault.Phase) func() fault.Operation {
 
 // serve handles the request as the rules say.
 func (c *call) serve(w http.ResponseWriter) {
-	fault.Execute(c.active.client, c.injector, c.operation(fault.Before), fault.Ways[*response]{
+	edge.Execute(c.active.client, c.injector, c.operation(fault.Before), edge.Ways[*response]{
 		Proceed: func() *response { return c.handle(w) },
 		Fail: func(err error) *response {
 			c.fail(w, err)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/memnet"
 	"snowglobe.test/envtest/trace"
 )
@@ -83,7 +84,7 @@ func operationOf(t *testing.T, req *http.Request) fault.Operation {
 }
 
 func requestsForTest(set *fault.Set) *Requests {
-	return NewRequests(trace.NewRecorder("test", 1), fault.NewInjector(set, "apiserver-0", fault.Effects{}))
+	return NewRequests(trace.NewRecorder("test", 1), edge.NewInjector(set, "apiserver-0", edge.Effects{}))
 }
 
 func plainChain(api http.Handler, _ *genericapiserver.Config) http.Handler { return api }

@@ -9,13 +9,14 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // Informers wraps the transport of a server's own clients and asks the rules before
 // an informer's request. Informers are recognized by their requests: no other client on
 // the loopback watches, or lists with a resourceVersion. A watch that begins with
 // all objects (sendInitialEvents) counts as a list.
-func Informers(next http.RoundTripper, i *fault.Injector, resolver request.RequestInfoResolver) http.RoundTripper {
+func Informers(next http.RoundTripper, i *edge.Injector, resolver request.RequestInfoResolver) http.RoundTripper {
 	return &transport{
 		next: next, injector: i,
 		describe: func(req *http.Request) (fault.Operation, bool) { return describeInformer(req, resolver) },
@@ -51,12 +52,12 @@ func informerVerb(verb string, query url.Values) string {
 
 // synced asks before an informer gets the response to its list. If that is dropped,
 // the informer waits until the server stops.
-func synced(ctx context.Context, i *fault.Injector, op fault.Operation) error {
+func synced(ctx context.Context, i *edge.Injector, op fault.Operation) error {
 	if op.Verb != "list" {
 		return nil
 	}
 	op.Verb = "sync"
-	return fault.Execute(ctx, i, func() fault.Operation { return op }, fault.Ways[error]{
+	return edge.Execute(ctx, i, func() fault.Operation { return op }, edge.Ways[error]{
 		Proceed: func() error { return nil },
 		Fail:    func(err error) error { return err },
 	})

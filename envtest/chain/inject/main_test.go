@@ -7,12 +7,13 @@ import (
 	"go.uber.org/goleak"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // injectorFor returns an Injector whose rules are these.
-func injectorFor(t testing.TB, rules ...string) *fault.Injector {
+func injectorFor(t testing.TB, rules ...string) *edge.Injector {
 	t.Helper()
 	set := fault.New(fault.Config{})
 	t.Cleanup(set.Close)
@@ -23,7 +24,7 @@ func injectorFor(t testing.TB, rules ...string) *fault.Injector {
 		require.NoError(t, err)
 	}
 	crash := func(error) {}
-	i := fault.NewInjector(set, "apiserver-0", fault.Effects{Crash: crash})
+	i := edge.NewInjector(set, "apiserver-0", edge.Effects{Crash: crash})
 	t.Cleanup(i.End)
 	return i
 }

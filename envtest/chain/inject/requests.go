@@ -14,6 +14,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/process"
 	"snowglobe.test/envtest/trace"
 )
@@ -32,7 +33,7 @@ const (
 // it, and cancels long-running ones when the server stops. Make it with
 // NewRequests.
 type Requests struct {
-	injector *fault.Injector
+	injector *edge.Injector
 	recorder *trace.Recorder
 	mu       sync.Mutex
 	active   map[*activeRequest]struct{}
@@ -56,7 +57,7 @@ type activeRequest struct {
 type activeRequestKey struct{}
 
 // NewRequests returns Requests with a recorder and an injector, which may be nil.
-func NewRequests(recorder *trace.Recorder, i *fault.Injector) *Requests {
+func NewRequests(recorder *trace.Recorder, i *edge.Injector) *Requests {
 	return &Requests{injector: i, recorder: recorder, active: map[*activeRequest]struct{}{}}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // response is the response writer of a call. It asks the rules before the status
@@ -101,7 +102,7 @@ func (r *response) begin() bool {
 	if !r.call.injector.Active() {
 		return true
 	}
-	return fault.Execute(r.call.active.client, r.call.injector, r.call.operation(fault.After), fault.Ways[bool]{
+	return edge.Execute(r.call.active.client, r.call.injector, r.call.operation(fault.After), edge.Ways[bool]{
 		Proceed: func() bool { return true },
 		Fail: func(err error) bool {
 			r.replace(err)
@@ -129,7 +130,7 @@ func (r *response) goesOn() bool {
 		return true
 	}
 	r.catchUp()
-	return fault.Execute(r.call.active.client, r.call.injector, r.call.operation(fault.Stream), fault.Ways[bool]{
+	return edge.Execute(r.call.active.client, r.call.injector, r.call.operation(fault.Stream), edge.Ways[bool]{
 		Proceed: func() bool { return true },
 		Fail:    r.abort,
 		Drop:    func() bool { return false },

@@ -6,6 +6,7 @@ import (
 
 	"snowglobe.test/envtest/chain/upstream"
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // done is the result of an operation that has none.
@@ -15,7 +16,7 @@ type done struct{}
 // Signal never blocks. Make it with NewSignal.
 type Signal struct {
 	upstream.LifecycleSignal
-	injector *fault.Injector
+	injector *edge.Injector
 	firing   *sync.WaitGroup
 	once     sync.Once
 	done     chan struct{}
@@ -23,7 +24,7 @@ type Signal struct {
 
 // NewSignal wraps upstream's signal. While a rule may hold it, it fires from a goroutine,
 // which is counted in firing.
-func NewSignal(signal upstream.LifecycleSignal, i *fault.Injector, firing *sync.WaitGroup) *Signal {
+func NewSignal(signal upstream.LifecycleSignal, i *edge.Injector, firing *sync.WaitGroup) *Signal {
 	return &Signal{LifecycleSignal: signal, injector: i, firing: firing, done: make(chan struct{})}
 }
 
@@ -54,7 +55,7 @@ func (s *Signal) fire() {
 		s.LifecycleSignal.Signal()
 		return done{}
 	}
-	fault.Execute(context.Background(), s.injector, s.operation, fault.Ways[done]{
+	edge.Execute(context.Background(), s.injector, s.operation, edge.Ways[done]{
 		Proceed: fire,
 		Fail:    func(error) done { return fire() },
 		Drop:    func() done { return done{} },

@@ -14,12 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // transport asks the rules before those requests of the server that describe knows.
 type transport struct {
 	next     http.RoundTripper
-	injector *fault.Injector
+	injector *edge.Injector
 	describe func(*http.Request) (fault.Operation, bool)
 	// answered may be nil. It is called before a response, which its error replaces.
 	answered func(context.Context, fault.Operation) error
@@ -64,7 +65,7 @@ func (t *transport) call(req *http.Request, op fault.Operation) reply {
 		}
 	}()
 	var discardErr error
-	return fault.Execute(req.Context(), t.injector, func() fault.Operation { return op }, fault.Ways[reply]{
+	return edge.Execute(req.Context(), t.injector, func() fault.Operation { return op }, edge.Ways[reply]{
 		Proceed: func() reply {
 			if discardErr != nil {
 				return reply{err: discardErr}

@@ -19,6 +19,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // roundTrips is a transport that answers 200 and keeps the bodies it was sent.
@@ -144,7 +145,7 @@ func TestDescribeInformer(t *testing.T) {
 func TestSync(t *testing.T) {
 	resolver := genericapiserver.NewRequestInfoResolver(genericapiserver.NewConfig(codecs))
 	var next roundTrips
-	ask := func(i *fault.Injector, uri string) error {
+	ask := func(i *edge.Injector, uri string) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cluster"+uri, strings.NewReader(""))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/internal/watchframe"
 )
 
@@ -91,11 +92,11 @@ func (w *watchResponse) deliver(frame watchframe.Frame) error {
 		return w.send(frame.Wire)
 	}
 	w.catchUp()
-	return fault.Execute(w.call.active.client, w.call.injector, func() fault.Operation {
+	return edge.Execute(w.call.active.client, w.call.injector, func() fault.Operation {
 		op := event
 		op.Point, op.Caller, op.Key = fault.WatchPoint+resourceOf(w.call.info), callerOf(w.call.req), keyOf(w.call.req, w.call.info)
 		return op
-	}, fault.Ways[error]{
+	}, edge.Ways[error]{
 		Proceed: func() error { return w.send(frame.Wire) },
 		Fail:    w.fail,
 		Drop:    func() error { return nil },

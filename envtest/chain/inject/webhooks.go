@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // Webhooks returns a decorator of admission plugins that asks the rules before an
@@ -19,7 +20,7 @@ import (
 // the decorated plugin puts what the call is about into the context; the webhook's
 // name, as several may share an address, comes from upstream's tracing span. reach changes
 // the configurations of its clients; nil leaves them.
-func Webhooks(i *fault.Injector, reach func(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver) admission.Decorator {
+func Webhooks(i *edge.Injector, reach func(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver) admission.Decorator {
 	return admission.DecoratorFunc(func(plugin admission.Interface, _ string) admission.Interface {
 		webhooks, ok := plugin.(initializer.WantsAuthenticationInfoResolverWrapper)
 		if !ok {
@@ -42,7 +43,7 @@ func Webhooks(i *fault.Injector, reach func(webhook.AuthenticationInfoResolver) 
 }
 
 // webhookClients puts the rules between the clients of webhooks and the network.
-func webhookClients(upstream webhook.AuthenticationInfoResolver, i *fault.Injector) webhook.AuthenticationInfoResolver {
+func webhookClients(upstream webhook.AuthenticationInfoResolver, i *edge.Injector) webhook.AuthenticationInfoResolver {
 	injected := func(config *rest.Config, err error) (*rest.Config, error) {
 		if err != nil {
 			return nil, err
@@ -63,7 +64,7 @@ func webhookClients(upstream webhook.AuthenticationInfoResolver, i *fault.Inject
 
 type mutatingWebhooks struct {
 	admission.MutationInterface
-	injector *fault.Injector
+	injector *edge.Injector
 }
 
 // Admit implements admission.MutationInterface.
@@ -73,7 +74,7 @@ func (m *mutatingWebhooks) Admit(ctx context.Context, a admission.Attributes, o 
 
 type validatingWebhooks struct {
 	admission.ValidationInterface
-	injector *fault.Injector
+	injector *edge.Injector
 }
 
 // Validate implements admission.ValidationInterface.
@@ -88,7 +89,7 @@ type (
 )
 
 // underReview puts into the context what webhooks are called about.
-func underReview(ctx context.Context, i *fault.Injector, a admission.Attributes) context.Context {
+func underReview(ctx context.Context, i *edge.Injector, a admission.Attributes) context.Context {
 	if !i.Active() {
 		return ctx
 	}

@@ -30,7 +30,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/utils/clock"
 
-	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/storage/intercept"
 )
 
@@ -43,7 +43,7 @@ type Config struct {
 	// to it, with Injector and Writes, which may be nil, and closes it.
 	Connection *intercept.Connection
 	Client     *kubernetes.Client
-	Injector   *fault.Injector
+	Injector   *edge.Injector
 	Writes     intercept.Writes
 	// ServerList has Client's endpoints: resources elsewhere keep upstream's storage.
 	ServerList []string

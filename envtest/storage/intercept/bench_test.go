@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/storage/memory"
 )
@@ -25,7 +26,7 @@ func BenchmarkStoreEdge(b *testing.B) {
 	decorated, err := store.Client()
 	require.NoError(b, err)
 	connection := intercept.NewConnection()
-	connection.Attach(decorated, fault.NewInjector(fault.New(fault.Config{}), "bench", fault.Effects{}), nil)
+	connection.Attach(decorated, edge.NewInjector(fault.New(fault.Config{}), "bench", edge.Effects{}), nil)
 	defer func() { require.NoError(b, connection.Close(context.Background())) }()
 	through := connection.Client(intercept.Identity{Resource: "configmaps", Prefix: "/registry/configmaps/"})
 

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // Identity is what rules tell one client's operations by, besides their kind.
@@ -46,7 +47,7 @@ func (c *Connection) decorate(d *decorator) *kubernetes.Client {
 type decorator struct {
 	Identity
 	conn      *Connection
-	injector  *fault.Injector // nil: no rule reaches it
+	injector  *edge.Injector // nil: no rule reaches it
 	ownStream bool
 	promises  promises
 }
@@ -80,7 +81,7 @@ func (d *decorator) object(key string) (namespace, name string) {
 // call makes a call: rules first, then the network.
 func call[T any](ctx context.Context, d *decorator, s subject, do func(context.Context) (T, error)) (T, error) {
 	describe := func() fault.Operation { return d.operation(ctx, s) }
-	return fault.Call(ctx, d.injector, describe, func(ctx context.Context) (T, error) {
+	return edge.Call(ctx, d.injector, describe, func(ctx context.Context) (T, error) {
 		return send(ctx, d.conn, func() (T, error) { return do(ctx) })
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/internal/conns"
 	"snowglobe.test/internal/left"
 )
@@ -39,7 +39,7 @@ var errDial = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
 // Break ends it for good, like the end of the process. Make it with NewConnection,
 // and Attach a client before its own are used. Any goroutine may call its methods.
 type Connection struct {
-	injector      *fault.Injector
+	injector      *edge.Injector
 	promiseLeases bool
 	writes        Writes
 	inner         atomic.Pointer[kubernetes.Client] // nil before Attach
@@ -87,7 +87,7 @@ func (c *Connection) PromiseLeases() { c.promiseLeases = true }
 
 // Attach gives the connection the client that it decorates and that Close closes.
 // injector and writes may be nil. Call it once, in a goroutine of the server.
-func (c *Connection) Attach(client *kubernetes.Client, injector *fault.Injector, writes Writes) {
+func (c *Connection) Attach(client *kubernetes.Client, injector *edge.Injector, writes Writes) {
 	c.injector, c.writes = injector, writes
 	c.inner.Store(client)
 	go c.run()

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/storage/memory"
 )
@@ -43,7 +44,7 @@ func connected(t *testing.T, writes intercept.Writes, f func(s *server)) {
 		require.NoError(t, s.store.Start(t.Context()))
 		client, err := s.store.Client()
 		require.NoError(t, err)
-		injector := fault.NewInjector(s.set, "a", fault.Effects{Compact: func(ctx context.Context) error { return s.effect(ctx) }})
+		injector := edge.NewInjector(s.set, "a", edge.Effects{Compact: func(ctx context.Context) error { return s.effect(ctx) }})
 		s.conn.Attach(client, injector, writes)
 		s.client, s.direct = s.conn.Client(intercept.Identity{Resource: "pods", Prefix: "/registry/pods/"}), s.conn.Direct()
 		f(s)
@@ -280,7 +281,7 @@ func TestBreakIsFinal(t *testing.T) {
 		inner, store := clientv3.NewCtxClient(context.Background()), &countingKV{}
 		inner.KV = store
 		set, conn := fault.New(fault.Config{}), intercept.NewConnection()
-		conn.Attach(&kubernetes.Client{Client: inner}, fault.NewInjector(set, "a", fault.Effects{}), nil)
+		conn.Attach(&kubernetes.Client{Client: inner}, edge.NewInjector(set, "a", edge.Effects{}), nil)
 		var users sync.WaitGroup
 		for range 4 {
 			users.Go(func() {
@@ -389,7 +390,7 @@ func TestGoroutinesAreTheServers(t *testing.T) {
 		require.NoError(s, err)
 		conn := intercept.NewConnection()
 		pprof.Do(s.Context(), pprof.Labels("of", "the server"), func(context.Context) {
-			conn.Attach(inner, fault.NewInjector(s.set, "b", fault.Effects{}), nil)
+			conn.Attach(inner, edge.NewInjector(s.set, "b", edge.Effects{}), nil)
 		})
 		conn.Client(intercept.Identity{Resource: "pods", Prefix: "/registry/pods/"}).Watch(s.Context(), "/registry/pods/", clientv3.WithPrefix())
 		s.add("hold store/watch-event")

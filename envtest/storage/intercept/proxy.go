@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/memnet"
 	"snowglobe.test/internal/left"
 )
@@ -35,7 +36,7 @@ import (
 // and keep-alives do not, since API servers make theirs by a Connection.
 type Proxy struct {
 	// Injector is asked; nil injects nothing.
-	Injector *fault.Injector
+	Injector *edge.Injector
 	// Dial reaches the members.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// TLS is spoken to the members; nil is plain text, as is spoken to the proxy.
@@ -274,7 +275,7 @@ func (c *proxyConn) answer(err error) error {
 func asked[T any](ctx context.Context, c *proxyConn, method string, request []byte, do func(context.Context) (T, error)) (T, error) {
 	if c.proxy.Injector.Active() {
 		if s, ok := identify(method, request); ok {
-			return fault.Call(ctx, c.proxy.Injector, func() fault.Operation { return fault.Operation{Point: s.point, Key: s.key} }, do)
+			return edge.Call(ctx, c.proxy.Injector, func() fault.Operation { return fault.Operation{Point: s.point, Key: s.key} }, do)
 		}
 	}
 	return do(ctx)

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 	"snowglobe.test/envtest/memnet"
 	"snowglobe.test/envtest/storage/intercept"
 	"snowglobe.test/envtest/storage/memory"
@@ -39,7 +40,7 @@ func behindProxyOf(t *testing.T, setUp func(*testing.T, *memory.Store, *intercep
 		store := memory.New("behind")
 		require.NoError(t, store.Start(t.Context()))
 		set := fault.New(fault.Config{})
-		injector := fault.NewInjector(set, "apiserver-0", fault.Effects{})
+		injector := edge.NewInjector(set, "apiserver-0", edge.Effects{})
 		proxy := &intercept.Proxy{Injector: injector, Dial: store.Endpoints().Dial}
 		setUp(t, store, proxy)
 		client, err := clientv3.New(clientv3.Config{
@@ -261,7 +262,7 @@ func TestProxyCloseIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		_, err = set.Add(rule)
 		require.NoError(t, err)
-		proxy.Injector = fault.NewInjector(set, "apiserver-0", fault.Effects{Compact: func(context.Context) error {
+		proxy.Injector = edge.NewInjector(set, "apiserver-0", edge.Effects{Compact: func(context.Context) error {
 			close(began)
 			<-goOn
 			return nil

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // receiver takes what a watch tells, in its order. Calls come one at a time.
@@ -172,7 +173,7 @@ func (s *stage) pass(a arrival) bool {
 	}
 	times := 1
 	if r := &a.what; s.concerns(r) {
-		d := fault.Deliver(s.ctx, s.injector, func() fault.Operation {
+		d := edge.Deliver(s.ctx, s.injector, func() fault.Operation {
 			var event *clientv3.Event
 			if len(r.Events) > 0 {
 				event = r.Events[0]

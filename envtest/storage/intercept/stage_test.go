@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // source is a store that delivers to one watch.
@@ -97,7 +98,7 @@ func onBothSources(t *testing.T, f func(w *watchTest), rules ...string) {
 					inner.Watcher = directSource{src}
 				}
 				conn := NewConnection()
-				conn.Attach(&kubernetes.Client{Client: inner}, fault.NewInjector(set, "a", fault.Effects{}), nil)
+				conn.Attach(&kubernetes.Client{Client: inner}, edge.NewInjector(set, "a", edge.Effects{}), nil)
 				w := &watchTest{T: t, source: src, set: set, conn: conn}
 				for _, rule := range rules {
 					w.add(rule)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"snowglobe.test/envtest/fault"
+	"snowglobe.test/envtest/fault/edge"
 )
 
 // watchBuffer is how many responses a receiver can be behind before a store that
@@ -57,7 +58,7 @@ func (w *watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOpti
 		return out
 	}
 	describe := func() fault.Operation { return w.operation(ctx, subject{fault.StoreWatchCreate, key}) }
-	return fault.Execute(ctx, w.injector, describe, fault.Ways[clientv3.WatchChan]{
+	return edge.Execute(ctx, w.injector, describe, edge.Ways[clientv3.WatchChan]{
 		Proceed: func() clientv3.WatchChan { return w.begin(ctx, key, opts) },
 		Fail:    func(err error) clientv3.WatchChan { return refused(ctx, err) },
 		// A watch of which the store has never heard.
@@ -105,7 +106,7 @@ func (w *watcher) begin(ctx context.Context, key string, opts []clientv3.OpOptio
 // the request itself, so a lost one looks like any other.
 func (w *watcher) RequestProgress(ctx context.Context) error {
 	describe := func() fault.Operation { return w.progress("request") }
-	return fault.Execute(ctx, w.injector, describe, fault.Ways[error]{
+	return edge.Execute(ctx, w.injector, describe, edge.Ways[error]{
 		Proceed: func() error {
 			switch err := w.conn.Err(); err {
 			case nil:

@@ -1,14 +1,16 @@
-package fault
+package edge
 
 import (
 	"context"
 	"errors"
+
+	"snowglobe.test/envtest/fault"
 )
 
-// Injector asks a Set about the operations of one API server. A nil one injects
+// Injector asks a fault.Set about the operations of one API server. A nil one injects
 // nothing. Make it with NewInjector.
 type Injector struct {
-	set     *Set
+	set     *fault.Set
 	server  string
 	effects Effects
 	life    context.Context
@@ -28,22 +30,22 @@ type Effects struct {
 
 // NewInjector returns the Injector of the server of that name. An operation
 // whose rule needs a nil effect fails with an error that says so.
-func NewInjector(set *Set, server string, effects Effects) *Injector {
+func NewInjector(set *fault.Set, server string, effects Effects) *Injector {
 	life, end := context.WithCancelCause(context.Background())
 	return &Injector{set: set, server: server, effects: effects, life: life, end: end}
 }
 
 var errEnded = errors.New("the API server is stopping")
 
-// Active is Set.Active, and false once the server has ended.
+// Active is fault.Set.Active, and false once the server has ended.
 func (i *Injector) Active() bool { return i != nil && i.set.Active() && i.life.Err() == nil }
 
 // Concerned reports whether Execute wants to hear of requests and calls of the store:
 // there may be rules, or operations take time, also those of a server that has ended.
 func (i *Injector) Concerned() bool { return i != nil && (i.Active() || i.set.Latency() != nil) }
 
-// Concerns is Set.Concerns for an operation of the server.
-func (i *Injector) Concerns(op Operation) bool {
+// Concerns is fault.Set.Concerns for an operation of the server.
+func (i *Injector) Concerns(op fault.Operation) bool {
 	if !i.Active() {
 		return false
 	}
@@ -69,17 +71,17 @@ func (i *Injector) Lost(ctx context.Context) error {
 	}
 }
 
-// OnPartition is Set.OnPartition for the path between the server and its store, until
+// OnPartition is fault.Set.OnPartition for the path between the server and its store, until
 // the Injector ends.
 func (i *Injector) OnPartition(tell func(partitioned bool)) (stop func()) {
 	if i == nil {
 		return func() {}
 	}
-	return i.set.OnPartition(i.life, Operation{Point: StorePath, Server: i.server}, tell)
+	return i.set.OnPartition(i.life, fault.Operation{Point: fault.StorePath, Server: i.server}, tell)
 }
 
-// OnFire is Set.OnFire for a signal of the server, until the Injector ends.
-func (i *Injector) OnFire(signal Operation, fire func()) {
+// OnFire is fault.Set.OnFire for a signal of the server, until the Injector ends.
+func (i *Injector) OnFire(signal fault.Operation, fire func()) {
 	if i != nil {
 		signal.Server = i.server
 		i.set.OnFire(i.life, signal, fire)

@@ -1,4 +1,4 @@
-package fault
+package edge
 
 import (
 	"context"
@@ -7,16 +7,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"snowglobe.test/envtest/fault"
 	"snowglobe.test/envtest/trace"
 )
 
 func TestDeliver(t *testing.T) {
-	event := func() Operation { return Operation{Point: "store/watch-event", Verb: "put", Resource: "configmaps"} }
+	event := func() fault.Operation {
+		return fault.Operation{Point: "store/watch-event", Verb: "put", Resource: "configmaps"}
+	}
 	for rule, want := range map[string]Delivery{
 		"drop store/watch-event":                           {},
 		"duplicate store/watch-event":                      {Times: 2},
 		"cancel store/watch-event":                         {Last: true},
-		"crash store/watch-event":                          {Last: true, Err: ErrCrashed},
+		"crash store/watch-event":                          {Last: true, Err: fault.ErrCrashed},
 		"compact store/watch-event":                        {Times: 1},
 		"drop store/watch-event resource=pods optional":    {Times: 1},
 		"drop store/watch-event server=b optional":         {Times: 1},
@@ -40,10 +43,10 @@ func TestNotice(t *testing.T) {
 	hold, fail := "delay store/put by=1ns", "fail store/put with=timeout"
 	i, _ := injectorOf(t, hold, fail)
 	var noticed []string
-	ctx := WithNotice(t.Context(), func(phase trace.Phase, rule Rule) {
+	ctx := fault.WithNotice(t.Context(), func(phase trace.Phase, rule fault.Rule) {
 		noticed = append(noticed, string(phase)+" "+rule.String())
 	})
-	_, err := Call(ctx, i, func() Operation { return Operation{Point: "store/put"} }, func(context.Context) (string, error) { return "", nil })
+	_, err := Call(ctx, i, func() fault.Operation { return fault.Operation{Point: "store/put"} }, func(context.Context) (string, error) { return "", nil })
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Equal(t, []string{"held " + hold, "released " + hold}, noticed)
 }

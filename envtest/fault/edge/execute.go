@@ -1,8 +1,10 @@
-package fault
+package edge
 
 import (
 	"context"
 	"errors"
+
+	"snowglobe.test/envtest/fault"
 )
 
 // Ways are the ways an operation can go. Execute picks the one that the rules
@@ -27,7 +29,7 @@ type Ways[R any] struct {
 }
 
 // Call is Execute for a call that returns an answer or an error.
-func Call[T any](ctx context.Context, i *Injector, describe func() Operation, do func(context.Context) (T, error)) (T, error) {
+func Call[T any](ctx context.Context, i *Injector, describe func() fault.Operation, do func(context.Context) (T, error)) (T, error) {
 	if !i.Concerned() {
 		return do(ctx)
 	}
@@ -49,11 +51,11 @@ type result[T any] struct {
 
 // Execute asks the rules about an operation and lets it go the way they say. It
 // is the only place that knows what each action means for an operation.
-func Execute[R any](ctx context.Context, i *Injector, describe func() Operation, ways Ways[R]) R {
+func Execute[R any](ctx context.Context, i *Injector, describe func() fault.Operation, ways Ways[R]) R {
 	if !i.Concerned() {
 		return ways.Proceed()
 	}
-	a := &asked{i, func() Operation {
+	a := &asked{i, func() fault.Operation {
 		op := describe()
 		op.Server = i.server
 		return op
@@ -67,21 +69,21 @@ func Execute[R any](ctx context.Context, i *Injector, describe func() Operation,
 	}
 	goOn := ways.Proceed
 	switch d.Kind {
-	case Fail:
+	case fault.Fail:
 		a.fail()
 		return ways.Fail(d.Err())
-	case LoseReply:
+	case fault.LoseReply:
 		a.report(true)
 		ways.discard()
 		return ways.Fail(d.Err())
-	case Duplicate:
+	case fault.Duplicate:
 		ways.discard()
-	case Drop:
+	case fault.Drop:
 		if ways.Drop != nil {
 			return ways.Drop()
 		}
 		return ways.Fail(i.Lost(ctx))
-	case Cancel:
+	case fault.Cancel:
 		a.report(true)
 		if ways.Cancel == nil {
 			return ways.Fail(context.Canceled)
@@ -106,18 +108,18 @@ func (w *Ways[R]) discard() {
 // asked is an operation that the rules are asked about.
 type asked struct {
 	*Injector
-	describe func() Operation
+	describe func() fault.Operation
 }
 
-// decide is Set.At for the server. Compact, LoseLeader and Crash are done when it returns. A
+// decide is fault.Set.At for the server. Compact, LoseLeader and Crash are done when it returns. A
 // server that has ended asks no rules, but what it does still takes time.
-func (a *asked) decide(ctx context.Context) (Decision, error) {
+func (a *asked) decide(ctx context.Context) (fault.Decision, error) {
 	if a.life.Err() != nil {
 		if latency := a.set.Latency(); latency != nil {
 			takes, _ := latency.Of(a.describe())
 			latency.Take(takes)
 		}
-		return Decision{}, nil
+		return fault.Decision{}, nil
 	}
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -126,36 +128,36 @@ func (a *asked) decide(ctx context.Context) (Decision, error) {
 	if err == nil {
 		d, err = a.affect(waiting, d)
 	}
-	if err != nil && !errors.Is(err, ErrCrashed) && errors.Is(context.Cause(waiting), errEnded) {
-		return Decision{}, nil // it has ended before the wait or the effect has
+	if err != nil && !errors.Is(err, fault.ErrCrashed) && errors.Is(context.Cause(waiting), errEnded) {
+		return fault.Decision{}, nil // it has ended before the wait or the effect has
 	}
 	return d, err
 }
 
 // affect does what a rule does to the surroundings of the operation.
-func (a *asked) affect(ctx context.Context, d Decision) (Decision, error) {
+func (a *asked) affect(ctx context.Context, d fault.Decision) (fault.Decision, error) {
 	var effect func(context.Context) error
 	switch d.Kind {
-	case Compact:
+	case fault.Compact:
 		effect = a.effects.Compact
-	case LoseLeader:
+	case fault.LoseLeader:
 		effect = a.effects.LoseLeader
-	case Crash:
+	case fault.Crash:
 		if a.effects.Crash != nil {
-			cause := d.entry.blame("%w before %s, because of the rule %q", ErrCrashed, d.op, d.entry.rule)
+			cause := d.Blame("%w before %s, because of the rule %q", fault.ErrCrashed, d.Operation(), d.Rule())
 			a.effects.Crash(cause)
-			return Decision{}, cause
+			return fault.Decision{}, cause
 		}
 	default:
 		return d, nil
 	}
 	if effect == nil {
-		return Decision{}, d.entry.blame("rule %q: %s cannot be done here", d.entry.rule, d.Kind)
+		return fault.Decision{}, d.Blame("rule %q: %s cannot be done here", d.Rule(), d.Kind)
 	}
 	if err := effect(ctx); err != nil {
-		return Decision{}, d.entry.blame("rule %q: %w", d.entry.rule, err)
+		return fault.Decision{}, d.Blame("rule %q: %w", d.Rule(), err)
 	}
-	return Decision{}, nil
+	return fault.Decision{}, nil
 }
 
 // report tells what became of the operation, where operations take time.
@@ -182,7 +184,7 @@ type Delivery struct {
 }
 
 // Deliver is Execute for an event of a stream.
-func Deliver(ctx context.Context, i *Injector, describe func() Operation) Delivery {
+func Deliver(ctx context.Context, i *Injector, describe func() fault.Operation) Delivery {
 	times := 1
 	return Execute(ctx, i, describe, Ways[Delivery]{
 		Proceed: func() Delivery { return Delivery{Times: times} },

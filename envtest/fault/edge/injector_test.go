@@ -1,4 +1,4 @@
-package fault
+package edge
 
 import (
 	"context"
@@ -9,12 +9,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"snowglobe.test/envtest/fault"
 )
 
 // injectorOf makes an injector of the server "a" with rules, and counts its effects.
 func injectorOf(t *testing.T, rules ...string) (e *Injector, effects map[string]int) {
 	effects = map[string]int{}
-	set := setOf(t, Config{}, rules...)
+	set := setOf(t, rules...)
 	count := func(name string) func(context.Context) error {
 		return func(context.Context) error {
 			effects[name]++
@@ -26,6 +28,17 @@ func injectorOf(t *testing.T, rules ...string) (e *Injector, effects map[string]
 	}), effects
 }
 
+func setOf(t *testing.T, rules ...string) *fault.Set {
+	t.Helper()
+	set := fault.New(fault.Config{})
+	t.Cleanup(set.Close)
+	for _, rule := range rules {
+		_, err := set.Inject(rule)
+		require.NoError(t, err)
+	}
+	return set
+}
+
 // called is how often a call happened, and what its caller was told.
 type called struct {
 	times int
@@ -34,7 +47,7 @@ type called struct {
 
 func write(ctx context.Context, e *Injector) called {
 	var c called
-	_, c.err = Call(ctx, e, func() Operation { return Operation{Point: "store/put", Resource: "configmaps"} },
+	_, c.err = Call(ctx, e, func() fault.Operation { return fault.Operation{Point: "store/put", Resource: "configmaps"} },
 		func(context.Context) (int, error) {
 			c.times++
 			return c.times, nil
@@ -54,7 +67,7 @@ func TestCall(t *testing.T) {
 		"cancel store/put":                                   {0, context.Canceled, ""},
 		"compact store/put":                                  {1, nil, "compact"},
 		"lose-leader store/put":                              {1, nil, "lose-leader"},
-		"crash store/put":                                    {0, ErrCrashed, "crash"},
+		"crash store/put":                                    {0, fault.ErrCrashed, "crash"},
 		"fail store/put server=b with=timeout optional":      {1, nil, ""},
 		"fail store/put server=a with=timeout":               {0, context.DeadlineExceeded, ""},
 		"fail store/put resource=pods with=timeout optional": {1, nil, ""},
@@ -102,7 +115,7 @@ func TestEnd(t *testing.T) {
 
 // TestNoEffect says of an effect that there is none.
 func TestNoEffect(t *testing.T) {
-	e := NewInjector(setOf(t, Config{}, "compact store/put"), "a", Effects{})
+	e := NewInjector(setOf(t, "compact store/put"), "a", Effects{})
 	got := write(t.Context(), e)
 	assert.EqualError(t, got.err, `rule "compact store/put": compact cannot be done here`)
 	assert.Zero(t, got.times)
@@ -115,47 +128,10 @@ func TestNilInjector(t *testing.T) {
 	e.End()
 }
 
-// TestDelayOfQueue counts the delay of something that has been in a queue from
-// its arrival, so that a stream lags behind and does not run dry.
-func TestDelayOfQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := setOf(t, Config{}, "delay cache/pods by=3s")
-		began := time.Now()
-		for range 2 {
-			_, err := s.At(t.Context(), func() Operation { return Operation{Point: "cache/pods", Verb: "event", Arrived: began} })
-			require.NoError(t, err)
-			assert.Equal(t, 3*time.Second, time.Since(began))
-		}
-	})
-}
-
-// TestAddNames tells a set later which names there are.
-func TestAddNames(t *testing.T) {
-	s := setOf(t, Config{}, "hold hook/start-kube-aggregator-informer", "hold cache/widgets.example.com")
-	require.NoError(t, s.AddNames(Names{"resource": {"pods", "deployments.apps"}}))
-	err := s.AddNames(Names{"hook": {"start-kube-aggregator-informers"}})
-	require.ErrorContains(t, err, "start-kube-aggregator-informers")
-	for _, refused := range []string{"hold cache/podz", "fail store/put resource=deployment.apps with=timeout"} {
-		_, err := s.Add(parsed(t, refused))
-		assert.ErrorContains(t, err, "did you mean", refused)
-	}
-	_, err = s.Add(parsed(t, "hold http/update resource=deployments.apps/scale optional"), parsed(t, "hold http/update resource=*/status optional"))
-	require.NoError(t, err)
-	_, err = s.Add(parsed(t, "fail store/put resource=gadgets.example.com with=timeout"))
-	assert.NoError(t, err)
-}
-
-func parsed(t *testing.T, text string) Rule {
-	t.Helper()
-	rule, err := Parse(text, nil)
-	require.NoError(t, err)
-	return rule
-}
-
 // An effect that takes long ends with the server, and the operation goes on.
 func TestEndDuringEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set := New(Config{})
+		set := fault.New(fault.Config{})
 		_, err := set.Inject("lose-leader store/put")
 		require.NoError(t, err)
 		i := NewInjector(set, "apiserver-0", Effects{LoseLeader: func(ctx context.Context) error {
@@ -165,4 +141,29 @@ func TestEndDuringEffect(t *testing.T) {
 		time.AfterFunc(time.Second, i.End)
 		assert.Equal(t, called{1, nil}, write(context.Background(), i))
 	})
+}
+
+// TestPartitionOfInjector heals when the server ends.
+func TestPartitionOfInjector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, _ := injectorOf(t, "partition store server=a", "partition store server=b optional")
+		type told struct {
+			partitioned bool
+			at          time.Duration
+		}
+		var got []told
+		began := time.Now()
+		stop := i.OnPartition(func(partitioned bool) { got = append(got, told{partitioned, time.Since(began)}) })
+		assert.Equal(t, []told{{true, 0}}, got, "it is cut already")
+		time.Sleep(time.Second)
+		i.End()
+		synctest.Wait()
+		assert.Equal(t, []told{{true, 0}, {false, time.Second}}, got)
+		i.set.Close()
+		stop()
+		assert.Len(t, got, 2)
+	})
+	var none *Injector
+	none.OnPartition(func(bool) { t.Error("there are no rules") })()
+	none.OnFire(fault.Operation{Point: "signal/HasBeenReady"}, func() { t.Error("there are no rules") })
 }

@@ -55,12 +55,12 @@ func Execute[R any](ctx context.Context, i *Injector, describe func() fault.Oper
 	if !i.Concerned() {
 		return ways.Proceed()
 	}
-	a := &asked{i, func() fault.Operation {
+	asked := func() fault.Operation {
 		op := describe()
 		op.Server = i.server
 		return op
-	}}
-	d, err := a.decide(ctx)
+	}
+	d, err := i.decide(ctx, asked)
 	if err != nil {
 		if ways.Abort != nil {
 			return ways.Abort(err)
@@ -70,10 +70,10 @@ func Execute[R any](ctx context.Context, i *Injector, describe func() fault.Oper
 	goOn := ways.Proceed
 	switch d.Kind {
 	case fault.Fail:
-		a.fail()
+		i.fail(asked)
 		return ways.Fail(d.Err())
 	case fault.LoseReply:
-		a.report(true)
+		i.report(asked, true)
 		ways.discard()
 		return ways.Fail(d.Err())
 	case fault.Duplicate:
@@ -84,7 +84,7 @@ func Execute[R any](ctx context.Context, i *Injector, describe func() fault.Oper
 		}
 		return ways.Fail(i.Lost(ctx))
 	case fault.Cancel:
-		a.report(true)
+		i.report(asked, true)
 		if ways.Cancel == nil {
 			return ways.Fail(context.Canceled)
 		}
@@ -92,7 +92,7 @@ func Execute[R any](ctx context.Context, i *Injector, describe func() fault.Oper
 	}
 	r := goOn()
 	if ways.Failed != nil {
-		a.report(ways.Failed(r))
+		i.report(asked, ways.Failed(r))
 	}
 	return r
 }
@@ -105,28 +105,22 @@ func (w *Ways[R]) discard() {
 	w.Proceed()
 }
 
-// asked is an operation that the rules are asked about.
-type asked struct {
-	*Injector
-	describe func() fault.Operation
-}
-
 // decide is fault.Set.At for the server. Compact, LoseLeader and Crash are done when it returns. A
 // server that has ended asks no rules, but what it does still takes time.
-func (a *asked) decide(ctx context.Context) (fault.Decision, error) {
-	if a.life.Err() != nil {
-		if latency := a.set.Latency(); latency != nil {
-			takes, _ := latency.Of(a.describe())
+func (i *Injector) decide(ctx context.Context, asked func() fault.Operation) (fault.Decision, error) {
+	if i.life.Err() != nil {
+		if latency := i.set.Latency(); latency != nil {
+			takes, _ := latency.Of(asked())
 			latency.Take(takes)
 		}
 		return fault.Decision{}, nil
 	}
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(a.life, func() { cancel(errEnded) })()
-	d, err := a.set.At(waiting, a.describe)
+	defer context.AfterFunc(i.life, func() { cancel(errEnded) })()
+	d, err := i.set.At(waiting, asked)
 	if err == nil {
-		d, err = a.affect(waiting, d)
+		d, err = i.affect(waiting, d)
 	}
 	if err != nil && !errors.Is(err, fault.ErrCrashed) && errors.Is(context.Cause(waiting), errEnded) {
 		return fault.Decision{}, nil // it has ended before the wait or the effect has
@@ -135,17 +129,17 @@ func (a *asked) decide(ctx context.Context) (fault.Decision, error) {
 }
 
 // affect does what a rule does to the surroundings of the operation.
-func (a *asked) affect(ctx context.Context, d fault.Decision) (fault.Decision, error) {
+func (i *Injector) affect(ctx context.Context, d fault.Decision) (fault.Decision, error) {
 	var effect func(context.Context) error
 	switch d.Kind {
 	case fault.Compact:
-		effect = a.effects.Compact
+		effect = i.effects.Compact
 	case fault.LoseLeader:
-		effect = a.effects.LoseLeader
+		effect = i.effects.LoseLeader
 	case fault.Crash:
-		if a.effects.Crash != nil {
+		if i.effects.Crash != nil {
 			cause := d.Blame("%w before %s, because of the rule %q", fault.ErrCrashed, d.Operation(), d.Rule())
-			a.effects.Crash(cause)
+			i.effects.Crash(cause)
 			return fault.Decision{}, cause
 		}
 	default:
@@ -161,16 +155,16 @@ func (a *asked) affect(ctx context.Context, d fault.Decision) (fault.Decision, e
 }
 
 // report tells what became of the operation, where operations take time.
-func (a *asked) report(failed bool) {
-	if latency := a.set.Latency(); latency != nil {
-		latency.Report(a.describe(), failed)
+func (i *Injector) report(asked func() fault.Operation, failed bool) {
+	if latency := i.set.Latency(); latency != nil {
+		latency.Report(asked(), failed)
 	}
 }
 
 // fail is report of a failure that a rule has made.
-func (a *asked) fail() {
-	if latency := a.set.Latency(); latency != nil {
-		latency.Fail(a.describe())
+func (i *Injector) fail(asked func() fault.Operation) {
+	if latency := i.set.Latency(); latency != nil {
+		latency.Fail(asked())
 	}
 }
 

@@ -95,13 +95,9 @@ func (a Action) problems(report func(key, format string, args ...any)) {
 	only("retry-after", a.RetryAfter != 0, Fail, LoseReply)
 	only("at", a.At != 0, Freeze)
 	switch {
-	case a.Kind == Delay && a.By <= 0:
+	case a.Kind == Delay && a.By == 0:
 		report("by", "a delay needs by=, a time above 0 such as by=3s")
-	case a.Kind == Freeze && a.At < 0:
-		report("at", "at= is a revision of the store, above 0")
 	case a.RetryAfter != 0 && a.With != TooManyRequests && a.With != ServiceUnavailable:
 		report("retry-after", "retry-after= goes with %s and %s only", TooManyRequests, ServiceUnavailable)
-	case a.RetryAfter != 0 && !wholeSeconds(a.RetryAfter):
-		report("retry-after", "retry-after= is a number of whole seconds, such as 2s, not %q", a.RetryAfter)
 	}
 }

@@ -80,24 +80,19 @@ func (c *checker) report(part, format string, args ...any) {
 	c.mistakes = append(c.mistakes, mistake{part, fmt.Sprintf(format, args...)})
 }
 
-// numbers checks what Parse has checked of a rule that is text.
+// numbers checks the numbers of a rule, which Parse could not have read if they were wrong.
 func (c *checker) numbers() {
 	r := c.rule
-	if (r.Nth != Range{}) && !r.Nth.valid() {
-		c.report("nth", "Nth is from 1 on, and not the wrong way round: %+v", r.Nth)
-	}
-	if r.Every < 0 || r.Times < 0 {
-		c.report("times", "Every and Times are numbers above 0: %d, %d", r.Every, r.Times)
-	}
-	if r.Probability < 0 || !(r.Probability <= 1) {
-		c.report("probability", "a probability is above 0, at most 1, not %v", r.Probability)
+	for _, key := range ruleKeys {
+		if v := key.get(r); v != "" {
+			if err := key.set(&Rule{}, v); err != nil {
+				c.report(key.name, "%s", err)
+			}
+		}
 	}
 	if r.Kind.stands() && (r.Nth != Range{} || r.Every != 0 || r.Times != 0 || r.Probability != 0) {
 		c.report("action", "nth=, every=, times= and probability= choose among operations, and %s is about none; after=, for= and until= say when",
 			map[ActionKind]string{Partition: "a partition", Fire: "fire"}[r.Kind])
-	}
-	if min(r.After, r.For, r.Until) < 0 {
-		c.report("after", "After, For and Until are times above 0: %v, %v, %v", r.After, r.For, r.Until)
 	}
 	if r.For > 0 && r.Until > 0 {
 		c.report("until", "for= or until=, not both")
@@ -189,15 +184,11 @@ func mayExist(what, name string, known []string) bool {
 	})
 }
 
-// Failures returns the names of all errors, in the catalogue's order.
+// Failures returns the names of all errors.
 func Failures() []Failure {
-	var all []Failure
-	for _, k := range catalogue {
-		for _, f := range k.Failures {
-			if !slices.Contains(all, f) {
-				all = append(all, f)
-			}
-		}
+	all := make([]Failure, len(failures))
+	for i, f := range failures {
+		all[i] = f.name
 	}
 	return all
 }

@@ -50,9 +50,8 @@ func (e *Entry) Rule() Rule { return e.rule }
 
 // Fired returns how often the rule has fired.
 func (e *Entry) Fired() int {
-	e.set.mu.Lock()
-	defer e.set.mu.Unlock()
-	return e.fired
+	fired, _ := e.Last()
+	return fired
 }
 
 // Last returns how often the rule has fired, and at what operation the last time.

@@ -176,16 +176,17 @@ func TestParseRefuses(t *testing.T) {
 func TestValidateRefuses(t *testing.T) {
 	point := func(m Match) Match { m.Point = "store/put"; return m }
 	for want, rule := range map[string]Rule{
-		`unknown action ""`:             {Match: Match{Point: "store/put"}},
-		`unknown point ""`:              {Action: Action{Kind: Hold}},
-		"a delay needs by=":             {Action: Action{Kind: Delay, By: -1}, Match: point(Match{})},
-		"a revision of the store":       {Action: Action{Kind: Freeze, At: -1}, Match: Match{Point: "cache/pods"}},
-		"Nth is from 1 on":              {Action: Action{Kind: Hold}, Match: point(Match{Nth: Range{0, 3}})},
-		"Every and Times":               {Action: Action{Kind: Hold}, Match: point(Match{Every: -1})},
-		"a probability is above 0":      {Action: Action{Kind: Hold}, Match: point(Match{Probability: -0.5})},
-		"times above 0":                 {Action: Action{Kind: Hold}, Match: point(Match{For: -1})},
-		"has a character that no point": {Action: Action{Kind: Hold}, Match: Match{Point: "hook/a b"}},
-		"carry no name":                 {Action: Action{Kind: Hold}, Match: Match{Point: "store/lease-grant", Namespace: "a", Name: "b"}},
+		`unknown action ""`:              {Match: Match{Point: "store/put"}},
+		`unknown point ""`:               {Action: Action{Kind: Hold}},
+		"a delay needs by=":              {Action: Action{Kind: Delay}, Match: point(Match{})},
+		"by= is a time above 0":          {Action: Action{Kind: Delay, By: -1}, Match: point(Match{})},
+		"at= is a whole number above 0":  {Action: Action{Kind: Freeze, At: -1}, Match: Match{Point: "cache/pods"}},
+		"nth= is a number from 1 on":     {Action: Action{Kind: Hold}, Match: point(Match{Nth: Range{0, 3}})},
+		"every= is a whole number":       {Action: Action{Kind: Hold}, Match: point(Match{Every: -1})},
+		"probability= is a number above": {Action: Action{Kind: Hold}, Match: point(Match{Probability: -0.5})},
+		"for= is a time above 0":         {Action: Action{Kind: Hold}, Match: point(Match{For: -1})},
+		"has a character that no point":  {Action: Action{Kind: Hold}, Match: Match{Point: "hook/a b"}},
+		"carry no name":                  {Action: Action{Kind: Hold}, Match: Match{Point: "store/lease-grant", Namespace: "a", Name: "b"}},
 	} {
 		assert.ErrorContains(t, rule.Validate(nil), want)
 	}

@@ -124,13 +124,11 @@ func timeKey(name, meaning string, field func(*Rule) *time.Duration) ruleKey {
 
 func parseRetryAfter(v string) (time.Duration, error) {
 	d, err := time.ParseDuration(v)
-	if err != nil || !wholeSeconds(d) {
+	if err != nil || d <= 0 || d%time.Second != 0 {
 		return 0, fmt.Errorf("retry-after= is a number of whole seconds, such as 2s, not %q", v)
 	}
 	return d, nil
 }
-
-func wholeSeconds(d time.Duration) bool { return d > 0 && d%time.Second == 0 }
 
 // shortly prints a time without the zeros at its end, such as 1h.
 func shortly(d time.Duration) string {

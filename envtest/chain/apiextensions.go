@@ -28,7 +28,7 @@ func (c *Chain) buildAPIExtensionsConfig(context.Context) error {
 	config, err := controlplaneapiserver.CreateAPIExtensionsConfig(*generic, kube.ControlPlane.VersionedInformers, kube.initializers,
 		c.options.CompletedOptions, c.options.MasterCount, kube.resolver,
 		func(upstream webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
-			return egress.PastTLSProxies(resolve(upstream))
+			return inject.ConfigureWebhooks(resolve(upstream), egress.PastTLSProxies)
 		})
 	if err != nil {
 		return err

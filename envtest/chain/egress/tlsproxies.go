@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 )
 
@@ -48,23 +47,9 @@ func behindPlainName(address string) (name, proxy string, ok bool) {
 	return name, net.JoinHostPort(name, port), ok
 }
 
-// PastTLSProxies has webhooks of admission and conversion called by plainProxies.
-func PastTLSProxies(upstream webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
-	proxies := plainProxies()
-	if proxies == nil {
-		return upstream
-	}
-	past := func(config *rest.Config, err error) (*rest.Config, error) {
-		if err == nil && config.Proxy == nil {
-			config = rest.CopyConfig(config)
-			config.Proxy = proxies
-		}
-		return config, err
-	}
-	return &webhook.AuthenticationInfoResolverDelegator{
-		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return past(upstream.ClientConfigFor(hostPort)) },
-		ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
-			return past(upstream.ClientConfigForService(name, namespace, port))
-		},
+// PastTLSProxies has the client of a webhook of admission or conversion go by plainProxies.
+func PastTLSProxies(config *rest.Config) {
+	if proxies := plainProxies(); proxies != nil && config.Proxy == nil {
+		config.Proxy = proxies
 	}
 }

@@ -18,19 +18,21 @@ import (
 // Webhooks returns a decorator of admission plugins that asks the rules before an
 // admission webhook is called. The transport of the call knows only an address. So
 // the decorated plugin puts what the call is about into the context; the webhook's
-// name, as several may share an address, comes from upstream's tracing span. reach changes
-// the configurations of its clients; nil leaves them.
-func Webhooks(i *edge.Injector, reach func(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver) admission.Decorator {
+// name, as several may share an address, comes from upstream's tracing span. configure changes
+// the configurations of its clients.
+func Webhooks(i *edge.Injector, configure func(*rest.Config)) admission.Decorator {
 	return admission.DecoratorFunc(func(plugin admission.Interface, _ string) admission.Interface {
 		webhooks, ok := plugin.(initializer.WantsAuthenticationInfoResolverWrapper)
 		if !ok {
 			return plugin
 		}
 		webhooks.SetAuthenticationInfoResolverWrapper(func(upstream webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
-			if reach != nil {
-				upstream = reach(upstream)
-			}
-			return webhookClients(upstream, i)
+			return ConfigureWebhooks(upstream, func(config *rest.Config) {
+				configure(config)
+				config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+					return &transport{next: next, injector: i, describe: describeReview}
+				})
+			})
 		})
 		if mutation, ok := plugin.(admission.MutationInterface); ok {
 			return &mutatingWebhooks{mutation, i}
@@ -42,22 +44,20 @@ func Webhooks(i *edge.Injector, reach func(webhook.AuthenticationInfoResolver) w
 	})
 }
 
-// webhookClients puts the rules between the clients of webhooks and the network.
-func webhookClients(upstream webhook.AuthenticationInfoResolver, i *edge.Injector) webhook.AuthenticationInfoResolver {
-	injected := func(config *rest.Config, err error) (*rest.Config, error) {
+// ConfigureWebhooks has configure change the configuration of each client of a webhook.
+func ConfigureWebhooks(upstream webhook.AuthenticationInfoResolver, configure func(*rest.Config)) webhook.AuthenticationInfoResolver {
+	configured := func(config *rest.Config, err error) (*rest.Config, error) {
 		if err != nil {
 			return nil, err
 		}
 		config = rest.CopyConfig(config)
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return &transport{next: next, injector: i, describe: describeReview}
-		})
+		configure(config)
 		return config, nil
 	}
 	return &webhook.AuthenticationInfoResolverDelegator{
-		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return injected(upstream.ClientConfigFor(hostPort)) },
+		ClientConfigForFunc: func(hostPort string) (*rest.Config, error) { return configured(upstream.ClientConfigFor(hostPort)) },
 		ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
-			return injected(upstream.ClientConfigForService(name, namespace, port))
+			return configured(upstream.ClientConfigForService(name, namespace, port))
 		},
 	}
 }

@@ -70,7 +70,7 @@ func TestWebhooks(t *testing.T) {
 		"fail webhook/other.example.com with=refused":                                                                         false,
 	} {
 		var next roundTrips
-		plugin := Webhooks(injectorFor(t, rule), nil).Decorate(&webhookPlugin{Handler: admission.NewHandler(admission.Create), next: &next}, "webhook")
+		plugin := Webhooks(injectorFor(t, rule), func(*rest.Config) {}).Decorate(&webhookPlugin{Handler: admission.NewHandler(admission.Create), next: &next}, "webhook")
 		err := plugin.(admission.MutationInterface).Admit(t.Context(), admission.NewAttributesRecord(nil, nil, corev1.SchemeGroupVersion.WithKind("Pod"), "default", "a",
 			corev1.SchemeGroupVersion.WithResource("pods"), "binding", admission.Create, nil, false, &user.DefaultInfo{Name: "jane"}), nil)
 		if refused {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/apis/apiserver/validation"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -101,7 +102,7 @@ func (c *Chain) applyJWT(g *genericStage) error {
 	metrics.RecordAuthenticationConfigLastConfigInfo(g.config.APIServerID, full.AuthenticationConfigData)
 	r := &jwtReloader{options: c.options.Authentication, first: full, seen: full.AuthenticationConfigData,
 		update: update, server: g.config.APIServerID}
-	go r.run(ctx)
+	go wait.UntilWithContext(ctx, r.look, reloadInterval)
 	return nil
 }
 
@@ -114,19 +115,10 @@ type jwtReloader struct {
 	server  string // the API server's id, for the metrics
 }
 
-func (r *jwtReloader) run(ctx context.Context) {
-	tick := time.NewTicker(reloadInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := r.reload(ctx); err != nil {
-			klog.ErrorS(err, "failed to reload authentication config")
-			metrics.RecordAuthenticationConfigAutomaticReloadFailure(r.server)
-		}
+func (r *jwtReloader) look(ctx context.Context) {
+	if err := r.reload(ctx); err != nil {
+		klog.ErrorS(err, "failed to reload authentication config")
+		metrics.RecordAuthenticationConfigAutomaticReloadFailure(r.server)
 	}
 }
 

@@ -3,6 +3,7 @@ package chain
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -18,60 +19,48 @@ import (
 
 // preread reads the certificates that upstream loads only when there is something to leave behind.
 func preread(run *options.ServerRunOptions) error {
-	serving, kubelet := run.SecureServing.ServerCert.CertKey, run.KubeletConfig.TLSClientConfig
-	pairs := []struct{ flag, cert, key string }{
-		{"tls-cert-file", serving.CertFile, serving.KeyFile},
-		{"proxy-client-cert-file", run.ProxyClientCertFile, run.ProxyClientKeyFile},
-		{"kubelet-client-certificate", kubelet.CertFile, kubelet.KeyFile},
+	serving, kubelet, ca := run.SecureServing.ServerCert.CertKey, run.KubeletConfig.TLSClientConfig, run.Authentication.RequestHeader.ClientCAFile
+	type named struct {
+		flag  string
+		files []string // of a certificate and its key, or of authorities
+	}
+	all := []named{
+		{"tls-cert-file", []string{serving.CertFile, serving.KeyFile}},
+		{"proxy-client-cert-file", []string{run.ProxyClientCertFile, run.ProxyClientKeyFile}},
+		{"kubelet-client-certificate", []string{kubelet.CertFile, kubelet.KeyFile}},
+		{"requestheader-client-ca-file", []string{ca}},
+		{"kubelet-certificate-authority", []string{kubelet.CAFile}},
+		{"peer-ca-file", []string{run.PeerCAFile}},
 	}
 	for _, sni := range run.SecureServing.SNICertKeys {
-		pairs = append(pairs, struct{ flag, cert, key string }{"tls-sni-cert-key", sni.CertFile, sni.KeyFile})
+		all = append(all, named{"tls-sni-cert-key", []string{sni.CertFile, sni.KeyFile}})
 	}
-	for _, pair := range pairs {
-		if pair.cert == "" && pair.key == "" {
+	for _, n := range all {
+		if strings.Join(n.files, "") == "" {
 			continue
 		}
-		if err := readPair(pair.cert, pair.key); err != nil {
-			return fmt.Errorf("--%s: %w", pair.flag, err)
-		}
-	}
-	for _, bundle := range []struct{ flag, file string }{
-		{"requestheader-client-ca-file", run.Authentication.RequestHeader.ClientCAFile},
-		{"kubelet-certificate-authority", kubelet.CAFile},
-		{"peer-ca-file", run.PeerCAFile},
-	} {
-		if bundle.file == "" {
-			continue
-		}
-		if err := readBundle(bundle.file); err != nil {
-			return fmt.Errorf("--%s: %w", bundle.flag, err)
+		if err := readCertificates(n.files); err != nil {
+			return fmt.Errorf("--%s: %w", n.flag, err)
 		}
 	}
 	return nil
 }
 
-func readPair(certFile, keyFile string) error {
-	cert, err := os.ReadFile(certFile)
+// readCertificates reads the files of a certificate and its key, or one of authorities.
+func readCertificates(files []string) (err error) {
+	contents := make([][]byte, len(files))
+	for i, file := range files {
+		if contents[i], err = os.ReadFile(file); err != nil {
+			return err
+		}
+	}
+	if len(files) == 1 {
+		_, err = dynamiccertificates.NewStaticCAContent(files[0], contents[0])
+	} else {
+		_, err = dynamiccertificates.NewStaticCertKeyContent(files[0], contents[0], contents[1])
+	}
 	if err != nil {
-		return err
-	}
-	key, err := os.ReadFile(keyFile)
-	if err != nil {
-		return err
-	}
-	if _, err := dynamiccertificates.NewStaticCertKeyContent(certFile, cert, key); err != nil {
-		return fmt.Errorf("%s and %s: %w", certFile, keyFile, err)
-	}
-	return nil
-}
-
-func readBundle(file string) error {
-	bundle, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	if _, err := dynamiccertificates.NewStaticCAContent(file, bundle); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", strings.Join(files, " and "), err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/server/options/authorizationconfig/metrics"
 )
@@ -32,17 +33,6 @@ func ReloadAuthorization(ctx context.Context, of authorizer.Authorizer, path, co
 	*(*string)(unsafe.Pointer(file.UnsafeAddr())) = path
 	metrics.RegisterMetrics()
 	metrics.RecordAuthorizationConfigLastConfigInfo(server, content)
-	go func() {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				checkAuthorizationFile(resolver.UnsafePointer(), ctx)
-			}
-		}
-	}()
+	go wait.UntilWithContext(ctx, func(ctx context.Context) { checkAuthorizationFile(resolver.UnsafePointer(), ctx) }, interval)
 	return nil
 }

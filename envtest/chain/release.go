@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/klog/v2"
 
 	"snowglobe.test/envtest/chain/bootstrap"
@@ -175,17 +177,14 @@ func (c *Chain) awaitStoreClients() {
 	if c.options.Etcd.SkipHealthEndpoints {
 		return
 	}
-	timeout := time.After(finishTimeout)
 	config := c.generic.config
-	for _, check := range slices.Concat(config.HealthzChecks, config.ReadyzChecks) {
-		for strings.HasPrefix(check.Name(), "etcd") && check.Check(nil) != nil {
-			select {
-			case <-time.After(bootPollInterval):
-			case <-timeout:
-				return
-			}
-		}
+	checks := slices.Concat(config.HealthzChecks, config.ReadyzChecks)
+	connected := func(context.Context) (bool, error) {
+		return !slices.ContainsFunc(checks, func(check healthz.HealthChecker) bool {
+			return strings.HasPrefix(check.Name(), "etcd") && check.Check(nil) != nil
+		}), nil
 	}
+	_ = wait.PollUntilContextTimeout(context.Background(), bootPollInterval, finishTimeout, true, connected)
 }
 
 // logChanged only logs that upstream changed: what is released has failed already.
@@ -222,14 +221,9 @@ func (c *Chain) awaitBoot(ctx context.Context) bool {
 			return false
 		}
 	}
-	for !c.bootDone(ctx) {
-		select {
-		case <-time.After(bootPollInterval):
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return true
+	return wait.PollUntilContextCancel(ctx, bootPollInterval, true, func(ctx context.Context) (bool, error) {
+		return c.bootDone(ctx), nil
+	}) == nil
 }
 
 // abandonAutoregistration lets the hook's controllers go on that wait for others, and waits

@@ -7,9 +7,9 @@ package upstream
 
 import (
 	"context"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/waitgroup"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -20,11 +20,8 @@ import (
 // come to the plugin only then. So the workers end after the last evaluation under
 // way, and later ones are refused.
 type QuotaDrain struct {
-	over chan struct{} // closed when the requests are drained and nothing is evaluated
-
-	mu       sync.Mutex
-	underWay int
-	drained  bool
+	over     chan struct{}           // closed when the requests are drained and nothing is evaluated
+	underWay waitgroup.SafeWaitGroup // evaluations; it takes no more when the requests are drained
 }
 
 // NewQuotaDrain returns the QuotaDrain of one server.
@@ -45,7 +42,8 @@ func (q *QuotaDrain) Delay(config *genericapiserver.Config) (restore func(), err
 		}
 		go func() {
 			<-upstream.Signaled()
-			q.drain()
+			q.underWay.Wait()
+			close(q.over)
 		}()
 		set(field, &lateSignal{upstream, q.over})
 		return func() { set(field, upstream) }, nil
@@ -61,34 +59,6 @@ type lateSignal struct {
 
 // Signaled implements LifecycleSignal.
 func (s *lateSignal) Signaled() <-chan struct{} { return s.seen }
-
-func (q *QuotaDrain) drain() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.drained = true
-	if q.underWay == 0 {
-		close(q.over)
-	}
-}
-
-func (q *QuotaDrain) begin() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.drained {
-		return apierrors.NewServiceUnavailable("the API server is stopping and evaluates no quota any more")
-	}
-	q.underWay++
-	return nil
-}
-
-func (q *QuotaDrain) end() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.underWay--
-	if q.drained && q.underWay == 0 {
-		close(q.over)
-	}
-}
 
 // Decorate is an admission.DecoratorFunc. It makes the quota plugin refuse what
 // comes after the drain.
@@ -107,9 +77,9 @@ type drainedQuota struct {
 
 // Validate implements admission.ValidationInterface.
 func (d *drainedQuota) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if err := d.drain.begin(); err != nil {
-		return err
+	if d.drain.underWay.Add(1) != nil {
+		return apierrors.NewServiceUnavailable("the API server is stopping and evaluates no quota any more")
 	}
-	defer d.drain.end()
+	defer d.drain.underWay.Done()
 	return d.ValidationInterface.Validate(ctx, a, o)
 }

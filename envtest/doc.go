@@ -14,11 +14,12 @@
 // nothing outside the process: no port, no file, no binary. The options are about
 //
 //   - servers: WithFlags, WithReplicas, WithStore, WithPostStartHook, WithWatchCacheWindow, WithTimeouts
-//   - what is there: WithCRDs, WithCRDPaths, WithWebhookFlag
-//   - who reaches them, and whom they reach: WithListener, WithKubeconfig, WithPKI, WithDialer
+//   - CRDs and webhooks: WithCRDs, WithCRDPaths, WithWebhookFlag
+//   - connections to the servers and from them: WithListener, WithKubeconfig, WithPKI, WithDialer
 //   - faults and their order: WithFaults, WithOrder, WithSeed
 //   - virtual time: WithClock, WithoutLatency, WithoutHousekeeping
-//   - what is told: WithLog, WithObserver, WithFullTrace
+//   - log and trace: WithLog, WithObserver, WithFullTrace
 //
-// A ControlPlane hands out what has a package of its own: Faults, Trace, Store, Webhooks.
+// Rules, records, the store and webhooks have packages of their own; the methods Faults, Trace,
+// Store and Webhooks of a ControlPlane return its values of them.
 package envtest

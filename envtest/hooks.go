@@ -8,7 +8,8 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// awaitHeldHooks waits for the hooks that rules hold, since all run concurrently.
+// awaitHeldHooks waits until each post-start hook that a rule holds is indeed held. Hooks run
+// concurrently, so one may not have got that far when the server accepts requests.
 func (i *instance) awaitHeldHooks(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -100,8 +100,8 @@ func (s *Server) takeTurn(ctx context.Context) error {
 	return nil
 }
 
-// atWork names the goroutines of the server, to end an error with: one of them is why the
-// server does not end.
+// atWork is the end of an error about a server that does not end: it lists the server's
+// goroutines, since one of them is the reason.
 func (s *Server) atWork() string {
 	count, report := process.Left(s.memberName())
 	if count == 0 {
@@ -110,7 +110,7 @@ func (s *Server) atWork() string {
 	return fmt.Sprintf("; its goroutines are at work (%d in all):\n%s", count, report)
 }
 
-// memberName is the server's in the process.
+// memberName is the name of the server as a process.Member, which labels its goroutines.
 func (s *Server) memberName() string { return s.cp.name + "-" + s.name }
 
 // prepare makes the next instance; the first one decides the server's address.
@@ -126,7 +126,8 @@ func (s *Server) prepare() error {
 	return nil
 }
 
-// address is config.address or, from the second run on, the port of the first.
+// address is where the server listens: config.address at first, and after a restart the port
+// that the first run got, so that clients find the server again.
 func (s *Server) address() string {
 	if s.hasPort {
 		return s.addr.String()

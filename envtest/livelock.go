@@ -13,9 +13,10 @@ import (
 	"snowglobe.test/envtest/virtualtime"
 )
 
-// How much may be recorded at one moment of virtual time, and how often the same may
-// fail there. A boot of several servers has hundreds of events at one moment, and a
-// thousand watchers that hear of one change a thousand.
+// At one moment of virtual time, maxAtOnce events may be recorded, and the same operation may
+// fail maxFailingAtOnce times. Working control planes stay far below: a boot of several
+// servers has hundreds of events at one moment, and a change with a thousand watchers a
+// thousand.
 const (
 	maxAtOnce        = 20_000
 	maxFailingAtOnce = 3_000
@@ -24,18 +25,18 @@ const (
 // maxLoops is how many of the operations of an endless loop an error names.
 const maxLoops = 4
 
-// livelock notices that a control plane goes round and round while virtual time
-// stands still. A recorder tells it of one event at a time.
+// livelock notices that a control plane loops while virtual time stands still. The recorder
+// calls observe for one event at a time, so the fields need no lock.
 type livelock struct {
 	fail  func(error)
-	moved func()
-	since time.Time
-	total int
-	times map[string]int // by what happened
+	moved func()         // tells virtualtime.Watched that something happens
+	since time.Time      // the moment that total and times count
+	total int            // events at that moment
+	times map[string]int // the same by loopName
 }
 
-// watchForLivelock fails the control plane when it goes round and round at one moment of
-// virtual time, where time is virtual.
+// watchForLivelock fails the control plane when it loops at one moment of virtual time. In
+// real time it does nothing.
 func (cp *ControlPlane) watchForLivelock() {
 	if !virtualtime.Virtual() {
 		return
@@ -63,7 +64,7 @@ func (l *livelock) observe(rec trace.Record) {
 	}
 }
 
-// err says what goes round.
+// err names the most frequent events of the moment: the loop.
 func (l *livelock) err(at time.Duration) error {
 	names := slices.SortedFunc(maps.Keys(l.times), func(a, b string) int {
 		return cmp.Or(-cmp.Compare(l.times[a], l.times[b]), cmp.Compare(a, b))

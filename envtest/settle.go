@@ -17,11 +17,13 @@ import (
 // default timeout of a request, whose client waits for an answer that was lost.
 const settleTimeout = 2 * time.Minute
 
-// idlePatience is how long goroutines may block a bubble, in wall time: less than
-// virtualtime.Patience, so that who waits for them hears of it.
+// idlePatience is how long, in wall time, goroutines may keep a bubble from becoming idle.
+// It is less than virtualtime.Patience, so that the caller of Settle gets the error before
+// the whole bubble is given up.
 const idlePatience = 1500 * time.Millisecond
 
-// The pauses between two looks of Settle, in the clock of the control plane.
+// Settle looks again after a pause, which doubles up to settleMaxPause. The pauses are in the
+// clock of the control plane.
 const (
 	settleFirstPause = 10 * time.Millisecond
 	settleMaxPause   = time.Second
@@ -32,7 +34,7 @@ type Settled struct {
 	// Revision is the store's revision.
 	Revision int64
 	// Held are the operations that wait for a gate, a freeze or a step of an order.
-	// Apart from them, only what waits for them is late.
+	// Whatever else has not happened yet waits for one of them.
 	Held []fault.Operation
 }
 
@@ -57,7 +59,7 @@ func (cp *ControlPlane) Settle(ctx context.Context) (Settled, error) {
 	limited, forget := cp.untilStop(limited)
 	defer forget()
 	var before int64
-	var known []string // of the last look
+	var known []string // what was late at the previous look
 	for pause := settleFirstPause; ; pause = min(2*pause, settleMaxPause) {
 		state, late, err := cp.look(limited)
 		// Without virtual time it takes two looks to see that nothing moves.
@@ -79,7 +81,7 @@ func (cp *ControlPlane) Settle(ctx context.Context) (Settled, error) {
 	}
 }
 
-// gaveUp adds to the error of a look why there was no time for it.
+// gaveUp adds to the error of a look why the context ended, if it has.
 func gaveUp(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", err, cause)
@@ -87,8 +89,8 @@ func gaveUp(ctx context.Context, err error) error {
 	return err
 }
 
-// moved says that the store changed between two looks, the first of which is at revision
-// zero if there was none, and who wrote last.
+// moved says that the store changed between two looks, and who wrote last. before is zero if
+// there was no earlier look.
 func (cp *ControlPlane) moved(before, now int64) string {
 	if before == 0 {
 		return fmt.Sprintf("the store was at revision %d, and there was no second look to see whether it stays there", now)
@@ -105,8 +107,8 @@ func (cp *ControlPlane) moved(before, now int64) string {
 // writes are the verbs that change the store.
 var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
 
-// unsettled says why a control plane has not settled: what is late, or else what was at
-// the look before.
+// unsettled says why a control plane has not settled: it lists what is late or, if this look
+// found nothing, what was late at the previous one.
 func unsettled(late, before []string, held []fault.Operation, err error) error {
 	var text strings.Builder
 	text.WriteString("the control plane has not settled")
@@ -140,7 +142,8 @@ func (cp *ControlPlane) look(ctx context.Context) (Settled, []string, error) {
 	if err != nil || len(late) == 0 {
 		return state, late, err
 	}
-	// A cache of what no client has written learns the store's revision only if it asks.
+	// The watch cache of a resource that nobody writes gets no events, so it learns the
+	// store's revision only from a progress notification, which has to be requested.
 	for _, c := range cp.chains() {
 		if err := c.Storage().RequestProgress(ctx); err != nil {
 			return state, late, err
@@ -183,7 +186,8 @@ func (cp *ControlPlane) noneRuns() error {
 	return errors.Join(errors.New("no API server runs"), cp.Err())
 }
 
-// awaitWork waits until nothing runs in virtual time, and nothing takes its time.
+// awaitWork waits until the bubble is idle and no operation is still sleeping for its latency
+// (virtualtime.Latency).
 func (cp *ControlPlane) awaitWork(ctx context.Context) error {
 	for {
 		if err := cp.awaitIdle(ctx, true); err != nil || cp.latency.Working() == 0 {

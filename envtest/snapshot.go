@@ -24,7 +24,8 @@ type Snapshot struct {
 
 var (
 	errStoreKeepsNone = fmt.Errorf("%w: a store of this kind keeps none; use memory, embedded or cluster", storage.ErrNoSnapshots)
-	// errNoBootState: the boot has no end that Launch could see.
+	// errNoBootState is the error of Reset if a rule held something at the start: Launch then
+	// returned before the boot was over, so there was no moment to take the snapshot.
 	errNoBootState = fmt.Errorf("%w: something was held at the start, so there is none of right after boot; take a Snapshot when the server is ready, and Restore it", storage.ErrNoSnapshots)
 )
 
@@ -89,9 +90,9 @@ func (cp *ControlPlane) Reset(ctx context.Context) error {
 // Informers, including the servers' own for authorization and admission, catch up as
 // they always do. All servers must be running.
 //
-// A server ends the watches of a CRD that is gone after a second, here as upstream. So a
-// CRD goes when the watchers of its objects have been told of their deletion, but for one
-// that has read nothing for seconds.
+// One second after a CRD is deleted, an API server ends the watches of its objects, here as
+// upstream. So Restore deletes a CRD only when the watchers of its objects have received the
+// deletions of these objects. It does not wait for a watcher that has read nothing for seconds.
 //
 // A few objects are left alone: the leases by which servers signal that they are
 // alive, and what a server writes by itself in the background, perhaps a moment after
@@ -137,10 +138,10 @@ func (cp *ControlPlane) restoreServers() []*restore.Server {
 	return servers
 }
 
-// waitControllersIdle waits until controllers have acted upon objects that the
-// restore will take away: upstream's repair of IPAddresses would create one again
-// whose service it still knows. Only virtual time tells when they have; a bubble
-// that cannot fall idle is not waited for.
+// waitControllersIdle waits until controllers have handled the objects that the restore
+// will delete. Otherwise one could undo the restore: upstream's repair of IPAddresses
+// recreates the deleted address of a Service that its informer still has. Only virtual time
+// shows when controllers are idle; a bubble that cannot become idle is not waited for.
 func (cp *ControlPlane) waitControllersIdle(ctx context.Context) error {
 	if !virtualtime.Virtual() {
 		return nil

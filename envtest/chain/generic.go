@@ -95,7 +95,7 @@ func (c *Chain) apiService(name string) (*apiregistrationv1.APIService, error) {
 	return c.servers.aggregator.APIRegistrationInformers.Apiregistration().V1().APIServices().Lister().Get(name)
 }
 
-// codecs adds CBOR only behind its gate: apiextensions refuses it otherwise.
+// codecs adds CBOR only if its feature gate is on: apiextensions refuses it otherwise.
 func codecs() serializer.CodecFactory {
 	if utilfeature.DefaultFeatureGate.Enabled(genericfeatures.CBORServingAndStorage) {
 		return serializer.NewCodecFactory(legacyscheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
@@ -207,8 +207,8 @@ func (c *Chain) applyStorage(g *genericStage) error {
 	}
 	g.storageFactory.StorageConfig.StorageObjectCountTracker = g.config.StorageObjectCountTracker
 
-	// Overrides and encryption have health checks of their own, which upstream
-	// adds together with the two that are replaced here.
+	// Upstream adds the health checks of overrides and of encryption together with its two
+	// for etcd. So these two are replaced only if neither overrides nor encryption are set.
 	if plain && etcd.EncryptionProviderConfigFilepath == "" {
 		etcd.SkipHealthEndpoints = true
 		c.state.storage.AddHealthChecks(g.config, etcd)

@@ -9,9 +9,9 @@ import (
 
 // Kill ends the server as the end of its process would: when it returns, its
 // clients' connections have been reset, nothing more of it reaches the store, and
-// no client hears of it any more. What it has started still ends when Run's context
-// does. Only the first call does anything. When ctx ends first, the error says what
-// may still reach the store.
+// no client receives anything from it any more. Its goroutines end later, with the context
+// of Run. Only the first call does anything. When ctx ends first, the error says what may
+// still reach the store.
 func (c *Chain) Kill(ctx context.Context, cause error) error {
 	if !c.dead.CompareAndSwap(false, true) {
 		return nil
@@ -31,9 +31,9 @@ func (c *Chain) Dead() bool { return c.dead.Load() }
 // Killed is closed when Kill has returned.
 func (c *Chain) Killed() <-chan struct{} { return c.killed }
 
-// crash kills the server because of a rule. Much of upstream ends only after its
-// boot, which needs a store; so until then, and when the server stops anyway, the
-// crash is a failure of the server.
+// crash kills the server because of a rule, if it is between boot and shutdown. Before the
+// boot is over it must keep its store, since much of upstream can be stopped only after a
+// boot. So then, and during a shutdown, the crash is reported as a failure of the server.
 func (c *Chain) crash(cause error) {
 	if !c.BeenReady() || c.stopping.Load() {
 		c.cfg.Crash(cause)

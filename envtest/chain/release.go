@@ -19,12 +19,13 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// Upstream gives back much of what it takes only after its boot: controllers make
-// their work queues when they are built and shut them down when they have run, and
-// some wait without end for others. So a boot that is to be stopped is let finish
-// first, and the controllers of a server that never runs are run when all is over.
+// Upstream releases much of what it acquires only after its boot: controllers create their
+// work queues when they are built and shut them down when their Run returns, and some wait
+// for others without a limit. So a server that is to stop during its boot first finishes the
+// boot (finishBoot), and the controllers of a server that never runs are run at the end, with
+// an ended context, only to shut down (releaseControllers).
 
-// finishTimeout bounds each of the two, and the end of connections to the store.
+// finishTimeout bounds finishBoot, releaseControllers, and the end of connections to the store.
 const finishTimeout = 10 * time.Second
 
 // bootPollInterval is how often a boot that is to be stopped is looked at.
@@ -34,11 +35,11 @@ const bootPollInterval = 5 * time.Millisecond
 // controllers of autoregistration wait for.
 const abandonPatience = 300 * time.Millisecond
 
-// errEnded is why what waits for the chain gives up.
+// errEnded is the cause that everything gets that still waits for the chain when it ends.
 var errEnded = errors.New("the API server has ended")
 
-// EndFaults ends all that rules do to the chain: what they hold goes on, and
-// dropped lifecycle signals fire. A server needs it to end.
+// EndFaults ends all that rules do to the chain: held operations go on, and dropped
+// lifecycle signals fire. Without it a server may never stop.
 func (c *Chain) EndFaults() {
 	c.injector.End()
 	c.ending.End()
@@ -47,8 +48,9 @@ func (c *Chain) EndFaults() {
 	}
 }
 
-// end gives back what upstream's Run does not, or would have. Goroutines of the
-// configuration wait for signals that upstream leaves unset when it fails early.
+// end releases what upstream's Run leaves behind, or would have released if it had run. It
+// also fires the lifecycle signals: when upstream fails early it does not fire them, but
+// goroutines that the generic configuration has started wait for them.
 func (c *Chain) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
 	defer cancel()
@@ -57,7 +59,7 @@ func (c *Chain) end() error {
 	c.firing.Wait()
 	c.firingAtEnd.Wait()
 	c.endLife(errEnded)
-	c.peerLease.Destroy() // unless its hook has, which a rule may have dropped
+	c.peerLease.Destroy() // a hook does it too, but a rule may have dropped that
 	if c.servers.aggregator != nil && !ready {
 		logChanged(upstream.ShutDownDiscovery(c.servers.aggregator))
 	}
@@ -88,14 +90,15 @@ func (c *Chain) release() {
 	if c.endpoints != nil {
 		c.endpoints.Destroy()
 	}
-	if server := c.headmost(); server != nil {
+	if server := c.outermost(); server != nil {
 		server.Destroy() // and those it delegates to
 	}
 	_ = c.end() // what is left is named in the error of the stop
 }
 
-// headmost is the server nearest to the chain's head that is built, nil if none is.
-func (c *Chain) headmost() *genericapiserver.GenericAPIServer {
+// outermost is the outermost server that is built, from which a request would be delegated to
+// the others; nil if none is.
+func (c *Chain) outermost() *genericapiserver.GenericAPIServer {
 	switch {
 	case c.servers.aggregator != nil:
 		return c.servers.aggregator.GenericAPIServer
@@ -117,7 +120,7 @@ func (c *Chain) releaseControllers() {
 		defer close(released)
 		c.runHooks(ended)
 		config := c.generic.config
-		if config.FlowControl != nil && c.headmost() == nil {
+		if config.FlowControl != nil && c.outermost() == nil {
 			_ = config.FlowControl.Run(ended.Done())
 		}
 		for _, content := range c.certificates() {
@@ -140,7 +143,7 @@ func (c *Chain) runHooks(ctx context.Context) {
 		hooks = c.hooks.upstream
 	} else {
 		var err error
-		hooks, err = upstream.PostStartHooks(c.headmost(), c.generic.config)
+		hooks, err = upstream.PostStartHooks(c.outermost(), c.generic.config)
 		logChanged(err)
 		if hook := hooks[bootstrap.ServiceRepairHook]; hook != nil {
 			hooks[bootstrap.ServiceRepairHook], err = bootstrap.ServiceRepair(hook)
@@ -171,8 +174,8 @@ func (c *Chain) certificates() []any {
 }
 
 // awaitStoreClients waits until the etcd clients of upstream's health checks have
-// connected, if flags left the checks to upstream. It makes them in the background,
-// and loses one that does not connect.
+// connected, if flags left the checks to upstream. Upstream makes these clients in the
+// background, and never closes one that connects after the server has ended.
 func (c *Chain) awaitStoreClients() {
 	if c.options.Etcd.SkipHealthEndpoints {
 		return
@@ -194,9 +197,9 @@ func logChanged(err error) {
 	}
 }
 
-// finishBoot ends all that rules do to a boot, and waits until all hooks have
-// returned, what they started can be stopped, and the server is as ready as it
-// gets. A boot that takes too long is given up.
+// finishBoot ends all that rules do to a boot, and waits until all hooks have returned, the
+// controllers of autoregistration can be stopped, and no check is left that will still turn
+// ok. A boot that takes too long is given up.
 func (c *Chain) finishBoot(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
@@ -226,8 +229,9 @@ func (c *Chain) awaitBoot(ctx context.Context) bool {
 	}) == nil
 }
 
-// abandonAutoregistration lets the hook's controllers go on that wait for others, and waits
-// until they run. A hook that has not even been called starts none.
+// abandonAutoregistration lets the controllers of the autoregistration hook go on without
+// those they wait for, and waits until they run: only then can they be stopped. It waits no
+// longer than abandonPatience, since a hook that was never called starts no controllers.
 func (c *Chain) abandonAutoregistration() {
 	c.autoregistering.Abandon()
 	select {
@@ -245,8 +249,8 @@ func (c *Chain) bootDone(ctx context.Context) bool {
 	return ready || len(checks) > 0 && !slices.ContainsFunc(checks, awaited)
 }
 
-// awaited says whether a check is red that the boot turns green: not those of failed hooks, nor
-// those of KMS plugins, which may never answer.
+// awaited reports whether a check fails that the boot will still turn ok. When all hooks have
+// returned, the check of a hook fails for good; and a KMS plugin may never answer.
 func awaited(check trace.Check) bool {
 	return !check.OK && !strings.HasPrefix(check.Name, "poststarthook/") && !strings.HasPrefix(check.Name, "kms-provider")
 }

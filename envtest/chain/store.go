@@ -46,8 +46,8 @@ func (c *Chain) preflight(ctx context.Context) error {
 // dialStoreTimeout is how long upstream's own clients of the store try to connect.
 const dialStoreTimeout = 20 * time.Second
 
-// dialStore dials the store as upstream's own clients do next: one that does not get
-// through in time is an error, and upstream leaves it behind, trying on for ever.
+// dialStore dials the store before upstream's own clients do. If one of them could not connect
+// in time, upstream would return an error but leave the client behind, which dials for ever.
 func (c *Chain) dialStore(ctx context.Context) error {
 	proxied := c.storeDialer.Proxied()
 	if len(proxied) == 0 {
@@ -99,9 +99,10 @@ func (c *Chain) loseLeader() func(context.Context) error {
 	return leaders.LoseLeader
 }
 
-// storeMonitor asks for the size of the chain's store by the chain's own client. Upstream's
-// makes another client for it under a mutex, for which the next request for metrics waits, so
-// that virtual time would stand still. Stores of --etcd-servers-overrides are not asked.
+// storeMonitor asks the chain's own client for the size of the chain's store. Upstream's
+// monitor makes another client while it holds a mutex; the next request for /metrics waits for
+// the mutex, and a goroutine that waits for a mutex keeps virtual time from moving. Stores of
+// --etcd-servers-overrides are not asked.
 type storeMonitor struct{ client *kubernetes.Client }
 
 // Monitor implements etcd3metrics.Monitor.
@@ -117,7 +118,7 @@ func (m storeMonitor) Monitor(ctx context.Context) (etcd3metrics.StorageMetrics,
 	return etcd3metrics.StorageMetrics{Size: status.DbSize}, nil
 }
 
-// monitorStore has metrics tell of the chain's store.
+// monitorStore makes /metrics report the size of the chain's store.
 func (c *Chain) monitorStore() {
 	if c.generic != nil && c.generic.monitor.client != nil {
 		process.MonitorStorage(c.generic.monitor)

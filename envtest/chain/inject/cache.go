@@ -15,8 +15,9 @@ import (
 	"snowglobe.test/envtest/storage/intercept"
 )
 
-// cacheSource is the store as one watch cache alone sees it: rules reach the list
-// that makes the cache ready, and what it takes from its watch.
+// cacheSource is the storage.Interface between one watch cache and the store. Here rules act
+// on the list that makes the cache ready and on the events of its watch, and on nothing that
+// others read from the store.
 type cacheSource struct {
 	storage.Interface
 	injector *edge.Injector
@@ -55,8 +56,8 @@ func (s *cacheSource) becomesReady(revision uint64) fault.Operation {
 	return fault.Operation{Point: s.point, Verb: "ready", Revision: int64(revision)}
 }
 
-// Watch implements storage.Interface. What the store's watch delivers meets the
-// rules there, so that only the list that a watch may begin with is left.
+// Watch implements storage.Interface. Package intercept applies the rules to the events of the
+// watch (ForCache). What remains for this package is the initial list of a streaming watch.
 func (s *cacheSource) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	inner, err := s.Interface.Watch(intercept.ForCache(ctx), key, opts)
 	if err != nil || opts.SendInitialEvents == nil || !*opts.SendInitialEvents {
@@ -135,8 +136,8 @@ func (w *listingWatch) list() {
 	}
 }
 
-// next returns the cache's next event, and whether it is the list's last: the
-// bookmark, or what comes behind one that the rules drop.
+// next returns the cache's next event, and whether it is the list's last: the bookmark or, if
+// the rules drop the bookmark, the event after it.
 func (w *listingWatch) next() (event watch.Event, last, ok bool) {
 	for {
 		select {
@@ -160,7 +161,7 @@ func (w *listingWatch) next() (event watch.Event, last, ok bool) {
 	}
 }
 
-// listEnds reports whether an event is the bookmark that ends a list, and where.
+// listEnds reports whether an event is the bookmark that ends a list, and at which revision.
 func listEnds(event watch.Event) (revision uint64, ends bool) {
 	if event.Type != watch.Bookmark {
 		return 0, false

@@ -84,8 +84,8 @@ func (r *Requests) Outermost(next http.Handler) http.Handler {
 	})
 }
 
-// HandlerChain wraps upstream's builder of the handler chain: behind all filters a
-// request has a user and a verb, and is the aggregator's.
+// HandlerChain wraps upstream's builder of the handler chain, to add a handler behind all
+// filters: there a request has a user and a verb, and the aggregator answers or delegates it.
 func (r *Requests) HandlerChain(upstream func(http.Handler, *genericapiserver.Config) http.Handler) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, config *genericapiserver.Config) http.Handler {
 		injected := newRequestInjector(r.injector, api, config.Serializer)
@@ -99,7 +99,7 @@ func (r *Requests) HandlerChain(upstream func(http.Handler, *genericapiserver.Co
 			if active.longRunning {
 				r.recorder.Record(active.event(req, trace.Start, 0, 0))
 			}
-			// Upstream's filters may have started another goroutine for it.
+			// Not only in Outermost: upstream's filters may run this in another goroutine.
 			process.Serve(func() { injected.serve(w, req, active) })
 		})
 		return upstream(entered, config)

@@ -20,11 +20,11 @@ import (
 	"snowglobe.test/internal/watchframe"
 )
 
-// watchResponse is the response to a watch. It asks about each event (watch/...) before
-// response asks about the write (http/watch phase=stream).
+// watchResponse is the response to a watch. It asks the rules about each event (watch/...);
+// the embedded response then asks them about the bytes (http/watch phase=stream).
 type watchResponse struct {
 	*response
-	splitter *watchframe.Splitter // nil if nothing is known of its frames
+	splitter *watchframe.Splitter // nil if the response is not split into events
 	gzip     gzipMembers
 }
 
@@ -77,7 +77,7 @@ func (w *watchResponse) endMember() {
 func (w *watchResponse) finish() {
 	w.endMember()
 	if w.splitter != nil && len(w.splitter.Rest()) > 0 {
-		_ = w.send(w.splitter.Rest()) // it is the last, and a client that has gone misses nothing
+		_ = w.send(w.splitter.Rest()) // an error would mean that the client has gone
 	}
 	w.response.finish()
 }

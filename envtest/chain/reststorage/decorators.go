@@ -106,8 +106,9 @@ func (s *Storage) cached(config *storagebackend.ConfigForResource, resourcePrefi
 	return delegator, destroy, nil
 }
 
-// owned returns destroy for the owner of a storage, which may call it more than once. Until then
-// Close would: a server that upstream builds in part has no owner.
+// owned makes destroy run once, however often it is called, and registers it for Close. Usually
+// upstream's registry calls it. Close calls it if nobody has, as for the storages of a server
+// whose construction failed halfway.
 func (s *Storage) owned(destroy func()) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

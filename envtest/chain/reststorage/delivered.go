@@ -12,8 +12,9 @@ import (
 
 const (
 	deliveryPause = time.Millisecond
-	// deliveryPatience is how long watchers may take nothing before they are given up. One
-	// event is not seen to be taken, the last that waits for room: it is between two queues.
+	// deliveryPatience is how long watchers may take nothing before they are given up. An
+	// event on its way from a watcher's input to its full result queue is in neither, so that
+	// its end does not show as progress.
 	deliveryPatience = 4 * time.Second
 )
 
@@ -37,11 +38,12 @@ func (r *Resource) WaitDelivered(ctx context.Context) error {
 	return nil
 }
 
-// undelivered is how many events are between a watch cache and whoever reads the results of
-// its watchers, and how many of them are in queues: the other is being dispatched, and may be
-// one of the bookmarks of each second, which say nothing of a watcher. It reaches into
-// upstream's Cacher (storage/cacher), which does not tell; TestUndelivered fails when that
-// has changed.
+// undelivered counts the events that a watch cache has and the readers of its watchers have
+// not: left is all of them, queued those in queues. left is one more while the cache
+// dispatches an event. That one does not count as progress: it may be one of the bookmarks
+// that are sent every second whether watchers read or not. It reads private fields of
+// upstream's Cacher (storage/cacher), which has no method for this; TestUndelivered fails when
+// they have changed.
 func undelivered(c *cacher.Cacher) (left, queued int) {
 	c.RLock()
 	defer c.RUnlock()
@@ -56,9 +58,9 @@ func undelivered(c *cacher.Cacher) (left, queued int) {
 	return queued, queued
 }
 
-// Room is how many events each watcher of the watch cache can take at once, unless it has
-// yet to take others; watched is false if there is none. The cache ends the watch of one that
-// gets more and does not take them in time.
+// Room is how many events every watcher with an empty queue can take at once: the capacity of
+// the smallest such queue. watched is false if there is no such watcher. The cache ends the
+// watch of a watcher that gets more events than that and does not take them in time.
 func (r *Resource) Room() (events int, watched bool) {
 	r.cache.RLock()
 	defer r.cache.RUnlock()
@@ -86,7 +88,8 @@ func watchers(c *cacher.Cacher) iter.Seq[reflect.Value] {
 	}
 }
 
-// eventsOf is how many events a watcher has yet to hand on, and its reader to take.
+// eventsOf counts the events that a watcher has yet to hand to its result queue, and those
+// that its reader has yet to take from there.
 func eventsOf(watcher reflect.Value) int {
 	return watcher.FieldByName("input").Len() + watcher.FieldByName("result").Len()
 }

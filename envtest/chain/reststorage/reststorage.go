@@ -45,15 +45,16 @@ type Config struct {
 	Client     *kubernetes.Client
 	Injector   *edge.Injector
 	Writes     intercept.Writes
-	// ServerList has Client's endpoints: resources elsewhere keep upstream's storage.
+	// ServerList has Client's endpoints. A resource that is stored on other servers keeps
+	// upstream's storage.
 	ServerList []string
 	// CompactionInterval is how often the store is compacted; zero is never.
 	CompactionInterval time.Duration
 	// EventsHistoryWindows is how long the watch caches of some resources keep events;
 	// the others go by upstream's configuration.
 	EventsHistoryWindows map[schema.GroupResource]time.Duration
-	// InterceptCache returns the store as the watch cache of a resource sees it, and
-	// what ends that. Nil means as it is.
+	// InterceptCache wraps the store for the watch cache of a resource; the function that it
+	// returns releases the wrapper. Nil means no wrapper.
 	InterceptCache func(storage.Interface, schema.GroupResource) (storage.Interface, func())
 }
 
@@ -71,7 +72,7 @@ type Storage struct {
 	mu        sync.Mutex
 	resources map[string]*Resource // that have a watch cache, by the prefix of their keys
 	made      int                  // how many storages have been made
-	live      map[int]func()       // what destroys those that are left, by their number
+	live      map[int]func()       // destroy functions of those not yet destroyed, by number
 }
 
 // New returns a Storage without resources, which Decorate's getter adds.
@@ -101,7 +102,8 @@ func (s *Storage) Close(ctx context.Context) (err error) {
 	return err
 }
 
-// left are what destroys the storages that have not been destroyed, in the order they were made.
+// left returns the destroy functions of the storages that nobody has destroyed yet, in the order
+// in which the storages were made.
 func (s *Storage) left() []func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +122,7 @@ func (s *Storage) clientFor(resource, prefix string) *kubernetes.Client {
 	return s.cfg.Connection.Client(intercept.Identity{Resource: resource, Prefix: prefix, Caller: callerOf})
 }
 
-// callerOf is who makes the request that a call to the store is for.
+// callerOf is the user whose request led to a call to the store.
 func callerOf(ctx context.Context) string {
 	if who, ok := request.UserFrom(ctx); ok {
 		return who.GetName()
@@ -180,7 +182,7 @@ func (s *Storage) check(timeout time.Duration) func(*http.Request) error {
 }
 
 // CheckEventsHistoryWindows refuses a window of a resource without a watch cache.
-// One of an unknown group may come with a CRD.
+// A resource of a group that is not served yet may come with a CRD.
 func (s *Storage) CheckEventsHistoryWindows() error {
 	groups, resources := map[string]bool{}, map[schema.GroupResource]bool{}
 	for _, resource := range s.Resources() {

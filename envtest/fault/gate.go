@@ -64,7 +64,7 @@ func (g *Gate) Open() {
 	g.entry.release(func(*waiter) bool { return true })
 }
 
-// Close makes those wait that come after it. A gate is closed when it is made.
+// Close makes operations wait again that arrive from now on. A gate is closed when it is made.
 func (g *Gate) Close() {
 	g.entry.set.mu.Lock()
 	defer g.entry.set.mu.Unlock()
@@ -74,9 +74,9 @@ func (g *Gate) Close() {
 // Remove takes the rule of the gate out of the Set, as Entry.Remove.
 func (g *Gate) Remove() { g.entry.Remove() }
 
-// Release lets go what waits at a match, such as "hook/crd-informer-synced", whatever the
-// rules that make it wait say beside that, and opens the gate of the rule "hold MATCH". If
-// nothing waits there, the error says where something is held.
+// Release lets the waiting operations go that match, such as "hook/crd-informer-synced",
+// whatever rules make them wait, and opens the gate of the rule "hold MATCH". If no waiting
+// operation matches, the error says where something is held.
 func (s *Set) Release(match string) error {
 	wanted, err := ParseMatch(match, nil)
 	if err != nil {
@@ -130,13 +130,13 @@ func (s *Set) HeldHooks(server string) []string {
 // Held is an operation that waits until the test lets it go.
 type Held struct {
 	Operation
-	// Rule is why; the zero value if it waits for a turn.
+	// Rule is the rule that holds it; the zero value if it waits for a turn.
 	Rule Rule
 
 	ctx context.Context
 }
 
-// Value is that of the context with which At was asked about the operation.
+// Value returns the value for key of the context with which At was called for the operation.
 func (h Held) Value(key any) any { return h.ctx.Value(key) }
 
 // Held returns the operations that rules hold, by rule and arrival, then those that

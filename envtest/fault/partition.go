@@ -8,8 +8,9 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// The network paths that Partition cuts: each the Point of an Operation with nothing
-// but an identity, which says who is at the ends. No operation asks At about them.
+// The network paths that Partition cuts. A path is written as an Operation that has one of
+// these as its Point, and otherwise only the fields that say who is at its two ends. At is
+// never called with such an Operation.
 const (
 	// StorePath is everything between an API server, as Server, and its store.
 	StorePath = "store"
@@ -18,17 +19,17 @@ const (
 	ClientPath = "client"
 )
 
-// observer is an edge that is told when rules that are about no operation begin and cease.
+// observer is told when rules that cut its path, or fire its signal, begin and cease to apply.
 type observer struct {
 	kind  ActionKind
 	path  Operation // or the signal
-	since time.Time
+	since time.Time // when a Fire's By begins
 	tell  func(now bool)
 	by    []*Entry // guarded by the set's telling
 }
 
-// Partitioned reports whether a rule cuts a path now, for whoever is about to
-// use it; that rule has then fired.
+// Partitioned reports whether a rule cuts a path now. It is for code that is about to use the
+// path, so the rule counts as fired.
 func (s *Set) Partitioned(path Operation) bool {
 	if !s.Active() {
 		return false
@@ -67,7 +68,7 @@ func (s *Set) observe(life context.Context, o *observer) (stop func()) {
 	}
 }
 
-// forget tells an observer no more; if it is to heal, once more that it does.
+// forget removes an observer. If heals is true and its path is cut, it is told that it heals.
 func (s *Set) forget(o *observer, heals bool) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
@@ -95,7 +96,7 @@ func (s *Set) tell(o *observer) {
 	o.by = now
 	begun := trace.Held
 	if o.kind == Fire {
-		begun = trace.Applied // and it does not end
+		begun = trace.Applied // not Held: a fired signal is never released
 	}
 	for _, e := range before {
 		if begun == trace.Held && !slices.Contains(now, e) {
@@ -112,8 +113,8 @@ func (s *Set) tell(o *observer) {
 	}
 }
 
-// standing returns the rules that hold for an observer now. Those that are to do so later
-// have it told then.
+// standing returns the rules that apply to an observer now. For a rule whose By is not over
+// yet, it starts a timer that tells the observers when it is.
 func (s *Set) standing(o *observer) (by []*Entry) {
 	now := time.Now()
 	s.mu.Lock()
@@ -139,14 +140,15 @@ func (s *Set) fire(e *Entry, phase trace.Phase, path *Operation) {
 	s.record(phase, e, path, nil)
 }
 
-// changed tells whom a rule concerns that has been added or removed.
+// changed tells the observers that rules have been added or removed, if that concerns any.
 func (s *Set) changed(entries ...*Entry) {
 	if slices.ContainsFunc(entries, func(e *Entry) bool { return e.rule.Kind.stands() }) {
 		s.tellObservers()
 	}
 }
 
-// setAlarms has observers told when a rule about no operation begins and ends; set.mu is held.
+// setAlarms starts timers that tell the observers when a Partition or Fire begins and ends;
+// set.mu is held.
 func (e *Entry) setAlarms() {
 	if !e.rule.Kind.stands() {
 		return

@@ -17,7 +17,7 @@ import (
 
 // Config is how a Set is made. The zero value works.
 type Config struct {
-	// Seed decides, with a rule and an operation, what Probability means.
+	// Seed decides, with a rule and an operation, whether a rule with a Probability applies.
 	Seed uint64
 	// Names are what rules may name; AddNames adds to them.
 	Names Names
@@ -29,8 +29,8 @@ type Config struct {
 	Trace *trace.Recorder
 }
 
-// Latency is how long operations take where work would take no time. Its methods are
-// called from the goroutine of the operation, without a lock.
+// Latency is how long operations take in virtual time, where work by itself takes none. Its
+// methods are called from the goroutine of the operation, without a lock.
 type Latency interface {
 	// Of returns how long an operation takes that is about to happen, and whether it
 	// waits for a turn of the Scheduler as well.
@@ -55,7 +55,7 @@ type Set struct {
 	mu          sync.Mutex
 	closed      bool
 	entries     []*Entry
-	gone        []Rule // those that were removed and should have fired
+	gone        []Rule // removed rules that should have fired and never did
 	counts      occurrences
 	scheduler   Scheduler
 	unscheduled chan struct{} // closed when the scheduler is replaced
@@ -86,7 +86,7 @@ func (s *Set) Active() bool { return s != nil && s.active.Load() }
 func (s *Set) Latency() Latency { return s.config.Latency }
 
 // Concerns is Active for operations of one identity: there is a scheduler, or a
-// rule that matches. It counts nothing.
+// rule that matches. Unlike At, it does not count the operation.
 func (s *Set) Concerns(op Operation) bool {
 	if !s.Active() {
 		return false
@@ -100,11 +100,12 @@ func (s *Set) Concerns(op Operation) bool {
 // freezes. describe is called only if the Set is Active. An error, when ctx ends
 // first or the catalogue lacks the point, means that the operation must not go on.
 //
-// Rules are looked at once, on arrival, in the order in which they were added. Those
-// that say when (Hold, Delay, Freeze) add up, and are waited out in that order. The
-// first that says what ends the look: later ones do not count the operation. With a
-// scheduler it takes its turn before the look, unless Latency says that it has none, and again
-// after it has waited.
+// Rules are looked at once, on arrival, in the order in which they were added. Those that
+// make it wait (Hold, Delay, Freeze) add up, and are waited out in that order. The first rule
+// with any other action decides, and the rules after it do not count the operation. For
+// example, of "delay", "fail" and "hold" on the same point, the operation is delayed and then
+// fails; the hold never sees it. With a scheduler the operation takes its turn before the
+// look, unless Latency says that it has none, and again after it has waited.
 func (s *Set) At(ctx context.Context, describe func() Operation) (Decision, error) {
 	switch {
 	case s == nil:
@@ -124,7 +125,7 @@ func (s *Set) at(ctx context.Context, op Operation) (Decision, error) {
 	if kind == nil {
 		return Decision{}, fmt.Errorf("a point is asked about that is not in the catalogue: %s, verb %q, phase %s", op.Point, op.Verb, op.Phase)
 	}
-	op.Occurrence = 0 // it may have been made from another decision's
+	op.Occurrence = 0 // op may be a copy of an operation that was counted before
 	op.Occurrence = s.count(&op)
 	latency, hasTurn := time.Duration(0), true
 	if s.config.Latency != nil {

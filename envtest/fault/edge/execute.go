@@ -23,8 +23,9 @@ type Ways[R any] struct {
 	Cancel func() R
 	// Abort is for an operation whose wait the context or a crash ended; nil is Fail.
 	Abort func(error) R
-	// Failed says whether what Proceed or Cancel has answered is a failure: what fails again
-	// and again takes longer where time is virtual. Nil is that nobody knows.
+	// Failed reports whether the answer of Proceed or Cancel is a failure. In virtual time an
+	// operation that fails again and again takes longer (virtualtime.Latency). Nil means that
+	// its failures do not count.
 	Failed func(R) bool
 }
 
@@ -123,7 +124,7 @@ func (i *Injector) decide(ctx context.Context, asked func() fault.Operation) (fa
 		d, err = i.affect(waiting, d)
 	}
 	if err != nil && !errors.Is(err, fault.ErrCrashed) && errors.Is(context.Cause(waiting), errEnded) {
-		return fault.Decision{}, nil // it has ended before the wait or the effect has
+		return fault.Decision{}, nil // the server ended during the wait or the effect
 	}
 	return d, err
 }
@@ -154,14 +155,14 @@ func (i *Injector) affect(ctx context.Context, d fault.Decision) (fault.Decision
 	return fault.Decision{}, nil
 }
 
-// report tells what became of the operation, where operations take time.
+// report tells the Latency, if there is one, whether the operation failed.
 func (i *Injector) report(asked func() fault.Operation, failed bool) {
 	if latency := i.set.Latency(); latency != nil {
 		latency.Report(asked(), failed)
 	}
 }
 
-// fail is report of a failure that a rule has made.
+// fail tells the Latency, if there is one, that a rule has made the operation fail.
 func (i *Injector) fail(asked func() fault.Operation) {
 	if latency := i.set.Latency(); latency != nil {
 		latency.Fail(asked())

@@ -18,10 +18,10 @@ const (
 	// minPause and maxPause bound the wall time between two looks at goroutines.
 	minPause = time.Millisecond
 	maxPause = 50 * time.Millisecond
-	// maxUnlooked bounds the wall time without a look where goroutines wait for a CPU: they may
-	// be of other bubbles.
+	// maxUnlooked is how long, in wall time, no look is taken because goroutines of the process
+	// wait for a CPU. After that they are ignored: they may be of other bubbles.
 	maxUnlooked = 100 * time.Millisecond
-	// runningFactor multiplies the patience while any runs: it may unblock others.
+	// runningFactor multiplies the patience while any goroutine runs: it may unblock others.
 	runningFactor = 20
 )
 
@@ -75,9 +75,9 @@ func Rest(ctx context.Context, patience time.Duration) error {
 		return err
 	}
 	defer m.close()
-	looked := movesOf(m.self.bubble) // so that the caller hears what is stuck, before Watched gives up
+	moved := movesOf(m.self.bubble) // keeps Watched from giving up before the caller gets the StuckError
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		looked()
+		moved()
 		if !anyRunnable() || m.age >= maxUnlooked {
 			if rests, err := m.look(ctx, patience); rests || err != nil {
 				return err
@@ -90,8 +90,9 @@ func Rest(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// look reports whether every other goroutine of the bubble is blocked. The error says why not
-// when ctx has ended, or those that are not have been where they are for patience.
+// look reports whether every other goroutine of the bubble is blocked. If some are not, it
+// returns an error that names them once ctx has ended, or once they have been at the same place
+// for patience.
 func (m *monitor) look(ctx context.Context, patience time.Duration) (rests bool, err error) {
 	busy := m.busy()
 	switch {
@@ -162,11 +163,12 @@ func (m *monitor) busy() (busy []Goroutine) {
 	return busy
 }
 
-// stuck returns those of busy that stayed for patience, or longer if any runs.
+// stuck returns those of busy that have been at the same place for patience, or runningFactor
+// times as long if any of them runs.
 func (m *monitor) stuck(busy []Goroutine, patience time.Duration) (stuck []Goroutine) {
 	since := map[string]time.Duration{}
 	if slices.ContainsFunc(busy, func(g Goroutine) bool { return g.pauses }) {
-		m.since = since
+		m.since = since // a goroutine in Paused keeps the bubble from moving on purpose
 		return nil
 	}
 	if slices.ContainsFunc(busy, Goroutine.runs) {

@@ -9,8 +9,8 @@ import (
 	"snowglobe.test/envtest/fault"
 )
 
-// How long a request and a call of the store take by Latency, at least and at most;
-// and at most when the same has failed again and again.
+// With Latency, a request or a call of the store takes between MinLatency and MaxLatency, and
+// up to MaxFailingLatency if the same operation has failed again and again.
 const (
 	MinLatency        = 50 * time.Microsecond
 	MaxLatency        = time.Millisecond
@@ -18,11 +18,12 @@ const (
 )
 
 const (
-	// patientFailures is after how many failures in a row an operation takes twice
-	// as long: some of upstream's loops try again at once. Outside, a machine can do
-	// so many in a second; here each would cost real time, and none of it virtual.
+	// patientFailures is after how many failures in a row an operation takes twice as
+	// long. Some of upstream's loops try again at once. In real time each try takes a
+	// while by itself; in virtual time they would keep a CPU busy while the clock
+	// hardly moves.
 	patientFailures = 32
-	// failurePause is after what pause a failure is no longer one in a row.
+	// failurePause is the pause after which a failure begins a new row.
 	failurePause = time.Second
 	// maxFailing bounds how many identities are remembered.
 	maxFailing = 4096
@@ -48,8 +49,8 @@ type failing struct {
 // NewLatency returns the Latency of a seed.
 func NewLatency(seed uint64) *Latency { return &Latency{seed: seed} }
 
-// Of implements fault.Latency. What is done under a mutex takes no time and has no turn,
-// unless it is done again and again without a pause: that must not stop the clock.
+// Of implements fault.Latency. An operation under a mutex has no turn. It takes no time either,
+// unless it is repeated again and again without a pause: such a loop must not stop the clock.
 func (l *Latency) Of(op fault.Operation) (latency time.Duration, hasTurn bool) {
 	latency, hasTurn = l.usual(op), !isUnderMutex(&op)
 	if latency == 0 {
@@ -57,9 +58,9 @@ func (l *Latency) Of(op fault.Operation) (latency time.Duration, hasTurn bool) {
 	}
 	op.Occurrence = 0
 	if !hasTurn {
-		question := op.Priority(1)
-		l.count(question, true)
-		if l.slowdown(question) == 1 {
+		repeated := op.Priority(1) // counted like failures, but apart from those of the operation
+		l.count(repeated, true)
+		if l.slowdown(repeated) == 1 {
 			return 0, false
 		}
 	}
@@ -124,7 +125,7 @@ func (l *Latency) Report(op fault.Operation, failed bool) {
 	l.count(op.Priority(0), failed)
 }
 
-// Fail implements fault.Latency. Where the operation takes no time, its failure does: who
+// Fail implements fault.Latency. If the operation takes no time, its failure does: a loop that
 // tries again at once must not stop the clock.
 func (l *Latency) Fail(op fault.Operation) {
 	l.Report(op, true)

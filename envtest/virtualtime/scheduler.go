@@ -16,8 +16,8 @@ import (
 
 // Order decides in which order a bubble's operations proceed. Whenever no goroutine
 // runs any more, a turn goes to the waiting operation with the highest priority,
-// which depends on the seed and its identity alone. Those of one identity proceed
-// together.
+// which depends on the seed and its identity alone. Waiting operations that have the same
+// identity get their turn together.
 type Order struct {
 	Seed uint64
 	// Latency makes a turn take some microseconds, as work does (see the type Latency).
@@ -32,9 +32,9 @@ type Order struct {
 
 const defaultPatience = time.Minute
 
-// How long a turn takes in virtual time: where work takes time between minTurn and
-// maxTurn, by the seed, and elsewhere next to nothing. Without that, timers that two
-// operations set for the same duration would fire in an order left to chance.
+// A turn takes virtual time: with Order.Latency between minTurn and maxTurn, by the seed, and
+// otherwise nextToNothing. If it took none, timers that two operations set for the same
+// duration would be due at the same moment, and fire in an order left to chance.
 const (
 	nextToNothing = time.Nanosecond
 	minTurn       = time.Microsecond
@@ -196,9 +196,9 @@ func (s *Scheduler) run(ctx context.Context) {
 	}
 }
 
-// rest returns when nothing else runs. Where operations take no time it also returns, true,
-// if some goroutines wait for mutexes (seesMutexes): their owners may need a turn, but no time.
-// Only sim mode can tell.
+// rest returns when nothing else runs. In sim mode without latency (seesMutexes) it also
+// returns, with true, when all that is left waits for mutexes: the goroutine that holds one may
+// be waiting for a turn, which needs no time to pass. An ordinary build cannot see mutexes.
 func (s *Scheduler) rest(ctx context.Context) (heldUp bool) {
 	if s.seesMutexes() {
 		if heldUp, err := restOrHeldUp(ctx); heldUp || err != nil {
@@ -209,8 +209,9 @@ func (s *Scheduler) rest(ctx context.Context) (heldUp bool) {
 	return false
 }
 
-// takeTime lets the time of the last turn pass. None passes while what proceeded has left
-// goroutines that wait for a mutex: then it returns at once, and another turn may free them.
+// takeTime sleeps for as long as the last turn takes. If that turn has left goroutines that
+// wait for a mutex, no virtual time can pass: then takeTime returns at once, so that another
+// turn may lead to the mutex being unlocked.
 func (s *Scheduler) takeTime(ctx context.Context) {
 	if s.seesMutexes() && s.rest(ctx) {
 		return
@@ -232,8 +233,7 @@ func (s *Scheduler) turnTime() time.Duration {
 	return minTurn + time.Duration(number.Priority(s.order.Seed)%uint64(maxTurn-minTurn))
 }
 
-// firstDue is in how long the first operation that is not yet due will be; 0 if there
-// is none.
+// firstDue is the time until the next waiting operation becomes due; 0 if all of them are due.
 func (s *Scheduler) firstDue() (first time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,18 +14,18 @@ import (
 // may be computing something, so it is named and goes on.
 const spinFactor = 4
 
-// spinning finds out who runs for so long, on the wall, that time never moves.
+// spinning finds the goroutine that runs for so long, in wall time, that virtual time stands still.
 type spinning struct {
 	bubble   string
 	progress *sim.Progress // nil in an ordinary build
 	moments  func() uint64 // changes when time moves, or something happens
 	seen     uint64
 	since    time.Duration     // the monitor's age when it has changed
-	before   map[string]string // who ran halfway, in an ordinary build
+	before   map[string]string // the goroutines that ran at half the patience, in an ordinary build
 	named    bool
 }
 
-// name writes who it is, once for each moment of virtual time.
+// name writes the stack of that goroutine, once for each moment of virtual time.
 func (s *spinning) name(m *monitor, patience time.Duration, to io.Writer) {
 	if n := s.moments(); n != s.seen {
 		s.seen, s.since, s.before, s.named = n, m.age, nil, false

@@ -59,15 +59,15 @@ func Watched(patience time.Duration, warnings io.Writer, f func(begun func())) e
 // looksInPatience is how often Watched looks at the goroutines before it gives up.
 const looksInPatience = 4
 
-// watched is a bubble, and what tells without a look at its goroutines that it goes on: a
-// look takes a tenth of a second where there are thousands, and stops them all. A goroutine
-// that looks itself just then has to wait, so that in sim mode a seed would be more than
-// one run.
+// watched is a bubble, and a counter that shows whether something happens in it. Without the
+// counter, Watched would have to look at the stacks of all goroutines: with thousands of them
+// that takes a tenth of a second and stops them all. In sim mode it would also delay a goroutine
+// that just then looks at stacks itself (Rest), so that one seed would give different runs.
 type watched struct {
 	bubble string
 	moves  func() uint64
-	seen   uint64 // at the last question
-	still  int    // questions since moves has changed
+	seen   uint64 // moves at the last call of quiet
+	still  int    // calls of quiet since moves has changed
 
 	spinning *spinning
 }
@@ -90,7 +90,7 @@ func watch() *watched {
 	return w
 }
 
-// quiet reports whether nothing has moved at this question and the one before.
+// quiet reports whether moves has not changed at this call, nor at the one before.
 func (w *watched) quiet() bool {
 	if n := w.moves(); n != w.seen {
 		w.seen, w.still = n, 0
@@ -106,8 +106,8 @@ func (w *watched) forget() {
 	}
 }
 
-// Moves returns what to call whenever something happens in the bubble of the calling
-// goroutine, so that Watched need not look at its goroutines.
+// Moves returns a function to call whenever something happens in the bubble of the calling
+// goroutine. It tells Watched that the bubble goes on.
 func Moves() (moved func()) { return movesOf(self().bubble) }
 
 func movesOf(bubble string) (moved func()) {

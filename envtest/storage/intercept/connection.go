@@ -22,7 +22,8 @@ import (
 // clients ping an idle connection after 30 seconds, and give the answer ten.
 const patience = 40 * time.Second
 
-// ours begins the names of the functions of this package.
+// ours is how the names of this package's functions begin in the stacks of goroutines, for
+// errors that list the goroutines that are left.
 const ours = "snowglobe.test/envtest/storage/intercept."
 
 // ErrBroken is why an operation fails after Break.
@@ -109,9 +110,9 @@ func (c *Connection) run() {
 	}
 }
 
-// start starts a goroutine with the server's label, by which one sees whose
-// it is, and not with its caller's: that may be a writer of another server.
-// After Close it starts none and returns false.
+// start runs f in a goroutine that has the server's label (package process). A go
+// statement would inherit the caller's label, and the caller may be a writer of
+// another server. After Close start does nothing and returns false.
 func (c *Connection) start(f func()) bool {
 	select {
 	case c.starts <- f:

@@ -11,21 +11,23 @@ import (
 )
 
 // promises are leases that Grant has promised, and that the store grants when a key is
-// first put with them. Upstream calls Grant while it holds a mutex; who waits for the mutex
-// keeps virtual time from moving, and then the answer never comes.
+// first put with them. Upstream calls Grant while it holds a mutex. Another goroutine that waits
+// for the mutex keeps virtual time from moving, and an answer that takes virtual time would
+// never come. So Grant answers at once.
 type promises struct {
 	mu   sync.Mutex
 	byID map[clientv3.LeaseID]*promise
 }
 
-// promise is one lease. turn is a lock on the grant: a channel, so that time passes.
+// promise is one lease. turn is a lock on the grant, made of a channel and not of a mutex, so
+// that virtual time passes while somebody waits for it.
 type promise struct {
 	ttl     int64
 	turn    turn.Lock
 	granted clientv3.LeaseID // 0 before
 }
 
-// make promises a lease, by a number that no store gives.
+// make promises a lease. Its ID is negative, which no store's is.
 func (p *promises) make(ttl int64) *clientv3.LeaseGrantResponse {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,8 +45,8 @@ func (p *promises) find(id clientv3.LeaseID) *promise {
 	return p.byID[id]
 }
 
-// keep returns the store's number of a lease, which it has granted if it was promised. A
-// grant that fails is tried again for the next put.
+// keep returns the store's ID of a lease. If the lease was only promised, the store first has
+// to grant it. A grant that fails is tried again for the next put.
 func (d *decorator) keep(ctx context.Context, id clientv3.LeaseID) (clientv3.LeaseID, error) {
 	promised := d.promises.find(id)
 	if promised == nil {

@@ -31,11 +31,11 @@ import (
 )
 
 // Proxy is a gRPC proxy between the members of a store and etcd clients that
-// others make, such as upstream's own. Each connection to it has one of its own
-// to the same member. Calls with a store point meet the rules first; watches
-// and keep-alives do not, since API servers make theirs by a Connection.
+// others make, such as upstream's own. For each connection of a client it makes one
+// to the same member. The rules are asked about calls that have a store point, but not
+// about watches and lease keep-alives: API servers make those through a Connection.
 type Proxy struct {
-	// Injector is asked; nil injects nothing.
+	// Injector asks the rules about calls; nil injects nothing.
 	Injector *edge.Injector
 	// Dial reaches the members.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -54,6 +54,7 @@ func (p *Proxy) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil && !p.failFast.Load() {
 		return nil, err
 	}
+	// With FailFast, the client gets a connection on which every call fails with errStoreGone.
 	c := newProxyConn(p, behind)
 	if !p.serve(c) {
 		c.release()

@@ -12,10 +12,10 @@ import (
 	"snowglobe.test/envtest/fault/edge"
 )
 
-// receiver takes what a watch tells, in its order. Calls come one at a time.
+// receiver takes the responses of a watch, in order. Calls come one at a time.
 type receiver interface {
-	// deliver reports whether it has taken a response. If done is nil it does not
-	// wait; otherwise until there is room, or done is closed.
+	// deliver reports whether it has taken a response. If done is nil it does not wait for
+	// room; otherwise it waits until there is room or done is closed.
 	deliver(r clientv3.WatchResponse, done <-chan struct{}) bool
 	// end is called after the last response.
 	end()
@@ -49,11 +49,12 @@ func (o outlet) end() {
 	o.cancel()
 }
 
-// stage passes on what a watch tells: at once, in the goroutine of whoever
-// delivers, as long as nothing has to wait. What waits for the network or because
-// of a rule is queued, with what comes later behind it; the queue has a goroutine
-// until it is empty. Times of arrival are kept, so that a delay is a lag and not
-// a brake. Like a watch of etcd's client, a stage keeps any number that wait.
+// stage passes on the responses of a watch: at once, in the goroutine that calls
+// deliver, as long as nothing has to wait. A response that waits for the network or
+// because of a rule is queued, and later ones behind it; the queue has a goroutine
+// until it is empty. The queue keeps the times of arrival, and a delay counts from
+// those: ten events that arrive together with a delay of 1s all go on after one
+// second, not one every second. As in a watch of etcd's client, the queue has no limit.
 type stage struct {
 	*follower
 	network  bool // whether a partition makes it wait
@@ -63,8 +64,8 @@ type stage struct {
 	mu      sync.Mutex
 	waiting []arrival
 	running bool // the queue has a goroutine
-	ended   bool // nothing comes any more
-	over    bool // nothing goes on any more
+	ended   bool // end was called: nothing comes any more
+	over    bool // next has got all that it will get
 }
 
 // arrival is something that came: one event, or none.
@@ -163,7 +164,7 @@ func (s *stage) take() []arrival {
 	return arrivals
 }
 
-// pass holds something while it has to wait, and reports whether more may follow.
+// pass passes on something after it has waited, and reports whether more may follow.
 func (s *stage) pass(a arrival) bool {
 	if s.network && s.conn.Err() != nil {
 		if s.conn.await(s.ctx, nil) != nil {

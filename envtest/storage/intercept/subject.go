@@ -39,22 +39,23 @@ func readPoint(countOnly, ranges bool) string {
 	}
 }
 
-// subjectOfTxn is what a transaction is about, given its first operation. A write
-// on condition of a revision, as upstream's client makes it, is that write.
-func subjectOfTxn(compares []*pb.Compare, things int, first subject) subject {
+// subjectOfTxn is what a transaction is about, given the number of its operations and
+// the subject of the first. API servers write with "if the key is at revision 7, put
+// it": such a transaction counts as its write.
+func subjectOfTxn(compares []*pb.Compare, operations int, first subject) subject {
 	s := subject{fault.StoreTxn, first.key}
 	if len(compares) > 0 {
 		s.key = string(compares[0].GetKey())
 	}
 	isWrite := first.point == fault.StorePut || first.point == fault.StoreDelete
-	if isWrite && things == 1 && len(compares) == 1 && compares[0].GetTarget() == pb.Compare_MOD {
+	if isWrite && operations == 1 && len(compares) == 1 && compares[0].GetTarget() == pb.Compare_MOD {
 		s.point = first.point
 	}
 	return s
 }
 
-// identify returns what a call to the proxy is about. It returns false if no
-// point is about it, or for what it cannot read, which the member may refuse.
+// identify returns what a call to the proxy is about. It returns false if there is no
+// point for the method, or if it cannot decode the request, which the member may refuse.
 func identify(method string, request []byte) (subject, bool) {
 	var message proto.Message
 	switch method {
@@ -100,8 +101,8 @@ func subjectOf(request any) subject {
 		return subjectOf(r.RequestDeleteRange)
 	case *pb.TxnRequest:
 		var first subject
-		if things := r.GetSuccess(); len(things) > 0 {
-			first = subjectOf(things[0].GetRequest())
+		if operations := r.GetSuccess(); len(operations) > 0 {
+			first = subjectOf(operations[0].GetRequest())
 		}
 		return subjectOfTxn(r.GetCompare(), len(r.GetSuccess()), first)
 	}

@@ -76,7 +76,7 @@ type Store struct {
 	stopping bool
 	failed   chan struct{} // closed when a member has failed; made by Start
 	failure  error
-	watching sync.WaitGroup // goroutines that wait for that
+	watching sync.WaitGroup // goroutines in watchFailure
 	// changed tells when a member starts, is cut off or rejoins: everything that waits for
 	// a leader looks again.
 	changed broadcast.News
@@ -165,8 +165,8 @@ func (s *Store) startMember(ctx context.Context, m *member) error {
 	return nil
 }
 
-// watchFailure waits until a member's server has failed or ended. The members share a disk,
-// so what one can't write, soon none can.
+// watchFailure waits until a member's server has failed or ended. The first failure of a member
+// is that of the store: the members share a disk, so when one can't write, soon none can.
 func (s *Store) watchFailure(m *member, server *disk.Server) {
 	select {
 	case <-server.Failed():

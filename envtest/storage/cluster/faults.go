@@ -65,8 +65,8 @@ func (s *Store) StopMember(ctx context.Context, i int) error {
 }
 
 // RestartMember starts a stopped member from its data and waits until it serves;
-// a running member is an error. It does not wait if the member is cut off, or if
-// too few for a quorum run and are not: the member then serves as soon as it can.
+// a running member is an error. It does not wait if the member is cut off, or if the
+// members that run and are not cut off are no quorum: then it serves as soon as it can.
 func (s *Store) RestartMember(ctx context.Context, i int) error {
 	return failed("restart member", s.restart(ctx, i))
 }

@@ -80,7 +80,7 @@ func (m *member) start(ctx context.Context, cfg Config, clientURL url.URL, initi
 	}
 	m.server, m.etcd, m.id = server, server.Etcd(), server.Etcd().Server.MemberID()
 	m.peer.setOpen(!m.cut)
-	// etcd makes its sockets by the umask.
+	// etcd leaves the permissions of its sockets to the umask.
 	return errors.Join(os.Chmod(m.client.path, 0o600), os.Chmod(m.peer.path, 0o600))
 }
 

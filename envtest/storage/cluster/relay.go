@@ -15,7 +15,7 @@ import (
 // the port for as long as the store runs, and etcd listens on the socket.
 //
 // Any user of the machine can connect to a port, and whoever speaks to a member as
-// a peer can write anything. So the relay ends TLS, and admits the members only.
+// a peer can write anything. So the relay terminates TLS, and admits the members only.
 type relay struct {
 	listener net.Listener
 	secure   *tls.Config
@@ -65,7 +65,7 @@ func (r *relay) carry(raw net.Conn) {
 	var back sync.WaitGroup
 	back.Go(func() {
 		_, _ = io.Copy(in, out)
-		_ = raw.Close() // without a goodbye, as a dead process
+		_ = raw.Close() // without TLS's close_notify, as when a process dies
 	})
 	_, _ = io.Copy(out, in)
 	_ = out.Close()

@@ -21,7 +21,8 @@ import (
 // lane. Each control plane has its own lanes.
 //
 // Moments, and events in a lane, are in the order in which they happened. In a moment,
-// lanes are sorted by name: their events commute, or a client's lane shows their order.
+// lanes are sorted by name. That loses nothing: either nobody can see which of two lanes was
+// first, or a client can, and then its own lane shows it.
 //
 // Revisions also count writes that are not the test's, so the text says what one
 // means to a client: default/a@3 is the third change of that object, and @12 any
@@ -82,7 +83,8 @@ type canonLine struct {
 
 func (l canonLine) String() string { return elapsed(l.at) + "\t" + l.lane + "\t" + l.text }
 
-// canon names revisions.
+// canon describes events in words that are the same in each run. Above all it numbers
+// revisions anew.
 type canon struct {
 	versions map[int64]version // of every change in the store, by revision
 	tests    map[string]bool   // the keys of the test's objects
@@ -166,7 +168,7 @@ func (c *canon) describe(e Event) (lane, text string) {
 func (c *canon) answer(e Answer) string {
 	words := []string{e.Method, c.path(e.URI), "->", strconv.Itoa(e.Code), e.Reason}
 	if e.Revision > 0 {
-		words = append(words, c.moment(e.Revision))
+		words = append(words, c.revision(e.Revision))
 	}
 	for _, o := range e.Objects {
 		words = append(words, c.object(o))
@@ -179,7 +181,7 @@ func (c *canon) watchEvent(e WatchEvent) string {
 		return failing("end", e.Err)
 	}
 	if e.Type == "BOOKMARK" {
-		return joined(" ", e.Type, c.moment(e.Object.Revision))
+		return joined(" ", e.Type, c.revision(e.Object.Revision))
 	}
 	return failing(joined(" ", e.Type, e.Reason, c.object(e.Object)), e.Err)
 }
@@ -205,9 +207,9 @@ func (c *canon) object(o Object) string {
 	return joined(" ", o.Kind, text, o.Digest)
 }
 
-// moment names a revision of the whole store, such as a list's.
-func (c *canon) moment(revision int64) string {
-	n, exact := slices.BinarySearch(c.changes, revision)
+// revision names a revision of the whole store, such as a list's.
+func (c *canon) revision(of int64) string {
+	n, exact := slices.BinarySearch(c.changes, of)
 	if exact {
 		n++
 	}
@@ -227,7 +229,7 @@ func (c *canon) path(uri string) string {
 		query.Set("continue", "...")
 	}
 	if n, err := strconv.ParseInt(query.Get("resourceVersion"), 10, 64); err == nil && n > 0 {
-		query.Set("resourceVersion", c.moment(n))
+		query.Set("resourceVersion", c.revision(n))
 	}
 	if len(query) == 0 {
 		return oneLine(u.Path)

@@ -27,8 +27,9 @@ type Divergence struct {
 	// NextA and NextB are the first steps that only one of them has there, and what
 	// follows them. Each is empty if its trace ends there.
 	NextA, NextB []Step
-	// Later says where the other trace has the first steps of NextA and NextB from there
-	// on, at whatever time. Its steps are zero if there is no such place.
+	// Later says whether the other trace has the same later on, at whatever time: AInB is
+	// the first step of NextA as b has it, BInA that of NextB as a has it. A zero Step
+	// means that it never comes.
 	Later struct{ AInB, BInA Step }
 	// BesidesTime is the first line that differs in more than its time; 0 if none does.
 	BesidesTime int
@@ -115,8 +116,8 @@ func whereElse(next, others []Step) Step {
 	return Step{}
 }
 
-// Words tells it in several lines of plain words: what both runs did last, what each
-// did next, when, and in which lane. a and b are what the runs are called.
+// Words describes the divergence in several lines: what both runs did last, what each
+// did next, when, and in which lane. a and b are the names of the runs.
 func (d Divergence) Words(a, b string) string {
 	if d.Same() {
 		return fmt.Sprintf("%s and %s are the same\n", a, b)
@@ -126,10 +127,10 @@ func (d Divergence) Words(a, b string) string {
 		fmt.Fprintf(&text, "%s and %s differ from the beginning.\n", a, b)
 	} else {
 		last := d.Common[len(d.Common)-1]
-		fmt.Fprintf(&text, "%s and %s do the same up to line %d, at %s:\n%s", a, b, last.Line, last.At, told(d.Common))
+		fmt.Fprintf(&text, "%s and %s do the same up to line %d, at %s:\n%s", a, b, last.Line, last.At, table(d.Common))
 	}
-	fmt.Fprintf(&text, "then %s\n%s%s", opening(a, d.NextA), told(d.NextA), elsewhere(b, d.NextA, d.Later.AInB))
-	fmt.Fprintf(&text, "but %s\n%s%s", opening(b, d.NextB), told(d.NextB), elsewhere(a, d.NextB, d.Later.BInA))
+	fmt.Fprintf(&text, "then %s\n%s%s", opening(a, d.NextA), table(d.NextA), elsewhere(b, d.NextA, d.Later.AInB))
+	fmt.Fprintf(&text, "but %s\n%s%s", opening(b, d.NextB), table(d.NextB), elsewhere(a, d.NextB, d.Later.BInA))
 	fmt.Fprintf(&text, "so %s\n", d.conclusion(a, b))
 	return text.String()
 }
@@ -183,7 +184,8 @@ func elsewhere(other string, next []Step, found Step) string {
 	return fmt.Sprintf("  (%s has the first of these at %s, in line %d)\n", other, found.At, found.Line)
 }
 
-func told(all []Step) string {
+// table lists steps, a line each, in columns: time, lane and what happened.
+func table(all []Step) string {
 	var at, lane int
 	for _, s := range all {
 		at, lane = max(at, len(s.At)), max(lane, min(len(s.Lane), maxSubjectColumns))

@@ -34,7 +34,8 @@ type Answer struct {
 	Err      error    `json:"-"` // why the request broke off, if it did
 
 	// Asked is the Seq of the last record before the request was sent, 0 if there was
-	// none. A request with an Asked of at least the Seq of another's answer came after it.
+	// none. If it is at least the Seq of another request's Answer, this request was sent
+	// after that answer.
 	Asked int64         `json:"asked,omitempty"`
 	Took  time.Duration `json:"durationNanos,omitempty"`
 	// Sent is what the request's body says: an object's metadata, or the preconditions
@@ -84,7 +85,7 @@ type Turn struct {
 	Occurrence int    `json:"occurrence,omitempty"`
 }
 
-// Verb is what a client did to have the key changed so.
+// Verb is create, update or delete.
 func (e Write) Verb() string {
 	switch {
 	case e.Created:

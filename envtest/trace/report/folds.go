@@ -13,13 +13,14 @@ type fold struct {
 	name string
 	boot bool // it is a boot, not the end
 	line int  // the script's line before it; -1 if there is none
-	// spans are its events: those from the first index of each up to, and without, the second.
+	// spans are its events: of each span, the records from the first index up to the second,
+	// without the latter.
 	spans [][2]int
 }
 
 func newFolds(recs []trace.Record, sorted *sorter) []fold {
 	f := folder{
-		recs: recs, sorted: sorted, told: told(recs), lastLine: lastLine(recs),
+		recs: recs, sorted: sorted, notable: notable(recs), lastLine: lastLine(recs),
 		current: map[serverKey]int{}, newest: map[string]serverKey{}, stages: map[serverKey]map[string]bool{}, line: -1,
 	}
 	for i, rec := range recs {
@@ -28,20 +29,20 @@ func newFolds(recs []trace.Record, sorted *sorter) []fold {
 	return f.folds
 }
 
-// serverKey identifies a server. Of a single one, records may have no name.
+// serverKey identifies a server. If there is only one, records may leave its name empty.
 type serverKey struct{ plane, server string }
 
 // folder makes folds, record by record.
 type folder struct {
 	recs     []trace.Record
 	sorted   *sorter
-	told     map[partKey]bool // hooks and stages that the run tells something of
+	notable  map[partKey]bool // hooks and stages that fail, are held, or have a rule
 	lastLine int              // of the script; -1 if there is none
 
 	folds   []fold
 	current map[serverKey]int             // the fold that a server's events go to
-	newest  map[string]serverKey          // of each control plane, whose fold began last
-	stages  map[serverKey]map[string]bool // that a server has begun since it booted
+	newest  map[string]serverKey          // of each control plane, the server whose fold began last
+	stages  map[serverKey]map[string]bool // of each server, the stages begun since its last boot began
 	line    int                           // the script's newest; -1 before the first
 }
 
@@ -70,12 +71,12 @@ func (f *folder) add(i int, rec trace.Record) {
 		f.folds[at].add(i)
 	}
 	if s, ok := rec.Event.(trace.Signal); ok && s.Name == ready && f.line < 0 {
-		delete(f.current, key) // no line of a script ends the boot
+		delete(f.current, key) // the script has not begun, so none of its lines ends the boot
 	}
 }
 
-// of returns the fold that an event of a server goes to, if there is one now. What does not
-// say its server, as a write to the store, belongs to whoever boots.
+// of returns the fold that an event of a server goes to, if there is one now. An event that does
+// not name its server, such as a write to the store, goes to the fold that began last.
 func (f *folder) of(key serverKey) (at int, folding bool) {
 	if at, folding = f.current[key]; folding {
 		return at, true
@@ -90,7 +91,8 @@ func (f *folder) of(key serverKey) (at int, folding bool) {
 // ready is the signal with which a boot is over.
 const ready = "HasBeenReady"
 
-// boots reports whether a stage is the first of a boot: there was none, or it comes again.
+// boots reports whether a stage is the first of a boot: it is the server's first, or the server
+// has begun it before, in an earlier boot.
 func (f *folder) boots(key serverKey, stage string) bool {
 	first := f.stages[key] == nil || f.stages[key][stage]
 	if first {
@@ -100,7 +102,8 @@ func (f *folder) boots(key serverKey, stage string) bool {
 	return first
 }
 
-// ends begins the end of a server, if the script has none.
+// ends begins the fold of a server's end, if the script has no line left, and its last line is
+// not a shutdown, which the page should show.
 func (f *folder) ends(key serverKey) {
 	if _, folding := f.current[key]; !folding && f.line >= 0 && f.line == f.lastLine {
 		if text, _ := cutNote(f.recs[f.line].Event.(trace.Note).Text); !strings.HasPrefix(text, "shutdown") {
@@ -126,15 +129,15 @@ func (f *fold) add(i int) {
 	f.spans = append(f.spans, [2]int{i, i + 1})
 }
 
-// routine reports whether every boot has such a record. It has not what clients do, what
-// rules act on, and what fails.
+// routine reports whether every boot has such a record. What clients do, what rules act on and
+// what fails is not routine.
 func (f *folder) routine(rec trace.Record) bool {
 	switch e := rec.Event.(type) {
 	case trace.Stage, trace.Hook:
-		return !f.told[partOf(rec, e)]
+		return !f.notable[partOf(rec, e)]
 	case trace.Check:
 		hook := strings.TrimPrefix(e.Name, "poststarthook/")
-		return !f.told[partKey{serverKey{rec.ControlPlane, recordServer(rec)}, "hook", hook}]
+		return !f.notable[partKey{serverKey{rec.ControlPlane, recordServer(rec)}, "hook", hook}]
 	case trace.Request:
 		return f.sorted.routineUser(e.User)
 	case trace.Write:
@@ -164,8 +167,8 @@ func partOf(rec trace.Record, e trace.Event) partKey {
 	return key
 }
 
-// told returns the hooks and stages that fail, are held, or have a rule.
-func told(recs []trace.Record) map[partKey]bool {
+// notable returns the hooks and stages that fail, are held, or have a rule.
+func notable(recs []trace.Record) map[partKey]bool {
 	all := map[partKey]bool{}
 	for _, rec := range recs {
 		part := partOf(rec, rec.Event)
@@ -176,7 +179,7 @@ func told(recs []trace.Record) map[partKey]bool {
 			all[part] = all[part] || e.Err != nil || e.Phase == trace.Held
 		case trace.Fault:
 			all[part] = true
-			part.server = "" // as what a single server does says
+			part.server = "" // as in the records of a single server
 			all[part] = true
 		}
 	}

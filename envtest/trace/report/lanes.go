@@ -73,9 +73,9 @@ func compareLanes(a, b laneKey) int {
 
 // sorter decides the lanes of a run's events.
 type sorter struct {
-	theirs    map[int64]bool     // revisions that came of changes of such clients
-	clients   map[string]bool    // users that a client of the test was
-	resources map[string]bool    // resources in the store that such clients change
+	theirs    map[int64]bool     // revisions of changes that clients of the test made
+	clients   map[string]bool    // users of the test's clients
+	resources map[string]bool    // resources in the store that these clients change
 	faulty    map[faultyKey]bool // points at which a rule has acted
 }
 
@@ -170,14 +170,14 @@ func (s *sorter) request(in func(section, string, string) laneKey, e trace.Reque
 	return in(clients, "", cmp.Or(e.User, "(no user)")+" requests")
 }
 
-// isHeartbeat reports whether a path or a key is of a lease by which a node says that it
-// lives. An hour has hundreds of such requests of each node.
+// isHeartbeat reports whether a path or a key is that of a node's heartbeat Lease. Each node
+// renews its own hundreds of times an hour, which would bury other lanes' events.
 func isHeartbeat(path string) bool {
 	return strings.Contains(path, "/namespaces/kube-node-lease/leases") || strings.Contains(path, "/leases/kube-node-lease/")
 }
 
-// routineUser reports whether a server calls itself by that name. Service accounts
-// outside kube-system, and whoever the test is, are clients like any other.
+// routineUser reports whether a user is a part of the control plane, such as system:apiserver.
+// Service accounts outside kube-system, and users of the test's clients, are not.
 func (s *sorter) routineUser(user string) bool {
 	account, isAccount := strings.CutPrefix(user, "system:serviceaccount:")
 	return strings.HasPrefix(user, "system:") && !s.clients[user] &&

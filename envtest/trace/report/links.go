@@ -30,7 +30,7 @@ var relationNames = [][2]string{
 	changed: {"reported in answer", "answers for change"},
 }
 
-// newLinks finds what led to what. Every link goes to an event of the run.
+// newLinks links causes and effects. Both ends of a link are events of the run.
 func newLinks(recs []trace.Record, bars []bar) []link {
 	l := linker{turns: map[int]int{}, requests: map[requestKey][]int{}, writes: map[int64]int{}, turn: -1}
 	for _, b := range bars {

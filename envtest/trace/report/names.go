@@ -3,16 +3,16 @@ package report
 import "strings"
 
 // shortNames are the names of a group's lanes without what their readers know: the
-// "system:" of a user, and the group and version of a path. Names that would read alike
-// stay whole. An empty one is that of the lane.
+// "system:" of a user, and the group and version of a path. A short name is empty if the
+// lane's own name is to be shown: it is as short, or others would have the same short name.
 func shortNames(names []string) []string {
-	short, users := make([]string, len(names)), map[string]int{}
+	short, uses := make([]string, len(names)), map[string]int{}
 	for i, name := range names {
 		short[i] = shortName(name)
-		users[short[i]]++
+		uses[short[i]]++
 	}
 	for i, name := range names {
-		if short[i] == name || users[short[i]] > 1 {
+		if short[i] == name || uses[short[i]] > 1 {
 			short[i] = ""
 		}
 	}

@@ -47,7 +47,7 @@ func (b *responseBody) Close() error {
 	return nil
 }
 
-// end is reached once all bytes have been read.
+// end fills in the trailers once all bytes have been read. Called with x.mu held.
 func (b *responseBody) end() {
 	if b.eof {
 		return

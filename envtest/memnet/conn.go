@@ -166,7 +166,7 @@ func (p *pipe) setWriteDeadline(t time.Time) {
 // deadline is when a blocked call fails, guarded by the mutex of the Cond it wakes.
 type deadline struct {
 	passed bool
-	timer  *time.Timer // of the current deadline; a timer that fires late is no longer this one
+	timer  *time.Timer // of the current deadline; an older one that fires all the same is ignored
 }
 
 // set replaces the deadline; the zero time removes it.

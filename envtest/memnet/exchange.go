@@ -64,10 +64,10 @@ type exchange struct {
 	rest  []byte
 	wrote int64 // bytes the handler has given
 
-	clientErr  error // what the client reads after the ready bytes
-	handlerErr error // what the handler's writes return
-	notify     chan bool
-	expire     *time.Timer // the write deadline
+	clientErr  error       // what the client reads after the ready bytes
+	handlerErr error       // what the handler's writes return
+	notify     chan bool   // CloseNotify's; nil until it is called
+	expire     *time.Timer // breaks the response off at the write deadline
 }
 
 func newExchange(t *Transport, req *http.Request, cancel context.CancelFunc) *exchange {

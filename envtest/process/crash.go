@@ -23,7 +23,8 @@ func (e *CrashError) Error() string { return e.Err.Error() }
 // Unwrap returns what happened.
 func (e *CrashError) Unwrap() error { return e.Err }
 
-// SiteError is the error of a crash, at a place in the program that tells it from others.
+// SiteError is the error of a crash and the place in the program where it happened, by which
+// crashes can be told apart.
 type SiteError struct {
 	Site string // a function or a hook
 	Err  error
@@ -44,12 +45,12 @@ func (m *Member) die(what string) {
 	runtime.Goexit()
 }
 
-// exited stands in for os.Exit after a fatal log line. A stranger's ends the
-// process, as it would have.
+// exited stands in for os.Exit after a fatal log line. In a stranger's goroutine it
+// ends the process, as os.Exit would have.
 func exited(exit func(int), code int) {
 	shared.handled.Add(1)
 	if m := current(); m != nil {
-		line := "no fatal line" // who exits need not log one
+		line := "no fatal line" // klog.OsExit may be called without one
 		if fatal := m.fatal.Load(); fatal != nil {
 			line = *fatal
 		}
@@ -58,9 +59,10 @@ func exited(exit func(int), code int) {
 	exit(code)
 }
 
-// panicked is the last of upstream's handlers of a panic, which then goes on. It
-// may in a stranger's goroutine, and in one that serves a request: net/http (or the
-// in-memory transport) makes a broken connection of it. Any other ends the process.
+// panicked is the last of upstream's handlers of a panic. When it returns, the panic
+// goes on. That is right in a stranger's goroutine, and in one that serves a request,
+// where net/http (or the in-memory transport) turns it into a broken connection. In any
+// other it would end the process, so it is reported as a crash of the member instead.
 func panicked(_ context.Context, reason any) {
 	shared.handled.Add(1)
 	if m := current(); m != nil && !serving() {
@@ -72,11 +74,11 @@ func panicked(_ context.Context, reason any) {
 // meanwhile: its process's end breaks the connection, so the client must get no
 // answer.
 //
-// While f runs, a panic in this goroutine is the request's. One in a goroutine that
-// the request has started is the server's, because nothing keeps it from ending the
-// process, and what a request is the first to need, such as a custom resource's
-// watch cache, outlives it. Who catches the panics of such a goroutine calls Serve
-// in it.
+// While f runs, a panic in this goroutine breaks only the request. A panic in a
+// goroutine that the request has started crashes the server: nothing would keep it from
+// ending the process, and the goroutine may well outlive the request, such as that of a
+// custom resource's watch cache, which the first request for the resource starts. Code
+// that recovers from the panics of such a goroutine calls Serve in it.
 func Serve(f func()) (crashed bool) {
 	m := current()
 	if m == nil {

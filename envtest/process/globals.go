@@ -115,10 +115,10 @@ func takeOverEnvironment() {
 	}
 }
 
-// awaitHandled orders what comes after it behind every read that a member's
-// goroutine has made of upstream's handlers, which have no lock: readers have
-// counted since. That all have ended is known from their labels, which orders
-// nothing.
+// awaitHandled makes what follows happen after (in Go's memory model) every read that
+// a member's goroutine has made of upstream's handlers. The handlers have no lock, but
+// each reader has counted in shared.handled since. That all these goroutines have ended
+// is known from their labels, but that establishes no happens-before.
 func awaitHandled() { _ = shared.handled.Load() }
 
 func setGates(gates map[featuregate.Feature]bool) error {
@@ -148,8 +148,8 @@ func setGates(gates map[featuregate.Feature]bool) error {
 	return nil
 }
 
-// tellGates has /metrics tell the feature gates, as the command kube-apiserver does once its
-// flags are parsed.
+// tellGates makes /metrics report the feature gates, as the command kube-apiserver does once
+// its flags are parsed.
 func tellGates() {
 	onGiveBack(featuremetrics.ResetFeatureInfoMetric)
 	utilfeature.DefaultMutableFeatureGate.AddMetrics()

@@ -5,7 +5,7 @@ import "k8s.io/utils/lru"
 // memoLimit bounds what is kept: a process has few configurations, each of some megabytes.
 const memoLimit = 4
 
-// memo is what servers have left to later ones.
+// memo keeps values that a server has made and later servers use too.
 var memo = lru.New(memoLimit)
 
 // Memo returns what made has returned for the key before, to any server of the process, or

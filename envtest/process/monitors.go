@@ -20,18 +20,19 @@ type monitorCollector struct {
 	monitorGetter func() ([]etcd3metrics.Monitor, error)
 }
 
-// storageMonitor is what upstream's servers set their source of sizes on while they are built.
+// storageMonitor is upstream's collector, on which each of its servers sets its source of sizes
+// while it is built.
 //
 //go:linkname storageMonitor k8s.io/apiserver/pkg/storage/etcd3/metrics.storageMonitor
 var storageMonitor *monitorCollector
 
-// strangersMonitor tells the size of the store of the member made last, to whoever is none.
+// strangersMonitor tells goroutines of no member the size of the newest member's store.
 var strangersMonitor atomic.Pointer[etcd3metrics.Monitor]
 
-// takeOverMonitors has the registered collector ask whose metrics it collects. Upstream keeps one
-// source of sizes in a process, that of the server made last: a server of a bubble would ask the
-// store of one outside, through a socket. So the servers set theirs on a collector that is not
-// registered.
+// takeOverMonitors makes the registered collector ask the store of the member whose metrics are
+// collected. Upstream has one source of sizes in a process, that of the server built last, so a
+// server in a bubble might ask, through a socket, the store of a server outside. The servers'
+// own sources go to a second collector, which is not registered.
 func takeOverMonitors() {
 	etcd3metrics.Register()
 	etcd3metrics.SetStorageMonitorGetter(currentMonitors)

@@ -1,8 +1,9 @@
 // Package process owns what upstream keeps once in a process, and shares it among
 // the control planes in it: klog's flags and output, the exit after a fatal log
 // line, the handlers of panics and errors, feature gates. It knows which control
-// plane a goroutine belongs to, and waits for the last of them to end. It never
-// looks into a control plane.
+// plane a goroutine belongs to, and waits for the last of them to end. A goroutine
+// that belongs to none, such as a test's own, is called a stranger's. The package
+// never looks into a control plane.
 package process
 
 import (
@@ -30,7 +31,7 @@ const label = "snowglobe"
 // Flags are what control planes side by side share, because upstream keeps it once
 // in a process. The zero value is upstream's, without privileged containers.
 type Flags struct {
-	// Gates are the feature gates that the process has otherwise.
+	// Gates are the feature gates whose values differ from those of the process.
 	Gates map[featuregate.Feature]bool
 	// AllowPrivileged is --allow-privileged.
 	AllowPrivileged bool
@@ -110,8 +111,8 @@ func Join(name string, flags Flags, log io.Writer, crash func(error)) (*Member, 
 	return m, nil
 }
 
-// agree says whether a control plane can run beside one with other flags. Gates are
-// those that the process, and so the other, has otherwise.
+// agree reports whether a control plane can run beside one with other flags. Gates has
+// only those that differ from the process's, and so from the other's: there must be none.
 func (f Flags) agree(other Flags) bool {
 	return len(f.Gates) == 0 && f.AllowPrivileged == other.AllowPrivileged && f.BytesPerSecond == other.BytesPerSecond && f.WithoutHousekeeping == other.WithoutHousekeeping
 }
@@ -168,7 +169,8 @@ func (m *Member) takeOver(flags Flags) (err error) {
 	return err
 }
 
-// Do runs f as the member's: this goroutine for as long, and all that f starts.
+// Do runs f with the member's label: until f returns, this goroutine is the member's, and
+// so are all goroutines that f starts.
 func (m *Member) Do(f func()) {
 	before := goroutineLabels()
 	pprof.SetGoroutineLabels(m.ctx)
@@ -190,8 +192,8 @@ func (m *Member) Go(f func()) (ended <-chan struct{}) {
 	return done
 }
 
-// AdoptTimers has the member's log take what goroutines log that timers have started, as long
-// as no other member does so: whose they are cannot be known otherwise.
+// AdoptTimers makes the member's log receive what the goroutines of timers log, as long as no
+// other member adopts them too: nothing says which member has set a timer.
 func (m *Member) AdoptTimers() {
 	shared.Lock()
 	defer shared.Unlock()

@@ -18,7 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// addresses are where nodes are: those for benchmarks of networks, where nothing can be reached.
+// addresses are those of nodes. The range is reserved for benchmarks of networks (RFC 2544), so
+// nothing can be reached there.
 var addresses = netip.MustParsePrefix("198.18.0.0/15")
 
 // A kubelet's lease, and how often it renews it.
@@ -121,11 +122,11 @@ func (n *Nodes) untaint(ctx context.Context, name string) error {
 // the node is deleted.
 func (n *Nodes) renew(node *node) {
 	for sleep(node.exists, n.config.Heartbeat) {
-		_ = n.renewLease(n.ctx, node.name) // the next time, else
+		_ = n.renewLease(n.ctx, node.name) // a failure is made up for by the next renewal
 	}
 }
 
-// renewLease writes the lease of a node, which is not made anew for one that is gone.
+// renewLease updates the lease of a node, or creates it if there is none and the node exists.
 func (n *Nodes) renewLease(ctx context.Context, name string) error {
 	leases := n.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	now := metav1.NewMicroTime(time.Now())

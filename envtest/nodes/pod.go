@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// player plays one Pod on a node.
+// player simulates one Pod on a node: it reports the status that the Pod's Script leads to.
 type player struct {
 	*Nodes
 	pod           *corev1.Pod // as last reported
@@ -19,8 +19,8 @@ type player struct {
 	host, address string
 }
 
-// play is the life of the Pod, until it is done or the context ends. The Pod is being deleted
-// when lives has ended.
+// play simulates the Pod until it is gone or ctx ends. lives ends earlier, when the Pod is being
+// deleted.
 func (p *player) play(ctx, lives context.Context) {
 	p.script = p.config.Script(p.pod)
 	if !p.finished() && (p.tell(ctx, progress{at: starting}) || !p.script.Never && p.run(ctx, lives)) {
@@ -37,7 +37,7 @@ func (p *player) play(ctx, lives context.Context) {
 		err := p.client.CoreV1().Pods(p.pod.Namespace).Delete(ctx, p.pod.Name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &p.pod.UID},
 		})
-		if apierrors.IsConflict(err) { // another of the name
+		if apierrors.IsConflict(err) { // this is a new Pod of the same name
 			return nil
 		}
 		return err
@@ -99,7 +99,7 @@ func (p *player) start(ctx, lives context.Context) (gone bool) {
 	}
 }
 
-// tell reports where the Pod's containers are, and says whether the Pod is gone.
+// tell reports how far the Pod's containers have got, and says whether the Pod is gone.
 func (p *player) tell(ctx context.Context, now progress) (gone bool) {
 	return p.report(ctx, p.pod, func(status *corev1.PodStatus) { p.setStatus(status, now) })
 }
@@ -127,7 +127,7 @@ func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, change func(*corev1
 }
 
 // insist tries again and again, as a kubelet does, until the request has succeeded, the
-// Pod is gone or the context ends; gone says that it was not the first.
+// object is gone or the context ends. gone is false only if the request has succeeded.
 func (n *Nodes) insist(ctx context.Context, request func() error) (gone bool) {
 	for {
 		err := request()

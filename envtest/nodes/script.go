@@ -14,8 +14,8 @@ type Script struct {
 	// ReadyAfter is how long its containers take to start and become ready.
 	ReadyAfter time.Duration
 	// Runs is how long its containers run once they are ready. Zero means until the Pod is
-	// deleted, except for Pods whose restart policy is not Always, as those of Jobs and of
-	// tests of charts, which complete at once.
+	// deleted, except for Pods whose restart policy is not Always, such as those of Jobs and
+	// of Helm's chart tests, which complete at once.
 	Runs time.Duration
 	// ExitCode is the code they exit with. The Pod's restart policy decides whether they
 	// start again, after the same back-off as a kubelet's: 10 seconds, doubling each time,

@@ -12,13 +12,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// storageClass is the class of volumes that are made out of nothing, and provisioner who makes them.
+// storageClass is the class of simulated volumes, which have no storage behind them, and
+// provisioner is their provisioner: this package.
 const (
 	storageClass = "simulated"
 	provisioner  = "simulated.snowglobe.test"
 )
 
-// What controllers and provisioners tell each other by.
+// Annotations by which controllers and provisioners communicate.
 const (
 	annDefaultClass  = "storageclass.kubernetes.io/is-default-class"
 	annProvisioner   = "volume.kubernetes.io/storage-provisioner" // of a claim: who is to make its volume
@@ -69,7 +70,8 @@ func (n *Nodes) watchVolumes() error {
 	return nil
 }
 
-// provision makes the volume of a claim, once: its name is the claim's.
+// provision makes the volume of a claim. It makes no second one, since the volume's name comes
+// from the claim's UID.
 func (n *Nodes) provision(claim *corev1.PersistentVolumeClaim) {
 	name := "pvc-" + string(claim.UID)
 	volume := &corev1.PersistentVolume{

@@ -121,7 +121,7 @@ func newManager(cp *envtest.ControlPlane, controllers []string) (*Program, error
 	return p, nil
 }
 
-// canonical are the names of controllers, by which upstream knows them.
+// canonical returns upstream's names of controllers: it resolves old names, "*" and "-name".
 func canonical(controllers []string) ([]string, error) {
 	if len(controllers) == 0 {
 		return Default, nil
@@ -156,7 +156,7 @@ func canonical(controllers []string) ([]string, error) {
 	return canonical, nil
 }
 
-// others are the names that may be meant by an unknown one: those that come near, or all.
+// others ends the error about an unknown name with the names that come near it, or with all.
 func others(name string, known []string, aliases map[string]string) string {
 	if near := nearest.DidYouMean(name, append(slices.Collect(maps.Keys(aliases)), known...)); near != "" {
 		return near
@@ -192,8 +192,9 @@ func buildManager(ctx context.Context, of *component.Component, named []string) 
 	return m, err
 }
 
-// controllerContext is what app.CreateControllerContext makes, but several can be in one
-// process: upstream names its informers once for all.
+// controllerContext is what app.CreateControllerContext makes, but its informers have no name:
+// upstream gives them one that can be used only once in a process, and there may be several
+// managers.
 func controllerContext(ctx context.Context, builder clients, named []string) (app.ControllerContext, error) {
 	config, err := options.NewDefaultComponentConfig()
 	if err != nil {

@@ -27,7 +27,8 @@ type Program struct {
 	// what waits until it has seen the state of the control plane.
 	prepare func(ctx context.Context, component *component.Component) (run func(context.Context), ready func(context.Context) error, err error)
 
-	// turn is a lock on starts and stops: a channel, so that time passes meanwhile.
+	// turn is a lock on starts and stops, made of a channel and not of a mutex, so that
+	// virtual time passes while a caller waits for it.
 	turn turn.Lock
 
 	mu      sync.Mutex
@@ -117,7 +118,7 @@ func (p *Program) run(ctx, running context.Context, now *execution) error {
 	return ready(ctx)
 }
 
-// takeTurn waits until no other caller starts or stops it; the caller gives the turn back.
+// takeTurn waits until no other caller starts or stops the program. Call giveBack when done.
 func (p *Program) takeTurn() (giveBack func()) {
 	_ = p.turn.Take(context.Background()) // which does not end
 	return p.turn.Give

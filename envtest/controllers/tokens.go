@@ -11,8 +11,8 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// tokens is upstream's controller of service-account-token Secrets, which its program
-// makes from the file of a key.
+// tokens is upstream's controller of service-account-token Secrets. kube-controller-manager
+// builds it from a key file; here the key is in memory.
 type tokens struct {
 	*serviceaccountcontroller.TokensController
 	workers int

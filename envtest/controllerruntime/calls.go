@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// calls are the API calls of a manager, and where its fault happens: between its clients
-// and the API server.
+// calls sits between a manager's clients and the API server. It records the calls that write,
+// and makes the fault happen at one of them.
 type calls struct {
 	fault    plannedFault
 	staleFor time.Duration
@@ -26,7 +26,7 @@ type calls struct {
 	times map[string]int
 	done  bool          // the fault has happened
 	dead  bool          // nothing goes through
-	muted chan struct{} // closed when watches may tell again, nil if they may
+	muted chan struct{} // closed when watches may deliver events again, nil if they may
 	live  map[*watchBody]struct{}
 	old   map[string]bool // paths whose watches are too old to go on
 }
@@ -99,14 +99,15 @@ func (c *calls) begin(req *http.Request) (name string, hit bool, err error) {
 	return name, hit, nil
 }
 
-// succeeded notes a call that has written something: a fault at another changes nothing.
+// succeeded notes a call that has written something. Only such calls get faults later: one at a
+// call that fails anyway would change nothing.
 func (c *calls) succeeded(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made = append(c.made, name)
 }
 
-// verbs are Kubernetes' for methods.
+// verbs are Kubernetes' verbs by HTTP method.
 var verbs = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
@@ -173,7 +174,7 @@ func (c *calls) restart() {
 	c.dead, c.crashed = false, nil
 }
 
-// mute lets watches tell nothing.
+// mute keeps watches from delivering events.
 func (c *calls) mute() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,8 +183,9 @@ func (c *calls) mute() {
 	}
 }
 
-// unmute lets watches tell again. If they are not to tell what they have missed, they
-// break off, and can't be taken up where they were.
+// unmute lets watches deliver again. An Unobserved fault must not let them deliver what they
+// have held back: then they break off, and the first attempt to resume one is answered with
+// 410 Gone, so that the manager has to list.
 func (c *calls) unmute() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -199,7 +201,8 @@ func (c *calls) unmute() {
 	c.muted = nil
 }
 
-// isTooOld reports whether a request goes on with a watch that is too old, once each.
+// isTooOld reports whether a request resumes a watch that unmute has broken off; true only once
+// for each path.
 func (c *calls) isTooOld(req *http.Request) bool {
 	query := req.URL.Query()
 	if query.Get("watch") != "true" || query.Get("resourceVersion") == "" {

@@ -25,9 +25,9 @@ type run struct {
 	state string // at the end
 }
 
-// simulate runs the steps in a control plane of its own. Its work takes no time: the cache
-// of controller-runtime asks the API server while it holds a lock, and virtual time stands
-// still while anybody waits for a lock.
+// simulate runs the steps in a control plane of its own, WithoutLatency: the cache of
+// controller-runtime calls the API server while it holds a mutex, and if the call took virtual
+// time, another goroutine that waits for the mutex would keep that time from passing.
 func (r *run) simulate() error {
 	return envtest.SimulateContext(func(ctx context.Context, cp *envtest.ControlPlane) (err error) {
 		r.calls = newCalls(r.fault, r.Settle/2)
@@ -111,7 +111,7 @@ func (r *run) manage(ctx context.Context, config *rest.Config) error {
 	options := r.Manager
 	options.Metrics.BindAddress, options.HealthProbeBindAddress, options.PprofBindAddress = "0", "0", ""
 	options.Controller.SkipNameValidation = ptr.To(true)
-	options.Cache.SyncPeriod = ptr.To(r.Settle / 10) // so that it works on what it believes when it is stale
+	options.Cache.SyncPeriod = ptr.To(r.Settle / 10) // so that it also reconciles while its cache is stale
 	mgr, err := manager.New(config, options)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (r *running) failed() error {
 	}
 }
 
-// stop ends the manager. What it says to that is not of interest.
+// stop ends the manager. It ignores the error that the manager returns when it is stopped.
 func (r *running) stop() error {
 	r.end()
 	select {

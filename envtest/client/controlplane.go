@@ -63,7 +63,7 @@ func Launch(ctx context.Context, opts ...Option) (*ControlPlane, error) {
 
 func launch(ctx context.Context, test string, opts []Option) (*ControlPlane, error) {
 	cp, err := findAndStart(ctx, test, opts)
-	var said rpc.ServerError // which begins with the same words
+	var said rpc.ServerError // a server's error begins with "start control plane" already
 	if err != nil && !errors.As(err, &said) {
 		err = fmt.Errorf("start control plane: %w", err)
 	}
@@ -80,7 +80,7 @@ func findAndStart(ctx context.Context, test string, opts []Option) (*ControlPlan
 	}
 	cp, err := connect(ctx, options)
 	if gone(err) {
-		// It ended because no client came for long. The next one has just begun.
+		// The server ended because no client had come for long. This starts the next one.
 		cp, err = connect(ctx, options)
 	}
 	return cp, err
@@ -93,7 +93,8 @@ func inBubble() bool {
 	return bytes.Contains(header, []byte("synctest bubble"))
 }
 
-// nameOf is a test's for people: go test runs it in the folder of its package.
+// nameOf is what people call a test: the folder of its package, where go test runs it, and its
+// name.
 func nameOf(test string) string {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -114,8 +115,8 @@ func connect(ctx context.Context, options *session.Options) (*ControlPlane, erro
 	return cp, nil
 }
 
-// call calls a method. If the context ends first, the connection is closed, and with it
-// the control plane gone.
+// call calls a method. If the context ends first, it closes the connection, which gives up the
+// control plane.
 func (cp *ControlPlane) call(ctx context.Context, method string, args, reply any) error {
 	call := cp.calls.Go(method, args, reply, make(chan *rpc.Call, 1))
 	select {

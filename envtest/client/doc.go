@@ -8,9 +8,10 @@
 // Time is real here, and the control plane's API, rules, states, trace and log are within
 // reach: tests that need virtual time, or their own webhooks in memory, use envtest.
 //
-// This module requires an old client-go, and nothing of the API server: a module that requires
-// it keeps the k8s.io modules that it has. The program is that of the same release, built by the
-// first test, with its own requirements, and kept in the user's cache folder.
+// The Go module of this package requires an old client-go, and nothing of the API server, so your
+// module can require it and keep its versions of the k8s.io modules. The snowglobe program is
+// that of the same release. The first test builds it, with the program's own requirements, and
+// keeps it in the user's cache folder.
 //
 // Two environment variables change that. SNOWGLOBE names a program to start instead;
 // SNOWGLOBE_SOCKET names the socket of a server that is already running, as after

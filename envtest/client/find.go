@@ -43,7 +43,7 @@ func find(ctx context.Context) (*rpc.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", program.Env, err)
 	}
-	// Another build of the program is another server.
+	// Each build of the program has its own socket, so a test never gets another build's server.
 	build := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", path, info.Size(), info.ModTime().UnixNano()))
 	socket := filepath.Join(folder, fmt.Sprintf("%x.sock", build[:8]))
 	if len(socket) > maxPath {
@@ -55,8 +55,7 @@ func find(ctx context.Context) (*rpc.Client, error) {
 	return startOnce(ctx, path, socket)
 }
 
-// startOnce starts a server, but for the one that others who hold the lock have started
-// meanwhile.
+// startOnce starts a server, unless another process has started one by the time it gets the lock.
 func startOnce(ctx context.Context, path, socket string) (*rpc.Client, error) {
 	unlock, err := own.Lock(ctx, socket+".lock")
 	if err != nil {
@@ -76,7 +75,7 @@ func startOnce(ctx context.Context, path, socket string) (*rpc.Client, error) {
 }
 
 // startServer starts a server that outlives this process, and returns when it listens.
-// What it says later goes to a file beside its socket.
+// Its later output goes to a file beside its socket.
 func startServer(path, socket string) error {
 	log, err := os.Create(socket + ".log")
 	if err != nil {

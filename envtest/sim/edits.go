@@ -10,7 +10,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// additions are files that packages of Go's own source get, and where they are here.
+// additions are files that are added to packages of Go's own source, and their sources here.
 var additions = map[string]string{
 	"runtime/snowglobe_sim.go":               "overlay/runtime.go.txt",
 	"internal/runtime/maps/snowglobe_sim.go": "overlay/maps.go.txt",
@@ -19,16 +19,16 @@ var additions = map[string]string{
 	"os/user/snowglobe_sim.go":               "overlay/user.go.txt",
 }
 
-// edit is a unified diff of Go's own source, below GOROOT/src. What it is for stands before
-// its first file.
+// edit is a unified diff of Go's own source, below GOROOT/src. The text before the diff of the
+// first file says what it is for.
 type edit struct {
 	name  string // of the diff
 	path  string // in overlay
 	files []*gitdiff.File
 }
 
-// knownGo are the releases of Go whose source the edits are for, such as go1.26. Each has a folder of
-// those edits that are other ones for it.
+// knownGo are the releases of Go whose source the edits are for, such as go1.26. Each has a folder
+// with the edits that differ from release to release; overlay itself has those that do not.
 func knownGo() ([]string, error) {
 	folders, err := fs.Glob(overlay, "overlay/go1.*")
 	for i, folder := range folders {

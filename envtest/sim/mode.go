@@ -26,8 +26,8 @@ func HeldUp() bool { return heldUp() }
 // Progress tells, in any goroutine, how far a bubble has got.
 type Progress struct{ choices, moments, chosen *uint64 }
 
-// ProgressHere is that of the caller's bubble. It is nil outside a bubble and in an ordinary
-// build.
+// ProgressHere returns the Progress of the caller's bubble. It is nil outside a bubble and in an
+// ordinary build.
 func ProgressHere() *Progress {
 	choices, moments, chosen := progress()
 	if choices == nil {
@@ -36,8 +36,8 @@ func ProgressHere() *Progress {
 	return &Progress{choices, moments, chosen}
 }
 
-// Choices is how many times a goroutine of the bubble has been chosen to run: if the number
-// stays, one runs without ever waiting, or nothing goes on.
+// Choices is how many times a goroutine of the bubble has been chosen to run. If the number does
+// not change, either one goroutine runs without ever blocking, or none runs.
 func (p *Progress) Choices() uint64 { return atomic.LoadUint64(p.choices) }
 
 // Moments is how often the time of the bubble has moved.

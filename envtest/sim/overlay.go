@@ -51,7 +51,8 @@ func edited(source fs.FS, edits []edit) (map[string]string, error) {
 	return files, errors.Join(problems...)
 }
 
-// write writes the files and the list of them, as a folder of that content's name.
+// write writes the files, and their list for go build -overlay, into a folder of the cache that is
+// named by a hash of the content.
 func write(cache, source string, files map[string]string) (list string, err error) {
 	content, err := json.Marshal(files)
 	if err != nil {
@@ -77,8 +78,8 @@ func write(cache, source string, files map[string]string) (list string, err erro
 	return list, replaceFile(list, text)
 }
 
-// replaceFile writes a file so that others see all of it or nothing: they may be
-// writing the same.
+// replaceFile writes a file by a rename, so that other processes see all of it or nothing: they
+// may be writing the same file.
 func replaceFile(file string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err

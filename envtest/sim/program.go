@@ -13,7 +13,7 @@ import (
 	"snowglobe.test/internal/gobuild"
 )
 
-const inSimMode = "in sim mode" // what is built
+const inSimMode = "in sim mode" // what progress calls the build
 
 // Program builds the program of an import path in sim mode, in the module that
 // folder is in, and returns where it is: in the user's cache, a place for each folder,

@@ -29,7 +29,7 @@ type controlPlane struct {
 	test    string
 	kind    string // in the pool
 	altered bool   // by faults, so that no other test should get it
-	since   int64  // the record of the trace that another test has left last
+	since   int64  // Seq of the last record that an earlier test has left in the trace
 
 	// kept is what the test has been given an ID of: a rule, a gate or a snapshot. The ID is the
 	// index, from 1 on.
@@ -92,7 +92,7 @@ func launchOptions(options *session.Options) ([]envtest.Option, error) {
 	return opts, nil
 }
 
-// flagsOf are the flags and the listener, from either of the two ways to say them.
+// flagsOf are the flags and the listener, which a test gives by WithFlags or by WithArguments.
 func flagsOf(options *session.Options) ([]envtest.Option, error) {
 	if len(options.Arguments) == 0 {
 		return []envtest.Option{envtest.WithListener("127.0.0.1:0"), envtest.WithFlags(options.Flags...)}, nil
@@ -128,7 +128,7 @@ func (c *controlPlane) AddUser(of *session.User, made *session.Credentials) erro
 // Stop gives the control plane back.
 func (c *controlPlane) Stop(*session.None, *session.None) error { return c.giveBack(c.ctx) }
 
-// keep returns the ID of something.
+// keep remembers a rule, a gate or a snapshot, and returns its ID.
 func (c *controlPlane) keep(something any) session.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()

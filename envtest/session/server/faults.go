@@ -6,7 +6,7 @@ import (
 	"snowglobe.test/envtest/session"
 )
 
-// alter is get, after which no other test gets the control plane.
+// alter returns the control plane like get, and marks it as altered: no other test will get it.
 func (c *controlPlane) alter() (*envtest.ControlPlane, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *controlPlane) Inject(text *string, id *session.ID) error {
 	return nil
 }
 
-// Gate makes operations wait, if no rule does yet.
+// Gate returns the gate at which matching operations wait, and adds its rule if there is none.
 func (c *controlPlane) Gate(match *string, id *session.ID) error {
 	cp, err := c.alter()
 	if err != nil {

@@ -26,7 +26,7 @@ type Config struct {
 	Idle int
 	// Log gets the logs of the API servers; nil for none.
 	Log io.Writer
-	// Told is told of control planes that begin and end, a line each; nil for none.
+	// Told gets a line whenever a control plane begins or ends; nil for none.
 	Told func(line string)
 }
 
@@ -44,11 +44,12 @@ func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 	context.AfterFunc(ctx, func() { closed <- listener.Close() })
 	err := tests.accept(connected, listener)
 	if ctx.Err() != nil {
-		err = nil // of a listener that is closed
+		err = nil // it only says that the listener is closed
 	}
 	cancel()
 	err = errors.Join(err, <-closed)
-	// Only now, so that whoever loses a connection finds another server, or none.
+	// Only now that the listener is closed: so a client that loses its connection does not
+	// connect to this server again, but finds another one, or none.
 	disconnect()
 	tests.running.Wait()
 	return errors.Join(err, tests.pool.stop(context.WithoutCancel(ctx)))
@@ -96,8 +97,8 @@ func (t *tests) serve(ctx context.Context, conn net.Conn) {
 	})
 }
 
-// noticing is a connection that tells when it has ended: ServeCodec waits for the calls that are on
-// their way, and whoever has gone would leave them waiting.
+// noticing is a connection that calls ended when the client has gone. Before it returns, ServeCodec
+// waits for the calls that it has begun; ended cancels them, since nobody wants their answers.
 type noticing struct {
 	net.Conn
 	ended func()

@@ -47,7 +47,7 @@ type Settled struct {
 // whatever still waits is waiting for time or for a held operation. Time passes only if
 // something is late that needs time: a delay, a retry, an answer that was dropped.
 // If a mutex, a system call or a channel from outside keeps the bubble from becoming
-// idle for three seconds of wall time, the error is a *virtualtime.StuckError, which
+// idle for 1.5 seconds of wall time, the error is a *virtualtime.StuckError, which
 // names the goroutine and its line. In real time, watches may still be delivering what
 // the caches have.
 //

@@ -135,7 +135,8 @@ func (c *Chain) releaseControllers() {
 	}
 }
 
-// runHooks calls upstream's post-start hooks, but not those that only try for 30s.
+// runHooks calls upstream's post-start hooks, so that their controllers shut down. It leaves out
+// those of bootstrap.Hooks, which start no controller and would only retry for 30 seconds.
 func (c *Chain) runHooks(ctx context.Context) {
 	c.autoregistering.Abandon()
 	var hooks map[string]genericapiserver.PostStartHookFunc

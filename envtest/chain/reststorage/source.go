@@ -38,9 +38,9 @@ func (s *source) Watch(ctx context.Context, key string, opts storage.ListOptions
 	return w, nil
 }
 
-// end has the cache get nothing more from the store, and returns when the queue has what
-// it has got. A cache that never got as much as the queue has room for need not be waited
-// for; if it were, its reflector would log each time that its watch was very short.
+// end lets the cache get nothing more from the store, and returns when all that it has got is
+// in the queue. If the cache has got fewer events than the queue has room for, end neither
+// waits nor stops the watch: the reflector would log that the watch was very short.
 func (s *source) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -49,7 +49,7 @@ func (s *source) end() {
 	if w == nil || !full {
 		return
 	}
-	w.Interface.Stop() // who waits for an event hears of it
+	w.Interface.Stop() // wakes the reflector, if it waits for an event
 	<-w.over
 }
 

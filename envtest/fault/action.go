@@ -12,11 +12,11 @@ type ActionKind string
 // The kinds of actions. Hold, Delay and Freeze say when an operation goes on,
 // and At waits; the others say what becomes of it, and edge.Execute does it.
 const (
-	Pass ActionKind = "" // nothing; of decisions only
+	Pass ActionKind = "" // do nothing; a Decision may have it, but no rule
 
 	Hold   ActionKind = "hold"   // wait until a gate is opened
 	Delay  ActionKind = "delay"  // wait By
-	Freeze ActionKind = "freeze" // hold what is of a later revision than At; At 0 holds everything
+	Freeze ActionKind = "freeze" // hold operations about a later revision than At; At 0 holds all
 
 	Fail       ActionKind = "fail"        // it does not happen, and the caller gets the error With
 	LoseReply  ActionKind = "lose-reply"  // it happens, and the caller gets the error With instead of the answer
@@ -33,7 +33,7 @@ const (
 	Fire      ActionKind = "fire"
 )
 
-// actions is what they do, in the order in which they are told.
+// actions are the kinds and their meanings, in the order in which the documentation lists them.
 var actions = []struct {
 	kind    ActionKind
 	meaning string
@@ -61,16 +61,18 @@ func actionKinds() []ActionKind {
 	return kinds
 }
 
-// waits reports whether the action says when, and not what.
+// waits reports whether the action makes an operation wait, and does not decide its outcome.
 func (k ActionKind) waits() bool { return k == Hold || k == Delay || k == Freeze }
 
-// stands reports whether the action is about no operation: who is concerned is told.
+// stands reports whether the action is not about operations: it applies for as long as its rule
+// stands, and observers are told (OnPartition, OnFire).
 func (k ActionKind) stands() bool { return k == Partition || k == Fire }
 
 // Action is what is done to an operation. The zero value is to let it pass.
 type Action struct {
 	Kind ActionKind
-	// By is how long a Delay takes, and how long after its server has begun a Fire comes.
+	// By is how long a Delay takes, or how long after its server has begun to serve a Fire
+	// fires the signal.
 	By time.Duration
 	// With is the error, which Fail needs; "" for LoseReply is a broken connection.
 	With Failure

@@ -66,8 +66,8 @@ type Check struct {
 	Reason   string `json:"reason,omitempty"` // why it fails; empty if OK
 }
 
-// AdminUser is who asks with a configuration of envtest that names no other user: a member of the
-// group system:masters.
+// AdminUser is the user of a configuration of envtest that names no other: a member of the group
+// system:masters.
 const AdminUser = "snowglobe-admin"
 
 // Request is a request to the API server. Phases: Start if it is long-running, End.
@@ -119,7 +119,8 @@ func (e Request) String() string { return textOf(e) }
 func (e Fault) String() string   { return textOf(e) }
 func (e Note) String() string    { return textOf(e) }
 
-// Tone is how an event looks to who hopes for the best. It decides its colour.
+// Tone says whether an event is good or bad news to somebody who wants every operation to
+// succeed. It decides the event's colour.
 type Tone int
 
 // The tones.
@@ -128,7 +129,7 @@ const (
 	Good         // it went as it should
 	Bad          // it failed, or was made to
 	Waiting      // it waits, or was refused for a reason
-	Strong       // it marks a place in the story
+	Strong       // it marks a step in the run: a note or a lifecycle signal
 )
 
 // ToneOf returns the tone of an event.

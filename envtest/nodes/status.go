@@ -27,10 +27,10 @@ type progress struct {
 	at                 stage
 	exitCode, restarts int32
 	reason, message    string // of starting
-	completed          bool   // done, as an init container is to be: ready
+	completed          bool   // an init container that has ended, which counts as ready
 }
 
-// killed is the exit code of a container that is stopped.
+// killed is the exit code of a container that is killed: 128 and the number of SIGKILL.
 const killed = 137
 
 // setStatus sets what a kubelet reports about the Pod, but its readiness.
@@ -71,8 +71,8 @@ func (p *player) setStatus(s *corev1.PodStatus, to progress) {
 	setCondition(s, corev1.ContainersReady, to.at == running, reason)
 }
 
-// setReadiness sets the condition by which Services choose Pods: all containers are ready, and
-// all gates open. It says whether that is news.
+// setReadiness sets the Ready condition, by which Services choose Pods: all containers are ready,
+// and all readiness gates are open. It reports whether the condition has changed.
 func setReadiness(s *corev1.PodStatus, gates []corev1.PodReadinessGate) (changed bool) {
 	i := slices.IndexFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.ContainersReady })
 	if i < 0 {

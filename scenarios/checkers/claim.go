@@ -17,22 +17,22 @@ type claim struct {
 	evidence  Evidence
 }
 
-// claimKind is what is claimed.
+// claimKind is what a claim says about its object.
 type claimKind int
 
 const (
-	isPresent claimKind = iota // it was there, at the revision
-	isAbsent                   // it was not there
-	exists                     // it was there
-	differs                    // it was not there at the revision pre
+	isPresent claimKind = iota // the object existed, at claim.revision
+	isAbsent                   // the object did not exist
+	exists                     // the object existed, at an unknown revision
+	differs                    // the object was not at the revision pre: 409 Conflict
 	created
 	wrote
 	removed
 	marked // a deletion that answered with the object, which is still there or was removed
-	stored // the store's own word for a change
+	stored // the store itself reported the change
 )
 
-// changes reports whether the claim is one that the object was changed.
+// changes reports whether the claim says that the object was changed.
 func (c *claim) changes() bool { return c.how >= created }
 
 // endless is later than everything.
@@ -70,7 +70,8 @@ func (o op) reads(f freshness) bool {
 	return fresh == f
 }
 
-// done claims what the answer to a request says that was done.
+// done fills in the claim of a request that succeeded. It returns false if the answer
+// claims nothing about the object.
 func (c *claim) done(o op) bool {
 	one, ok := o.one()
 	c.revision, c.uid = one.Revision, one.UID
@@ -102,7 +103,8 @@ func (c *claim) done(o op) bool {
 	return ok
 }
 
-// refused claims what the refusal of a request says about the object.
+// refused fills in the claim of a request that was refused. It returns false if the
+// refusal claims nothing about the object.
 func (c *claim) refused(o op) bool {
 	about := o.About.Name == o.target().object && o.About.Name != ""
 	switch {
@@ -120,7 +122,8 @@ func (c *claim) refused(o op) bool {
 	return true
 }
 
-// sure reports whether the revision of a claim is surely its own change.
+// sure reports whether the claim's revision is certainly that of its own change. An update
+// that changes nothing is answered with the revision of an earlier write.
 func (c *claim) sure() bool {
 	switch c.how {
 	case created:
@@ -170,14 +173,15 @@ func (l listing) claim(k key) (*claim, bool) {
 	return c, item.Revision > 0
 }
 
-// essential returns the reads that imply the others. An object is at a revision for
-// one stretch of time: the read that ends first and the one that begins last say all
-// about it. So do these two of the reads that found nothing while nothing else happened.
+// essential leaves out the reads that others imply. An object is at a revision for one
+// contiguous time, so of the reads of one revision, the one that ends first and the one
+// that begins last imply the rest. The same holds for the reads that found no object
+// within one gap: see gaps.
 func essential(claims []*claim) []*claim {
 	type group struct {
 		revision int64
 		uid      string
-		gap      int // which gap between the other claims, for what was not there
+		gap      int // the gap between the other claims, for isAbsent; else -1
 	}
 	var others []*claim
 	for _, c := range claims {
@@ -213,8 +217,8 @@ func essential(claims []*claim) []*claim {
 	})
 }
 
-// gaps returns a function that numbers the times in which none of the claims can have
-// been, and says whether a claim lies in one of them.
+// gaps returns a function that reports whether a claim lies in a gap, which is a time
+// that overlaps none of the claims given here, and the number of that gap.
 func gaps(claims []*claim) func(*claim) (int, bool) {
 	var calls, returns []int64
 	for _, c := range claims {

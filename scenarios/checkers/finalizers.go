@@ -54,8 +54,8 @@ func (c FinalizersOwned) Check(ctx context.Context, h *History) Result {
 	return result
 }
 
-// unmarked judges that what a watch says is gone was being deleted, if it had
-// finalizers: the last state of an object is in the event.
+// unmarked finds DELETED events whose object had finalizers but was not being deleted. A
+// DELETED event has the last state of its object.
 func unmarked(result *Result, s *stream) {
 	for i := range s.Events {
 		e := &s.Events[i]

@@ -76,10 +76,10 @@ type view struct {
 	object   key  // empty for all of the resource
 	item     bool // the object is in a list, whose revision says more
 	revision int64
-	start    int64 // it was asked for
-	end      int64 // it was told
-	cached   bool  // by a cache
-	judged   bool  // it must not be older than what was told before
+	start    int64 // when the client asked
+	end      int64 // when the client was told
+	cached   bool  // a cache may have answered
+	judged   bool  // the view must not be older than what was told before
 	evidence Evidence
 }
 
@@ -98,7 +98,8 @@ type sight struct {
 	evidence      Evidence
 }
 
-// marks returns what a view counts for.
+// marks returns the marks under which a view is remembered, for later views to be
+// compared with.
 func (v view) marks() []mark {
 	all := []mark{{session: v.session, resource: v.resource, object: v.object}}
 	if v.cached && v.server != SomeServer {
@@ -112,7 +113,8 @@ func (v view) marks() []mark {
 	return all
 }
 
-// compared returns what a view must not be older than.
+// compared returns the mark that a view is compared with: the view must not be older
+// than what was told under it before.
 func (v view) compared() mark {
 	if v.cached {
 		return mark{v.session, v.server, true, v.resource, v.version, v.object}
@@ -139,7 +141,8 @@ func rise(sights []sight) {
 	}
 }
 
-// newestBefore returns the newest that was told when something was asked for.
+// newestBefore returns the newest sight that was told by start, of sights as rise leaves
+// them.
 func newestBefore(sights []sight, start int64) (sight, bool) {
 	later := sort.Search(len(sights), func(i int) bool { return sights[i].end > start })
 	if later == 0 {

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// spares are the requests of which it is unknown whether or when they were done. In a
-// closed history, each explains one change of an object that nothing else does.
+// spares are the requests of which it is unknown whether or when they took effect. In a
+// Closed history, each can explain one change of an object that nothing else explains.
 type spares struct {
-	free     [spareKinds][]int64 // the calls of those that require no revision, ascending
-	required []spare             // those that do
+	free     [spareKinds][]int64 // when those that require no revision were called, ascending
+	required []spare             // those that require a revision
 }
 
-// spare is one of them.
+// spare is one such request.
 type spare struct {
 	kind spareKind
 	call int64
@@ -24,7 +24,7 @@ type spareKind int
 
 const (
 	spareCreation spareKind = iota // create it
-	spareDeletion                  // write it or remove it, as other rare ones may
+	spareDeletion                  // write it or remove it, as deletecollection or POST to a subresource may
 	spareUpdate                    // write it, remove it, or create it if it requires no revision
 	spareKinds
 )
@@ -51,10 +51,11 @@ func spareOf(o op) (spare, bool) {
 	return s, true
 }
 
-// wide are the requests that may have changed any object of a resource unseen.
+// wide is a request that may have changed any object of a resource unseen, such as a
+// deletecollection.
 type wide struct {
 	resource
-	namespace string // of all if empty
+	namespace string // empty for all namespaces
 	spare
 }
 
@@ -69,7 +70,8 @@ func (x *index) wides() (all []wide) {
 	return all
 }
 
-// sparesOf returns what may have been done to an object unseen.
+// sparesOf returns the requests that may have changed an object unseen: some of its own,
+// and the wide ones of its resource.
 func sparesOf(k key, own []op, wides []wide) (all spares) {
 	for _, o := range own {
 		if s, ok := spareOf(o); ok {
@@ -102,11 +104,12 @@ func (all *spares) none() bool {
 
 // spend returns the states after one of the requests has made a change of an object.
 //
-// There is little to choose. The search is at a claim, and no claim that is left was
-// over before that one's call. So whatever began before that call may come here
-// without upsetting the order, and of those it is best to take what is of least use
-// later: who requires the revision that is over now, else who can do least. Who began
-// later sets a floor, and is another choice.
+// Few choices need to be tried. The search is at a claim, and no remaining claim ended
+// before that claim was called. So a request that began before then fits here without
+// changing the order of the claims, and of those it is enough to take the one that is of
+// least use later: a request that requires the revision that the change ends, or else one
+// of the kind that can do least. A request that began later is a further choice; nothing
+// after it may come before its call, which is what the state's floor says.
 func (all *spares) spend(s state, n needed) (states []state) {
 	add := func(next state, call int64) (best bool) {
 		if call > s.now {
@@ -133,9 +136,10 @@ func (all *spares) spend(s state, n needed) (states []state) {
 	return states
 }
 
-// spendRequired adds the states after one of the requests that require a revision has
-// found it. No such request is of use again, for the object leaves the revision, so
-// there is no need to keep account. If the revision is known, who is in time is the best choice.
+// spendRequired adds the states after a request has found the revision that it requires.
+// The object leaves that revision for good, so no other request that requires it can be
+// of use later, and the states need not say which one was used. If the state's revision
+// is exact, a request that began in time is the best choice.
 func (all *spares) spendRequired(s state, add func(state, int64) bool) (best bool) {
 	first := map[int64]int64{} // the first call for each revision
 	for _, r := range all.required {

@@ -19,8 +19,8 @@ type Prompt struct {
 	Out io.Writer
 }
 
-// breakName is the name of the command that asks for commands, and the others are what
-// is said at its prompt besides them.
+// breakName is the name of the break command. goOn and quit are what its prompt
+// understands besides commands.
 const (
 	breakName = "break"
 
@@ -104,7 +104,7 @@ func (r *Run) typeCommand(line string) error {
 	r.Story.Command(line)
 	r.Stdout.Reset()
 	err = command.invoke(r, words[1:])
-	_, _ = r.Stdout.WriteTo(r.opts.Prompt.Out) // what fails is the way to say so
+	_, _ = r.Stdout.WriteTo(r.opts.Prompt.Out) // if the prompt can't be written to, nor can the error
 	if negated {
 		if err = command.negate(err); err != nil {
 			return fmt.Errorf("%s: %w", command.Name, err)

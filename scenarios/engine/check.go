@@ -25,7 +25,7 @@ func Check(s script.Script, commands []Command) error {
 	return errors.Join(checkCommands(s, commands, lines), checkMutations(s, commands))
 }
 
-// Mistakes are those that an error of Check joins.
+// Mistakes returns the mistakes that an error of Check joins, one by one.
 func Mistakes(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -38,8 +38,8 @@ func Mistakes(err error) []error {
 	return mistakes
 }
 
-// checkMutations refuses mutations that make a script which would be refused: it fails
-// whatever the script shows.
+// checkMutations refuses a mutation if the mutated script can't run. Such a script always
+// fails, so its failure would not show that the original script checks anything.
 func checkMutations(s script.Script, commands []Command) error {
 	mutations, err := s.Mutations()
 	if err != nil {
@@ -77,7 +77,7 @@ type checking struct {
 func checkCommands(s script.Script, commands []Command, lines []script.Line) error {
 	c := &checking{script: s, commands: AllCommands(commands), files: s.Files()}
 	var errs []error
-	var settings []string // the commands so far, while all of them decide from the start
+	var settings []string // the commands so far, as long as all of them have Command.First
 	for i, line := range lines {
 		command := line.Words[0]
 		first := len(settings) == i && !slices.Contains(settings, command)
@@ -99,7 +99,7 @@ func checkCommands(s script.Script, commands []Command, lines []script.Line) err
 	return errors.Join(errs...)
 }
 
-// isFirst reports whether a command decides from the start, so that others of the kind may follow it.
+// isFirst reports whether a command has Command.First: only other such commands may come before it.
 func isFirst(commands []Command, command string) bool {
 	return slices.ContainsFunc(commands, func(c Command) bool { return c.First && c.Name == command })
 }
@@ -141,12 +141,13 @@ func (c *checking) line(line script.Line, first bool) []error {
 	return errs
 }
 
-// call is a command with its arguments, in what wraps it.
+// call is a command with its arguments. If another command wraps it, as eventually does,
+// it is the innermost one.
 type call struct {
 	command Command
 	flags   *pflag.FlagSet
 	args    []string
-	negated bool // within what wraps it
+	negated bool // by a "!" after the command that wraps it
 }
 
 // files are those that the command reads.
@@ -162,7 +163,7 @@ func (c call) files() []NamedFile {
 func findCall(commands []Command, words []string, variable bool) (call, error) {
 	name, args := words[0], words[1:]
 	if strings.Contains(name, "$") {
-		return call{command: Command{Asserts: true}}, nil // whatever it will be
+		return call{command: Command{Asserts: true}}, nil // only the run knows which command it is
 	}
 	command, err := find(commands, name)
 	if err != nil {

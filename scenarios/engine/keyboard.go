@@ -5,8 +5,8 @@ import (
 	"context"
 )
 
-// Keyboard reads what a person types, outside of the bubble of virtual time: a read can't be
-// interrupted, and whoever waits for it can.
+// Keyboard reads what a person types, in a goroutine outside the bubble of virtual time. A
+// read can't be interrupted, but the caller of line, which waits for the goroutine, can be.
 type Keyboard struct {
 	wanted chan struct{}
 	lines  chan typedLine
@@ -30,14 +30,15 @@ func OpenKeyboard(ctx context.Context, prompt *Prompt) *Keyboard {
 	go func() {
 		scanner := bufio.NewScanner(prompt.In)
 		for range k.wanted {
-			more := scanner.Scan() // after an interrupt, until the process ends
+			more := scanner.Scan() // after an interrupt, it blocks until the process ends
 			k.lines <- typedLine{scanner.Text(), !more, scanner.Err()}
 		}
 	}()
 	return k
 }
 
-// line waits for a line. Once the run has been interrupted, no other may be wanted.
+// line waits for a line. After it has returned ErrInterrupted it must not be called again:
+// the goroutine still waits for the line before.
 func (k *Keyboard) line() (typedLine, error) {
 	k.wanted <- struct{}{}
 	select {
@@ -48,7 +49,7 @@ func (k *Keyboard) line() (typedLine, error) {
 	}
 }
 
-// Close ends it. It may be nil.
+// Close ends the goroutine. A nil Keyboard has none.
 func (k *Keyboard) Close() {
 	if k != nil {
 		close(k.wanted)

@@ -15,8 +15,8 @@ type transcript struct {
 // Write implements io.Writer.
 func (t *transcript) Write(p []byte) (int, error) { return t.text.Write(p) }
 
-// phase begins a phase. Unless all is kept, the one before leaves only its comment: it has
-// succeeded.
+// phase begins a phase. The previous phase has succeeded, so unless keep is set, only its
+// comment stays.
 func (t *transcript) phase(comment []string, keep bool) {
 	if !keep {
 		t.text.Truncate(t.mark)
@@ -28,7 +28,7 @@ func (t *transcript) phase(comment []string, keep bool) {
 // fail adds what failed.
 func (t *transcript) fail(err error) { fmt.Fprintln(&t.text, "FAIL:", err) }
 
-// end returns all of it, or if the last phase is not to be kept, what is before.
+// end returns the transcript. Unless keep is set, only the comment of the last phase stays.
 func (t *transcript) end(keep bool) string {
 	if !keep {
 		t.text.Truncate(t.mark)

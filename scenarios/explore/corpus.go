@@ -42,7 +42,7 @@ func OpenCorpus(folder string) (*Corpus, error) {
 	return &Corpus{folder}, nil
 }
 
-// kept returns the cases that were kept, by the names of their files.
+// kept returns the cases that were kept, in the order of the names of their files.
 func (c *Corpus) kept() ([]Case, error) {
 	files, err := filepath.Glob(filepath.Join(c.folder, keptFolder, "*.faults"))
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Corpus) writeFailure(found *Found) (file string, err error) {
 	return file, c.write(name, []byte(found.replay))
 }
 
-// write replaces a file at once: others may read it.
+// write replaces a file atomically, because other shards may be reading it.
 func (c *Corpus) write(name string, text []byte) error {
 	file := filepath.Join(c.folder, name)
 	part, err := os.CreateTemp(filepath.Dir(file), ".part")
@@ -185,7 +185,7 @@ func ParseShard(text string) (Shard, error) {
 // has reports whether a run, counted from 1, is the shard's.
 func (s Shard) has(run int) bool { return (run-1)%s.Count == s.Index-1 }
 
-// of is how many of so many runs are the shard's.
+// of returns how many of the runs are the shard's.
 func (s Shard) of(runs int) int { return (runs - s.Index + s.Count) / s.Count }
 
 func (s Shard) file() string { return fmt.Sprintf("shard-%d-of-%d", s.Index, s.Count) }

@@ -10,11 +10,11 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// Interleavings returns the interleavings that a full trace shows, as hashes, sorted, each once: for
-// every resource which kind of event came right after which, and for every request of
-// a client and every answer which step of the servers' lives was the last before it.
-// Names of objects, revisions and times do not count, so that their number is bounded
-// and a new one means something.
+// Interleavings returns the interleavings that a full trace shows, as sorted hashes, each once.
+// An interleaving is a pair: of two kinds of events that directly followed each other at one
+// resource, or of a client's request or answer and the last step of a server's life before it
+// (see lifeStep). Names of objects, revisions and times do not count, so that the number of
+// interleavings is bounded and a new one means something.
 func Interleavings(records []trace.Record) []uint64 {
 	seen := map[uint64]bool{}
 	last := map[string]string{} // kind of the last event, by resource
@@ -37,7 +37,8 @@ func Interleavings(records []trace.Record) []uint64 {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// lifeStep is an event that changes what a server can do, "" for all others.
+// lifeStep names an event that changes what a server can do: a lifecycle signal, or the end
+// of a hook. It is "" for all other events.
 func lifeStep(rec trace.Record) string {
 	switch e := rec.Event.(type) {
 	case trace.Signal:
@@ -79,7 +80,7 @@ func hash(words ...string) uint64 {
 }
 
 // Points returns the operations of a full trace without their occurrences, each once,
-// in the order of the first.
+// in the order in which they first came.
 func Points(records []trace.Record) []Point {
 	at := map[fault.Operation]int{}
 	var points []Point

@@ -8,8 +8,8 @@ import (
 	"snowglobe.test/scenarios/script"
 )
 
-// replay is the text of the script that repeats a failure: it says what fails, and what
-// that takes.
+// replay returns the text of the script that repeats a failure. Its title says what fails,
+// on how many rules and operations that depends, and how many other seeds fail too.
 func replay(of script.Script, c Case, found *Found) string {
 	title := []string{fmt.Sprintf("# This fails: %s.", strings.TrimRight(summary(found.Failure), "."))}
 	title = append(title, fmt.Sprintf("# Explore found it in %s; snowglobe run repeats it.", of.Name))

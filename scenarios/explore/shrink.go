@@ -26,7 +26,7 @@ type shrinker struct {
 	last   Outcome // of the best
 }
 
-// trial is something smaller that may still fail.
+// trial is a smaller script or case that may still fail.
 type trial struct {
 	script script.Script
 	c      Case
@@ -65,7 +65,7 @@ func (s *shrinker) runAll(ctx context.Context, trials []trial) ([]Outcome, error
 	return outcomes, cmp.Or(running.Wait(), ctx.Err())
 }
 
-// shrink does all there is to do. What it has got so far stays if it ends early.
+// shrink takes all steps of shrinking. If it ends early, s has the smallest run so far.
 func (s *shrinker) shrink(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{s.plan, s.points, s.rules, s.commands, s.rules, s.seed} {
 		if err := step(ctx); err != nil {
@@ -85,7 +85,7 @@ func (s *shrinker) plan(ctx context.Context) error {
 }
 
 // points replaces a rule about a family of points by rules about those at which it has
-// acted, and takes away what then is not needed.
+// acted, and then takes away the rules that are not needed.
 func (s *shrinker) points(ctx context.Context) error {
 	replaced := false
 	for i := 0; i < len(s.best.Plan); i++ {
@@ -121,7 +121,8 @@ func (s *shrinker) commands(ctx context.Context) error {
 	})
 }
 
-// remove takes away parts of something of so many parts. without returns it without some.
+// remove takes away as many parts as it can, of a plan or a script with length parts.
+// without returns the trial that lacks some of them.
 func (s *shrinker) remove(ctx context.Context, length int, without func(shrink.Part) trial) error {
 	return shrink.Remove(length, func(parts []shrink.Part) (int, error) {
 		var trials []trial
@@ -154,8 +155,8 @@ func (s *shrinker) rules(ctx context.Context) error {
 	return nil
 }
 
-// simplerRules returns rules that act less than one that has acted on so many
-// operations, the simplest first.
+// simplerRules returns variants of a rule that act on fewer operations or for a shorter
+// time, the simplest first. acted is the number of operations that the rule has acted on.
 func simplerRules(rule fault.Rule, acted int) []fault.Rule {
 	var simpler []fault.Rule
 	add := func(change func(*fault.Rule)) {
@@ -200,7 +201,8 @@ func (s *shrinker) seed(ctx context.Context) error {
 	return err
 }
 
-// others counts the seeds, of some that the case does not have, that fail as well.
+// others runs the case with other seeds, and returns how many of them failed as well, and
+// how many were tried.
 func (s *shrinker) others(ctx context.Context) (failed, of int, err error) {
 	var trials []trial
 	for _, seed := range seeds {
@@ -229,16 +231,16 @@ type Found struct {
 	// File is the script that repeats it, "" if nothing was written.
 	File string `json:"file,omitempty"`
 	// Seed, Rules and Operations say what it takes: the seed, the rules, and on how many
-	// operations these act. Commands are those that are left of the script.
+	// operations these act. Commands is how many commands are left of the script.
 	Seed       uint64   `json:"seed"`
 	Rules      []string `json:"rules"`
 	Operations int      `json:"operations"`
 	Commands   int      `json:"commands"`
-	// Others of OtherSeeds seeds that were tried besides fail as well.
+	// OtherSeeds is how many other seeds were tried, and Others how many of them failed as well.
 	Others     int `json:"others"`
 	OtherSeeds int `json:"otherSeeds"`
-	// Run is the number of the run that found it, After how long that took, and
-	// Shrinking how long it took to shrink, in how many runs.
+	// Run is the number of the run that found the failure, and After the time until then.
+	// Shrinking is the time that it took to shrink it, in ShrinkingRuns runs.
 	Run           int           `json:"run"`
 	After         time.Duration `json:"afterNanos"`
 	Shrinking     time.Duration `json:"shrinkingNanos"`

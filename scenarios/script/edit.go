@@ -8,7 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Draft is the text of a script while it is changed: Edit begins, and Script ends that.
+// Draft is a script that is being edited: Script.Edit returns one, and Draft.Script the result.
 type Draft struct {
 	script  Script
 	archive *txtar.Archive
@@ -33,7 +33,7 @@ func (d *Draft) Tidy() {
 	d.lines = append(d.lines, "", "")
 }
 
-// SetFile adds a file.
+// SetFile adds a file, in place of one with the same name.
 func (d *Draft) SetFile(name, text string) {
 	d.RemoveFile(name)
 	d.archive.Files = append(d.archive.Files, txtar.File{Name: name, Data: []byte(text)})
@@ -54,17 +54,18 @@ func isCommand(line string) bool {
 	return line != "" && !strings.HasPrefix(line, "#")
 }
 
-// HasCommand reports whether there is such a line of a command.
+// HasCommand reports whether a command line reads like line, apart from space around it.
 func (d *Draft) HasCommand(line string) bool {
 	return slices.ContainsFunc(d.lines, func(l string) bool { return strings.TrimSpace(l) == line })
 }
 
-// RemoveCommands removes lines of commands, which it is given without space around them.
+// RemoveCommands removes the command lines for which a function returns true. The function
+// is given each line without the space around it.
 func (d *Draft) RemoveCommands(which func(line string) bool) {
 	d.lines = slices.DeleteFunc(d.lines, func(line string) bool { return isCommand(line) && which(strings.TrimSpace(line)) })
 }
 
-// insertAfter inserts lines after those of commands that match.
+// insertAfter inserts lines after each command line that matches.
 func (d *Draft) insertAfter(pattern *regexp.Regexp, text string) {
 	var edited []string
 	for _, line := range d.lines {
@@ -84,7 +85,7 @@ func (d *Draft) replace(pattern *regexp.Regexp, with string) {
 	}
 }
 
-// titleLength is how many lines the comment takes that the script begins with.
+// titleLength is the number of lines of the comment with which the script begins.
 func (d *Draft) titleLength() int { return len(Comment(d.lines)) }
 
 // SetTitle replaces the comment that the script begins with, by lines that begin with #.
@@ -116,8 +117,8 @@ func (s Script) CommandLines() []string {
 	return slices.DeleteFunc(s.Lines(), func(line string) bool { return !isCommand(line) })
 }
 
-// Without returns the script without its CommandLines from one number, from 0 on, up to
-// another, nor comments that then say nothing, nor files that no command names then.
+// Without returns the script without CommandLines()[from:to]. It also drops the comments
+// that no command follows any more, and the files that no command names any more.
 func (s Script) Without(from, to int) Script {
 	d, number := s.Edit(), -1
 	d.RemoveCommands(func(string) bool {

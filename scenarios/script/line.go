@@ -14,12 +14,12 @@ type Line struct {
 	Number     int
 	Conditions []string // such as "!virtual"
 	Negated    bool     // it must fail
-	Words      []string // the command and its arguments, variables as they are written
+	Words      []string // the command and its arguments, with variables such as $CA unexpanded
 	Variable   bool     // a word has a variable in it
 }
 
-// Commands reads the lines of commands, of which there must be some. The error joins one
-// for each line that is wrong, at its place.
+// Commands parses the command lines; a script without any is an error. The error joins one
+// for each line that is wrong, which begins with its place.
 func (s Script) Commands() ([]Line, error) {
 	if err := s.checkText(); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s Script) Commands() ([]Line, error) {
 	return found, errors.Join(errs...)
 }
 
-// Place is what errors call a line.
+// Place names a line in errors, as FILE:LINE.
 func (s Script) Place(line int) string { return fmt.Sprintf("%s:%d", s.File, line) }
 
 // ParseLine reads a line, which has no words if there is no command on it.
@@ -66,7 +66,7 @@ func ParseLine(text string) (Line, error) {
 var errQuote = errors.New("a quoted argument does not end")
 
 // SplitWords cuts a line into words, as the script engine does: 'quotes' keep words
-// together, two of them in quotes are one, and # begins a comment. What is not in quotes
+// together, two quotes within them stand for one, and # begins a comment. What is not in quotes
 // is expanded; a nil expand leaves it as it is.
 func SplitWords(line string, expand func(string) string) (words []string, variable bool, err error) {
 	var word, bare strings.Builder

@@ -38,7 +38,7 @@ type OtherAnswer struct {
 }
 
 // Mutations returns the mutations in the script's file mutations.yaml, or none if it has
-// no such file. One that leaves the script alone is an error.
+// no such file. A mutation that changes nothing is an error.
 func (s Script) Mutations() ([]Mutation, error) {
 	for _, file := range s.Files() {
 		if file.Name != MutationsFile {

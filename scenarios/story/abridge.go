@@ -9,8 +9,8 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// Whose requests a story tells of, by the user agent: those that the script asks for, and
-// those of its kubectl.
+// The user agents whose requests a story shows: that of the script's own requests, and that
+// of its kubectl.
 const (
 	ScriptAgent  = "script"
 	KubectlAgent = "kubectl"
@@ -71,7 +71,7 @@ type plane struct {
 	checks  map[string]bool // the last result of each check, by name
 }
 
-// manyHeld is the number of held hooks from which they are counted, not listed.
+// manyHeld is how many hooks must be held for a story to say only how many they are.
 const manyHeld = 5
 
 // abridge returns the event, another in its place, or nil to leave it out.
@@ -88,7 +88,8 @@ func (p *plane) abridge(event trace.Event) trace.Event {
 	case trace.Check:
 		shown = p.showsCheck(e)
 	case trace.Fault:
-		// The hook tells of that itself, and the command that lets a program crash of its partition.
+		// An event of the hook itself shows that a rule holds or releases it, and the command that
+		// lets a program crash implies the partition.
 		shown = (e.Phase == trace.Applied || !strings.HasPrefix(e.Point, fault.HookPoint)) && !p.cutsProgram(e)
 	case trace.Request:
 		return abridgeRequest(e)
@@ -106,7 +107,8 @@ const hasBeenReady = "HasBeenReady"
 // milestones are the lifecycle signals that a story always shows.
 var milestones = []string{"MuxAndDiscoveryComplete", hasBeenReady, "ShutdownInitiated", "HTTPServerStoppedListening"}
 
-// cutsProgram reports whether a fault is of the partition behind which a program crashes.
+// cutsProgram reports whether a fault belongs to the partition that a crash of a program
+// makes, and not to a partition that the script made by command.
 func (p *plane) cutsProgram(fault trace.Fault) bool {
 	return !p.named["partition"] && strings.HasPrefix(fault.Rule, "partition client name=") && strings.HasSuffix(fault.Rule, " optional")
 }

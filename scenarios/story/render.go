@@ -31,7 +31,7 @@ func Write(w io.Writer, records []trace.Record, opts TextOptions) error {
 		shown, hidden = abridge(records)
 	}
 	var text bytes.Buffer
-	// Verbose leaves out nothing more, so that there is one line per record.
+	// With Verbose, WriteText leaves out nothing, so that there is one line per record.
 	if err := trace.WriteText(&text, shown, trace.TextOptions{Verbose: true, Color: opts.Color}); err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func writeLine(out *bytes.Buffer, rec trace.Record, line string, first bool, opt
 	writeWrapped(out, "  "+elapsed+end+"  ", event, opts.Columns)
 }
 
-// writeWrapped writes text after a prefix. What does not fit into so many columns follows
-// in lines that are indented by two more; 0 columns are enough for all.
+// writeWrapped writes text after a prefix. What does not fit into the columns follows on
+// lines that are indented by two more than the prefix. With 0 columns, nothing is wrapped.
 func writeWrapped(out *bytes.Buffer, prefix, text string, columns int) {
 	indent := visible(prefix) + 2
 	lines := []string{text}
@@ -98,7 +98,7 @@ var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
 // headingColumns is the width at which a heading is wrapped.
 const headingColumns = 96
 
-// wrap breaks text between words into lines of at most so many columns.
+// wrap breaks text between words into lines that are at most columns wide.
 func wrap(text string, columns int) []string {
 	var lines []string
 	line := ""

@@ -1,6 +1,6 @@
-// Package story owns what is told of a run: the records of its control planes and the
+// Package story owns the story of a run: the trace records of its control planes and the
 // script's own lines, in one order, and the text that people read. It never decides what
-// happens, and knows of commands only what a story says of them.
+// happens, and knows about commands only what a story says about them.
 package story
 
 import (
@@ -25,7 +25,7 @@ type Story struct {
 	current string
 }
 
-// limit is how many records of a run are kept; then the older half is
+// limit is how many records of a run are kept. When there are more, the older half is
 // dropped. A script makes about ten thousand per day of virtual time.
 const limit = 1 << 17
 
@@ -43,8 +43,8 @@ func New() *Story {
 	return &Story{began: time.Now(), planes: map[string]*numbered{}, current: planeName(1)}
 }
 
-// planeName names a script's control planes in the order of their starts. Their
-// names in the process depend on what else has run in it.
+// planeName names a script's control planes in the order of their starts. A story can't use
+// their names in the process, which depend on what else has run in it.
 func planeName(number int) string { return fmt.Sprintf("server-%d", number) }
 
 // Observe adds an event of a control plane.
@@ -69,10 +69,11 @@ type numbered struct {
 	seqs []seqs // of its records, ascending
 }
 
-// seqs are the numbers of one record, of the control plane and of the story.
+// seqs are the two numbers of one record: in the trace of its control plane, and in the story.
 type seqs struct{ plane, story int64 }
 
-// renumbered returns the event with the story's number of the record before it was asked.
+// renumbered returns the event with its field Asked translated: from the number of a record
+// in the control plane's trace to the number of that record, or the one before it, in the story.
 func (p *numbered) renumbered(event trace.Event) trace.Event {
 	number := func(asked int64) int64 {
 		i, found := slices.BinarySearchFunc(p.seqs, asked, func(s seqs, asked int64) int { return cmp.Compare(s.plane, asked) })

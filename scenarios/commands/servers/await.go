@@ -113,7 +113,7 @@ func (s *Servers) awaitHeld(ctx context.Context, text string) error {
 	if held() {
 		return nil
 	}
-	// An operation is recorded when it waits already.
+	// An operation is in Held before its event is recorded.
 	err = awaitEvent(ctx, s.plane, func(r trace.Record) bool {
 		event, ok := r.Event.(trace.Fault)
 		return ok && event.Phase == trace.Held && held()
@@ -181,18 +181,19 @@ func awaitEvent(ctx context.Context, server *envtest.ControlPlane, match func(tr
 	return err
 }
 
-// checkPause is the time between two looks at the checks: nothing announces a change.
+// checkPause is the time between two requests for /readyz. It is polled because no event
+// says that a check has changed.
 const checkPause = 5 * time.Millisecond
 
 // awaitCheck waits until a check of /readyz passes, or fails if ok is false.
 func awaitCheck(ctx context.Context, server *envtest.ControlPlane, name string, ok bool) error {
 	for {
-		ready, red := server.Servers()[0].Ready(ctx)
+		ready, failing := server.Servers()[0].Ready(ctx)
 		if known := readyzChecks(server); !slices.Contains(known, name) {
 			return fmt.Errorf("%w: /readyz has no check %q%s", engine.ErrUsage, name, nearest.DidYouMean(name, known))
 		}
-		answered := ready || len(red) > 0 // there is no answer if the context ends meanwhile
-		if answered && slices.Contains(red, name) != ok {
+		answered := ready || len(failing) > 0 // there is no answer if the context ends meanwhile
+		if answered && slices.Contains(failing, name) != ok {
 			return nil
 		}
 		select {

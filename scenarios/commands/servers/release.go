@@ -58,7 +58,8 @@ once the readiness check of the previous one is ok.`,
 	}
 }
 
-// release lets go what waits at the points that match.
+// release removes the script's hold and freeze rules that the text covers. Without such
+// rules it lets the operations go on that wait there.
 func (s *Servers) release(text string) error {
 	match, err := readMatch(text)
 	if err != nil {

@@ -1,5 +1,6 @@
 // Package servers owns the commands about the script's API servers, their store, the rules in
-// force on them, and time. Others hear of starts and stops by hooks. It knows no client.
+// force on them, and time. Packages of other commands learn of starts and stops through
+// OnOptions, OnStart and OnStop. It knows no client.
 package servers
 
 import (
@@ -48,8 +49,8 @@ type Servers struct {
 
 	rules   []*scriptRule // of the script, in the order in which they were given
 	unfired []fault.Rule  // rules of the run that never fired on any server that has stopped
-	stopped bool          // a control plane has
-	steps   []string      // of the order that the next server starts with
+	stopped bool          // a control plane has stopped
+	steps   []string      // of the order in which the next server starts
 }
 
 // Spent is where wall time went.
@@ -150,8 +151,8 @@ func (s *Servers) stop(ctx context.Context) error {
 	return errors.Join(err, s.endRules())
 }
 
-// withoutUnfired leaves out of the error of a stop the rules that never fired: whether they
-// did is judged by all servers of a script.
+// withoutUnfired removes every fault.UnfiredError from the error of a stop: a rule that did
+// not fire on this server may fire on another one of the script. See Unfired.
 func withoutUnfired(err error) error {
 	if _, some := errors.AsType[*fault.UnfiredError](err); !some {
 		return err
@@ -194,7 +195,7 @@ func (s *Servers) CloseStore(ctx context.Context) error {
 	return s.store.Stop(ctx)
 }
 
-// noteFired keeps the rules that never fired on any server, now that another stopped.
+// noteFired updates s.unfired when a control plane has stopped: rules that fired on it go.
 func (s *Servers) noteFired(plane *envtest.ControlPlane) {
 	idle := slices.DeleteFunc(plane.Faults().Unfired(), func(rule fault.Rule) bool { return !slices.Contains(s.config.Faults, rule) })
 	if !s.stopped {

@@ -27,8 +27,8 @@ const (
 
 var storeKinds = []string{memoryStore, embeddedStore, clusterStore}
 
-// openStore starts the script's store, if it has none yet. An empty kind is the one
-// that there is, or else memory.
+// openStore starts the script's store, if it has none yet. An empty kind means the kind of
+// the store that is open, or memory if none is.
 func (s *Servers) openStore(ctx context.Context, kind string) error {
 	if s.store != nil {
 		if kind != "" && kind != s.storeKind {

@@ -1,6 +1,7 @@
-// Package clients owns the commands by which a script is a client: as which user, by which path
-// and in which media type it asks, requests of all kinds, watches and informers. It never
-// judges an answer; that is for the commands of checks.
+// Package clients owns the commands with which a script acts as a client of API servers. They
+// choose the user, the network path and the media type of its requests, send requests of all
+// kinds, and run watches and informers. It never judges an answer; that is for the commands of
+// checks.
 package clients
 
 import (
@@ -24,7 +25,7 @@ type Clients struct {
 	user      []string                   // who makes the script's requests: the arguments of "as"
 	via       *envtest.Client            // the path of the requests; nil for client-0
 	paths     map[string]*envtest.Client // the others, by what "via" calls them
-	identity  *rest.Config               // what the user and the path come to; nil without a server
+	identity  *rest.Config               // the configuration for user and via; nil without a server
 	mediaType string                     // what clients accept; empty for JSON
 	streams   map[string]*Stream         // by name
 }
@@ -59,7 +60,8 @@ func (c *Clients) Config(agent string) (*rest.Config, error) {
 	return config, err
 }
 
-// onceConfig is Config for who sends requests by hand, and so never retries.
+// onceConfig is Config for callers that send their requests without client-go's REST client,
+// and so need no guard against its retries.
 func (c *Clients) onceConfig(agent string) (*rest.Config, error) {
 	if c.identity == nil {
 		return nil, servers.ErrNone

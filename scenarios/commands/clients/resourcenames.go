@@ -21,11 +21,12 @@ import (
 	"snowglobe.test/scenarios/script"
 )
 
-// longestShortName is how long the short names of resources are, such as netpol.
+// longestShortName is the length of the longest short names of resources, such as netpol. A
+// name of at most that length may be one, so it is not checked.
 const longestShortName = 6
 
-// ResourceAt checks the resource that an argument names, from 1 on, unless the script may
-// bring resources of its own.
+// ResourceAt returns a check of the resource that an argument names; the first argument is
+// number 1. It accepts any name if a file of the script defines resources.
 func (c *Clients) ResourceAt(number int) func(args []string) error {
 	return func(args []string) error {
 		if number > len(args) || bringsResources(c.run.Script.Files()) {
@@ -35,8 +36,8 @@ func (c *Clients) ResourceAt(number int) func(args []string) error {
 	}
 }
 
-// checkResource refuses a name that no resource of Kubernetes has, and that is like one of
-// them. Only the server knows the others.
+// checkResource refuses a name that looks like a misspelt resource of Kubernetes. Any other
+// unknown name may be a resource that only the server knows.
 func checkResource(name string) error {
 	if len(name) <= longestShortName || strings.ContainsAny(name, "$.") {
 		return nil
@@ -55,7 +56,7 @@ func checkResource(name string) error {
 	return nil
 }
 
-// builtinNames is builtinResources, which takes milliseconds.
+// builtinNames is builtinResources, called only once: that takes milliseconds.
 var builtinNames = sync.OnceValues(builtinResources)
 
 // builtinResources are the names of Kubernetes' own resources, plural and singular, each

@@ -47,8 +47,8 @@ const (
 	Failed     watch.EventType = "FAILED"     // of a controller
 )
 
-// Begin begins a stream under a name. Its context is that of what start starts, which
-// outlives the command. client-go's log is dropped: what matters of it is in the story already.
+// Begin begins a stream under a name. The context that start is given ends with the stream,
+// not with the command. client-go's log is dropped: what matters of it is in the story already.
 func (c *Clients) Begin(name string, start func(ctx context.Context, s *Stream) error) error {
 	if c.streams[name] != nil {
 		return fmt.Errorf("%w: there is a watch %q already; end it with: unwatch %s", engine.ErrUsage, name, name)
@@ -72,7 +72,8 @@ func (c *Clients) stream(name string) (*Stream, error) {
 	return nil, fmt.Errorf("%w: there is no watch %q%s; begin one with: watch %s RESOURCE", engine.ErrUsage, name, nearest.DidYouMean(name, names), name)
 }
 
-// Close ends all streams, in the order of their names: the seed decides the rest.
+// Close ends all streams in the order of their names: the random order of a map would make
+// runs with the same seed differ.
 func (c *Clients) Close() {
 	for _, name := range slices.Sorted(maps.Keys(c.streams)) {
 		c.streams[name].end()
@@ -83,7 +84,7 @@ func (c *Clients) Close() {
 // Go runs a part of the stream.
 func (s *Stream) Go(f func()) { s.running.Go(f) }
 
-// Inform runs an informer, into whose cache "lister" looks.
+// Inform runs an informer, whose cache the command "lister" reads.
 func (s *Stream) Inform(ctx context.Context, informer cache.SharedIndexInformer) {
 	s.informer = informer
 	s.Go(func() { informer.RunWithContext(ctx) })

@@ -82,11 +82,11 @@ func (a answer) Validate() error {
 	return nil
 }
 
-// reply is the Answer of a rule.
+// reply is the type of the field Answer of a stub.Rule.
 type reply[Request, Answer any] = func(context.Context, Request) (Answer, error)
 
-// useOf returns what adds an answer to the table of a fake. show is what of a request
-// "when" is compared with, and read makes a reply of "answer".
+// useOf returns a function that adds an answer to the table of a fake. show returns the part
+// of a request that "when" is compared with, and read makes a reply of "answer".
 func useOf[Request, Answer any](table *stub.Table[Request, Answer], show func(Request) any, read func(json.RawMessage) (reply[Request, Answer], error)) func(answer) error {
 	return func(a answer) error {
 		rule := stub.Rule[Request, Answer]{Name: a.Name, Times: a.Times, Gate: a.gate, When: whenOf(a.When, show)}
@@ -129,8 +129,8 @@ func always[Request, Answer any](said Answer) reply[Request, Answer] {
 	return func(context.Context, Request) (Answer, error) { return said, nil }
 }
 
-// whenOf reports whether a request, as it is shown, has the fields that are wanted, nil
-// if none are.
+// whenOf returns a function that reports whether what show returns for a request has the
+// wanted fields. It returns nil if want is nil.
 func whenOf[Request any](want map[string]any, show func(Request) any) func(Request) bool {
 	if want == nil {
 		return nil
@@ -148,7 +148,7 @@ func whenOf[Request any](want map[string]any, show func(Request) any) func(Reque
 	}
 }
 
-// callsOf returns what tells the calls of a fake, a line each.
+// callsOf returns a function that describes the calls of a fake, in a line each.
 func callsOf[Request, Answer any](table *stub.Table[Request, Answer], asked func(Request) string, said func(Answer) string) func() []string {
 	return func() []string { return textsOf(toldCalls(table, asked, said)) }
 }

@@ -62,7 +62,7 @@ func (f *Fakes) cut(host string, closed bool) error {
 type endpoint struct {
 	listener *memnet.Listener
 	open     conns.Set
-	closed   atomic.Bool
+	closed   atomic.Bool // by the command "cut"
 }
 
 func (e *endpoint) dial(ctx context.Context) (net.Conn, error) {
@@ -75,7 +75,7 @@ func (e *endpoint) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	conn = e.open.Add(conn)
-	if e.closed.Load() {
+	if e.closed.Load() { // cut may have closed all others before this one was added
 		_ = conn.Close()
 		return nil, refused
 	}

@@ -127,7 +127,7 @@ above. Without any of these, the fake answers as it does by default.`)
 	return text.String()
 }
 
-// about is a further sentence, if there is one.
+// about makes a sentence of what a kind says about answers, if it says anything.
 func about(answers string) string {
 	if answers == "" {
 		return ""
@@ -139,7 +139,7 @@ func about(answers string) string {
 type fake struct {
 	server interface{ Stop(context.Context) error }
 	ca     []byte            // in PEM, nil without TLS
-	files  map[string][]byte // what flags name, by the extension of the file
+	files  map[string][]byte // files that flags of API servers name, by extension
 	use    func(answer) error
 	calls  func() []string
 	rotate func(drop bool) error // nil without keys

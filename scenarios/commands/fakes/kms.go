@@ -42,7 +42,8 @@ func serveKMS(at fakePlace) (*fake, error) {
 	}, nil
 }
 
-// useKMS adds an answer to the tables of all calls: "when" may say of which.
+// useKMS returns a function that adds an answer to the table of the call that "when" names,
+// or to the tables of all calls if it names none.
 func useKMS(plugin *kms.Plugin) func(answer) error {
 	distort := func(content json.RawMessage) (reply[kms.StatusRequest, kms.StatusAnswer], error) {
 		if err := yaml.UnmarshalStrict(content, &kms.StatusAnswer{}); err != nil {

@@ -103,5 +103,5 @@ func serveAudit(at fakePlace) (*fake, error) {
 	}, nil
 }
 
-// place is an object as people call it.
+// place is the name of an object, such as "default/a", or "a" without a namespace.
 func place(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }

@@ -43,8 +43,8 @@ type Case[T any] struct {
 	Serial bool `json:"serial,omitempty"`
 	// Apart names a group of cases that disturb each other, but no others: they run one after another.
 	Apart string `json:"-"`
-	// Waits is for cases that take seconds, in which they wait for what a server does now and then:
-	// they begin before the others.
+	// Waits marks cases that spend seconds waiting for what a server does periodically. They begin
+	// before the others, so that the run does not wait for them at its end.
 	Waits bool `json:"-"`
 	// Needs is what the target must offer.
 	Needs Needs `json:"needs,omitzero"`
@@ -55,7 +55,7 @@ type Case[T any] struct {
 	Test func(ctx context.Context, t T) `json:"-"`
 }
 
-// Info is what there is to say of a case of any kind, which is all but its test.
+// Info describes a case of either kind: it is the case without its test.
 type Info = Case[struct{}]
 
 // Info returns the case without its test.
@@ -115,9 +115,9 @@ func (c Case[T]) Needed() string {
 	return strings.Join(all, "; ")
 }
 
-// Who can be asked whether a promise is kept.
+// The reaches of cases: on which targets they can run.
 const (
-	// Portable cases ask whatever target there is, of anybody.
+	// Portable cases run on any target, such as a cluster of a kubeconfig.
 	Portable = "portable"
 	// Linked cases launch control planes of their own, with flags, faults or time to judge by. So they
 	// run only in the process that links the API server.

@@ -35,19 +35,19 @@ func Do[T any](ctx context.Context, target Target[T], c Case[T], recorder *trans
 }
 
 // Within runs the case's test, for a limited time, and then cleans up, with a context that outlives
-// the run. It is for a target's Do. If the case failed, that is reported and not what it left behind.
+// the run. It is for a target's Do. If the test failed, an error of cleanUp is not reported.
 func (c Case[T]) Within(ctx context.Context, limit time.Duration, t T, cleanUp func(context.Context) error,
 	fail func(message string, callerSkip ...int)) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the case did not end within %s", limit))
 	defer cancel()
-	held := false
+	passed := false
 	defer func() {
-		if err := cleanUp(context.WithoutCancel(ctx)); err != nil && held {
+		if err := cleanUp(context.WithoutCancel(ctx)); err != nil && passed {
 			fail("clean up: " + err.Error())
 		}
 	}()
 	c.Test(ctx, t)
-	held = true
+	passed = true
 }
 
 // failure is the panic value with which a failed assertion leaves the case, and skipped that of

@@ -105,7 +105,7 @@ type execution[T any] struct {
 	mu      sync.Mutex
 	report  Report
 	stopped error  // why no further case can be judged
-	reason  string // ... as the cases left say it
+	reason  string // the same, for the results of the remaining cases
 }
 
 func newRun[T any](source string, reporter Reporter, opts []Option) *execution[T] {
@@ -140,7 +140,7 @@ func (e *execution[T]) run(ctx context.Context, source Source[T], cases []Case[T
 	e.runAll(ctx, alone, 1)
 	closed := target.Close(ctx)
 	if e.stopped != nil && errors.Is(closed, e.stopped) {
-		return e.end(closed) // a crash, which is told once
+		return e.end(closed) // closed includes e.stopped, a crash
 	}
 	return e.end(errors.Join(e.stopped, closed))
 }
@@ -232,8 +232,8 @@ func (e *execution[T]) runOne(ctx context.Context, c Case[T]) {
 	e.reporter.Case(result)
 }
 
-// stop stops the run if there is a reason to, which the cases left are told after a prefix,
-// and reports whether the run has stopped by now.
+// stop stops the run if why is not nil, and reports whether the run has stopped by now. The
+// results of the remaining cases say prefix and why.
 func (e *execution[T]) stop(why error, prefix string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -74,7 +74,8 @@ func ParseLabels(query string) (func(labels []string) bool, error) {
 	if err == nil {
 		return filter, nil
 	}
-	// Its text is a page in colours, with the query above the last line of what it says.
+	// The text of a GinkgoError is a coloured page. Its Message repeats the query, and then says in
+	// its last line what is wrong with it.
 	if told, ok := errors.AsType[types.GinkgoError](err); ok {
 		err = errors.New(told.Message[strings.LastIndexByte(told.Message, '\n')+1:])
 	}

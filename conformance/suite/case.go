@@ -23,7 +23,7 @@ type Case = engine.Case[*T]
 // permissions.
 type Needs = engine.Needs
 
-// Launch is what most cases need that need anything: control planes of their own.
+// Launch are the most common needs: a case launches control planes of its own.
 var Launch = Needs{Launch: true}
 
 // The levels.
@@ -58,7 +58,8 @@ func (c *Cluster) Unmet(tested engine.Info) string {
 	return ""
 }
 
-// older compares minor releases. What is no release is older than none.
+// older reports whether a minor release is older than another. It is false if one of them can't
+// be parsed.
 func older(minor, than string) bool {
 	have, err := version.ParseGeneric(minor)
 	if err != nil {

@@ -23,7 +23,7 @@ type (
 // GroupSuffix ends the API groups of all cases.
 const GroupSuffix = ".conformance.snowglobe.test"
 
-// WidgetCRD returns a cluster-scoped definition in a group of the target's own: v1
+// WidgetCRD returns a cluster-scoped definition in an API group that only this T uses: v1
 // Widgets with spec.size and spec.color. It does not install it.
 func (t *T) WidgetCRD(change ...func(*CRD)) *CRD {
 	group := t.Name + GroupSuffix
@@ -118,7 +118,7 @@ func (t *T) CRDWith(ctx context.Context, definition *CRD, kind apiextensionsv1.C
 	return t.CRDUntil(ctx, definition, func(seen *CRD) bool { return Condition(seen, kind).Status == status })
 }
 
-// CRDUntil watches a definition until a condition holds.
+// CRDUntil watches a definition until wanted returns true, and returns the definition.
 func (t *T) CRDUntil(ctx context.Context, definition *CRD, wanted func(*CRD) bool) *CRD {
 	events := t.Watch(ctx, t.CRDs.Watch, metav1.SingleObject(metav1.ObjectMeta{Name: definition.Name}))
 	for {
@@ -166,14 +166,14 @@ func (w *Widgets) Probe(ctx context.Context, settings ...Setting) (*unstructured
 	return w.Apply(ctx, "probe", w.Object("probe", settings...), dry)
 }
 
-// Read gets one, or fails the case.
+// Read gets a Widget, or fails the case.
 func (w *Widgets) Read(ctx context.Context, name string) *unstructured.Unstructured {
 	got, err := w.Get(ctx, name, metav1.GetOptions{})
 	w.T.Must(err, "get Widget %s", name)
 	return got
 }
 
-// MustList lists them, or fails the case.
+// MustList lists the Widgets, or fails the case.
 func (w *Widgets) MustList(ctx context.Context) *unstructured.UnstructuredList {
 	list, err := w.List(ctx, metav1.ListOptions{})
 	w.T.Must(err, "list Widgets")

@@ -18,7 +18,7 @@ type Launcher struct {
 	launch  func(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, error)
 	network Network
 	turn    turn.Lock
-	shared  []*sharing // the one used last at the end
+	shared  []*sharing // the most recently used at the end
 }
 
 // sharing is a control plane that cases share by its name.
@@ -43,7 +43,8 @@ func (l *Launcher) start(ctx context.Context, opts ...envtest.Option) (*envtest.
 	return l.launch(ctx, append([]envtest.Option{l.network.Option()}, opts...)...)
 }
 
-// share returns the control plane of a name, to be used until done; the first call starts it.
+// share returns the control plane of a name, which the first call starts. The caller calls done
+// when it does not use the control plane any more.
 func (l *Launcher) share(ctx context.Context, name string, opts ...envtest.Option) (*sharing, error) {
 	if err := l.turn.Take(ctx); err != nil {
 		return nil, err
@@ -69,8 +70,8 @@ func (l *Launcher) share(ctx context.Context, name string, opts ...envtest.Optio
 	return s, nil
 }
 
-// done says that a case does not use a shared control plane any more. Of those that no case
-// uses it stops the one that has waited longest, if they are too many.
+// done says that a case does not use a shared control plane any more. If more than maxIdle of
+// them are not in use, it stops the one of these that was used least recently.
 func (l *Launcher) done(ctx context.Context, s *sharing) error {
 	if err := l.turn.Take(ctx); err != nil {
 		return err
@@ -106,7 +107,7 @@ func (l *Launcher) Stop(ctx context.Context) error {
 }
 
 // Launch starts a control plane beside the cluster, until the case ends, and returns it
-// with a target whose clients are for it.
+// with a T whose clients are for it.
 func (t *T) Launch(ctx context.Context, opts ...envtest.Option) (*envtest.ControlPlane, *T) {
 	cp, err := t.Cluster.Launcher.start(ctx, opts...)
 	t.Must(err, "launch a control plane beside %s", t.Cluster.Name)
@@ -133,8 +134,8 @@ func (t *T) Refuses(ctx context.Context, why string, flags ...string) {
 }
 
 // Shared is Launch for cases that ask for the same server: the first that asks for a name
-// launches it, with these options, and it lives on while others are likely to ask for it. Cases
-// must not break it, and are not alone in it.
+// launches it, with these options, and it lives on while it is in use, or among the maxIdle that
+// were used most recently. Cases must not break it, and are not alone in it.
 func (t *T) Shared(ctx context.Context, name string, opts ...envtest.Option) (*envtest.ControlPlane, *T) {
 	launcher := t.Cluster.Launcher
 	shared, err := launcher.share(ctx, name, opts...)

@@ -66,7 +66,7 @@ func (a Answer) String() string {
 	return fmt.Sprintf("%s answered %d: %s", a.asked, a.Code, body)
 }
 
-// TableType is the media type of a list that the server has laid out.
+// TableType is the media type of a list as a Table, whose columns the server chooses.
 const TableType = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 // Ask makes a raw request. The case fails if there is no answer.
@@ -118,8 +118,8 @@ func (t *T) AnsweredTo(ctx context.Context, request Request, code int) Answer {
 	return got
 }
 
-// Until polls until a path is answered with a code: a server follows what is written by watches of
-// its own, and nothing that could be watched says that it has.
+// Until polls until a path is answered with a code. A server learns of writes through watches of
+// its own, and there is nothing to watch that says when it has.
 func (t *T) Until(ctx context.Context, path string, code int, why ...any) {
 	t.Eventually(ctx, func() int { return t.Get(ctx, path).Code }).Should(gomega.Equal(code), why...)
 }
@@ -141,7 +141,7 @@ func (t *T) JSON(got Answer, into any) {
 }
 
 // Metric returns the value of a metric of the server: the sum of its series that have all these
-// labels, each like `status="failure"`. Servers of one process count together.
+// labels, each like `status="failure"`. Servers in one process share their metrics.
 func (t *T) Metric(ctx context.Context, name string, labels ...string) (sum float64) {
 	for line := range strings.Lines(string(t.Answered(ctx, "/metrics", http.StatusOK).Body)) {
 		series, value, _ := strings.Cut(strings.TrimSpace(line), "} ")

@@ -41,7 +41,7 @@ type T struct {
 	Dynamic dynamic.Interface
 
 	id        string       // of the case
-	page      *ledger.Page // what the case makes; nil if the cluster ends with it
+	page      *ledger.Page // what the case makes; nil if the cluster ends with the case
 	borrowed  bool         // the page is that of another T
 	fail      func(message string, callerSkip ...int)
 	raw       *rawClient
@@ -82,7 +82,8 @@ func newT(cluster *Cluster, page *ledger.Page, id string, fail func(message stri
 // pollInterval is how often a case polls what can't be watched, unless its cluster says otherwise.
 const pollInterval = 50 * time.Millisecond
 
-// NamePrefix begins the names of what cases create outside their namespaces, and of these.
+// NamePrefix begins the names of the namespaces that cases create, and of what they create
+// outside these.
 const NamePrefix = "snowglobe-"
 
 // uniqueName returns a unique name, short enough for a prefix of other names.
@@ -136,8 +137,8 @@ func (t *T) Must(err error, format string, args ...any) {
 	t.Expect(err).NotTo(gomega.HaveOccurred(), append([]any{format}, args...)...)
 }
 
-// As returns a target whose clients impersonate a user. It shares the namespace of this
-// one, if that exists by now.
+// As returns a T whose clients impersonate a user. It shares the namespace of t, if t has
+// created one by now.
 func (t *T) As(user string, groups ...string) *T {
 	config := rest.CopyConfig(t.Cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}

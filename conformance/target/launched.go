@@ -111,7 +111,8 @@ func (l *Launched) Close(ctx context.Context) error {
 	return errors.Join(shared, l.cp.Stop(ctx), l.crash())
 }
 
-// crashError is that of a control plane that ended by itself, which breaks every promise.
+// crashError is the error of a control plane that ended by itself. It counts as a failure, because
+// a crash breaks every promise.
 type crashError struct{ of *envtest.ControlPlane }
 
 func (e crashError) Error() string { return fmt.Sprintf("the API server crashed: %v", e.of.Err()) }

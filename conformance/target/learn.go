@@ -14,7 +14,8 @@ import (
 	"snowglobe.test/conformance/suite"
 )
 
-// Learn asks a cluster for its release and its feature gates. What it does not tell stays unknown.
+// Learn asks a cluster for its release and its feature gates. What the cluster does not tell stays
+// unknown.
 func Learn(ctx context.Context, cluster *suite.Cluster) {
 	if parsed, err := version.ParseGeneric(cluster.Release); err == nil {
 		cluster.Minor = minorOf(parsed)
@@ -54,7 +55,7 @@ func minorOf(release *version.Version) string {
 	return version.MajorMinor(release.Major(), release.Minor()).String()
 }
 
-// gateMetric is how component-base tells a feature gate.
+// gateMetric matches the metric by which component-base says whether a feature gate is on.
 var gateMetric = regexp.MustCompile(`(?m)^kubernetes_feature_enabled\{name="(\w+)",stage="\w*"\} ([01])$`)
 
 // gatesIn reads the feature gates from the metrics of a server.

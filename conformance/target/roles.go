@@ -22,7 +22,7 @@ const (
 
 // awaitDefaultRoles waits until the authorizers of servers know the default roles. A ready
 // server has them in its store, but its authorizer learns of them by a watch, and most cases
-// take them for granted. A server that something holds is left alone.
+// take them for granted. A server that is not ready, because a rule holds its start, is skipped.
 func awaitDefaultRoles(ctx context.Context, cp *envtest.ControlPlane) error {
 	for _, server := range cp.Servers() {
 		if ready, _ := server.Ready(ctx); !ready {
@@ -51,8 +51,8 @@ func untilDefaultRoles(ctx context.Context, client *kubernetes.Clientset) error 
 	return nil
 }
 
-// knowsDefaultRoles asks about the rights by one of the last default bindings. A server that
-// does not make default roles, because it does not use RBAC, knows all that there are.
+// knowsDefaultRoles asks for a permission that one of the last default bindings grants. A server
+// without RBAC makes no default roles, so it has none to learn.
 func knowsDefaultRoles(ctx context.Context, client *kubernetes.Clientset) (bool, error) {
 	made := client.RESTClient().Get().AbsPath("/readyz/poststarthook/rbac/bootstrap-roles").Do(ctx).Error()
 	if apierrors.IsNotFound(made) {

@@ -13,15 +13,15 @@ import (
 // trailing is the space that indentation leaves at the end of lines.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// How many of the last exchanges Explain tells in the output for people, and where there is
-// room for all that are kept.
+// How many of the last exchanges Explain shows: shortExchanges in the output for people, and
+// allExchanges where there is room for all that a result keeps.
 const (
 	shortExchanges = 3
 	allExchanges   = 1 << 10
 )
 
-// Explain is the report of a bug that a failed case is: what was promised and where, what
-// the case found, by which step, and the last requests before that, in brief.
+// Explain describes a failed case like a bug report: what was promised and where, what the
+// case found, at which step, and the last requests before that, in brief.
 func Explain(r engine.Result, exchanges int) string {
 	return explain(r, exchanges, transcript.Exchange.Brief)
 }

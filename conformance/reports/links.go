@@ -13,10 +13,10 @@ import (
 // that is not known.
 type sourceLink struct{ Text, URL string }
 
-// upstreamFile is a file or folder of upstream's.
+// upstreamFile matches a file or folder of upstream, such as k8s.io/apiserver/pkg/server/hooks.go.
 var upstreamFile = regexp.MustCompile(`^((?:sigs\.)?k8s\.io/[\w.-]+)((?:/[\w.-]*\w)*)`)
 
-// apart are modules of upstream's that are not in the repository of Kubernetes.
+// apart has the repositories of upstream's modules that are not in kubernetes/kubernetes.
 var apart = map[string]string{
 	"k8s.io/kube-openapi":                 "kubernetes/kube-openapi",
 	"k8s.io/utils":                        "kubernetes/utils",
@@ -24,7 +24,7 @@ var apart = map[string]string{
 	"sigs.k8s.io/apiserver-network-proxy": "kubernetes-sigs/apiserver-network-proxy",
 }
 
-// sourceLinks are the parts of a source.
+// sourceLinks splits a case's source at its semicolons.
 func sourceLinks(source string) (links []sourceLink) {
 	for part := range strings.SplitSeq(source, ";") {
 		part = strings.TrimSpace(part)
@@ -62,5 +62,6 @@ func address(source string) string {
 
 var majorVersion = regexp.MustCompile(`^/v\d+`)
 
-// versionless is a path in a module without the module's major version.
+// versionless drops a leading major version such as /v6, which the path of the module has, but
+// no folder of its repository.
 func versionless(below string) string { return majorVersion.ReplaceAllString(below, "") }

@@ -17,7 +17,7 @@ type pageView struct {
 	Systems []systemView
 	Broken  []brokenView
 	Cases   int
-	Reaches string // of the cases, counted
+	Reaches string // how many cases have which reach
 }
 
 // targetView is a report as a column of the page.
@@ -26,13 +26,13 @@ type targetView struct {
 	Facts   []string // release, clock, date
 	Counts  []countView
 	Verdict string // in words
-	State   string // of the verdict, as a class
+	State   string // the CSS class of the verdict
 	Error   string
 }
 
 // countView is how many cases are in a state.
 type countView struct {
-	State, Words string // class, and what a person calls it
+	State, Words string // its CSS class, and its name for people
 	N            int
 	From, Width  float64 // of its part of a bar, in percent
 }
@@ -42,7 +42,7 @@ type systemView struct {
 	ID, Name string
 	Cells    []cellView
 	Cases    []caseView
-	Notable  []countView // results that are not kept, on all targets
+	Notable  []countView // the states other than kept, over all targets
 	Broken   bool
 }
 
@@ -170,7 +170,7 @@ func firstWords(counts []countView) string {
 	return counts[0].Words
 }
 
-// countViews are the states that there are.
+// countViews returns the states that occur, with their counts.
 func countViews(n map[engine.State]int) (views []countView) {
 	all, before := 0, 0
 	for _, count := range n {

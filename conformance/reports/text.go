@@ -49,7 +49,7 @@ func (t Text) Case(r engine.Result) {
 	}
 }
 
-// counted is a number of cases, by whom they can be asked where that differs.
+// counted is the number of cases, and how many have which reach if some of them are Linked.
 func counted(cases []engine.Info) string {
 	text := plural(len(cases), "case")
 	if slices.ContainsFunc(cases, func(c engine.Info) bool { return c.Reach() == engine.Linked }) {

@@ -1,6 +1,6 @@
-// Package store owns the promises that Kubernetes needs of a store, each with a test, and what these
-// are given. It knows the store by its client alone, writes only below a prefix of its own, and
-// never starts or stops a store.
+// Package store owns the promises that Kubernetes needs of a store, each with a test, and the T that
+// the tests are given. It reaches the store only through clients, writes only below a prefix of its
+// own, and never starts or stops a store.
 package store
 
 import (
@@ -22,7 +22,7 @@ const (
 	Etcd engine.Level = "etcd"
 )
 
-// System is that of all cases.
+// System is the field System of all cases.
 const System = "store"
 
 // compacts is what a case needs that compacts the history, which all clients of the store share.

@@ -198,8 +198,8 @@ var progressCases = []Case{
 type cache struct {
 	t     *T
 	watch *Watch
-	// revision is the highest that an event or progress has told, progress the highest of
-	// the latter.
+	// revision is the highest that an event or progress has told; progress is the highest that
+	// progress has told.
 	revision, progress int64
 	events             []*clientv3.Event
 	values             map[string]string

@@ -74,7 +74,7 @@ var streamCases = []Case{
 			"compacted.",
 		Source: etcdRangeStream, Failure: true, Needs: compacts,
 		Test: func(ctx context.Context, t *T) {
-			t.Stream(ctx) // is there any?
+			t.Stream(ctx) // skips the case if there are no range streams
 			old := t.Create(ctx, "a", "1")
 			compacted := t.Fill(ctx, "b", "c")
 			t.Compact(ctx, compacted)

@@ -88,7 +88,7 @@ func (t *T) updateWith(ctx context.Context, name, value string, revision int64, 
 	return resp.Revision
 }
 
-// Delete removes a key whose last revision is known, and returns the revision of that.
+// Delete removes a key whose last revision is known, and returns the revision of the deletion.
 func (t *T) Delete(ctx context.Context, name string, revision int64) int64 {
 	resp, err := t.Client.Kubernetes.OptimisticDelete(ctx, t.Key(name), revision,
 		kubernetes.DeleteOptions{GetOnFailure: true})
@@ -107,14 +107,14 @@ func (t *T) Fill(ctx context.Context, names ...string) (last int64) {
 	return last
 }
 
-// Get reads a key, at a revision or with 0 now. The key-value is nil if there is none.
+// Get reads a key at a revision; 0 means the present state. The key-value is nil if there is none.
 func (t *T) Get(ctx context.Context, name string, revision int64) (*mvccpb.KeyValue, int64) {
 	resp, err := t.Client.Kubernetes.Get(ctx, t.Key(name), kubernetes.GetOptions{Revision: revision})
 	t.Must(err, "get %s at revision %d", name, revision)
 	return resp.KV, resp.Revision
 }
 
-// List reads all keys below a name, at a revision or with 0 now.
+// List reads all keys below a name at a revision; 0 means the present state.
 func (t *T) List(ctx context.Context, name string, revision int64) kubernetes.ListResponse {
 	resp, err := t.Client.Kubernetes.List(ctx, t.Key(name), kubernetes.ListOptions{Revision: revision})
 	t.Must(err, "list %s at revision %d", name, revision)
@@ -130,7 +130,7 @@ func (t *T) names(kvs []*mvccpb.KeyValue) []string {
 	return names
 }
 
-// numbered returns names that sort as they are counted.
+// numbered returns the names 0000, 0001 and so on, which sort in this order.
 func numbered(n int) []string {
 	names := make([]string, n)
 	for i := range names {

@@ -17,7 +17,7 @@ type Watch struct {
 
 	t         *T
 	name      string
-	ctx       context.Context // by which the client finds the watch's stream
+	ctx       context.Context // clientv3 finds the watch's stream by its metadata
 	responses clientv3.WatchChan
 }
 
@@ -88,8 +88,8 @@ func (w *Watch) Created() clientv3.WatchResponse {
 	return resp
 }
 
-// Quiet fails the case if any event comes before that of a key which is written now, and
-// which the watch covers.
+// Quiet creates the key marker, which the watch must cover, and fails the case if any event
+// comes before that of the marker.
 func (w *Watch) Quiet(ctx context.Context, marker string) {
 	w.t.Create(ctx, marker, "marker")
 	event := w.Events(1)[0]

@@ -1,6 +1,6 @@
-// Package admission has the cases about what is asked, changed and refused between the
-// authorization of a request and the store: webhooks, policies and built-in plugins. Webhooks of the
-// tests answer at a host that only the case's control plane can reach, and keep what they are asked.
+// Package admission has the cases about admission, which may change or refuse a request after its
+// authorization: webhooks, policies and built-in plugins. Webhooks of the tests answer at a host that
+// only the case's control plane can reach, and keep the reviews that they are sent.
 package admission
 
 import "slices"

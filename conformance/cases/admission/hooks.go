@@ -25,8 +25,8 @@ type (
 	answer func(*review) *verdict
 )
 
-// hooks are the admission webhooks of one case, each at a path of one server, and about the
-// ConfigMaps of the case's namespace unless they are changed.
+// hooks are the admission webhooks of one case, each at a path of one server. By default they are
+// called for ConfigMaps that are created in the case's namespace.
 type hooks struct {
 	*suite.T // for the control plane that calls them
 	maps     *suite.ConfigMaps
@@ -37,7 +37,7 @@ type hooks struct {
 	calls   []call
 }
 
-// call is one that a hook got.
+// call is one call of a hook.
 type call struct {
 	hook    string
 	request *review
@@ -73,7 +73,7 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: asked.TypeMeta, Response: said})
 }
 
-// heard records a call and returns who answers it.
+// heard records a call and returns the function that answers it.
 func (h *hooks) heard(hook string, request *review) answer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *hooks) heard(hook string, request *review) answer {
 	return allow()
 }
 
-// says decides how a hook answers from now on. By itself it allows everything.
+// says decides how a hook answers from now on. A hook that it was not called for allows everything.
 func (h *hooks) says(hook string, by answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,7 +149,7 @@ func (h *hooks) own() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: h.maps.Namespace}}
 }
 
-// validating is a webhook that is asked about ConfigMaps that are made.
+// validating is a webhook that is called when ConfigMaps are created.
 func (h *hooks) validating(hook string,
 	change ...func(*registrationv1.ValidatingWebhook)) registrationv1.ValidatingWebhook {
 	none, ten := registrationv1.SideEffectClassNone, int32(10)
@@ -197,10 +197,10 @@ func (h *hooks) mutate(ctx context.Context, hook string, change ...func(*registr
 	h.active(ctx, hook)
 }
 
-// probeName is that of the objects of dry runs and refused requests.
+// probeName is the name of the ConfigMap that probe sends.
 const probeName = "probe"
 
-// probe asks to make a ConfigMap as a dry run.
+// probe creates a ConfigMap as a dry run: webhooks are called, and nothing is stored.
 func (h *hooks) probe(ctx context.Context) error {
 	_, err := h.maps.Create(ctx, h.maps.Object(probeName, "first"),
 		suite.DryRun)

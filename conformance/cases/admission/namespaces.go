@@ -51,7 +51,7 @@ func systemNamespacesStay(ctx context.Context, t *suite.T) {
 func terminatingNamespaceTakesNothingNew(ctx context.Context, t *suite.T) {
 	maps := t.ConfigMaps(ctx)
 	held := maps.Object("held", "first")
-	held.Finalizers = []string{"conformance.snowglobe.test/hold"} // and with it the namespace
+	held.Finalizers = []string{"conformance.snowglobe.test/hold"} // which holds the namespace too
 	maps.MustCreate(ctx, held)
 	t.Must(t.Kube.CoreV1().Namespaces().Delete(ctx, maps.Namespace, metav1.DeleteOptions{}), "delete the namespace")
 	_, err := maps.Create(ctx, maps.Object("new", "first"), metav1.CreateOptions{})

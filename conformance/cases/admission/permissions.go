@@ -29,7 +29,7 @@ var permissionCases = []suite.Case{
 			"does: a namespace is made for what needs one, and pods keep their tolerations."},
 }
 
-// strict is a control plane whose plugins are not those of the default.
+// strict returns a T for a control plane with other admission plugins than the default ones.
 func strict(ctx context.Context, t *suite.T) *suite.T {
 	_, beside := t.Shared(ctx, "strict-admission", envtest.WithFlags(
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement,DenyServiceExternalIPs,NamespaceAutoProvision",

@@ -94,7 +94,7 @@ func mutatingWebhookCanDeny(ctx context.Context, t *suite.T) {
 	h.absent(ctx, "one")
 }
 
-// nowhere makes a webhook unreachable: nothing has that host.
+// nowhere makes a webhook unreachable: nothing is served at that address.
 func nowhere(w *registrationv1.ValidatingWebhook) {
 	w.ClientConfig.URL = ptr.To("https://127.0.0.1:1/" + w.Name)
 }
@@ -214,7 +214,7 @@ func webhookConfigurationsCallNoWebhook(ctx context.Context, t *suite.T) {
 		if r.Namespace == h.maps.Namespace || r.Resource.Group == registrationv1.GroupName {
 			return deny(&metav1.Status{Message: "nothing at all"})(r)
 		}
-		return allow()(r) // to others
+		return allow()(r) // what other cases do on the same control plane
 	})
 	h.validate(ctx, h.validating("all", func(w *registrationv1.ValidatingWebhook) {
 		w.NamespaceSelector = nil

@@ -26,7 +26,7 @@ var expressionCases = []suite.Case{
 			"whatever function costs it, and is accepted once they are bounded."},
 }
 
-// rules are one a line; each says itself when it is not true.
+// rules parses one rule per line. A rule that is not true has itself as the message.
 func rules(text string) apiextensionsv1.ValidationRules {
 	var all apiextensionsv1.ValidationRules
 	for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -133,7 +133,7 @@ func celValuesFollowTheirSchema(ctx context.Context, t *suite.T) {
 	t.Expect(err).To(suite.BeStatus(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid))
 }
 
-// costs are rules about a list of texts.
+// costs are rules about a list of strings. Each costs too much if list and strings have no limits.
 const costs = `
 self.all(a, self.all(b, a == b))
 self.all(a, a.find('a+b') == '')

@@ -183,7 +183,7 @@ func unchangedItemsAreTolerated(ctx context.Context, t *suite.T) {
 			Message: "too large"}}}
 		keyed, whole := spec.Properties["keyed"], spec.Properties["whole"]
 		keyed.Items, whole.Items = item(small), item(suite.Schema{Type: "integer", Maximum: new(10.0)})
-		keyed.MaxItems, whole.MaxItems = new(int64(9)), new(int64(9)) // the cost of a rule is bounded
+		keyed.MaxItems, whole.MaxItems = new(int64(9)), new(int64(9)) // or else the rule costs too much
 		spec.Properties["keyed"], spec.Properties["whole"] = keyed, whole
 	}, func() bool {
 		_, err := w.Probe(ctx, parts("keyed", "a", 100))

@@ -94,7 +94,7 @@ func changeSchema(ctx context.Context, w *suite.Widgets, change func(spec *suite
 	t := w.T
 	definition := suite.Get(ctx, t, t.CRDs.Get, w.CRD.Name)
 	suite.WithSpec(change)(definition)
-	// A patch, because a controller writes the status meanwhile.
+	// A patch, because an update would conflict with a controller that writes the status.
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"versions": definition.Spec.Versions}})
 	t.Must(err, "encode the schema")
 	_, err = t.CRDs.Patch(ctx, w.CRD.Name, types.MergePatchType, patch, metav1.PatchOptions{})

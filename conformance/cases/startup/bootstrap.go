@@ -47,7 +47,7 @@ var bootstrapCases = []suite.Case{
 }
 
 func systemNamespacesAreImmortal(ctx context.Context, t *suite.T) {
-	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}} // should a server not refuse
+	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}} // for servers that do not refuse
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {
 		err := t.Kube.CoreV1().Namespaces().Delete(ctx, name, dryRun)
 		t.Expect(err).To(suite.BeStatus(http.StatusForbidden, metav1.StatusReasonForbidden))

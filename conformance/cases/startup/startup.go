@@ -139,7 +139,7 @@ func checkCanBeExcluded(ctx context.Context, t *suite.T) {
 	t.Expect(verdict).To(gomega.Equal("readyz check passed"), "%s", got)
 }
 
-// hooks of every server of the chain that no flag turns off.
+// hooks are the post-start hooks of all servers of the chain, without those that a flag turns off.
 var hooks = []string{
 	// k8s.io/apiserver/pkg/server/config.go
 	"generic-apiserver-start-informers",
@@ -167,15 +167,15 @@ func heldHookKeepsReadyzRed(ctx context.Context, t *suite.T) {
 	cp, other := t.Launch(ctx, envtest.WithFaults("hold hook/"+hook))
 	readyz := func() string {
 		got := other.Get(ctx, "/readyz?verbose")
-		var red []string
+		var failing []string
 		states, _ := checks(t, got)
 		for name, state := range states {
 			if state != "[+]ok" {
-				red = append(red, name)
+				failing = append(failing, name)
 			}
 		}
-		slices.Sort(red)
-		return fmt.Sprint(got.Code, red)
+		slices.Sort(failing)
+		return fmt.Sprint(got.Code, failing)
 	}
 	t.Eventually(ctx, readyz).Should(gomega.Equal("500 [poststarthook/" + hook + "]"))
 	t.Must(cp.Faults().Release("hook/"+hook), "release hook %s", hook)

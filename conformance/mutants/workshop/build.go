@@ -23,7 +23,7 @@ import (
 	"snowglobe.test/internal/gobuild"
 )
 
-// The program's own source: its main package, and the one that knows which mutant is on.
+// The program's own source: its main package, and the package that knows which mutants are on.
 var (
 	//go:embed source/main.go.txt
 	mainSource []byte
@@ -94,7 +94,7 @@ func (w *Workshop) Last() (Built, error) {
 	return built, nil
 }
 
-// listed is the program as its list tells.
+// listed returns the program as the file mutants.json describes it.
 func (w *Workshop) listed() (built Built, err error) {
 	text, err := os.ReadFile(w.list())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// often is how often it is tried whether another process still uses the folder.
-const often = 200 * time.Millisecond
+// lockInterval is the time between two attempts to lock the folder.
+const lockInterval = 200 * time.Millisecond
 
 // Workshop is the folder of the copies and the program, which one process at a time uses.
 type Workshop struct {
@@ -22,14 +22,14 @@ type Workshop struct {
 	lock *flock.Flock
 }
 
-// Open waits until no other process uses the folder, of which it tells progress. root is the
-// folder of the module that the program is built from.
+// Open locks the folder. If another process uses it, Open waits, and says so on progress. root is
+// the folder of the module that the program is built from.
 func Open(ctx context.Context, root string, progress io.Writer) (*Workshop, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return nil, fmt.Errorf("find a folder for the program with mutants: %w", err)
 	}
-	// It stays the same, so that Go's build cache knows what has not changed.
+	// The folder is always the same one, so that Go's build cache knows what has not changed.
 	dir := filepath.Join(cache, "snowglobe", "mutants")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a folder for the program with mutants: %w", err)
@@ -38,7 +38,7 @@ func Open(ctx context.Context, root string, progress io.Writer) (*Workshop, erro
 	locked, err := lock.TryLock()
 	if err == nil && !locked {
 		fmt.Fprintln(progress, "mutants: waiting for another process that uses", dir)
-		_, err = lock.TryLockContext(ctx, often)
+		_, err = lock.TryLockContext(ctx, lockInterval)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), lock.Close())

@@ -70,7 +70,7 @@ func find(ctx context.Context, root string) (*source, error) {
 	return s, present(hand, s.mutants)
 }
 
-// present says which of the mutants by hand are not among those that were made.
+// present returns an error that names the handwritten mutants that are not among those made.
 func present(hand []mutation.Handwritten, made []mutation.Mutant) error {
 	have := map[string]bool{}
 	for _, m := range made {
@@ -86,7 +86,8 @@ func present(hand []mutation.Handwritten, made []mutation.Mutant) error {
 	return errors.Join(problems...)
 }
 
-// importedFrom knows what packages export.
+// importedFrom imports packages from the compiler's export data, and the package that switches
+// mutants, which is not compiled yet, from memory.
 type importedFrom struct {
 	compiled types.Importer
 	mutant   *types.Package

@@ -16,7 +16,9 @@ import (
 	"snowglobe.test/internal/group"
 )
 
-// Process runs cases in a process of the program. Nothing of it is left when it returns.
+// Process runs cases in a process of the program, with some mutants on, and calls tell with each
+// line that it prints until tell returns false. When it returns, the process has ended and its
+// temporary files are gone.
 func (b Built) Process(ctx context.Context, mutants []int, order trial.Order, tell func(trial.Line) bool) (err error) {
 	text, err := json.Marshal(order)
 	if err != nil {
@@ -54,7 +56,7 @@ func (b Built) Process(ctx context.Context, mutants []int, order trial.Order, te
 	return nil
 }
 
-// follow passes lines on until there are no more, or until it is told that it is enough.
+// follow calls tell with each line until there are no more, or until tell returns false: enough.
 func follow(from io.Reader, tell func(trial.Line) bool) (enough bool) {
 	for decoder := json.NewDecoder(from); ; {
 		var line trial.Line

@@ -22,8 +22,8 @@ var Modules = []string{"k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8
 // kubernetes is the module whose version is the release.
 const kubernetes = "k8s.io/kubernetes"
 
-// The modules whose source is this repository's, and the package that the program is made of,
-// which links the server chain.
+// Two modules of this repository, and judge, the package that the program is built from, which
+// links the server chain.
 const (
 	snowglobe = "snowglobe.test"
 	module    = snowglobe + "/conformance/mutants"
@@ -82,7 +82,7 @@ func readUpstream(ctx context.Context, root string) (*upstream, error) {
 	}
 }
 
-// Root is the folder of the module, which the working directory is in.
+// Root returns the folder of the module conformance/mutants, which the working directory must be in.
 func Root(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"snowglobe.test/bench/measure"
 )
 
-// ChildKind is what a process of its own is for.
+// ChildKind names the kind of child process that runs the clients of a load.
 const ChildKind = "load"
 
-// Request asks a process of its own for a load on an API server of another, so that what the
-// server's process uses is the server's.
+// Request asks a child process to run the clients of a load on the API servers of its parent, so
+// that the CPU time and the memory of the parent are those of the servers.
 type Request struct {
 	Options   Options
 	Transport string
@@ -26,8 +26,8 @@ type Request struct {
 	Sampled   *access // of the first watcher
 }
 
-// access is what another process has to know of a rest.Config: of a server that this process has
-// started, there is no more in it.
+// access is what another process needs of a rest.Config. The configuration for a server that this
+// process has started has nothing else in it.
 type access struct {
 	Host string
 	TLS  rest.TLSClientConfig
@@ -66,7 +66,7 @@ type loadAnswer struct {
 	Error   string         `json:"error,omitempty"`   // of a load that was not measured
 }
 
-// RunApart is runLoad in a process of its own.
+// RunApart is Run in a process of its own. It calls comesTo at each phase of the load.
 func RunApart(ctx context.Context, opts Options, transport string, to Servers, comesTo func(measure.Phase)) (*Result,
 	error) {
 	var answer loadAnswer

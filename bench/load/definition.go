@@ -51,7 +51,8 @@ func (k Kind) definition() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// definePause is between two looks whether a custom resource is served.
+// definePause is the pause between two requests that ask whether a custom resource is served, or
+// whether its definition is gone.
 const definePause = 20 * time.Millisecond
 
 // define makes the definition of the load's custom resource, and waits until it is served.

@@ -52,7 +52,7 @@ func (p Pace) withDefaults() Pace {
 // Events is how many events the writers write.
 func (p Pace) Events() int { return int(p.Rate*p.Duration.Seconds() + 0.5) }
 
-// laggards are how many of so many watchers are slow, and how many stalled.
+// laggards returns how many of the watchers are slow, and how many are stalled.
 func (p Pace) laggards(watchers int) (slow, stalled int) {
 	of := func(share float64) int { return int(math.Round(share * float64(watchers))) }
 	return of(p.Slow), of(p.Stalled)
@@ -66,12 +66,12 @@ type Options struct {
 	Progress io.Writer `json:"-"`
 }
 
-// WithDefaults are the options with what zero means.
+// WithDefaults returns the options with the defaults in place of zeros.
 func (o Options) WithDefaults() Options {
 	return Options{o.Shape.withDefaults(), o.Pace.withDefaults(), cmp.Or(o.Progress, io.Discard)}
 }
 
-// Validate returns an error for a load that can't be.
+// Validate returns an error for a load that can't be run.
 func (o Options) Validate() error { return cmp.Or(o.Shape.validate(), o.Pace.validate(o.Watchers)) }
 
 // Receivers is how many watchers that are no laggards get an event, on average.
@@ -83,7 +83,7 @@ func (o Options) Receivers() float64 {
 // maxDeliveries bounds a load, whose watchers keep a bit for each event: half a GiB of bits.
 const maxDeliveries = 1 << 32
 
-// validate checks the pace of so many watchers.
+// validate checks the pace of a load with this number of watchers.
 func (p Pace) validate(watchers int) error {
 	for _, share := range []float64{p.Slow, p.Stalled} {
 		if !(share >= 0 && share <= 1) {

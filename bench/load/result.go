@@ -19,7 +19,7 @@ const (
 
 // Result is one load and its result.
 type Result struct {
-	Transport string `json:"transport"` // or what else it ran on
+	Transport string `json:"transport"` // one of those above, or the name of a cluster
 	Round     int    `json:"round"`     // counted from 1
 	Shape
 
@@ -27,7 +27,7 @@ type Result struct {
 	Rate      float64 `json:"rate"`      // events/s that the writers reached
 	Events    int     `json:"events"`
 
-	// Deliveries are different events, over all watchers but laggards.
+	// Deliveries is how many events the watchers got, each counted once per watcher. Laggards are left out.
 	Deliveries          int     `json:"deliveries"`
 	DeliveriesPerSecond float64 `json:"deliveriesPerSecond"`
 	// Latency is from when an event was due to be written until a watcher has read it.
@@ -67,7 +67,7 @@ type Laggards struct {
 	Deliveries int `json:"deliveries"`
 	// Terminations is how many of their watches the server ended. They go on from their last event.
 	Terminations int `json:"terminations"`
-	// Expired is how many could not, since the watch cache had forgotten what came next.
+	// Expired is how many could not go on, because the watch cache did not have the next event any more.
 	Expired int `json:"expired"`
 }
 
@@ -80,7 +80,7 @@ type Stage struct {
 // SampledEvent is an event of the first object that the first watcher has got.
 type SampledEvent struct{ Due, Arrived time.Time }
 
-// sum is the result of the load, which was written for so long.
+// sum returns the result of the load; written is for how long its events were written.
 func (l *Load) sum(transport string, written time.Duration) *Result {
 	r := &Result{
 		Transport: transport, Shape: l.Options.Shape, OpenLatency: l.opening.Sum(),
@@ -109,7 +109,7 @@ func (l *Load) sum(transport string, written time.Duration) *Result {
 	return r
 }
 
-// add counts a watcher that is one of them.
+// add counts a watcher that is a laggard.
 func (l *Laggards) add(w *watcher) {
 	if w.pace == paceSlow {
 		l.Slow++
@@ -128,7 +128,7 @@ func (l Result) Saturated() bool {
 	return l.DeliveriesPerSecond < 0.95*l.RateAsked*float64(l.prompt())/float64(l.Groups())
 }
 
-// AllDeliveries are those to laggards too.
+// AllDeliveries is Deliveries and those to laggards.
 func (l Result) AllDeliveries() int {
 	if l.Laggards == nil {
 		return l.Deliveries

@@ -23,11 +23,11 @@ import (
 
 // Stream is one request for a watch of the objects of a load.
 type Stream interface {
-	// receive calls each with every stamped event, and when it arrived, until each returns true
+	// Receive calls each with every stamped event, and when it arrived, until each returns true
 	// or the server ends the watch.
 	Receive(ctx context.Context, each func(at wire.Stamp, arrived time.Duration) (done bool, err error)) (done bool,
 		err error)
-	// newest is the resourceVersion of the last event, to continue from; empty if there was none.
+	// Newest is the resourceVersion of the last event, to continue from; empty if there was none.
 	Newest() (string, error)
 	Stop()
 }
@@ -100,7 +100,7 @@ func (s *apiServer) openDecoded(ctx context.Context, client connection, group in
 	return NewDecoded(s.Load, events), nil
 }
 
-// openBytes asks for a watch by hand, to read what comes as it is.
+// openBytes asks for a watch with a plain HTTP request, to read its bytes without decoding them.
 func (l *Load) openBytes(ctx context.Context, client connection, address string) (*raw, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	mediaType := encodings[l.Options.Encoding].stream
@@ -113,8 +113,8 @@ func (l *Load) openBytes(ctx context.Context, client connection, address string)
 		buffer: make([]byte, readBytes)}, nil
 }
 
-// ask asks for something in the encoding of the load, and returns the answer if it has the media
-// type.
+// ask sends a GET request that accepts the encoding of the load, and returns the body of the answer
+// if it is 200 and has the media type.
 func (l *Load) ask(ctx context.Context, client connection, address, mediaType string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -143,7 +143,7 @@ func (l *Load) ask(ctx context.Context, client connection, address, mediaType st
 	return nil, wire.Refusal(response, text)
 }
 
-// maxRefusal bounds how much of an answer is read that is not what was asked for.
+// maxRefusal bounds how much is read of an answer that is not 200, or has another media type.
 const maxRefusal = 64 << 10
 
 // raw is a watch that is read as bytes: it costs the client little more than reading.
@@ -175,7 +175,7 @@ func (s *raw) Receive(ctx context.Context, each func(wire.Stamp, time.Duration) 
 }
 
 // frames calls each with every frame that comes, and when it arrived, until each returns true or
-// the server ends the watch. What has come with the last of them is lost.
+// the server ends the watch. Frames that were read together with the last one are dropped.
 func (s *raw) frames(ctx context.Context, each func(frame []byte, arrived time.Duration) (bool, error)) (done bool,
 	err error) {
 	defer context.AfterFunc(ctx, s.cancel)()
@@ -204,7 +204,8 @@ func (s *raw) frames(ctx context.Context, each func(frame []byte, arrived time.D
 	}
 }
 
-// unstamped looks at an event that is not of the load: a bookmark, another writer's, or an error.
+// unstamped looks at an event that is not of the load. It returns the error of an ERROR event, and
+// ignores bookmarks and events of other writers.
 func (s *raw) unstamped() error {
 	event, err := s.event()
 	if err != nil || event.Type != string(watch.Error) {

@@ -14,7 +14,7 @@ import (
 
 // The measures, in the order in which they are reported; those of a watch follow the transport.
 const (
-	MeasureCalibration = "calibration" // a fixed piece of work: what else the machine does
+	MeasureCalibration = "calibration" // a fixed piece of work, which shows how fast the machine is
 	MeasureFirstBoot   = "first boot"
 	MeasureBoot        = "boot"
 	MeasureStop        = "stop"
@@ -47,8 +47,8 @@ type AllReport struct {
 // Measure is one quantity. Less is better.
 type Measure struct {
 	Name string `json:"name"`
-	// Samples are the lower quartiles of what the rounds have repeated. In JSON they are named by that, so
-	// that a report of another statistic is not compared with one of this.
+	// Samples has one number for each round: the lower quartile of what it has measured repeatedly. The
+	// name in JSON says so, so that a report with another statistic is not compared with this one.
 	Samples []float64 `json:"lowerQuartilesSeconds"`
 }
 

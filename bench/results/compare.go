@@ -11,15 +11,16 @@ import (
 	"text/tabwriter"
 )
 
-// Change is what has become of one measure.
+// Change is how one measure has changed.
 type Change struct {
 	Measure string `json:"measure"`
-	// Ratio is the new time divided by the old one, with its confidence interval by bootstrap. If the
-	// calibration shows that the machine itself is another, it is divided by the calibration's.
+	// Ratio is the new time divided by the old one, and Low to High its confidence interval by bootstrap.
+	// If the calibration shows that the machine itself became faster or slower, all three are divided by
+	// the ratio of the calibration.
 	Ratio float64 `json:"ratio"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
-	// Rounds is how many rounds of each side would see a change of 5% four times of five.
+	// Rounds is how many rounds it takes on each side to detect a change of 5% with a probability of 80%.
 	Rounds int `json:"roundsFor5Percent"`
 }
 
@@ -49,7 +50,7 @@ func Compare(old, now AllReport) (Changes, error) {
 		return Changes{}, errors.New("compare: the reports have no measure in common, of two rounds or more")
 	}
 	c := Changes{Confidence: 1 - 0.05/float64(len(names))}
-	var machine []float64 // the ratios of the calibration, if the machine is another
+	var machine []float64 // the ratios of the calibration, if it has changed
 	for _, name := range names {
 		before, after := old.samples(name), now.samples(name)
 		change := compare(name, before, after, machine, c.Confidence)
@@ -92,7 +93,8 @@ func compare(name string, before, after, calibration []float64, confidence float
 	}
 }
 
-// ratios draws what the ratio of the new samples to the old ones could have been, always the same.
+// ratios draws bootstrap samples of the ratio of the new times to the old ones. The same times
+// always give the same ratios.
 func ratios(before, after []float64) []float64 {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same reports always give the same answer
 	drawn := make([]float64, resamples)
@@ -110,7 +112,8 @@ func resample(random *rand.Rand, samples []float64) []float64 {
 	return drawn
 }
 
-// low is the mean of the lower half, which busy rounds do not move. It sorts.
+// low is the mean of the lower half of the samples, on which busy rounds have no effect. It sorts
+// the samples in place.
 func low(samples []float64) float64 {
 	slices.Sort(samples)
 	return mean(samples[:(len(samples)+1)/2])
@@ -124,8 +127,8 @@ func mean(samples []float64) float64 {
 	return sum / float64(len(samples))
 }
 
-// rounds is how many rounds of each side would see a change of 5% four times of five: the spread
-// of the ratio shrinks with the square root of their number.
+// rounds is how many rounds it takes on each side to detect a change of 5% with a probability of
+// 80%. The spread of the ratio shrinks with the square root of the number of rounds.
 func rounds(ratios []float64, before, after int, confidence float64) int {
 	logs, squares := make([]float64, len(ratios)), make([]float64, len(ratios))
 	for i, ratio := range ratios {

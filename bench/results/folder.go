@@ -15,8 +15,9 @@ import (
 	"snowglobe.test/internal/outfile"
 )
 
-// The parts of a page: the curves of each encoding, their last points, what a watch takes, as many
-// watchers as a machine holds, and where the time goes.
+// The parts of a page besides the curves of the encodings: PartMany has the last points of the
+// curves, PartMemory the memory that a watch takes, PartMost as many watchers as a machine holds, and
+// PartShares where the CPU time goes.
 const (
 	PartMany   = "many"
 	PartMemory = "memory"
@@ -27,7 +28,7 @@ const (
 // PublishParts are the parts of a page that can be measured by themselves.
 var PublishParts = []string{"json", "protobuf", load.EncodingCBOR, PartMany, PartMemory, PartMost, PartShares}
 
-// CurveParts are the parts of which each is the curve of the encoding with its name.
+// CurveParts are the parts that are curves, each named by its encoding.
 var CurveParts = PublishParts[:3]
 
 // Folder has a page about watch fan-out, PERFORMANCE.md, and in a folder performance its plots and the
@@ -42,7 +43,8 @@ func (f Folder) data() string { return filepath.Join(string(f), "performance") }
 // File is that of the raw data of a part.
 func (f Folder) File(part string) string { return filepath.Join(f.data(), part+".json") }
 
-// Merge adds to a sweep the points of the raw data at other values, if they are of this machine.
+// Merge adds to a new sweep the points of the raw data at values that it did not measure, if both
+// are of the same machine and have the same objective.
 func (f Folder) Merge(part string, now SweepReport) (SweepReport, error) {
 	var old *SweepReport
 	err := f.Load(part, &old)
@@ -84,7 +86,8 @@ func (f Folder) Keep(part string, measured any) error {
 	return outfile.Write(f.File(part), text.Bytes())
 }
 
-// SharesReport is where the time of a control plane goes, for a load that leaves the machine some.
+// SharesReport is where the CPU time of a control plane goes, for loads that do not keep the machine
+// fully busy.
 type SharesReport struct {
 	Machine measure.Machine `json:"machine"`
 	Date    time.Time       `json:"date"`

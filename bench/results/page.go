@@ -25,7 +25,7 @@ type page struct {
 	Figures []figure
 }
 
-// figure is a plot, and what it says to those who do not see it.
+// figure is a plot and its alternative text.
 type figure struct {
 	Title string
 	Image template.URL

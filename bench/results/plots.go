@@ -28,7 +28,7 @@ const (
 	plotHeight = 2.4 * vg.Inch
 )
 
-// newPlot returns a plot with what all of ours have.
+// newPlot returns an empty plot in the style of all our plots.
 func newPlot(x, y string) *plot.Plot {
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = x, y
@@ -80,8 +80,8 @@ func drawn(p *plot.Plot) ([]byte, error) {
 	return svg.Bytes(), err
 }
 
-// plotRounds shows the samples of a measure, one for each round, from zero, so that a plot does not
-// make much of little.
+// plotRounds shows the samples of a measure, one for each round. The y axis begins at zero, so that
+// small differences look small.
 func plotRounds(m Measure) (template.URL, error) {
 	unit, per := unitOf(m.timing().Max.Seconds())
 	p := newPlot("round", unit)
@@ -118,7 +118,7 @@ func plotSweep(r SweepReport, label string, of func(WatchLoad) float64) (templat
 	return asImage(p)
 }
 
-// svg is the same as a file, on white.
+// svg is the plot of plotSweep as an SVG file on white.
 func (r SweepReport) svg(label string, of func(WatchLoad) float64) ([]byte, error) {
 	p, err := r.plot(label, of)
 	if p == nil || err != nil {
@@ -164,7 +164,7 @@ func (r SweepReport) names() (names []string) {
 
 func (p SweepPoint) name() string { return fmt.Sprintf("%s %s", p.Transport, p.Encoding) }
 
-// line is what was found on one host, by value.
+// line returns the points of one host and encoding, by value: the means of their rounds.
 func (r SweepReport) line(name string, of func(WatchLoad) float64) (points plotter.XYs) {
 	sums, rounds := map[int]float64{}, map[int]int{}
 	var values []int

@@ -23,8 +23,8 @@ func FindBinaries(ctx context.Context, folder string) (Binaries, error) {
 	return Binaries(programs), err
 }
 
-// AgainstStock in place of a folder has the binaries built from the module of the current folder,
-// which has to require Kubernetes.
+// AgainstStock, in place of a folder, means binaries that are built from what the module of the
+// current folder requires. It has to require Kubernetes.
 const AgainstStock = "stock"
 
 // WithBinaries calls f with the binaries of a folder, or with new ones that are gone afterwards.

@@ -13,8 +13,8 @@ import (
 // CPUShare is how much of the CPU time of a process was spent in a part of its program.
 type CPUShare struct {
 	Part string `json:"part"`
-	// Self is the share, from 0 to 1, of the part's own code and what it uses of Go's runtime, and
-	// Total that with all it calls: what one part does for another is in the total of both.
+	// Self is the share, from 0 to 1, of the part's own code and what it uses of Go's runtime. Total
+	// includes all other parts that it calls, so what one part does for another is in the total of both.
 	Self  float64 `json:"self"`
 	Total float64 `json:"total"`
 }
@@ -63,8 +63,8 @@ func partOf(function string) string {
 	return partOther
 }
 
-// CPUShares are those in a profile that was written to a file, the largest first. What clients in
-// the same process do is theirs, whatever it is.
+// CPUShares returns the shares in a profile that was written to a file, the largest first. What
+// clients in the same process call counts as theirs, whichever part the code belongs to.
 func CPUShares(path string) ([]CPUShare, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -81,7 +81,7 @@ func CPUShares(path string) ([]CPUShare, error) {
 func sharesOf(profiled *pprof.Profile) (shares []CPUShare) {
 	all, at := 0.0, map[string]int{}
 	for _, sample := range profiled.Sample {
-		spent := float64(sample.Value[len(sample.Value)-1]) // after the count
+		spent := float64(sample.Value[len(sample.Value)-1]) // a CPU profile has a count before it
 		all += spent
 		parts := partsOf(sample)
 		for number, part := range parts {
@@ -116,7 +116,7 @@ func partsOf(sample *pprof.Sample) (parts []string) {
 			if part == partClients || part == partGarbage {
 				return []string{part}
 			}
-			if part != partOther { // which works for who calls it
+			if part != partOther { // which counts as its caller's
 				parts = append(parts, part)
 			}
 		}

@@ -35,7 +35,7 @@ type latencyShard struct {
 	histogram *hdrhistogram.Histogram
 }
 
-// NewLatencies has recorded nothing.
+// NewLatencies returns a collection without durations.
 func NewLatencies() *Latencies {
 	l := &Latencies{shards: make([]latencyShard, runtime.GOMAXPROCS(0))}
 	for i := range l.shards {

@@ -20,7 +20,8 @@ const (
 	metricBytes  = "go_memstats_alloc_bytes_total"
 )
 
-// collectGarbage is what kube-apiserver collects its garbage for, unless --profiling=false.
+// collectGarbage is the path that has a kube-apiserver collect its garbage, with ?gc=1. It is served
+// unless --profiling=false.
 const collectGarbage = "/debug/pprof/heap"
 
 // ReadMetrics measures the process of an API server by its metrics.

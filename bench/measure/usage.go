@@ -44,7 +44,7 @@ func (p Phase) collections() int {
 	return 0
 }
 
-// enoughWatches have their memory measured.
+// enoughWatches is the least number of watches whose memory is measured.
 const enoughWatches = 100
 
 // Meter measures the process of an API server at the phases of a load.
@@ -62,13 +62,14 @@ type Sample struct {
 	Memory        int64   // bytes in use
 }
 
-// NewMeter returns a meter of a load of so many watches, which reads samples in some way.
+// NewMeter returns a meter for a load with a number of watches. read measures the process.
 func NewMeter(watches int, read func(context.Context, Phase) (Sample, error)) *Meter {
 	return &Meter{watches: watches, read: read, samples: map[Phase]Sample{}}
 }
 
-// At takes a sample, unless it is of the memory of a few watches: to collect garbage takes longer than
-// a short load. A load goes on where that fails, as for a user who may not see the metrics.
+// At takes the sample of a phase. It leaves out those of memory if there are few watches, because
+// collecting garbage takes longer than a short load. If a sample fails, as for a user who may not read
+// the metrics, the load goes on, and Usage returns the error.
 func (m *Meter) At(ctx context.Context, p Phase) {
 	if p.ofMemory() && m.watches < enoughWatches {
 		return
@@ -80,8 +81,8 @@ func (m *Meter) At(ctx context.Context, p Phase) {
 	m.samples[p] = s
 }
 
-// Usage is what the process used between the phases, for so many events that the watches got. Clients
-// were in another process, or not.
+// Usage returns what the process used between the phases. apart says whether the clients were in
+// another process, and deliveries how many events the watches got.
 func (m *Meter) Usage(apart bool, deliveries int) (*Usage, error) {
 	if m.err != nil {
 		return nil, fmt.Errorf("what the server uses is not known: %w", m.err)

@@ -26,8 +26,8 @@ type AllOptions struct {
 	Quick bool
 	// Only is which of Parts to measure; empty means all.
 	Only []string
-	// InjectedSlowdown makes each boot, reset, write and list last longer by so much of its time, such
-	// as 0.1: to see that a comparison notices.
+	// InjectedSlowdown makes each boot, reset, write and list last longer by this share of its time,
+	// such as 0.1, to check that a comparison notices.
 	InjectedSlowdown float64
 	// Progress gets a line for each round; it may be nil.
 	Progress io.Writer
@@ -109,8 +109,8 @@ func (r *allRound) run(ctx context.Context) error {
 	return nil
 }
 
-// samples are the round's, in seconds: the lower quartile of each measure, as what else the machine
-// does only ever adds to the time.
+// samples returns the round's sample of each measure, in seconds. It is the lower quartile, because
+// whatever else the machine does can only add to the time.
 func (r *allRound) samples() map[string]float64 {
 	samples := map[string]float64{}
 	for name, took := range r.took {
@@ -127,7 +127,7 @@ func (r *allRound) timed(name string, times int, f func() error) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		for until := r.longer(name, time.Since(begun)); time.Since(begun) < until; {
-			// The clock is more exact than a sleep.
+			// It waits busily, which is more exact than a sleep.
 		}
 		r.add(name, time.Since(begun))
 	}
@@ -136,7 +136,8 @@ func (r *allRound) timed(name string, times int, f func() error) error {
 
 func (r *allRound) add(name string, took time.Duration) { r.took[name] = append(r.took[name], took) }
 
-// longer is how long what took so long takes with the injected slowdown: the machine is none slower for it.
+// longer returns a time with the injected slowdown. The time of the calibration stays, because it is
+// to show that the machine itself is not slower.
 func (r *allRound) longer(name string, took time.Duration) time.Duration {
 	if name == results.MeasureCalibration {
 		return took

@@ -25,8 +25,8 @@ const (
 // and do nothing else.
 func ChildRequested() bool { return child.Requested() != "" }
 
-// Child measures what it is asked for on in, and writes what it measured to out; progress, a line
-// each, goes to another place.
+// Child reads from in what to measure, and writes what it has measured to out. Lines about its
+// progress go to progress.
 func Child(ctx context.Context, in io.Reader, out, progress io.Writer) error {
 	begun := time.Now()
 	lines := bufio.NewReader(in)
@@ -51,7 +51,7 @@ func Child(ctx context.Context, in io.Reader, out, progress io.Writer) error {
 	}
 }
 
-// asked calls measure with what is asked for.
+// asked calls measure with the decoded request.
 func asked[Request any](text []byte, measure func(Request) error) error {
 	var request Request
 	if err := json.Unmarshal(text, &request); err != nil {

@@ -17,7 +17,7 @@ import (
 	"snowglobe.test/internal/stock"
 )
 
-// Baselines are all of them.
+// Baselines are the names of all baselines.
 var Baselines = []string{BaselineStore, BaselineCacher, BaselineHTTP2}
 
 // onPart are the backends of the baselines in this process.
@@ -26,15 +26,15 @@ var onPart = map[string]func(*load.Load) load.Backend{BaselineStore: baseline.St
 // host is what loads are run on.
 type host struct {
 	name string
-	on   func(*load.Load) load.Backend // in this process, or nil for
-	// reached is a server whose clients are in a process of their own.
+	on   func(*load.Load) load.Backend // runs the clients in this process; nil if reached is set
+	// reached are servers whose clients run in a process of their own; nil if on is set.
 	reached *load.Servers
 	read    func(context.Context, measure.Phase) (measure.Sample, error) // measures the process of the server
-	apart   bool                                                         // read sees nothing of the clients
-	control *envtest.ControlPlane                                        // ours; nil for another
+	apart   bool                                                         // read leaves out the clients
+	control *envtest.ControlPlane                                        // nil if it is not ours
 }
 
-// one is a server that clients reach in one way.
+// one is a single server, which all clients reach with the same configuration.
 func one(config *rest.Config) *load.Servers { return &load.Servers{Configs: []*rest.Config{config}} }
 
 // cborGate is the feature gate without which a server speaks no CBOR.
@@ -57,7 +57,7 @@ func (o WatchOptions) onHost(ctx context.Context, name string, f func(host) erro
 	return o.onControlPlane(ctx, name, f)
 }
 
-// metered calls f with a host that is another process, which is known by its metrics.
+// metered calls f with a host in another process, whose usage is read from its metrics.
 func metered(h host, config *rest.Config, f func(host) error) error {
 	client, err := load.Connect(config)
 	if err != nil {
@@ -136,8 +136,8 @@ func (o WatchOptions) onBareServer(ctx context.Context, f func(host) error) (err
 	return f(host{name: BaselineHTTP2, reached: one(config), read: measure.ReadSelf, apart: true})
 }
 
-// run runs one load. Clients that can be are in another process than the server. It returns a
-// result even if the error is ErrDelivery.
+// run runs one load. The clients are in another process than the server if the host can be reached
+// from there. It returns a result even if the error is ErrDelivery.
 func (h host) run(ctx context.Context, opts WatchOptions) (*results.WatchLoad, error) {
 	meter := measure.NewMeter(opts.Watchers, h.read)
 	profiles := &measure.Profiler{Folder: opts.Profile, Name: h.name}

@@ -16,8 +16,9 @@ import (
 	"snowglobe.test/envtest/trace"
 )
 
-// stages are those of the way of an event, which begins when it is due. Each ends at a point, but
-// the last one, which ends when a watcher has read the event. %s is the resource.
+// stages are the parts of the way of an event, in order. The first begins when the event is due.
+// Each ends at a point, where the next begins; the last one ends when a watcher has read the event.
+// %s is the resource.
 var stages = []struct{ name, point, which string }{
 	{"request", "http/patch", "name=*/" + load.ObjectName(0)},
 	{"handle", "store/put", "name=*/" + load.ObjectName(0)},
@@ -28,16 +29,16 @@ var stages = []struct{ name, point, which string }{
 	{"write and read", "", ""},
 }
 
-// writing is the point before a part of a stream is written, whose object is not known: it is that
-// of the watch event before.
+// writing is the point before a part of a watch stream is written. It does not know which object it
+// writes, so sum takes its first time after the event was at the point before: see firstAfter.
 const writing = "http/watch"
 
 // sampledUser is the user of the first watcher of a load whose stages are measured.
 const sampledUser = "snowglobe-bench-sample"
 
 // sampler measures the stages of the events of the first object on their way to the first watcher,
-// by rules that delay them at the points for a nanosecond and so leave a record. With rules every
-// operation of the server is looked at: the load itself is better measured without.
+// by rules that delay them at the points for a nanosecond and so leave a record. Rules make the
+// server look at every operation, so the load itself is measured in another run without them.
 type sampler struct {
 	of       *envtest.ControlPlane
 	resource string
@@ -48,7 +49,7 @@ type sampler struct {
 	passed  map[string][]time.Time // by point
 }
 
-// begin begins to sample. Who has called it calls end.
+// begin begins to sample. Its caller must call end, even if it fails.
 func (s *sampler) begin() error {
 	s.passed = map[string][]time.Time{}
 	s.stop = s.of.Trace().Subscribe(s.record)

@@ -40,8 +40,8 @@ type WatchOptions struct {
 	load.Shape
 	load.Pace
 
-	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both. One of Baselines
-	// is that baseline alone.
+	// Transport is TransportProcess, TransportTLS or TransportBoth; empty means both. If it is one of
+	// Baselines, only that baseline is measured.
 	Transport string
 	// Target is an existing cluster to measure, in a namespace that the load
 	// creates and deletes. Transport and Store must then be empty.
@@ -64,7 +64,7 @@ type WatchOptions struct {
 	// Progress gets a line when a load begins and when it ends; it may be nil.
 	Progress io.Writer `json:"-"`
 
-	again bool // in another encoding, so that baselines that have none are left out
+	again bool // the load was measured in another encoding before: leave out the baselines without one
 }
 
 func (o WatchOptions) withDefaults() WatchOptions {
@@ -167,8 +167,8 @@ func watchHere(ctx context.Context, opts WatchOptions) (results.WatchReport, err
 	return report, nil
 }
 
-// withStock calls f with options that name the folder of the stock binaries, if there are to be any,
-// and says which they are.
+// withStock calls f with options that name the folder of the stock binaries, and sets *used to these.
+// If no stock binaries are asked for, it only calls f.
 func (o WatchOptions) withStock(ctx context.Context, used **measure.Binaries, f func(WatchOptions) error) error {
 	if o.Against == "" {
 		return f(o)

@@ -13,7 +13,7 @@ const requestHeaderBytes = 16
 // checkSize refuses a write request that is larger than etcd would propose.
 // hint is a cheap lower bound of its size.
 func (s *Store) checkSize(m proto.Message, hint int) error {
-	// Encoding can't quadruple the size; measuring precisely is for the rest.
+	// Encoding can't quadruple the size, so only larger requests are measured exactly.
 	if hint < s.cfg.MaxRequestBytes/4 {
 		return nil
 	}
@@ -150,7 +150,7 @@ func addNested(r *pb.TxnRequest, puts map[string]struct{}, dels adt.IntervalTree
 	return nil
 }
 
-// addPut adds key to puts; refused if deleted, or there already but not in allowed.
+// addPut adds key to puts. It refuses a key that dels has, or that puts has and allowed has not.
 func addPut(key string, puts map[string]struct{}, dels adt.IntervalTree, allowed map[string]struct{}) error {
 	if _, twice := puts[key]; twice {
 		if _, ok := allowed[key]; !ok {

@@ -23,8 +23,8 @@ func (h history) from(rev int64) int {
 	return i
 }
 
-// with returns the history with more entries at its end. It grows to twice its size, which is copied
-// less often than append would.
+// with returns the history with more entries at its end. A full one doubles its capacity, so that it
+// is copied less often than by append alone.
 func (h history) with(more []change) history {
 	if len(h)+len(more) > cap(h) {
 		h = slices.Grow(h, len(h)+len(more))
@@ -32,8 +32,8 @@ func (h history) with(more []change) history {
 	return append(h, more...)
 }
 
-// without returns the history without its first n entries, whose memory is soon free: when as much
-// is left, that is copied, and before the next growth all is.
+// without returns the history without its first n entries. If no more than n are left, it copies
+// these, to free the memory of the others; if more are left, with copies them when it grows next.
 func (h history) without(n int) history {
 	if rest := h[n:]; len(rest) > n {
 		return rest

@@ -57,8 +57,8 @@ func (n *Snapshot) Fork(cfg Config) *Store {
 	return s
 }
 
-// restoreLeases grants the leases of a snapshot, or renews them, such that
-// they have the time left that they had then. The store is locked.
+// restoreLeases grants or renews the leases of a snapshot, so that each has as much
+// time left as when the snapshot was taken. The store is locked.
 func (s *Store) restoreLeases(n *Snapshot, leases lessor) {
 	passed := time.Since(n.at)
 	leases.byID.Ascend(func(le *lease) bool {
@@ -68,7 +68,7 @@ func (s *Store) restoreLeases(n *Snapshot, leases lessor) {
 	s.leases.arm(s)
 }
 
-// Rewind is documented where it is offered, as package etcd's Server.Rewind.
+// Rewind does what Server.Rewind of package etcd documents.
 func (s *Store) Rewind(to *Snapshot, keep func(key string, have, want *mvccpb.KeyValue) bool) ([]Change, error) {
 	keys, leases := to.clone()
 	s.mu.Lock()
@@ -103,7 +103,8 @@ type Change struct {
 	Deleted  bool // else it was put
 }
 
-// changes returns what a rewind has to delete and to put, in order.
+// changes returns what a rewind has to delete, the key created last first, and what it
+// has to put, in the order in which the snapshot's values were written.
 func changes(differences []difference) (deletes []string, puts []entry) {
 	created := make(map[string]int64)
 	for _, d := range differences {
@@ -135,8 +136,9 @@ type difference struct {
 	have, want *record
 }
 
-// differing returns what differs from a snapshot and is not kept, by key. It looks
-// only at keys written since, if these are known and not all. The store is locked.
+// differing returns the keys that differ from a snapshot and for which keep is not
+// true, in order. It looks only at keys written since the snapshot, if the history has
+// all of these writes and they are fewer than the keys. The store is locked.
 func (s *Store) differing(
 	to *Snapshot, target *keyspace, keep func(key string, have, want *mvccpb.KeyValue) bool,
 ) []difference {

@@ -81,7 +81,7 @@ type Watcher struct {
 // errEmptyRange refuses a watch of no key, in etcd's words.
 var errEmptyRange = errors.New("mvcc: watcher range is empty")
 
-// span reads the key and range_end of a watch, whose empty key is the smallest.
+// span reads the key and range_end of a watch. An empty key means the smallest one.
 func (r *Watch) span() span { return spanOf(cmp.Or(string(r.Key), "\x00"), string(r.RangeEnd)) }
 
 // Check says why r cannot be watched.
@@ -117,9 +117,9 @@ func (st *Stream) Close() {
 	}
 }
 
-// Progress calls tell if all watchers of the stream have seen every change, with
-// the response that says so and them. Writers wait, or the revision could move between two
-// watchers. It reports false if the stream or the store is closed.
+// Progress calls tell with a progress response and the watchers of the stream, if all of
+// these have seen every change. Writers wait meanwhile; else the revision could move between
+// two watchers. It reports false if the stream or the store is closed.
 func (st *Stream) Progress(tell func(r clientv3.WatchResponse, watchers []*Watcher)) bool {
 	s := st.s
 	s.mu.Lock()
@@ -134,8 +134,8 @@ func (st *Stream) Progress(tell func(r clientv3.WatchResponse, watchers []*Watch
 // synced says that w has been offered every change. The store is locked.
 func (w *Watcher) synced() bool { return w.group != nil }
 
-// Watch starts a watcher of what Check has nothing against. It returns nil if the
-// stream or the store is closed.
+// Watch starts a watcher for r, which Check must accept. It returns nil if the stream or
+// the store is closed.
 func (st *Stream) Watch(r Watch) *Watcher {
 	s := st.s
 	s.mu.Lock()
@@ -194,7 +194,7 @@ func (s *Store) endWatcher(w *Watcher) {
 		s.watches.leave(w)
 		w.Ended()
 	}
-	// A lagging watcher's feed sees done and calls ended itself.
+	// The feed of a lagging watcher sees done and calls Ended itself.
 }
 
 // notify offers the changes of one revision to the synced watchers.
@@ -329,7 +329,7 @@ func (s *Store) sync(w *Watcher) bool {
 	return true
 }
 
-// read gets a lagging watcher's next events from the history; done: it has no more.
+// read gets a lagging watcher's next events from the history. done says that it has no more.
 func (s *Store) read(w *Watcher) (d clientv3.WatchResponse, done bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

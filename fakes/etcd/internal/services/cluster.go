@@ -23,9 +23,9 @@ import (
 const maxLearners = 1
 
 // clusterService answers the Cluster service of a cluster in which only one member ever
-// starts. The others are listed, and as in a real cluster no operation takes away the
-// quorum of those that have started; but the one member never loses it. As in etcd, the
-// headers have no revision.
+// starts; the others are only listed. As in etcd, changes that would take the quorum from the
+// started members are refused. Other than in etcd, the one member goes on serving even if
+// those that are only listed leave it without a quorum. As in etcd, the headers have no revision.
 type clusterService struct {
 	mu      sync.Mutex
 	members []*pb.Member // this one, and those that are only listed
@@ -117,7 +117,7 @@ func (c *clusterService) MemberRemove(
 	_ context.Context, r *pb.MemberRemoveRequest,
 ) (*pb.MemberRemoveResponse, error) {
 	if r.ID == keyspace.MemberID {
-		// The client's error, and so without a gRPC code: a mistake of etcd's.
+		// By mistake, etcd returns the error of its client package, which has no gRPC code.
 		return nil, rpctypes.ErrMemberNotEnoughStarted
 	}
 	members, err := c.change(func() error {
@@ -131,7 +131,7 @@ func (c *clusterService) MemberRemove(
 	return &pb.MemberRemoveResponse{Header: keyspace.Header(0), Members: members}, err
 }
 
-// MemberUpdate sets a member's peer URLs. etcd leaves it to clients to check that they are.
+// MemberUpdate sets a member's peer URLs. As in etcd, only clients check that these are URLs.
 func (c *clusterService) MemberUpdate(
 	_ context.Context, r *pb.MemberUpdateRequest,
 ) (*pb.MemberUpdateResponse, error) {
@@ -159,7 +159,7 @@ func (c *clusterService) MemberPromote(
 		case c.findMember(r.ID) == nil:
 			return rpctypes.ErrGRPCMemberNotFound
 		}
-		return rpctypes.ErrGRPCLearnerNotReady // it has not started, whether it is one or not
+		return rpctypes.ErrGRPCLearnerNotReady // it has not started, learner or not
 	})
 	return nil, err
 }

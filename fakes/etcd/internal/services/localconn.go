@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// localConn is a grpc.ClientConnInterface that calls the services directly: their unary
-// methods by full name.
+// localConn is a grpc.ClientConnInterface that calls the services directly. It has their
+// unary methods by full name.
 type localConn map[string]func(ctx context.Context, decode func(any) error) (any, error)
 
 // LocalConn returns a connection for clients in the process. Messages are handed over
@@ -39,7 +39,7 @@ func (l localConn) Invoke(ctx context.Context, method string, args, reply any, _
 	return assign(reply, resp)
 }
 
-// assign makes the message at to the one at from.
+// assign copies the message that from points at, shallowly, to where to points.
 func assign(to, from any) error {
 	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem())
 	return nil

@@ -28,8 +28,9 @@ type outbox struct {
 
 	mu sync.Mutex
 	// last is the newest response with events for synced watchers while it waits in
-	// c. Adding a watcher keeps its responses in order: a revision is offered
-	// whole, with the store locked, and what it got before it was synced is older.
+	// c. A watcher that is added to it still gets its responses in order: the store
+	// stays locked while it offers a revision to all watchers, and what a watcher got
+	// before it was synced is of older revisions.
 	last *outgoing
 }
 
@@ -74,7 +75,7 @@ func newOutgoing(id int64, fragment bool, r clientv3.WatchResponse) *outgoing {
 	}}
 }
 
-// deliver returns what delivers one watcher's responses to its stream.
+// deliver returns the function that delivers one watcher's responses to its stream.
 func (g *grpcWatch) deliver(id int64, fragment bool) func(clientv3.WatchResponse, <-chan struct{}) bool {
 	return func(r clientv3.WatchResponse, done <-chan struct{}) bool {
 		if done == nil {

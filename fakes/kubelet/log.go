@@ -45,7 +45,7 @@ func (l *Log) Append(lines ...Line) {
 	l.change(func() { l.lines = append(l.lines, lines...) })
 }
 
-// End says that the container has ended: those who follow have read it all.
+// End says that the container has ended: requests that follow the log end after its last line.
 func (l *Log) End() { l.change(func() { l.ended = true }) }
 
 // Restart begins a new log, which is not ended. The old one is ended, and is what the
@@ -65,8 +65,9 @@ func (l *Log) change(how func()) {
 	l.changed.Tell()
 }
 
-// after returns the lines from the given one on, whether there will be no more, and
-// when to ask again. A log that has been restarted since has no more.
+// after returns the lines from the given one on, whether there will be no more, and a
+// channel that is closed when it is worth asking again. restarts says of which container:
+// if the log has been restarted since, there will be no more lines.
 func (l *Log) after(line, restarts int) (lines []Line, ended bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,8 +12,9 @@ import (
 // pipe runs a function with a connection whose bytes come from a stream and go to it.
 // It returns when the function has.
 //
-// The connection has deadlines, which a stream has not and servers need, and its two
-// directions end separately. What reads the stream goes on until the stream ends.
+// The connection is made of pipes because servers need deadlines, which a stream does not
+// have, and because its two directions end separately. The goroutine that reads the stream
+// goes on until the stream ends; readers waits for it.
 func pipe(ctx context.Context, stream io.ReadWriter, readers *sync.WaitGroup, handle func(context.Context, net.Conn) error) error {
 	in, inEnd := net.Pipe()
 	out, outEnd := net.Pipe()
@@ -37,7 +38,7 @@ func pipe(ctx context.Context, stream io.ReadWriter, readers *sync.WaitGroup, ha
 	return errors.Join(err, sending)
 }
 
-// forwarded is a connection made of two pipes: the one that is read, and that to write to.
+// forwarded is a connection made of two pipes: it reads from Conn and writes to out.
 type forwarded struct {
 	net.Conn
 	out net.Conn

@@ -115,7 +115,7 @@ func (p *Pod) object(node string) corev1.Pod {
 	return object
 }
 
-// answer is what the kubelet does by itself.
+// answer answers a request to which no rule gives an answer.
 func (k *Kubelet) answer(_ context.Context, request Request) (Answer, error) {
 	switch request.Verb {
 	case "containerLogs", "exec", "attach", "run", "portForward":

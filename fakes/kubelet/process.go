@@ -23,7 +23,7 @@ import (
 // ends when the client leaves or the kubelet stops.
 type ProcessFunc func(ctx context.Context, p *Process) (exitCode int, err error)
 
-// Process is what a process has to do with.
+// Process is what a ProcessFunc is given: the request, and the streams of its client.
 type Process struct {
 	Request Request
 	Stdin   io.Reader // at its end from the beginning, if the client has none
@@ -52,7 +52,7 @@ func (k *Kubelet) serveProcess(w http.ResponseWriter, r *http.Request, request R
 	defer taken.release()
 	streams, err := openStreams(taken, r.WithContext(ctx), options)
 	if err != nil {
-		return // the client knows
+		return // openStreams has told the client
 	}
 	session := k.begin(request, streams.protocol, 0)
 	code, err := 0, errNoReturn

@@ -28,7 +28,7 @@ type streams struct {
 	joined sync.WaitGroup // goroutines that read until the streams are shut
 }
 
-// close shuts the streams and joins those who read.
+// close shuts the streams and waits for the goroutines that read them.
 func (s *streams) close() {
 	s.shut()
 	s.joined.Wait()
@@ -218,7 +218,7 @@ func (a *arrivals) shut(conn httpstream.Connection) {
 	a.mu.Unlock()
 	_ = conn.Close() // the client may have done so
 	for _, stream := range all {
-		_ = stream.Reset() // the same
+		_ = stream.Reset() // it may have ended
 	}
 	a.watching.Wait()
 }

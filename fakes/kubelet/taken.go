@@ -16,7 +16,7 @@ import (
 	"snowglobe.test/fakes/stub"
 )
 
-// errLeft is the cause that ends the context of what a client has left.
+// errLeft is the cause of a context that ends because the client has left.
 var errLeft = errors.New("the client has closed the connection")
 
 // taken is the response of a request whose connection an upgrade takes over. It keeps
@@ -27,9 +27,8 @@ type taken struct {
 	conn   net.Conn
 }
 
-// take returns the response that the libraries for streams are given, and a context
-// that ends when the client leaves. Upstream's libraries log what clients do; to a fake
-// that is no news.
+// take returns the response to pass to upstream's libraries for streams, and a context
+// that ends when the client leaves. Its logger drops what these libraries log about clients.
 func take(w http.ResponseWriter, r *http.Request) (*taken, context.Context) {
 	ctx, cancel := context.WithCancelCause(klog.NewContext(r.Context(), logr.Discard()))
 	return &taken{ResponseWriter: w, cancel: cancel}, ctx
@@ -46,7 +45,7 @@ func (t *taken) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, errors.Join(err, conn.Close())
 	}
 	t.conn = &watched{conn, t.cancel}
-	// The server's own reader would end the context, and say less about why.
+	// The server's own reader would end the context too, but with a cause that says less.
 	reader := io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), conn)
 	return t.conn, bufio.NewReadWriter(bufio.NewReader(reader), bufio.NewWriter(t.conn)), nil
 }
@@ -66,8 +65,8 @@ func (t *taken) release() {
 	}
 }
 
-// watched is a connection that tells when it is closed, which upstream's WebSocket
-// does as soon as it can't be read.
+// watched is a connection that calls left when it is closed. Upstream's WebSocket closes
+// it as soon as it can't be read any more.
 type watched struct {
 	net.Conn
 	left context.CancelCauseFunc
@@ -79,8 +78,8 @@ func (w *watched) Close() error {
 	return quiet{w.Conn}.Close()
 }
 
-// quiet is a connection that has no error to tell when it is closed. Upstream's SPDY
-// would wait a second for a reader to whom it can pass it on.
+// quiet is a connection whose Close returns no error. Upstream's SPDY would wait a second
+// for somebody to read that error.
 type quiet struct{ net.Conn }
 
 // Close implements net.Conn.

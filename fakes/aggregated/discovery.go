@@ -40,10 +40,10 @@ func (s *Server) discovery(request Request) (http.Handler, error) {
 	}
 }
 
-// aggregatedType is the type of the page that has everything at once.
+// aggregatedType is the media type of aggregated discovery: one page for all groups.
 const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// wantsAggregated reports whether a client would rather have everything at once.
+// wantsAggregated reports whether a client prefers aggregated discovery.
 func wantsAggregated(accept string) bool {
 	for one := range strings.SplitSeq(accept, ",") {
 		media, p, err := mime.ParseMediaType(one)
@@ -59,8 +59,8 @@ func wantsAggregated(accept string) bool {
 	return false
 }
 
-// page200 serves a page that clients may keep: it has an ETag, and they are told when
-// theirs is the same.
+// page200 serves a page that clients may cache: it has an ETag, and a request with the same
+// one in If-None-Match is answered 304.
 func page200(object any, contentType string) (http.Handler, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -79,7 +79,7 @@ func page200(object any, contentType string) (http.Handler, error) {
 	}), nil
 }
 
-// groups are the names of the groups, in the order of the table.
+// groups are the names of the groups, in the order of Config.Resources.
 func (s *Server) groups() []string {
 	var groups []string
 	for _, r := range s.config.Resources {
@@ -90,7 +90,7 @@ func (s *Server) groups() []string {
 	return groups
 }
 
-// versions are those of a group, in the order of the table.
+// versions are those of a group, in the order of Config.Resources.
 func (s *Server) versions(group string) []string {
 	var versions []string
 	for _, r := range s.config.Resources {

@@ -3,8 +3,8 @@
 // objects of any form in memory. It owns the objects, their history and the record of
 // who asked for what.
 //
-// Nothing is as it should be if a rule of the server's table says so. An answer that is
-// a stub.Status makes it unavailable, sends its clients elsewhere or answers in a wrong
+// Rules in the server's table of requests make it misbehave. A rule that answers with a
+// stub.Status makes it unavailable, sends its clients elsewhere or answers in a wrong
 // form:
 //
 //	server.Requests.Reply(nil, stub.Status{Code: 503})

@@ -148,7 +148,8 @@ func statusOf(err error) metav1.Status {
 	return status
 }
 
-// writeFailure answers with an error: with what a rule says as it stands.
+// writeFailure answers with an error. A stub.Status or ErrBreak of a rule is used as it
+// stands; any other error becomes a Status object.
 func writeFailure(w http.ResponseWriter, err error) {
 	var ruled stub.Status
 	if errors.As(err, &ruled) || errors.Is(err, stub.ErrBreak) {

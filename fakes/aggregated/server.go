@@ -25,15 +25,15 @@ import (
 type Server struct {
 	*stub.Server // its CA is the caBundle of an APIService
 
-	// Requests decides, request by request, and records. The answer is what serves the
-	// request.
+	// Requests has the rules about requests and the record of them. An answer is the handler
+	// that serves the request.
 	Requests *stub.Table[Request, http.Handler]
 
 	config   Config
 	proxies  *caller.Authority
 	store    *store
 	openAPI  http.Handler
-	breaking broadcast.News // of watches that are broken off
+	breaking broadcast.News // tells watches to break off
 }
 
 // Serve serves over TLS, as the aggregator wants it. The listener is the server's from

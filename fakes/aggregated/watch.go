@@ -100,8 +100,8 @@ func (wt *watcher) run(ctx context.Context, begin []*unstructured.Unstructured) 
 	}
 }
 
-// sendChange sends a change as the watch sees it, whose selectors may come to match an
-// object, or cease to.
+// sendChange sends a change as the watch sees it: an object that begins to match the
+// selectors is ADDED, and one that ceases to match is DELETED.
 func (wt *watcher) sendChange(c change) bool {
 	if c.key.resource != wt.resource.groupResource() || wt.request.Namespace != "" && c.key.namespace != wt.request.Namespace {
 		return true
@@ -125,7 +125,7 @@ func (wt *watcher) send(kind watch.EventType, object *unstructured.Unstructured)
 	return wt.write(kind, wt.object(object))
 }
 
-// bookmark says up to where everything has been sent.
+// bookmark sends a bookmark: all changes up to its resourceVersion have been sent.
 func (wt *watcher) bookmark(annotations map[string]string) bool {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(wt.resource.groupVersion().WithKind(wt.resource.Kind))

@@ -87,7 +87,8 @@ func unsupported(resource *Resource, request Request, media string) error {
 		fmt.Sprintf("the body is %q, which this server does not read", media), 0, true)
 }
 
-// decode reads an object that is to be the one, or of the kind, that the path names.
+// decode reads an object. Its kind and namespace must be those of the path, and its name too
+// if the path has one.
 func (r *Resource) decode(request Request, body []byte) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(body, &object.Object); err != nil {
@@ -129,7 +130,7 @@ func (r *Resource) checkName(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// created gives a new object what the system gives.
+// created sets the metadata of a new object that clients can't set, such as its UID.
 func created(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object.SetUID(uuid.NewUUID())
 	object.SetCreationTimestamp(metav1.NewTime(time.Now()))
@@ -139,8 +140,8 @@ func created(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return object
 }
 
-// updated keeps what is the system's of an object, and returns the current one if there
-// is nothing new, or nil if the last finalizer of a deleted object is gone.
+// updated returns next with the metadata that clients can't change taken from current. It
+// returns current if nothing differs, or nil if the last finalizer of a deleted object is gone.
 func updated(current, next *unstructured.Unstructured) *unstructured.Unstructured {
 	next.SetUID(current.GetUID())
 	next.SetCreationTimestamp(current.GetCreationTimestamp())
@@ -206,7 +207,7 @@ func (s *Server) update(_ context.Context, w http.ResponseWriter, form form, req
 	return writeJSON(w, http.StatusOK, form.object(object))
 }
 
-// patch returns what makes the next state, in JSON, of the current fields.
+// patch returns a function that makes the JSON of the next state from the current fields.
 func (r *Resource) patch(request Request) (func(map[string]any) ([]byte, error), error) {
 	media := contentType(request)
 	if request.Verb == "update" {
@@ -241,7 +242,8 @@ func (r *Resource) patch(request Request) (func(map[string]any) ([]byte, error),
 	}, nil
 }
 
-// conflict compares what a client believes about an object with what is.
+// conflict returns an error if the object has another resourceVersion or UID than the client
+// requires. Empty ones require nothing.
 func conflict(resource *Resource, current *unstructured.Unstructured, resourceVersion string, uid types.UID) error {
 	switch {
 	case uid != "" && uid != current.GetUID():

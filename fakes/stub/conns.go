@@ -48,7 +48,8 @@ func (c *conn) Close() error {
 // has come, or all have been answered, or it is a tunnel, which has no end of its own.
 func (c *conn) over() bool { return c.state != http.StateActive && !c.parting() }
 
-// parting reports whether the connection will be over soon.
+// parting reports whether the connection became idle so recently that the end of its last
+// answer may not have been sent yet: see goodbye.
 func (c *conn) parting() bool {
 	return c.state == http.StateIdle && c.http2 && time.Since(c.since) < goodbye
 }
@@ -73,7 +74,7 @@ func (s *Server) closeConns(which func(*conn) bool) {
 func (s *Server) BreakAll() {
 	s.closeConns(func(c *conn) bool {
 		if tcp, ok := c.Conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // an abrupt end, where the network knows such; it is closed all the same
+			_ = tcp.SetLinger(0) // TCP resets it; any other network only closes it
 		}
 		return true
 	})
@@ -88,8 +89,8 @@ func Break(taken net.Conn) {
 	_ = taken.Close() // the client may have done so
 }
 
-// setState is http.Server's hook. It is called as New for each connection before
-// another is accepted, and as Hijacked or Closed at last.
+// setState is http.Server's ConnState hook. It is called with StateNew for each connection
+// before another is accepted, and with StateHijacked or StateClosed at last.
 func (s *Server) setState(served net.Conn, state http.ConnState) {
 	http2 := false
 	if encrypted, ok := served.(*tls.Conn); ok {
@@ -145,8 +146,8 @@ func (s *Server) tell() {
 		return
 	}
 	select {
-	case <-s.idle:
+	case <-s.drained:
 	default:
-		close(s.idle)
+		close(s.drained)
 	}
 }

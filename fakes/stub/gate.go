@@ -21,7 +21,7 @@ type Gate struct {
 // NewGate returns a closed gate.
 func NewGate() *Gate { return &Gate{open: make(chan struct{})} }
 
-// Await returns when so many requests have come to the gate, whether they still wait
+// Await returns when this number of requests has come to the gate, whether they still wait
 // there or not.
 func (g *Gate) Await(ctx context.Context, requests int) error {
 	arrivals := 0
@@ -56,7 +56,7 @@ func (g *Gate) wait(ctx context.Context) error {
 	g.arrived.Tell()
 	opened := g.opened
 	g.mu.Unlock()
-	if opened { // whatever became of the client: select would throw dice
+	if opened { // also if ctx has ended: select would choose at random
 		return nil
 	}
 	select {

@@ -41,7 +41,7 @@ type Server struct {
 	conns    []*conn       // all that are open, hijacked ones included
 	busy     int           // connections that net/http serves, and handlers that run
 	idled    chan struct{} // has an element when a connection has become idle
-	idle     chan struct{} // closed when the server is stopping and busy is 0
+	drained  chan struct{} // closed when the server is stopping and busy is 0
 }
 
 // Serve serves plain HTTP. The listener is the server's from now on.
@@ -94,7 +94,7 @@ func newServer(l net.Listener, scheme string, hosts []string) *Server {
 		ctx:      ctx,
 		breakOff: breakOff,
 		idled:    make(chan struct{}, 1),
-		idle:     make(chan struct{}),
+		drained:  make(chan struct{}),
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *Server) begin(l net.Listener, handler http.Handler) {
 
 // URL is where the fake is, such as https://127.0.0.1:40123, with the first of the
 // hosts that it was given. There is no port if the listener has none, as one in memory
-// does: whoever dials the host is led there.
+// does: then a dialer has to lead this host to the listener.
 func (s *Server) URL() string { return s.url.String() }
 
 // CA is the certificate, in PEM, that clients trust. It is nil without TLS.
@@ -146,13 +146,14 @@ func (s *Server) CA() []byte { return s.ca }
 // Stop closes the listener and waits until the requests in flight have been answered.
 // When the context ends, it breaks off those that are left, and returns an error.
 // Connections that were hijacked from the server are closed at once. Nothing that the
-// server started is left when Stop returns, so it waits for answers that do not mind
-// their context. Stop may be called again.
+// server started is left when Stop returns, so it also waits for handlers that ignore the
+// end of their context. Stop may be called again.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
-	// Shutdown would poll. It has done all but that when it sees that its time is over.
+	// Shutdown would poll until connections are idle. With a context that has ended it does all
+	// the rest, and drain waits instead.
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	err := s.server.Shutdown(over)
@@ -166,8 +167,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return errors.Join(err, s.failed, s.drain(ctx))
 }
 
-// Interrupt is Stop for answers that last as long as they like: it ends the contexts of all
-// requests first.
+// Interrupt is Stop for answers that don't end by themselves, such as watches: it ends the
+// contexts of all requests first.
 func (s *Server) Interrupt(ctx context.Context) error {
 	s.breakOff(ErrStopped)
 	return s.Stop(ctx)
@@ -182,15 +183,15 @@ func (s *Server) drain(ctx context.Context) error {
 			later = time.After(goodbye)
 		}
 		select {
-		case <-s.idle:
+		case <-s.drained:
 			return nil
 		case <-s.idled:
 		case <-later:
 		case <-ctx.Done():
-			// In this order no answer to the end of its context reaches a client.
+			// Connections are closed first. Else a handler could still answer that its context ended.
 			s.closeConns(func(*conn) bool { return true })
 			s.breakOff(ErrStopped)
-			<-s.idle
+			<-s.drained
 			return fmt.Errorf("stop a fake: requests that were not answered yet have been broken off: %w", context.Cause(ctx))
 		}
 	}

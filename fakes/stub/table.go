@@ -30,7 +30,7 @@ type Rule[Request, Answer any] struct {
 	Name string
 	// When says which requests it is about. Nil means all. It must not use the table.
 	When func(Request) bool
-	// Times is how many requests it is for before it steps aside. 0 means any number.
+	// Times is how many requests the rule applies to. 0 means any number.
 	Times int
 	// Gate holds the requests until it is opened. Nil holds none.
 	Gate *Gate
@@ -64,7 +64,7 @@ func NewTable[Request, Answer any](otherwise func(context.Context, Request) (Ans
 	return &Table[Request, Answer]{otherwise: otherwise}
 }
 
-// Use adds a rule, which goes before those that are there. Remove takes it out again.
+// Use adds a rule, which goes before those that are there. Calling remove takes it out again.
 func (t *Table[Request, Answer]) Use(rule Rule[Request, Answer]) (remove func()) {
 	added := &entry[Request, Answer]{Rule: rule}
 	t.mu.Lock()
@@ -102,8 +102,8 @@ func (t *Table[Request, Answer]) Calls() []Call[Request, Answer] {
 	return calls
 }
 
-// Await returns the calls so far as soon as there are so many that have been answered.
-// If the context ends first, it returns what there is and the reason.
+// Await waits until this number of calls has been answered, and returns all calls so far.
+// If the context ends first, it returns the calls so far and the reason.
 func (t *Table[Request, Answer]) Await(ctx context.Context, answered int) ([]Call[Request, Answer], error) {
 	done := func(c Call[Request, Answer]) bool { return c.Done }
 	return broadcast.AwaitRecords(ctx, &t.changed, t.Calls, done, answered, "requests have been answered")

@@ -21,8 +21,8 @@ that failed or a promise that is broken; 2 if nothing could be judged, because o
 usage, a missing file or a target that can't be reached; 130 if it was interrupted. See
 docs/exit-codes.md.`
 
-// afterAll is what to say of a command's error: if it was interrupted, that, and not the
-// errors that this caused.
+// afterAll returns the error to report of a command. If the command was interrupted, it is the
+// interruption and not the errors that this caused, unless one is a stopError.
 func afterAll(ctx context.Context, err error) error {
 	var stop *stopError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &stop) {
@@ -70,8 +70,7 @@ func verdict(err error) error {
 	return &verdictError{err}
 }
 
-// verdictIf marks an error as a verdict if it is, or wraps, one that says so, and as no wrong
-// usage otherwise.
+// verdictIf marks an error as a verdict if it is or wraps found, and as a failure otherwise.
 func verdictIf(err, found error) error {
 	if errors.Is(err, found) {
 		return verdict(err)
@@ -86,7 +85,8 @@ type failureError struct{ error }
 // Unwrap returns what failed.
 func (e *failureError) Unwrap() error { return e.error }
 
-// failed marks an error as no wrong usage. Nil stays nil, and a verdict a verdict.
+// failed marks an error as a failure, and not wrong usage. Nil stays nil, and exitCode still finds
+// a verdict in it.
 func failed(err error) error {
 	if err == nil {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"snowglobe.test/envtest/storage/external"
 )
 
-// playAPIServer is kube-apiserver: on the etcd, the port and with the certificates that
-// its flags name.
+// playAPIServer acts as the program kube-apiserver: it runs an API server on the etcd and the port
+// and with the certificates that the flags name.
 func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	process, err := serverflags.ParseProcess(args)
 	switch {
@@ -45,7 +45,7 @@ func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer)
 	}
 	cp, err := envtest.Launch(ctx, append(options, envtest.WithLog(stderr), envtest.WithTimeouts(standInPatience, 0))...)
 	if ctx.Err() != nil && cp == nil {
-		return nil // whoever has ended it knows
+		return nil // it was ended while it started, which is no failure
 	}
 	if err != nil {
 		return err
@@ -57,11 +57,12 @@ func playAPIServer(ctx context.Context, args []string, stdout, stderr io.Writer)
 	return errors.Join(cp.Stop(context.WithoutCancel(ctx)), cp.Err())
 }
 
-// standInPatience is no limit: a kube-apiserver that is not ready goes on trying, and
-// whoever has started it decides for how long.
+// standInPatience is in effect no limit: a kube-apiserver that is not ready goes on trying, and
+// its parent process decides for how long.
 const standInPatience = 24 * time.Hour
 
-// apiServerOptions turns the flags that belong to the harness into what it does instead.
+// apiServerOptions turns the flags about the store and the listener, which envtest sets up itself,
+// into options, and passes the other flags on.
 func apiServerOptions(process *serverflags.Process) ([]envtest.Option, error) {
 	store, err := external.New(external.Config{
 		URLs: process.EtcdServers, CAFile: process.EtcdCAFile, CertFile: process.EtcdCertFile, KeyFile: process.EtcdKeyFile,
@@ -76,7 +77,8 @@ func apiServerOptions(process *serverflags.Process) ([]envtest.Option, error) {
 	}, nil
 }
 
-// withoutFrontProxy leaves out what a kube-apiserver has only if flags say so.
+// withoutFrontProxy turns off the front-proxy authority that envtest sets up: a kube-apiserver
+// trusts one only if its flags say so.
 const withoutFrontProxy = "--requestheader-client-ca-file="
 
 // releaseInfo is upstream's version of this program, as far as it is known.

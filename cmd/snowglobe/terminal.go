@@ -20,7 +20,7 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// columns is the width of the terminal that w is, 0 if it is none.
+// columns is the width of w if that is a terminal, or else 0.
 func columns(w io.Writer) int {
 	if !isTerminal(w) {
 		return 0

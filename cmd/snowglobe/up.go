@@ -38,7 +38,7 @@ type upOptions struct {
 	pki        string
 	port       int
 	nodes      int
-	// controllers are names as of kube-controller-manager's flag; nil for none.
+	// controllers are names as in kube-controller-manager's flag --controllers; nil for none.
 	controllers  []string
 	startTimeout time.Duration
 	verbose      bool
@@ -89,7 +89,7 @@ whose volumes are made out of nothing, so that a Deployment or a StatefulSet rol
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.flags = args
 			if cmd.Flags().Changed("start-timeout") {
-				// Another third is for finding out why there is no answer.
+				// A third is for the dial; if there is no answer, another is for finding out why.
 				opts.secure.DialTimeout = opts.startTimeout / 3
 			}
 			store, err := opts.newStore()
@@ -220,7 +220,7 @@ func up(ctx context.Context, stdout, stderr io.Writer, store storage.Backend, op
 	}
 	select {
 	case <-ctx.Done():
-		// Now, not at the end: a second Ctrl-C should not leave it behind.
+		// The kubeconfig goes now and not at the end, so that a second Ctrl-C does not leave it behind.
 		if err := os.Remove(kubeconfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(stderr, "snowglobe: %v\n", err)
 		}

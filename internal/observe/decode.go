@@ -23,9 +23,9 @@ var protobufs = func() serializer.CodecFactory {
 	return serializer.NewCodecFactory(kinds)
 }()
 
-// Decode decodes an object in any encoding; nil if it is none. Of a kind that
-// only protobuf tells and that is not known here, only the metadata is there,
-// and it is not whole.
+// Decode decodes an object in any encoding; nil if it is none. Protobuf can be decoded
+// only if the kind is known here: of any other kind, the content is only the metadata,
+// and whole is false.
 func Decode(media string, body []byte) (content map[string]any, whole bool) {
 	var err error
 	switch {

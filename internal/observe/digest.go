@@ -8,8 +8,8 @@ import (
 	"regexp"
 )
 
-// random is what differs from run to run by its nature, and is compared by what it is:
-// UIDs, and certificates and keys, in plain text or in base64.
+// random matches what differs from run to run by its nature: UIDs, and certificates and
+// keys, in plain text or in base64. For the digest, is takes the place of the match.
 var random = []struct {
 	text *regexp.Regexp
 	is   string

@@ -45,7 +45,7 @@ func (o *Observer) Pending() []trace.Answer {
 	return all
 }
 
-// serverKey is where AnsweredBy finds the place for its name in a request's context.
+// serverKey is the context key under which AnsweredBy finds the variable for the server's name.
 type serverKey struct{}
 
 // AnsweredBy says which server answers a request, if an Observer is waiting for the
@@ -147,8 +147,8 @@ func (o *Observer) watch(req *http.Request, contentType string, body io.ReadClos
 	}}
 }
 
-// watchName is the URI of a watch without what it does not choose: a timeout that is
-// random, and where it goes on.
+// watchName is the URI of a watch without what differs each time a client opens it again: a
+// random timeout, and the resourceVersion from which it goes on.
 func watchName(u *url.URL) string {
 	query := u.Query()
 	query.Del("timeoutSeconds")

@@ -22,7 +22,7 @@ func mediaOf(contentType string) string {
 	return media
 }
 
-// sent looks into the body of a request, if it can be had without taking it away.
+// sent looks into the body of a request, if there is a copy that can be read in its place.
 func sent(req *http.Request) (object trace.Object, dryRun bool) {
 	dryRun = slices.Contains(req.URL.Query()["dryRun"], metav1.DryRunAll)
 	if req.GetBody == nil || req.Body == nil {

@@ -1,6 +1,6 @@
-// Package gobuild runs go commands that build something, for those who wait: it says what is being
-// built and how far that is, and leaves nothing of a build that is interrupted. It never decides what is
-// built, or how.
+// Package gobuild runs go commands that build something. Meanwhile it tells the user what is being
+// built and how far that is, and it leaves nothing of a build that is interrupted. It never decides
+// what is built, or how.
 package gobuild
 
 import (
@@ -51,7 +51,7 @@ func run(command *exec.Cmd, what string, progress io.Writer, first time.Duration
 	if err != nil {
 		return err
 	}
-	defer func() { _ = folder.Remove() }() // what is left is for the next one
+	defer func() { _ = folder.Remove() }() // tempdir cleans up later what is left
 	within := func(name string) string { return filepath.Join(folder.Path(), name) }
 	b := &build{what: what, graph: within("graph"), trace: within("trace"), begun: time.Now()}
 	command.Args = slices.Insert(slices.Clone(command.Args), 2, "-debug-actiongraph="+b.graph, "-debug-trace="+b.trace)
@@ -67,8 +67,8 @@ func run(command *exec.Cmd, what string, progress io.Writer, first time.Duration
 	return err
 }
 
-// build is what a go command says of its build: in two files, since its output is of use to
-// others.
+// build follows how far a go command is, by two debug files that the command writes. Its output
+// can't tell: that is the caller's.
 type build struct {
 	what  string
 	graph string // all actions, when they are known
@@ -76,8 +76,8 @@ type build struct {
 	begun time.Time
 	read  int64 // of trace
 	done  int
-	all   int // 0 while it is not known
-	work  string
+	all   int    // 0 while it is not known
+	work  string // the go command's temporary folder
 }
 
 // report says how far the build is, until it has ended.
@@ -111,8 +111,9 @@ func (b *build) report(w io.Writer, first time.Duration, ended <-chan struct{}) 
 	}
 }
 
-// These are in the lines of packages. The cache is asked for all of them, as far as what
-// they are made of is built; only then is one built.
+// Parts of the trace's lines about packages. For each package whose dependencies are built, the go
+// command first asks its cache (cacheAction), and only then builds the package. packageAction is in
+// the lines of both.
 var (
 	packageAction = []byte(`"name":"Executing action (build `)
 	cacheAction   = []byte(`"name":"Executing action (build check cache `)

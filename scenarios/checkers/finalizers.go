@@ -128,8 +128,9 @@ func (f *finalizing) before(c *claim) (Object, bool) {
 	return before, ok && same(before.UID, c.uid)
 }
 
-// storedBefore returns the revision before a deletion by the store's word: what comes
-// before the change that the deletion has made, if it is clear which that is.
+// storedBefore returns the revision before a deletion as the watched store shows it: that
+// of the change right before the one that the deletion made. It returns 0 if it is not
+// clear which change that was.
 func (f *finalizing) storedBefore(c *claim) int64 {
 	at := c.revision
 	if at == 0 {
@@ -184,7 +185,8 @@ func (f *finalizing) closedBefore(c *claim) int64 {
 	return newest
 }
 
-// tellings returns who was told what the object was like at a revision.
+// tellings returns the first evidence of what the object was like at a revision: an answer
+// about the object, an item of a list, or an event of a watch.
 func (f *finalizing) tellings(revision int64) []Evidence {
 	for _, o := range f.ops {
 		if one, ok := o.one(); ok && o.outcome() == done && one.Revision == revision && o.whole() {

@@ -7,8 +7,8 @@ import (
 	"sort"
 )
 
-// MonotonicReads judges what one client is told, one answer after another: for it, the
-// state of the world must not go back in time.
+// MonotonicReads judges the answers that one client gets one after another: the state
+// that they show must not go back in time.
 //
 // It proves, by "Resource versions" and "Semantics for get and list" on the
 // Kubernetes API concepts page, KEP-2340 (consistent reads from cache) and KEP-5504

@@ -35,11 +35,11 @@ type Config struct {
 	Classes []Class
 	// Corpus keeps what is found; nil keeps nothing.
 	Corpus *Corpus
-	// Enough is asked with all different failures so far whether to stop; nil never stops.
+	// Enough reports whether to stop, given all different failures so far; nil never stops.
 	Enough func([]*Found) bool
-	// Shrink is in how many runs a failure is shrunk at most; the default is 400.
+	// Shrink is how many runs may be spent on shrinking a failure; the default is 400.
 	Shrink int
-	// Progress, if not nil, is told once a second how far it is, and once at the end.
+	// Progress, if not nil, is called once a second with how far the search is, and at the end.
 	Progress func(Progress)
 }
 
@@ -54,7 +54,7 @@ type Progress struct {
 	Runs          int // made
 	Of            int // to be made; 0 if only time limits them
 	Interleavings int // seen
-	New           int // of these, seen by this search first
+	New           int // of these, how many no earlier search had seen
 	Failures      int // different ones
 	Shrinking     int // failures that are being shrunk
 	Boots         int
@@ -66,22 +66,24 @@ type Report struct {
 	Script  string  `json:"script"`
 	Shard   Shard   `json:"shard"`
 	Classes []Class `json:"classes"`
-	// Runs were made. Of these, Accepted passed with all that clients were told, Failed
-	// failed, Unknown passed as far as the checkers could tell, and Skipped said nothing.
+	// Runs is how many runs were made. Of these, Accepted passed, also by the check of all that
+	// clients were told; Failed failed; Unknown passed, but that check was undecided; and Skipped
+	// ended early because the script skipped itself.
 	Runs     int `json:"runs"`
 	Accepted int `json:"accepted"`
 	Failed   int `json:"failed"`
 	Unknown  int `json:"unknown"`
 	Skipped  int `json:"skipped"`
-	// Interleavings were seen, New of them by this search first, and Kept cases showed these.
+	// Interleavings is how many were seen, New how many of them no earlier search had seen, and
+	// Kept how many cases showed a new one.
 	Interleavings int `json:"interleavings"`
 	New           int `json:"new"`
 	Kept          int `json:"kept"`
-	// Failures are the different ones; Unstable did not fail again.
+	// Failures are different failures that could be repeated; Unstable are those that could not.
 	Failures []*Found `json:"failures"`
 	Unstable []*Found `json:"unstable"`
-	// Elapsed is how long it took, Spent what the processes took, with Workers at once,
-	// and Exploring how long it took without shrinking what was found.
+	// Elapsed is how long the search took, and Exploring the part until the last run that was
+	// not for shrinking. Spent is what the processes took, of which Workers ran at once.
 	Workers   int           `json:"workers"`
 	Elapsed   time.Duration `json:"elapsedNanos"`
 	Exploring time.Duration `json:"exploringNanos"`
@@ -93,15 +95,15 @@ type explorer struct {
 	Config
 	began time.Time
 	plans *PlanGenerator
-	slots chan struct{} // as many as there may be processes
+	slots chan struct{} // has an element for each running process; its capacity is their limit
 	stop  context.CancelFunc
 
 	mu        sync.Mutex
 	next      int // the number of the next run, over all shards
 	seen      map[uint64]bool
 	mine      []uint64 // the interleavings that this search has seen first
-	fresh     []Case   // that showed a new interleaving and were not varied yet, the newest last
-	varied    []Case   // that were
+	fresh     []Case   // those that showed a new interleaving and were not varied yet, the newest last
+	varied    []Case   // those that were varied
 	found     map[string]*Found
 	shrinking int
 	report    Report
@@ -162,7 +164,7 @@ func (c Config) explorer() (*explorer, error) {
 	return e, errors.Join(errKept, errInterleavings)
 }
 
-// run runs a task when there is a place for its process.
+// run runs a task as soon as one of the slots is free.
 func (e *explorer) run(ctx context.Context, task Task) (Outcome, error) {
 	select {
 	case e.slots <- struct{}{}:
@@ -180,7 +182,8 @@ func (e *explorer) run(ctx context.Context, task Task) (Outcome, error) {
 	return outcome, nil
 }
 
-// ErrFailsAlone is the error about a script that explore has nothing to add to.
+// ErrFailsAlone is the error about a script that fails without any fault, so that its failures under
+// faults would show nothing.
 var ErrFailsAlone = errors.New("fails without any fault")
 
 // scout runs the script once without faults, to learn which points it touches. A script
@@ -246,8 +249,8 @@ func (e *explorer) take(searching context.Context) (number int, c Case, ok bool)
 	return e.next, c, true
 }
 
-// varies chooses the case to vary, nil for a new one, as every other run is. Those not
-// varied yet come first, the newest before all.
+// varies chooses a kept case to vary. It returns nil, for a new case, every other time on
+// average. The newest case that was not varied yet comes first, and then a random one.
 func (e *explorer) varies(random *rand.Rand) *Case {
 	if len(e.fresh)+len(e.varied) == 0 || random.IntN(2) == 0 {
 		return nil
@@ -337,7 +340,7 @@ func (e *explorer) settle(ctx context.Context, found *Found, c Case) error {
 		}
 	}
 	if found.Repeated == repeats {
-		e.first(found)
+		e.addFailure(found)
 		if err := s.shrink(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -350,8 +353,8 @@ func (e *explorer) settle(ctx context.Context, found *Found, c Case) error {
 	return e.note(found)
 }
 
-// first stops the search if there are enough failures with this one.
-func (e *explorer) first(found *Found) {
+// addFailure adds a failure to the report, and stops the search if there are enough now.
+func (e *explorer) addFailure(found *Found) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.report.Failures = append(e.report.Failures, found)
@@ -360,7 +363,7 @@ func (e *explorer) first(found *Found) {
 	}
 }
 
-// describe says what the failure takes.
+// describe fills in what it takes for the failure to happen: see Found.
 func (s *shrinker) describe(found *Found) {
 	if s.last.Failure != nil {
 		found.Failure = s.last.Failure
@@ -374,7 +377,7 @@ func (s *shrinker) describe(found *Found) {
 	found.replay = replay(s.script, s.best, found)
 }
 
-// note writes a failure down.
+// note writes a failure into the corpus, or adds it to the unstable ones of the report.
 func (e *explorer) note(found *Found) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -390,7 +393,7 @@ func (e *explorer) note(found *Found) error {
 	return err
 }
 
-// tell tells of the progress until done is called.
+// tell calls Progress every second until done is called.
 func (e *explorer) tell() (done func()) {
 	if e.Progress == nil {
 		return func() {}

@@ -111,7 +111,7 @@ func (m Mutation) pattern() (*regexp.Regexp, error) {
 	return regexp.Compile(of)
 }
 
-// Transport changes the answers to the requests of a client.
+// Transport returns a transport that replaces the status code From of answers with To.
 func (o *OtherAnswer) Transport(next http.RoundTripper) http.RoundTripper {
 	return otherAnswer{next, *o}
 }

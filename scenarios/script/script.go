@@ -1,6 +1,6 @@
-// Package script owns scripts as texts: their lines and words, their phases, files, seed
-// and mutations, their standard form, and whatever else changes a text. It never runs a
-// script, and knows none of its commands but "seed" and "clock".
+// Package script owns the text of scripts: it parses lines, words, phases, files, the seed
+// and mutations, formats a script, and edits it. It never runs a script, and knows none of
+// its commands but "seed" and "clock".
 package script
 
 import (

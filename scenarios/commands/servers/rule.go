@@ -21,8 +21,8 @@ API server is running is in force from the first moment of the next start. It en
 it is removed, or when the server is shut down. A rule that has not fired by then
 fails the script, unless its last word is optional.`
 
-// rule is the command that is named after the action of its rules. If it is given what is
-// not a rule, other does that; nil if there is nothing else it can do.
+// rule returns the command that adds rules with an action, whose name it has. If the
+// arguments are not a rule, as in "crash" alone, it calls other; nil if there are only rules.
 func (s *Servers) rule(kind fault.ActionKind, summary, details, example string, other engine.Action) engine.Command {
 	text := func(args []string) string { return string(kind) + " " + ruleText(args) }
 	check := func(_ *pflag.FlagSet, args []string) error { return checkRule(text(args)) }
@@ -58,7 +58,7 @@ func (s *Servers) rule(kind fault.ActionKind, summary, details, example string, 
 	return command
 }
 
-// ruleTexts say what the commands do that only add rules.
+// ruleTexts are the help texts of the commands that only add rules.
 var ruleTexts = map[fault.ActionKind]struct{ summary, details, example string }{
 	fault.Hold: {
 		"make operations wait until they are released",
@@ -177,8 +177,8 @@ func (s *Servers) plan() string {
 	return plan.String()
 }
 
-// enforced finds the rules of the script on the server that has started. It has the
-// rules of the script before all others, in their order.
+// enforced sets the entries of the script's rules once a server has started. The server has
+// the rules of the script before all others, in their order.
 func (s *Servers) enforced() {
 	entries := s.plane.Faults().Rules()
 	for i, rule := range s.rules {
@@ -200,7 +200,7 @@ func (s *Servers) endRules() error {
 
 // UnfiredError is about a rule that has never fired, which shows nothing.
 type UnfiredError struct {
-	Where  string // it was given
+	Where  string // where the rule was given
 	Rule   fault.Rule
 	Remedy string // what to do with it
 }

@@ -78,8 +78,8 @@ func (l Lasting) Close(ctx context.Context) error {
 // probeTimeout bounds the question whether a cluster can be tested at all.
 const probeTimeout = 10 * time.Second
 
-// probe says why cases can't run on the cluster, nil if they can: what nearly all of them
-// begin with is tried, without a trace of it.
+// probe says why cases can't run on the cluster, nil if they can. It creates a namespace, with which
+// nearly all of them begin, as a dry run.
 func (k Kubeconfig) probe(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

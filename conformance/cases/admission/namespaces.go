@@ -118,8 +118,8 @@ func quotaRefusesWhatExceedsIt(ctx context.Context, t *suite.T) {
 		_, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, opts)
 		return err
 	}
-	// What a server does not know yet it does not count. It knows the quota, with its status,
-	// once it refuses what the quota has no room for.
+	// A server does not count what a quota limits before it knows the quota. It knows the quota, with
+	// its status, once it refuses a Secret, of which the quota allows none.
 	t.Eventually(ctx, func() error {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
 		_, err := t.Kube.CoreV1().Secrets(namespace).Create(ctx, secret, suite.DryRun)

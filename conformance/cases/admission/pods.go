@@ -54,7 +54,7 @@ type pods struct {
 	namespace string
 }
 
-// newPods also makes the service account that pods need where its controller does not run.
+// newPods also makes the service account that pods need: the controller that makes it may not run.
 func newPods(ctx context.Context, t *suite.T) *pods {
 	p := &pods{t, t.Namespace(ctx)}
 	p.account(ctx, "default")

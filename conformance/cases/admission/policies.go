@@ -64,10 +64,10 @@ type (
 	binding = registrationv1.ValidatingAdmissionPolicyBinding
 )
 
-// name is that of a policy and of its binding.
+// name is the full name of a policy and of its binding.
 func (p *policies) name(short string) string { return p.Name + "-" + short }
 
-// made are the ConfigMaps that are made.
+// made matches the creation of ConfigMaps.
 func made() *registrationv1.MatchResources {
 	return &registrationv1.MatchResources{ResourceRules: []registrationv1.NamedRuleWithOperations{{
 		RuleWithOperations: rule("", "v1", "configmaps", registrationv1.Create),
@@ -80,7 +80,7 @@ func (p *policies) here() *registrationv1.MatchResources {
 		MatchLabels: map[string]string{corev1.LabelMetadataName: p.maps.Namespace}}}
 }
 
-// policy is one with these validations.
+// policy returns a policy with these validations for created ConfigMaps. It does not create it.
 func (p *policies) policy(short string, validations ...registrationv1.Validation) *policy {
 	return &policy{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name(short)},
@@ -94,7 +94,7 @@ func (p *policies) create(ctx context.Context, object *policy) {
 	suite.Create(ctx, p.T, client.Create, object)
 }
 
-// binding binds a policy to the case's namespace.
+// binding returns a binding of a policy to the case's namespace. It does not create it.
 func (p *policies) binding(short string) *binding {
 	return &binding{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name(short)},
@@ -128,8 +128,8 @@ func (p *policies) post(ctx context.Context, object *corev1.ConfigMap) suite.Ans
 	return p.Ask(ctx, suite.Request{Method: http.MethodPost, Path: p.maps.Path() + "?dryRun=All", Body: object})
 }
 
-// inForce waits until an answer says something: the server learns of policies from watches
-// and by a timer.
+// inForce waits until the body or a warning of an answer has a text. The server learns of policies
+// from watches and by a timer.
 func (p *policies) inForce(ctx context.Context, object *corev1.ConfigMap, says string) {
 	p.Eventually(ctx, func() string {
 		got := p.post(ctx, object)

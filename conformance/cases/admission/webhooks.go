@@ -65,7 +65,7 @@ func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.T) {
 	h := newHooks(ctx, t)
 	h.validate(ctx, h.validating("told", func(w *registrationv1.ValidatingWebhook) {
 		w.Rules = append(w.Rules, rule("", "v1", "configmaps", registrationv1.Update, registrationv1.Delete))
-		w.FailurePolicy = ptr.To(registrationv1.Ignore) // for the deletions after the case
+		w.FailurePolicy = ptr.To(registrationv1.Ignore) // or else the clean-up could not delete ConfigMaps
 	}))
 	jane := h.As("jane", "system:masters", "painters").Kube.CoreV1().ConfigMaps(h.maps.Namespace)
 	_, err := jane.Create(ctx, h.maps.Object("a", "first"), metav1.CreateOptions{FieldManager: "brush"})
@@ -75,7 +75,7 @@ func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.T) {
 	h.Must(jane.Delete(ctx, "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete")
 
 	calls, last, uids := h.about("a"), map[admissionv1.Operation]*review{}, map[types.UID]bool{}
-	for _, c := range calls { // a server that finds its copy stale asks again
+	for _, c := range calls { // a server calls the webhook again if its copy of the object was stale
 		h.toldWho(c.request)
 		last[c.request.Operation], uids[c.request.UID] = c.request, true
 	}
@@ -88,7 +88,7 @@ func webhookIsToldTheWholeRequest(ctx context.Context, t *suite.T) {
 	h.toldWhat(last[admissionv1.Delete], "second", "", "DeleteOptions", `"gracePeriodSeconds":0`)
 }
 
-// toldWho asserts what all reviews of the case have in common.
+// toldWho asserts what all reviews of the case have in common, such as the user and the resource.
 func (h *hooks) toldWho(r *review) {
 	h.Expect(r.UserInfo.Username).To(gomega.Equal("jane"))
 	h.Expect(r.UserInfo.Groups).To(gomega.Equal([]string{"system:masters", "painters", "system:authenticated"}))
@@ -224,7 +224,7 @@ func selectorsChooseRequests(ctx context.Context, t *suite.T) {
 		_, err := h.maps.Merge(ctx, "red", `{"metadata":{"labels":{"color":"`+color+`"}},"data":{"step":"`+color+`"}}`)
 		h.Must(err, "update")
 	}
-	changes := map[string]bool{} // a server that finds its copy stale asks again
+	changes := map[string]bool{} // a set: a server calls the webhook again if its copy was stale
 	for _, c := range h.about("red") {
 		changes[h.decode(c.request.OldObject).Labels["color"]+" to "+h.decode(c.request.Object).Labels["color"]] = true
 	}

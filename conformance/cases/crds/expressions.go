@@ -36,7 +36,7 @@ func rules(text string) apiextensionsv1.ValidationRules {
 	return all
 }
 
-// valueRules are true of the value below.
+// valueRules are true of the value in celValuesFollowTheirSchema.
 const valueRules = `
 self.set == self.same && self.set != self.other
 self.set + self.other == self.whole
@@ -65,7 +65,7 @@ self.embedded.kind == 'Thing' && self.embedded.metadata.name == 'inner'
 self.loose.known == 'k' && !has(self.loose.absent)
 `
 
-// valueSchema is the schema of the value below.
+// valueSchema is the schema of the value in celValuesFollowTheirSchema.
 func valueSchema(spec *suite.Schema) {
 	array := func(kind string, keys ...string) suite.Schema {
 		item := suite.Schema{Type: "string"}

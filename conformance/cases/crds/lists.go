@@ -39,7 +39,7 @@ var listCases = []suite.Case{
 			"change, even if they move; a changed or added one is refused, and an atomic list is judged whole."},
 }
 
-// item is a schema of list items with a name and a size.
+// item is the schema of list items that have a name, and a size with the given schema.
 func item(size suite.Schema) *apiextensionsv1.JSONSchemaPropsOrArray {
 	return &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &suite.Schema{
 		Type: "object", Required: []string{"name"},
@@ -47,7 +47,7 @@ func item(size suite.Schema) *apiextensionsv1.JSONSchemaPropsOrArray {
 	}}
 }
 
-// parts sets the items of a list in spec, by name and size.
+// parts sets the items of a list in spec. The items are names and sizes in turn: "a", 1, "b", 2.
 func parts(list string, items ...any) suite.Setting {
 	var values []any
 	for i := 0; i < len(items); i += 2 {

@@ -91,7 +91,7 @@ type reviewer struct {
 	refuses bool
 
 	mu     sync.Mutex
-	canary bool // something was asked by the other webhook of the configuration
+	canary bool // the webhook "canary" was called, so the server knows the configuration
 	asked  []string
 }
 

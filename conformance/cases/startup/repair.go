@@ -74,13 +74,13 @@ func eventReasons(ctx context.Context, t *suite.T, name string) []string {
 	return reasons
 }
 
-// tells waits until an Event about an object has a reason and a message like this.
+// tells waits until an Event about an object has this text in its "reason: message".
 func tells(ctx context.Context, t *suite.T, name, reason string) {
 	t.Eventually(ctx, func() []string { return eventReasons(ctx, t, name) }).WithPolling(seldom).
 		Should(gomega.ContainElement(gomega.ContainSubstring(reason)), "Events about %s", name)
 }
 
-// touch has the server look at a Service again.
+// touch annotates a Service, so that the server looks at it again.
 func touch(ctx context.Context, t *suite.T, service *corev1.Service, why string) {
 	_, err := t.Kube.CoreV1().Services(service.Namespace).Patch(ctx, service.Name, types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":%q}}}`, why), metav1.PatchOptions{})
@@ -97,8 +97,8 @@ func address(ip, family, namespace, service string) *networkingv1.IPAddress {
 	}
 }
 
-// lost are the ways in which an IPAddress is not what the allocator makes, with what Events say of
-// them: without a change it is deleted.
+// lost are the ways in which an IPAddress is not what the allocator makes: change changes it, or if
+// that is nil, it is deleted. event is what Events then say; empty if there are none.
 var lost = map[string]struct {
 	event  string
 	change func(*networkingv1.IPAddress)
@@ -118,8 +118,8 @@ var lost = map[string]struct {
 	}},
 }
 
-// lose deletes an IPAddress, or puts a changed one in its place, which can be made only when the
-// first one is gone: the server may have made that anew in between.
+// lose deletes an IPAddress, or puts a changed one in its place. It tries again if the server has
+// made the IPAddress anew before the changed one could be created.
 func lose(ctx context.Context, t *suite.T, whole *networkingv1.IPAddress, change func(*networkingv1.IPAddress)) {
 	addresses := t.Kube.NetworkingV1().IPAddresses()
 	t.Eventually(ctx, func() error {
@@ -138,8 +138,8 @@ func lostAddressIsMadeAnew(ctx context.Context, beside *suite.T) {
 	namespace := t.Namespace(ctx)
 	for how, is := range lost {
 		for _, family := range []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol} {
-			// What the first Event about a Service says stands for all of its kind, so each try has a
-			// Service of its own.
+			// Later Events of the same kind about a Service repeat the message of the first one, so each
+			// try has a Service of its own.
 			for try := 1; ; try++ {
 				name := fmt.Sprintf("%s-%s-%d", strings.ToLower(string(family)), how, try)
 				ip := isMadeAnew(ctx, t, namespace, name, family, is.change)
@@ -158,7 +158,8 @@ func isMadeAnew(ctx context.Context, t *suite.T, namespace, name string, family 
 	ip = service.Spec.ClusterIP
 	whole := address(ip, string(family), namespace, name)
 	lose(ctx, t, whole, change)
-	// The server sees the addresses by one watch and the Service by another.
+	// The server has separate watches for addresses and Services: when it looks at the Service, it may
+	// not know yet that the address is lost.
 	times := 0
 	t.Eventually(ctx, func() (*networkingv1.IPAddress, error) {
 		times++
@@ -169,8 +170,9 @@ func isMadeAnew(ctx context.Context, t *suite.T, namespace, name string, family 
 	return ip
 }
 
-// toldAs waits for the Event about a Service whose address was lost. It says what the address was,
-// or that there was none, if the server looked while another was being put in its place.
+// toldAs waits for the Event about a Service whose address was lost, and reports whether it says was.
+// It says instead that there was no address if the server looked between the deletion of the address
+// and the creation of the changed one.
 func toldAs(ctx context.Context, t *suite.T, name, ip, was string) bool {
 	said := gomega.And(gomega.HavePrefix("ClusterIPNotAllocated: "), gomega.ContainSubstring(ip),
 		gomega.Or(gomega.ContainSubstring(was), gomega.ContainSubstring(lost["gone"].event)))
@@ -251,7 +253,7 @@ func clusterIPWithoutARange(ctx context.Context, beside *suite.T) {
 		metav1.StatusReasonInvalid))
 }
 
-// readiness is what a ServiceCIDR says of itself.
+// readiness is the ranges and the conditions of the ServiceCIDR kubernetes, as text.
 func readiness(ctx context.Context, t *suite.T) string {
 	got, err := t.Kube.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -270,8 +272,9 @@ func defaultRangeIsReady(ctx context.Context, beside *suite.T) {
 	ranges := t.Kube.NetworkingV1().ServiceCIDRs()
 	said := func() string { return readiness(ctx, t) }
 	t.Eventually(ctx, said).WithPolling(seldom).Should(gomega.Equal(ready))
-	// One that has just made the ServiceCIDR may not see it yet, make it again, and go on with what
-	// that gives: an Event about nothing, and it tells once only. A server that starts again sees it.
+	// A server that has just made the ServiceCIDR may not see it yet, try to make it again, and go on
+	// with the empty result: then its Event is about nothing, and there is no other. A server that is
+	// started again sees it.
 	server := cp.Servers()[0]
 	t.Must(server.Stop(ctx), "stop the server")
 	t.Restarting(ctx, server)()

@@ -4,15 +4,16 @@ import "fmt"
 
 // numbering says which events a load has, and which concern a watcher. Object k has the events
 // k, k+objects, k+2*objects and so on below events, then the last one, events+k, which says that
-// no more come. Objects of a group have a namespace and a label in common, by which some watchers
-// select them: object k is of group k mod groups.
+// no more come. With 5 events and 2 objects, object 1 has the events 1 and 3, and 6 as its last.
+// Objects of a group have a namespace and a label in common, by which some watchers select them:
+// object k is of group k mod groups.
 type numbering struct {
 	events  int
 	Objects int
 	Groups  int
 }
 
-// warmUpNumber is that of all events that are written before those that count.
+// warmUpNumber is the number that all events of the warm-up have.
 func (n numbering) warmUpNumber() int { return n.events + n.Objects }
 
 // of returns the object of an event, and whether it is the object's last one.
@@ -23,7 +24,7 @@ func (n numbering) of(event int) (object int, last bool) {
 	return event % n.Objects, false
 }
 
-// count is how many events, and how many objects, a group has.
+// count is how many events, without the last ones, and how many objects a group has.
 func (n numbering) count(group int) (events, objects int) {
 	for object := group; object < n.Objects; object += n.Groups {
 		objects++

@@ -52,7 +52,8 @@ type SweepOptions struct {
 	Objective time.Duration
 }
 
-// searchPrecision is when a search ends: the rate that holds and the one that does not are this near.
+// searchPrecision ends a search: the lowest rate that fails is at most this many times the highest
+// that holds.
 const searchPrecision = 1.1
 
 // maxTrials bounds the loads of one search.
@@ -87,7 +88,7 @@ func WatchSweep(ctx context.Context, opts SweepOptions) (results.SweepReport, er
 
 // sweep searches for each value in each encoding on each host, and calls found with what it finds.
 func (o SweepOptions) sweep(ctx context.Context, found func(results.SweepPoint)) error {
-	likely := map[string]float64{} // deliveries/s of each host and encoding, by what was found before
+	likely := map[string]float64{} // deliveries/s of each host and encoding, found for the value before
 	for _, value := range o.Sweep.Values {
 		for number, encoding := range o.Encodings {
 			opts := o.at(value, encoding)
@@ -138,8 +139,8 @@ func (o SweepOptions) validate() error {
 	return nil
 }
 
-// search finds the highest rate for one value, and begins with the one that is likely, if that is
-// known.
+// search finds the highest rate for one value. It begins with the rate at which the host would make
+// this many deliveries a second, unless that is 0.
 func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, deliveries float64) (results.SweepPoint,
 	error) {
 	point := results.SweepPoint{Transport: h.name, Encoding: opts.Encoding}
@@ -171,7 +172,8 @@ func (o SweepOptions) search(ctx context.Context, h host, opts WatchOptions, del
 	return point, err
 }
 
-// attempts is how often a rate has to fail: what else the machine does for a moment is not the server's.
+// attempts is how often a rate has to fail before it counts as failed: once, the cause may be
+// something else that the machine did.
 const attempts = 2
 
 // try reports whether a rate meets the objective, and puts the load that does into the point.
@@ -181,7 +183,7 @@ func (o SweepOptions) try(ctx context.Context, h host, opts WatchOptions, point 
 		point.Trials++
 		load, err := h.run(ctx, opts)
 		if err != nil && (load == nil || !load.TimedOut) {
-			return false, err // what is slow is not broken
+			return false, err // only a load that timed out counts as too slow
 		}
 		holds, verdict := err == nil && o.holds(*load), "fails"
 		if holds {

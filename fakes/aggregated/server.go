@@ -104,7 +104,7 @@ func (s *Server) Put(object *unstructured.Unstructured) (*unstructured.Unstructu
 	if object.GetName() == "" || resource.Namespaced == (object.GetNamespace() == "") {
 		return nil, fmt.Errorf("put %s %q of namespace %q: an object has a name, and a namespace if its kind is namespaced", gvk, object.GetName(), object.GetNamespace())
 	}
-	// What a client would send has no types that JSON hasn't.
+	// As if a client had sent it, the object gets only types that JSON has.
 	data, err := object.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("put %s %q: %w", gvk, object.GetName(), err)
@@ -145,7 +145,7 @@ func (s *Server) Remove(resource schema.GroupResource, namespace, name string) b
 // answered 410.
 func (s *Server) Compact() { s.store.compact() }
 
-// serve is the whole server.
+// serve is the handler of all requests.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	request, err := newRequest(r)
 	if err == nil {
@@ -169,7 +169,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// verifyProxy returns why the aggregator, by the name that its certificate has, is not to be trusted.
+// verifyProxy returns why the aggregator that sent a request is not to be trusted. name is the one
+// in its certificate.
 func (s *Server) verifyProxy(r *http.Request, name string) error {
 	if err := s.proxies.Verify(r); err != nil {
 		return err
@@ -180,7 +181,7 @@ func (s *Server) verifyProxy(r *http.Request, name string) error {
 	return nil
 }
 
-// answer is what the server does by itself.
+// answer answers a request to which no rule gives an answer.
 func (s *Server) answer(_ context.Context, request Request) (http.Handler, error) {
 	switch {
 	case request.Resource != "":
@@ -230,10 +231,10 @@ func (s *Server) resource(request Request) (http.Handler, error) {
 	}), nil
 }
 
-// verb returns what serves a verb, nil if it isn't one of the place.
+// verb returns the function that serves a verb, nil if the path does not have the verb.
 func (s *Server) verb(resource *Resource, request Request) func(context.Context, http.ResponseWriter, form, Request) error {
 	collection, status := request.ObjectName == "", request.Subresource == "status"
-	all := resource.Namespaced && request.Namespace == "" // namespaces
+	all := resource.Namespaced && request.Namespace == "" // of all namespaces
 	switch {
 	case request.Verb == "get":
 		return s.get

@@ -38,7 +38,7 @@ func (s *Server) watch(ctx context.Context, w http.ResponseWriter, form form, re
 		initial:  ptr.Deref(options.SendInitialEvents, false),
 		breaking: s.breaking.Next(),
 	}
-	// A watch of the past that is no more has not begun yet, and can be refused.
+	// The status has not been sent yet, so a watch from a compacted revision can still be refused.
 	var begin []*unstructured.Unstructured
 	if wt.initial || wt.revision == 0 {
 		if now := s.store.now(); wt.revision > now {

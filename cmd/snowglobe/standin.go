@@ -13,7 +13,7 @@ import (
 	"snowglobe.test/cmd/snowglobe/etcdmain"
 )
 
-// standIn is another program, played by this one when it is started by that name.
+// standIn is another program, such as etcd. This program acts as it when it is started by its name.
 type standIn func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
 const apiServerName = "kube-apiserver"
@@ -32,8 +32,8 @@ const (
 // programName is the name in the path that a program was started by.
 func programName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".exe") }
 
-// standInExit prints a stand-in's error and returns the original's exit code for it. To be
-// ended by a signal is no error of a server.
+// standInExit prints a stand-in's error and returns the original's exit code for it. A server
+// that is ended by a signal returns no error.
 func standInExit(name string, stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK

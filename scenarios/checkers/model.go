@@ -9,29 +9,29 @@ type state struct {
 	exact    bool // it is at the revision; else it is, or was removed, at a later one
 	uid      string
 	used     [spareKinds]int32 // how many spares of each kind have been used
-	floor    int64             // claims that were over before this are out of order
+	floor    int64             // when a used spare was called: claims that ended before can't follow
 	now      int64             // the call of the claim that is being tried
 }
 
 type stateKind int
 
 const (
-	unknown stateKind = iota // as it was before the history
+	unknown stateKind = iota // whatever it was before the history
 	absent                   // removed at the revision or later
 	present
 )
 
-// regime says who may change an object besides the operations of the history.
+// regime says which requests may change an object besides the claims of the history.
 type regime int
 
 const (
-	open    regime = iota // anybody, at any time
-	closed                // only requests whose outcome is not known
-	watched               // no request: the store has told every change
+	open    regime = iota // any, at any time
+	closed                // only those of the history whose outcome is not known: see spares
+	watched               // none: the store has told every change
 )
 
-// model says what can happen to one object, and what answers tell of it. Its steps
-// return every state that an object may be in after a claim.
+// model says which states of an object are possible. Given a state and a claim, step returns
+// every state that the object may be in after the claim.
 type model struct {
 	regime
 	object  *object
@@ -47,11 +47,11 @@ func (m *model) initial() []state {
 	return []state{{}}
 }
 
-// step returns the states after a claim, none if it can't be true. What explains it must
-// have begun before the claim was over.
+// step returns the states after a claim, none if it can't be true. A spare that explains the
+// claim must have been called before the claim was over.
 func (m *model) step(s state, c *claim) []state {
 	s.now = c.call
-	if s.floor <= c.call { // no claim that is left was over before that
+	if s.floor <= c.call { // no remaining claim ended before c.call, so the floor excludes none
 		s.floor = 0
 	}
 	states := slices.DeleteFunc(m.after(s, c), func(s state) bool { return c.ret < s.floor })
@@ -106,7 +106,8 @@ const (
 	removal
 )
 
-// hidden returns the states after a change by an unknown client, but for the change itself.
+// hidden returns the states from which a change by an unknown client can be made: in a closed
+// history, a spare has been used up for it. The caller makes the change.
 func (m *model) hidden(s state, n needed) []state {
 	switch {
 	case m.regime == open || m.regime == watched && m.object.next(s.revision) == nil:

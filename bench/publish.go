@@ -43,16 +43,16 @@ type PublishOptions struct {
 	Progress io.Writer
 }
 
-// What the curves are held to, and what is in reach of so many watchers that one event takes longer
-// than that to all of them.
+// The objectives of the searches. Those for many and for the most watchers are longer than that of the
+// curves, because delivering one event to so many watchers takes longer.
 const (
 	curveObjective = 50 * time.Millisecond
 	manyObjective  = time.Second
 	mostObjective  = 10 * time.Second
 )
 
-// How much longer than for the others events are written for many and for the most watchers: an
-// objective that is long is met for that long at any rate.
+// By which factor events are written longer for many and for the most watchers than for the others.
+// While less time than the objective has passed, no delivery can be late, whatever the rate.
 const (
 	manyLonger = 3
 	mostLonger = 5
@@ -98,7 +98,7 @@ func (o PublishOptions) validate() error {
 }
 
 // Publish measures what a page about watch fan-out on this machine says, and writes the page. Each
-// part is there when it has been measured, whatever comes after it.
+// part is written as soon as it has been measured, so that a later error does not lose it.
 func Publish(ctx context.Context, opts PublishOptions) error {
 	opts = opts.withDefaults()
 	if ChildRequested() {

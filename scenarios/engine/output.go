@@ -19,7 +19,7 @@ const (
 	grepName   = "grep"
 )
 
-// matches reports whether a command looks for a pattern: its errors say where.
+// matches reports whether a command looks for a pattern. The errors of these say where they looked.
 func matches(name string) bool {
 	return slices.Contains([]string{stdoutName, stderrName, grepName}, name)
 }
@@ -90,8 +90,8 @@ func grep(r *Run, negated bool, args []string) error {
 	return err
 }
 
-// match looks for a pattern, as often as count says, if it is given. found is false if a
-// pattern that is wanted is not there.
+// match looks for a pattern, which must match count times if count is not empty. found is false
+// only if a wanted pattern has no match.
 func match(name, text, count, pattern string, negated bool) (found bool, err error) {
 	wanted, err := wantedCount(count, negated)
 	if err != nil {
